@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph + registry -> plan:
  *
- *   ask (bid.c) -> pins, stored choices, --backend (constraint.c) -> costs (tune.c) -> cheapest way (path.c)
+ *   ask (candidate.c) -> pins, stored choices, --backend (constraint.c) -> costs (tune.c) -> cheapest way (route.c)
  *   -> whole steps of it and of the next (route/whole_steps.c) -> calls
  *
- * An op that refuses at creation puts its bid out, and the way is searched again.
+ * An op that refuses at creation puts its candidate out, and the way is searched again.
  */
 #include "dispatch/planner.h"
 
@@ -15,7 +15,7 @@
 #include "base/value/buf.h"
 #include "base/system/clock.h"
 #include "base/operation/op_signature.h"
-#include "dispatch/bid/bid.h"
+#include "dispatch/candidate/candidate.h"
 #include "dispatch/plan/refusal.h"
 #include "dispatch/route/loop_domain.h"
 #include "dispatch/memory/layout.h"
@@ -25,7 +25,7 @@
 #include "dispatch/memory/sizes.h"
 #include "dispatch/memory/touched.h"
 #include "dispatch/cost/tune.h"
-#include "dispatch/route/bid_routes.h"
+#include "dispatch/route/candidate_routes.h"
 
 struct planner {
     const struct sl_plan_request *request;
@@ -38,7 +38,7 @@ struct planner {
     uint32_t listed_count;
     struct sl_spans spans;
     struct sl_tuner tuner;
-    struct sl_bid_routes ways;
+    struct sl_candidate_routes routes;
     struct seqlstm_error *err;
 };
 
@@ -125,28 +125,29 @@ static seqlstm_status refuse_fallback(struct planner *p, const struct sl_call *c
 }
 
 /* Other backends, and other variants of this one, that accepted. */
-static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span, const struct sl_bid *chosen,
+static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span, const struct sl_candidate *chosen,
                                   struct sl_call *call)
 {
-    struct sl_rival *rivals = SL_ARENA_ARRAY(p->plan->arena, struct sl_rival, (size_t)span->bid_count + 1);
+    struct sl_rival *rivals = SL_ARENA_ARRAY(p->plan->arena, struct sl_rival, (size_t)span->candidate_count + 1);
     if (rivals == NULL)
         return no_memory(p);
-    for (int32_t b = 0; b < span->bid_count; b++) {
-        const struct sl_bid *bid = &span->bids[b];
-        if (bid != chosen && !bid->out)
-            rivals[call->rival_count++] = (struct sl_rival){sl_backend_get_id(bid->backend), bid->variant, bid->cost};
+    for (int32_t c = 0; c < span->candidate_count; c++) {
+        const struct sl_candidate *candidate = &span->candidates[c];
+        if (candidate != chosen && !candidate->excluded)
+            rivals[call->rival_count++] =
+                (struct sl_rival){sl_backend_get_id(candidate->backend), candidate->variant, candidate->cost};
     }
     call->rivals = rivals;
     return SEQLSTM_OK;
 }
 
-/* Turns a chosen bid into the next call. */
-static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct sl_bid *bid)
+/* Turns a chosen candidate into the next call. */
+static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct sl_candidate *candidate)
 {
     struct sl_call *call = &p->calls[p->plan->call_count++];
-    *call = sl_bid_make_call(span, bid);
-    bid->op = NULL;
-    SEQLSTM_TRY(list_rivals(p, span, bid, call));
+    *call = sl_candidate_make_call(span, candidate);
+    candidate->op = NULL;
+    SEQLSTM_TRY(list_rivals(p, span, candidate, call));
     if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR)
         return refuse_fallback(p, call);
     return sl_span_find_refusal_costs(&p->tuner, p->policy, span, &call->cost, p->err);
@@ -173,10 +174,10 @@ static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
 
 /* ---- the way ---- */
 
-static seqlstm_status follow_way(struct planner *p, const struct sl_route *path)
+static seqlstm_status follow_route(struct planner *p, const struct sl_route *route)
 {
-    for (int32_t k = 0; k < path->count; k++)
-        SEQLSTM_TRY(add_call(p, p->ways.spans[path->steps[k]], p->ways.bids[path->steps[k]]));
+    for (int32_t k = 0; k < route->count; k++)
+        SEQLSTM_TRY(add_call(p, p->routes.spans[route->steps[k]], p->routes.candidates[route->steps[k]]));
     return SEQLSTM_OK;
 }
 
@@ -194,18 +195,18 @@ static const struct sl_span *find_stuck(const struct planner *p, int32_t node)
 }
 
 /* One search; *out_open false: an op refused, and there may be another way. */
-static seqlstm_status search_way(struct planner *p, struct sl_route *path, bool *out_open)
+static seqlstm_status search_route(struct planner *p, struct sl_route *route, bool *out_open)
 {
-    sl_bid_routes_deinit(&p->ways);
-    free(path->steps);
-    *path = (struct sl_route){.stuck = -1};
-    SEQLSTM_TRY(sl_bid_routes_init(&p->ways, &p->spans, p->err));
-    seqlstm_status status = p->policy == SL_POLICY_ORDER ? sl_route_find_first(&p->ways.problem, path, p->err)
-                                                         : sl_route_find_cheapest(&p->ways.problem, path, p->err);
-    if (status == SEQLSTM_UNSUPPORTED && path->stuck >= 0)
-        return refuse(p, find_stuck(p, path->stuck));
+    sl_candidate_routes_deinit(&p->routes);
+    free(route->steps);
+    *route = (struct sl_route){.stuck = -1};
+    SEQLSTM_TRY(sl_candidate_routes_init(&p->routes, &p->spans, p->err));
+    seqlstm_status status = p->policy == SL_POLICY_ORDER ? sl_route_find_first(&p->routes.problem, route, p->err)
+                                                         : sl_route_find_cheapest(&p->routes.problem, route, p->err);
+    if (status == SEQLSTM_UNSUPPORTED && route->stuck >= 0)
+        return refuse(p, find_stuck(p, route->stuck));
     SEQLSTM_TRY(status);
-    return sl_bid_routes_open(&p->ways, &p->spans, path, out_open, p->err);
+    return sl_candidate_routes_open(&p->routes, &p->spans, route, out_open, p->err);
 }
 
 /* Everybody who may run the operations, and what it takes them. */
@@ -226,11 +227,11 @@ static seqlstm_status choose_vectors(struct planner *p)
     for (int32_t v = 0; v < p->graph->vector_op_count; v++) {
         const union seqlstm_any_desc *desc = &p->graph->vector_ops[v];
         struct sl_span span;
-        struct sl_bid *chosen = NULL;
+        struct sl_candidate *chosen = NULL;
         SEQLSTM_TRY(sl_span_ask(&p->spans, NULL, desc, &span, p->err));
-        for (int32_t b = 0; b < span.bid_count && !chosen; b++) {
-            SEQLSTM_TRY(sl_span_open_bid(&p->spans, &span, desc, &span.bids[b], p->err));
-            chosen = span.bids[b].out ? NULL : &span.bids[b];
+        for (int32_t c = 0; c < span.candidate_count && !chosen; c++) {
+            SEQLSTM_TRY(sl_span_open_candidate(&p->spans, &span, desc, &span.candidates[c], p->err));
+            chosen = span.candidates[c].excluded ? NULL : &span.candidates[c];
         }
         if (chosen == NULL) {
             struct sl_node node = {.name = "update", .layer = -1, .desc = *desc};
@@ -247,25 +248,25 @@ static seqlstm_status choose_vectors(struct planner *p)
 }
 
 /* The cheapest way, or the next where whole steps say so. */
-static seqlstm_status choose_way(struct planner *p, struct sl_route *path)
+static seqlstm_status choose_route(struct planner *p, struct sl_route *route)
 {
     for (bool open = false; !open;)
-        SEQLSTM_TRY(search_way(p, path, &open));
+        SEQLSTM_TRY(search_route(p, route, &open));
     SEQLSTM_TRY(choose_vectors(p));
     const struct sl_whole_steps_setup steps = {
-        .ways = &p->ways, .tuner = &p->tuner, .frame = p->plan, .optimizer_states = p->request->optimizer_states};
-    return p->policy == SL_POLICY_MEASURED ? sl_whole_steps_compare(&steps, path, &p->plan->whole_steps, p->err)
+        .routes = &p->routes, .tuner = &p->tuner, .frame = p->plan, .optimizer_states = p->request->optimizer_states};
+    return p->policy == SL_POLICY_MEASURED ? sl_whole_steps_compare(&steps, route, &p->plan->whole_steps, p->err)
                                            : SEQLSTM_OK;
 }
 
 static seqlstm_status choose_calls(struct planner *p)
 {
-    struct sl_route path = {.stuck = -1};
+    struct sl_route route = {.stuck = -1};
     SEQLSTM_TRY(price(p));
-    seqlstm_status status = choose_way(p, &path);
+    seqlstm_status status = choose_route(p, &route);
     if (status == SEQLSTM_OK)
-        status = follow_way(p, &path);
-    free(path.steps);
+        status = follow_route(p, &route);
+    free(route.steps);
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(sl_whole_steps_replay(p->request, p->plan, p->err));
     const struct sl_profiles *profiles = p->request->tuning ? p->request->tuning->profiles : NULL;
@@ -314,7 +315,7 @@ seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_p
                               .err = err,
                               .policy = request->graph->model->dispatch.policy};
     seqlstm_status status = make(&planner);
-    sl_bid_routes_deinit(&planner.ways);
+    sl_candidate_routes_deinit(&planner.routes);
     sl_spans_destroy(&planner.spans);
     sl_tuner_deinit(&planner.tuner);
     if (status != SEQLSTM_OK) {

@@ -46,10 +46,11 @@ static bool is_cost(double value)
 }
 
 /* The backend's own; false: it has none. */
-static seqlstm_status ask(const struct sl_bid *bid, bool on_steps, bool backward, const struct sl_profiles *profiles,
-                          bool *out_answered, struct sl_cost *out_cost, struct seqlstm_error *err)
+static seqlstm_status ask(const struct sl_candidate *candidate, bool on_steps, bool backward,
+                          const struct sl_profiles *profiles, bool *out_answered, struct sl_cost *out_cost,
+                          struct seqlstm_error *err)
 {
-    const struct seqlstm_backend *table = sl_backend_get_table(bid->backend);
+    const struct seqlstm_backend *table = sl_backend_get_table(candidate->backend);
     struct sl_cost sum = {.source = SL_COST_ESTIMATE};
     *out_answered = table->estimate != NULL;
     for (int32_t p = 0; *out_answered && p < profiles->count; p++) {
@@ -64,8 +65,8 @@ static seqlstm_status ask(const struct sl_bid *bid, bool on_steps, bool backward
                                     .t1 = axis->steps};
         struct seqlstm_cost cost = {.struct_size = sizeof cost};
         if (axis->rows > 0)
-            *out_answered = table->estimate(bid->op, &bind, &cost, NULL) == SEQLSTM_OK && is_cost(cost.forward_ns) &&
-                            is_cost(cost.backward_ns);
+            *out_answered = table->estimate(candidate->op, &bind, &cost, NULL) == SEQLSTM_OK &&
+                            is_cost(cost.forward_ns) && is_cost(cost.backward_ns);
         sl_axes_deinit(&axes);
         sum.forward_ns += profiles->items[p].weight * cost.forward_ns;
         sum.backward_ns += backward ? profiles->items[p].weight * cost.backward_ns : 0;
@@ -87,10 +88,11 @@ seqlstm_status sl_cost_guess(const struct sl_graph *graph, const struct sl_node 
 }
 
 seqlstm_status sl_cost_estimate(const struct sl_graph *graph, const struct sl_node *node,
-                                const union seqlstm_any_desc *desc, const struct sl_bid *bid,
+                                const union seqlstm_any_desc *desc, const struct sl_candidate *candidate,
                                 const struct sl_profiles *profiles, struct sl_cost *out_cost, struct seqlstm_error *err)
 {
     bool answered;
-    SEQLSTM_TRY(ask(bid, sl_node_is_on_steps(graph, node), node->needs_backward, profiles, &answered, out_cost, err));
+    SEQLSTM_TRY(
+        ask(candidate, sl_node_is_on_steps(graph, node), node->needs_backward, profiles, &answered, out_cost, err));
     return answered ? SEQLSTM_OK : sl_cost_guess(graph, node, desc, profiles, out_cost, err);
 }

@@ -4,7 +4,7 @@
 #define SL_DISPATCH_COST_ESTIMATE_H
 
 #include "base/batch/profile.h"
-#include "dispatch/bid/bid.h"
+#include "dispatch/candidate/candidate.h"
 
 /* Are the rows of an operation steps (or sequences)? That of its first input. */
 bool sl_node_is_on_steps(const struct sl_graph *graph, const struct sl_node *node);
@@ -15,9 +15,9 @@ seqlstm_status sl_cost_guess(const struct sl_graph *graph, const struct sl_node 
                              struct sl_cost *out_cost, struct seqlstm_error *err);
 
 /* What a mean batch costs: the backend's own estimate, or else the host's guess, which is the same for every backend.
- * `bid->op` exists. An estimate that fails or is no number is not used. Errors: NO_MEMORY. */
+ * `candidate->op` exists. An estimate that fails or is no number is not used. Errors: NO_MEMORY. */
 seqlstm_status sl_cost_estimate(const struct sl_graph *graph, const struct sl_node *node,
-                                const union seqlstm_any_desc *desc, const struct sl_bid *bid,
+                                const union seqlstm_any_desc *desc, const struct sl_candidate *candidate,
                                 const struct sl_profiles *profiles, struct sl_cost *out_cost,
                                 struct seqlstm_error *err);
 

@@ -12,13 +12,13 @@ struct sl_lesson {
     struct sl_cost cost;
 };
 
-static bool is_about(const struct sl_lesson *lesson, const struct sl_bid *bid, uint32_t op)
+static bool is_about(const struct sl_lesson *lesson, const struct sl_candidate *candidate, uint32_t op)
 {
-    return lesson->backend == bid->backend && lesson->device == bid->device && lesson->variant == bid->variant_index &&
-           lesson->op == op;
+    return lesson->backend == candidate->backend && lesson->device == candidate->device &&
+           lesson->variant == candidate->variant_index && lesson->op == op;
 }
 
-seqlstm_status sl_experience_add(struct sl_experience *experience, const struct sl_bid *bid, uint32_t op,
+seqlstm_status sl_experience_add(struct sl_experience *experience, const struct sl_candidate *candidate, uint32_t op,
                                  double work_ns, const struct sl_cost *cost, struct seqlstm_error *err)
 {
     if (experience->count == experience->capacity) {
@@ -30,18 +30,18 @@ seqlstm_status sl_experience_add(struct sl_experience *experience, const struct 
         experience->capacity = capacity;
     }
     experience->lessons[experience->count++] =
-        (struct sl_lesson){bid->backend, bid->device, bid->variant_index, op, work_ns, *cost};
+        (struct sl_lesson){candidate->backend, candidate->device, candidate->variant_index, op, work_ns, *cost};
     return SEQLSTM_OK;
 }
 
-bool sl_experience_predict(const struct sl_experience *experience, const struct sl_bid *bid, uint32_t op,
+bool sl_experience_predict(const struct sl_experience *experience, const struct sl_candidate *candidate, uint32_t op,
                            double work_ns, struct sl_cost *out_cost)
 {
     double nearest = 0; /* as a factor of work, >= 1 */
     for (int32_t i = 0; i < experience->count; i++) {
         const struct sl_lesson *lesson = &experience->lessons[i];
         double factor = work_ns / lesson->work_ns, distance = factor < 1 ? 1 / factor : factor;
-        if (!is_about(lesson, bid, op) || (nearest > 0 && distance >= nearest))
+        if (!is_about(lesson, candidate, op) || (nearest > 0 && distance >= nearest))
             continue;
         nearest = distance;
         *out_cost =
@@ -50,14 +50,14 @@ bool sl_experience_predict(const struct sl_experience *experience, const struct 
     return nearest > 0;
 }
 
-double sl_experience_get_bound(const struct sl_experience *experience, const struct sl_bid *bid, uint32_t op,
-                               double work_ns)
+double sl_experience_get_bound(const struct sl_experience *experience, const struct sl_candidate *candidate,
+                               uint32_t op, double work_ns)
 {
     double bound = 0;
     for (int32_t i = 0; i < experience->count; i++) {
         const struct sl_lesson *lesson = &experience->lessons[i];
         double ns = lesson->cost.forward_ns + lesson->cost.backward_ns;
-        if (is_about(lesson, bid, op) && lesson->work_ns <= work_ns && ns > bound)
+        if (is_about(lesson, candidate, op) && lesson->work_ns <= work_ns && ns > bound)
             bound = ns;
     }
     return bound;

@@ -7,7 +7,7 @@
 #ifndef SL_DISPATCH_COST_EXPERIENCE_H
 #define SL_DISPATCH_COST_EXPERIENCE_H
 
-#include "dispatch/bid/bid.h"
+#include "dispatch/candidate/candidate.h"
 
 struct sl_experience {
     struct sl_lesson *lessons;
@@ -15,16 +15,16 @@ struct sl_experience {
 };
 
 /* `work_ns`: the host's guess, a measure of the work. Errors: NO_MEMORY. */
-seqlstm_status sl_experience_add(struct sl_experience *experience, const struct sl_bid *bid, uint32_t op,
+seqlstm_status sl_experience_add(struct sl_experience *experience, const struct sl_candidate *candidate, uint32_t op,
                                  double work_ns, const struct sl_cost *cost, struct seqlstm_error *err);
 
-/* What a bid will cost; false: nothing like it was timed. */
-bool sl_experience_predict(const struct sl_experience *experience, const struct sl_bid *bid, uint32_t op,
+/* What a candidate will cost; false: nothing like it was timed. */
+bool sl_experience_predict(const struct sl_experience *experience, const struct sl_candidate *candidate, uint32_t op,
                            double work_ns, struct sl_cost *out_cost);
 
 /* What it will cost at least; 0: nothing is known. */
-double sl_experience_get_bound(const struct sl_experience *experience, const struct sl_bid *bid, uint32_t op,
-                               double work_ns);
+double sl_experience_get_bound(const struct sl_experience *experience, const struct sl_candidate *candidate,
+                               uint32_t op, double work_ns);
 
 void sl_experience_deinit(struct sl_experience *experience);
 

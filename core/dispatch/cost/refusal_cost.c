@@ -39,22 +39,23 @@ static seqlstm_status find_refusal_cost(struct sl_tuner *tuner, enum sl_dispatch
     struct sl_backend *backend = tuner->spans->listed[refusal->rank];
     union seqlstm_any_desc desc = span->node->desc;
     struct seqlstm_answer answer;
-    struct sl_bid bid = {.backend = backend, .rank = refusal->rank};
-    if (!sl_backend_find_device(backend, &bid.device))
+    struct sl_candidate candidate = {.backend = backend, .rank = refusal->rank};
+    if (!sl_backend_find_device(backend, &candidate.device))
         return SEQLSTM_OK;
-    SEQLSTM_TRY(strip(tuner, span, backend, bid.device, refusal->option_id, &desc, &answer, &refusal->without, err));
+    SEQLSTM_TRY(
+        strip(tuner, span, backend, candidate.device, refusal->option_id, &desc, &answer, &refusal->without, err));
     if (refusal->without == NULL || chosen->source <= SL_COST_GUESS)
         return SEQLSTM_OK;
-    bid.variant = answer.variants[0];
+    candidate.variant = answer.variants[0];
     struct sl_refusal scratch[1];
     struct sl_span alone = {.node = span->node, .refusals = scratch}; /* whose refusals nobody reads */
-    SEQLSTM_TRY(sl_span_open_bid(tuner->spans, &alone, &desc, &bid, err));
-    if (bid.out)
+    SEQLSTM_TRY(sl_span_open_candidate(tuner->spans, &alone, &desc, &candidate, err));
+    if (candidate.excluded)
         return SEQLSTM_OK;
-    seqlstm_status status = sl_tuner_price_one(tuner, policy, &alone, &desc, &bid, err);
-    sl_backend_get_table(backend)->op_destroy(bid.op);
-    double ns = sl_cost_get_ns(&bid.cost);
-    if (status == SEQLSTM_OK && !bid.out && bid.cost.source != SL_COST_NONE && ns > 0)
+    seqlstm_status status = sl_tuner_price_one(tuner, policy, &alone, &desc, &candidate, err);
+    sl_backend_get_table(backend)->op_destroy(candidate.op);
+    double ns = sl_cost_get_ns(&candidate.cost);
+    if (status == SEQLSTM_OK && !candidate.excluded && candidate.cost.source != SL_COST_NONE && ns > 0)
         refusal->speedup = sl_cost_get_ns(chosen) / ns;
     return status;
 }

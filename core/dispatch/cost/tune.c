@@ -103,36 +103,37 @@ static struct parts get_parts(const struct sl_graph *graph, const struct sl_node
 #define REFUSAL (1u << 31)
 
 static struct sl_cost_key get_refusal_key(const struct sl_tuner *tuner, const struct sl_node *node,
-                                          const union seqlstm_any_desc *desc, const struct sl_bid *bid)
+                                          const union seqlstm_any_desc *desc, const struct sl_candidate *candidate)
 {
-    return sl_cost_key_get(&tuner->process[get_side(tuner, node)], bid->backend, bid->device, bid->variant, desc,
-                           REFUSAL);
+    return sl_cost_key_get(&tuner->process[get_side(tuner, node)], candidate->backend, candidate->device,
+                           candidate->variant, desc, REFUSAL);
 }
 
 struct sl_cost_key sl_tuner_get_key(const struct sl_tuner *tuner, const struct sl_node *node,
-                                    const union seqlstm_any_desc *desc, const struct sl_bid *bid)
+                                    const union seqlstm_any_desc *desc, const struct sl_candidate *candidate)
 {
     struct parts parts = get_parts(tuner->spans->graph, node);
     uint32_t bits = parts.on_steps | (uint32_t)parts.backward << 1 | (uint32_t)parts.input_grad << 2 |
                     (uint32_t)parts.param_grad << 3;
-    return sl_cost_key_get(&tuner->process[get_side(tuner, node)], bid->backend, bid->device, bid->variant, desc, bits);
+    return sl_cost_key_get(&tuner->process[get_side(tuner, node)], candidate->backend, candidate->device,
+                           candidate->variant, desc, bits);
 }
 
 static double find_best(const struct sl_span *span)
 {
     double best = -1;
-    for (int32_t b = 0; b < span->bid_count; b++) {
-        double ns = sl_cost_get_ns(&span->bids[b].cost);
-        if (!span->bids[b].out && (best < 0 || ns < best))
+    for (int32_t c = 0; c < span->candidate_count; c++) {
+        double ns = sl_cost_get_ns(&span->candidates[c].cost);
+        if (!span->candidates[c].excluded && (best < 0 || ns < best))
             best = ns;
     }
     return best;
 }
 
 /* Not worth timing. */
-static bool is_hopeless(const struct sl_bid *bid, double best)
+static bool is_hopeless(const struct sl_candidate *candidate, double best)
 {
-    return bid->out || sl_cost_get_ns(&bid->cost) > hopeless * best;
+    return candidate->excluded || sl_cost_get_ns(&candidate->cost) > hopeless * best;
 }
 
 /* Takes the costs that the cache holds; true when nothing is missing. Who is not timed must not win by an estimate
@@ -142,96 +143,98 @@ static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const uni
 {
     const struct sl_cost_record *records[64];
     double fastest = -1;
-    int32_t count = span->bid_count < 64 ? span->bid_count : 64;
-    for (int32_t b = 0; b < count; b++) {
-        records[b] = NULL;
-        if (is_hopeless(&span->bids[b], best))
+    int32_t count = span->candidate_count < 64 ? span->candidate_count : 64;
+    for (int32_t c = 0; c < count; c++) {
+        records[c] = NULL;
+        if (is_hopeless(&span->candidates[c], best))
             continue;
-        struct sl_cost_key key = sl_tuner_get_key(tuner, span->node, desc, &span->bids[b]);
-        records[b] = sl_cost_cache_find(tuner->tuning->cache, &key);
-        if (records[b] == NULL)
+        struct sl_cost_key key = sl_tuner_get_key(tuner, span->node, desc, &span->candidates[c]);
+        records[c] = sl_cost_cache_find(tuner->tuning->cache, &key);
+        if (records[c] == NULL)
             return false;
-        double ns = records[b]->forward_ns + records[b]->backward_ns;
+        double ns = records[c]->forward_ns + records[c]->backward_ns;
         fastest = fastest < 0 || ns < fastest ? ns : fastest;
     }
-    for (int32_t b = 0; b < count; b++) {
-        struct sl_cost *cost = &span->bids[b].cost;
-        if (records[b])
-            *cost = (struct sl_cost){records[b]->bound ? SL_COST_BOUND : source, records[b]->forward_ns,
-                                     records[b]->backward_ns};
-        else if (!span->bids[b].out && sl_cost_get_ns(cost) < hopeless * fastest)
+    for (int32_t c = 0; c < count; c++) {
+        struct sl_cost *cost = &span->candidates[c].cost;
+        if (records[c])
+            *cost = (struct sl_cost){records[c]->bound ? SL_COST_BOUND : source, records[c]->forward_ns,
+                                     records[c]->backward_ns};
+        else if (!span->candidates[c].excluded && sl_cost_get_ns(cost) < hopeless * fastest)
             *cost = (struct sl_cost){SL_COST_BOUND, hopeless * fastest, 0};
     }
     return true;
 }
 
-/* Remembers what a bid took, or (bound) takes at least: for this plan and for later runs. */
+/* Remembers what a candidate took, or (bound) takes at least: for this plan and for later runs. */
 static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, const union seqlstm_any_desc *desc,
-                           const struct sl_bid *bid, bool bound, double forward_ns, double backward_ns,
+                           const struct sl_candidate *candidate, bool bound, double forward_ns, double backward_ns,
                            struct seqlstm_error *err)
 {
-    struct sl_cost_record record = {.key = sl_tuner_get_key(tuner, span->node, desc, bid),
+    struct sl_cost_record record = {.key = sl_tuner_get_key(tuner, span->node, desc, candidate),
                                     .forward_ns = forward_ns,
                                     .backward_ns = backward_ns,
                                     .bound = bound};
     struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
     SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
     if (!bound) /* there is nothing to learn from what was not timed */
-        SEQLSTM_TRY(sl_experience_add(&tuner->experience, bid, desc->head.op, sl_cost_get_ns(&work), &cost, err));
-    snprintf(record.label, sizeof record.label, "%.24s:%.31s/%.16s", sl_backend_get_id(bid->backend), bid->variant,
-             sl_op_name(desc->head.op));
+        SEQLSTM_TRY(sl_experience_add(&tuner->experience, candidate, desc->head.op, sl_cost_get_ns(&work), &cost, err));
+    snprintf(record.label, sizeof record.label, "%.24s:%.31s/%.16s", sl_backend_get_id(candidate->backend),
+             candidate->variant, sl_op_name(desc->head.op));
     return sl_cost_cache_add(tuner->tuning->cache, &record, err);
 }
 
-/* Has a bid already taken so long on less work that it needs no timing? Then at least as long counts for it.
+/* Has a candidate already taken so long on less work that it needs no timing? Then at least as long counts for it.
  * `quickest`: what the best of the span is going to take. */
 static seqlstm_status is_known_slow(struct sl_tuner *tuner, const struct sl_span *span,
-                                    const union seqlstm_any_desc *desc, const struct sl_bid *bid, double quickest,
-                                    double work_ns, bool *out_slow, struct seqlstm_error *err)
+                                    const union seqlstm_any_desc *desc, const struct sl_candidate *candidate,
+                                    double quickest, double work_ns, bool *out_slow, struct seqlstm_error *err)
 {
-    double bound = sl_experience_get_bound(&tuner->experience, bid, desc->head.op, work_ns);
+    double bound = sl_experience_get_bound(&tuner->experience, candidate, desc->head.op, work_ns);
     *out_slow = quickest > 0 && bound > beyond_hope * quickest;
-    return *out_slow ? keep(tuner, span, desc, bid, true, bound, 0, err) : SEQLSTM_OK;
+    return *out_slow ? keep(tuner, span, desc, candidate, true, bound, 0, err) : SEQLSTM_OK;
 }
 
-/* What experience makes of the quickest bid; 0: nothing. */
+/* What experience makes of the quickest candidate; 0: nothing. */
 static double predict_quickest(const struct sl_tuner *tuner, const struct sl_span *span,
                                const union seqlstm_any_desc *desc, double work_ns)
 {
     double quickest = 0;
     struct sl_cost cost;
-    for (int32_t b = 0; b < span->bid_count; b++)
-        if (!span->bids[b].out &&
-            sl_experience_predict(&tuner->experience, &span->bids[b], desc->head.op, work_ns, &cost) &&
+    for (int32_t c = 0; c < span->candidate_count; c++)
+        if (!span->candidates[c].excluded &&
+            sl_experience_predict(&tuner->experience, &span->candidates[c], desc->head.op, work_ns, &cost) &&
             (quickest == 0 || sl_cost_get_ns(&cost) < quickest))
             quickest = sl_cost_get_ns(&cost);
     return quickest;
 }
 
-/* Times all bids of the span that are worth it and remembers what they took. */
+/* Times all candidates of the span that are worth it and remembers what they took. */
 static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
                                 double best, int64_t budget_ns, struct seqlstm_error *err)
 {
     struct parts parts = get_parts(tuner->spans->graph, span->node);
-    struct sl_timed_op *timed_ops = calloc((size_t)span->bid_count + 1, sizeof *timed_ops);
-    struct sl_bid **bids = calloc((size_t)span->bid_count + 1, sizeof *bids);
+    struct sl_timed_op *timed_ops = calloc((size_t)span->candidate_count + 1, sizeof *timed_ops);
+    struct sl_candidate **candidates = calloc((size_t)span->candidate_count + 1, sizeof *candidates);
     int32_t count = 0;
     struct sl_cost work = {0};
     const struct sl_profiles *profiles = get_profiles(tuner, span->node);
     seqlstm_status status = sl_cost_guess(tuner->spans->graph, span->node, desc, profiles, &work, err);
     double work_ns = sl_cost_get_ns(&work), quickest = predict_quickest(tuner, span, desc, work_ns);
-    if (status == SEQLSTM_OK && (!timed_ops || !bids))
+    if (status == SEQLSTM_OK && (!timed_ops || !candidates))
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to time backends");
-    for (int32_t b = 0; status == SEQLSTM_OK && b < span->bid_count; b++) {
-        struct sl_bid *bid = &span->bids[b];
-        bool slow = is_hopeless(bid, best);
+    for (int32_t c = 0; status == SEQLSTM_OK && c < span->candidate_count; c++) {
+        struct sl_candidate *candidate = &span->candidates[c];
+        bool slow = is_hopeless(candidate, best);
         if (!slow)
-            status = is_known_slow(tuner, span, desc, bid, quickest, work_ns, &slow, err);
+            status = is_known_slow(tuner, span, desc, candidate, quickest, work_ns, &slow, err);
         if (slow)
             continue;
-        bids[count] = bid;
-        timed_ops[count++] =
-            (struct sl_timed_op){.backend = bid->backend, .device = bid->device, .op = bid->op, .sizes = &bid->sizes};
+        candidates[count] = candidate;
+        timed_ops[count++] = (struct sl_timed_op){.backend = candidate->backend,
+                                                  .device = candidate->device,
+                                                  .op = candidate->op,
+                                                  .sizes = &candidate->sizes};
     }
     struct sl_timing_request request = {.desc = desc,
                                         .on_steps = parts.on_steps,
@@ -245,51 +248,52 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
     if (status == SEQLSTM_OK && count > 0)
         status = sl_timing_run(&request, timed_ops, count, err);
     for (int32_t r = 0; status == SEQLSTM_OK && r < count; r++)
-        status = timed_ops[r].failed
-                     ? sl_span_refuse_bid(tuner->spans, span, bids[r], timed_ops[r].failure, err)
-                     : keep(tuner, span, desc, bids[r], false, timed_ops[r].forward_ns, timed_ops[r].backward_ns, err);
+        status =
+            timed_ops[r].failed
+                ? sl_span_refuse_candidate(tuner->spans, span, candidates[r], timed_ops[r].failure, err)
+                : keep(tuner, span, desc, candidates[r], false, timed_ops[r].forward_ns, timed_ops[r].backward_ns, err);
     tuner->timed += count;
     free(timed_ops);
-    free(bids);
+    free(candidates);
     return status;
 }
 
 /* The last of the backend's. */
-static const char *get_reason(const struct sl_span *span, const struct sl_bid *bid)
+static const char *get_reason(const struct sl_span *span, const struct sl_candidate *candidate)
 {
     int32_t r = span->refusal_count - 1;
-    while (span->refusals[r].rank != bid->rank)
+    while (span->refusals[r].rank != candidate->rank)
         r--;
     return span->refusals[r].reason;
 }
 
 /* Making an operation may take a trial run: who refused in an earlier run is not asked again. */
-static seqlstm_status open_bid(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
-                               struct sl_bid *bid, struct seqlstm_error *err)
+static seqlstm_status open_candidate(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
+                                     struct sl_candidate *candidate, struct seqlstm_error *err)
 {
-    if (tuner->tuning == NULL || bid->op)
-        return sl_span_open_bid(tuner->spans, span, desc, bid, err);
-    struct sl_cost_record record = {.key = get_refusal_key(tuner, span->node, desc, bid), .refused = true};
+    if (tuner->tuning == NULL || candidate->op)
+        return sl_span_open_candidate(tuner->spans, span, desc, candidate, err);
+    struct sl_cost_record record = {.key = get_refusal_key(tuner, span->node, desc, candidate), .refused = true};
     const struct sl_cost_record *kept = sl_cost_cache_find(tuner->tuning->cache, &record.key);
     if (kept && kept->refused)
-        return sl_span_refuse_bid(tuner->spans, span, bid, kept->label, err);
-    SEQLSTM_TRY(sl_span_open_bid(tuner->spans, span, desc, bid, err));
-    if (!bid->out)
+        return sl_span_refuse_candidate(tuner->spans, span, candidate, kept->label, err);
+    SEQLSTM_TRY(sl_span_open_candidate(tuner->spans, span, desc, candidate, err));
+    if (!candidate->excluded)
         return SEQLSTM_OK;
-    snprintf(record.label, sizeof record.label, "%s", get_reason(span, bid));
+    snprintf(record.label, sizeof record.label, "%s", get_reason(span, candidate));
     return sl_cost_cache_add(tuner->tuning->cache, &record, err);
 }
 
-static seqlstm_status open_bids(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
-                                struct seqlstm_error *err)
+static seqlstm_status open_candidates(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
+                                      struct seqlstm_error *err)
 {
-    for (int32_t b = 0; b < span->bid_count; b++) {
-        struct sl_bid *bid = &span->bids[b];
-        if (!bid->out)
-            SEQLSTM_TRY(open_bid(tuner, span, desc, bid, err));
-        if (!bid->out)
-            SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, get_profiles(tuner, span->node),
-                                         &bid->cost, err));
+    for (int32_t c = 0; c < span->candidate_count; c++) {
+        struct sl_candidate *candidate = &span->candidates[c];
+        if (!candidate->excluded)
+            SEQLSTM_TRY(open_candidate(tuner, span, desc, candidate, err));
+        if (!candidate->excluded)
+            SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, candidate,
+                                         get_profiles(tuner, span->node), &candidate->cost, err));
     }
     return SEQLSTM_OK;
 }
@@ -305,7 +309,7 @@ static void find_regions(const struct sl_spans *spans, int32_t *region)
         changed = false;
         for (int32_t i = 0; i < spans->count; i++) {
             const struct sl_span *span = &spans->items[i];
-            if (sl_span_count_bids(span) == 0)
+            if (sl_span_count_candidates(span) == 0)
                 continue;
             int32_t lowest = region[span->first];
             for (int32_t n = span->first; n < span->first + span->count; n++)
@@ -331,12 +335,12 @@ static seqlstm_status start_errands(struct sl_tuner *tuner, enum sl_dispatch_pol
 {
     for (int32_t i = 0; i < tuner->spans->count; i++) {
         struct sl_span *span = &tuner->spans->items[i];
-        SEQLSTM_TRY(open_bids(tuner, span, &span->node->desc, err));
+        SEQLSTM_TRY(open_candidates(tuner, span, &span->node->desc, err));
         errands[i] = (struct errand){.best = find_best(span)};
         if (policy != SL_POLICY_MEASURED || tuner->tuning == NULL || errands[i].best < 0)
             continue;
         errands[i].done = recall(tuner, span, &span->node->desc, errands[i].best, SL_COST_CACHED);
-        errands[i].share = errands[i].done ? 0 : errands[i].best * sl_span_count_bids(span);
+        errands[i].share = errands[i].done ? 0 : errands[i].best * sl_span_count_candidates(span);
     }
     return SEQLSTM_OK;
 }
@@ -372,11 +376,11 @@ static seqlstm_status estimate_again(struct sl_tuner *tuner, struct sl_span *spa
     const union seqlstm_any_desc *desc = &span->node->desc;
     struct sl_cost work;
     SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
-    SEQLSTM_TRY(open_bids(tuner, span, desc, err));
-    for (int32_t b = 0; b < span->bid_count; b++)
-        if (!span->bids[b].out)
-            sl_experience_predict(&tuner->experience, &span->bids[b], desc->head.op, sl_cost_get_ns(&work),
-                                  &span->bids[b].cost);
+    SEQLSTM_TRY(open_candidates(tuner, span, desc, err));
+    for (int32_t c = 0; c < span->candidate_count; c++)
+        if (!span->candidates[c].excluded)
+            sl_experience_predict(&tuner->experience, &span->candidates[c], desc->head.op, sl_cost_get_ns(&work),
+                                  &span->candidates[c].cost);
     return SEQLSTM_OK;
 }
 
@@ -392,7 +396,7 @@ static seqlstm_status level_regions(struct sl_tuner *tuner, const struct errand 
     } else {
         find_regions(spans, region);
         for (int32_t i = 0; i < spans->count; i++)
-            if (!errands[i].done && sl_span_count_bids(&spans->items[i]) > 0)
+            if (!errands[i].done && sl_span_count_candidates(&spans->items[i]) > 0)
                 unsure[region[spans->items[i].first]] = true;
     }
     for (int32_t i = 0; status == SEQLSTM_OK && i < spans->count; i++)
@@ -425,14 +429,15 @@ seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_polic
 }
 
 seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
-                                  const union seqlstm_any_desc *desc, struct sl_bid *bid, struct seqlstm_error *err)
+                                  const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
+                                  struct seqlstm_error *err)
 {
     const struct sl_profiles *profiles = get_profiles(tuner, span->node);
-    SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, bid, profiles, &bid->cost, err));
+    SEQLSTM_TRY(sl_cost_estimate(tuner->spans->graph, span->node, desc, candidate, profiles, &candidate->cost, err));
     struct sl_span one = *span;
-    one.bids = bid;
-    one.bid_count = 1;
-    double best = sl_cost_get_ns(&bid->cost);
+    one.candidates = candidate;
+    one.candidate_count = 1;
+    double best = sl_cost_get_ns(&candidate->cost);
     if (policy == SL_POLICY_MEASURED && tuner->tuning && !recall(tuner, &one, desc, best, SL_COST_CACHED) &&
         tuner->tuning->measure && sl_clock_ns() < tuner->deadline_ns) {
         seqlstm_status status = time_span(tuner, &one, desc, best, 4 * least_ns, err);
@@ -441,7 +446,7 @@ seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_polic
         if (status == SEQLSTM_OK)
             recall(tuner, &one, desc, best, SL_COST_MEASURED);
     }
-    if (bid->cost.source == SL_COST_GUESS)
-        bid->cost = (struct sl_cost){0};
+    if (candidate->cost.source == SL_COST_GUESS)
+        candidate->cost = (struct sl_cost){0};
     return SEQLSTM_OK;
 }

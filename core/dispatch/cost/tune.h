@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the bids of a graph cost: from the cache, by timing them now, or by estimates. Private to core/dispatch.
+/* What the candidates of a graph cost: from the cache, by timing them now, or by estimates. Private to core/dispatch.
  *
  * Timing. The candidates of a span run in turn, round after round, on profiles of the real data; the median of the
  * rounds counts. A short probe comes first: who is three times slower than the best in it is not timed further, and
@@ -12,7 +12,7 @@
 #define SL_DISPATCH_COST_TUNE_H
 
 #include "dispatch/plan/request.h"
-#include "dispatch/bid/bid.h"
+#include "dispatch/candidate/candidate.h"
 #include "dispatch/cost/cost_cache.h"
 #include "dispatch/cost/experience.h"
 #include "dispatch/plan/request.h"
@@ -37,17 +37,18 @@ seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *span
                              struct seqlstm_error *err);
 void sl_tuner_deinit(struct sl_tuner *tuner);
 
-/* Fills the cost of every bid that is not out; creates their ops, and puts out those that refuse then or fail while
- * they are timed. Errors: NO_MEMORY, CANCELLED, the plugins' own from creating ops. */
+/* Fills the cost of every candidate that is not out; creates their ops, and puts out those that refuse then or fail
+ * while they are timed. Errors: NO_MEMORY, CANCELLED, the plugins' own from creating ops. */
 seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct seqlstm_error *err);
 
-/* The cost of one op that is no bid of the graph, measured if there is time left. `out_cost->source` is
+/* The cost of one op that is no candidate of the graph, measured if there is time left. `out_cost->source` is
  * SL_COST_NONE when there is nothing but the host's guess. Errors: CANCELLED. */
 seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
-                                  const union seqlstm_any_desc *desc, struct sl_bid *bid, struct seqlstm_error *err);
+                                  const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
+                                  struct seqlstm_error *err);
 
-/* Of what a bid takes for the node, in the cache. */
+/* Of what a candidate takes for the node, in the cache. */
 struct sl_cost_key sl_tuner_get_key(const struct sl_tuner *tuner, const struct sl_node *node,
-                                    const union seqlstm_any_desc *desc, const struct sl_bid *bid);
+                                    const union seqlstm_any_desc *desc, const struct sl_candidate *candidate);
 
 #endif

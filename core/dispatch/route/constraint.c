@@ -16,11 +16,11 @@ struct wish {
     struct sl_place place; /* line 0: none */
 };
 
-static bool is_wished(const struct wish *wish, const struct sl_bid *bid)
+static bool is_wished(const struct wish *wish, const struct sl_candidate *candidate)
 {
-    const char *id = sl_backend_get_id(bid->backend);
+    const char *id = sl_backend_get_id(candidate->backend);
     return strlen(id) == wish->backend_bytes && memcmp(id, wish->backend, wish->backend_bytes) == 0 &&
-           (wish->variant[0] == '\0' || strcmp(wish->variant, bid->variant) == 0);
+           (wish->variant[0] == '\0' || strcmp(wish->variant, candidate->variant) == 0);
 }
 
 static bool is_loaded(const struct sl_spans *spans, const struct wish *wish)
@@ -33,13 +33,13 @@ static bool is_loaded(const struct sl_spans *spans, const struct wish *wish)
     return false;
 }
 
-static void put_all_out(struct sl_span *span)
+static void exclude_all(struct sl_span *span)
 {
-    for (int32_t b = 0; b < span->bid_count; b++)
-        span->bids[b].out = true;
+    for (int32_t c = 0; c < span->candidate_count; c++)
+        span->candidates[c].excluded = true;
 }
 
-/* Leaves the wished bids. A backend that accepts, but not with this variant, counts as refusing. */
+/* Leaves the wished candidates. A backend that accepts, but not with this variant, counts as refusing. */
 static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span, const struct wish *wish,
                              struct seqlstm_error *err)
 {
@@ -52,16 +52,16 @@ static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span,
         return SEQLSTM_UNAVAILABLE;
     }
     span->pin = wish->backend;
-    struct sl_bid *other = NULL; /* of the wished backend, with another variant */
+    struct sl_candidate *other = NULL; /* of the wished backend, with another variant */
     bool found = false;
     struct wish any = *wish;
     any.variant = "";
-    for (int32_t b = 0; b < span->bid_count; b++) {
-        struct sl_bid *bid = &span->bids[b];
-        found = found || is_wished(wish, bid);
-        if (is_wished(&any, bid) && !other)
-            other = bid;
-        bid->out = bid->out || !is_wished(wish, bid);
+    for (int32_t c = 0; c < span->candidate_count; c++) {
+        struct sl_candidate *candidate = &span->candidates[c];
+        found = found || is_wished(wish, candidate);
+        if (is_wished(&any, candidate) && !other)
+            other = candidate;
+        candidate->excluded = candidate->excluded || !is_wished(wish, candidate);
     }
     int32_t kept = 0; /* what others said does not matter */
     for (int32_t r = 0; r < span->refusal_count; r++)
@@ -73,10 +73,10 @@ static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span,
         return SEQLSTM_OK;
     struct sl_buf reason = {0};
     sl_buf_printf(&reason, "it has no variant `%s` for this operation; it has", wish->variant);
-    for (int32_t b = 0, listed = 0; b < span->bid_count; b++)
-        if (is_wished(&any, &span->bids[b]) && span->bids[b].device == other->device)
-            sl_buf_printf(&reason, "%s `%s`", listed++ ? "," : "", span->bids[b].variant);
-    seqlstm_status status = sl_span_refuse_bid(spans, span, other, sl_buf_text(&reason), err);
+    for (int32_t c = 0, listed = 0; c < span->candidate_count; c++)
+        if (is_wished(&any, &span->candidates[c]) && span->candidates[c].device == other->device)
+            sl_buf_printf(&reason, "%s `%s`", listed++ ? "," : "", span->candidates[c].variant);
+    seqlstm_status status = sl_span_refuse_candidate(spans, span, other, sl_buf_text(&reason), err);
     sl_buf_deinit(&reason);
     return status;
 }
@@ -134,7 +134,7 @@ static bool is_run_otherwise(const struct sl_spans *spans, const struct sl_plan_
     for (int32_t i = 0; i < spans->count; i++) {
         const struct sl_span *other = &spans->items[i];
         if (other != span && (is_within(span, other) || is_within(other, span)) &&
-            find_stored(request, other, binding) && (binding || sl_span_count_bids(other) > 0))
+            find_stored(request, other, binding) && (binding || sl_span_count_candidates(other) > 0))
             return true;
     }
     return false;
@@ -148,7 +148,7 @@ static seqlstm_status follow_stored(const struct sl_spans *spans, const struct s
         return SEQLSTM_OK;
     if (choice == NULL) {
         if (is_run_otherwise(spans, request, span, binding))
-            put_all_out(span);
+            exclude_all(span);
         return SEQLSTM_OK;
     }
     struct wish wish = {
@@ -156,19 +156,19 @@ static seqlstm_status follow_stored(const struct sl_spans *spans, const struct s
     if (binding)
         return insist(spans, span, &wish, err);
     bool found = false;
-    for (int32_t b = 0; b < span->bid_count; b++)
-        found = found || is_wished(&wish, &span->bids[b]);
-    for (int32_t b = 0; found && b < span->bid_count; b++)
-        span->bids[b].out = !is_wished(&wish, &span->bids[b]);
+    for (int32_t c = 0; c < span->candidate_count; c++)
+        found = found || is_wished(&wish, &span->candidates[c]);
+    for (int32_t c = 0; found && c < span->candidate_count; c++)
+        span->candidates[c].excluded = !is_wished(&wish, &span->candidates[c]);
     return SEQLSTM_OK;
 }
 
 /* ---- --backend ---- */
 
-static bool has_bid_of(const struct sl_span *span, const struct sl_backend *backend)
+static bool has_candidate_of(const struct sl_span *span, const struct sl_backend *backend)
 {
-    for (int32_t b = 0; b < span->bid_count; b++)
-        if (span->bids[b].backend == backend && !span->bids[b].out)
+    for (int32_t c = 0; c < span->candidate_count; c++)
+        if (span->candidates[c].backend == backend && !span->candidates[c].excluded)
             return true;
     return false;
 }
@@ -181,12 +181,12 @@ static void force(struct sl_spans *spans, const struct sl_backend *forced)
         bool owned = false;
         for (int32_t k = 0; k < spans->count && !owned; k++) {
             const struct sl_span *other = &spans->items[k];
-            owned = has_bid_of(other, forced) && other->first < span->first + span->count &&
+            owned = has_candidate_of(other, forced) && other->first < span->first + span->count &&
                     span->first < other->first + other->count;
         }
-        for (int32_t b = 0; owned && !span->pin && b < span->bid_count; b++)
-            if (span->bids[b].backend != forced)
-                span->bids[b].out = true;
+        for (int32_t c = 0; owned && !span->pin && c < span->candidate_count; c++)
+            if (span->candidates[c].backend != forced)
+                span->candidates[c].excluded = true;
     }
 }
 

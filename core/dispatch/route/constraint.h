@@ -4,10 +4,10 @@
 #define SL_DISPATCH_ROUTE_CONSTRAINT_H
 
 #include "dispatch/plan/request.h"
-#include "dispatch/bid/bid.h"
+#include "dispatch/candidate/candidate.h"
 
-/* Puts the bids out that pins, stored choices and --backend exclude, in this order of strength. Errors: UNAVAILABLE
- * (with a place) when a pin or a binding stored choice names a backend that is not loaded. */
+/* Puts the candidates out that pins, stored choices and --backend exclude, in this order of strength. Errors:
+ * UNAVAILABLE (with a place) when a pin or a binding stored choice names a backend that is not loaded. */
 seqlstm_status sl_spans_constrain(struct sl_spans *spans, const struct sl_plan_request *request,
                                   struct seqlstm_error *err);
 

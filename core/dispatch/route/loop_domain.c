@@ -7,9 +7,9 @@
 
 #include "dispatch/cost/tune.h"
 
-static const char *get_domain(const struct sl_bid *bid)
+static const char *get_domain(const struct sl_candidate *candidate)
 {
-    return sl_backend_get_device(bid->backend, bid->device)->domain;
+    return sl_backend_get_device(candidate->backend, candidate->device)->domain;
 }
 
 static bool is_within(const struct sl_loop *loop, const struct sl_span *span)
@@ -29,9 +29,10 @@ static double price(const struct sl_spans *spans, const char *domain, double *le
             const struct sl_span *span = &spans->items[i];
             if (span->first != loop->first + n || !is_within(loop, span))
                 continue;
-            for (int32_t b = 0; b < span->bid_count; b++) {
-                double ns = least[n] + sl_cost_get_ns(&span->bids[b].cost), *end = &least[n + span->count];
-                if (!span->bids[b].out && strcmp(get_domain(&span->bids[b]), domain) == 0 && (*end < 0 || ns < *end))
+            for (int32_t c = 0; c < span->candidate_count; c++) {
+                double ns = least[n] + sl_cost_get_ns(&span->candidates[c].cost), *end = &least[n + span->count];
+                if (!span->candidates[c].excluded && strcmp(get_domain(&span->candidates[c]), domain) == 0 &&
+                    (*end < 0 || ns < *end))
                     *end = ns;
             }
         }
@@ -49,8 +50,8 @@ seqlstm_status sl_spans_settle_loop(struct sl_spans *spans, struct seqlstm_error
     if (least == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     for (int32_t i = 0; i < spans->count; i++)
-        for (int32_t b = 0; b < spans->items[i].bid_count && is_within(loop, &spans->items[i]); b++) {
-            const char *domain = get_domain(&spans->items[i].bids[b]);
+        for (int32_t c = 0; c < spans->items[i].candidate_count && is_within(loop, &spans->items[i]); c++) {
+            const char *domain = get_domain(&spans->items[i].candidates[c]);
             double ns = best && strcmp(best, domain) == 0 ? -1 : price(spans, domain, least);
             if (ns >= 0 && (cost < 0 || ns < cost)) {
                 cost = ns;
@@ -59,8 +60,8 @@ seqlstm_status sl_spans_settle_loop(struct sl_spans *spans, struct seqlstm_error
         }
     free(least);
     for (int32_t i = 0; best && i < spans->count; i++)
-        for (int32_t b = 0; b < spans->items[i].bid_count && is_within(loop, &spans->items[i]); b++)
-            if (strcmp(get_domain(&spans->items[i].bids[b]), best) != 0)
-                spans->items[i].bids[b].out = true;
+        for (int32_t c = 0; c < spans->items[i].candidate_count && is_within(loop, &spans->items[i]); c++)
+            if (strcmp(get_domain(&spans->items[i].candidates[c]), best) != 0)
+                spans->items[i].candidates[c].excluded = true;
     return SEQLSTM_OK;
 }

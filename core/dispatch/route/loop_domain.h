@@ -3,10 +3,10 @@
 #ifndef SL_DISPATCH_ROUTE_LOOP_DOMAIN_H
 #define SL_DISPATCH_ROUTE_LOOP_DOMAIN_H
 
-#include "dispatch/bid/bid.h"
+#include "dispatch/candidate/candidate.h"
 
-/* Puts out all bids on the loop of the graph but those of the domain that runs it cheapest, the first of them where
- * costs are equal. Where no domain runs it all, nothing changes. Errors: NO_MEMORY. */
+/* Puts out all candidates on the loop of the graph but those of the domain that runs it cheapest, the first of them
+ * where costs are equal. Where no domain runs it all, nothing changes. Errors: NO_MEMORY. */
 seqlstm_status sl_spans_settle_loop(struct sl_spans *spans, struct seqlstm_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See path.h. */
+/* See route.h. */
 #include "dispatch/route/route.h"
 
 #include <stdlib.h>
@@ -74,14 +74,14 @@ static void count_step(const struct search *s, int32_t step, struct standing *st
 }
 
 /* Follows two ways to the same state back to where they part; returns the cost there. */
-static double part(const struct search *s, const struct arrival ways[2], struct standing standings[2])
+static double part(const struct search *s, const struct arrival pair[2], struct standing standings[2])
 {
     int32_t node[2], domain[2];
     memset(standings, 0, 2 * sizeof *standings);
     for (int w = 0; w < 2; w++) {
-        count_step(s, ways[w].step, &standings[w]);
-        node[w] = s->problem->steps[ways[w].step].first;
-        domain[w] = ways[w].domain;
+        count_step(s, pair[w].step, &standings[w]);
+        node[w] = s->problem->steps[pair[w].step].first;
+        domain[w] = pair[w].domain;
     }
     while (node[0] != node[1] || domain[0] != domain[1]) {
         bool both = node[0] == node[1];
@@ -154,8 +154,8 @@ static void arrive(struct search *s, int32_t node, int32_t domain)
         (struct state){.reached = true, .cost = best->cost, .step = best->step, .domain = best->domain};
 }
 
-static seqlstm_status write_path(const struct search *s, int32_t domain, struct sl_route *out,
-                                 struct seqlstm_error *err)
+static seqlstm_status write_route(const struct search *s, int32_t domain, struct sl_route *out,
+                                  struct seqlstm_error *err)
 {
     int32_t node = s->problem->node_count, at = node;
     out->steps = calloc((size_t)node + 1, sizeof *out->steps);
@@ -196,19 +196,19 @@ static seqlstm_status search(struct search *s, struct sl_route *out, struct seql
         if (get_state(s, nodes, domain)->reached &&
             (end < 0 || get_state(s, nodes, domain)->cost < (1 - s->problem->tie) * get_state(s, nodes, end)->cost))
             end = domain;
-    return write_path(s, end, out, err);
+    return write_route(s, end, out, err);
 }
 
-static seqlstm_status find_without(const struct sl_route_problem *problem, int32_t barred, struct sl_route *out_path,
+static seqlstm_status find_without(const struct sl_route_problem *problem, int32_t barred, struct sl_route *out_route,
                                    struct seqlstm_error *err)
 {
-    *out_path = (struct sl_route){.stuck = -1};
+    *out_route = (struct sl_route){.stuck = -1};
     size_t domains = (size_t)problem->domain_count;
     struct search s = {.problem = problem, .barred = barred};
     s.states = calloc(((size_t)problem->node_count + 1) * domains, sizeof *s.states);
     s.arrivals = calloc((size_t)problem->step_count * domains + 1, sizeof *s.arrivals);
     s.domains = calloc((size_t)problem->node_count + 1, sizeof *s.domains);
-    seqlstm_status status = s.states && s.arrivals && s.domains ? search(&s, out_path, err)
+    seqlstm_status status = s.states && s.arrivals && s.domains ? search(&s, out_route, err)
                                                                 : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__,
                                                                                     __LINE__, "no memory for the plan");
     free(s.states);
@@ -217,18 +217,18 @@ static seqlstm_status find_without(const struct sl_route_problem *problem, int32
     return status;
 }
 
-seqlstm_status sl_route_find_cheapest(const struct sl_route_problem *problem, struct sl_route *out_path,
+seqlstm_status sl_route_find_cheapest(const struct sl_route_problem *problem, struct sl_route *out_route,
                                       struct seqlstm_error *err)
 {
-    return find_without(problem, -1, out_path, err);
+    return find_without(problem, -1, out_route, err);
 }
 
 /* ---- the second ---- */
 
-bool sl_route_has_step(const struct sl_route *path, int32_t step)
+bool sl_route_has_step(const struct sl_route *route, int32_t step)
 {
-    for (int32_t k = 0; k < path->count; k++)
-        if (path->steps[k] == step)
+    for (int32_t k = 0; k < route->count; k++)
+        if (route->steps[k] == step)
             return true;
     return false;
 }
@@ -244,7 +244,7 @@ static double sum_apart(const struct sl_route_problem *problem, const struct sl_
 }
 
 seqlstm_status sl_route_find_second(const struct sl_route_problem *problem, const struct sl_route *first, double share,
-                                    struct sl_route *out_path, struct seqlstm_error *err)
+                                    struct sl_route *out_route, struct seqlstm_error *err)
 {
     struct sl_route second = {.stuck = -1}, other;
     for (int32_t k = 0; k < first->count; k++) {
@@ -264,7 +264,7 @@ seqlstm_status sl_route_find_second(const struct sl_route_problem *problem, cons
         }
         free(other.steps);
     }
-    *out_path = second;
+    *out_route = second;
     return SEQLSTM_OK;
 }
 
@@ -291,12 +291,12 @@ static bool is_preferred(const struct sl_route_step *a, const struct sl_route_st
     return a->rank != b->rank ? a->rank < b->rank : a->variant < b->variant;
 }
 
-seqlstm_status sl_route_find_first(const struct sl_route_problem *problem, struct sl_route *out_path,
+seqlstm_status sl_route_find_first(const struct sl_route_problem *problem, struct sl_route *out_route,
                                    struct seqlstm_error *err)
 {
-    *out_path = (struct sl_route){.stuck = -1};
-    out_path->steps = calloc((size_t)problem->node_count + 1, sizeof *out_path->steps);
-    if (out_path->steps == NULL)
+    *out_route = (struct sl_route){.stuck = -1};
+    out_route->steps = calloc((size_t)problem->node_count + 1, sizeof *out_route->steps);
+    if (out_route->steps == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     for (int32_t node = 0; node < problem->node_count;) {
         int32_t best = -1, any = -1;
@@ -311,11 +311,11 @@ seqlstm_status sl_route_find_first(const struct sl_route_problem *problem, struc
         }
         best = best < 0 ? any : best;
         if (best < 0) { /* an early choice led into a corner */
-            free(out_path->steps);
-            return sl_route_find_cheapest(problem, out_path, err);
+            free(out_route->steps);
+            return sl_route_find_cheapest(problem, out_route, err);
         }
-        out_path->steps[out_path->count++] = best;
-        out_path->cost_ns += problem->steps[best].cost_ns;
+        out_route->steps[out_route->count++] = best;
+        out_route->cost_ns += problem->steps[best].cost_ns;
         node += problem->steps[best].count;
     }
     return SEQLSTM_OK;

@@ -51,21 +51,21 @@ struct sl_route {
  * wrote; where branches meet, the copies of a path are those of the cheapest way to each state. Ways within the tie
  * of the cheapest, counted from where they part, are ranked by: the last in the list of the backends that they use;
  * the number of steps; variants. Errors: NO_MEMORY; UNSUPPORTED when no way leads to the end. */
-seqlstm_status sl_route_find_cheapest(const struct sl_route_problem *problem, struct sl_route *out_path,
+seqlstm_status sl_route_find_cheapest(const struct sl_route_problem *problem, struct sl_route *out_route,
                                       struct seqlstm_error *err);
 
 /* The cheapest of all ways that leave out one step of `first`, the cheapest way, and differ from it in steps that
- * take at least `share` of its cost. out_path->count is 0 where there is none. Errors: NO_MEMORY. */
+ * take at least `share` of its cost. out_route->count is 0 where there is none. Errors: NO_MEMORY. */
 seqlstm_status sl_route_find_second(const struct sl_route_problem *problem, const struct sl_route *first, double share,
-                                    struct sl_route *out_path, struct seqlstm_error *err);
+                                    struct sl_route *out_route, struct seqlstm_error *err);
 
 /* Is the step of the problem one of the path's? */
-bool sl_route_has_step(const struct sl_route *path, int32_t step);
+bool sl_route_has_step(const struct sl_route *route, int32_t step);
 
 /* By the order of the list alone: at each node the longest step whose backend stands at least as early in the list as
  * the best of any step within it; among equals the first variant. Where that leads nowhere, the cheapest way. Errors:
  * as above. */
-seqlstm_status sl_route_find_first(const struct sl_route_problem *problem, struct sl_route *out_path,
+seqlstm_status sl_route_find_first(const struct sl_route_problem *problem, struct sl_route *out_route,
                                    struct seqlstm_error *err);
 
 #endif

@@ -16,7 +16,7 @@ static const double unsure = 0.02;   /* whole steps of equal plans were up to 1.
 
 struct comparison {
     const struct sl_whole_steps_setup *request;
-    struct sl_route paths[2];   /* the cheapest and the second */
+    struct sl_route pair[2];    /* the cheapest and the second */
     struct sl_cost_key keys[2]; /* of them */
     struct sl_cost_key key;     /* of both */
     double ns[2];
@@ -24,37 +24,37 @@ struct comparison {
 
 /* ---- is there one? ---- */
 
-static bool is_measured(const struct sl_bid_routes *ways, const struct sl_route *path)
+static bool is_measured(const struct sl_candidate_routes *routes, const struct sl_route *route)
 {
-    for (int32_t k = 0; k < path->count; k++)
-        if (ways->bids[path->steps[k]]->cost.source < SL_COST_CACHED)
+    for (int32_t k = 0; k < route->count; k++)
+        if (routes->candidates[route->steps[k]]->cost.source < SL_COST_CACHED)
             return false;
     return true;
 }
 
 /* Would a plan that goes this way be refused by `fallback: error`? */
-static bool is_forbidden(const struct comparison *comparison, const struct sl_route *path)
+static bool is_forbidden(const struct comparison *comparison, const struct sl_route *route)
 {
-    const struct sl_bid_routes *ways = comparison->request->ways;
+    const struct sl_candidate_routes *routes = comparison->request->routes;
     if (comparison->request->frame->graph->model->dispatch.fallback != SL_FALLBACK_ERROR)
         return false;
-    for (int32_t k = 0; k < path->count; k++)
-        if (sl_bid_is_fallback(ways->spans[path->steps[k]], ways->bids[path->steps[k]]))
+    for (int32_t k = 0; k < route->count; k++)
+        if (sl_candidate_is_fallback(routes->spans[route->steps[k]], routes->candidates[route->steps[k]]))
             return true;
     return false;
 }
 
-/* The second path; count 0: there is none, or none that comes near. */
+/* The second route; count 0: there is none, or none that comes near. */
 static seqlstm_status find_rival(struct comparison *comparison, struct seqlstm_error *err)
 {
-    const struct sl_bid_routes *ways = comparison->request->ways;
-    struct sl_route *second = &comparison->paths[1];
+    const struct sl_candidate_routes *routes = comparison->request->routes;
+    struct sl_route *second = &comparison->pair[1];
     bool open = true;
-    SEQLSTM_TRY(sl_route_find_second(&ways->problem, &comparison->paths[0], trifle, second, err));
-    bool close = second->count > 0 && second->cost_ns <= (1 + close_by) * comparison->paths[0].cost_ns &&
-                 is_measured(ways, second) && !is_forbidden(comparison, second);
+    SEQLSTM_TRY(sl_route_find_second(&routes->problem, &comparison->pair[0], trifle, second, err));
+    bool close = second->count > 0 && second->cost_ns <= (1 + close_by) * comparison->pair[0].cost_ns &&
+                 is_measured(routes, second) && !is_forbidden(comparison, second);
     if (close)
-        SEQLSTM_TRY(sl_bid_routes_open(ways, comparison->request->tuner->spans, second, &open, err));
+        SEQLSTM_TRY(sl_candidate_routes_open(routes, comparison->request->tuner->spans, second, &open, err));
     if (!close || !open)
         second->count = 0;
     return SEQLSTM_OK;
@@ -62,14 +62,14 @@ static seqlstm_status find_rival(struct comparison *comparison, struct seqlstm_e
 
 /* ---- its key ---- */
 
-static struct sl_cost_key get_plan_key(const struct comparison *comparison, const struct sl_route *path)
+static struct sl_cost_key get_plan_key(const struct comparison *comparison, const struct sl_route *route)
 {
-    const struct sl_bid_routes *ways = comparison->request->ways;
+    const struct sl_candidate_routes *routes = comparison->request->routes;
     struct sl_cost_key key = {{3, 4}};
-    for (int32_t k = 0; k < path->count; k++) {
+    for (int32_t k = 0; k < route->count; k++) {
         const struct sl_cost_key step =
-            sl_tuner_get_key(comparison->request->tuner, ways->spans[path->steps[k]]->node,
-                             &ways->spans[path->steps[k]]->node->desc, ways->bids[path->steps[k]]);
+            sl_tuner_get_key(comparison->request->tuner, routes->spans[route->steps[k]]->node,
+                             &routes->spans[route->steps[k]]->node->desc, routes->candidates[route->steps[k]]);
         sl_cost_key_join(&key, &step);
     }
     return key;
@@ -84,7 +84,7 @@ static int get_first(const struct comparison *comparison)
 static void find_keys(struct comparison *comparison)
 {
     for (int w = 0; w < 2; w++)
-        comparison->keys[w] = get_plan_key(comparison, &comparison->paths[w]);
+        comparison->keys[w] = get_plan_key(comparison, &comparison->pair[w]);
     const int first = get_first(comparison);
     comparison->key = comparison->keys[first];
     sl_cost_key_join(&comparison->key, &comparison->keys[1 - first]);
@@ -114,19 +114,20 @@ static seqlstm_status keep(const struct comparison *comparison, struct seqlstm_e
 
 /* ---- timing ---- */
 
-/* A plan of the path, as an executor needs it. Its ops stay the bids' and the frame's: it is not to be destroyed. */
-static seqlstm_status lay_out(const struct comparison *comparison, const struct sl_route *path,
+/* A plan of the route, as an executor needs it. Its ops stay the candidates' and the frame's: it is not to be
+ * destroyed. */
+static seqlstm_status lay_out(const struct comparison *comparison, const struct sl_route *route,
                               struct sl_plan *out_plan, struct seqlstm_error *err)
 {
-    const struct sl_bid_routes *ways = comparison->request->ways;
+    const struct sl_candidate_routes *routes = comparison->request->routes;
     *out_plan = *comparison->request->frame;
-    struct sl_call *calls = SL_ARENA_ARRAY(out_plan->arena, struct sl_call, (size_t)path->count);
+    struct sl_call *calls = SL_ARENA_ARRAY(out_plan->arena, struct sl_call, (size_t)route->count);
     if (calls == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
-    for (int32_t k = 0; k < path->count; k++)
-        calls[k] = sl_bid_make_call(ways->spans[path->steps[k]], ways->bids[path->steps[k]]);
+    for (int32_t k = 0; k < route->count; k++)
+        calls[k] = sl_candidate_make_call(routes->spans[route->steps[k]], routes->candidates[route->steps[k]]);
     out_plan->calls = calls;
-    out_plan->call_count = path->count;
+    out_plan->call_count = route->count;
     return sl_plan_lay_out(out_plan, calls, comparison->request->optimizer_states, err);
 }
 
@@ -137,7 +138,7 @@ static seqlstm_status time_both(struct comparison *comparison, bool *out_timed, 
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     struct sl_plan plans[2];
     for (int w = 0; w < 2; w++)
-        SEQLSTM_TRY(lay_out(comparison, &comparison->paths[w], &plans[w], err));
+        SEQLSTM_TRY(lay_out(comparison, &comparison->pair[w], &plans[w], err));
     const struct sl_whole_steps_request request = {.plans = {&plans[0], &plans[1]},
                                                    .tuning = tuning,
                                                    .optimizer_states = comparison->request->optimizer_states,
@@ -167,8 +168,8 @@ static int find_winner(const struct comparison *comparison)
 static seqlstm_status describe(const struct comparison *comparison, int winner, enum sl_cost_source source,
                                struct sl_whole_steps *out, struct seqlstm_error *err)
 {
-    const struct sl_bid_routes *ways = comparison->request->ways;
-    const struct sl_route *other = &comparison->paths[1 - winner];
+    const struct sl_candidate_routes *routes = comparison->request->routes;
+    const struct sl_route *other = &comparison->pair[1 - winner];
     struct sl_plan_choice *choices =
         SL_ARENA_ARRAY(comparison->request->frame->arena, struct sl_plan_choice, (size_t)other->count);
     if (choices == NULL)
@@ -179,11 +180,11 @@ static seqlstm_status describe(const struct comparison *comparison, int winner, 
                                    .other = choices,
                                    .overturned = winner == 1};
     for (int32_t k = 0; k < other->count; k++) {
-        const struct sl_bid *bid = ways->bids[other->steps[k]];
-        if (!sl_route_has_step(&comparison->paths[winner], other->steps[k]))
-            choices[out->other_count++] = (struct sl_plan_choice){.node = ways->spans[other->steps[k]]->node->name,
-                                                                  .backend = sl_backend_get_id(bid->backend),
-                                                                  .variant = bid->variant,
+        const struct sl_candidate *candidate = routes->candidates[other->steps[k]];
+        if (!sl_route_has_step(&comparison->pair[winner], other->steps[k]))
+            choices[out->other_count++] = (struct sl_plan_choice){.node = routes->spans[other->steps[k]]->node->name,
+                                                                  .backend = sl_backend_get_id(candidate->backend),
+                                                                  .variant = candidate->variant,
                                                                   .phase = comparison->request->frame->graph->phase};
     }
     return SEQLSTM_OK;
@@ -193,7 +194,7 @@ static seqlstm_status compare(struct comparison *comparison, int *out_winner, st
                               struct seqlstm_error *err)
 {
     SEQLSTM_TRY(find_rival(comparison, err));
-    if (comparison->paths[1].count == 0)
+    if (comparison->pair[1].count == 0)
         return SEQLSTM_OK;
     find_keys(comparison);
     bool known = recall(comparison);
@@ -206,17 +207,17 @@ static seqlstm_status compare(struct comparison *comparison, int *out_winner, st
     return describe(comparison, *out_winner, source, out, err);
 }
 
-seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *path,
+seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *route,
                                       struct sl_whole_steps *out_steps, struct seqlstm_error *err)
 {
     const struct sl_tuning *tuning = request->tuner->tuning;
-    struct comparison comparison = {.request = request, .paths = {*path, {0}}};
+    struct comparison comparison = {.request = request, .pair = {*route, {0}}};
     int winner = 0;
-    if (tuning == NULL || tuning->time_whole_steps == NULL || !tuning->measure || !is_measured(request->ways, path))
+    if (tuning == NULL || tuning->time_whole_steps == NULL || !tuning->measure || !is_measured(request->routes, route))
         return SEQLSTM_OK;
     seqlstm_status status = compare(&comparison, &winner, out_steps, err);
-    *path = comparison.paths[winner];
-    free(comparison.paths[1 - winner].steps);
+    *route = comparison.pair[winner];
+    free(comparison.pair[1 - winner].steps);
     return status;
 }
 

@@ -11,10 +11,10 @@
 
 #include "dispatch/plan/request.h"
 #include "dispatch/cost/tune.h"
-#include "dispatch/route/bid_routes.h"
+#include "dispatch/route/candidate_routes.h"
 
 struct sl_whole_steps_setup {
-    const struct sl_bid_routes *ways;
+    const struct sl_candidate_routes *routes;
     struct sl_tuner *tuner;
     const struct sl_plan *frame; /* what both plans have: graph, threads and the operations of the update */
     int32_t optimizer_states;
@@ -23,7 +23,7 @@ struct sl_whole_steps_setup {
 /* `path`, the cheapest, becomes the faster. Nothing happens unless the costs of both are measured, the totals are
  * close and the two differ in more than trifles. What keeps whole steps from being timed is logged and stops nobody.
  * Texts of the result live in the frame's arena. Errors: NO_MEMORY, CANCELLED. */
-seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *path,
+seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *route,
                                       struct sl_whole_steps *out_steps, struct seqlstm_error *err);
 
 /* A plan that follows the stored choices keeps the stored comparison; where pins, `--backend` or another graph lead

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See bid.h. */
-#include "dispatch/bid/bid.h"
+/* See candidate.h. */
+#include "dispatch/candidate/candidate.h"
 
 #include <string.h>
 
@@ -35,21 +35,21 @@ static seqlstm_status note_refusal(const struct sl_spans *spans, struct sl_span 
     return SEQLSTM_OK;
 }
 
-/* An answer becomes bids, one for each variant, or a refusal. */
+/* An answer becomes candidates, one for each variant, or a refusal. */
 static seqlstm_status note_answer(const struct sl_spans *spans, struct sl_span *span, uint32_t rank, uint32_t device,
                                   const struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     if (!answer->accepted)
         return note_refusal(spans, span, rank, answer, err);
     for (uint32_t v = 0; v < answer->variant_count; v++) {
-        struct sl_bid bid = {.backend = spans->listed[rank],
-                             .rank = rank,
-                             .device = device,
-                             .variant_index = v,
-                             .variant = sl_arena_strdup(spans->arena, answer->variants[v])};
-        if (bid.variant == NULL)
+        struct sl_candidate candidate = {.backend = spans->listed[rank],
+                                         .rank = rank,
+                                         .device = device,
+                                         .variant_index = v,
+                                         .variant = sl_arena_strdup(spans->arena, answer->variants[v])};
+        if (candidate.variant == NULL)
             return no_memory(err);
-        span->bids[span->bid_count++] = bid;
+        span->candidates[span->candidate_count++] = candidate;
     }
     return SEQLSTM_OK;
 }
@@ -93,12 +93,12 @@ seqlstm_status sl_span_ask(const struct sl_spans *spans, const struct sl_node *n
 {
     size_t most = (size_t)spans->listed_count * SEQLSTM_VARIANTS;
     struct sl_span span = {.node = node};
-    span.bids = SL_ARENA_ARRAY(spans->arena, struct sl_bid, most);
+    span.candidates = SL_ARENA_ARRAY(spans->arena, struct sl_candidate, most);
     span.refusals = SL_ARENA_ARRAY(spans->arena, struct sl_refusal, most + spans->listed_count);
-    if (!span.bids || !span.refusals)
+    if (!span.candidates || !span.refusals)
         return no_memory(err);
     SEQLSTM_TRY(ask_all(spans, desc, &span, err));
-    if (span.bid_count == 0 && node != NULL && desc->head.dtype_compute != SEQLSTM_FLOAT32)
+    if (span.candidate_count == 0 && node != NULL && desc->head.dtype_compute != SEQLSTM_FLOAT32)
         SEQLSTM_TRY(ask_in_float32(spans, &span, err));
     *out_span = span;
     return SEQLSTM_OK;
@@ -131,21 +131,21 @@ seqlstm_status sl_spans_create(struct sl_arena *arena, const struct sl_graph *gr
 void sl_spans_destroy(struct sl_spans *spans)
 {
     for (int32_t i = 0; i < spans->count; i++)
-        for (int32_t b = 0; b < spans->items[i].bid_count; b++) {
-            struct sl_bid *bid = &spans->items[i].bids[b];
-            if (bid->op)
-                sl_backend_get_table(bid->backend)->op_destroy(bid->op);
-            bid->op = NULL;
+        for (int32_t c = 0; c < spans->items[i].candidate_count; c++) {
+            struct sl_candidate *candidate = &spans->items[i].candidates[c];
+            if (candidate->op)
+                sl_backend_get_table(candidate->backend)->op_destroy(candidate->op);
+            candidate->op = NULL;
         }
 }
 
-seqlstm_status sl_span_refuse_bid(const struct sl_spans *spans, struct sl_span *span, struct sl_bid *bid,
-                                  const char *reason, struct seqlstm_error *err)
+seqlstm_status sl_span_refuse_candidate(const struct sl_spans *spans, struct sl_span *span,
+                                        struct sl_candidate *candidate, const char *reason, struct seqlstm_error *err)
 {
     struct seqlstm_answer answer = {.struct_size = sizeof answer, .code = SEQLSTM_REFUSED_OPTION};
     snprintf(answer.reason, sizeof answer.reason, "%.255s", reason);
-    bid->out = true;
-    return note_refusal(spans, span, bid->rank, &answer, err);
+    candidate->excluded = true;
+    return note_refusal(spans, span, candidate->rank, &answer, err);
 }
 
 /* For calls on at most `threads` (0: any number). */
@@ -158,56 +158,58 @@ static seqlstm_status ask_sizes(const struct sl_backend *backend, const struct s
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_span_open_bid(const struct sl_spans *spans, struct sl_span *span, const union seqlstm_any_desc *desc,
-                                struct sl_bid *bid, struct seqlstm_error *err)
+seqlstm_status sl_span_open_candidate(const struct sl_spans *spans, struct sl_span *span,
+                                      const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
+                                      struct seqlstm_error *err)
 {
-    if (bid->op)
+    if (candidate->op)
         return SEQLSTM_OK;
-    const struct seqlstm_backend *table = sl_backend_get_table(bid->backend);
+    const struct seqlstm_backend *table = sl_backend_get_table(candidate->backend);
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    seqlstm_status status =
-        table->op_create(sl_backend_get_instance(bid->backend), bid->device, &desc->head, bid->variant, &bid->op, &why);
+    seqlstm_status status = table->op_create(sl_backend_get_instance(candidate->backend), candidate->device,
+                                             &desc->head, candidate->variant, &candidate->op, &why);
     if (status == SEQLSTM_UNSUPPORTED) {
-        bid->op = NULL;
-        return sl_span_refuse_bid(spans, span, bid, why.message[0] ? why.message : "it gave no reason", err);
+        candidate->op = NULL;
+        return sl_span_refuse_candidate(spans, span, candidate, why.message[0] ? why.message : "it gave no reason",
+                                        err);
     }
     if (status != SEQLSTM_OK) {
-        bid->op = NULL;
+        candidate->op = NULL;
         if (err)
             *err = why;
         return status;
     }
-    return ask_sizes(bid->backend, bid->op, spans->threads, &bid->sizes, err);
+    return ask_sizes(candidate->backend, candidate->op, spans->threads, &candidate->sizes, err);
 }
 
-int32_t sl_span_count_bids(const struct sl_span *span)
+int32_t sl_span_count_candidates(const struct sl_span *span)
 {
     int32_t count = 0;
-    for (int32_t b = 0; b < span->bid_count; b++)
-        count += !span->bids[b].out;
+    for (int32_t c = 0; c < span->candidate_count; c++)
+        count += !span->candidates[c].excluded;
     return count;
 }
 
-bool sl_bid_is_fallback(const struct sl_span *span, const struct sl_bid *bid)
+bool sl_candidate_is_fallback(const struct sl_span *span, const struct sl_candidate *candidate)
 {
     for (int32_t r = 0; r < span->refusal_count; r++)
-        if (span->refusals[r].rank < bid->rank && !(span->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
+        if (span->refusals[r].rank < candidate->rank && !(span->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
             return true;
     return false;
 }
 
-struct sl_call sl_bid_make_call(const struct sl_span *span, const struct sl_bid *bid)
+struct sl_call sl_candidate_make_call(const struct sl_span *span, const struct sl_candidate *candidate)
 {
     return (struct sl_call){.node = span->node,
                             .node_first = span->first,
                             .node_count = span->count,
-                            .backend = bid->backend,
-                            .device = bid->device,
-                            .variant = bid->variant,
-                            .op = bid->op,
-                            .sizes = bid->sizes,
+                            .backend = candidate->backend,
+                            .device = candidate->device,
+                            .variant = candidate->variant,
+                            .op = candidate->op,
+                            .sizes = candidate->sizes,
                             .refusals = span->refusals,
                             .refusal_count = span->refusal_count,
-                            .cost = bid->cost,
-                            .fallback = sl_bid_is_fallback(span, bid)};
+                            .cost = candidate->cost,
+                            .fallback = sl_candidate_is_fallback(span, candidate)};
 }

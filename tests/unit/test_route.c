@@ -15,21 +15,21 @@ enum { NODES = 6, STEPS = 24 };
 static struct sl_route find(const struct sl_route_problem *problem, bool by_order)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_route path;
+    struct sl_route route;
     seqlstm_status status =
-        by_order ? sl_route_find_first(problem, &path, &err) : sl_route_find_cheapest(problem, &path, &err);
+        by_order ? sl_route_find_first(problem, &route, &err) : sl_route_find_cheapest(problem, &route, &err);
     if (status != SEQLSTM_OK)
         fail_msg("%s", err.message);
-    return path;
+    return route;
 }
 
 static void expect(const struct sl_route_problem *problem, bool by_order, const int32_t *steps, int32_t count)
 {
-    struct sl_route path = find(problem, by_order);
-    assert_int_equal(path.count, count);
+    struct sl_route route = find(problem, by_order);
+    assert_int_equal(route.count, count);
     for (int32_t k = 0; k < count; k++)
-        assert_int_equal(path.steps[k], steps[k]);
-    free(path.steps);
+        assert_int_equal(route.steps[k], steps[k]);
+    free(route.steps);
 }
 
 static uint32_t draw(uint32_t *state, uint32_t below)
@@ -92,16 +92,16 @@ static void chains_are_solved(void **state)
                                            .reads = reads,
                                            .read_count = NODES};
         double best = try_all(&problem, 0, 0);
-        struct sl_route path;
-        if (sl_route_find_cheapest(&problem, &path, NULL) == SEQLSTM_UNSUPPORTED) {
+        struct sl_route route;
+        if (sl_route_find_cheapest(&problem, &route, NULL) == SEQLSTM_UNSUPPORTED) {
             assert_true(isinf(best));
-            assert_true(path.stuck >= 0 && path.stuck < NODES);
+            assert_true(route.stuck >= 0 && route.stuck < NODES);
             continue;
         }
         /* each of at most NODES choices may give away the tie's share of what it is about */
-        assert_true(path.cost_ns >= best * (1 - 1e-9));
-        assert_true(path.cost_ns <= best * pow(1 + SL_ROUTE_TIE, NODES));
-        free(path.steps);
+        assert_true(route.cost_ns >= best * (1 - 1e-9));
+        assert_true(route.cost_ns <= best * pow(1 + SL_ROUTE_TIE, NODES));
+        free(route.steps);
         solved++;
     }
     assert_true(solved > 100);
@@ -200,11 +200,11 @@ static void dead_ends_are_left(void **state)
     expect(&problem, false, (int32_t[]){1}, 1);
     expect(&problem, true, (int32_t[]){1}, 1); /* the first choice leads nowhere */
     problem.node_count = 3;
-    struct sl_route path;
-    assert_int_equal(sl_route_find_cheapest(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
-    assert_int_equal(path.stuck, 2);
-    assert_int_equal(sl_route_find_first(&problem, &path, NULL), SEQLSTM_UNSUPPORTED);
-    assert_int_equal(path.stuck, 2);
+    struct sl_route route;
+    assert_int_equal(sl_route_find_cheapest(&problem, &route, NULL), SEQLSTM_UNSUPPORTED);
+    assert_int_equal(route.stuck, 2);
+    assert_int_equal(sl_route_find_first(&problem, &route, NULL), SEQLSTM_UNSUPPORTED);
+    assert_int_equal(route.stuck, 2);
 }
 
 /* ---- the second ---- */
