@@ -46,16 +46,16 @@ struct cli_flag {
 #define CLI_FLAG_BACKEND_PATH                                                                                          \
     {                                                                                                                  \
         .name = "backend-path", .argument = "DIR", .repeats = true,                                                    \
-        .help = "look for backends here first; repeatable",                                                            \
+        .help = "search this folder for backends first; repeatable",                                                   \
     }
 #define CLI_FLAG_THREADS                                                                                               \
     {                                                                                                                  \
         .name = "threads", .argument = "N", .env = "SEQLSTM_THREADS",                                                  \
-        .help = "threads of the CPU pool, or auto (default auto)",                                                     \
+        .help = "number of CPU threads, or auto (default auto)",                                                       \
     }
 #define CLI_FLAG_TRUST                                                                                                 \
     {                                                                                                                  \
-        .name = "trust", .env = "SEQLSTM_TRUST", .help = "load plugins whatever their owner and mode are",             \
+        .name = "trust", .env = "SEQLSTM_TRUST", .help = "load plugins without checking owner and permissions",        \
     }
 
 enum { CLI_VALUES_MAX = 256, CLI_SAID_BYTES = 160 };

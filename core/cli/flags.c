@@ -7,20 +7,24 @@
 #include "cli/cli.h"
 
 static const struct cli_flag common_flags[] = {
-    {.name = "help", .letter = 'h', .help = "show this text"},
-    {.name = "quiet", .letter = 'q', .env = "SEQLSTM_QUIET", .help = "errors only"},
-    {.name = "verbose", .letter = 'v', .env = "SEQLSTM_VERBOSE", .repeats = true, .help = "say more; twice: debug"},
+    {.name = "help", .letter = 'h', .help = "show this help"},
+    {.name = "quiet", .letter = 'q', .env = "SEQLSTM_QUIET", .help = "print errors only"},
+    {.name = "verbose",
+     .letter = 'v',
+     .env = "SEQLSTM_VERBOSE",
+     .repeats = true,
+     .help = "print more details; -vv for even more"},
     {.name = "color",
      .argument = "WHEN",
      .env = "SEQLSTM_COLOR",
      .words = "auto always never",
-     .help = "auto, always or never (default auto)"},
+     .help = "use colors: auto, always or never (default auto)"},
     {.name = "progress",
      .argument = "KIND",
      .env = "SEQLSTM_PROGRESS",
      .words = "auto bar lines none",
-     .help = "auto, bar, lines or none (default auto)"},
-    {.name = "json", .env = "SEQLSTM_JSON", .help = "machine-readable output on stdout"},
+     .help = "progress display: auto, bar, lines or none (default auto)"},
+    {.name = "json", .env = "SEQLSTM_JSON", .help = "write JSON to stdout"},
     {0},
 };
 
@@ -28,19 +32,19 @@ static const struct cli_flag model_flags[] = {
     {.name = "set",
      .argument = "KEY=VALUE",
      .repeats = true,
-     .help = "override a key of the model file: train.epochs=5"},
+     .help = "override a key of the model file, as in train.epochs=5; repeatable"},
     {.name = "config",
      .letter = 'c',
      .argument = "FILE",
      .repeats = true,
-     .help = "overlay another YAML file; later ones win"},
-    {.name = "seed", .argument = "N", .env = "SEQLSTM_SEED", .key = "seed", .help = "seed of the run"},
+     .help = "apply another YAML file over the model file; repeatable, later files win"},
+    {.name = "seed", .argument = "N", .env = "SEQLSTM_SEED", .key = "seed", .help = "random seed of the run"},
     {.name = "device",
      .argument = "DEVICE",
      .env = "SEQLSTM_DEVICE",
      .key = "device",
      .words = "auto cpu",
-     .help = "auto or cpu"},
+     .help = "device to run on: auto or cpu"},
     {0},
 };
 
@@ -49,8 +53,8 @@ static const struct cli_flag backend_flags[] = {
     {.name = "backend",
      .argument = "ID",
      .env = "SEQLSTM_BACKEND",
-     .help = "give this backend everything that it accepts"},
-    {.name = "plan", .argument = "FILE", .env = "SEQLSTM_PLAN", .help = "replay the choices of a stored plan"},
+     .help = "use this backend for everything that it accepts"},
+    {.name = "plan", .argument = "FILE", .env = "SEQLSTM_PLAN", .help = "use the choices of a stored plan"},
     CLI_FLAG_THREADS,
     CLI_FLAG_TRUST,
     {0},
@@ -208,7 +212,7 @@ int cli_parse(struct cli_context *cli, int argc, char **argv)
     if (code != CLI_OK || cli_has(cli, "help"))
         return code;
     if (cli->values.operand_count < cli->command->operands_min)
-        return cli_usage_error(cli, "something is missing: seqlstm %s %s\n  = help: `seqlstm help %s` has examples",
+        return cli_usage_error(cli, "an argument is missing: seqlstm %s %s\n  = help: `seqlstm help %s` has examples",
                                cli->command->name, cli->command->usage, cli->command->name);
     if (cli->values.operand_count > cli->command->operands_max)
         return cli_usage_error(cli, "unexpected argument `%s`: seqlstm %s %s",

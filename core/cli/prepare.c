@@ -38,17 +38,17 @@ static int collect(struct cli_context *cli, bool saved)
         int code = CLI_OK;
         if (strcmp(flag->name, "config") == 0) {
             if (overlays == 64)
-                return cli_usage_error(cli, "too many overlays");
+                return cli_usage_error(cli, "too many `--config` files");
             cli->overlays[overlays++] = value;
         } else if (strcmp(flag->name, "backend-path") == 0) {
             if (folders == 64)
-                return cli_usage_error(cli, "too many folders");
+                return cli_usage_error(cli, "too many `--backend-path` folders");
             struct seqlstm_error err = SEQLSTM_ERROR_INIT;
             seqlstm_status status = sl_file_absolute(value, &cli->folders[folders], &err);
             if (status != SEQLSTM_OK)
                 return cli_fail(cli, status, &err);
             if (!sl_file_is_folder(cli->folders[folders++]))
-                return cli_usage_error(cli, "`--backend-path %s`: there is no such folder", value);
+                return cli_usage_error(cli, "`--backend-path %s`: no such folder", value);
         } else if (strcmp(flag->name, "set") == 0) {
             if (strchr(value, '=') == NULL)
                 return cli_usage_error(cli, "`--set %s`: expected KEY=VALUE, as in train.epochs=5", value);

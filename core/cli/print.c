@@ -66,7 +66,7 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
         cli_show_diagnostics(cli);
         return cli_get_exit(status);
     }
-    fprintf(stderr, "%s: %s\n", red(cli), err->message[0] ? err->message : "something failed without a message");
+    fprintf(stderr, "%s: %s\n", red(cli), err->message[0] ? err->message : "unknown error");
     /* `where` is a place of the user's for model errors, and one of the program's otherwise */
     bool users = strstr(err->where, ".c:") == NULL;
     if (err->where[0] && (users || cli->verbosity > 0))
@@ -190,10 +190,10 @@ void cli_print_help(const struct cli_command *command, FILE *out, bool color)
         fprintf(out, "\n%s", command->text);
     print_flags("Flags", command->flags, out);
     if (command->takes_model_flags)
-        print_flags("Model", cli_get_model_flags(), out);
+        print_flags("Model flags", cli_get_model_flags(), out);
     if (command->takes_backend_flags)
-        print_flags("Backends", cli_get_backend_flags(), out);
-    print_flags("Common", cli_get_common_flags(), out);
+        print_flags("Backend flags", cli_get_backend_flags(), out);
+    print_flags("Common flags", cli_get_common_flags(), out);
 }
 
 void cli_print_overview(FILE *out, bool color)
@@ -207,5 +207,5 @@ void cli_print_overview(FILE *out, bool color)
                  "Commands\n");
     for (const struct cli_command *const *command = cli_get_commands(); *command; command++)
         fprintf(out, "  %-13s  %s\n", (*command)->name, (*command)->summary);
-    fprintf(out, "\n`seqlstm help COMMAND` says more.\n");
+    fprintf(out, "\n`seqlstm help COMMAND` shows the details of a command.\n");
 }

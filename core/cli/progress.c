@@ -306,17 +306,17 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
     char waiting[16];
     sl_text_snprintf(waiting, sizeof waiting, "%.2f", 100 * train->wait_share);
     if (cli->verbosity >= 0 && train->progress.updates > 0)
-        fprintf(stderr, "\nwaited for data %s %% of the time of training\n", waiting);
+        fprintf(stderr, "\nwaiting for data took %s %% of the training time\n", waiting);
     switch (train->end) {
     case SL_END_DIVERGED:
         fprintf(stderr, "error: training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm\n",
                 train->reason);
         return CLI_DIVERGED;
     case SL_END_TIME:
-        cli_note(cli, "time limit reached after %s; `seqlstm resume %s` goes on", seconds, result->folder);
+        cli_note(cli, "time limit reached after %s; `seqlstm resume %s` continues", seconds, result->folder);
         return CLI_TIME;
     case SL_END_INTERRUPTED:
-        cli_note(cli, "stopped and saved; `seqlstm resume %s` goes on", result->folder);
+        cli_note(cli, "stopped and saved; `seqlstm resume %s` continues", result->folder);
         return 128 + train->signal;
     default:
         cli_note(cli, "done in %s (%lld updates, ended by %s); saved in %s", seconds,

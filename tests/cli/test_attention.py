@@ -156,8 +156,9 @@ def test_page(t):
 
 def test_refusals(t):
     train(t)
-    t.refuse(2, 'predict', 'run', '--input', 'in.txt', '--html', 'page.html').says('say both')
-    t.refuse(2, 'predict', 'run', '--input', 'in.txt', '--attention', '--format', 'csv').says('written as jsonl')
+    t.refuse(2, 'predict', 'run', '--input', 'in.txt', '--html', 'page.html').says('`--html` needs `--attention`')
+    t.refuse(2, 'predict', 'run', '--input', 'in.txt', '--attention', '--format', 'csv').says(
+        '`--attention` writes jsonl, or an HTML page')
     t.write('plain.yaml', MODEL.replace('    - {type: attention, name: lower, score: additive, units: 8}\n', '')
             .replace('    - {type: attention, name: upper, score: general}\n', '').replace('epochs: 6', 'epochs: 1'))
     t.run('run', 'plain.yaml', '--out', 'plain')

@@ -65,7 +65,7 @@ def test_padding_changes_no_result(t):
 
 def test_waiting_is_told(t):
     write(t, 'bucketing: pools')
-    t.run('run', 'm.yaml', '--out', 'a').silent().says('waited for data')
+    t.run('run', 'm.yaml', '--out', 'a').silent().says('waiting for data took')
     waiting = json.loads(t.read('a/summary.json'))['waiting']
     expect(0 <= waiting['share'] <= 1 and waiting['seconds'] >= 0, waiting)
 
@@ -226,9 +226,9 @@ def test_long_ones_split(t):
     expect((stats['sequences'], stats['sequences_split']) == (len(cut), len(long)), stats)
     expect(stats['pieces'] == len(cut) - len(lines) + len(long), stats)
     expect(stats['source']['rows'] == sum(map(len, lines)) and stats['strategies'][0]['rows_lost'] == 0, stats)
-    t.run('data', 'stats', 'long.yaml').prints(f'{len(long)} longer ones split into {stats["pieces"]} parts')
+    t.run('data', 'stats', 'long.yaml').prints(f'{len(long)} longer sequences split into {stats["pieces"]} parts')
     t.run('data', 'stats', 'long.yaml', '--html', 'page.html')
-    expect(f'{len(long)} longer ones were split into' in t.read('page.html').decode(), 'the page')
+    expect(f'{len(long)} longer sequences were split into' in t.read('page.html').decode(), 'the page')
     t.run('run', 'long.yaml', '--out', 'long').says('data.train: ' + said)
     expect('split into' not in t.run('run', 'cut.yaml', '--out', 'cut').err, 'nothing was too long')
     expect(t.read('long/final.safetensors') == t.read('cut/final.safetensors'), 'other parts, or in another order')

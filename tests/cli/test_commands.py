@@ -59,7 +59,7 @@ def test_unknown_flag(t):
     t.refuse(2, 'run', 'm.yaml', '--seed').says('needs a value')
     t.refuse(2, 'run', 'm.yaml', '--seed', '1', '--seed', '2').says('given twice')
     t.refuse(2, 'run', 'm.yaml', '--quiet=yes').says('takes no value')
-    t.refuse(2, 'run').says('something is missing: seqlstm run model.yaml')
+    t.refuse(2, 'run').says('an argument is missing: seqlstm run model.yaml')
     t.refuse(2, 'run', 'a', 'b').says('unexpected argument `b`')
     t.refuse(2, 'run', 'm.yaml', '--threads', 'many').says('`--threads many`')
     t.refuse(2, 'run', 'm.yaml', '--threads', '0').says('from 1 to')
@@ -91,7 +91,7 @@ def test_explain(t):
 
 def test_check(t):
     t.write('m.yaml', TINY)
-    t.run('check', 'm.yaml').silent().says('m.yaml: fine')
+    t.run('check', 'm.yaml').silent().says('m.yaml: no errors')
     t.run('check', 'm.yaml', '-q').silent().quiet()
     made = t.run('check', 'm.yaml', '--json').quiet().json
     expect(made['schema'] == 'seqlstm.check/1' and made['ok'] is True and made['diagnostics'] == [], made)
@@ -273,7 +273,7 @@ def test_inspect_doctor(t):
     t.run('inspect', 'broken.safetensors', rc=4).says('error')
     t.refuse(2, 'inspect', 'nothing').says('nothing')
     t.run('doctor').prints('processor', 'cpu-blas')
-    own = "(not set: the program's own value)"
+    own = "(not set; chosen by the program)"
     left = {name: None for name in ('OMP_NUM_THREADS', 'OMP_WAIT_POLICY', 'GOMP_SPINCOUNT', 'OPENBLAS_NUM_THREADS')}
     t.run('doctor', env=left).prints(f'OMP_NUM_THREADS=1 {own}\n', f'GOMP_SPINCOUNT=3000 {own}\n')
     text = t.run('doctor', env={**left, 'OMP_NUM_THREADS': '2', 'OMP_WAIT_POLICY': 'active'}).text
@@ -281,28 +281,28 @@ def test_inspect_doctor(t):
 
 
 def test_documents(t):
-    """docs/commands.md has every command with its synopsis, every flag with its variable, every schema."""
+    """docs/commands.md has every command with its synopsis, every flag with its text and variable, every schema."""
     source = os.environ.get('SEQLSTM_SOURCE', pathlib.Path(__file__).resolve().parents[2])
-    text = (pathlib.Path(source) / 'docs/commands.md').read_text()
-    shared, sections = text.split('## The commands\n')
+    document = (pathlib.Path(source) / 'docs/commands.md').read_text()
+    shared, sections = document.split('## The commands\n')
     for name in list_commands(t):
         help_text = t.run('help', *name.split()).text
         usage = re.search('^Usage: (.*)', help_text, re.M).group(1)
         section = re.search(f'### seqlstm {name}\n(.*?)(\n##|\\Z)', sections, re.S)
         expect(section and f'```\n{usage}\n' in section.group(1), f'{name}: no section with `{usage}`')
-        for flag, argument, variable in re.findall(r'^ .*?(--[\w-]+)(?: (\S+))?  .*?(?:\[(SEQLSTM_\w+)\])?$',
-                                                   help_text.split('Examples')[-1], re.M):
-            row = f'{flag} {argument}`' if argument else f'{flag}`'
+        for flag, argument, text, variable in re.findall(
+                r'^ .*?(--[\w-]+)(?: (\S+))?  +(\S.*?)(?:  \[(SEQLSTM_\w+)\])?$', help_text.split('Examples')[-1], re.M):
+            row = f'{flag} {argument}` | {text} |' if argument else f'{flag}` | {text} |'
             lines = [line for line in (section.group(1) + shared).splitlines() if row in line]
             expect(lines and any(variable in line for line in lines), f'{name}: {row} {variable} is not documented')
     t.write('m.yaml', TINY)
     for args in (('plan', 'm.yaml'), ('backends',), ('check', 'm.yaml'), ('data', 'stats', 'm.yaml'), ('version',)):
         for key in t.run(*args, '--json').json:
-            expect(f'`{key}`' in text, f'{args}: {key} is not documented')
+            expect(f'`{key}`' in document, f'{args}: {key} is not documented')
 
 
 def test_conformance_usage(t):
-    t.refuse(2, 'conformance').says('something is missing')
+    t.refuse(2, 'conformance').says('an argument is missing')
     t.run('conformance', 'no-such.so', rc=None).says('no-such.so')
 
 

@@ -134,7 +134,7 @@ def test_other_shells(t):
 
 
 def test_usage(t):
-    t.refuse(2, 'completion').says('something is missing')
+    t.refuse(2, 'completion').says('an argument is missing')
     t.refuse(2, 'completion', 'tcsh').says('bash, zsh or fish')
 
 

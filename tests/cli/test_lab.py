@@ -112,7 +112,7 @@ def test_ab(t):
 
 def test_ab_refusals(t):
     t.write('m.yaml', with_backends(TINY, 'reference'))
-    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference').says('something is missing', '--b Y')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference').says('an argument is missing', '--b Y')
     t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'x.so').says('a file is written `./x.so`')
     t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference,packed').says('`id,key=value`')
     t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference:').says('`id:variant`')
@@ -358,7 +358,7 @@ def test_bench_refusals(t):
         return 'its batches are bounded by time'
     t.write('m.yaml', with_backends(TINY, 'reference'))
     for wrong in ('2,1', '0', 'x', '1,,2', '1,1'):
-        t.refuse(2, 'bench', 'm.yaml', '--batch', wrong).says('rising whole numbers')
+        t.refuse(2, 'bench', 'm.yaml', '--batch', wrong).says('increasing whole numbers')
     t.refuse(2, 'bench', 'm.yaml', '--threads', '0').says('from 1 to 1024')
     t.refuse(2, 'bench', 'm.yaml', '--phase', 'x').says('train or infer')
     t.refuse(2, 'run', 'm.yaml', '--threads', '1,2').says('whole number')

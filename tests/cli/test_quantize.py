@@ -47,7 +47,7 @@ def test_quantize(t):
         print('# no cpu-onednn with AVX-512 here: int8 is not shown')
         return
     before = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
-    t.run('quantize', 'r').prints('lstm_1', 'int8', 'validation', 'before', 'after', 'stays as it was')
+    t.run('quantize', 'r').prints('lstm_1', 'int8', 'validation', 'before', 'after', 'unchanged: ')
     made = json.loads(t.read('r/quantization.json'))
     expect(made['schema'] == 'seqlstm.quantization/1' and made['dtype'] == 'int8', made)
     expect([l['name'] for l in made['layers']] == ['lstm_1', 'lstm_3'], made['layers'])
@@ -99,7 +99,7 @@ def test_own_tiles(t):
         t.refuse(3, 'quantize', 'r').says('cpu-blas computes in int8 on processors with AMX alone')
         print('# no AMX here: int8 of cpu-blas is not shown')
         return
-    t.run('quantize', 'r').prints('stays as it was: what it hands from step to step is not kept')
+    t.run('quantize', 'r').prints('unchanged: what it hands from step to step is not kept')
     told = t.run('quantize', 'r', '--json').json
     expect([l['accepted'] for l in told['layers']] == [True, True, True, True, False], told['layers'])
     expect({(l['backend'], l['variant']) for l in told['layers']} == {('cpu-blas', 'packed')}, told['layers'])

@@ -67,7 +67,7 @@ def test_tables(t):
     t.write('train.csv', 'a,b\n1,2\n')  # which of the two is wrong? what the user wrote last
     t.refuse(2, 'check', 'm.yaml').says('error[E0501]', 'no column `y` (`targets`); the columns are a, b')
     t.write('train.csv', 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n')
-    t.run('check', 'm.yaml').says('fine')
+    t.run('check', 'm.yaml').says('m.yaml: no errors')
     # until then the folder is a run of which nothing is known, and is named as one
     for command in (['predict'], ['embed'], ['export', '--file', 'w.onnx']):
         t.refuse(2, *command, 'r').says('r has not been trained', '`seqlstm resume r` begins it')
@@ -120,10 +120,10 @@ def test_files_beside_the_data(t):
     t.write('text.txt', 'a b c d\n' * 40)
     good = LANGUAGE
     t.write('m.yaml', good)
-    t.run('check', 'm.yaml').says('fine')
+    t.run('check', 'm.yaml').says('m.yaml: no errors')
     t.write('m.yaml', good.replace('{type: embedding, ', '{type: embedding, weights: none.vec, '))
     t.refuse(2, 'check', 'm.yaml').says('error[E0505]', 'there is no file', 'none.vec', '--> m.yaml:', '1 error')
-    t.run('check', 'm.yaml', '--no-data').says('fine')
+    t.run('check', 'm.yaml', '--no-data').says('m.yaml: no errors')
     t.write('m.yaml', good)
     t.refuse(2, 'check', 'm.yaml', '--set', 'train.init_from=nowhere').says('error[E0505]', 'no run there')
     t.refuse(4, 'check', 'm.yaml', '--set', 'data.tokenizer.vocab=none.txt').says('error[E0501]', 'none.txt')
@@ -198,7 +198,7 @@ def test_runs_that_are_none(t):
     t.refuse(2, 'eval', 'r', '--split', 'x').says('expected train, valid or test')
     t.refuse(2, 'generate', 'r', '--prompt', 'a').says('needs a trained language model')
     t.refuse(2, 'predict', 'r', '--format', 'xml').says('text, csv, jsonl or npy')
-    t.refuse(2, 'predict', 'r', '--format', 'npy', '--with-input').says('does not go with')
+    t.refuse(2, 'predict', 'r', '--format', 'npy', '--with-input').says('cannot be combined with')
     for name, content in (('config.yaml', b'seqlstm: 1\n'), ('data.json', b'{'), ('plan.json', b'[1]')):
         good = t.read(f'r/{name}')
         t.write(f'r/{name}', content)

@@ -141,7 +141,7 @@ def test_signals(t):
     for number, rc in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         process = t.start('run', 'm.yaml', '--out', f's{rc}')
         wait_for(lambda: checkpoints(t, f's{rc}'), 'a checkpoint')
-        result = t.stop(process, number, rc).silent().says('stopped and saved', f'`seqlstm resume s{rc}` goes on')
+        result = t.stop(process, number, rc).silent().says('stopped and saved', f'`seqlstm resume s{rc}` continues')
         expect('error' not in result.err, result.err)
         expect(not (t.folder / f's{rc}/final.safetensors').exists(), 'it was not interrupted')
         summary = json.loads(t.read(f's{rc}/summary.json'))

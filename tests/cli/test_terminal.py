@@ -59,7 +59,7 @@ def check_screen(screen, columns):
     for line in screen.split(b'\n'):
         for drawn in line.split(b'\r'):
             plain = LINE.sub(b'', drawn).decode()
-            expect(len(plain) < columns or 'checkpoints' in plain or 'goes on' in plain,
+            expect(len(plain) < columns or 'checkpoints' in plain or 'continues' in plain,
                    f'{len(plain)} columns of {columns}: {plain!r}')
     return screen.count(b'\r\x1b[K')
 

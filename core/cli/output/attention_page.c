@@ -63,9 +63,10 @@ static void write_text(struct sl_buf *out, const struct sl_prediction_text *text
 void cli_attention_page_begin(struct sl_buf *out, const char *model)
 {
     sl_html_begin_page(out, style, "%s: attention", model);
-    write_token(out, "<h1>", model, ": what each token looked at</h1>\n");
-    sl_buf_append_text(out, "<p>A row for each token that was written, a column for each that was read. The weights of "
-                            "a row sum to 1; the stronger the colour, the larger the weight.</p>\n");
+    write_token(out, "<h1>", model, ": attention weights</h1>\n");
+    sl_buf_append_text(out,
+                       "<p>One row for each output token, one column for each input token. The weights of a row sum "
+                       "to 1; a stronger colour means a larger weight.</p>\n");
 }
 
 void cli_attention_page_add(struct sl_buf *out, const struct sl_prediction *prediction)

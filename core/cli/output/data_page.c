@@ -117,7 +117,7 @@ static void write_strategies(struct sl_buf *out, const struct sl_data_stats *sta
     sl_buf_printf(out,
                   "<h2>One epoch, by strategy</h2>\n<div class=\"scroll\"><table><tr><th>batching</th><th>rows</th>"
                   "<th>steps</th><th>batches</th><th>shapes</th><th>above the bound</th>%s%s<th>rows lost</th>"
-                  "<th class=\"words\">what it is</th></tr>\n",
+                  "<th class=\"words\">description</th></tr>\n",
                   pairs ? "<th>source rows</th><th>source steps</th>" : "", measured ? "<th>seconds</th>" : "");
     for (int c = 0; c < count; c++) {
         sl_buf_printf(out, "<tr%s><td>%s</td><td>%lld</td><td>%lld</td><td>%lld</td><td>%lld</td>",
@@ -132,19 +132,19 @@ static void write_strategies(struct sl_buf *out, const struct sl_data_stats *sta
         sl_buf_printf(out, "<td>%lld</td><td class=\"words\">%s</td></tr>\n", (long long)costs[c].rows_lost,
                       costs[c].description);
     }
-    sl_buf_append_text(out, "</table></div>\n<p>Rows are what kernels compute, steps what must run one after the "
-                            "other. ");
-    sl_buf_append_text(out, measured ? "The bound is the time of as many rows in the widest steps; "
+    sl_buf_append_text(out, "</table></div>\n<p>Rows are what kernels compute; steps are what must run one after "
+                            "the other. ");
+    sl_buf_append_text(out, measured ? "The bound is the time that the same number of rows takes in the widest steps; "
                                        "seconds are predicted from the measured cost of a step.</p>\n"
-                            : pairs  ? "Of pairs they are those of both sides. The bound is the number of steps of "
-                                       "each side sorted by itself.</p>\n"
-                                     : "The bound is the number of steps of all data sorted by length.</p>\n");
+                            : pairs  ? "Both sides are counted. The bound is the number of steps if each side is "
+                                       "sorted by length on its own.</p>\n"
+                                     : "The bound is the number of steps if all data are sorted by length.</p>\n");
 }
 
 static void write_points(struct sl_buf *out, const char *title, const struct sl_step_cost_point *points, int32_t count)
 {
     sl_buf_printf(out,
-                  "<h2>Cost of a step%s</h2>\n<table><tr><th>sequences side by side</th><th>µs a step</th>"
+                  "<h2>Cost of a step%s</h2>\n<table><tr><th>sequences in parallel</th><th>µs a step</th>"
                   "<th>µs a sequence</th></tr>\n",
                   title);
     for (int32_t p = 0; p < count; p++) {
@@ -161,7 +161,7 @@ static void write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
     if (cost->source_count > 0)
         write_points(out, " of the source", cost->source_points, cost->source_count);
     write_points(out, cost->source_count > 0 ? " of the target" : "", cost->points, cost->count);
-    write_number(out, "<p>Besides, a batch costs %.0f µs.</p>\n", cost->batch_ns * 1e-3);
+    write_number(out, "<p>Each batch costs another %.0f µs.</p>\n", cost->batch_ns * 1e-3);
 }
 
 static void write_side(struct sl_buf *out, const char *name, const struct sl_lengths *lengths, int64_t vocabulary)
@@ -187,8 +187,8 @@ void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_
     write_side(out, source ? "; target: " : ", ", target, sl_data_stats_get_vocabulary(stats));
     int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     if (split > 0)
-        sl_buf_printf(out, ". %lld longer ones were split into %lld parts, counted as sequences", (long long)split,
-                      (long long)parts);
+        sl_buf_printf(out, ". %lld longer sequences were split into %lld parts, which count as sequences",
+                      (long long)split, (long long)parts);
     sl_buf_append_text(out, "</p>\n");
     if (source)
         write_histogram(out, "Sources", source, NULL);

@@ -231,7 +231,7 @@ static seqlstm_status collect(struct cli_prediction_writer *w, const struct sl_p
     }
     if (p->rows != w->rows)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "record %lld has %lld steps, the first has %lld: npy wants equal ones, use --format jsonl",
+                     "record %lld has %lld steps, but the first has %lld: npy needs equal lengths; use --format jsonl",
                      (long long)p->record, (long long)p->rows, (long long)w->rows);
     sl_buf_append(&w->buf, p->values, (size_t)(p->rows * p->features) * sizeof(float));
     w->records++;
@@ -269,7 +269,7 @@ seqlstm_status cli_prediction_writer_add(void *context, const struct sl_predicti
 {
     struct cli_prediction_writer *w = context;
     if (w->format == CLI_PREDICTION_NPY && prediction->texts)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "an array holds no texts; use --format text, csv or jsonl");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "npy cannot hold texts; use --format text, csv or jsonl");
     if (w->format == CLI_PREDICTION_NPY)
         return collect(w, prediction, err);
     sl_buf_truncate(&w->buf, 0);
@@ -293,8 +293,8 @@ seqlstm_status cli_prediction_writer_check(const struct cli_prediction_writer *w
     if (writer->with_input && state && sl_data_state_get_facts(state)->source.kind == SL_FIELD_NONE &&
         sl_data_state_get_facts(state)->input.kind == SL_FIELD_VALUES)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "`--with-input` repeats texts, and this model reads numbers: records are numbered in the order of "
-                     "the input");
+                     "`--with-input` repeats texts, but this model reads numbers; records are numbered in the order of "
+                     "the inputs");
     return SEQLSTM_OK;
 }
 
@@ -336,7 +336,7 @@ int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_
                                                                    : default_format,
                                              .with_input = cli_has(cli, "with-input")};
     if (writer->format == CLI_PREDICTION_NPY && writer->with_input)
-        return cli_usage_error(cli, "`--with-input` does not go with `--format npy`");
+        return cli_usage_error(cli, "`--with-input` cannot be combined with `--format npy`");
     return CLI_OK;
 }
 

@@ -65,7 +65,8 @@ static int read_flags(struct state *s)
     r->a = cli_get(s->cli, "a");
     r->b = cli_get(s->cli, "b");
     if (!r->a || !r->b)
-        return cli_usage_error(s->cli, "something is missing: seqlstm ab %s\n  = help: `seqlstm help ab` has examples",
+        return cli_usage_error(s->cli,
+                               "an argument is missing: seqlstm ab %s\n  = help: `seqlstm help ab` has examples",
                                s->cli->command->usage);
     r->seconds = 10;
     if (!cli_get_int(s->cli, "batch", 1, 1 << 20, &r->batch_size) ||
@@ -175,37 +176,41 @@ static const struct cli_flag flags[] = {
     {.name = "a",
      .letter = 'a',
      .argument = "X",
-     .help = "one side: id, ./file.so, id:variant, id,key=value or id,device=1"},
-    {.name = "b", .letter = 'b', .argument = "Y", .help = "the other side"},
-    {.name = "phase", .argument = "PHASE", .help = "train or infer (default train)"},
-    {.name = "batch", .argument = "N", .help = "sequences of a batch (default: the model's)"},
-    {.name = "seconds", .argument = "S", .help = "of timing, at least (default 10)"},
+     .help = "side A: id, ./file.so, id:variant, id,key=value or id,device=1"},
+    {.name = "b", .letter = 'b', .argument = "Y", .help = "side B, written like side A"},
+    {.name = "phase", .argument = "PHASE", .help = "what to time: train or infer (default train)"},
+    {.name = "batch", .argument = "N", .help = "sequences per batch (default: as in the model file)"},
+    {.name = "seconds", .argument = "S", .help = "time for at least S seconds (default 10)"},
     {.name = "within",
      .argument = "P",
-     .help = "time on until the step's interval is +- P percent, up to five times as long (default 1)"},
-    {.name = "rounds", .argument = "N", .help = "exactly so many rounds instead"},
-    {.name = "confidence", .argument = "P", .help = "of the intervals, in percent (default 95)"},
-    {.name = "max-regress", .argument = "SHARE", .help = "exit 1 when B is certainly slower than A by more: 5%"},
-    {.name = "separate", .help = "each side in a process of its own"},
+     .help = "continue until the step's interval is +- P percent, at most 5 times as long (default 1)"},
+    {.name = "rounds", .argument = "N", .help = "run exactly N rounds instead"},
+    {.name = "confidence", .argument = "P", .help = "confidence level of the intervals, in percent (default 95)"},
+    {.name = "max-regress",
+     .argument = "SHARE",
+     .help = "exit with status 1 if B is certainly slower than A by more than this, such as 5%"},
+    {.name = "separate", .help = "run each side in its own process"},
     CLI_FLAG_BACKEND_PATH,
     CLI_FLAG_THREADS,
     CLI_FLAG_TRUST,
-    {.name = "side", .argument = "ROLE", .help = "internal: be the process of one side"},
+    {.name = "side", .argument = "ROLE", .help = "internal: run as the process of one side"},
     {0},
 };
 
 const struct cli_command cli_command_ab = {
     .name = "ab",
-    .summary = "compare two backends on this very model: numbers, then time",
+    .summary = "compare two backends on your model: numbers, then time",
     .usage = "model.yaml --a X --b Y [flags]",
     .examples = "  seqlstm ab model.yaml --a cpu-blas --b ./libseqlstm_backend_mine.so\n"
                 "  seqlstm ab model.yaml --a cpu-blas --b cpu-blas,instructions=avx2 --phase infer\n"
                 "  seqlstm ab model.yaml --a cpu-blas:packed --b cpu-blas:slices --batch 64\n"
                 "  seqlstm ab model.yaml --a old.d/mine.so --b new.d/mine.so --max-regress 5% --json\n",
-    .text = "Equal weights, batches and masks on both sides, steps in turn. A replaces B only where both accept a\n"
-            "layer; everything else runs on one common third choice, which is said. First each compared layer of\n"
-            "each side is held against the reference: what fails is not timed, and the exit status is 1.\n"
-            "B / A above 1: B is slower. docs/ab-testing.md says how the intervals come about.\n",
+    .text = "Both sides have the same weights, batches and masks, and run steps in turn. A\n"
+            "layer is compared only if both sides accept it; all other layers run on the\n"
+            "same third backend on both sides, and the report names it. First, each\n"
+            "compared layer of each side is checked against the reference. If a check\n"
+            "fails, nothing is timed, and the exit status is 1. B / A above 1 means that B\n"
+            "is slower. docs/ab-testing.md explains how the intervals are computed.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

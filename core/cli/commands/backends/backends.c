@@ -110,7 +110,7 @@ static int backends(struct cli_context *cli)
 
 const struct cli_command cli_command_backends = {
     .name = "backends",
-    .summary = "every backend looked for: found, version, devices, or why not",
+    .summary = "list all backends, and why one is not available",
     .usage = "[flags]",
     .examples = "  seqlstm backends\n"
                 "  seqlstm backends -v          folders searched, dlerror, ABI numbers, options, dependencies\n",

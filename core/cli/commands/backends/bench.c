@@ -24,8 +24,8 @@ static int read_list(struct cli_context *cli, const char *flag, int64_t low, int
         if (!sl_text_parse_int64(at, bytes, &value) || value < low || value > high || *out_count == most ||
             (*out_count > 0 && value <= out[*out_count - 1]))
             return cli_usage_error(cli,
-                                   "`--%s %s`: expected rising whole numbers with commas between them, as in "
-                                   "1,2,4; at most %d of them, each from %lld to %lld",
+                                   "`--%s %s`: expected increasing whole numbers separated by commas, as in "
+                                   "1,2,4; at most %d numbers, each from %lld to %lld",
                                    flag, text, most, (long long)low, (long long)high);
         out[(*out_count)++] = value;
         at += bytes + (at[bytes] == ',');
@@ -128,15 +128,15 @@ static int bench(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {.name = "batch", .argument = "LIST", .help = "sizes: 1,2,4 (default: powers of two up to 1024)"},
+    {.name = "batch", .argument = "LIST", .help = "batch sizes, such as 1,2,4 (default: powers of two up to 1024)"},
     {.name = "backend",
      .argument = "X",
      .repeats = true,
-     .help = "id, ./file.so, id:variant, id,key=value, id,device=1; repeatable (default all)"},
-    {.name = "threads", .argument = "LIST", .help = "numbers of threads: 1,2 (default: 1 and all cores)"},
-    {.name = "phase", .argument = "PHASE", .help = "train or infer (default train)"},
-    {.name = "seconds", .argument = "S", .help = "about, in all (default 30)"},
-    {.name = "html", .argument = "FILE", .help = "write a page with the plot"},
+     .help = "id, ./file.so, id:variant, id,key=value or id,device=1; repeatable (default: all)"},
+    {.name = "threads", .argument = "LIST", .help = "numbers of threads, such as 1,2 (default: 1 and all cores)"},
+    {.name = "phase", .argument = "PHASE", .help = "what to time: train or infer (default train)"},
+    {.name = "seconds", .argument = "S", .help = "approximate total time in seconds (default 30)"},
+    {.name = "html", .argument = "FILE", .help = "also write an HTML page with a plot"},
     CLI_FLAG_BACKEND_PATH,
     CLI_FLAG_TRUST,
     {0},
@@ -144,14 +144,16 @@ static const struct cli_flag flags[] = {
 
 const struct cli_command cli_command_bench = {
     .name = "bench",
-    .summary = "which backend and thread count is fastest from which batch on",
+    .summary = "report which backend is fastest at each batch size",
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm bench model.yaml\n"
                 "  seqlstm bench model.yaml --batch 1,8,64,512 --phase infer --html bench.html\n"
                 "  seqlstm bench model.yaml --backend cpu-blas --backend ./mine.so,tile=64 --threads 1,2 --json\n",
-    .text = "Whole steps with your model and data; candidates take turns at each batch size. Where the data have\n"
-            "fewer sequences than a batch, they are repeated. What computes something else than the reference is\n"
-            "not timed, and the exit status is 1. `*` marks the fastest; ties within 3 % stay with the one before.\n",
+    .text = "Times whole steps with your model and data. The candidates take turns at each\n"
+            "batch size. If a batch is larger than the data, sequences are repeated. A\n"
+            "candidate whose results differ from the reference is not timed, and the exit\n"
+            "status is 1. `*` marks the fastest candidate; if two are within 3 %, the\n"
+            "winner of the previous size stays.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

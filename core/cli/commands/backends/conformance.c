@@ -38,7 +38,7 @@ static void print_result(void *context, const struct sl_conformance_result *r)
     fprintf(stderr, "%-11s %s%s%s\n", sl_verdict_name(v), r->name, r->check.detail[0] ? ": " : "", r->check.detail);
     if (bad && strncmp(r->name, "load:", 5) != 0 && strncmp(r->name, "contract:", 9) != 0 &&
         strncmp(r->name, "claims:", 7) != 0)
-        fprintf(stderr, "            again: seqlstm conformance %s --case '%s'%s%s --in-process\n", s->name, r->name,
+        fprintf(stderr, "            rerun: seqlstm conformance %s --case '%s'%s%s --in-process\n", s->name, r->name,
                 r->check.variant[0] ? " --variant " : "", r->check.variant);
 }
 
@@ -110,8 +110,8 @@ static int find_file(struct state *s)
         return cli_fail(s->cli, rc, &err);
     if (count == 0) {
         cli_usage_error(s->cli,
-                        "no such file or backend: `%s`\n  = help: `seqlstm backends -v` shows where it was "
-                        "looked for",
+                        "no such file or backend: `%s`\n  = help: `seqlstm backends -v` shows the folders "
+                        "that were searched",
                         said);
         return CLI_MISSING;
     }
@@ -151,7 +151,7 @@ static int prepare(struct state *s)
         !cli_get_float(s->cli, "seconds", 0.01, 3600, &s->seconds))
         return CLI_USAGE;
     if (!cli_has(s->cli, "bench") && (cli_has(s->cli, "seconds") || cli_has(s->cli, "threads")))
-        return cli_usage_error(s->cli, "`--seconds` and `--threads` say how cases are timed: add --bench");
+        return cli_usage_error(s->cli, "`--seconds` and `--threads` need `--bench`");
     request->random = (uint32_t)random;
     request->builtins = builtins;
     request->builtin_count = 1;
@@ -283,7 +283,7 @@ static int bench(struct state *s, struct sl_conformance_report *report)
 static void print_times(const struct state *s, struct sl_buf *out)
 {
     sl_buf_printf(out, "\n%-46s %-12s %11s %7s %9s %6s  %s\n", "case", "variant", "median us", "spread", "GFLOP/s",
-                  "peak", "to the first variant");
+                  "peak", "relative to the first variant");
     for (uint32_t i = 0; i < s->time_count; i++) {
         const struct sl_case_time *t = &s->times[i];
         sl_buf_printf(out, "%-46s %-12s %11.1f %6.0f%% %9.1f %5.0f%%", t->name, t->variant, t->median_ns * 1e-3,
@@ -309,7 +309,7 @@ static int finish(struct state *s, const struct sl_conformance_report *report)
     bool written = cli_write_out(s->cli, &out);
     sl_buf_deinit(&out);
     if (sl_conformance_report_get_size(report) == 0)
-        return cli_usage_error(s->cli, "no case was selected\n  = help: --list shows the names that there are");
+        return cli_usage_error(s->cli, "no case was selected\n  = help: `--list` prints the names of all cases");
     return bad || !written ? CLI_FAILURE : CLI_OK;
 }
 
@@ -368,47 +368,48 @@ static const struct cli_flag flags[] = {
      .argument = "NAME",
      .words = "load contract claims forward backward memory threads",
      .repeats = true,
-     .help = "load, contract, claims, forward, backward, memory or threads; repeatable"},
+     .help = "load, contract, claims, forward, backward, memory or threads; repeatable (default: all)"},
     {.name = "case",
      .argument = "NAME",
      .repeats = true,
-     .help = "this case, or all that match a pattern with * and ?; repeatable"},
+     .help = "only this case, or all that match a pattern with * and ?; repeatable"},
     {.name = "variant", .argument = "NAME", .help = "only this variant of the backend"},
     {.name = "option",
      .argument = "KEY=VALUE",
      .repeats = true,
-     .help = "an option of the backend, as in the model file; repeatable"},
-    {.name = "full", .help = "every option at every shape: minutes instead of seconds"},
-    {.name = "random", .argument = "N", .help = "N random cases instead of the catalogue; another --seed gives others"},
+     .help = "set an option of the backend, as in the model file; repeatable"},
+    {.name = "full", .help = "test every option at every shape; takes minutes instead of seconds"},
+    {.name = "random", .argument = "N", .help = "test N random cases instead of the catalogue; --seed selects them"},
     {.name = "claims",
      .argument = "FILE",
-     .help = "what the author promises: claim, unsupported and xfail, one a line"},
-    {.name = "seed", .argument = "N", .help = "seed of the data (default 0)"},
-    {.name = "timeout", .argument = "S", .help = "seconds of processor time that one case may take (default 60)"},
-    {.name = "bench", .help = "time all variants in turn on the cases that pass (unless --case: a usual few)"},
-    {.name = "seconds", .argument = "S", .help = "with --bench: for each case (default 1)"},
-    {.name = "threads",
-     .argument = "N",
-     .help = "with --bench: threads of the pool (default: as many as there are cores)"},
-    {.name = "in-process", .help = "run cases in this process, for a debugger"},
-    {.name = "list", .help = "print the names of the cases and load nothing"},
-    {.name = "junit", .help = "JUnit XML on stdout"},
-    {.name = "trust", .env = "SEQLSTM_TRUST", .help = "load the file whatever its owner and mode are"},
-    {.name = "worker", .help = "internal: serve the cases of another conformance run"},
+     .help = "file with the author's claims, one per line: claim, unsupported or xfail"},
+    {.name = "seed", .argument = "N", .help = "random seed of the data (default 0)"},
+    {.name = "timeout", .argument = "S", .help = "CPU seconds that one case may take (default 60)"},
+    {.name = "bench",
+     .help = "also time all variants, on the cases that pass (without --case: on a few typical cases)"},
+    {.name = "seconds", .argument = "S", .help = "with --bench: seconds per case (default 1)"},
+    {.name = "threads", .argument = "N", .help = "with --bench: number of CPU threads (default: all cores)"},
+    {.name = "in-process", .help = "run the cases in this process, for a debugger"},
+    {.name = "list", .help = "print the names of the cases; load nothing"},
+    {.name = "junit", .help = "write JUnit XML to stdout"},
+    {.name = "trust", .env = "SEQLSTM_TRUST", .help = "load the file without checking owner and permissions"},
+    {.name = "worker", .help = "internal: run cases for another conformance process"},
     {0},
 };
 
 const struct cli_command cli_command_conformance = {
     .name = "conformance",
-    .summary = "prove one backend against the float64 reference",
+    .summary = "test one backend against the float64 reference",
     .usage = "FILE.so|ID [flags]",
     .examples = "  seqlstm conformance ./libseqlstm_backend_mine.so\n"
                 "  seqlstm conformance cpu-blas --level backward --full\n"
                 "  seqlstm conformance cpu-blas --case 'lstm:bwd:*recurrent_dropout*' -v\n"
                 "  seqlstm conformance ./libseqlstm_backend_mine.so --bench\n",
-    .text = "Each case is a string such as lstm:bwd:T37B5I16H33L2D2:f32:ragged:recurrent_dropout and runs in a worker\n"
-            "process: a crash or a hang is the verdict of one case. `unsupported` is an answer, not a failure.\n"
-            "Exit status 1 when a case failed or crashed, 3 when the backend does not load.\n",
+    .text = "Each case is named by a string such as\n"
+            "lstm:bwd:T37B5I16H33L2D2:f32:ragged:recurrent_dropout. It runs in a worker\n"
+            "process, so a crash or a hang affects only one case. `unsupported` is an\n"
+            "answer, not a failure. The exit status is 1 if a case failed or crashed, and 3\n"
+            "if the backend does not load.\n",
     .flags = flags,
     .operands_min = 1,
     .operands_max = 1,

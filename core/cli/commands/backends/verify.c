@@ -110,8 +110,8 @@ static int verify(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {.name = "backend", .argument = "ID", .help = "only this backend (default: all that load)"},
-    {.name = "batch", .argument = "N", .help = "sequences of the batch (default up to 8)"},
+    {.name = "backend", .argument = "ID", .help = "check only this backend (default: all that load)"},
+    {.name = "batch", .argument = "N", .help = "sequences per batch (default: up to 8)"},
     CLI_FLAG_BACKEND_PATH,
     CLI_FLAG_THREADS,
     CLI_FLAG_TRUST,
@@ -120,15 +120,17 @@ static const struct cli_flag flags[] = {
 
 const struct cli_command cli_command_verify = {
     .name = "verify",
-    .summary = "every loaded backend against the reference on this very model",
+    .summary = "check every loaded backend against the reference on your model",
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm verify model.yaml\n"
                 "  seqlstm verify model.yaml --backend cpu-blas --batch 2\n"
                 "  seqlstm verify model.yaml --backend-path build --json\n",
-    .text = "Runs the model once on the float64 reference with a batch of the training data, and gives each layer's\n"
-            "inputs and upstream gradients to every backend: forward, gradients, in training and in inference. The\n"
-            "number is the largest error over what the error model allows: above 1 the layer fails, and the exit\n"
-            "status is 1. `unsupported` is an answer, not a failure: what was refused stands below the table.\n",
+    .text = "Runs the model once on the float64 reference, with a batch of the training\n"
+            "data. Then every backend gets the inputs and upstream gradients of each layer,\n"
+            "and computes outputs and gradients, in training and in inference. The number\n"
+            "in the table is the largest error divided by what the error model allows. If\n"
+            "it is above 1, the layer fails, and the exit status is 1. `unsupported` is an\n"
+            "answer, not a failure; the refusals are listed below the table.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

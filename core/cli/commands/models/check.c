@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
-    {.name = "no-data", .help = "look at the model file alone, do not read the data"},
+    {.name = "no-data", .help = "check the model file only; do not read the data"},
     {0},
 };
 
@@ -48,7 +48,7 @@ static int check(struct cli_context *cli)
     } else {
         cli_show_diagnostics(cli);
         if (status == SEQLSTM_OK)
-            cli_note(cli, "%s: fine", cli->values.operands[0]);
+            cli_note(cli, "%s: no errors", cli->values.operands[0]);
         else if (errors == 0)
             cli_fail(cli, status, &err);
         else
@@ -62,12 +62,12 @@ static int check(struct cli_context *cli)
 
 const struct cli_command cli_command_check = {
     .name = "check",
-    .summary = "find all errors of a model file and its data; nothing is started",
+    .summary = "find all errors in a model file and its data; start nothing",
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm check model.yaml\n"
                 "  seqlstm check model.yaml --no-data --json\n",
-    .text = "Reads the data of every split, looks whether the other files of the model file are there,\n"
-            "loads no plugin. `seqlstm plan` goes further.\n",
+    .text = "Reads the data of every split, and checks that the other files named in the\n"
+            "model file exist. It loads no plugin; `seqlstm plan` does.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

@@ -4,8 +4,8 @@
 #include "model/schema/schema.h"
 
 static const struct cli_flag config_flags[] = {
-    {.name = "minimal", .help = "only what was said, without the defaults"},
-    {.name = "origin", .help = "each value with its origin: file:line, flag or default"},
+    {.name = "minimal", .help = "print only what was set, without the defaults"},
+    {.name = "origin", .help = "print where each value comes from: file:line, flag or default"},
     {0},
 };
 
@@ -34,10 +34,10 @@ static int config(struct cli_context *cli)
 
 const struct cli_command cli_command_config = {
     .name = "config",
-    .summary = "the effective configuration, defaults and overrides included",
+    .summary = "print the effective configuration with defaults and overrides",
     .usage = "model.yaml [--minimal] [--origin] [flags]",
     .examples = "  seqlstm config model.yaml --set seed=7 --origin\n",
-    .text = "Prints YAML that loads to the same model.\n",
+    .text = "The output is YAML which describes the same model.\n",
     .flags = config_flags,
     .takes_model_flags = true,
     .operands_min = 1,
@@ -55,7 +55,7 @@ static int schema(struct cli_context *cli)
 
 const struct cli_command cli_command_schema = {
     .name = "schema",
-    .summary = "JSON Schema of the model file, for editors",
+    .summary = "print a JSON Schema of the model file, for editors",
     .usage = "",
     .examples = "  seqlstm schema > seqlstm.schema.json\n",
     .run = schema,

@@ -82,7 +82,7 @@ static void write_lengths(struct sl_buf *buf, const char *side, const struct sl_
     int64_t most = 1;
     char mean[32];
     sl_text_snprintf(mean, sizeof mean, "%.1f", sl_lengths_get_mean(lengths));
-    sl_buf_printf(buf, "%slengths %lld to %lld, mean %s, median %lld, 95 %% up to %lld\n", side,
+    sl_buf_printf(buf, "%slengths %lld to %lld, mean %s, median %lld, 95 %% at most %lld\n", side,
                   (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths), mean,
                   (long long)sl_lengths_get_quantile(lengths, 0.5), (long long)sl_lengths_get_quantile(lengths, 0.95));
     for (int b = 0; b < lengths->bin_count; b++)
@@ -128,11 +128,11 @@ static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *sta
     for (int c = 0; c < count; c++)
         sl_buf_printf(buf, "  %-18s %s\n", costs[c].name, costs[c].description);
     sl_buf_printf(buf, "  %-18s %s\n", "bound",
-                  measured ? "time above that of as many rows in the widest steps"
-                  : pairs  ? "steps above those of each side sorted by itself"
-                           : "steps above those of all data sorted by length");
+                  measured ? "extra time, compared with the same number of rows in the widest steps"
+                  : pairs  ? "extra steps, compared with each side sorted by length on its own"
+                           : "extra steps, compared with all data sorted by length");
     if (pairs)
-        sl_buf_append_text(buf, "  rows and steps are those of both sides\n");
+        sl_buf_append_text(buf, "  rows and steps count both sides\n");
 }
 
 static int write_table(struct cli_context *cli, const struct sl_data_stats *stats, bool measured)
@@ -147,7 +147,7 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
     sl_buf_append_char(&buf, '\n');
     int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     if (split > 0)
-        sl_buf_printf(&buf, "%lld longer ones split into %lld parts, counted as sequences\n", (long long)split,
+        sl_buf_printf(&buf, "%lld longer sequences split into %lld parts, which count as sequences\n", (long long)split,
                       (long long)parts);
     if (source)
         sl_buf_printf(&buf, "source vocabulary %lld\n", (long long)sl_data_stats_get_source_vocabulary(stats));
@@ -203,22 +203,21 @@ static int data_stats(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
-    {.name = "measure", .help = "load the backends and measure what a step costs: adds predicted times"},
-    {.name = "html",
-     .argument = "FILE",
-     .help = "write a page with the histogram and the edges of the buckets as well"},
+    {.name = "measure", .help = "load the backends, measure the cost of a step, and show predicted times"},
+    {.name = "html", .argument = "FILE", .help = "also write an HTML page with the histogram and the bucket edges"},
     {0},
 };
 
 const struct cli_command cli_command_data_stats = {
     .name = "data stats",
-    .summary = "lengths, vocabulary, and what each way of batching would cost",
+    .summary = "show lengths, vocabulary, and the cost of each batching strategy",
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm data stats configs/ptb-small.yaml\n"
                 "  seqlstm data stats model.yaml --measure --html batches.html\n",
-    .text = "Rows are what kernels compute; steps are what must run one after the other. `*` marks what the model\n"
-            "file asks for. Packed batches compute real steps only. Without --measure no plugin is loaded, and the\n"
-            "buckets of `auto` are those with the fewest steps.\n",
+    .text = "Rows are what kernels compute; steps are what must run one after the other.\n"
+            "`*` marks the strategy of the model file. Packed batches compute only real\n"
+            "steps. Without `--measure`, no plugin is loaded, and `auto` shows the buckets\n"
+            "with the fewest steps.\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

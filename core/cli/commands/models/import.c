@@ -8,15 +8,18 @@
 enum { RENAMES_MAX = 64, RENAME_BYTES = 256 };
 
 static const struct cli_flag flags[] = {
-    {.name = "into", .argument = "model.yaml", .help = "the model file that describes the network (required)"},
+    {.name = "into", .argument = "model.yaml", .help = "model file that describes the network (required)"},
     {.name = "from",
      .argument = "FORMAT",
-     .help = "auto, pytorch-names, keras-names, safetensors or onnx (default: auto)"},
-    {.name = "rename", .argument = "THEIRS=OURS", .repeats = true, .help = "the file calls layer OURS THEIRS"},
+     .help = "format of FILE: auto, pytorch-names, keras-names, safetensors or onnx (default auto)"},
+    {.name = "rename",
+     .argument = "THEIRS=OURS",
+     .repeats = true,
+     .help = "the layer OURS is named THEIRS in the file; repeatable"},
     {.name = "out",
      .argument = "DIR",
      .env = "SEQLSTM_OUT",
-     .help = "the run folder itself; must not exist or be empty"},
+     .help = "folder of the run; must be empty if it exists (default: runs/NAME/NNN)"},
     {0},
 };
 
@@ -110,14 +113,15 @@ static int import(struct cli_context *cli)
 
 const struct cli_command cli_command_import = {
     .name = "import",
-    .summary = "a run made of weights that were trained elsewhere",
+    .summary = "create a run from weights that were trained elsewhere",
     .usage = "FILE --into model.yaml [flags]",
     .examples = "  seqlstm import theirs.safetensors --into model.yaml\n"
                 "  seqlstm import torch.safetensors --into model.yaml --rename encoder.rnn=lstm_1\n"
                 "  seqlstm import theirs.onnx --into model.yaml\n",
-    .text = "Reads the training data (for vocabulary and scaling), fills the model with the weights and makes a\n"
-            "run folder, on which eval, predict, generate and export work; prints its name. Every parameter must\n"
-            "be in the file, in its shape. To train on, set `train: {init_from: RUN}`.\n",
+    .text = "Reads the training data (for vocabulary and scaling), loads the weights into\n"
+            "the model, creates a run folder and prints its name. eval, predict, generate\n"
+            "and export work on that run. The file must contain every parameter with the\n"
+            "right shape. To continue training, set `train: {init_from: RUN}`.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

@@ -37,21 +37,27 @@ static int new_model(struct cli_context *cli)
     return make(cli, sl_scaffold_model, "seqlstm run model.yaml");
 }
 
-static const struct cli_flag flags[] = {
-    {.name = "dir", .argument = "DIR", .help = "the folder to make (default: the name)"},
+static const struct cli_flag backend_flags[] = {
+    {.name = "dir", .argument = "DIR", .help = "folder to create; must be empty if it exists (default: NAME)"},
+    {0},
+};
+
+static const struct cli_flag model_flags[] = {
+    {.name = "dir", .argument = "DIR", .help = "folder to create; must be empty if it exists (default: KIND)"},
     {0},
 };
 
 const struct cli_command cli_command_new_backend = {
     .name = "new backend",
-    .summary = "a project of a backend that builds, conforms and can be measured",
+    .summary = "create a project for a new backend",
     .usage = "NAME [flags]",
     .examples = "  seqlstm new backend mine\n"
                 "  seqlstm new backend mine --dir ~/src/seqlstm-mine\n",
-    .text = "Writes a meson project that compiles against the installed headers alone: LSTM layers out of the kit's\n"
-            "time loop, with a matrix product to make faster. Its test is `seqlstm conformance`. See\n"
-            "docs/writing-a-backend.md.\n",
-    .flags = flags,
+    .text = "Writes a meson project which needs only the installed headers. The backend\n"
+            "runs LSTM layers: it uses the time loop that comes with the headers, and a\n"
+            "matrix product of its own for you to make faster. Its test is `seqlstm\n"
+            "conformance`. See docs/writing-a-backend.md.\n",
+    .flags = backend_flags,
     .operands_min = 1,
     .operands_max = 1,
     .run = new_backend,
@@ -59,13 +65,13 @@ const struct cli_command cli_command_new_backend = {
 
 const struct cli_command cli_command_new_model = {
     .name = "new model",
-    .summary = "a commented model file with sample data to start from",
+    .summary = "create a commented model file with sample data to start from",
     .usage = "KIND [flags]",
     .examples = "  seqlstm new model classify\n"
                 "  seqlstm new model language_model --dir novel\n",
-    .text = "Kinds: language_model, classify, tag, regress, forecast. Each runs as it is; replace the data by your\n"
-            "own.\n",
-    .flags = flags,
+    .text = "The kinds are language_model, classify, tag, regress and forecast. Each runs\n"
+            "as it is; replace the data with your own.\n",
+    .flags = model_flags,
     .operands_min = 1,
     .operands_max = 1,
     .run = new_model,

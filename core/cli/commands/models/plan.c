@@ -58,12 +58,14 @@ static int plan(struct cli_context *cli)
 
 const struct cli_command cli_command_plan = {
     .name = "plan",
-    .summary = "which backend runs which layer, why not another, and the memory",
+    .summary = "show which backend runs each layer, the reasons, and the memory",
     .usage = "model.yaml|RUN [flags]",
     .examples = "  seqlstm plan model.yaml\n"
                 "  seqlstm plan model.yaml --json > plan.json\n"
                 "  seqlstm run model.yaml --plan plan.json\n"
                 "  seqlstm plan runs/ptb-small/001      what eval does, in int8 where quantize said so\n",
+    .text = "For a model file, it shows the plan for training and evaluation. For a run, it\n"
+            "shows the plan and memory of the evaluation that `seqlstm eval RUN` would do.\n",
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,

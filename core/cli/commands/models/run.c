@@ -9,7 +9,7 @@ static const struct cli_flag run_flags[] = {
     {.name = "out",
      .argument = "DIR",
      .env = "SEQLSTM_OUT",
-     .help = "the run folder itself; must not exist or be empty"},
+     .help = "folder of the run; must be empty if it exists (default: runs/NAME/NNN)"},
     {0},
 };
 
@@ -82,9 +82,10 @@ const struct cli_command cli_command_run = {
     .examples = "  seqlstm run model.yaml\n"
                 "  seqlstm run model.yaml --set train.epochs=5 --seed 7\n"
                 "  seqlstm run model.yaml --out /tmp/try --threads 1\n",
-    .text = "Makes a run folder (runs/NAME/001) with the effective configuration, the plan, metrics.jsonl,\n"
-            "checkpoints, and at the end final.safetensors, summary.json and report.html. Ctrl-C finishes the step,\n"
-            "saves and leaves; `seqlstm resume` goes on from there.\n",
+    .text = "Creates a run folder (runs/NAME/001) with the effective configuration, the\n"
+            "plan, metrics.jsonl and checkpoints. At the end it adds final.safetensors,\n"
+            "summary.json and report.html. Ctrl-C finishes the current update, saves a\n"
+            "checkpoint and exits; `seqlstm resume` continues from there.\n",
     .flags = run_flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
@@ -99,9 +100,10 @@ const struct cli_command cli_command_resume = {
     .usage = "RUN [flags]",
     .examples = "  seqlstm resume runs/ptb-small/001\n"
                 "  seqlstm resume ptb-small --set train.epochs=20\n",
-    .text = "RUN is a run folder or a name (its latest run that holds weights, else its latest). Without a\n"
-            "checkpoint the run starts at the beginning; a finished run ends at once. `--set` changes named keys;\n"
-            "what changes is said, and kept.\n",
+    .text = "RUN is a run folder, or a name: then it is the latest run of that name which\n"
+            "has weights, or else the latest run. Without a checkpoint, the run starts from\n"
+            "the beginning. A finished run ends at once. `--set` changes keys of the model\n"
+            "file. The program prints the changes and stores them in the run.\n",
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,

@@ -299,7 +299,7 @@ static int completion(struct cli_context *cli)
     else if (strcmp(shell, "fish") == 0)
         write_fish(&out);
     else
-        return cli_usage_error(cli, "`%.60s` is no shell that is known here: bash, zsh or fish", shell);
+        return cli_usage_error(cli, "unknown shell `%.60s`: expected bash, zsh or fish", shell);
     int code = out.failed ? CLI_NO_MEMORY : cli_write_out(cli, &out) ? CLI_OK : CLI_FAILURE;
     sl_buf_deinit(&out);
     return code;
@@ -307,12 +307,14 @@ static int completion(struct cli_context *cli)
 
 const struct cli_command cli_command_completion = {
     .name = "completion",
-    .summary = "a script that lets the shell complete commands and flags",
+    .summary = "print a script for the shell that completes commands and flags",
     .usage = "SHELL",
     .examples = "  source <(seqlstm completion bash)\n"
                 "  seqlstm completion zsh > ~/.zfunc/_seqlstm\n"
                 "  seqlstm completion fish > ~/.config/fish/completions/seqlstm.fish\n",
-    .text = "SHELL is bash, zsh or fish. The script knows the commands, their flags, and what files they take.\n",
+    .text = "SHELL is bash, zsh or fish. The script completes commands, their flags, and\n"
+            "the kinds of files that they accept. For zsh, the folder must be in $fpath\n"
+            "before compinit runs.\n",
     .operands_min = 1,
     .operands_max = 1,
     .run = completion,

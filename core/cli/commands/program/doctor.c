@@ -15,7 +15,7 @@ const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 static const struct {
     const char *name, *trap;
 } variables[] = {
-    {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels for this core, whatever the processor is"},
+    {"OPENBLAS_CORETYPE", "makes OpenBLAS use the kernels for this type of core, even on another processor"},
     {"OPENBLAS_NUM_THREADS", NULL},
     {"OMP_NUM_THREADS", NULL},
     {"OMP_WAIT_POLICY", NULL},
@@ -23,7 +23,7 @@ static const struct {
     {"MKL_NUM_THREADS", NULL},
     {"SEQLSTM_BACKEND_PATH", NULL},
     {"SEQLSTM_THREADS", NULL},
-    {"LD_PRELOAD", "is loaded into every program, this one too"},
+    {"LD_PRELOAD", "this library is loaded into every program, including this one"},
 };
 
 static int print_backends(struct cli_context *cli)
@@ -56,7 +56,7 @@ static int print_backends(struct cli_context *cli)
     sl_registry_destroy(registry);
     if (fine > 0)
         return CLI_OK;
-    printf("PROBLEM    no fast backend: only the slow reference would run\n");
+    printf("PROBLEM    no fast backend: only the slow reference backend would run\n");
     return CLI_MISSING;
 }
 
@@ -73,17 +73,17 @@ static int doctor(struct cli_context *cli)
         if (value)
             printf("variable   %s=%s%s%s%s\n", variables[v].name, value, variables[v].trap ? ": " : "",
                    variables[v].trap ? variables[v].trap : "",
-                   cli_has_set(variables[v].name) ? " (not set: the program's own value)" : "");
+                   cli_has_set(variables[v].name) ? " (not set; chosen by the program)" : "");
     }
     double load;
     if (getloadavg(&load, 1) == 1 && load > 0.7 * sl_cpu_count())
-        printf("note       other programs use the processor (load %.1f): training will be slower\n", load);
+        printf("note       other programs use the processor (load %.1f), so training will be slower\n", load);
     return print_backends(cli);
 }
 
 const struct cli_command cli_command_doctor = {
     .name = "doctor",
-    .summary = "is this machine ready: cores, backends, variables that matter",
+    .summary = "check this machine: cores, backends, and environment variables",
     .usage = "",
     .takes_backend_flags = true,
     .run = doctor,

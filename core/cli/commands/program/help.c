@@ -30,7 +30,7 @@ static int help(struct cli_context *cli)
 
 const struct cli_command cli_command_help = {
     .name = "help",
-    .summary = "help on a command",
+    .summary = "show help for a command",
     .usage = "[COMMAND]",
     .operands_max = 2,
     .run = help,
@@ -55,7 +55,7 @@ static int explain(struct cli_context *cli)
 
 const struct cli_command cli_command_explain = {
     .name = "explain",
-    .summary = "what an error code means and how to mend it",
+    .summary = "explain what an error code means and how to fix the error",
     .usage = "[CODE]",
     .examples = "  seqlstm explain E0203\n",
     .operands_max = 1,
@@ -75,7 +75,7 @@ static int version(struct cli_context *cli)
 
 const struct cli_command cli_command_version = {
     .name = "version",
-    .summary = "version of the program and of its backend ABI",
+    .summary = "print the version of the program and of its backend ABI",
     .usage = "",
     .run = version,
 };

@@ -9,17 +9,22 @@
 #include "session/predict/neighbours.h"
 
 static const struct cli_flag flags[] = {
-    {.name = "input", .letter = 'i', .argument = "FILE", .help = "what to embed; - is standard input (default -)"},
+    {.name = "input",
+     .letter = 'i',
+     .argument = "FILE",
+     .help = "file with the inputs; - is standard input (default -)"},
     {.name = "lengths",
      .argument = "FILE",
-     .help = "of npy: real steps of each sequence, a .npy of [N] integers (default: all)"},
-    {.name = "layer", .argument = "NAME", .help = "whose output (default: what goes into the last layer)"},
+     .help = "for npy input: .npy file with the length of each sequence (default: all steps)"},
+    {.name = "layer",
+     .argument = "NAME",
+     .help = "write the output of this layer (default: the input of the last layer)"},
     {.name = "format",
      .letter = 'f',
      .argument = "FORMAT",
-     .help = "text, csv, jsonl or npy (default: jsonl with --json, else csv)"},
-    {.name = "with-input", .help = "repeat the text beside its embedding"},
-    {.name = "nearest", .argument = "K", .help = "instead: the K inputs nearest to each one, by cosine"},
+     .help = "output format: text, csv, jsonl or npy (default: jsonl with --json, else csv)"},
+    {.name = "with-input", .help = "print the input text next to its embedding"},
+    {.name = "nearest", .argument = "K", .help = "print the K most similar inputs of each input instead, by cosine"},
     {0},
 };
 
@@ -34,10 +39,11 @@ static seqlstm_status collect(void *context, const struct sl_prediction *p, stru
 {
     struct collection *all = context;
     if (p->rows != 1)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "the layer yields one row for each step (%lld for record %lld); `--nearest` wants one for each "
-                     "input: name another with --layer, or pool",
-                     (long long)p->rows, (long long)p->record);
+        SEQLSTM_FAIL(
+            err, SEQLSTM_INVALID_ARGUMENT,
+            "the layer has one row for each step (%lld rows for record %lld), but `--nearest` needs one row for "
+            "each input: choose another layer with --layer, or add pooling",
+            (long long)p->rows, (long long)p->record);
     all->features = p->features;
     all->records++;
     sl_buf_append(&all->values, p->values, (size_t)p->features * sizeof *p->values);
@@ -133,7 +139,7 @@ static int embed(struct cli_context *cli)
         return CLI_USAGE;
     int code = cli_prediction_writer_init(&writer, cli, CLI_PREDICTION_CSV);
     if (code == CLI_OK && nearest && cli_get(cli, "format"))
-        code = cli_usage_error(cli, "`--format` does not go with `--nearest`; `--json` does");
+        code = cli_usage_error(cli, "`--format` cannot be combined with `--nearest`; `--json` can");
     if (code == CLI_OK)
         code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code == CLI_OK) {
@@ -148,12 +154,12 @@ static int embed(struct cli_context *cli)
 
 const struct cli_command cli_command_embed = {
     .name = "embed",
-    .summary = "what a layer yields for each input, in input order",
+    .summary = "write the output of a layer for each input, in order",
     .usage = "RUN [--input FILE] [--layer NAME] [flags]",
     .examples = "  seqlstm embed sst-classifier --input reviews.txt --format npy > reviews.npy\n"
                 "  seqlstm embed sst-classifier --input reviews.txt --nearest 5\n",
-    .text = "One row for each input, or one for each of its steps where the layer returns sequences. Reads the\n"
-            "format of the training data.\n",
+    .text = "Writes one row for each input, or one for each of its steps if the layer\n"
+            "returns sequences. Like `predict`, it reads the format of the training data.\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

@@ -9,7 +9,7 @@ static const struct cli_flag flags[] = {
     {.name = "split",
      .argument = "SPLIT",
      .words = "train valid test",
-     .help = "train, valid or test (default: test, else valid, else train)"},
+     .help = "evaluate on train, valid or test (default: test, else valid, else train)"},
     {0},
 };
 
@@ -82,7 +82,7 @@ static int eval(struct cli_context *cli)
 
 const struct cli_command cli_command_eval = {
     .name = "eval",
-    .summary = "metrics of a saved run",
+    .summary = "compute the metrics of a saved run",
     .usage = "RUN [--split test] [flags]",
     .examples = "  seqlstm eval runs/ptb-small/001\n"
                 "  seqlstm eval ptb-small --split valid --json\n",

@@ -10,8 +10,8 @@
 static const struct cli_flag flags[] = {
     {.name = "to",
      .argument = "FORMAT",
-     .help = "safetensors, pytorch-names, keras-names or onnx (default: as the file's ending says)"},
-    {.name = "file", .letter = 'f', .argument = "FILE", .help = "write this (default: NAME.safetensors or NAME.onnx)"},
+     .help = "format: safetensors, pytorch-names, keras-names or onnx (default: by the file extension)"},
+    {.name = "file", .letter = 'f', .argument = "FILE", .help = "output file (default: NAME.safetensors or NAME.onnx)"},
     {.name = "force", .help = "replace the file if it exists"},
     {0},
 };
@@ -33,7 +33,7 @@ static int find_format(struct cli_context *cli, enum sl_weights_format *out)
                    {"onnx", SL_WEIGHTS_ONNX}};
     const char *said = cli_get(cli, "to"), *file = cli_get(cli, "file");
     if (said == NULL && file && !ends_with(file, ".onnx") && !ends_with(file, ".safetensors"))
-        return cli_usage_error(cli, "`%s`: say `--to` with a name that ends in neither .safetensors nor .onnx", file);
+        return cli_usage_error(cli, "`%s` ends in neither .safetensors nor .onnx: choose the format with `--to`", file);
     if (said == NULL)
         said = file && ends_with(file, ".onnx") ? "onnx" : "safetensors";
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
@@ -65,7 +65,8 @@ static int write_files(struct cli_context *cli, struct sl_session *session, enum
 {
     for (int32_t k = 0; k < count; k++)
         if (sl_file_exists(paths[k].data) && !cli_has(cli, "force"))
-            return cli_usage_error(cli, "`%s` exists; `--force` replaces it, `--file` names another", paths[k].data);
+            return cli_usage_error(cli, "`%s` exists: use `--force` to replace it, or `--file` to write another file",
+                                   paths[k].data);
     struct sl_buf notes = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_export(session, format, path, &notes, &err);
@@ -116,13 +117,15 @@ static int export_run(struct cli_context *cli)
 
 const struct cli_command cli_command_export = {
     .name = "export",
-    .summary = "the weights or the whole model of a run, for other programs",
+    .summary = "export the weights or the model of a run for other programs",
     .usage = "RUN [--to FORMAT] [--file FILE] [flags]",
     .examples = "  seqlstm export ptb-small --to pytorch-names --file ptb.safetensors\n"
                 "  seqlstm export runs/airline/001 --file airline.onnx\n",
-    .text = "onnx writes the whole model (opset 17, free batch and time), an encoder and a decoder as two files,\n"
-            "NAME.encoder.onnx and NAME.decoder.onnx; the others write a safetensors file of the weights.\n"
-            "pytorch-names are those of a state_dict, keras-names the paths of Keras 3. Prints the files' names.\n",
+    .text = "onnx writes the whole model (opset 17; batch size and number of steps are\n"
+            "free). A model with an encoder and a decoder becomes two files,\n"
+            "NAME.encoder.onnx and NAME.decoder.onnx. The other formats write the weights\n"
+            "to a safetensors file: pytorch-names are the names in a state_dict,\n"
+            "keras-names the paths in Keras 3. The command prints the name of each file.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

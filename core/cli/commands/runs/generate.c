@@ -3,15 +3,21 @@
 #include "cli/cli.h"
 
 static const struct cli_flag flags[] = {
-    {.name = "prompt", .letter = 'p', .argument = "TEXT", .help = "begin with this"},
-    {.name = "length", .letter = 'n', .argument = "N", .help = "tokens to draw (default 200)"},
-    {.name = "seed", .argument = "N", .env = "SEQLSTM_SEED", .help = "of the draws (default: the seed of the run)"},
-    {.name = "temperature", .letter = 't', .argument = "X", .help = "above 1 wilder, below 1 safer (default 1)"},
-    {.name = "top-k", .argument = "N", .help = "draw among the N likeliest only (default: all)"},
+    {.name = "prompt", .letter = 'p', .argument = "TEXT", .help = "start with this text"},
+    {.name = "length", .letter = 'n', .argument = "N", .help = "number of tokens to generate (default 200)"},
+    {.name = "seed",
+     .argument = "N",
+     .env = "SEQLSTM_SEED",
+     .help = "random seed of the sampling (default: the seed of the run)"},
+    {.name = "temperature",
+     .letter = 't',
+     .argument = "X",
+     .help = "above 1: more random, below 1: more predictable (default 1)"},
+    {.name = "top-k", .argument = "N", .help = "sample only from the N most likely tokens (default: all)"},
     {.name = "top-p",
      .argument = "X",
-     .help = "draw among the likeliest that together have this probability (default 1)"},
-    {.name = "stop-at-eos", .help = "end at the first <eos>"},
+     .help = "sample only from the most likely tokens with this total probability (default 1)"},
+    {.name = "stop-at-eos", .help = "stop at the first <eos>"},
     {0},
 };
 
@@ -59,7 +65,7 @@ static int generate(struct cli_context *cli)
 
 const struct cli_command cli_command_generate = {
     .name = "generate",
-    .summary = "text from a language model",
+    .summary = "generate text with a language model",
     .usage = "RUN [--prompt TEXT] [flags]",
     .examples = "  seqlstm generate char-lm --prompt 'ROMEO:' --length 500 --temperature 0.8\n",
     .text = "The same seed gives the same text.\n",

@@ -102,7 +102,7 @@ static int inspect(struct cli_context *cli)
 
 const struct cli_command cli_command_inspect = {
     .name = "inspect",
-    .summary = "what is in a run, a checkpoint or a weights file",
+    .summary = "show the contents of a run, a checkpoint or a weights file",
     .usage = "RUN | FILE.safetensors [flags]",
     .examples = "  seqlstm inspect ptb-small\n"
                 "  seqlstm inspect runs/ptb-small/001/checkpoints/update-000000002324.safetensors\n",

@@ -5,17 +5,20 @@
 #include "cli/output/prediction_writer.h"
 
 static const struct cli_flag flags[] = {
-    {.name = "input", .letter = 'i', .argument = "FILE", .help = "what to predict; - is standard input (default -)"},
+    {.name = "input",
+     .letter = 'i',
+     .argument = "FILE",
+     .help = "file with the inputs; - is standard input (default -)"},
     {.name = "lengths",
      .argument = "FILE",
-     .help = "of npy: real steps of each sequence, a .npy of [N] integers (default: all)"},
+     .help = "for npy input: .npy file with the length of each sequence (default: all steps)"},
     {.name = "format",
      .letter = 'f',
      .argument = "FORMAT",
-     .help = "text, csv, jsonl or npy (default: jsonl with --json, else text)"},
-    {.name = "with-input", .help = "repeat the text beside its prediction"},
-    {.name = "attention", .help = "say with each text what its tokens looked at (default format: jsonl)"},
-    {.name = "html", .argument = "FILE", .help = "with --attention: write a page of heat maps"},
+     .help = "output format: text, csv, jsonl or npy (default: jsonl with --json, else text)"},
+    {.name = "with-input", .help = "print the input text next to its prediction"},
+    {.name = "attention", .help = "add the attention weights of each text (default format: jsonl)"},
+    {.name = "html", .argument = "FILE", .help = "with --attention: write an HTML page of heat maps"},
     {0},
 };
 
@@ -39,10 +42,10 @@ static int read_flags(struct cli_context *cli, struct state *s)
     s->attention = cli_has(cli, "attention");
     s->page_path = cli_get(cli, "html");
     if (s->page_path && !s->attention)
-        return cli_usage_error(cli, "`--html` shows what `--attention` asks for; say both");
+        return cli_usage_error(cli, "`--html` needs `--attention`");
     int code = cli_prediction_writer_init(&s->writer, cli, s->attention ? CLI_PREDICTION_JSONL : CLI_PREDICTION_TEXT);
     if (code == CLI_OK && s->attention && s->page_path == NULL && s->writer.format != CLI_PREDICTION_JSONL)
-        return cli_usage_error(cli, "`--attention` is written as jsonl, or with `--html FILE` as a page");
+        return cli_usage_error(cli, "`--attention` writes jsonl, or an HTML page with `--html FILE`");
     return code;
 }
 
@@ -89,15 +92,17 @@ static int predict(struct cli_context *cli)
 
 const struct cli_command cli_command_predict = {
     .name = "predict",
-    .summary = "predictions of a saved run, one per input, in input order",
+    .summary = "predict with a saved run: one prediction per input, in order",
     .usage = "RUN [--input FILE] [flags]",
     .examples = "  seqlstm predict japanese-vowels --input test.csv --format csv\n"
                 "  echo 'a fine film' | seqlstm predict sst --with-input\n"
                 "  echo 'ein hund rennt' | seqlstm predict translation --attention --html attention.html\n",
-    .text = "Class name and probability, or values in the units of the file; of an encoder and a decoder the text\n"
-            "that they write (`--set decode.beam=5` and the like change how), and with\n"
-            "`--attention` the weights of its attention layers: docs/attention.md. Reads the format of the training\n"
-            "data, without the targets: of `lines` with a label the text alone.\n",
+    .text = "A prediction is a class name with its probability, or values in the units of\n"
+            "the data file. For a model with an encoder and a decoder, it is the text that\n"
+            "the decoder writes; `--set decode.beam=5` and similar keys change how.\n"
+            "`--attention` adds the weights of its attention layers: see docs/attention.md.\n"
+            "The input has the format of the training data, without the targets. For\n"
+            "`lines` with a label, only the text is read.\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

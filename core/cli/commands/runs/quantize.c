@@ -54,7 +54,7 @@ static void write_table(struct sl_buf *buf, const struct sl_quantize_result *r)
                          layer->after_ns * 1e-6, layer->before_ns / layer->after_ns);
         sl_buf_printf(buf, "%-16s %-22s %-16s %-22s %s\n", layer->name, range, cells[0], on, time);
         if (!layer->accepted)
-            sl_buf_printf(buf, "    stays as it was: %s\n", layer->reason);
+            sl_buf_printf(buf, "    unchanged: %s\n", layer->reason);
     }
     sl_buf_printf(buf, "\n%-16s %-12s %-12s %s\n", "validation", "before", "after", "change");
     for (int32_t m = 0; m < r->before.count; m++) {
@@ -78,7 +78,7 @@ static void warn_of_loss(const struct cli_context *cli, const struct sl_session 
     }
     if (after_ns > 1.05 * before_ns)
         sl_log_printf(&cli->log, SL_LOG_WARN,
-                      "int8 took %.2f times as long as before; without %s/quantization.json the run stays as it was",
+                      "int8 took %.2f times as long as before; delete %s/quantization.json to go back",
                       after_ns / before_ns, sl_session_get_folder(session));
 }
 
@@ -101,7 +101,7 @@ static int quantize(struct cli_context *cli)
             if (!cli_write_out(cli, &buf))
                 code = CLI_FAILURE;
             sl_buf_deinit(&buf);
-            cli_note(cli, "written: %s/quantization.json; eval, predict, embed and generate follow it",
+            cli_note(cli, "wrote %s/quantization.json; eval, predict, embed and generate now use it",
                      sl_session_get_folder(session));
             warn_of_loss(cli, session, &result);
         }
@@ -113,13 +113,13 @@ static int quantize(struct cli_context *cli)
 
 const struct cli_command cli_command_quantize = {
     .name = "quantize",
-    .summary = "recurrent layers of a saved run in int8, for inference",
+    .summary = "convert the recurrent layers of a run to int8, for inference",
     .usage = "RUN [flags]",
     .examples = "  seqlstm quantize runs/ptb-medium/001\n"
                 "  seqlstm eval runs/ptb-medium/001\n",
-    .text = "Measures the range of what each recurrent layer reads and hands on, over the validation data, evaluates\n"
-            "the run as it is and with these layers in int8, and writes RUN/quantization.json, which eval, predict,\n"
-            "embed and generate follow from then on. Remove the file to go back.\n",
+    .text = "Measures value ranges on the validation data, shows the metrics before and\n"
+            "after, and writes RUN/quantization.json. From then on eval, predict, embed and\n"
+            "generate use this file. Delete it to return to float32.\n",
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,
