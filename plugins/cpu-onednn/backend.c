@@ -9,8 +9,8 @@
 #include "common/cpu_device.h"
 #include "common/idle.h"
 #include "common/table.h"
-#include "library.h"
-#include "plugin.h"
+#include "cpu-onednn/library.h"
+#include "cpu-onednn/plugin.h"
 
 enum { MEMBERS_MAX = 64 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Primitives with their arguments. */
-#include "call.h"
+#include "cpu-onednn/call.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 #include <seqlstm/status.h>
 
-#include "library.h"
+#include "cpu-onednn/library.h"
 
 enum { ODN_CALL_ARGUMENTS = 32 };
 

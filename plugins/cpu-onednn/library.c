@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening of oneDNN. The table `odn` is written once, under the lock, before any operation exists. */
-#include "library.h"
+#include "cpu-onednn/library.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

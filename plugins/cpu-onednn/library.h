@@ -12,7 +12,7 @@
 
 #include <seqlstm/status.h>
 
-#include "version.h"
+#include "cpu-onednn/version.h"
 
 #define ODN_FUNCTIONS(X)                                                                                               \
     X(version)                                                                                                         \

@@ -19,7 +19,7 @@
 
 #include <seqlstm/backend.h>
 
-#include "call.h"
+#include "cpu-onednn/call.h"
 #include "common/answer.h"
 #include "common/host_memory.h"
 

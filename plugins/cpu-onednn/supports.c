@@ -5,7 +5,7 @@
 
 #include <seqlstm/desc_check.h>
 
-#include "plugin.h"
+#include "cpu-onednn/plugin.h"
 
 static const struct odn_operation *const operations[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_RECURRENT] = &odn_recurrent_operation,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The differences between oneDNN 2 and 3, side by side. */
-#include "version.h"
+#include "cpu-onednn/version.h"
 
 #include <string.h>
 
-#include "library.h"
+#include "cpu-onednn/library.h"
 
 /* The arguments that all cells share, in the library's order. */
 #define LSTM_ARGUMENTS(m)                                                                                              \

@@ -6,12 +6,13 @@
 #include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
 
-#include "cluster.h"
+#include "cuda-generic/recurrent/kernels/cluster.h"
 #include "common/answer.h"
 #include "common/host_memory.h"
 #include "common/table.h"
-#include "lt_library.h"
-#include "plugin.h"
+#include "cuda-generic/cublaslt/handles.h"
+#include "cuda-generic/cublaslt/library.h"
+#include "cuda-generic/plugin.h"
 
 static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
     [SEQLSTM_OP_RECURRENT] = &cg_recurrent,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of cuda-generic: every operation of the ABI in kernels of our own.
  *
- *   backend.c      the ABI: table, create, bind, dispatch of calls to families
- *   supports.c     what is accepted, by rules alone
- *   axis.c         the axis of a binding on the device
- *   lt_*.[ch]      cuBLASLt, if it is there: opened at run time, the products of dense layers
- *   attention_op.c rows_op.c flat_op.c dense_op.c recurrent*.c   a family: which kernels, on which pointers
- *   *.cu           kernels and their launches; *.h beside them what both sides know
+ *   backend.c          the ABI: table, create, bind, dispatch of calls to families
+ *   supports.c         what is accepted, by rules alone
+ *   bound_axis.c       the axis of a binding on the device
+ *   ops/, recurrent/   families of operations: which kernels run, on which pointers
+ *   cublaslt/          cuBLASLt, opened at run time if it is there
+ *   device/, gemm/, rows/, recurrent/kernels/
+ *                      kernels (.cu) with their launches, and headers which both sides read
  *
  * Host code never touches device memory: it hands addresses on. Everything is ordered on the queue's stream; nothing
  * waits for it. Sums have a fixed order: the same call gives the same bits.
@@ -21,13 +22,15 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/philox.h>
 
-#include "axis.h"
+#include "cuda-generic/device/axis.h"
 #include "common/cuda_domain.h"
-#include "grid.h"
-#include "live.h"
-#include "lt_layer.h"
+#include "cuda-generic/recurrent/kernels/grid.h"
+#include "cuda-generic/device/live.h"
 
 #define CG_ID "cuda-generic"
+
+struct cg_lt_handles; /* cublaslt/handles.h */
+struct cg_lt_layer;   /* ops/dense_lt.h */
 
 struct seqlstm_instance {
     struct gpu_domain domain;         /* first: common/cuda_domain.h */
@@ -136,7 +139,7 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
 /* The step block of a call, as far as its owner fills it. */
 struct cg_live cg_live_make(const struct seqlstm_step *step);
 
-/* axis.c. Errors: NO_MEMORY, DEVICE. */
+/* bound_axis.c. Errors: NO_MEMORY, DEVICE. */
 seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_bind *bind,
                             void *stream, struct seqlstm_error *err);
 void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
@@ -144,12 +147,12 @@ void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
                              void *stream, struct seqlstm_error *err);
 
-/* dense_op.c, for operations with cuBLASLt: what they want more, and less, of memory; their products. */
+/* ops/dense.c, for operations with cuBLASLt: what they want more, and less, of memory; their products. */
 void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes);
 seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
 void cg_dense_lt_close(struct seqlstm_binding *binding);
 
-/* recurrent_bind.c */
+/* recurrent/bind.c */
 seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
 void cg_recurrent_close(struct seqlstm_binding *binding);
 seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void *const *slots, float *packed,

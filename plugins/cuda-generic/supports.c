@@ -2,11 +2,11 @@
 /* What cuda-generic accepts: rules over descriptors, without a device. */
 #include <seqlstm/desc_check.h>
 
-#include "cluster.h"
+#include "cuda-generic/recurrent/kernels/cluster.h"
 #include "common/answer.h"
-#include "one_block.h"
-#include "plugin.h"
-#include "wavefront.h"
+#include "cuda-generic/recurrent/kernels/one_block.h"
+#include "cuda-generic/plugin.h"
+#include "cuda-generic/recurrent/kernels/wavefront.h"
 
 /* Operands of products may be rounded to a narrower type. */
 static bool accept_compute(const struct seqlstm_desc *d, struct seqlstm_answer *answer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor cores on the host: the fragments of the PTX ISA, as plugins/cuda-generic/mma.h lays them out, exchanged
+/* Tensor cores on the host: the fragments of the PTX ISA, as plugins/cuda-generic/gemm/mma.h lays them out, exchanged
  * between the lanes of a warp. A lane that does not come stops the launch; addresses that are not aligned do, too. */
 #ifndef SEQLSTM_TESTS_GPU_EMULATED_MMA_H
 #define SEQLSTM_TESTS_GPU_EMULATED_MMA_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lt_library.h declares of cuBLASLt, against NVIDIA's header and, as far as it goes without a device, against the
- * library: it opens, has every function, takes our attributes at our sizes and gives them back. Skipped where there is
- * no cuBLASLt. */
+/* What cublaslt/library.h declares of cuBLASLt, against NVIDIA's header and, as far as it goes without a device,
+ * against the library: it opens, has every function, takes our attributes at our sizes and gives them back. Skipped
+ * where there is no cuBLASLt. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cublasLt.h>
 
-#include "lt_library.h"
+#include "cuda-generic/cublaslt/library.h"
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
 SAME(CG_LT_SUCCESS, CUBLAS_STATUS_SUCCESS);

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "cuda-generic/cell.h"
+#include "cuda-generic/recurrent/kernels/cell.h"
 #include "ref_harness.h"
 
 enum { STEPS = 5, SEQUENCES = 4, INPUT = 3, HIDDEN = 6, ROWS = 12, GH = 4 * HIDDEN };

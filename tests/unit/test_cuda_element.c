@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "cuda-generic/narrow.h"
+#include "cuda-generic/device/narrow.h"
 #include "judge/data.h"
 #include "reference/reference.h"
 

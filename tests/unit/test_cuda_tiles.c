@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cuda-generic/tile_map.h"
+#include "cuda-generic/gemm/tile_map.h"
 
 static void each_gate_of_each_unit_has_a_place(void **state)
 {

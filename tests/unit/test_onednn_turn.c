@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cpu-onednn/recurrent_turn.h"
+#include "cpu-onednn/recurrent/turn.h"
 
 enum { WIDTH_MOST = 70, PITCH_MOST = 35, ELEMENTS = 2 * WIDTH_MOST * PITCH_MOST };
 

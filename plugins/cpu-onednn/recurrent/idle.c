@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library never touches of the buffers that it asks for (parts.h), so that memory is predicted
+ * without it.
+ *
+ * A layer alone that runs from the first step to the last works on the caller's tensors, where a stack has copies of
+ * what its layers read and write. Touched are, of the workspace, the gates, the upper half of c (of layer 1 of 2), the
+ * gradients by layer, and the lower halves of the others (layer 0); of scratch, in training, no more than what lies
+ * behind the space, and of that no more than the gates' bytes and the small parts.
+ */
+#include <stdatomic.h>
+
+#include "common/idle.h"
+#include "cpu-onednn/library.h"
+#include "cpu-onednn/recurrent/parts.h"
+
+enum { PAGE = 4096, SPANS = 3 };
+
+/* Of one primitive's workspace or scratch, in order. */
+struct spans {
+    struct seqlstm_span at[SPANS];
+    int32_t count;
+};
+
+static void add(struct spans *spans, uint64_t begin, uint64_t end)
+{
+    if (begin < end)
+        spans->at[spans->count++] = (struct seqlstm_span){begin, end};
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static struct spans find_ws(const struct odn_recurrent *r, const struct odn_need *need)
+{
+    const struct odn_parts parts = odn_parts_of(r, need);
+    const struct odn_places p = odn_places_of(&parts);
+    struct spans spans = {0};
+    if (p.end != need->ws_bytes)
+        return spans;
+    add(&spans, need->way ? p.unused : r->projection ? p.states : p.projected, p.c + parts.c / 2);
+    add(&spans, p.step_grads + parts.step_grads / 2, p.c_grads);
+    add(&spans, p.c_grads + parts.c_grads / 2, p.c_grads + parts.c_grads);
+    return spans;
+}
+
+/* Small parts lie before the gates, too, so that these may begin later, by all of the former at most. */
+static struct spans find_training_scratch(const struct odn_recurrent *r, const struct odn_need *need)
+{
+    const int32_t large = need->scratch[ODN_BACKWARD] > need->scratch[ODN_FORWARD] ? ODN_BACKWARD : ODN_FORWARD;
+    const int32_t other = large == ODN_FORWARD ? ODN_BACKWARD : ODN_FORWARD;
+    const struct odn_scratch s = odn_scratch_of(r, need, large), o = odn_scratch_of(r, need, other);
+    struct spans spans = {0};
+    if (!odn_scratch_is(r, need, large))
+        return spans;
+    uint64_t begin = s.gates, end = 2 * s.gates + need->scratch[large] - s.end;
+    if (o.gates != s.gates || !odn_scratch_is(r, need, other)) {
+        begin = odn_scratch_is(r, need, other) ? least(begin, o.gates) : 0;
+        end = most(end, need->scratch[other]);
+    }
+    add(&spans, 0, begin);
+    add(&spans, end, s.end);
+    return spans;
+}
+
+static struct spans find_inference_scratch(const struct odn_recurrent *r, const struct odn_need *need)
+{
+    const struct odn_parts parts = odn_parts_of(r, need);
+    const struct odn_scratch s = odn_scratch_of(r, need, ODN_FORWARD);
+    struct spans spans = {0};
+    if (need->scratch_bytes < s.before)
+        return spans;
+    /* what begins at the end copies x */
+    add(&spans, need->way ? parts.states + PAGE : 0, s.before - parts.c / 2);
+    if (odn_scratch_is(r, need, ODN_FORWARD)) {
+        const uint64_t small = need->scratch_bytes - s.end;
+        add(&spans, s.before + small, s.before + s.gates);
+        add(&spans, s.before + 2 * s.gates + small, s.end);
+    }
+    return spans;
+}
+
+/* What both leave; spans that stand at the same place belong together. */
+static void meet(struct spans *spans, const struct spans *other)
+{
+    const struct spans before = *spans;
+    spans->count = 0;
+    for (int32_t i = 0; i < before.count && i < other->count; i++)
+        add(spans, most(before.at[i].begin, other->at[i].begin),
+            before.at[i].end < other->at[i].end ? before.at[i].end : other->at[i].end);
+}
+
+/* Of a slice of one rectangle: bytes that its primitives need, and what they leave. */
+struct found {
+    struct spans ws[ODN_KINDS][ODN_WAYS], scratch;
+};
+
+static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice *s, struct found *out_found,
+                                 struct seqlstm_error *err)
+{
+    s->scratch_bytes = 0;
+    for (int32_t k = 0; k < r->kinds; k++)
+        for (int32_t d = 0; d < r->directions; d++) {
+            struct odn_need need = {
+                .kind = k, .way = odn_way_of(r, d), .n = s->rectangles[0].n, .steps = s->rectangles[0].steps};
+            SEQLSTM_TRY(odn_need_find(r, &need, err));
+            const struct spans scratch =
+                r->training ? find_training_scratch(r, &need) : find_inference_scratch(r, &need);
+            out_found->ws[k][d] = find_ws(r, &need);
+            if (k == 0 && d == 0)
+                out_found->scratch = scratch;
+            else
+                meet(&out_found->scratch, &scratch);
+            s->ws_bytes[k] = d == 0 ? odn_round_up(need.ws_bytes) : s->ws_bytes[k];
+            s->scratch_bytes = most(need.scratch_bytes, s->scratch_bytes);
+        }
+    return SEQLSTM_OK;
+}
+
+static void say_slice(const struct odn_recurrent *r, const struct odn_slice *s, const struct found *found,
+                      struct seqlstm_sizes *sizes)
+{
+    for (int32_t n = 0; r->training && n < r->layers * r->directions; n++) {
+        const int32_t layer = n / r->directions, d = n % r->directions;
+        const struct spans *ws = &found->ws[odn_kind_of(r, layer)][d];
+        const uint64_t at = odn_ws_place(r, s, layer, d);
+        for (int32_t i = 0; i < ws->count; i++)
+            idle_add_reserve(sizes, at + ws->at[i].begin, at + ws->at[i].end);
+    }
+    for (int32_t i = 0; i < found->scratch.count; i++)
+        idle_add_workspace(sizes, s->scratch + found->scratch.at[i].begin, s->scratch + found->scratch.at[i].end);
+}
+
+static seqlstm_status find_uniform(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes,
+                                   struct seqlstm_error *err)
+{
+    const struct seqlstm_host *host = b->r->op->instance->host;
+    struct found *found = host_allocate(host, (uint64_t)b->slices_count * sizeof *found);
+    if (found == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
+    uint64_t reserve, workspace;
+    seqlstm_status status = SEQLSTM_OK;
+    for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
+        status = find_slice(b->r, &b->slices[m], &found[m], err);
+    odn_slices_lay_out(b, &reserve, &workspace);
+    for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
+        say_slice(b->r, &b->slices[m], &found[m], sizes);
+    host_release(host, found);
+    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
+    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
+    return status;
+}
+
+/* ---- a batch of unequal lengths ------------------------------------------------------------------------ */
+
+/* Its buffers are as large as the worst batch may need, which this one is not. What lies between the library's parts is
+ * touched by and by, as rectangles of other batches lie elsewhere, but for what all of a batch leave of their scratch:
+ * behind the gates. */
+
+/* `is_known`: the library's parts are as in parts.h. */
+static uint64_t expect_ws(const struct odn_recurrent *r, int32_t kind, const struct odn_rectangle *rectangle,
+                          bool is_known)
+{
+    const struct odn_need need = {.kind = kind, .n = rectangle->n, .steps = rectangle->steps};
+    const struct odn_parts parts = odn_parts_of(r, &need);
+    const struct odn_ws_model *m = &r->kind[kind].ws;
+    const double n = (double)rectangle->n, steps = (double)rectangle->steps;
+    if (is_known)
+        return odn_round_up(odn_places_of(&parts).end);
+    return odn_round_up((uint64_t)(m->per_row * n * steps + m->per_sequence * n + m->per_step * steps + m->rest) +
+                        ODN_PAGE_SLACK / 4);
+}
+
+/* The rectangle that has the most in `more` steps more than it has: what is kept by step has some. */
+static const struct odn_rectangle *find_largest(const struct odn_slice *slice, int64_t more)
+{
+    const struct odn_rectangle *largest = slice->rectangles;
+    for (int32_t i = 0; i < slice->rectangle_count; i++) {
+        const struct odn_rectangle *rectangle = &slice->rectangles[i];
+        if (rectangle->n * (rectangle->steps + more) > largest->n * (largest->steps + more))
+            largest = rectangle;
+    }
+    return largest;
+}
+
+enum { NEEDS = 16 };
+
+/* What the library said of rectangles of one kind of layer. */
+struct said {
+    bool is_ws, is_scratch, is_other; /* parts are as in parts.h: of all; of one at least; not of one */
+    struct odn_need needs[NEEDS];     /* the last: slices are alike */
+    int32_t count;                    /* of all */
+};
+
+static void hear(struct said *said, const struct odn_recurrent *r, const struct odn_need *need)
+{
+    const struct odn_parts parts = odn_parts_of(r, need);
+    said->needs[said->count++ % NEEDS] = *need;
+    said->is_ws = said->is_ws && odn_places_of(&parts).end == need->ws_bytes;
+    for (int32_t p = 0; p < odn_passes(r); p++) {
+        const struct odn_scratch s = odn_scratch_of(r, need, p);
+        const bool is = odn_scratch_is(r, need, p);
+        said->is_scratch = said->is_scratch || is;
+        said->is_other = said->is_other || (!is && odn_scratch_is_clear(&s, need));
+    }
+}
+
+static struct odn_scratch scratch_of(const struct odn_recurrent *r, int32_t kind, const struct odn_rectangle *rectangle,
+                                     int32_t pass)
+{
+    const struct odn_need need = {.kind = kind, .n = rectangle->n, .steps = rectangle->steps};
+    return odn_scratch_of(r, &need, pass);
+}
+
+/* What all rectangles of a slice leave of scratch: between the gates and the small parts of those that need the most,
+ * where the others' small parts end before. */
+static struct seqlstm_span find_rest(const struct odn_recurrent *r, int32_t kind, const struct odn_slice *slice)
+{
+    const int32_t passes = odn_passes(r), count = slice->rectangle_count * passes;
+    struct seqlstm_span rest = {0, 0};
+    for (int32_t i = 0; i < count; i++)
+        rest.end = most(rest.end, scratch_of(r, kind, &slice->rectangles[i / passes], i % passes).end);
+    for (int32_t i = 0; i < count; i++) {
+        const struct odn_scratch s = scratch_of(r, kind, &slice->rectangles[i / passes], i % passes);
+        rest.begin = most(rest.begin, s.small + (s.end == rest.end ? s.before + 2 * s.gates : s.end));
+    }
+    return rest;
+}
+
+static const struct odn_need *find_need(const struct said *said, const struct odn_rectangle *rectangle)
+{
+    for (int32_t i = 0; i < said->count && i < NEEDS; i++)
+        if (said->needs[i].n == rectangle->n && said->needs[i].steps == rectangle->steps)
+            return &said->needs[i];
+    return NULL;
+}
+
+/* Bytes that a slice's primitives need; none, where its sequences have no steps. What scratch there is of depends on
+ * kernels: on rows, on steps and one or two more, on sequences. */
+static seqlstm_status expect_scratch(const struct odn_recurrent *r, int32_t kind, struct odn_slice *slice,
+                                     struct said *io_said, struct seqlstm_error *err)
+{
+    static const int64_t more[] = {0, 1, 2, 4, 8, INT32_MAX};
+    for (size_t i = 0; slice->rectangle_count > 0 && i < sizeof more / sizeof *more; i++) {
+        const struct odn_rectangle *largest = find_largest(slice, more[i]);
+        const struct odn_need *known = find_need(io_said, largest);
+        struct odn_need need = {.kind = kind, .way = odn_way_of(r, 0), .n = largest->n, .steps = largest->steps};
+        if (known == NULL) {
+            SEQLSTM_TRY(odn_need_find(r, &need, err));
+            hear(io_said, r, &need);
+        } else {
+            need = *known;
+        }
+        slice->scratch_bytes = most(slice->scratch_bytes, need.scratch_bytes);
+    }
+    return SEQLSTM_OK;
+}
+
+/* What the slices' primitives need, and leave of their scratch. */
+static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_span *rests,
+                                   struct seqlstm_error *err)
+{
+    const struct odn_recurrent *r = b->r;
+    for (int32_t k = 0; k < r->kinds; k++) {
+        struct said said = {.is_ws = true};
+        for (int32_t m = 0; m < b->slices_count; m++)
+            SEQLSTM_TRY(expect_scratch(r, k, &b->slices[m], &said, err));
+        for (int32_t m = 0; m < b->slices_count; m++) {
+            struct odn_slice *s = &b->slices[m];
+            const struct seqlstm_span rest = find_rest(r, k, s);
+            rests[m].begin = most(rest.begin, rests[m].begin);
+            rests[m].end = said.is_scratch && !said.is_other ? least(rest.end, rests[m].end) : 0;
+            for (int32_t i = 0; i < s->rectangle_count && r->training; i++)
+                s->ws_bytes[k] += expect_ws(r, k, &s->rectangles[i], said.is_ws);
+        }
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status find_mixed(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes,
+                                 struct seqlstm_error *err)
+{
+    const struct seqlstm_host *host = b->r->op->instance->host;
+    struct seqlstm_span *rests = host_allocate(host, (uint64_t)b->slices_count * sizeof *rests);
+    if (rests == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
+    uint64_t reserve, workspace;
+    for (int32_t m = 0; m < b->slices_count; m++)
+        rests[m] = (struct seqlstm_span){0, UINT64_MAX};
+    const seqlstm_status status = expect_needs(b, rests, err);
+    odn_slices_lay_out(b, &reserve, &workspace);
+    for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
+        idle_add_workspace(sizes, b->slices[m].scratch + rests[m].begin, b->slices[m].scratch + rests[m].end);
+    host_release(host, rests);
+    if (status != SEQLSTM_OK)
+        return status;
+    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
+    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
+    return SEQLSTM_OK;
+}
+
+/* The operation was chosen and is going to run: what code the library needs for that then counts with the process. */
+static void warm_up(struct odn_recurrent *r, int32_t threads)
+{
+    static atomic_bool is_warm[2]; /* for inference, for training */
+    const struct odn_entry_key key = {.way = odn_way_of(r, 0), .threads = threads, .n = 1, .steps = 1};
+    struct seqlstm_error ignored = SEQLSTM_ERROR_INIT; /* whoever binds the shape will hear of it */
+    struct odn_entry *entry = NULL;
+    odn_library_warm_up();
+    if (!atomic_exchange(&is_warm[r->training], true) && odn_entry_acquire(r, &key, &entry, &ignored) == SEQLSTM_OK)
+        odn_entry_release(r, entry);
+}
+
+seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                       struct seqlstm_error *err)
+{
+    struct odn_recurrent *r = op->recurrent;
+    const struct seqlstm_desc *head = &r->desc->head;
+    const struct seqlstm_axis *axis = sizes->axis;
+    if (axis == NULL || axis->sequences > head->max_sequences || axis->steps > head->max_steps ||
+        axis->rows > head->max_rows)
+        return SEQLSTM_OK;
+    struct odn_recurrent_binding b;
+    SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, err));
+    if (SEQLSTM_HAS(sizes, members) && sizes->members > 0 && sizes->members < b.slices_count)
+        b.slices_count = sizes->members;
+    const int threads = op->exclusive ? op->instance->members_max : 1, before = odn_threads_set(threads);
+    warm_up(r, threads);
+    seqlstm_status status = odn_slices_cut(&b, err);
+    if (status == SEQLSTM_OK)
+        status = r->desc->head.flags & SEQLSTM_DESC_UNIFORM ? find_uniform(&b, sizes, err) : find_mixed(&b, sizes, err);
+    odn_threads_set(before);
+    odn_binding_forget(&b);
+    return status;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of many
+ * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID, GPU_LAUNCH_CLUSTER
+ * and GPU_LAUNCH_TICKETS to start, CG_HD for functions of host and device.
+ */
+#ifndef CG_DEVICE_H
+#define CG_DEVICE_H
+
+#include "common/cuda_kernel.h"
+
+#ifdef SEQLSTM_EMULATED
+#define CG_UNROLL
+#else
+#define CG_UNROLL _Pragma("unroll") /* the loop after it: arrays that it indexes stay in registers */
+#define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
+    gpu_launch_grid(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
+
+template <typename T> struct gpu_same {
+    typedef T type;
+};
+
+#define GPU_LAUNCH_LARGE(stream, grid, block, shared_bytes, kernel, ...)                                               \
+    gpu_launch_large(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
+
+/* Blocks that wait for those that took a ticket before them, in whatever order the device starts them. */
+#define GPU_LAUNCH_TICKETS GPU_LAUNCH
+
+/* With more shared memory than a kernel has without asking. */
+template <typename... P>
+static inline int gpu_launch_large(void *stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+                                   typename gpu_same<P>::type... arguments)
+{
+    const int code = static_cast<int>(cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
+                                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                           static_cast<int>(shared_bytes)));
+    return code != 0 ? code : GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, arguments...);
+}
+
+/* All blocks at once, or not at all; with more shared memory than a kernel has without asking. */
+template <typename... P>
+static inline int gpu_launch_grid(void *stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+                                  typename gpu_same<P>::type... arguments)
+{
+    void *list[] = {const_cast<void *>(static_cast<const void *>(&arguments))...};
+    const void *entry = reinterpret_cast<const void *>(kernel);
+    const int code = static_cast<int>(
+        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    return code != 0 ? code
+                     : static_cast<int>(cudaLaunchCooperativeKernel(entry, grid, block, list, shared_bytes,
+                                                                    static_cast<cudaStream_t>(stream)));
+}
+
+#define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
+    gpu_launch_cluster(stream, grid, cluster, block, shared_bytes, kernel, __VA_ARGS__)
+
+/* `cluster` neighbours at once, who reach each other's shared memory. */
+template <typename... P>
+static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 block, size_t shared_bytes,
+                                     void (*kernel)(P...), typename gpu_same<P>::type... arguments)
+{
+    void *list[] = {const_cast<void *>(static_cast<const void *>(&arguments))...};
+    const void *entry = reinterpret_cast<const void *>(kernel);
+    int code = static_cast<int>(
+        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    if (code == 0 && cluster > 8) /* what every such device has */
+        code = static_cast<int>(cudaFuncSetAttribute(entry, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    if (code != 0)
+        return code;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = static_cast<cudaStream_t>(stream);
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return static_cast<int>(cudaLaunchKernelExC(&config, entry, list));
+}
+
+/* All threads of the cluster; what they wrote before is seen behind. Nothing on devices without clusters, where no
+ * kernel that calls it is ever launched. */
+static __device__ __forceinline__ void gpu_barrier_cluster()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" : : : "memory");
+#endif
+}
+
+/* The same place in the shared memory of the cluster's block `rank`. */
+static __device__ __forceinline__ uint32_t *gpu_map_shared(uint32_t *mine, int rank)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    uint64_t theirs;
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(theirs) : "l"(mine), "r"(rank));
+    return reinterpret_cast<uint32_t *>(theirs);
+#else
+    (void)rank;
+    return mine;
+#endif
+}
+
+/* 16 bytes from global into shared memory while the thread goes on, both aligned; zeros, and nothing is read, if not
+ * `inside`. Copies belong to the group that gpu_copy_close ends; gpu_copy_wait<N> waits for all groups of the thread
+ * but the latest N. Other threads see them behind a barrier. */
+static __device__ __forceinline__ void gpu_copy_async(void *to, const void *from, bool inside)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void gpu_copy_close()
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+
+template <int LATEST> static __device__ __forceinline__ void gpu_copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(LATEST) : "memory");
+}
+
+/* The line of 128 bytes around `at` will be read. */
+static __device__ __forceinline__ void gpu_prefetch(const void *at)
+{
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+}
+
+/* Flags between the blocks of a launch that runs them all at once. */
+static __device__ __forceinline__ unsigned gpu_load_acquire(const unsigned *at)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void gpu_store_release(unsigned *at, unsigned value)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+#endif
+
+#include "cuda-generic/device/element.h"
+
+static const unsigned CG_WARP = 32, CG_THREADS = GPU_THREADS, CG_ROW_THREADS = 128;
+static const int64_t CG_BLOCKS_MOST = 65535;
+
+static inline unsigned cg_blocks(int64_t n)
+{
+    return gpu_blocks(n);
+}
+
+/* A block a row, each going on by the size of the grid. */
+static inline unsigned cg_row_blocks(int64_t rows)
+{
+    return (unsigned)(rows < CG_BLOCKS_MOST ? rows : CG_BLOCKS_MOST);
+}
+
+#define CG_FOR_EACH GPU_FOR_EACH
+
+static __device__ __forceinline__ float cg_warp_sum(float x)
+{
+    for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    return x;
+}
+
+/* Sum (largest) over the threads of a block, the same to each; `room` has blockDim.x / 32 values. All threads call. */
+template <typename T> static __device__ T cg_block_sum(T x, T *room)
+{
+    for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    __syncthreads(); /* whoever still reads the sum before */
+    if (threadIdx.x % CG_WARP == 0)
+        room[threadIdx.x / CG_WARP] = x;
+    __syncthreads();
+    T sum = 0;
+    for (unsigned w = 0; w < blockDim.x / CG_WARP; w++)
+        sum += room[w];
+    return sum;
+}
+
+static __device__ inline float cg_block_max(float x, float *room)
+{
+    for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, step));
+    __syncthreads();
+    if (threadIdx.x % CG_WARP == 0)
+        room[threadIdx.x / CG_WARP] = x;
+    __syncthreads();
+    float most = room[0];
+    for (unsigned w = 1; w < blockDim.x / CG_WARP; w++)
+        most = fmaxf(most, room[w]);
+    return most;
+}
+
+#endif

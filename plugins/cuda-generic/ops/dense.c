@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dense layers and losses, alone and together.
+ *
+ *   DENSE       reserve: z [rows, output], the sums before the activation (none without one)
+ *   LOSS        workspace: float64 [rows, 2], loss and weight of each row
+ *   DENSE_LOSS  workspace: those, then logits of as many rows as CG_CHUNK_ELEMS allows; backward makes them again
+ */
+#include "cuda-generic/rows/flat.h"
+#include "cuda-generic/gemm/gemm.h"
+#include "cuda-generic/ops/dense_lt.h"
+#include "cuda-generic/plugin.h"
+#include "cuda-generic/rows/rows.h"
+
+/* Of logits; tests make chunks of few rows. */
+#ifndef CG_CHUNK_ELEMS
+#define CG_CHUNK_ELEMS (16 * 1024 * 1024)
+#endif
+
+/* Rows whose logits are made at a time. */
+static int64_t get_chunk(const struct seqlstm_desc *head, int64_t output)
+{
+    const int64_t fits = CG_CHUNK_ELEMS / output;
+    return fits < 1 ? 1 : fits < head->max_rows ? fits : head->max_rows;
+}
+
+/* ---- products ------------------------------------------------------------------------------------------------- */
+
+/* The products of cuBLASLt for so many rows; NULL: our own kernels do them. */
+static const struct cg_lt_layer *find_lt(const struct cg_call *call, int64_t rows)
+{
+    const bool first = rows == call->rows || call->binding->lt[1] == NULL ||
+                       rows == get_chunk(&call->desc->head, call->desc->dense_loss.output);
+    return call->op->lt ? call->binding->lt[first ? 0 : 1] : NULL;
+}
+
+/* y = x W' + b, or (DENSE on cuBLASLt) the relu of it. */
+static seqlstm_status start_forward(const struct cg_call *call, int64_t rows, int64_t input, int64_t output,
+                                    const float *x, const float *w, const float *bias, float *y, bool *out_lt,
+                                    struct seqlstm_error *err)
+{
+    const struct cg_lt_layer *lt = find_lt(call, rows);
+    *out_lt = false;
+    if (lt != NULL)
+        SEQLSTM_TRY(cg_lt_forward(lt, call, x, w, bias, y, out_lt, err));
+    if (*out_lt)
+        return SEQLSTM_OK;
+    const struct cg_gemm g = {.m = rows,
+                              .n = output,
+                              .depth = input,
+                              .a = x,
+                              .a_row = input,
+                              .a_column = 1,
+                              .b = w,
+                              .b_row = 1,
+                              .b_column = input,
+                              .c = y,
+                              .c_row = output,
+                              .bias = bias,
+                              .compute = call->desc->head.dtype_compute};
+    return gpu_check_launch(call->op->ordinal, cg_gemm_launch(call->stream, &g), "dense", err);
+}
+
+/* dx = dz W */
+static seqlstm_status start_inputs(const struct cg_call *call, int64_t rows, int64_t input, int64_t output,
+                                   const float *dz, const float *w, float *dx, struct seqlstm_error *err)
+{
+    const struct cg_lt_layer *lt = find_lt(call, rows);
+    bool done = false;
+    if (lt != NULL)
+        SEQLSTM_TRY(cg_lt_inputs(lt, call, dz, w, dx, &done, err));
+    if (done)
+        return SEQLSTM_OK;
+    const struct cg_gemm g = {.m = rows,
+                              .n = input,
+                              .depth = output,
+                              .a = dz,
+                              .a_row = output,
+                              .a_column = 1,
+                              .b = w,
+                              .b_row = input,
+                              .b_column = 1,
+                              .c = dx,
+                              .c_row = input,
+                              .compute = call->desc->head.dtype_compute};
+    return gpu_check_launch(call->op->ordinal, cg_gemm_launch(call->stream, &g), "dense, dx", err);
+}
+
+/* dW (+)= dz' x, db (+)= the sums of dz over the rows; either may be NULL. */
+static seqlstm_status start_weights(const struct cg_call *call, int64_t rows, int64_t input, int64_t output,
+                                    const float *dz, const float *x, float *dw, float *db, bool add,
+                                    struct seqlstm_error *err)
+{
+    const struct cg_lt_layer *lt = dw != NULL ? find_lt(call, rows) : NULL;
+    float *together = add ? NULL : db; /* cuBLASLt sets the sums, and adds to none */
+    bool done = false;
+    if (lt != NULL)
+        SEQLSTM_TRY(cg_lt_weights(lt, call, dz, x, dw, together, add, &done, err));
+    if (lt != NULL && !done && together != NULL) { /* not both in one */
+        together = NULL;
+        SEQLSTM_TRY(cg_lt_weights(lt, call, dz, x, dw, NULL, add, &done, err));
+    }
+    if (dw != NULL && !done) {
+        const struct cg_gemm g = {.m = output,
+                                  .n = input,
+                                  .depth = rows,
+                                  .a = dz,
+                                  .a_row = 1,
+                                  .a_column = output,
+                                  .b = x,
+                                  .b_row = input,
+                                  .b_column = 1,
+                                  .c = dw,
+                                  .c_row = input,
+                                  .add = add,
+                                  .compute = call->desc->head.dtype_compute};
+        CG_START(call, "dense, dW", cg_gemm_launch(call->stream, &g));
+    }
+    if (db != NULL && !(done && together != NULL))
+        CG_START(call, "dense, db", cg_column_sums(call->stream, rows, output, dz, output, db, add));
+    return SEQLSTM_OK;
+}
+
+/* ---- DENSE ---------------------------------------------------------------------------------------------------- */
+
+static void dense_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
+{
+    const uint64_t bytes = (uint64_t)(op->desc.head.max_rows * op->desc.dense.output) * sizeof(float);
+    if (op->desc.head.mode != SEQLSTM_MODE_TRAINING || op->desc.dense.activation.kind == SEQLSTM_ACT_NONE)
+        return;
+    sizes->reserve_bytes = bytes;
+    sizes->workspace_bytes = bytes; /* dz */
+}
+
+/* Then y says as much of the slope as z would. */
+static bool has_fused_relu(const struct seqlstm_op *op)
+{
+    return op->lt && op->desc.head.op == SEQLSTM_OP_DENSE && op->desc.dense.activation.kind == SEQLSTM_ACT_RELU;
+}
+
+static seqlstm_status dense_forward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_desc *d = &call->desc->dense;
+    const bool keeps = call->reserve && !has_fused_relu(call->op);
+    float *y = cg_slot(call, SEQLSTM_DENSE_Y), *z = keeps ? (float *)(void *)call->reserve : y;
+    bool lt = false;
+    SEQLSTM_TRY(start_forward(call, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_DENSE_X),
+                              cg_slot(call, SEQLSTM_DENSE_W), cg_slot(call, SEQLSTM_DENSE_BIAS), z, &lt, err));
+    if (d->activation.kind != SEQLSTM_ACT_NONE && !(lt && has_fused_relu(call->op)))
+        CG_START(call, "dense", cg_activation_forward(call->stream, &d->activation, call->rows, d->output, z, y));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status clear_params(const struct cg_call *call, float *dw, float *db, int64_t input, int64_t output,
+                                   struct seqlstm_error *err)
+{
+    if (dw)
+        SEQLSTM_TRY(cg_clear(call, dw, input * output, err));
+    return db ? cg_clear(call, db, output, err) : SEQLSTM_OK;
+}
+
+static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_desc *d = &call->desc->dense;
+    const float *dy = cg_grad(call, SEQLSTM_DENSE_Y, 0), *x = cg_slot(call, SEQLSTM_DENSE_X);
+    float *dx = cg_grad(call, SEQLSTM_DENSE_X, SEQLSTM_BACKWARD_INPUTS);
+    float *dw = cg_grad(call, SEQLSTM_DENSE_W, SEQLSTM_BACKWARD_WEIGHTS);
+    float *db = cg_grad(call, SEQLSTM_DENSE_BIAS, SEQLSTM_BACKWARD_WEIGHTS);
+    if (dy == NULL) {
+        if (dx)
+            SEQLSTM_TRY(cg_clear(call, dx, call->rows * d->input, err));
+        return call->add ? SEQLSTM_OK : clear_params(call, dw, db, d->input, d->output, err);
+    }
+    if (d->activation.kind != SEQLSTM_ACT_NONE) {
+        float *dz = (float *)(void *)call->workspace;
+        const float *z =
+            has_fused_relu(call->op) ? cg_slot(call, SEQLSTM_DENSE_Y) : (const float *)(const void *)call->reserve;
+        CG_START(call, "dense, backward",
+                 cg_activation_backward(call->stream, &d->activation, call->rows, d->output, z, dy, dz));
+        dy = dz;
+    }
+    if (dx)
+        SEQLSTM_TRY(start_inputs(call, call->rows, d->input, d->output, dy, cg_slot(call, SEQLSTM_DENSE_W), dx, err));
+    return start_weights(call, call->rows, d->input, d->output, dy, x, dw, db, call->add, err);
+}
+
+const struct cg_family cg_dense = {.sizes = dense_sizes, .forward = dense_forward, .backward = dense_backward};
+
+/* ---- LOSS ----------------------------------------------------------------------------------------------------- */
+
+/* Rows from `first` on. */
+static struct cg_loss make_loss(const struct cg_call *call, uint32_t kind, int64_t classes, float smoothing,
+                                float delta, int64_t first)
+{
+    const float *weight = cg_slot(call, SEQLSTM_LOSS_WEIGHT);
+    struct cg_loss l = {.kind = kind,
+                        .classes = classes,
+                        .label_smoothing = smoothing,
+                        .delta = delta,
+                        .weight = weight ? weight + first : NULL,
+                        .class_weight = cg_slot(call, SEQLSTM_LOSS_CLASS_WEIGHTS)};
+    if (kind == SEQLSTM_LOSS_CROSS_ENTROPY)
+        l.target_class = (const int32_t *)call->slots[SEQLSTM_LOSS_TARGET] + first;
+    else
+        l.target = cg_slot(call, SEQLSTM_LOSS_TARGET) + first * classes;
+    return l;
+}
+
+static void loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
+{
+    sizes->workspace_bytes = (uint64_t)op->desc.head.max_rows * 2 * sizeof(double);
+}
+
+static seqlstm_status loss_forward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_loss_desc *d = &call->desc->loss;
+    const struct cg_loss l = make_loss(call, d->kind, d->features, d->label_smoothing, d->delta, 0);
+    double *of_rows = (double *)(void *)call->workspace;
+    CG_START(call, "loss",
+             cg_loss_forward(call->stream, &l, call->rows, cg_slot(call, SEQLSTM_LOSS_X),
+                             cg_slot(call, SEQLSTM_LOSS_ROW_LOSSES), of_rows));
+    CG_START(call, "loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status loss_backward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_loss_desc *d = &call->desc->loss;
+    const struct cg_loss l = make_loss(call, d->kind, d->features, d->label_smoothing, d->delta, 0);
+    float *dx = cg_grad(call, SEQLSTM_LOSS_X, SEQLSTM_BACKWARD_INPUTS);
+    if (dx)
+        CG_START(call, "loss, backward",
+                 cg_loss_backward(call->stream, &l, call->rows, &call->live, cg_slot(call, SEQLSTM_LOSS_X), dx));
+    return SEQLSTM_OK;
+}
+
+const struct cg_family cg_loss_family = {.sizes = loss_sizes, .forward = loss_forward, .backward = loss_backward};
+
+/* ---- DENSE_LOSS ------------------------------------------------------------------------------------------------- */
+
+static void dense_loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
+{
+    const struct seqlstm_dense_loss_desc *d = &op->desc.dense_loss;
+    sizes->workspace_bytes = (uint64_t)d->head.max_rows * 2 * sizeof(double) +
+                             (uint64_t)(get_chunk(&d->head, d->output) * d->output) * sizeof(float);
+}
+
+static float *get_logits(const struct cg_call *call)
+{
+    return (float *)(void *)(call->workspace + (uint64_t)call->desc->head.max_rows * 2 * sizeof(double));
+}
+
+static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int64_t rows, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    bool lt;
+    return start_forward(call, rows, d->input, d->output, cg_slot(call, SEQLSTM_LOSS_X) + first * d->input,
+                         cg_slot(call, SEQLSTM_DENSE_LOSS_W), cg_slot(call, SEQLSTM_DENSE_LOSS_BIAS), get_logits(call),
+                         &lt, err);
+}
+
+static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    const int64_t chunk = get_chunk(&d->head, d->output);
+    double *of_rows = (double *)(void *)call->workspace;
+    float *row_loss = cg_slot(call, SEQLSTM_LOSS_ROW_LOSSES);
+    for (int64_t first = 0; first < call->rows; first += chunk) {
+        const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
+        const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
+        SEQLSTM_TRY(make_logits(call, first, rows, err));
+        CG_START(call, "dense and loss",
+                 cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
+                                 of_rows + 2 * first));
+    }
+    CG_START(call, "dense and loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    const int64_t chunk = get_chunk(&d->head, d->output);
+    float *dx = cg_grad(call, SEQLSTM_LOSS_X, SEQLSTM_BACKWARD_INPUTS);
+    float *dw = cg_grad(call, SEQLSTM_DENSE_LOSS_W, SEQLSTM_BACKWARD_WEIGHTS);
+    float *db = cg_grad(call, SEQLSTM_DENSE_LOSS_BIAS, SEQLSTM_BACKWARD_WEIGHTS);
+    for (int64_t first = 0; first < call->rows; first += chunk) {
+        const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
+        const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
+        const bool add = call->add || first > 0;
+        float *logits = get_logits(call);
+        SEQLSTM_TRY(make_logits(call, first, rows, err));
+        CG_START(call, "dense and loss, backward",
+                 cg_loss_backward(call->stream, &l, rows, &call->live, logits, logits));
+        if (dx)
+            SEQLSTM_TRY(start_inputs(call, rows, d->input, d->output, logits, cg_slot(call, SEQLSTM_DENSE_LOSS_W),
+                                     dx + first * d->input, err));
+        SEQLSTM_TRY(start_weights(call, rows, d->input, d->output, logits,
+                                  cg_slot(call, SEQLSTM_LOSS_X) + first * d->input, dw, db, add, err));
+    }
+    return SEQLSTM_OK;
+}
+
+const struct cg_family cg_dense_loss = {
+    .sizes = dense_loss_sizes, .forward = dense_loss_forward, .backward = dense_loss_backward};
+
+/* ---- with cuBLASLt ---------------------------------------------------------------------------------------------- */
+
+void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
+{
+    sizes->workspace_bytes = op->lt_offset + CG_LT_WORKSPACE_ALIGNMENT + CG_LT_WORKSPACE_BYTES;
+    if (has_fused_relu(op))
+        sizes->reserve_bytes = 0;
+}
+
+/* A dense layer is one chunk; a loss goes through full ones and what is left. */
+seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err)
+{
+    const struct seqlstm_op *op = binding->op;
+    const union seqlstm_any_desc *d = &op->desc;
+    const bool dense = d->head.op == SEQLSTM_OP_DENSE, training = d->head.mode == SEQLSTM_MODE_TRAINING;
+    const int64_t rows = binding->bind.rows;
+    struct cg_lt_shape shape = {.rows = rows,
+                                .compute = d->head.dtype_compute,
+                                .training = training,
+                                .input = dense ? d->dense.input : d->dense_loss.input,
+                                .output = dense ? d->dense.output : d->dense_loss.output,
+                                .bias =
+                                    (dense ? d->dense.options : d->dense_loss.dense_options) & SEQLSTM_DENSE_USE_BIAS,
+                                .relu = has_fused_relu(op)};
+    const int64_t chunk = dense ? rows : get_chunk(&d->head, d->dense_loss.output);
+    shape.rows = rows < chunk ? rows : chunk;
+    if (shape.rows > 0)
+        SEQLSTM_TRY(cg_lt_layer_create(op, &shape, &binding->lt[0], err));
+    shape.rows = chunk > 0 ? rows % chunk : 0;
+    return rows > chunk && shape.rows > 0 ? cg_lt_layer_create(op, &shape, &binding->lt[1], err) : SEQLSTM_OK;
+}
+
+void cg_dense_lt_close(struct seqlstm_binding *binding)
+{
+    for (int k = 0; k < 2; k++) {
+        cg_lt_layer_destroy(&binding->op->instance->domain.host, binding->lt[k]);
+        binding->lt[k] = NULL;
+    }
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward of a recurrent stack. See recurrent.h. */
+#include "cuda-generic/recurrent/kernels/cluster.h"
+#include "cuda-generic/gemm/gemm.h"
+#include "cuda-generic/recurrent/kernels/one_block.h"
+#include "cuda-generic/recurrent/recurrent.h"
+#include "cuda-generic/rows/rows.h"
+#include "cuda-generic/recurrent/kernels/step.h"
+#include "cuda-generic/recurrent/kernels/step_tile.h"
+
+static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *y,
+                               int64_t t, int64_t m, struct seqlstm_error *err)
+{
+    void *stream = call->stream;
+    if (s->desc->projection > 0) {
+        CG_START(call, "a step back", cg_step_split_back(stream, y, t, m, s->out));
+        CG_START(call, "a step back",
+                 cg_step_product(stream, y, CG_PRODUCT_BACK_OUTPUT, s->compute, t, 0, m, s->hidden));
+    }
+    CG_START(call, "a step back", cg_step_cell_back(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, m));
+    if (s->late) {
+        CG_START(call, "a step back",
+                 cg_step_product(stream, y, CG_PRODUCT_BACK_RESET, s->compute, t, 0, m, s->hidden));
+        CG_START(call, "a step back", cg_step_cell_back(stream, y, CG_PHASE_OUTPUT, t, m));
+    }
+    CG_START(call, "a step back", cg_step_product(stream, y, CG_PRODUCT_BACK, s->compute, t, 0, m, s->out));
+    return SEQLSTM_OK;
+}
+
+/* Each kernel multiplies what the one before has published, the last no more than that. */
+static seqlstm_status run_tiles(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *device,
+                                const struct cg_layer *host, struct seqlstm_error *err)
+{
+    const int64_t steps = call->axis->steps;
+    const int32_t *sizes = call->binding->recurrent->batch_sizes;
+    int64_t before = 0;
+    for (int64_t turn = 0; turn <= steps; turn++) {
+        int64_t most = 0;
+        for (int64_t direction = 0; turn < steps && direction < s->directions; direction++) {
+            const int32_t m = sizes[host[direction].reverse ? turn : steps - 1 - turn];
+            most = m > most ? m : most;
+        }
+        CG_START(call, "a step back",
+                 cg_tile_backward(call->stream, device, s->directions, s->compute, turn, most > before ? most : before,
+                                  s->hidden));
+        before = most;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *device,
+                                const struct cg_layer *host, struct seqlstm_error *err)
+{
+    const int64_t steps = call->axis->steps;
+    for (int64_t turn = 0; turn < steps; turn++)
+        for (int64_t direction = 0; direction < s->directions; direction++) {
+            const int64_t t = host[direction].reverse ? turn : steps - 1 - turn;
+            SEQLSTM_TRY(run_step(call, s, device + direction, t, call->binding->recurrent->batch_sizes[t], err));
+        }
+    return SEQLSTM_OK;
+}
+
+/* ---- gradients of weights ------------------------------------------------------------------------------------- */
+
+/* to [m, n] (+)= a' b, over all rows; a and b have a_row and b_row elements a row. */
+static seqlstm_status multiply_rows(const struct cg_call *call, const float *a, int64_t a_row, int64_t m,
+                                    const float *b, int64_t b_row, int64_t n, float *to, bool add,
+                                    struct seqlstm_error *err)
+{
+    const struct cg_gemm g = {.m = m,
+                              .n = n,
+                              .depth = call->rows,
+                              .a = a,
+                              .a_row = 1,
+                              .a_column = a_row,
+                              .b = b,
+                              .b_row = b_row,
+                              .b_column = 1,
+                              .c = to,
+                              .c_row = n,
+                              .add = add,
+                              .compute = call->desc->head.dtype_compute};
+    CG_START(call, "a gradient of weights", cg_gemm_launch(call->stream, &g));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status sum_rows(const struct cg_call *call, const float *x, int64_t stride, int64_t n, float *to,
+                               struct seqlstm_error *err)
+{
+    CG_START(call, "a gradient of weights", cg_column_sums(call->stream, call->rows, n, x, stride, to, call->add));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status find_dw_h(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                int64_t n, const struct cg_layer *y, float *dw_h, struct seqlstm_error *err)
+{
+    const struct seqlstm_recurrent_desc *d = s->desc;
+    const bool masked = d->weight_drop > 0;
+    const int64_t rows = s->late ? 2 * s->hidden : s->gh;
+    float *to = masked ? cg_workspace(call, l->dw_masked) : dw_h;
+    const bool add = call->add && !masked;
+    CG_START(call, "states of the steps before",
+             cg_step_h_rows(call->stream, call->binding->recurrent->device + call->binding->recurrent->count + n,
+                            call->rows, s->out));
+    SEQLSTM_TRY(multiply_rows(call, y->dv, s->gh, rows, y->h_rows, s->out, s->out, to, add, err));
+    if (s->late)
+        SEQLSTM_TRY(multiply_rows(call, y->dv + rows, s->gh, s->hidden, y->reset_rows, s->hidden, s->out,
+                                  to + rows * s->out, add, err));
+    if (!masked)
+        return SEQLSTM_OK;
+    const uint64_t stream =
+        d->stream_base + (uint64_t)(SEQLSTM_STREAMS_PER_LAYER * (n / s->directions) + 16 * (n % s->directions));
+    const struct cg_mask mask = {.live = call->live, .stream = stream + SEQLSTM_MASK_WEIGHT, .rate = d->weight_drop};
+    CG_START(call, "the weight mask", cg_weight_mask(call->stream, &mask, s->gh * s->out, to, dw_h, call->add));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status find_weights(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                   int64_t layer, int64_t n, const struct cg_layer *y, struct seqlstm_error *err)
+{
+    const int64_t h = s->hidden, gh = s->gh, width = cg_layer_width(s, layer);
+    void *const *grad = &call->grads[SEQLSTM_RECURRENT_PARAM(s->layers * s->directions, n, 0)];
+    const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
+    float *bias = grad[SEQLSTM_PARAM_BIAS], *norm = grad[SEQLSTM_PARAM_NORM];
+    if (grad[SEQLSTM_PARAM_W_X])
+        SEQLSTM_TRY(multiply_rows(call, y->du, gh, gh, x, width, width, grad[SEQLSTM_PARAM_W_X], call->add, err));
+    if (grad[SEQLSTM_PARAM_W_H])
+        SEQLSTM_TRY(find_dw_h(call, s, l, n, y, grad[SEQLSTM_PARAM_W_H], err));
+    if (bias && y->bias) {
+        SEQLSTM_TRY(sum_rows(call, y->pre_u, gh, gh, bias, err));
+        if (s->reset_after)
+            SEQLSTM_TRY(sum_rows(call, y->pre_v + 2 * h, gh, h, bias + gh, err));
+    }
+    if (grad[SEQLSTM_PARAM_PEEPHOLE] && y->peep)
+        SEQLSTM_TRY(sum_rows(call, y->peep, 3 * h, 3 * h, grad[SEQLSTM_PARAM_PEEPHOLE], err));
+    if (grad[SEQLSTM_PARAM_PROJECTION] && y->w_p)
+        SEQLSTM_TRY(multiply_rows(call, y->dh_new, s->out, s->out, y->out_rows, h, h, grad[SEQLSTM_PARAM_PROJECTION],
+                                  call->add, err));
+    if (norm && s->normed) {
+        SEQLSTM_TRY(sum_rows(call, y->gain_u, gh, gh, norm, err));
+        SEQLSTM_TRY(sum_rows(call, y->gain_v, gh, gh, norm + gh, err));
+        if (s->lstm) {
+            SEQLSTM_TRY(sum_rows(call, y->gain_c, h, h, norm + 2 * gh, err));
+            SEQLSTM_TRY(sum_rows(call, y->bias_c, h, h, norm + 2 * gh + h, err));
+        }
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- gradient of the input ------------------------------------------------------------------------------------ */
+
+/* dx (+)= du W_x, past the rows of f where gates are coupled: they may hold anything. */
+static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                              int64_t layer, int64_t n, const struct cg_layer *y, float *dx, bool add,
+                              struct seqlstm_error *err)
+{
+    const int64_t width = cg_layer_width(s, layer), h = s->hidden;
+    const bool coupled = s->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES, masked = l->mask_x >= 0;
+    struct cg_gemm g = {.m = call->rows,
+                        .n = width,
+                        .depth = s->gh,
+                        .a = y->du,
+                        .a_row = s->gh,
+                        .a_column = 1,
+                        .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
+                        .b_row = width,
+                        .b_column = 1,
+                        .c = masked ? cg_workspace(call, l->dx_masked) : dx,
+                        .c_row = width,
+                        .add = add && !masked,
+                        .compute = s->compute};
+    if (coupled) {
+        g.depth = h;
+        CG_START(call, "the input's gradient", cg_gemm_launch(call->stream, &g));
+        g.a += 2 * h;
+        g.b += 2 * h * width;
+        g.depth = 2 * h;
+        g.add = 1;
+    }
+    CG_START(call, "the input's gradient", cg_gemm_launch(call->stream, &g));
+    if (masked)
+        CG_START(call, "the input's mask",
+                 cg_apply_mask(call->stream, call->axis, width, cg_workspace(call, l->mask_x), g.c, dx, add));
+    return SEQLSTM_OK;
+}
+
+/* ---- the way back ---------------------------------------------------------------------------------------------- */
+
+/* How the direction's h enters the merged output. */
+static void set_dy(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t layer,
+                   int64_t direction, const float *dy, struct cg_layer *y)
+{
+    const uint32_t merge = s->directions == 2 ? s->desc->merge : SEQLSTM_MERGE_SUM;
+    y->dy = dy;
+    y->dy_stride = s->merged;
+    y->dy_offset = merge == SEQLSTM_MERGE_CONCAT ? direction * s->out : 0;
+    y->dy_scale = merge == SEQLSTM_MERGE_AVE ? 0.5f : 1.0f;
+    if (merge == SEQLSTM_MERGE_MUL)
+        y->other_h = cg_record(call, s, l, 2 * layer + 1 - direction, l->h, s->out);
+}
+
+static float *get_gradients(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+                            int64_t offset, int64_t width)
+{
+    return s->stepwise ? cg_record(call, s, l, n, offset, width) : cg_own(call, s, l, n, offset);
+}
+
+static void set_workspace(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+                          struct cg_layer *y)
+{
+    const int64_t h = s->hidden, gh = s->gh;
+    y->direct = cg_own(call, s, l, n, l->direct);
+    y->back = cg_own(call, s, l, n, l->back);
+    y->dc = cg_own(call, s, l, n, l->dc);
+    y->dout = cg_own(call, s, l, n, l->dout);
+    y->dreset = cg_own(call, s, l, n, l->dreset);
+    y->h_rows = cg_workspace(call, l->h_rows);
+    y->dh_new = get_gradients(call, s, l, n, l->dh_new, s->out);
+    y->out_rows = get_gradients(call, s, l, n, l->out_rows, h);
+    y->reset_rows = get_gradients(call, s, l, n, l->reset_rows, h);
+    y->pre_u = get_gradients(call, s, l, n, l->pre_u, gh);
+    y->pre_v = get_gradients(call, s, l, n, l->pre_v, gh);
+    y->du = get_gradients(call, s, l, n, l->du, gh);
+    y->dv = get_gradients(call, s, l, n, l->dv, gh);
+    y->gain_u = get_gradients(call, s, l, n, l->gain_u, gh);
+    y->gain_v = get_gradients(call, s, l, n, l->gain_v, gh);
+    y->gain_c = get_gradients(call, s, l, n, l->gain_c, h);
+    y->bias_c = get_gradients(call, s, l, n, l->bias_c, h);
+    y->peep = get_gradients(call, s, l, n, l->peep, 3 * h);
+}
+
+/* What the last step of a direction reads. */
+static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                      int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const struct cg_recurrent_binding *r = call->binding->recurrent;
+    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    CG_START(call, "the last step",
+             cg_step_begin_back(call->stream, r->device + r->count + layer * s->directions + direction,
+                                call->axis->sequences, s->hidden, s->out));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                               struct seqlstm_error *err)
+{
+    for (int64_t layer = 0; layer < s->layers; layer++)
+        SEQLSTM_TRY(begin_direction(call, s, l, layer, 0, err));
+    return cg_run_wave(call, s, l, true, err);
+}
+
+/* All steps of all directions. */
+static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                int64_t layer, struct seqlstm_error *err)
+{
+    struct cg_recurrent_binding *r = call->binding->recurrent;
+    const int64_t n = layer * s->directions, sequences = call->axis->sequences;
+    const struct cg_layer *device = r->device + r->count + n;
+    for (int64_t direction = 0; direction < s->directions; direction++) {
+        SEQLSTM_TRY(begin_direction(call, s, l, layer, direction, err));
+        if (call->op->variant == CG_STEP_GRAPH && s->lone)
+            CG_START(call, "the last step",
+                     cg_tile_begin_back(call->stream, device + direction, s->compute, sequences, s->hidden, s->gates));
+        if (call->op->variant == CG_GRID)
+            SEQLSTM_TRY(cg_run_grid(call, l, device + direction, true, err));
+    }
+    if (call->op->variant == CG_CLUSTER)
+        CG_START(call, "all steps back",
+                 cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
+    else if (call->op->variant == CG_ONE_BLOCK)
+        CG_START(call, "all steps back",
+                 s->normed ? cg_one_block_norm_backward(call->stream, device, s->directions, sequences)
+                           : cg_one_block_backward(call->stream, device, s->directions, sequences));
+    else if (call->op->variant == CG_STEP_GRAPH)
+        SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
+    return SEQLSTM_OK;
+}
+
+/* What comes from a direction's steps: gradients of states, weights and the input. */
+static seqlstm_status finish_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                       int64_t layer, int64_t direction, float *dx, struct seqlstm_error *err)
+{
+    struct cg_recurrent_binding *r = call->binding->recurrent;
+    const int64_t n = layer * s->directions + direction;
+    const struct cg_layer *device = r->device + r->count + n, *y = &r->host[n];
+    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
+    if (y->dh0 || y->dc0)
+        CG_START(call, "gradients of states",
+                 cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
+    if (call->parts & SEQLSTM_BACKWARD_WEIGHTS)
+        SEQLSTM_TRY(find_weights(call, s, l, layer, n, y, err));
+    return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;
+}
+
+/* The pieces have left their gradients. */
+static seqlstm_status finish_stepwise(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                      int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const int64_t n = layer * s->directions + direction;
+    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
+    return find_weights(call, s, l, layer, n, &call->binding->recurrent->host[n], err);
+}
+
+static seqlstm_status check_stepwise(const struct cg_call *call, struct seqlstm_error *err)
+{
+    if (!(call->parts & SEQLSTM_BACKWARD_WEIGHTS))
+        return SEQLSTM_OK;
+    if (call->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients are asked for by a call of their own");
+    if (call->rows != call->binding->bind.axis->rows)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct cg_stack s = cg_stack_make(call->op);
+    const struct cg_layout l = cg_layout_make(&s);
+    struct cg_recurrent_binding *r = call->binding->recurrent;
+    float *below[2] = {cg_workspace(call, l.below0), cg_workspace(call, l.below1)};
+    const bool states = call->parts & SEQLSTM_BACKWARD_STATES;
+    const bool weights_alone = s.stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS);
+    if (s.stepwise)
+        SEQLSTM_TRY(check_stepwise(call, err));
+    for (int64_t n = 0; n < r->count; n++) {
+        const int64_t layer = n / s.directions;
+        struct cg_layer *y = &r->host[n];
+        void *const *grad = &call->grads[SEQLSTM_RECURRENT_STATE(n, 0)];
+        *y = cg_layer_make(call, &s, &l, layer, n % s.directions);
+        set_workspace(call, &s, &l, n, y);
+        set_dy(call, &s, &l, layer, n % s.directions,
+               layer == s.layers - 1 ? cg_grad(call, SEQLSTM_RECURRENT_Y, 0) : below[layer % 2], y);
+        y->dhn = grad[SEQLSTM_STATE_HN];
+        y->dcn = s.lstm ? grad[SEQLSTM_STATE_CN] : NULL;
+        y->dh0 = states ? grad[SEQLSTM_STATE_H0] : NULL;
+        y->dc0 = states && s.lstm ? grad[SEQLSTM_STATE_C0] : NULL;
+    }
+    SEQLSTM_TRY(cg_store_layers(call, r->device + r->count, err));
+    if (s.waves && !weights_alone)
+        SEQLSTM_TRY(run_wave(call, &s, &l, err));
+    for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
+        float *dx = layer == 0 ? cg_grad(call, SEQLSTM_RECURRENT_X, SEQLSTM_BACKWARD_INPUTS) : below[(layer - 1) % 2];
+        if (!weights_alone && !s.waves)
+            SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
+        for (int64_t direction = 0; direction < s.directions; direction++)
+            SEQLSTM_TRY(weights_alone ? finish_stepwise(call, &s, &l, layer, direction, err)
+                                      : finish_direction(call, &s, &l, layer, direction, dx, err));
+    }
+    return SEQLSTM_OK;
+}

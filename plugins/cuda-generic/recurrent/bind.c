@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layout and bindings of recurrent stacks. See recurrent.h. */
+#include <string.h>
+
+#include "cuda-generic/recurrent/recurrent.h"
+#include "cuda-generic/rows/rows.h"
+#include "cuda-generic/recurrent/kernels/step_tile.h"
+#include "cuda-generic/recurrent/kernels/wavefront.h"
+
+struct cg_stack cg_stack_make(const struct seqlstm_op *op)
+{
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
+    struct cg_stack s = {.desc = d,
+                         .training = d->head.mode == SEQLSTM_MODE_TRAINING,
+                         .stepwise = d->head.mode == SEQLSTM_MODE_TRAINING && (d->options & SEQLSTM_RECURRENT_STEPWISE),
+                         .lstm = d->cell == SEQLSTM_CELL_LSTM,
+                         .reset_after = (d->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0,
+                         .waves = op->variant == CG_WAVEFRONT,
+                         .normed = (d->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0,
+                         .compute = d->head.dtype_compute,
+                         .layers = d->layers,
+                         .directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1,
+                         .gates = d->cell == SEQLSTM_CELL_LSTM  ? 4
+                                  : d->cell == SEQLSTM_CELL_GRU ? 3
+                                                                : 1,
+                         .hidden = d->hidden,
+                         .out = d->projection > 0 ? d->projection : d->hidden};
+    s.late = d->cell == SEQLSTM_CELL_GRU && !s.reset_after;
+    s.lone = !s.late && !s.normed && d->projection == 0;
+    s.gh = s.gates * s.hidden;
+    s.merged = s.directions == 2 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * s.out : s.out;
+    s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
+    s.parts = s.waves ? s.layers : s.directions;
+    s.slots = s.training ? s.layers * s.directions : s.parts;
+    return s;
+}
+
+/* Takes `floats` at *at, in units of 64 bytes; -1 when there is nothing to hold. */
+static int64_t take(int64_t *at, bool wanted, int64_t floats)
+{
+    if (!wanted)
+        return -1;
+    const int64_t offset = *at;
+    *at += (floats + 15) / 16 * 16;
+    return offset;
+}
+
+static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_t *at)
+{
+    const struct seqlstm_recurrent_desc *d = s->desc;
+    const int64_t r = d->head.max_rows, h = s->hidden, gh = s->gh;
+    l->dh_new = take(at, d->projection > 0, r * s->out);
+    l->out_rows = take(at, d->projection > 0, r * h);
+    l->reset_rows = take(at, s->late, r * h);
+    l->pre_u = take(at, true, r * gh);
+    l->pre_v = s->reset_after ? take(at, true, r * gh) : l->pre_u;
+    l->du = s->normed ? take(at, true, r * gh) : l->pre_u;
+    l->dv = s->normed ? take(at, true, r * gh) : l->pre_v;
+    l->gain_u = take(at, s->normed, r * gh);
+    l->gain_v = take(at, s->normed, r * gh);
+    l->gain_c = take(at, s->normed && s->lstm, r * h);
+    l->bias_c = take(at, s->normed && s->lstm, r * h);
+    l->peep = take(at, (d->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
+}
+
+/* Of the variants whose blocks talk to each other; all zero before each launch. */
+static int64_t count_exchange_words(const struct cg_stack *s)
+{
+    const struct seqlstm_recurrent_desc *d = s->desc;
+    return s->waves          ? cg_wave_exchange_words(d->head.max_sequences, s->layers)
+           : cg_fits_grid(d) ? cg_grid_exchange_most(s->hidden, s->gates, d->head.max_sequences)
+                             : 0;
+}
+
+struct cg_layout cg_layout_make(const struct cg_stack *s)
+{
+    const struct seqlstm_recurrent_desc *d = s->desc;
+    const int64_t r = d->head.max_rows, b = d->head.max_sequences, h = s->hidden, gh = s->gh, out = s->out;
+    const bool projection = d->projection > 0, drops = s->training && d->dropout > 0;
+    struct cg_layout l = {0};
+    int64_t at = 0;
+    l.z = take(&at, true, r * gh);
+    l.n = take(&at, s->reset_after, r * h);
+    l.c_raw = take(&at, s->lstm, r * h);
+    l.c = take(&at, s->lstm, r * h);
+    l.h = take(&at, true, r * out);
+    l.u = take(&at, s->normed, r * gh);
+    l.v = take(&at, s->normed, r * gh);
+    if (s->stepwise)
+        take_gradients(s, &l, &at);
+    l.record = at;
+    at *= s->slots;
+    l.merged = at;
+    l.merged_floats = s->directions == 2 ? (r * s->merged + 15) / 16 * 16 : 0;
+    at += l.merged_floats * (s->training ? s->layers : 1);
+    l.reserve = at;
+
+    at = 0; /* of one loop's own part */
+    l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, b * out);
+    l.tile_weights = take(&at, s->lone, cg_tile_weights_most(h, s->gates));
+    l.tile_exchange = take(&at, s->lone, cg_tile_exchange_most(h, s->gates, b));
+    int64_t back = at;
+    l.hm0 = take(&at, true, b * out);
+    l.hm1 = take(&at, true, b * out);
+    l.product = take(&at, true, b * gh);
+    l.raw = take(&at, projection, b * h);
+    l.projected = take(&at, projection, b * out);
+    l.reset = take(&at, s->late, b * h);
+    l.direct = take(&back, s->training, b * out);
+    l.back = take(&back, s->training, b * out);
+    l.dc = take(&back, s->training, b * h);
+    l.dout = take(&back, s->training && projection, b * h);
+    l.dreset = take(&back, s->training && s->late, b * h);
+    if (s->training && !s->stepwise)
+        take_gradients(s, &l, &back);
+    l.own_floats = at > back ? at : back;
+
+    at = 0;
+    l.own = take(&at, true, s->parts * l.own_floats);
+    l.mask_x = take(&at, drops, b * s->widest);
+    l.x_masked = take(&at, drops, r * s->widest);
+    l.exchange = take(&at, count_exchange_words(s) > 0, count_exchange_words(s));
+    l.inference = take(&at, !s->training, l.reserve);
+    l.h_rows = take(&at, s->training, r * out);
+    l.below0 = take(&at, s->training && s->layers > 1 && !s->waves, r * s->merged);
+    l.below1 = take(&at, s->training && s->layers > 1 && !s->waves, r * s->merged);
+    l.dx_masked = take(&at, drops, r * s->widest);
+    l.dw_masked = take(&at, s->training && d->weight_drop > 0, gh * out);
+    l.workspace = at;
+    return l;
+}
+
+static void recurrent_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
+{
+    const struct cg_stack s = cg_stack_make(op);
+    const struct cg_layout l = cg_layout_make(&s);
+    sizes->workspace_bytes = (uint64_t)l.workspace * sizeof(float);
+    sizes->reserve_bytes = s.training ? (uint64_t)l.reserve * sizeof(float) : 0;
+    if (s.training && s.desc->weight_drop > 0)
+        sizes->packed_bytes = (uint64_t)(s.layers * s.directions * s.gh * s.out) * sizeof(float);
+}
+
+const struct cg_family cg_recurrent = {
+    .sizes = recurrent_sizes, .forward = cg_recurrent_forward, .backward = cg_recurrent_backward};
+
+/* ---- bindings ------------------------------------------------------------------------------------------------- */
+
+seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err)
+{
+    const struct seqlstm_op *op = binding->op;
+    const struct seqlstm_host *host = &op->instance->domain.host;
+    const struct cg_stack s = cg_stack_make(op);
+    const int64_t count = s.layers * s.directions, steps = binding->bind.t1 - binding->bind.t0;
+    const size_t bytes = sizeof(struct cg_recurrent_binding) + (size_t)count * sizeof(struct cg_layer) +
+                         2 * (size_t)count * (sizeof(void *) + sizeof(int32_t)) + (size_t)steps * sizeof(int32_t);
+    struct cg_recurrent_binding *r = host->allocate(host->context, bytes);
+    if (r == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of cuda-generic");
+    memset(r, 0, bytes);
+    r->count = count;
+    r->host = (struct cg_layer *)(void *)(r + 1);
+    r->graphs = (void **)(void *)(r->host + count);
+    r->runs = (int32_t *)(void *)(r->graphs + 2 * count);
+    r->batch_sizes = r->runs + 2 * count;
+    for (int64_t t = 0; t < steps; t++)
+        r->batch_sizes[t] = binding->bind.axis->batch_sizes[binding->bind.t0 + t];
+    binding->recurrent = r;
+    void *device = NULL;
+    SEQLSTM_TRY(
+        gpu_allocate(op->ordinal, SEQLSTM_MEMORY_DEVICE, 2 * (uint64_t)count * sizeof(struct cg_layer), &device, err));
+    r->device = device;
+    return SEQLSTM_OK;
+}
+
+void cg_recurrent_close(struct seqlstm_binding *binding)
+{
+    struct cg_recurrent_binding *r = binding->recurrent;
+    const struct seqlstm_host *host = &binding->op->instance->domain.host;
+    if (r == NULL)
+        return;
+    for (int64_t k = 0; k < 2 * r->count; k++)
+        gpu_graph_destroy(binding->op->ordinal, r->graphs[k]);
+    gpu_release(binding->op->ordinal, SEQLSTM_MEMORY_DEVICE, r->device);
+    host->release(host->context, r);
+}
+
+static uint64_t get_stream(const struct seqlstm_recurrent_desc *d, int64_t layer, int64_t direction, uint32_t which)
+{
+    return d->stream_base + (uint64_t)(SEQLSTM_STREAMS_PER_LAYER * layer + 16 * direction) + which;
+}
+
+/* Packed: W_h of every layer and direction with the weight mask, one after the other. */
+seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void *const *slots, float *packed,
+                                 const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
+    const struct cg_stack s = cg_stack_make(op);
+    const int64_t count = s.layers * s.directions;
+    const struct cg_live live = cg_live_make(step);
+    for (int64_t n = 0; n < count; n++) {
+        const uint64_t mask = get_stream(d, n / s.directions, n % s.directions, SEQLSTM_MASK_WEIGHT);
+        const struct cg_mask drawn = {.live = live, .stream = mask, .rate = d->weight_drop};
+        const int code =
+            cg_weight_mask(stream, &drawn, s.gh * s.out, slots[SEQLSTM_RECURRENT_PARAM(count, n, SEQLSTM_PARAM_W_H)],
+                           packed + n * s.gh * s.out, 0);
+        SEQLSTM_TRY(gpu_check_launch(op->ordinal, code, "weight mask", err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- where things lie ------------------------------------------------------------------------------------------- */
+
+float *cg_workspace(const struct cg_call *call, int64_t offset)
+{
+    return offset < 0 ? NULL : (float *)(void *)call->workspace + offset;
+}
+
+float *cg_own(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+              int64_t offset)
+{
+    return offset < 0 ? NULL : cg_workspace(call, l->own + n % s->parts * l->own_floats + offset);
+}
+
+static float *get_reserve(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l)
+{
+    return s->training ? (float *)(void *)call->reserve : cg_workspace(call, l->inference);
+}
+
+float *cg_record(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n,
+                 int64_t offset, int64_t width)
+{
+    const int64_t slot = s->training ? n : n % s->parts;
+    return offset < 0 ? NULL : get_reserve(call, s, l) + slot * l->record + offset + call->row0 * width;
+}
+
+float *cg_merged(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t layer)
+{
+    if (s->directions == 1)
+        return cg_record(call, s, l, layer, l->h, s->out);
+    return get_reserve(call, s, l) + l->merged + (s->training ? layer : 0) * l->merged_floats;
+}
+
+const float *cg_layer_input(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                            int64_t layer)
+{
+    return layer == 0 ? cg_slot(call, SEQLSTM_RECURRENT_X) : cg_merged(call, s, l, layer - 1);
+}
+
+int64_t cg_layer_width(const struct cg_stack *s, int64_t layer)
+{
+    return layer == 0 ? s->desc->input : s->merged;
+}
+
+void *cg_param(const struct cg_call *call, const struct cg_stack *s, int64_t n, int32_t which)
+{
+    return call->slots[SEQLSTM_RECURRENT_PARAM(s->layers * s->directions, n, which)];
+}
+
+struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                              int64_t layer, int64_t direction)
+{
+    const struct seqlstm_recurrent_desc *d = s->desc;
+    const int64_t n = layer * s->directions + direction;
+    void *const *state = &call->slots[SEQLSTM_RECURRENT_STATE(n, 0)];
+    struct cg_layer y = {
+        .cell = d->cell,
+        .options = d->options,
+        .training = s->training,
+        .reverse = direction == 1 || d->direction == SEQLSTM_DIRECTION_BACKWARD,
+        .late = s->late,
+        .normed = s->normed,
+        .gate = d->activations[SEQLSTM_PLACE_GATE][direction],
+        .candidate = d->activations[SEQLSTM_PLACE_CANDIDATE][direction],
+        .output = d->activations[SEQLSTM_PLACE_OUTPUT][direction],
+        .gate_clip = d->gate_clip,
+        .cell_clip = d->cell_clip,
+        .zoneout_cell = seqlstm_mask_rate(d->zoneout_cell),
+        .zoneout_hidden = seqlstm_mask_rate(d->zoneout_hidden),
+        .epsilon = d->layer_norm_epsilon,
+        .input = cg_layer_width(s, layer),
+        .hidden = s->hidden,
+        .out = s->out,
+        .gates = s->gates,
+        .gh = s->gh,
+        .projection = d->projection,
+        .zoneout_cell_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_CELL),
+        .zoneout_hidden_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_HIDDEN),
+        .input_rate = s->training ? d->dropout : 0,
+        .input_key = get_stream(d, layer, direction, SEQLSTM_MASK_INPUT),
+        .axis = *call->axis,
+        .w_h = cg_param(call, s, n, SEQLSTM_PARAM_W_H),
+        .w_x = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
+        .bias = cg_param(call, s, n, SEQLSTM_PARAM_BIAS),
+        .peephole = cg_param(call, s, n, SEQLSTM_PARAM_PEEPHOLE),
+        .w_p = cg_param(call, s, n, SEQLSTM_PARAM_PROJECTION),
+        .norm = cg_param(call, s, n, SEQLSTM_PARAM_NORM),
+        .h0 = state[SEQLSTM_STATE_H0],
+        .c0 = state[SEQLSTM_STATE_C0],
+        .hn = state[SEQLSTM_STATE_HN],
+        .cn = state[SEQLSTM_STATE_CN],
+        .z = cg_record(call, s, l, n, l->z, s->gh),
+        .n = cg_record(call, s, l, n, l->n, s->hidden),
+        .c_raw = cg_record(call, s, l, n, l->c_raw, s->hidden),
+        .c = cg_record(call, s, l, n, l->c, s->hidden),
+        .h = cg_record(call, s, l, n, l->h, s->out),
+        .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
+        .v = cg_record(call, s, l, n, l->v, s->gh),
+        .mask_h = cg_own(call, s, l, n, l->mask_h),
+        .tile_weights = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_weights),
+        .tile_exchange = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_exchange),
+    };
+    if (s->training && d->weight_drop > 0)
+        y.w_h = call->packed + n * s->gh * s->out;
+    return y;
+}
+
+seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                              int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const struct cg_mask h = {.live = call->live,
+                              .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_RECURRENT),
+                              .rate = s->desc->recurrent_dropout};
+    if (l->mask_h >= 0)
+        CG_START(call, "recurrent mask",
+                 cg_sequence_mask(call->stream, &h, call->axis, s->out,
+                                  cg_own(call, s, l, layer * s->directions + direction, l->mask_h)));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_draw_mask_x(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                              int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const struct cg_mask x = {.live = call->live,
+                              .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_INPUT),
+                              .rate = s->desc->dropout};
+    if (l->mask_x < 0)
+        return SEQLSTM_OK;
+    float *mask = cg_workspace(call, l->mask_x), *masked = cg_workspace(call, l->x_masked);
+    const int64_t width = cg_layer_width(s, layer);
+    CG_START(call, "input mask", cg_sequence_mask(call->stream, &x, call->axis, width, mask));
+    CG_START(call, "input mask",
+             cg_apply_mask(call->stream, call->axis, width, mask, cg_layer_input(call, s, l, layer), masked, 0));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err)
+{
+    const struct cg_recurrent_binding *r = call->binding->recurrent;
+    for (int64_t n = 0; n < r->count; n++)
+        CG_START(call, "bringing a layer", cg_layer_store(call->stream, &r->host[n], &call->live, &device[n]));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l, const struct cg_layer *device,
+                           bool back, struct seqlstm_error *err)
+{
+    const struct cg_grid *grid = &call->op->grid[back];
+    const int64_t sequences = call->axis->sequences;
+    uint32_t *exchange = (uint32_t *)(void *)cg_workspace(call, l->exchange);
+    SEQLSTM_TRY(cg_clear(call, exchange, cg_grid_exchange_words(grid, sequences), err));
+    CG_START(call, "all steps",
+             back ? cg_grid_backward(call->stream, device, grid, exchange, sequences)
+                  : cg_grid_forward(call->stream, device, grid, exchange, sequences));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, bool back,
+                           struct seqlstm_error *err)
+{
+    const struct cg_recurrent_binding *r = call->binding->recurrent;
+    const int64_t sequences = call->axis->sequences;
+    uint32_t *exchange = (uint32_t *)(void *)cg_workspace(call, l->exchange);
+    SEQLSTM_TRY(cg_clear(call, exchange, cg_wave_exchange_words(sequences, s->layers), err));
+    CG_START(call, "all steps of all layers",
+             back ? cg_wave_backward(call->stream, r->device + r->count, s->layers, sequences, exchange)
+                  : cg_wave_forward(call->stream, r->device, s->layers, sequences, exchange));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *s, int64_t index, cg_loop_fn *loop,
+                           struct seqlstm_error *err)
+{
+    struct cg_recurrent_binding *r = call->binding->recurrent;
+    const struct cg_layer *device = r->device + index, *host = &r->host[index % r->count];
+    const int32_t ordinal = call->op->ordinal;
+    /* in a graph of the host's the loop is a part of it */
+    if (gpu_is_capturing(ordinal, call->stream) || (r->graphs[index] == NULL && r->runs[index]++ == 0))
+        return loop(call, s, device, host, err);
+    if (r->graphs[index] == NULL) {
+        SEQLSTM_TRY(gpu_capture_begin(ordinal, call->stream, err));
+        seqlstm_status status = loop(call, s, device, host, err);
+        void *graph = NULL;
+        seqlstm_status ended = gpu_capture_end(ordinal, call->stream, &graph, status == SEQLSTM_OK ? err : NULL);
+        if (status != SEQLSTM_OK || ended != SEQLSTM_OK) {
+            gpu_graph_destroy(ordinal, graph);
+            return status != SEQLSTM_OK ? status : ended;
+        }
+        r->graphs[index] = graph;
+    }
+    return gpu_graph_launch(ordinal, r->graphs[index], call->stream, err);
+}

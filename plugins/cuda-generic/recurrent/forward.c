@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forward of a recurrent stack. See recurrent.h. */
+#include "cuda-generic/recurrent/kernels/cluster.h"
+#include "cuda-generic/gemm/gemm.h"
+#include "cuda-generic/recurrent/kernels/one_block.h"
+#include "cuda-generic/recurrent/recurrent.h"
+#include "cuda-generic/rows/rows.h"
+#include "cuda-generic/recurrent/kernels/step.h"
+#include "cuda-generic/recurrent/kernels/step_tile.h"
+
+/* Up to so many sequences the product of a step waits for memory; beyond, it has enough rows to be tiled. */
+enum { FUSED_SEQUENCES_MOST = 16 };
+
+static bool runs_tiles(const struct cg_call *call, const struct cg_stack *s)
+{
+    return s->lone && call->axis->sequences > FUSED_SEQUENCES_MOST;
+}
+
+/* The `turn`-th step of one direction, whose units need each other's sums. */
+static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *y,
+                               int64_t t, int64_t turn, int64_t m, struct seqlstm_error *err)
+{
+    const bool projection = s->desc->projection > 0;
+    const int32_t parity = (int32_t)(turn % 2);
+    void *stream = call->stream;
+    CG_START(call, "a step's product",
+             cg_step_product(stream, y, CG_PRODUCT_H, s->compute, t, parity, m, s->late ? 2 * s->hidden : s->gh));
+    CG_START(call, "a step's cells", cg_step_cell(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, parity, m));
+    if (s->late) {
+        CG_START(call, "a step's second product",
+                 cg_step_product(stream, y, CG_PRODUCT_RESET, s->compute, t, parity, m, s->hidden));
+        CG_START(call, "a step's cells", cg_step_cell(stream, y, CG_PHASE_OUTPUT, t, parity, m));
+    }
+    if (projection) {
+        CG_START(call, "a step's projection",
+                 cg_step_product(stream, y, CG_PRODUCT_OUTPUT, s->compute, t, parity, m, s->out));
+        CG_START(call, "a step's projection", cg_step_publish(stream, y, t, parity, m, s->out));
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *device,
+                                const struct cg_layer *host, struct seqlstm_error *err)
+{
+    const int64_t steps = call->axis->steps;
+    const int32_t *sizes = call->binding->recurrent->batch_sizes;
+    for (int64_t turn = 0; turn < steps; turn++) {
+        int64_t most = 0;
+        for (int64_t direction = 0; direction < s->directions; direction++) {
+            const int64_t t = host[direction].reverse ? steps - 1 - turn : turn;
+            most = sizes[t] > most ? sizes[t] : most;
+            if (!s->lone)
+                SEQLSTM_TRY(run_step(call, s, device + direction, t, turn, sizes[t], err));
+        }
+        if (s->lone)
+            CG_START(call, "a step",
+                     runs_tiles(call, s) ? cg_tile_forward(call->stream, device, s->directions, s->compute, turn, most,
+                                                           s->hidden, s->gates)
+                                         : cg_step_fused(call->stream, device, s->directions, turn, most, s->hidden));
+    }
+    return SEQLSTM_OK;
+}
+
+/* The input's contribution to all steps, and what the first step reads. */
+static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                      int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    const int64_t n = layer * s->directions + direction, width = cg_layer_width(s, layer);
+    const struct cg_layer *device = call->binding->recurrent->device + n, *host = &call->binding->recurrent->host[n];
+    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
+    const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
+    const struct cg_gemm u = {.m = call->rows,
+                              .n = s->gh,
+                              .depth = width,
+                              .a = x,
+                              .a_row = width,
+                              .a_column = 1,
+                              .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
+                              .b_row = 1,
+                              .b_column = width,
+                              .c = host->u,
+                              .c_row = s->gh,
+                              .compute = s->compute};
+    CG_START(call, "the input's product", cg_gemm_launch(call->stream, &u));
+    if (call->op->variant != CG_STEP_GRAPH)
+        return SEQLSTM_OK;
+    CG_START(call, "the first step",
+             runs_tiles(call, s)
+                 ? cg_tile_begin(call->stream, device, s->compute, call->axis->sequences, s->hidden, s->gates)
+                 : cg_step_begin(call->stream, device, call->axis->sequences, s->out));
+    return SEQLSTM_OK;
+}
+
+/* All layers, from the first one's input. */
+static seqlstm_status run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                               struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(begin_direction(call, s, l, 0, 0, err));
+    for (int64_t layer = 1; layer < s->layers; layer++)
+        SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, 0, err));
+    return cg_run_wave(call, s, l, false, err);
+}
+
+/* All steps of all directions. */
+static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                int64_t layer, struct seqlstm_error *err)
+{
+    const int64_t n = layer * s->directions, sequences = call->axis->sequences;
+    const struct cg_layer *device = call->binding->recurrent->device + n;
+    switch (call->op->variant) {
+    case CG_GRID: /* a direction has the whole device */
+        for (int64_t direction = 0; direction < s->directions; direction++)
+            SEQLSTM_TRY(cg_run_grid(call, l, device + direction, false, err));
+        return SEQLSTM_OK;
+    case CG_CLUSTER:
+        CG_START(call, "all steps",
+                 cg_cluster_forward(call->stream, device, s->directions, &call->op->grid[0], sequences));
+        return SEQLSTM_OK;
+    case CG_ONE_BLOCK:
+        CG_START(call, "all steps",
+                 s->normed ? cg_one_block_norm_forward(call->stream, device, s->directions, sequences)
+                           : cg_one_block_forward(call->stream, device, s->directions, sequences, s->gh));
+        return SEQLSTM_OK;
+    default:
+        return cg_run_loop(call, s, n, run_steps, err);
+    }
+}
+
+static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                            int64_t layer, struct seqlstm_error *err)
+{
+    const bool last = layer == s->layers - 1;
+    float *y = last ? cg_slot(call, SEQLSTM_RECURRENT_Y) : cg_merged(call, s, l, layer);
+    if (s->directions == 1)
+        return last && y ? cg_copy(call, y, cg_merged(call, s, l, layer), call->rows * s->out, err) : SEQLSTM_OK;
+    if (y == NULL)
+        return SEQLSTM_OK;
+    const struct cg_merge m = {
+        .kind = s->desc->merge,
+        .inputs = 2,
+        .widths = {s->out, s->out},
+        .width = s->merged,
+        .x = {cg_record(call, s, l, 2 * layer, l->h, s->out), cg_record(call, s, l, 2 * layer + 1, l->h, s->out)}};
+    CG_START(call, "merging directions", cg_merge_forward(call->stream, &m, call->rows, y));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_error *err)
+{
+    const struct cg_stack s = cg_stack_make(call->op);
+    const struct cg_layout l = cg_layout_make(&s);
+    struct cg_recurrent_binding *r = call->binding->recurrent;
+    for (int64_t n = 0; n < r->count; n++) {
+        struct cg_layer *y = &r->host[n];
+        *y = cg_layer_make(call, &s, &l, n / s.directions, n % s.directions);
+        y->hm[0] = cg_own(call, &s, &l, n, l.hm0);
+        y->hm[1] = cg_own(call, &s, &l, n, l.hm1);
+        y->product = cg_own(call, &s, &l, n, l.product);
+        y->raw = cg_own(call, &s, &l, n, l.raw);
+        y->projected = cg_own(call, &s, &l, n, l.projected);
+        y->reset = cg_own(call, &s, &l, n, l.reset);
+    }
+    SEQLSTM_TRY(cg_store_layers(call, r->device, err));
+    if (s.waves)
+        SEQLSTM_TRY(run_wave(call, &s, &l, err));
+    for (int64_t layer = 0; layer < s.layers; layer++) {
+        for (int64_t direction = 0; !s.waves && direction < s.directions; direction++)
+            SEQLSTM_TRY(begin_direction(call, &s, &l, layer, direction, err));
+        if (!s.waves)
+            SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
+        for (int64_t n = layer * s.directions; n < (layer + 1) * s.directions; n++)
+            if (r->host[n].hn || r->host[n].cn)
+                CG_START(call, "final states",
+                         cg_step_finish(call->stream, r->device + n, call->axis->sequences,
+                                        r->host[n].cn ? s.hidden : 0, s.out));
+        SEQLSTM_TRY(merge(call, &s, &l, layer, err));
+    }
+    return SEQLSTM_OK;
+}

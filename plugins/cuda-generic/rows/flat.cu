@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flat vectors. See flat.h. */
+#include <float.h>
+
+#include "cuda-generic/rows/flat.h"
+#include "cuda-generic/device/device.h"
+#include "cuda-generic/rows/rows.h"
+
+static __device__ bool is_finite(double x)
+{
+    return fabs(x) <= DBL_MAX;
+}
+
+static __global__ void finite_check(int64_t elems, const float *x, int32_t *flag)
+{
+    CG_FOR_EACH(e, elems)
+    if (!is_finite((double)x[e]))
+        *flag |= 1; /* whoever writes writes the same */
+}
+
+static __global__ void squares(int64_t elems, const float *x, double *partials)
+{
+    GPU_SHARED(double, room);
+    double sum = 0;
+    CG_FOR_EACH(e, elems)
+    sum += (double)x[e] * (double)x[e];
+    sum = cg_block_sum(sum, room);
+    if (threadIdx.x == 0)
+        partials[blockIdx.x] = sum;
+}
+
+static __global__ void add_partials(int64_t count, const double *partials, double *sum)
+{
+    GPU_SHARED(double, room);
+    double mine = 0;
+    for (int64_t k = threadIdx.x; k < count; k += blockDim.x)
+        mine += partials[k];
+    mine = cg_block_sum(mine, room);
+    if (threadIdx.x == 0)
+        *sum += mine;
+}
+
+static const unsigned WARPS = CG_THREADS / CG_WARP;
+
+extern "C" int cg_finite_check(void *stream, int64_t elems, const float *x, int32_t *flag)
+{
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, finite_check, elems, x, flag);
+}
+
+extern "C" int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, double *sum)
+{
+    const unsigned most = cg_blocks(elems), limit = CG_PARTIALS, blocks = most < limit ? most : limit;
+    const int code = GPU_LAUNCH(stream, blocks, CG_THREADS, WARPS * sizeof(double), squares, elems, x, partials);
+    if (code != 0)
+        return code;
+    const int64_t count = blocks;
+    return GPU_LAUNCH(stream, 1, CG_THREADS, WARPS * sizeof(double), add_partials, count, partials, sum);
+}
+
+static __global__ void vector(uint32_t kind, int64_t elems, float a, const float *x, float *y)
+{
+    CG_FOR_EACH(e, elems)
+    switch (kind) {
+    case SEQLSTM_VECTOR_FILL:
+        y[e] = a;
+        break;
+    case SEQLSTM_VECTOR_AXPY:
+        y[e] += a * x[e];
+        break;
+    case SEQLSTM_VECTOR_SCALE:
+        y[e] *= a;
+        break;
+    case SEQLSTM_VECTOR_LERP:
+        y[e] += a * (x[e] - y[e]);
+        break;
+    case SEQLSTM_VECTOR_SIGN_AXPY:
+        y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* 0 and NaN are themselves */
+        break;
+    case SEQLSTM_VECTOR_CLAMP:
+        y[e] = !is_finite((double)y[e]) ? nanf("") : y[e] > a ? a : y[e] < -a ? -a : y[e];
+        break;
+    default: /* SEQLSTM_VECTOR_COPY */
+        y[e] = x[e];
+        break;
+    }
+}
+
+extern "C" int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha, const float *x, float *y)
+{
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, vector, kind, elems, alpha, x, y);
+}
+
+/* ---- optimizers ------------------------------------------------------------------------------------------- */
+
+/* One thread decides for all. */
+static __global__ void settle(struct cg_optimizer d, struct cg_live live, const double *sums, const double *squares,
+                              struct cg_update *update)
+{
+    const double scale = (double)CG_LIVE(&live, grad_scale), norm = scale * sqrt(*squares);
+    const double limit = (double)d.clip_norm, t = (double)CG_LIVE(&live, update);
+    const bool skip = CG_LIVE(&live, flags) & SEQLSTM_STEP_SKIP;
+    update->learning_rate = CG_LIVE(&live, learning_rate);
+    update->grad_scale = (float)(limit > 0 && norm > limit ? scale * limit / norm : scale);
+    update->correction_1 = (float)(1 - pow((double)d.beta_1, t));
+    update->correction_2 = (float)(1 - pow((double)d.beta_2, t));
+    update->skip = skip || !is_finite(sums[0]) || !is_finite(*squares);
+}
+
+/* What is taken off the parameter; s1 to s3: the states of one element, NULL where the rule has none. */
+static __device__ float take_off(const struct cg_optimizer &d, const struct cg_update &u, float g, float *s1, float *s2,
+                                 float *s3)
+{
+    const float lr = u.learning_rate;
+    float w;
+    switch (d.kind) {
+    case SEQLSTM_OPTIMIZER_MOMENTUM:
+        *s1 = d.momentum * *s1 + g;
+        return lr * *s1;
+    case SEQLSTM_OPTIMIZER_NESTEROV:
+        *s1 = d.momentum * *s1 + g;
+        return lr * (g + d.momentum * *s1);
+    case SEQLSTM_OPTIMIZER_ADAM:
+        *s1 = d.beta_1 * *s1 + (1.0f - d.beta_1) * g;
+        *s2 = d.beta_2 * *s2 + (1.0f - d.beta_2) * g * g;
+        w = *s2;
+        if (d.options & SEQLSTM_OPTIMIZER_AMSGRAD)
+            w = *s3 = fmaxf(*s3, w);
+        return lr * (*s1 / u.correction_1) / (sqrtf(w / u.correction_2) + d.epsilon);
+    case SEQLSTM_OPTIMIZER_RMSPROP: {
+        *s1 = d.rho * *s1 + (1.0f - d.rho) * g * g;
+        w = *s1;
+        if (d.options & SEQLSTM_OPTIMIZER_CENTERED) {
+            *s3 = d.rho * *s3 + (1.0f - d.rho) * g;
+            w = fmaxf(w - *s3 * *s3, 0.0f);
+        }
+        const float q = g / (sqrtf(w) + d.epsilon);
+        return s2 ? *s2 = d.momentum * *s2 + lr * q : lr * q;
+    }
+    case SEQLSTM_OPTIMIZER_ADAGRAD:
+        *s1 += g * g;
+        return lr * g / (sqrtf(*s1) + d.epsilon);
+    case SEQLSTM_OPTIMIZER_ADADELTA:
+        *s1 = d.rho * *s1 + (1.0f - d.rho) * g * g;
+        w = sqrtf(*s2 + d.epsilon) / sqrtf(*s1 + d.epsilon) * g;
+        *s2 = d.rho * *s2 + (1.0f - d.rho) * w * w;
+        return lr * w;
+    default: /* SEQLSTM_OPTIMIZER_SGD */
+        return lr * g;
+    }
+}
+
+static __global__ void optimize(struct cg_optimizer d, const struct cg_update *update, int64_t elems, float *param,
+                                const float *grad, float *s1, float *s2, float *s3)
+{
+    const struct cg_update u = *update;
+    if (u.skip)
+        return;
+    CG_FOR_EACH(e, elems)
+    {
+        float p = param[e];
+        p -= u.learning_rate * d.weight_decay * p;
+        param[e] = p - take_off(d, u, u.grad_scale * grad[e], s1 ? s1 + e : nullptr, s2 ? s2 + e : nullptr,
+                                s3 ? s3 + e : nullptr);
+    }
+}
+
+extern "C" int cg_optimize(void *stream, const struct cg_optimizer *rule, const struct cg_live *live, int64_t elems,
+                           float *param, const float *grad, float *const states[3], const double *sums,
+                           const double *squares, struct cg_update *update)
+{
+    const struct cg_optimizer d = *rule;
+    const struct cg_live now = *live;
+    float *const s1 = states[0], *const s2 = states[1], *const s3 = states[2];
+    const int code = GPU_LAUNCH(stream, 1, 1, 0, settle, d, now, sums, squares, update);
+    if (code != 0)
+        return code;
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, optimize, d, update, elems, param, grad, s1, s2, s3);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flat vectors, losses and choices: what the host code starts. Every function returns the code of its
+ * launches. */
+#ifndef CG_FLAT_H
+#define CG_FLAT_H
+
+#include <stdint.h>
+
+#include <seqlstm/ops.h>
+
+#include "cuda-generic/device/axis.h"
+#include "cuda-generic/device/live.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CG_PARTIALS = 512 }; /* most sums that a reduction leaves for its second step */
+
+int cg_finite_check(void *stream, int64_t elems, const float *x, int32_t *flag);
+/* partials: room for CG_PARTIALS float64. */
+int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, double *sum);
+
+int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha, const float *x, float *y);
+
+struct cg_optimizer {
+    uint32_t kind, options;
+    float beta_1, beta_2, rho, momentum, epsilon, weight_decay, clip_norm;
+};
+
+/* What one update does, worked out on the device: a graph of the step has it anew with every launch. */
+struct cg_update {
+    float learning_rate, grad_scale;
+    float correction_1, correction_2; /* 1 - beta^t */
+    int32_t skip;                     /* nothing */
+    int32_t reserved0;
+};
+/* update: room for one on the device; states NULL where the rule has none. */
+int cg_optimize(void *stream, const struct cg_optimizer *rule, const struct cg_live *live, int64_t elems, float *param,
+                const float *grad, float *const states[3], const double *sums, const double *squares,
+                struct cg_update *update);
+
+struct cg_loss {
+    uint32_t kind;
+    int32_t reserved0;
+    int64_t classes;
+    float label_smoothing, delta;
+    const int32_t *target_class; /* [rows], CROSS_ENTROPY */
+    const float *target;         /* [rows, classes], the others */
+    const float *weight;         /* [rows]; NULL: 1 */
+    const float *class_weight;   /* [classes]; NULL: 1 */
+};
+/* row_loss [rows], NULL: not wanted; sums_of_rows [rows, 2] float64: w loss and w. */
+int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *row_loss,
+                    double *sums_of_rows);
+/* sums[0..1] += the sums over the rows, in a fixed order. */
+int cg_loss_sum(void *stream, int64_t rows, const double *sums_of_rows, double *sums);
+/* dx = scale * w * d loss / dx, scale that of the step block; dx may be x. */
+int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live, const float *x,
+                     float *dx);
+
+struct cg_top_k {
+    uint32_t kind, limit; /* limit: elements that a draw may see */
+    int64_t features, k;
+    struct cg_live live;
+    uint64_t stream;
+    float temperature, top_p;
+    int32_t on_sequences;
+    int32_t reserved0;
+};
+int cg_top_k_forward(void *stream, const struct cg_top_k *rule, const struct cg_axis *axis, int64_t rows,
+                     const float *x, int32_t *index, float *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

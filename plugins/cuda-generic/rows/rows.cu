@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Row-wise operations without sums over a row. See rows.h. */
+#include "cuda-generic/device/device.h"
+#include "cuda-generic/rows/rows.h"
+
+/* ---- activations ------------------------------------------------------------------------------------------ */
+
+static __global__ void activate(struct seqlstm_activation act, int64_t elems, const float *x, float *y)
+{
+    CG_FOR_EACH(e, elems)
+    y[e] = cg_activate(act, x[e]);
+}
+
+static __global__ void activate_back(struct seqlstm_activation act, int64_t elems, const float *x, const float *dy,
+                                     float *dx)
+{
+    CG_FOR_EACH(e, elems)
+    dx[e] = dy[e] * cg_slope(act, x[e]);
+}
+
+/* log of the sum of exp over a row. All threads of the block call. */
+static __device__ float log_sum(const float *x, int64_t n, float *room)
+{
+    float most = x[0];
+    for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
+        most = fmaxf(most, x[k]);
+    most = cg_block_max(most, room);
+    float sum = 0;
+    for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
+        sum += expf(x[k] - most);
+    return most + logf(cg_block_sum(sum, room));
+}
+
+static __global__ void softmax(int is_log, int64_t rows, int64_t n, const float *x, float *y)
+{
+    GPU_SHARED(float, room);
+    for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+        const float total = log_sum(x + r * n, n, room);
+        __syncthreads(); /* y may be x, whose first element all have read */
+        for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
+            y[r * n + k] = is_log ? x[r * n + k] - total : expf(x[r * n + k] - total);
+        __syncthreads();
+    }
+}
+
+static __global__ void softmax_back(int is_log, int64_t rows, int64_t n, const float *x, const float *dy, float *dx)
+{
+    GPU_SHARED(float, room);
+    for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+        const float *row = x + r * n, *d = dy + r * n;
+        const float total = log_sum(row, n, room);
+        float sum = 0;
+        for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
+            sum += is_log ? d[k] : d[k] * expf(row[k] - total);
+        sum = cg_block_sum(sum, room);
+        for (int64_t k = threadIdx.x; k < n; k += blockDim.x) {
+            const float p = expf(row[k] - total);
+            dx[r * n + k] = is_log ? d[k] - p * sum : p * (d[k] - sum);
+        }
+        __syncthreads();
+    }
+}
+
+static bool is_softmax(const struct seqlstm_activation *act)
+{
+    return act->kind == SEQLSTM_ACT_SOFTMAX || act->kind == SEQLSTM_ACT_LOG_SOFTMAX;
+}
+
+static const size_t ROW_ROOM = CG_ROW_THREADS / CG_WARP * sizeof(float);
+
+extern "C" int cg_activation_forward(void *stream, const struct seqlstm_activation *act, int64_t rows, int64_t n,
+                                     const float *x, float *y)
+{
+    if (is_softmax(act))
+        return GPU_LAUNCH(stream, cg_row_blocks(rows), CG_ROW_THREADS, ROW_ROOM, softmax,
+                          act->kind == SEQLSTM_ACT_LOG_SOFTMAX, rows, n, x, y);
+    const struct seqlstm_activation rule = *act;
+    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, activate, rule, rows * n, x, y);
+}
+
+extern "C" int cg_activation_backward(void *stream, const struct seqlstm_activation *act, int64_t rows, int64_t n,
+                                      const float *x, const float *dy, float *dx)
+{
+    if (is_softmax(act))
+        return GPU_LAUNCH(stream, cg_row_blocks(rows), CG_ROW_THREADS, ROW_ROOM, softmax_back,
+                          act->kind == SEQLSTM_ACT_LOG_SOFTMAX, rows, n, x, dy, dx);
+    const struct seqlstm_activation rule = *act;
+    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, activate_back, rule, rows * n, x, dy, dx);
+}
+
+/* ---- masks ------------------------------------------------------------------------------------------------ */
+
+static __device__ float draw_mask(const struct cg_mask &m, uint64_t key, const struct cg_axis &axis, int64_t sequence,
+                                  uint32_t t, int64_t element)
+{
+    const uint32_t position = axis.position0[sequence];
+    const uint32_t step = m.per_step ? position + axis.t0 + t : axis.stream ? position : 0;
+    return seqlstm_mask(key, (uint64_t)element, step, axis.sequence_id[sequence], m.rate);
+}
+
+/* On the sequences axis the step is 0. */
+static __global__ void dropout(struct cg_mask m, struct cg_axis axis, int64_t rows, int64_t n, const float *x, float *y)
+{
+    const uint64_t key = cg_live_key(&m.live, m.stream);
+    CG_FOR_EACH(e, rows * n)
+    {
+        const int64_t r = e / n, k = e % n;
+        const float factor = m.on_sequences
+                                 ? seqlstm_mask(key, (uint64_t)k, 0, axis.sequence_id[r], m.rate)
+                                 : draw_mask(m, key, axis, axis.row_sequence[r], (uint32_t)axis.row_step[r], k);
+        y[e] = x[e] * factor;
+    }
+}
+
+static __global__ void sequence_mask(struct cg_mask m, struct cg_axis axis, int64_t n, float *out)
+{
+    const uint64_t key = cg_live_key(&m.live, m.stream);
+    CG_FOR_EACH(e, axis.sequences * n)
+    out[e] = draw_mask(m, key, axis, e / n, 0, e % n);
+}
+
+static __global__ void apply_mask(struct cg_axis axis, int64_t n, const float *mask, const float *x, float *y, int add)
+{
+    CG_FOR_EACH(e, axis.rows * n)
+    {
+        const float value = x[e] * mask[axis.row_sequence[e / n] * n + e % n];
+        y[e] = add ? y[e] + value : value;
+    }
+}
+
+static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float *x, float *y, int add)
+{
+    const uint64_t key = cg_live_key(&m.live, m.stream);
+    const uint32_t step = CG_LIVE(&m.live, weight_mask_step);
+    CG_FOR_EACH(e, elems)
+    {
+        const float value = x[e] * seqlstm_mask(key, (uint64_t)e, step, SEQLSTM_WEIGHT_SEQUENCE, m.rate);
+        y[e] = add ? y[e] + value : value;
+    }
+}
+
+extern "C" int cg_dropout(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t rows, int64_t n,
+                          const float *x, float *y)
+{
+    const struct cg_mask m = *mask;
+    const struct cg_axis a = *axis;
+    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, dropout, m, a, rows, n, x, y);
+}
+
+extern "C" int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n,
+                                float *out)
+{
+    const struct cg_mask m = *mask;
+    const struct cg_axis a = *axis;
+    return GPU_LAUNCH(stream, cg_blocks(a.sequences * n), CG_THREADS, 0, sequence_mask, m, a, n, out);
+}
+
+extern "C" int cg_apply_mask(void *stream, const struct cg_axis *axis, int64_t n, const float *mask, const float *x,
+                             float *y, int32_t add)
+{
+    const struct cg_axis a = *axis;
+    return GPU_LAUNCH(stream, cg_blocks(a.rows * n), CG_THREADS, 0, apply_mask, a, n, mask, x, y, add);
+}
+
+extern "C" int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y,
+                              int32_t add)
+{
+    const struct cg_mask m = *mask;
+    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, weight_mask, m, elems, x, y, add);
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------ */
+
+/* The step that MAX takes: the first that attains it. */
+static __device__ int32_t find_most(const struct cg_axis &axis, int64_t n, int64_t b, int64_t k, const float *x)
+{
+    int32_t best = 0;
+    float most = x[b * n + k];
+    for (int32_t t = 1; t < axis.lengths[b]; t++) {
+        const float value = x[(axis.row_offsets[t] + b) * n + k];
+        if (value > most || (value != value && most == most)) {
+            most = value;
+            best = t;
+        }
+    }
+    return best;
+}
+
+static __global__ void pool(uint32_t kind, struct cg_axis axis, int64_t n, const float *x, float *y)
+{
+    CG_FOR_EACH(e, axis.sequences * n)
+    {
+        const int64_t b = e / n, k = e % n;
+        const int32_t length = axis.lengths[b];
+        float value = 0;
+        if (kind == SEQLSTM_POOL_LAST || kind == SEQLSTM_POOL_FIRST) {
+            value = x[(axis.row_offsets[kind == SEQLSTM_POOL_LAST ? length - 1 : 0] + b) * n + k];
+        } else if (kind == SEQLSTM_POOL_MAX) {
+            value = x[(axis.row_offsets[find_most(axis, n, b, k, x)] + b) * n + k];
+        } else {
+            for (int32_t t = 0; t < length; t++)
+                value += x[(axis.row_offsets[t] + b) * n + k];
+            value = kind == SEQLSTM_POOL_MEAN ? value / (float)length : value;
+        }
+        y[e] = value;
+    }
+}
+
+static __global__ void pool_back(uint32_t kind, struct cg_axis axis, int64_t n, const float *x, const float *dy,
+                                 float *dx)
+{
+    CG_FOR_EACH(e, axis.sequences * n)
+    {
+        const int64_t b = e / n, k = e % n;
+        const int32_t length = axis.lengths[b];
+        const int32_t chosen = kind == SEQLSTM_POOL_LAST    ? length - 1
+                               : kind == SEQLSTM_POOL_FIRST ? 0
+                               : kind == SEQLSTM_POOL_MAX   ? find_most(axis, n, b, k, x)
+                                                            : -1;
+        for (int32_t t = 0; t < length; t++)
+            dx[(axis.row_offsets[t] + b) * n + k] = chosen >= 0                 ? (t == chosen ? dy[e] : 0.0f)
+                                                    : kind == SEQLSTM_POOL_MEAN ? dy[e] / (float)length
+                                                                                : dy[e];
+    }
+}
+
+extern "C" int cg_pool_forward(void *stream, uint32_t kind, const struct cg_axis *axis, int64_t n, const float *x,
+                               float *y)
+{
+    const struct cg_axis a = *axis;
+    return GPU_LAUNCH(stream, cg_blocks(a.sequences * n), CG_THREADS, 0, pool, kind, a, n, x, y);
+}
+
+extern "C" int cg_pool_backward(void *stream, uint32_t kind, const struct cg_axis *axis, int64_t n, const float *x,
+                                const float *dy, float *dx)
+{
+    const struct cg_axis a = *axis;
+    return GPU_LAUNCH(stream, cg_blocks(a.sequences * n), CG_THREADS, 0, pool_back, kind, a, n, x, dy, dx);
+}
+
+/* ---- merges ----------------------------------------------------------------------------------------------- */
+
+static __global__ void merge(struct cg_merge m, int64_t rows, float *y)
+{
+    CG_FOR_EACH(e, rows * m.width)
+    {
+        const int64_t r = e / m.width;
+        int64_t k = e % m.width;
+        float value = 0;
+        if (m.kind == SEQLSTM_MERGE_CONCAT) {
+            uint32_t input = 0;
+            while (k >= m.widths[input])
+                k -= m.widths[input++];
+            value = m.x[input][r * m.widths[input] + k];
+        } else {
+            value = m.x[0][e];
+            for (uint32_t i = 1; i < m.inputs; i++)
+                value = m.kind == SEQLSTM_MERGE_MUL ? value * m.x[i][e] : value + m.x[i][e];
+            value = m.kind == SEQLSTM_MERGE_AVE ? value / (float)m.inputs : value;
+        }
+        y[e] = value;
+    }
+}
+
+static __global__ void merge_back(struct cg_merge m, int64_t rows, const float *dy)
+{
+    CG_FOR_EACH(e, rows * m.width)
+    {
+        const int64_t r = e / m.width;
+        int64_t k = e % m.width;
+        if (m.kind == SEQLSTM_MERGE_CONCAT) {
+            uint32_t input = 0;
+            while (k >= m.widths[input])
+                k -= m.widths[input++];
+            if (m.dx[input])
+                m.dx[input][r * m.widths[input] + k] = dy[e];
+            continue;
+        }
+        for (uint32_t i = 0; i < m.inputs; i++) {
+            float value = dy[e];
+            for (uint32_t j = 0; m.kind == SEQLSTM_MERGE_MUL && j < m.inputs; j++)
+                value *= j == i ? 1.0f : m.x[j][e];
+            if (m.dx[i])
+                m.dx[i][e] = m.kind == SEQLSTM_MERGE_AVE ? value / (float)m.inputs : value;
+        }
+    }
+}
+
+extern "C" int cg_merge_forward(void *stream, const struct cg_merge *m, int64_t rows, float *y)
+{
+    const struct cg_merge rule = *m;
+    return GPU_LAUNCH(stream, cg_blocks(rows * rule.width), CG_THREADS, 0, merge, rule, rows, y);
+}
+
+extern "C" int cg_merge_backward(void *stream, const struct cg_merge *m, int64_t rows, const float *dy)
+{
+    const struct cg_merge rule = *m;
+    return GPU_LAUNCH(stream, cg_blocks(rows * rule.width), CG_THREADS, 0, merge_back, rule, rows, dy);
+}
+
+/* ---- gathers ---------------------------------------------------------------------------------------------- */
+
+static __global__ void gather(int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
+{
+    CG_FOR_EACH(e, rows * n)
+    {
+        const int32_t from = index[e / n];
+        y[e] = from < 0 ? 0.0f : x[(int64_t)from * n + e % n];
+    }
+}
+
+/* A warp serves one target: 32 indices are looked at together, those that name it are added one after the other. */
+static __global__ void gather_back(int64_t targets, int64_t rows, int64_t n, const int32_t *index, const float *x,
+                                   float *to, int add)
+{
+    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / CG_WARP);
+    const int lane = (int)(threadIdx.x % CG_WARP);
+    for (int64_t v = (int64_t)blockIdx.x * (blockDim.x / CG_WARP) + threadIdx.x / CG_WARP; v < targets; v += warps) {
+        if (!add)
+            for (int64_t k = lane; k < n; k += (int)CG_WARP)
+                to[v * n + k] = 0.0f;
+        for (int64_t r0 = 0; r0 < rows; r0 += (int)CG_WARP) {
+            unsigned named = __ballot_sync(0xFFFFFFFFu, r0 + lane < rows && index[r0 + lane] == v);
+            for (; named; named &= named - 1) {
+                const int64_t r = r0 + __ffs((int)named) - 1;
+                for (int64_t k = lane; k < n; k += (int)CG_WARP)
+                    to[v * n + k] += x[r * n + k];
+            }
+        }
+    }
+}
+
+static __global__ void scatter(int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
+{
+    CG_FOR_EACH(e, rows * n)
+    {
+        const int32_t to = index[e / n];
+        if (to >= 0)
+            y[(int64_t)to * n + e % n] = x[e];
+    }
+}
+
+extern "C" int cg_gather(void *stream, int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
+{
+    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, gather, rows, n, index, x, y);
+}
+
+extern "C" int cg_gather_back(void *stream, int64_t targets, int64_t rows, int64_t n, const int32_t *index,
+                              const float *x, float *to, int32_t add)
+{
+    return GPU_LAUNCH(stream, cg_blocks(targets * CG_WARP), CG_THREADS, 0, gather_back, targets, rows, n, index, x, to,
+                      add);
+}
+
+extern "C" int cg_scatter(void *stream, int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
+{
+    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, scatter, rows, n, index, x, y);
+}
