@@ -105,7 +105,7 @@ int cli_prepare(struct cli_context *cli, const char *path)
     if (threads && strcmp(threads, "auto") != 0 && !cli_get_int(cli, "threads", 1, 1024, &count))
         return CLI_USAGE;
     cli->options.threads = (int32_t)count;
-    cli->options.threads_said = is_said(cli, "threads", path == NULL);
+    cli->options.threads_given = is_said(cli, "threads", path == NULL);
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (cli->diagnostics == NULL && sl_diagnostics_create(&cli->diagnostics, &err) != SEQLSTM_OK)
         return cli_fail(cli, SEQLSTM_NO_MEMORY, &err);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* include/seqlstm/seqlstm.h on top of sessions. */
-#include <seqlstm/seqlstm.h>
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/value/buf.h"
-#include "base/system/clock.h"
+#include <seqlstm/seqlstm.h>
+
 #include "base/config.h"
-#include "session/session_private.h"
+#include "base/system/clock.h"
+#include "base/value/buf.h"
+#include "session/session.h"
 
 /* What a public session holds besides the inner one: everything that its options borrow. */
 struct seqlstm_session {
@@ -60,7 +60,7 @@ static seqlstm_status prepare(const char *path, const struct seqlstm_options *op
         s->options.forced_backend = options->backend;
         s->options.out_dir = options->out_dir;
         s->options.threads = options->threads;
-        s->options.threads_said = options->threads > 0;
+        s->options.threads_given = options->threads > 0;
         s->options.trust = (options->flags & SEQLSTM_OPEN_TRUST) != 0;
         s->stop = options->stop;
         s->log_fn = options->log;

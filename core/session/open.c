@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing a session; data and backends on demand. */
+#include "session/session.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/value/buf.h"
 #include "base/system/file.h"
+#include "base/value/buf.h"
 #include "dispatch/cost/cost_cache.h"
-#include "session/session_private.h"
-
-const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+#include "session/prepare/decoding.h"
+#include "session/prepare/sampling.h"
+#include "session/prepare/stage.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/changes.h"
+#include "session/run_folder/run_name.h"
+#include "session/run_folder/stored_plan.h"
+#include "session/run_folder/stored_quantization.h"
 
 enum { DATA_STATE_LIMIT = 1 << 30 };
 
@@ -178,118 +185,4 @@ const struct sl_plan *sl_session_find_plan(const struct sl_session *session, enu
 const struct sl_registry *sl_session_find_registry(const struct sl_session *session)
 {
     return session->registry;
-}
-
-seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_error *err)
-{
-    if (session->train_data)
-        return SEQLSTM_OK;
-    seqlstm_status status =
-        session->state ? sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err)
-                       : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
-    if (status == SEQLSTM_OK) {
-        sl_sources_check(session, SL_SPLIT_TRAIN);
-        sl_session_note_split(session, SL_SPLIT_TRAIN, session->train_data);
-    }
-    status = sl_session_blame_data(status, err);
-    return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find_data_error(session, SL_SPLIT_TRAIN, status, err);
-}
-
-/* A data file that is not there is an error of the data, as one that is broken. */
-seqlstm_status sl_session_blame_data(seqlstm_status status, struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_NOT_FOUND && status != SEQLSTM_IO)
-        return status;
-    if (err)
-        err->code = SEQLSTM_CORRUPT_DATA;
-    return SEQLSTM_CORRUPT_DATA;
-}
-
-/* `first`, then (with `listed`) the model's backends as the registry wants them, then (with `oracle`) the reference;
- * each name once. */
-static seqlstm_status list_entries(const struct sl_model *model, const struct sl_registry_entry *first, uint32_t count,
-                                   bool listed, bool oracle, struct sl_arena *arena,
-                                   struct sl_registry_entry **out_entries, uint32_t *out_count,
-                                   struct seqlstm_error *err)
-{
-    size_t said = listed ? model->backend_count : 0;
-    struct sl_registry_entry *entries = SL_ARENA_ARRAY(arena, struct sl_registry_entry, count + said + 1);
-    if (entries == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
-    for (uint32_t e = 0; e < count; e++)
-        entries[e] = first[e];
-    for (size_t b = 0; b < said + oracle; b++) {
-        static const struct sl_backend_entry reference = {.id = "reference"};
-        const struct sl_backend_entry *entry = b < said ? &model->backends[b] : &reference;
-        const char *name = entry->file ? entry->file : entry->id;
-        bool known = false;
-        for (uint32_t e = 0; e < count; e++)
-            known = known || strcmp(entries[e].name, name) == 0;
-        if (known)
-            continue;
-        struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, entry->option_count + 1);
-        if (settings == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
-        for (size_t o = 0; o < entry->option_count; o++)
-            settings[o] = (struct seqlstm_setting){entry->options[o].key, entry->options[o].value};
-        entries[count++] = (struct sl_registry_entry){
-            .name = name,
-            .origin = entry->place.line > 0 ? sl_arena_printf(arena, "%s:%d:%d", entry->place.file, entry->place.line,
-                                                              entry->place.column)
-                                            : NULL,
-            .require = entry->require,
-            .settings = settings,
-            .setting_count = (uint32_t)entry->option_count,
-        };
-    }
-    *out_entries = entries;
-    *out_count = count;
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status open_registry(const struct sl_session *session, const struct sl_registry_entry *first,
-                                    uint32_t count, bool listed, bool oracle, struct sl_registry **out_registry,
-                                    struct seqlstm_error *err)
-{
-    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
-    struct sl_arena arena;
-    sl_arena_init(&arena);
-    struct sl_registry_entry *entries = NULL;
-    seqlstm_status status = list_entries(session->model, first, count, listed, oracle, &arena, &entries, &count, err);
-    struct sl_registry_request request = {
-        .entries = entries,
-        .entry_count = count,
-        .all_backends = listed && session->model->all_backends,
-        .trust = session->options.trust,
-        .cpu_only = session->model->device == SL_DEVICE_CPU,
-        .builtins = builtins,
-        .builtin_count = 1,
-        .folders = session->options.backend_folders,
-        .folder_count = session->options.backend_folder_count,
-        .log = session->options.log,
-        .interrupt = session->options.interrupt,
-    };
-    if (status == SEQLSTM_OK)
-        status = sl_registry_create(&request, out_registry, err);
-    sl_arena_deinit(&arena);
-    return status;
-}
-
-seqlstm_status sl_session_open_registry(const struct sl_session *session, const struct sl_registry_entry *first,
-                                        uint32_t first_count, bool listed, struct sl_registry **out_registry,
-                                        struct seqlstm_error *err)
-{
-    return open_registry(session, first, first_count, listed, true, out_registry, err);
-}
-
-seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err)
-{
-    if (session->registry)
-        return SEQLSTM_OK;
-    SEQLSTM_TRY(open_registry(session, NULL, 0, true, false, &session->registry, err));
-    SEQLSTM_TRY(sl_session_find_missing_backends(session, err));
-    if (session->pool == NULL)
-        SEQLSTM_TRY(sl_pool_create(sl_stored_plan_choose_threads(session), &session->pool, err));
-    sl_stored_plan_compare_devices(session);
-    return SEQLSTM_OK;
 }

@@ -5,11 +5,15 @@
  * element that each recurrent layer reads and hands on; both go through one scale, because the recurrent product reads
  * what the layer handed on a step before. The second runs those layers in int8 where a backend does.
  */
+#include "session/evaluate/quantize.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/session_private.h"
+#include "session/evaluate/evaluate.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/stored_quantization.h"
 
 struct quantizing {
     struct sl_session *session;

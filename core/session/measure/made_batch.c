@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches that no data stand behind, to time steps on. */
-#include "session/session_private.h"
+#include "session/measure/made_batch.h"
+
+#include "base/batch/batch.h"
+#include "graph/graph.h"
 
 seqlstm_status sl_session_make_batch(const struct sl_data_facts *facts, int64_t sequences, const int32_t *lengths,
                                      const int32_t *source_lengths, struct sl_batch **out_batch,

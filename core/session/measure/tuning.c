@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What measured dispatch needs of a session: batches like those of the data, the cache of costs, how long it may
  * take. */
-#include "session/session_private.h"
+#include "session/measure/tuning.h"
 
 #include <stdio.h>
 
 #include "dispatch/cost/cost_cache.h"
 #include "dispatch/memory/layout.h"
 #include "dispatch/planner.h"
+#include "session/measure/whole_steps.h"
+#include "session/record/session_record.h"
 
 /* For all plans of a session together; an eighth of it goes to evaluation. */
 static const double train_seconds = 3.5, evaluate_seconds = 0.5;

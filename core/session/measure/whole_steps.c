@@ -5,13 +5,16 @@
  * The plans take turns. A turn makes an executor, warms it up, times a few steps and destroys it, so that no more
  * memory is taken than a run takes, and each finds the caches as a run has them: full of its own.
  */
+#include "session/measure/whole_steps.h"
+
 #include <stdlib.h>
 
 #include "base/system/clock.h"
-#include "dispatch/planner.h"
-#include "dispatch/plan/capture.h"
 #include "dispatch/cost/rounds.h"
-#include "session/session_private.h"
+#include "dispatch/plan/capture.h"
+#include "dispatch/planner.h"
+#include "exec/exec.h"
+#include "session/measure/made_batch.h"
 
 enum {
     BATCHES = 3, /* at once, as many as a run has */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tokens of a written text looked at, as whoever shows it wants it: tokens and weights of one text. */
+#include "session/predict/attention.h"
+
 #include <string.h>
 
 #include "base/memory/arena.h"
-#include "session/session_private.h"
+#include "session/record/session_record.h"
 
 /* Texts of `count` ids. The decoder's own begin is never among them. */
 static const char **name_tokens(struct sl_arena *arena, const struct sl_vocabulary *vocabulary, const int32_t *ids,

@@ -4,6 +4,8 @@
  * Drawing: decode/sample.h with u = Philox(key = mix64(seed, GENERATE_STREAM, 0), element 0, step = position).
  * The same seed gives the same text on every backend up to ties in the last bits.
  */
+#include "session/predict/generate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +13,9 @@
 
 #include "base/value/buf.h"
 #include "decode/sample.h"
-#include "session/session_private.h"
+#include "session/prepare/stage.h"
+#include "session/record/session_record.h"
+#include "session/weights/trained.h"
 
 #define GENERATE_STREAM UINT64_C(0x67656e6572617465) /* "generate" */
 

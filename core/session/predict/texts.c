@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of a decoder in input order. */
+#include "session/predict/texts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory/arena.h"
 #include "base/value/buf.h"
-#include "session/session_private.h"
-
-bool sl_session_decodes(const struct sl_session *session)
-{
-    return session->model->train.task == SL_TASK_SEQ2SEQ;
-}
+#include "session/predict/attention.h"
+#include "session/predict/records.h"
+#include "session/prepare/decoding.h"
+#include "session/record/session_record.h"
+#include "session/weights/trained.h"
 
 /* Whose texts go where. */
 struct outlet {
@@ -79,17 +80,9 @@ static seqlstm_status decode_batch(const struct outlet *outlet, const struct sl_
     return status;
 }
 
-void sl_session_note_decoding(const struct sl_session *session, const struct sl_decoder *decoder)
-{
-    struct sl_decoder_totals totals = sl_decoder_get_totals(decoder);
-    double seconds = (double)totals.ns * 1e-9;
-    if (totals.ns > 0)
-        sl_log_printf(session->options.log, SL_LOG_INFO, "decoded %lld inputs to %lld tokens in %.2f s: %.0f tokens/s",
-                      (long long)totals.sequences, (long long)totals.tokens, seconds, (double)totals.tokens / seconds);
-}
-
-seqlstm_status sl_session_decode(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
-                                 bool attention, sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+seqlstm_status sl_session_predict_texts(struct sl_session *session, const struct sl_dataset *data,
+                                        struct sl_batcher *batcher, bool attention, sl_prediction_fn *write,
+                                        void *context, struct seqlstm_error *err)
 {
     struct sl_decoding decoding = {0};
     seqlstm_status status = sl_decoding_plan(session, batcher, attention, false, &decoding, err);

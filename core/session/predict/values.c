@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predictions for sequences of numbers in memory: one batch of all of them, packed here. */
+#include "session/predict/values.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/session_private.h"
+#include "session/predict/records.h"
+#include "session/prepare/stage.h"
+#include "session/record/session_record.h"
+#include "session/weights/trained.h"
 
 /* A sequence and where its values begin. */
 struct span {

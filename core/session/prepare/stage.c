@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From model and data to executors. */
+#include "session/prepare/stage.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
 #include "base/value/buf.h"
-#include "dispatch/planner.h"
 #include "dispatch/plan/refusal.h"
-#include "session/session_private.h"
+#include "dispatch/planner.h"
+#include "session/finding/finding.h"
+#include "session/measure/tuning.h"
+#include "session/prepare/backends.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/stored_plan.h"
+#include "session/run_folder/stored_quantization.h"
 #include "train/class_weight.h"
 
 void sl_stage_deinit(struct sl_stage *stage)
@@ -83,7 +90,7 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
 {
     seqlstm_status status = sl_graph_create(request, &stage->graph, err);
     if (status != SEQLSTM_OK)
-        return sl_session_find(session, "E0502", "model", status, err);
+        return sl_session_add_finding(session, "E0502", "model", status, err);
     SEQLSTM_TRY(sl_session_load_backends(session, err));
     int32_t states = sl_optimizer_states(&session->model->train.optimizer);
     if (session->model->dispatch.policy == SL_POLICY_MEASURED)
@@ -108,7 +115,7 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
     status = sl_plan_create(&plan, &stage->plan, err);
     sl_profiles_deinit(&own);
     if (status != SEQLSTM_OK)
-        return sl_session_find(session, "E0503", NULL, status, err);
+        return sl_session_add_finding(session, "E0503", NULL, status, err);
     sl_session_save_costs(session, stage->plan);
     sl_session_measure_process(stage->plan);
     if (request->phase == SL_PHASE_TRAIN)
@@ -161,102 +168,4 @@ seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const s
                                        .output_layer = layer,
                                        .quantization = sl_session_find_quantization(session)};
     return sl_session_prepare_stage(session, &request, NULL, NULL, true, &session->predict, err);
-}
-
-static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(sl_session_read_data(session, err));
-    if (session->train_batcher == NULL)
-        SEQLSTM_TRY(sl_session_open_train_batcher(session, err));
-    sl_session_note_batches(session, SL_SPLIT_TRAIN, session->train_batcher);
-    if (session->valid_batcher || !sl_dataset_has_split(session->model, SL_SPLIT_VALID))
-        return SEQLSTM_OK;
-    seqlstm_status status = sl_session_blame_data(
-        sl_dataset_open(session->model, SL_SPLIT_VALID, session->state, &session->valid_data, err), err);
-    if (status != SEQLSTM_OK)
-        return sl_session_find_data_error(session, SL_SPLIT_VALID, status, err);
-    sl_sources_check(session, SL_SPLIT_VALID);
-    sl_session_note_split(session, SL_SPLIT_VALID, session->valid_data);
-    return sl_session_open_valid_batcher(session, err);
-}
-
-static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_error *err)
-{
-    if (session->class_weights || !sl_class_weights_are_on(session->model))
-        return SEQLSTM_OK;
-    struct sl_batcher *counting = NULL;
-    struct sl_batcher_request request = {.phase = SL_BATCHING_EVALUATE, .seed = session->model->seed};
-    SEQLSTM_TRY(sl_batcher_open(session->train_data, &request, &counting, err));
-    int64_t count;
-    seqlstm_status status =
-        sl_class_weights_create(session->model, session->state, counting, &session->class_weights, &count, err);
-    sl_batcher_close(counting);
-    return status;
-}
-
-/* Graphs and plans of all that training runs, before any of their buffers. */
-static seqlstm_status plan_phases(struct sl_session *session, struct seqlstm_error *err)
-{
-    const struct sl_train_config *train = &session->model->train;
-    bool weighted = sl_class_weights_are_on(session->model);
-    seqlstm_status status = sl_metric_check(&train->metrics, session->state, err);
-    if (status == SEQLSTM_OK)
-        status = sl_metric_check(&train->validate.metrics, session->state, err);
-    if (status != SEQLSTM_OK)
-        return sl_session_find(session, "E0502", "train.metrics", status, err);
-    struct sl_envelope envelope = sl_batcher_envelope(session->train_batcher);
-    SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_TRAIN, &envelope,
-                                   sl_metric_needs_output(train, &train->metrics, weighted), false, NULL,
-                                   &session->train, err));
-    SEQLSTM_TRY(sl_sampling_plan(session, &session->sampling, err));
-    if (session->valid_batcher) {
-        envelope = sl_batcher_envelope(session->valid_batcher);
-        SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_EVALUATE, &envelope,
-                                       sl_metric_needs_output(train, &train->validate.metrics, false), false, NULL,
-                                       &session->evaluate, err));
-        if (sl_metric_needs_texts(&train->validate.metrics))
-            SEQLSTM_TRY(sl_decoding_plan(session, session->valid_batcher, false, true, &session->decoding, err));
-    } else if (sl_dataset_has_split(session->model, SL_SPLIT_TEST)) {
-        SEQLSTM_TRY(sl_session_plan_test(session, err));
-    }
-    sl_session_measure_process(session->train.plan); /* with what all of them have made */
-    return SEQLSTM_OK;
-}
-
-static void drop_phases(struct sl_session *session)
-{
-    sl_stage_deinit(&session->train);
-    sl_stage_deinit(&session->evaluate);
-    sl_stage_deinit(&session->test);
-    sl_sampling_deinit(&session->sampling);
-    sl_decoding_deinit(&session->decoding);
-    sl_decoding_deinit(&session->test_decoding);
-}
-
-seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(open_batchers(session, err));
-    SEQLSTM_TRY(weigh_classes(session, err));
-    drop_phases(session);
-    SEQLSTM_TRY(plan_phases(session, err));
-    SEQLSTM_TRY(sl_session_open_exec(session, &session->train, err));
-    SEQLSTM_TRY(sl_sampling_open(session, &session->sampling, err));
-    if (session->evaluate.plan)
-        SEQLSTM_TRY(sl_session_open_exec(session, &session->evaluate, err));
-    if (session->decoding.pair.step.plan)
-        SEQLSTM_TRY(sl_decoding_open(session, &session->decoding, err));
-    SEQLSTM_TRY(sl_params_init(session->params, session->train.graph, session->model->seed, session->pool, err));
-    sl_memory_trim(); /* of the copies that orthogonal weights are made in */
-    return SEQLSTM_OK;
-}
-
-seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
-                                    struct seqlstm_error *err)
-{
-    if (session->train.plan == NULL) {
-        SEQLSTM_TRY(open_batchers(session, err));
-        SEQLSTM_TRY(plan_phases(session, err));
-    }
-    *out_plan = session->train.plan;
-    return SEQLSTM_OK;
 }

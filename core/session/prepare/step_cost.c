@@ -2,12 +2,16 @@
 /* What a step of training costs on the backends that the plan chose: batches of equal lengths, short and long ones, of
  * ascending width, through the executor. The slope between the lengths is the cost of a step. Of pairs one side has its
  * two lengths while the other has that of the data on average. */
+#include "session/prepare/step_cost.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/clock.h"
-#include "session/session_private.h"
+#include "session/measure/made_batch.h"
+#include "session/prepare/stage.h"
+#include "session/record/session_record.h"
 
 enum {
     LONG_STEPS = 15, /* of the longer batch; the shorter one has a third */

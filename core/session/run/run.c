@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main job: run folder → data → plan → train → evaluate → save. */
+#include "session/run/run.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/value/buf.h"
 #include "base/system/clock.h"
 #include "base/system/file.h"
+#include "base/value/buf.h"
 #include "base/value/json_write.h"
-#include "session/session_private.h"
+#include "session/evaluate/evaluate.h"
+#include "session/finding/mismatch.h"
+#include "session/prepare/training.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/plan_json.h"
+#include "session/run_folder/report.h"
+#include "session/run_folder/run_folder.h"
+#include "session/run_folder/setup.h"
+#include "session/run_folder/stored_plan.h"
+#include "session/weights/initial.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/weights.h"
 
@@ -58,30 +69,6 @@ static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **
     return sl_session_load_initial(session, err);
 }
 
-static void write_layers(const struct sl_plan *plan, bool first, struct sl_buf *out)
-{
-    for (int32_t c = 0; c < plan->call_count; c++) {
-        const struct sl_call *call = &plan->calls[c];
-        sl_buf_append_text(out, c == 0 && first ? "{\"name\":" : ",{\"name\":");
-        sl_json_append_string(out, call->node->name);
-        sl_buf_append_text(out, ",\"backend\":");
-        sl_json_append_string(out, sl_backend_get_id(call->backend));
-        sl_buf_append_text(out, ",\"variant\":");
-        sl_json_append_string(out, call->variant);
-        sl_buf_append_char(out, '}');
-    }
-}
-
-static void write_pair(const char *name, const struct sl_stage_pair *pair, struct sl_buf *out)
-{
-    if (pair->step.plan == NULL)
-        return;
-    sl_buf_printf(out, ",\"%s\":{\"layers\":[", name);
-    write_layers(pair->encoder.plan, true, out);
-    write_layers(pair->step.plan, pair->encoder.plan->call_count == 0, out);
-    sl_buf_append_text(out, "]}");
-}
-
 /* From here on a new run follows its own plan, as one that is resumed does: what is planned later (the test split)
  * takes the same choices. */
 static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm_error *err)
@@ -96,33 +83,6 @@ static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm
     return status;
 }
 
-/* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
- * the processor and the like would make the bytes of a checkpoint depend on more than that. */
-static void write_choices(const struct sl_session *session, struct sl_buf *out)
-{
-    const struct sl_plan *plan = session->train.plan, *evaluate = session->evaluate.plan;
-    sl_buf_printf(out, "{\"schema\":\"seqlstm.plan/1\",\"threads\":%d,\"devices\":[", plan->threads);
-    for (int32_t d = 0; d < plan->device_count; d++) {
-        sl_buf_append_text(out, d ? ",{\"backend\":" : "{\"backend\":");
-        sl_json_append_string(out, plan->devices[d].backend);
-        sl_buf_append_text(out, ",\"class\":");
-        sl_json_append_string(out, plan->devices[d].device_class);
-        sl_buf_append_char(out, '}');
-    }
-    sl_buf_append_text(out, "],\"layers\":[");
-    write_layers(plan, true, out);
-    sl_buf_append_text(out, "]");
-    if (evaluate) {
-        sl_buf_append_text(out, ",\"evaluate\":{\"layers\":[");
-        write_layers(evaluate, true, out);
-        sl_buf_append_text(out, "]}");
-    }
-    write_pair("decoding", &session->decoding.pair, out);
-    write_pair("sampling", &session->sampling.pair, out);
-    sl_session_write_edges(session, out);
-    sl_buf_append_char(out, '}');
-}
-
 static bool computes_in_float16(const struct sl_plan *plan)
 {
     for (int32_t c = 0; c < plan->call_count; c++)
@@ -135,7 +95,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
                                      struct sl_trainer **out_trainer, struct seqlstm_error *err)
 {
     struct sl_buf plan = {0};
-    write_choices(session, &plan);
+    sl_session_write_choices(session, &plan);
     if (plan.failed) {
         sl_buf_deinit(&plan);
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
@@ -179,7 +139,7 @@ static seqlstm_status open_trainer(struct sl_session *session, const struct sl_r
     if (status == SEQLSTM_OK)
         status = create_trainer(session, &observer->train, out_trainer, err);
     if (status == SEQLSTM_OK && checkpoint)
-        status = sl_session_find_misfit(session, path, sl_trainer_restore(*out_trainer, checkpoint, err), err);
+        status = sl_session_add_mismatch(session, path, sl_trainer_restore(*out_trainer, checkpoint, err), err);
     sl_safetensors_close(checkpoint);
     free(path);
     return status;

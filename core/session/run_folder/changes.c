@@ -2,12 +2,14 @@
 /* What --set and overlays change in a saved run: both configurations, each written as the program writes them (one
  * key a line, two blanks a level, "- " for elements of a list), are taken apart into paths and values and compared.
  */
+#include "session/run_folder/changes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value/buf.h"
 #include "base/value/text.h"
-#include "session/session_private.h"
+#include "session/record/session_record.h"
 
 enum { LEVELS = 64, SHOWN = 20 };
 

@@ -2,16 +2,21 @@
 /* report.html: what a run did, in one file that needs no network: a table of the metrics, a curve of each over the
  * updates (inline SVG, from metrics.jsonl), where the time went, what the kernels were given, and the plan.
  */
+#include "session/run_folder/report.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/file.h"
 #include "base/value/buf.h"
 #include "base/value/html.h"
-#include "base/system/file.h"
 #include "base/value/text.h"
-#include "session/session_private.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/plan_json.h"
+#include "session/run_folder/run_folder.h"
+#include "session/run_folder/summary.h"
 
 enum {
     METRICS_LIMIT = 256 << 20, /* bytes of metrics.jsonl */

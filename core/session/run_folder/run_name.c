@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which folder RUN means on the command line: itself, or the latest run of that name. */
+#include "session/run_folder/run_name.h"
+
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
-#include "session/session_private.h"
+#include "base/system/log.h"
 #include "train/checkpoint/checkpoint.h"
 
 bool sl_run_folder_is_run(const char *path)

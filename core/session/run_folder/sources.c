@@ -4,54 +4,22 @@
  *
  *   {"schema": "seqlstm.sources/1", "files": [{"split", "path", "bytes", "mtime_ns", "crc64"}]}
  */
+#include "session/run_folder/sources.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <jansson.h>
 
 #include "base/system/file.h"
 #include "base/system/log.h"
 #include "base/value/text.h"
 #include "data/dataset/fingerprint.h"
-#include "session/session_private.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/run_folder.h"
 
 #define SOURCES       "sources.json"
 #define SOURCES_LIMIT ((size_t)1 << 20)
-
-static const char *const names[SL_SPLIT_COUNT] = {"data.train", "data.valid", "data.test"};
-
-static void note(const struct sl_session *session, enum sl_log_level level, const char *name, int64_t count,
-                 const char *what)
-{
-    if (count > 0)
-        sl_log_printf(session->options.log, level, "%s: %lld %s", name, (long long)count, what);
-}
-
-void sl_session_note_split(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data)
-{
-    sl_session_note_data(session, names[split], data);
-}
-
-void sl_session_note_data(const struct sl_session *session, const char *name, const struct sl_dataset *data)
-{
-    const struct sl_data_counts *counts = sl_dataset_get_counts(data);
-    note(session, SL_LOG_WARN, name, counts->dropped_records, "sequences dropped (`on_overflow: drop`)");
-    note(session, SL_LOG_WARN, name, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
-    if (counts->split_records > 0)
-        sl_log_printf(session->options.log, SL_LOG_WARN,
-                      "%s: %lld sequences split into %lld parts (`on_overflow: split`)", name,
-                      (long long)counts->split_records, (long long)counts->parts);
-    note(session, SL_LOG_WARN, name, counts->short_groups, "series shorter than one window left out");
-    note(session, SL_LOG_INFO, name, counts->missing_values, "missing values (`missing:` says what became of them)");
-    note(session, SL_LOG_INFO, name, counts->unknown_tokens, "unknown tokens read as <unk>");
-}
-
-void sl_session_note_batches(const struct sl_session *session, enum sl_split split, const struct sl_batcher *batcher)
-{
-    note(session, SL_LOG_INFO, names[split], sl_batcher_get_lost_rows(batcher),
-         "steps at the end of the text left over by the parallel streams");
-}
 
 seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm_error *err)
 {
@@ -133,44 +101,4 @@ void sl_sources_check(const struct sl_session *session, enum sl_split split)
     json_decref(root);
     free(text);
     free(path);
-}
-
-/* A record of a generator does not depend on how many there are: a few show what all are like. */
-static void shrink_generators(struct sl_model *model)
-{
-    for (int s = 0; s < SL_SPLIT_COUNT; s++)
-        if (model->data.splits[s].origin == SL_SOURCE_FROM_TRAIN)
-            return;
-    for (int s = 0; s < SL_SPLIT_COUNT; s++) {
-        struct sl_source *source = &model->data.splits[s];
-        int64_t enough = model->data.batch_size > 0 ? model->data.batch_size : 1;
-        if (source->type == SL_SOURCE_GENERATOR && source->size > enough)
-            source->size = enough;
-    }
-}
-
-seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_error *err)
-{
-    struct sl_model model = *session->model;
-    struct sl_data_state *state = NULL;
-    struct sl_dataset *data = NULL;
-    shrink_generators(&model);
-    enum sl_split split = SL_SPLIT_TRAIN;
-    seqlstm_status status = sl_dataset_open_train(&model, &data, &state, err);
-    for (int s = SL_SPLIT_TRAIN; status == SEQLSTM_OK && s < SL_SPLIT_COUNT; s++) {
-        split = (enum sl_split)s;
-        if (!sl_dataset_has_split(&model, split))
-            continue;
-        if (split != SL_SPLIT_TRAIN)
-            status = sl_dataset_open(&model, split, state, &data, err);
-        if (status != SEQLSTM_OK)
-            break;
-        sl_session_note_split(session, split, data);
-        sl_dataset_close(data);
-        data = NULL;
-    }
-    sl_dataset_close(data);
-    sl_data_state_destroy(state);
-    status = sl_session_blame_data(status, err);
-    return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find_data_error(session, split, status, err);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a stored plan back, and says where this run cannot or shall not follow it. */
+#include "session/run_folder/stored_plan.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/operation/cost_json.h"
 #include "base/system/cpu.h"
 #include "base/system/file.h"
 #include "dispatch/plan/refusal.h"
-#include "session/session_private.h"
+#include "session/record/session_record.h"
 
 enum { PLAN_LIMIT = 64 << 20, THREADS_MOST = 1024 };
 
@@ -153,6 +156,22 @@ static seqlstm_status read_devices(const char *path, const json_t *root, struct 
     return SEQLSTM_OK;
 }
 
+static seqlstm_status read_batching(const char *path, const json_t *batching, struct sl_stored_plan *out,
+                                    struct seqlstm_error *err)
+{
+    const json_t *edges = json_object_get(batching, "edges");
+    out->edges = SL_ARENA_ARRAY(&out->arena, int64_t, json_array_size(edges) + 1);
+    if (out->edges == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stored plan");
+    for (size_t i = 0; i < json_array_size(edges); i++) {
+        json_int_t edge = json_integer_value(json_array_get(edges, i));
+        if (edge < 0 || edge > INT32_MAX || (i > 0 && edge <= out->edges[i - 1]))
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: edge %zu of \"batching\" does not ascend", path, i);
+        out->edges[out->edge_count++] = edge;
+    }
+    return sl_step_cost_from_json(path, json_object_get(batching, "step_cost"), &out->cost, err);
+}
+
 seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err)
 {
     char *text = NULL;
@@ -175,7 +194,7 @@ seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out,
         status = read_whole_steps(path, json_object_get(json_object_get(root, "evaluate"), "whole_steps"),
                                   SL_PHASE_EVALUATE, &out->arena, &out->evaluate, err);
     if (status == SEQLSTM_OK)
-        status = sl_stored_plan_read_batching(path, json_object_get(root, "batching"), out, err);
+        status = read_batching(path, json_object_get(root, "batching"), out, err);
     json_decref(root);
     return status;
 }
@@ -187,7 +206,7 @@ int32_t sl_stored_plan_choose_threads(const struct sl_session *session)
     if (stored == 0)
         return said;
     int32_t usual = said ? said : sl_cpu_count(), most = sl_cpu_count_logical();
-    if (!session->options.threads_said) {
+    if (!session->options.threads_given) {
         if (stored != usual)
             sl_log_printf(log, SL_LOG_INFO, "%d thread%s, as the stored plan says; --threads changes that", stored,
                           stored == 1 ? "" : "s");

@@ -4,15 +4,18 @@
  *   {"schema": "seqlstm.quantization/1", "dtype": "int8", "weights": "<hash>",
  *    "layers": [{"name", "low", "high", "scale", "shift"}], "before": {metrics}, "after": {metrics}}
  */
+#include "session/run_folder/stored_quantization.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/value/buf.h"
 #include "base/system/file.h"
+#include "base/value/buf.h"
 #include "base/value/hash.h"
 #include "base/value/text.h"
-#include "session/session_private.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/run_folder.h"
 
 enum { QUANTIZATION_LIMIT = 16 << 20 };
 

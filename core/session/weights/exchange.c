@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights out of a run and into a new one, under the names of other programs. No backend is needed. */
+#include "session/weights/exchange.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
 #include "interop/onnx.h"
-#include "session/session_private.h"
+#include "session/data/read_data.h"
+#include "session/finding/finding.h"
+#include "session/prepare/decoding.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/run_folder.h"
+#include "session/run_folder/setup.h"
+#include "session/weights/trained.h"
 #include "train/checkpoint/weights.h"
 
 /* The model as a graph, and room for its parameters. Of the data only widths matter. */
@@ -19,7 +27,7 @@ static seqlstm_status make_graph(struct sl_session *session, enum sl_part part, 
         .model = session->model, .facts = &facts, .phase = SL_PHASE_PREDICT, .need_output = true, .part = part};
     seqlstm_status status = sl_graph_create(&request, out_graph, err);
     if (status != SEQLSTM_OK)
-        return sl_session_find(session, "E0502", "model", status, err);
+        return sl_session_add_finding(session, "E0502", "model", status, err);
     if (session->params == NULL)
         status = sl_params_create(*out_graph, false, 0, &session->memory, &session->params, err);
     if (status != SEQLSTM_OK)

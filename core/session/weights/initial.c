@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What parameters begin with besides their initializers: ready vectors of words, weights of another run. */
+#include "session/weights/initial.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
 #include "data/text/word_vectors.h"
-#include "session/session_private.h"
+#include "session/finding/finding.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/run_name.h"
 #include "train/checkpoint/weights.h"
 
 /* `weights` of an embedding: rows of words that the file has. */
@@ -70,9 +74,9 @@ seqlstm_status sl_session_load_initial(struct sl_session *session, struct seqlst
             struct sl_place place = sl_layer_find_option_place(layer, "weights");
             if (err)
                 snprintf(err->where, sizeof err->where, "%s:%d:%d", place.file, place.line, place.column);
-            return sl_session_find(session, "E0505", NULL, loaded, err);
+            return sl_session_add_finding(session, "E0505", NULL, loaded, err);
         }
     }
     seqlstm_status loaded = load_run(session, err);
-    return loaded == SEQLSTM_OK ? SEQLSTM_OK : sl_session_find(session, "E0505", "train.init_from", loaded, err);
+    return loaded == SEQLSTM_OK ? SEQLSTM_OK : sl_session_add_finding(session, "E0505", "train.init_from", loaded, err);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration that asks for other shapes than the run's weights have: which option does. The reader's error names
  * the tensor, the tensor its layer, and the layer its options, of which one comes from --set or an overlay. */
+#include "session/finding/mismatch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/session_private.h"
+#include "session/finding/finding.h"
+#include "session/record/session_record.h"
 #include "train/checkpoint/checkpoint.h"
 
 /* The layer whose parameter it is; NULL: of none. */
@@ -47,8 +50,8 @@ static struct sl_place find_cause(const struct sl_model *model, const char *name
     return find_change(&model->places, key, sl_model_find_place(model, key));
 }
 
-seqlstm_status sl_session_find_misfit(struct sl_session *session, const char *path, seqlstm_status status,
-                                      struct seqlstm_error *err)
+seqlstm_status sl_session_add_mismatch(struct sl_session *session, const char *path, seqlstm_status status,
+                                       struct seqlstm_error *err)
 {
     if (status != SEQLSTM_INVALID_CONFIG || err == NULL)
         return status;
@@ -60,5 +63,5 @@ seqlstm_status sl_session_find_misfit(struct sl_session *session, const char *pa
                       "this one, or take the change back",
                       path, reason);
     snprintf(err->where, sizeof err->where, "%s:%d:%d", place.file ? place.file : "", place.line, place.column);
-    return sl_session_find(session, "E0507", NULL, status, err);
+    return sl_session_add_finding(session, "E0507", NULL, status, err);
 }

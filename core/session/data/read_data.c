@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the splits of a model. */
+#include "session/data/read_data.h"
+
+#include "session/data/notes.h"
+#include "session/finding/finding.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/sources.h"
+
+seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->train_data)
+        return SEQLSTM_OK;
+    seqlstm_status status =
+        session->state ? sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err)
+                       : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
+    if (status == SEQLSTM_OK) {
+        sl_sources_check(session, SL_SPLIT_TRAIN);
+        sl_session_note_split(session, SL_SPLIT_TRAIN, session->train_data);
+    }
+    status = sl_session_blame_data(status, err);
+    return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_add_data_finding(session, SL_SPLIT_TRAIN, status, err);
+}
+
+seqlstm_status sl_session_read_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,
+                                     struct seqlstm_error *err)
+{
+    seqlstm_status status =
+        sl_session_blame_data(sl_dataset_open(session->model, split, session->state, out_data, err), err);
+    return status == SEQLSTM_OK ? status : sl_session_add_data_finding(session, split, status, err);
+}
+
+seqlstm_status sl_session_open_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,
+                                     struct seqlstm_error *err)
+{
+    if (session->state == NULL)
+        SEQLSTM_TRY(sl_session_read_data(session, err));
+    if (!sl_dataset_has_split(session->model, split))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model file has no data.%s", sl_split_get_name(split));
+    SEQLSTM_TRY(sl_session_read_split(session, split, out_data, err));
+    /* a part cut off `train` lies in its file, which training looks at by itself */
+    bool cut = session->model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
+    if (!cut || session->train_data == NULL)
+        sl_sources_check(session, cut ? SL_SPLIT_TRAIN : split);
+    sl_session_note_split(session, split, *out_data);
+    return SEQLSTM_OK;
+}
+
+/* A record of a generator does not depend on how many there are: a few show what all are like. */
+static void shrink_generators(struct sl_model *model)
+{
+    for (int s = 0; s < SL_SPLIT_COUNT; s++)
+        if (model->data.splits[s].origin == SL_SOURCE_FROM_TRAIN)
+            return;
+    for (int s = 0; s < SL_SPLIT_COUNT; s++) {
+        struct sl_source *source = &model->data.splits[s];
+        int64_t enough = model->data.batch_size > 0 ? model->data.batch_size : 1;
+        if (source->type == SL_SOURCE_GENERATOR && source->size > enough)
+            source->size = enough;
+    }
+}
+
+seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_model model = *session->model;
+    struct sl_data_state *state = NULL;
+    struct sl_dataset *data = NULL;
+    shrink_generators(&model);
+    enum sl_split split = SL_SPLIT_TRAIN;
+    seqlstm_status status = sl_dataset_open_train(&model, &data, &state, err);
+    for (int s = SL_SPLIT_TRAIN; status == SEQLSTM_OK && s < SL_SPLIT_COUNT; s++) {
+        split = (enum sl_split)s;
+        if (!sl_dataset_has_split(&model, split))
+            continue;
+        if (split != SL_SPLIT_TRAIN)
+            status = sl_dataset_open(&model, split, state, &data, err);
+        if (status != SEQLSTM_OK)
+            break;
+        sl_session_note_split(session, split, data);
+        sl_dataset_close(data);
+        data = NULL;
+    }
+    sl_dataset_close(data);
+    sl_data_state_destroy(state);
+    status = sl_session_blame_data(status, err);
+    return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_add_data_finding(session, split, status, err);
+}

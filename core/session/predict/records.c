@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Predictions of a batch, handed out in the order of its records. */
+#include "session/predict/records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/record/session_record.h"
+
+/* Steps of one record, gathered from packed rows; grows. */
+struct rows {
+    float *values;
+    int64_t capacity;
+};
+
+static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, const struct sl_field *output,
+                             int64_t sequence, int64_t *out_rows, struct seqlstm_error *err)
+{
+    /* Without a target a batch has one order, which is that of its source. */
+    const struct seqlstm_axis *axis = batch->source.present && !batch->has_steps ? &batch->source.axis : &batch->axis;
+    int64_t features = output->features;
+    int64_t length = !output->on_steps ? 1 : sequence < axis->sequences ? axis->lengths[sequence] : 0;
+    if (length * features > rows->capacity) {
+        float *grown = realloc(rows->values, (size_t)(2 * length * features) * sizeof *grown);
+        if (grown == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
+        rows->values = grown;
+        rows->capacity = 2 * length * features;
+    }
+    for (int64_t t = 0; t < length; t++) {
+        int64_t row = output->on_steps ? axis->row_offsets[t] + sequence : sequence;
+        memcpy(rows->values + t * features, output->values + row * features, (size_t)features * sizeof(float));
+    }
+    *out_rows = length;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first_record, int64_t **out_sequences,
+                                     struct seqlstm_error *err)
+{
+    int64_t *sequences = malloc(((size_t)batch->sequences + 1) * sizeof *sequences);
+    if (sequences == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the order of a batch");
+    for (int64_t k = 0; k < batch->sequences; k++)
+        sequences[k] = -1;
+    for (int64_t k = 0; k < batch->sequences; k++)
+        if (batch->sample[k] >= first_record && batch->sample[k] < first_record + batch->sequences)
+            sequences[batch->sample[k] - first_record] = k;
+    for (int64_t n = 0; n < batch->sequences; n++)
+        if (sequences[n] < 0) {
+            free(sequences);
+            SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "record %lld is not in its batch", (long long)(first_record + n));
+        }
+    *out_sequences = sequences;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_dataset *data,
+                                   const struct sl_batch *batch, int64_t sequence, struct rows *rows,
+                                   sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+{
+    struct sl_field output = sl_exec_get_output(session->predict.exec);
+    struct sl_prediction prediction = {.record = batch->sample[sequence], .features = output.features};
+    SEQLSTM_TRY(gather(rows, batch, &output, sequence, &prediction.rows, err));
+    bool is_last = session->predict.graph->output_layer + 1 == (int32_t)session->model->layer_count;
+    bool values = !is_last || sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
+    if (is_last && values)
+        sl_data_state_undo_targets(session->state, rows->values, prediction.rows);
+    prediction.values = rows->values;
+    prediction.classes = values ? NULL : sl_data_state_find_classes(session->state);
+    if (data)
+        prediction.input = sl_dataset_find_text(data, prediction.record, &prediction.input_bytes);
+    return write(context, &prediction, err);
+}
+
+seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_dataset *data,
+                                   const struct sl_batch *batch, int64_t first_record, sl_prediction_fn *write,
+                                   void *context, struct seqlstm_error *err)
+{
+    struct rows rows = {0};
+    int64_t *sequences;
+    SEQLSTM_TRY(sl_session_find_order(batch, first_record, &sequences, err));
+    seqlstm_status status = SEQLSTM_OK;
+    for (int64_t n = 0; n < batch->sequences && status == SEQLSTM_OK; n++)
+        status = hand_out_one(session, data, batch, sequences[n], &rows, write, context, err);
+    free(rows.values);
+    free(sequences);
+    return status;
+}

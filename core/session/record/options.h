@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every command tells a session. */
+#ifndef SL_SESSION_RECORD_OPTIONS_H
+#define SL_SESSION_RECORD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/system/interrupt.h"
+#include "base/system/log.h"
+#include "model/model.h"
+
+/* Zeroed: defaults. Borrowed for the life of the session. */
+struct sl_session_options {
+    const struct sl_model_request *model; /* open_model: the file; open_run: its path is ignored, its overrides apply */
+    const char *const *backend_folders;   /* --backend-path */
+    uint32_t backend_folder_count;
+    const char *forced_backend; /* --backend */
+    const char *plan_path;      /* --plan: stored choices */
+    const char *out_dir;        /* --out: the run folder; NULL: the model's output.dir */
+    int32_t threads;            /* 0: auto */
+    bool threads_given;         /* `threads` takes precedence over the count of a stored plan */
+    bool trust;
+    const struct sl_log *log;
+    struct sl_interrupt *interrupt;
+};
+
+#endif

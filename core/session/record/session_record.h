@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session holds.
+ *
+ * Invariants:
+ *  1. sl_session_close destroys all of it, in reverse order of making: executors, plans, graphs, parameters, batchers,
+ *     datasets, state, registry, pool, model.
+ *  2. One set of parameters serves all executors.
+ */
+#ifndef SL_SESSION_RECORD_SESSION_RECORD_H
+#define SL_SESSION_RECORD_SESSION_RECORD_H
+
+#include "base/memory/memory.h"
+#include "base/system/pool.h"
+#include "data/batch/batcher.h"
+#include "data/dataset/dataset.h"
+#include "model/yaml/diagnostics.h"
+#include "registry/registry.h"
+#include "session/record/options.h"
+#include "session/record/stages.h"
+#include "session/record/stored.h"
+
+struct sl_session {
+    struct sl_session_options options;
+    struct sl_diagnostics *diagnostics; /* the caller's */
+    struct sl_model *model;
+    bool is_run;  /* opened from a run folder */
+    bool replay;  /* the thread count of the stored plan applies too: resume, --plan */
+    bool changed; /* by --set or an overlay: the saved configuration is written again */
+    char *folder; /* of the run; NULL before one is made */
+    struct sl_memory memory;
+
+    struct sl_data_state *state;
+    struct sl_dataset *train_data;
+    struct sl_dataset *valid_data;
+    struct sl_batcher *train_batcher;
+    struct sl_batcher *valid_batcher;
+    struct sl_step_cost cost; /* count 0: not measured */
+
+    struct sl_pool *pool;
+    struct sl_registry *registry;
+    struct sl_stored_plan stored;
+    struct sl_stored_quantization quantization;
+    struct sl_cost_cache *costs; /* NULL until something may be measured */
+
+    struct sl_params *params;
+    bool has_weights; /* params hold trained values */
+    float *class_weights;
+    struct sl_stage train;
+    struct sl_stage evaluate;
+    struct sl_stage predict;
+    struct sl_decoding decoding; /* of the validation in training, or of the evaluation that is planned */
+    struct sl_stage test;        /* only if the run has no validation: planned to predict the memory */
+    struct sl_decoding test_decoding;
+    struct sl_sampling sampling; /* of training */
+};
+
+#endif

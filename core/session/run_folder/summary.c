@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes summary.json. */
+#include "session/run_folder/summary.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/system/file.h"
+#include "base/value/buf.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/run_folder.h"
+
+#define SUMMARY       "summary.json"
+#define SUMMARY_LIMIT ((size_t)1 << 24)
+
+static json_t *metrics_object(const struct sl_metric_values *values)
+{
+    json_t *object = json_object();
+    for (int32_t m = 0; m < values->count; m++)
+        json_object_set_new(object, values->items[m].name,
+                            values->items[m].value == values->items[m].value ? json_real(values->items[m].value)
+                                                                             : json_null());
+    return object;
+}
+
+/* How the metrics that need one were computed; none: NULL. */
+static json_t *signatures_object(const struct sl_metric_values *values)
+{
+    json_t *object = NULL;
+    for (int32_t m = 0; m < values->count; m++) {
+        if (values->items[m].signature == NULL)
+            continue;
+        if (object == NULL)
+            object = json_object();
+        json_object_set_new(object, values->items[m].name, json_string(values->items[m].signature));
+    }
+    return object;
+}
+
+/* A run that had ended is only evaluated again: what its summary says of the training stays. */
+static void keep_training(const struct sl_session *session, json_t *root)
+{
+    static const char *const kept[] = {"seconds", "training_seconds", "waiting", "graphs", "layers"};
+    char *path = sl_path_join(session->folder, SUMMARY), *text = NULL;
+    size_t bytes = 0;
+    json_t *before = NULL;
+    if (path && sl_file_exists(path) && sl_file_read(path, SUMMARY_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
+        before = json_loadb(text, bytes, 0, NULL);
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        if (json_object_get(before, kept[k]))
+            json_object_set(root, kept[k], json_object_get(before, kept[k]));
+    json_decref(before);
+    free(text);
+    free(path);
+}
+
+seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
+                                           struct seqlstm_error *err)
+{
+    json_t *metrics = json_object(), *layers = json_array();
+    json_object_set_new(metrics, "train", metrics_object(&result->train.train));
+    if (result->train.has_valid)
+        json_object_set_new(metrics, "valid", metrics_object(&result->train.valid));
+    if (result->has_test)
+        json_object_set_new(metrics, "test", metrics_object(&result->test));
+    int32_t count;
+    const struct sl_exec_timing *timing = sl_exec_get_timing(session->train.exec, &count);
+    for (int32_t c = 0; c < count; c++) {
+        const struct sl_call *call = &session->train.plan->calls[c];
+        json_array_append_new(layers, json_pack("{s:s,s:s,s:s,s:I}", "name", call->node->name, "backend",
+                                                sl_backend_get_id(call->backend), "variant", call->variant, "rows",
+                                                (json_int_t)timing[c].rows));
+    }
+    const struct sl_exec_captures *captures = sl_exec_get_captures(session->train.exec);
+    const struct sl_train_result *train = &result->train;
+    json_t *root = json_pack("{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:{s:f,s:f},s:{s:I,s:I,s:o},s:o}", "schema",
+                             "seqlstm.summary/1", "end", sl_train_end_get_name(train->end), "metrics", metrics,
+                             "seconds", result->seconds, "training_seconds", train->progress.seconds, "tokens",
+                             (json_int_t)train->progress.tokens, "updates", (json_int_t)train->progress.updates,
+                             "overflows", (json_int_t)train->overflows, "epochs", train->progress.epochs, "waiting",
+                             "seconds", train->wait_seconds, "share", train->wait_share, "graphs", "captured",
+                             (json_int_t)captures->captured, "launched", (json_int_t)captures->launched, "refusal",
+                             captures->refusal[0] ? json_string(captures->refusal) : json_null(), "layers", layers);
+    json_t *signatures = result->has_test          ? signatures_object(&result->test)
+                         : result->train.has_valid ? signatures_object(&result->train.valid)
+                                                   : NULL;
+    if (root && signatures)
+        json_object_set(root, "signatures", signatures);
+    json_decref(signatures);
+    if (root && train->made == 0)
+        keep_training(session, root);
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(root);
+    if (text == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SUMMARY);
+    struct sl_buf buf = {0};
+    sl_buf_append_text(&buf, text);
+    sl_buf_append_char(&buf, '\n');
+    free(text);
+    seqlstm_status status = sl_run_folder_write_buf(session->folder, SUMMARY, &buf, SEQLSTM_OK, err);
+    sl_buf_deinit(&buf);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a run ended: summary.json. */
+#ifndef SL_SESSION_RUN_FOLDER_SUMMARY_H
+#define SL_SESSION_RUN_FOLDER_SUMMARY_H
+
+#include <stdbool.h>
+
+#include <seqlstm/status.h>
+
+#include "train/trainer.h"
+
+struct sl_session;
+
+struct sl_run_result {
+    struct sl_train_result train;
+    const char *folder; /* of the run; borrowed */
+    bool has_test;
+    struct sl_metric_values test;
+    double seconds;
+};
+
+seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
+                                           struct seqlstm_error *err);
+
+#endif

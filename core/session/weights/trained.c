@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads the weights of a run. */
+#include "session/weights/trained.h"
+
+#include <stdlib.h>
+
+#include "base/system/file.h"
+#include "session/finding/mismatch.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/stored_quantization.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/weights.h"
+
+seqlstm_status sl_session_require_trained(const struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->state != NULL)
+        return SEQLSTM_OK;
+    if (session->folder == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
+                 "%s has not been trained: nothing of its data was learned yet; `seqlstm resume %s` begins it",
+                 session->folder, session->folder);
+}
+
+seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err)
+{
+    if (session->has_weights)
+        return SEQLSTM_OK;
+    if (session->folder == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has not been trained");
+    char *path = sl_path_join(session->folder, "final.safetensors");
+    char *folder = sl_path_join(session->folder, "checkpoints");
+    seqlstm_status status = SEQLSTM_OK;
+    if (path == NULL || folder == NULL) {
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
+        goto out;
+    }
+    if (!sl_file_exists(path)) {
+        struct sl_safetensors *file = NULL;
+        free(path);
+        path = NULL;
+        if (sl_file_is_folder(folder))
+            status = sl_checkpoint_open_latest(folder, session->options.log, &file, &path, err);
+        sl_safetensors_close(file);
+        if (status == SEQLSTM_OK && path == NULL)
+            status = seqlstm_error_set(err, SEQLSTM_NOT_FOUND, __FILE__, __LINE__,
+                                       "%s holds no weights yet: neither final.safetensors nor a checkpoint; "
+                                       "`seqlstm resume %s` trains it",
+                                       session->folder, session->folder);
+        if (status == SEQLSTM_OK)
+            sl_log_printf(session->options.log, SL_LOG_WARN, "the run is not finished; using %s", path);
+    }
+    if (status == SEQLSTM_OK)
+        status = sl_session_add_mismatch(session, path, sl_weights_load(session->params, path, 0, NULL, err), err);
+    if (status == SEQLSTM_OK)
+        status = sl_stored_quantization_check(session, err);
+    session->has_weights = status == SEQLSTM_OK;
+out:
+    free(path);
+    free(folder);
+    return status;
+}
