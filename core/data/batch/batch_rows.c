@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/dataset/dataset_private.h"
+#include "data/no_memory.h"
 
 /* Whether sequence k ends in this segment and so has its target here. */
 static bool ends_here(const struct sl_dataset *d, const struct sl_batch_rows *chosen, int64_t k)

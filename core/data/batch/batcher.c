@@ -9,9 +9,11 @@
 
 #include "data/batch/batch_rows.h"
 #include "data/batch/buckets.h"
+#include "data/batch/order.h"
+#include "data/dataset/dataset.h"
 #include "data/dataset/dataset_private.h"
 #include "data/dataset/envelope.h"
-#include "data/batch/order.h"
+#include "data/no_memory.h"
 
 #define SHUFFLE_STREAM UINT64_C(0x73687566666c65) /* the batcher's random numbers */
 

@@ -8,9 +8,10 @@
 #include <seqlstm/philox.h>
 
 #include "data/batch/buckets.h"
+#include "data/batch/order.h"
 #include "data/dataset/dataset_private.h"
 #include "data/dataset/envelope.h"
-#include "data/batch/order.h"
+#include "data/no_memory.h"
 
 #define MOST_COSTS 13
 #define MOST_TENS  64

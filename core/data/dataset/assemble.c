@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From raw rows to a dataset: tokens and labels become ids of the state, numbers are filled and scaled. */
-#include "data/dataset/dataset_private.h"
+#include "data/dataset/assemble.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
+#include "data/dataset/dataset_private.h"
+#include "data/dataset/records.h"
+#include "data/dataset/split_pairs.h"
+
+/* The line of a row of the file, or 0. */
+static int64_t find_line(const struct sl_raw *raw, int64_t series, int64_t row)
 {
     if (raw->token_file)
         return sl_token_file_find_line(raw->token_file, row);
@@ -50,8 +55,7 @@ static seqlstm_status fail_token(const struct sl_raw *raw, int64_t series, int64
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                  "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
                  "(`specials: [unk]` would stand for it)",
-                 name_of(raw), (long long)sl_raw_find_line(raw, series, row),
-                 sl_intern_get(&raw->tokens, number, NULL));
+                 name_of(raw), (long long)find_line(raw, series, row), sl_intern_get(&raw->tokens, number, NULL));
 }
 
 /* Of tokens that stay in their file: the first one that the vocabulary does not have. */
@@ -117,8 +121,7 @@ static seqlstm_status check_ids(const struct sl_raw *raw, int64_t classes, struc
                 SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                              "%s:%lld: the token id %d is too large: the training split has %lld ids (`tokenizer: "
                              "{vocab_size: N}` makes room)",
-                             name_of(raw), (long long)sl_raw_find_line(raw, s, i), (int)raw->ids[i],
-                             (long long)classes);
+                             name_of(raw), (long long)find_line(raw, s, i), (int)raw->ids[i], (long long)classes);
     return SEQLSTM_OK;
 }
 
@@ -136,7 +139,7 @@ static seqlstm_status fail_label(const struct sl_raw *raw, int64_t series, int64
                      "%s: sequence %lld has the label \"%s\", which the training split lacks", name_of(raw),
                      (long long)series, label);
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the label \"%s\" does not occur in the training split",
-                 name_of(raw), (long long)sl_raw_find_line(raw, series, row), label);
+                 name_of(raw), (long long)find_line(raw, series, row), label);
 }
 
 static seqlstm_status map_label(const struct sl_data_state *state, struct sl_raw *raw, const int32_t *table,
@@ -302,33 +305,17 @@ static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, st
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state, struct sl_raw *raw,
-                                   bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err)
+seqlstm_status sl_dataset_assemble(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 {
-    struct sl_dataset *d = calloc(1, sizeof *d);
-    if (!d)
-        return SL_DATA_NO_MEMORY(err);
-    d->model = model;
-    d->state = state;
-    d->facts = state->facts;
-    d->form = predicting ? SL_TARGET_NONE : state->form;
-    seqlstm_status status = SEQLSTM_OK;
-    if (raw->pair && !predicting && model->data.batching.on_overflow == SL_OVERFLOW_SPLIT)
-        status = sl_raw_split_pairs(raw, &model->data, sl_batching_find_longest(&model->data.batching), err);
+    const struct sl_data_config *config = &d->model->data;
+    if (raw->pair && d->form != SL_TARGET_NONE && config->batching.on_overflow == SL_OVERFLOW_SPLIT)
+        SEQLSTM_TRY(sl_raw_split_pairs(raw, config, sl_batching_find_longest(&config->batching), err));
     for (int64_t s = 0; s < raw->series && raw->input_kind == SL_FIELD_IDS; s++)
         raw->counts.tokens += raw->length[s];
-    if (status == SEQLSTM_OK)
-        status = finish_input(d, raw, err);
-    if (status == SEQLSTM_OK)
-        status = finish_source(d, raw, err);
-    if (status == SEQLSTM_OK)
-        status = finish_target(d, raw, err);
-    if (status == SEQLSTM_OK)
-        status = sl_dataset_cut_records(d, raw, err);
-    if (status != SEQLSTM_OK) {
-        sl_dataset_close(d);
-        return status;
-    }
+    SEQLSTM_TRY(finish_input(d, raw, err));
+    SEQLSTM_TRY(finish_source(d, raw, err));
+    SEQLSTM_TRY(finish_target(d, raw, err));
+    SEQLSTM_TRY(sl_dataset_cut_records(d, raw, err));
     d->counts = raw->counts;
     if (d->text_offset) {
         struct sl_raw *from = raw->pair ? raw->pair : raw;
@@ -339,6 +326,5 @@ seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl
         d->target_text = raw->text;
         raw->text = NULL;
     }
-    *out_dataset = d;
     return SEQLSTM_OK;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a split: read, slice, learn or apply, assemble. */
-#include "data/dataset/dataset_private.h"
+/* Opens a split: reads it, learns the state or takes the one given, and assembles the dataset. */
+#include "data/dataset/dataset.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/dataset/assemble.h"
+#include "data/dataset/dataset_private.h"
 #include "data/dataset/envelope.h"
-
-static const struct sl_source *source_of(const struct sl_model *model, enum sl_split split)
-{
-    const struct sl_source *source = &model->data.splits[split];
-    return source->origin == SL_SOURCE_FROM_TRAIN ? &model->data.splits[SL_SPLIT_TRAIN] : source;
-}
+#include "data/dataset/fit.h"
+#include "data/dataset/side_pieces.h"
+#include "data/dataset/split_read.h"
+#include "data/no_memory.h"
 
 bool sl_dataset_has_split(const struct sl_model *model, enum sl_split split)
 {
@@ -25,46 +25,10 @@ enum sl_split sl_dataset_choose_split(const struct sl_model *model)
                                                          : SL_SPLIT_TRAIN;
 }
 
-/* The shares of train's records that a split is: train, then valid, then test. */
-static void find_shares(const struct sl_model *model, enum sl_split split, double *out_from, double *out_to)
-{
-    const struct sl_source *splits = model->data.splits;
-    double valid = splits[SL_SPLIT_VALID].origin == SL_SOURCE_FROM_TRAIN ? splits[SL_SPLIT_VALID].split : 0;
-    double test = splits[SL_SPLIT_TEST].origin == SL_SOURCE_FROM_TRAIN ? splits[SL_SPLIT_TEST].split : 0;
-    double train_end = test > 0 ? 1 - valid - test : 1 - valid, valid_end = 1 - test;
-    *out_from = split == SL_SPLIT_TRAIN ? 0 : split == SL_SPLIT_VALID ? train_end : valid_end;
-    *out_to = split == SL_SPLIT_TRAIN ? train_end : split == SL_SPLIT_VALID ? valid_end : 1;
-}
-
 static void set_pieces(struct sl_read *read, const struct sl_data_state *state)
 {
     read->pieces = state->pieces;
     read->source_pieces = sl_data_state_find_source_pieces(state);
-}
-
-/* The split of `what`, whose source is found here. */
-static seqlstm_status read_split(const struct sl_read *what, struct sl_raw *raw, struct seqlstm_error *err)
-{
-    const struct sl_model *model = what->model;
-    enum sl_split split = what->split;
-    struct sl_read read = *what;
-    read.source = source_of(model, split);
-    double from, to;
-    bool is_cut = split == SL_SPLIT_TRAIN || model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
-    if (!sl_dataset_has_split(model, split))
-        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "the model has no split `%s`", sl_split_get_name(split));
-    if (model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN)
-        read.split = SL_SPLIT_TRAIN; /* generators: the same numbers as train's */
-    SEQLSTM_TRY(sl_raw_read(&read, raw, err));
-    find_shares(model, split, &from, &to);
-    if (!is_cut || (from <= 0 && to >= 1))
-        return SEQLSTM_OK;
-    bool by_rows = raw->has_steps && (model->data.batching.unit == SL_UNIT_STREAM ||
-                                      (raw->series == 1 && raw->target_per_row && !raw->ahead_in_series));
-    seqlstm_status status = sl_raw_slice(raw, from, to, by_rows, err);
-    if (status != SEQLSTM_OK)
-        sl_raw_deinit(raw);
-    return status;
 }
 
 /* The files of a source, absolute as in the model. */
@@ -92,62 +56,6 @@ static seqlstm_status keep_files(struct sl_dataset *d, const struct sl_source *s
     return SEQLSTM_OK;
 }
 
-/* Pieces of both sides. Where there are no pairs, and where one tokenizer serves both, `source` is NULL. */
-struct pieces {
-    struct sl_pieces *target, *source;
-};
-
-static void close_pieces(struct pieces *pieces)
-{
-    sl_pieces_close(pieces->target);
-    sl_pieces_close(pieces->source);
-    *pieces = (struct pieces){NULL, NULL};
-}
-
-/* One tokenizer's pieces: a file's, or learned from the lines of `raw` and `other`. */
-static seqlstm_status make_pieces(const struct sl_tokenizer *tokenizer, const struct sl_raw *raw,
-                                  const struct sl_raw *other, struct sl_pieces **out, struct seqlstm_error *err)
-{
-    struct sl_raw_lines lines = {.raw = raw, .then = other};
-    if (tokenizer->type != SL_TOKENIZER_SENTENCEPIECE)
-        return SEQLSTM_OK;
-    if (tokenizer->model)
-        return sl_pieces_load(tokenizer->model, out, err);
-    seqlstm_status status = sl_pieces_train(tokenizer, raw->name, sl_raw_lines_next, &lines, out, err);
-    if (status == SEQLSTM_OK && lines.text.failed)
-        status = SL_DATA_NO_MEMORY(err);
-    sl_buf_deinit(&lines.text);
-    return status;
-}
-
-static bool learns_pieces(const struct sl_tokenizer *tokenizer)
-{
-    return tokenizer->type == SL_TOKENIZER_SENTENCEPIECE && !tokenizer->model;
-}
-
-/* The pieces of the tokenizers, if they have any. Lines to learn from come from reading the training split with another
- * tokenizer: words between blanks are what the model sees whatever the source. */
-static seqlstm_status find_pieces(const struct sl_model *model, struct pieces *out, struct seqlstm_error *err)
-{
-    static const char *const specials[] = {"eos"};
-    const struct sl_data_config *config = &model->data;
-    bool two = config->pairs && !config->tokenizer.shared;
-    struct sl_model words = *model;
-    struct sl_read read = {.model = &words, .split = SL_SPLIT_TRAIN, .whole = true};
-    struct sl_raw raw = {0};
-    words.data.tokenizer = words.data.source_tokenizer =
-        (struct sl_tokenizer){.type = SL_TOKENIZER_WHITESPACE, .min_count = 1, .specials = {specials, 1}};
-    if (learns_pieces(&config->tokenizer) || (two && learns_pieces(&config->source_tokenizer)))
-        SEQLSTM_TRY(read_split(&read, &raw, err));
-    seqlstm_status status = make_pieces(&config->tokenizer, &raw, two ? NULL : raw.pair, &out->target, err);
-    if (status == SEQLSTM_OK && two)
-        status = make_pieces(&config->source_tokenizer, raw.pair, NULL, &out->source, err);
-    if (status != SEQLSTM_OK)
-        close_pieces(out);
-    sl_raw_deinit(&raw);
-    return status;
-}
-
 /* Of the batches that the model asks for. */
 static seqlstm_status compute_envelope(const struct sl_dataset *d, struct sl_envelope *out, struct seqlstm_error *err)
 {
@@ -164,8 +72,14 @@ static seqlstm_status finish(const struct sl_model *model, const struct sl_sourc
                              const struct sl_data_state *state, struct sl_raw *raw, bool predicting,
                              struct sl_dataset **out_dataset, struct seqlstm_error *err)
 {
-    struct sl_dataset *d = NULL;
-    seqlstm_status status = sl_dataset_assemble(model, state, raw, predicting, &d, err);
+    struct sl_dataset *d = calloc(1, sizeof *d);
+    if (!d)
+        return SL_DATA_NO_MEMORY(err);
+    d->model = model;
+    d->state = state;
+    d->facts = state->facts;
+    d->form = predicting ? SL_TARGET_NONE : state->form;
+    seqlstm_status status = sl_dataset_assemble(d, raw, err);
     if (status == SEQLSTM_OK && !predicting)
         status = keep_files(d, source, err);
     if (status == SEQLSTM_OK)
@@ -182,24 +96,24 @@ seqlstm_status sl_dataset_open_train(const struct sl_model *model, struct sl_dat
                                      struct sl_data_state **out_state, struct seqlstm_error *err)
 {
     struct sl_raw raws[SL_SPLIT_COUNT] = {{0}};
-    struct pieces pieces = {NULL, NULL};
+    struct sl_side_pieces pieces = {NULL, NULL};
     const struct sl_raw *others[SL_SPLIT_COUNT];
     int other_count = 0;
     struct sl_data_state *state = NULL;
     struct sl_dataset *dataset = NULL;
-    const struct sl_source *source = source_of(model, SL_SPLIT_TRAIN);
-    SEQLSTM_TRY(find_pieces(model, &pieces, err));
+    const struct sl_source *source = sl_split_find_source(model, SL_SPLIT_TRAIN);
+    SEQLSTM_TRY(sl_side_pieces_open(model, &pieces, err));
     struct sl_read read = {.model = model,
                            .split = SL_SPLIT_TRAIN,
                            .pieces = pieces.target,
                            .source_pieces = model->data.tokenizer.shared ? pieces.target : pieces.source};
-    seqlstm_status status = read_split(&read, &raws[SL_SPLIT_TRAIN], err);
+    seqlstm_status status = sl_split_read(&read, &raws[SL_SPLIT_TRAIN], err);
     bool fit_all = source->scale.type != SL_SCALE_NONE && source->scale.fit == SL_SCALE_FIT_ALL;
     for (int split = SL_SPLIT_VALID; status == SEQLSTM_OK && fit_all && split < SL_SPLIT_COUNT; split++) {
         if (!sl_dataset_has_split(model, (enum sl_split)split))
             continue;
         read.split = (enum sl_split)split;
-        status = read_split(&read, &raws[split], err);
+        status = sl_split_read(&read, &raws[split], err);
         if (status == SEQLSTM_OK)
             others[other_count++] = &raws[split];
     }
@@ -209,7 +123,7 @@ seqlstm_status sl_dataset_open_train(const struct sl_model *model, struct sl_dat
         state->pieces = pieces.target;
         state->source_pieces = pieces.source;
     } else {
-        close_pieces(&pieces);
+        sl_side_pieces_close(&pieces);
     }
     if (status == SEQLSTM_OK)
         status = finish(model, source, state, &raws[SL_SPLIT_TRAIN], false, &dataset, err);
@@ -232,8 +146,8 @@ seqlstm_status sl_dataset_open(const struct sl_model *model, enum sl_split split
     struct sl_read read = {.model = model, .split = split, .inputs = &inputs};
     set_pieces(&read, state);
     struct sl_raw raw;
-    SEQLSTM_TRY(read_split(&read, &raw, err));
-    seqlstm_status status = finish(model, source_of(model, split), state, &raw, false, out_dataset, err);
+    SEQLSTM_TRY(sl_split_read(&read, &raw, err));
+    seqlstm_status status = finish(model, sl_split_find_source(model, split), state, &raw, false, out_dataset, err);
     sl_raw_deinit(&raw);
     return status;
 }
@@ -245,7 +159,7 @@ seqlstm_status sl_dataset_open_input(const struct sl_model *model, const struct 
     const struct sl_string_list inputs = sl_data_state_get_input_names(state);
     struct sl_raw raw;
     struct sl_read read = {.model = model,
-                           .source = source_of(model, SL_SPLIT_TRAIN),
+                           .source = sl_split_find_source(model, SL_SPLIT_TRAIN),
                            .split = SL_SPLIT_TRAIN,
                            .inputs = &inputs,
                            .input = request};

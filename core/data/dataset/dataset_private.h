@@ -3,9 +3,12 @@
 #ifndef SL_DATA_DATASET_DATASET_PRIVATE_H
 #define SL_DATA_DATASET_DATASET_PRIVATE_H
 
-#include "data/dataset/dataset.h"
-#include "data/read/raw.h"
+#include "base/batch/data_facts.h"
+#include "base/system/file.h"
 #include "data/dataset/state_private.h"
+#include "data/read/input.h"
+#include "data/read/token_file.h"
+#include "model/model.h"
 
 /* What the encoder reads, record by record. */
 struct sl_dataset_source {
@@ -48,20 +51,5 @@ struct sl_dataset {
     size_t file_count;
     struct sl_data_counts counts;
 };
-
-/* Applies the state to a sliced raw and cuts records; takes what it can out of the raw. */
-seqlstm_status sl_dataset_assemble(const struct sl_model *model, const struct sl_data_state *state, struct sl_raw *raw,
-                                   bool predicting, struct sl_dataset **out_dataset, struct seqlstm_error *err);
-
-/* records.c: the list of records of `raw` into dataset. */
-seqlstm_status sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw *raw, struct seqlstm_error *err);
-
-/* split_pairs.c: pairs of one text of which a side would have more than `longest` steps become pairs of its parts, each
- * as long as it can be. */
-seqlstm_status sl_raw_split_pairs(struct sl_raw *raw, const struct sl_data_config *config, int64_t longest,
-                                  struct seqlstm_error *err);
-
-/* The line of a row of the file, or 0. */
-int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "data/dataset/dataset_private.h"
 #include "data/dataset/lengths.h"
+#include "data/no_memory.h"
 
 void sl_stream_cut(int64_t positions, int64_t batch_size, int64_t *out_streams, int64_t *out_steps)
 {
@@ -20,7 +21,7 @@ static seqlstm_status sort_lengths(const struct sl_dataset *d, bool own, bool so
                                    struct seqlstm_error *err)
 {
     for (int64_t r = 0; r < d->records; r++)
-        out[r] = (own ? d->length[r] : 0) + (source ? (int32_t)sl_dataset_get_source_length(d, r) : 0);
+        out[r] = (own ? d->length[r] : 0) + (source && d->source.present ? d->source.length[r] : 0);
     return sl_lengths_sort(out, d->records, err);
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vocabularies from counts: which tokens and classes there are, and in which order. */
-#include "data/dataset/state_private.h"
+#include "data/dataset/fit_vocabulary.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value/text.h"
+#include "data/read/load_text.h"
+#include "data/read/raw_builder.h"
 
 static int compare_bytes(const struct sl_vocabulary_entry *a, const struct sl_vocabulary_entry *b)
 {

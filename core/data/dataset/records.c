@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Series to records: windows, one stream, tokens that have a next one, and what is too long. */
-#include "data/dataset/dataset_private.h"
+#include "data/dataset/records.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "data/dataset/dataset_private.h"
 
 /* Records in the making. */
 struct cutter {
@@ -160,7 +162,7 @@ static void set_facts(struct sl_dataset *d)
     d->facts.rows = 0;
     d->facts.longest = d->facts.source_rows = d->facts.source_longest = 0;
     for (int64_t r = 0; r < d->records; r++) {
-        int64_t source = sl_dataset_get_source_length(d, r);
+        int64_t source = d->source.present ? d->source.length[r] : 0;
         d->facts.source_rows += source;
         d->facts.source_longest = source > d->facts.source_longest ? source : d->facts.source_longest;
         d->facts.rows += d->length[r];

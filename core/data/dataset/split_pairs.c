@@ -8,11 +8,12 @@
  * The marks are rows of their own, so that the arrays of both sides are written anew. This happens behind `split:` and
  * behind the vocabulary, which is that of the text as it stands.
  */
-#include "data/dataset/dataset_private.h"
+#include "data/dataset/split_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/read/raw_builder.h"
 #include "data/text/tokenizer.h"
 
 /* One side of the pairs in the making. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a data state holds, and how it is learned. Private to core/data. */
+/* What a data state holds. Private to core/data. */
 #ifndef SL_DATA_DATASET_STATE_PRIVATE_H
 #define SL_DATA_DATASET_STATE_PRIVATE_H
 
-#include "data/read/raw.h"
+#include <stdbool.h>
+
 #include "data/dataset/state.h"
+#include "data/text/pieces.h"
+
+#define SL_DATA_SCHEMA "seqlstm.data/1"
 
 /* Where the target of a step or record stands in the target store. */
 enum sl_target_form {
@@ -44,26 +48,10 @@ struct sl_data_state {
     struct sl_scaling input_scaling, target_scaling; /* views of the above */
 };
 
-/* Learns from the raw training split (sliced). `others` are raws that `fit: all` looks at besides. */
-seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
-                                 const struct sl_raw *const *others, int other_count, struct sl_data_state **out_state,
-                                 struct seqlstm_error *err);
-
 /* What the source of pairs is cut with, or NULL. */
 const struct sl_pieces *sl_data_state_find_source_pieces(const struct sl_data_state *state);
 
 /* Sets the scaling views after the arrays were filled. */
 void sl_data_state_set_views(struct sl_data_state *state);
-
-/* fit_vocabulary.c */
-/* `other` (may be NULL) is counted besides. */
-seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const struct sl_raw *other,
-                             struct sl_vocabulary **out, struct seqlstm_error *err);
-/* Classes in ascending order: of numbers when all are whole numbers, else of bytes. `ignore` (may be
- * NULL) is none of them. */
-seqlstm_status sl_fit_classes(const struct sl_raw *raw, const char *ignore, struct sl_vocabulary **out,
-                              struct seqlstm_error *err);
-/* "0" .. "count - 1". */
-seqlstm_status sl_fit_numbers(int64_t count, struct sl_vocabulary **out, struct seqlstm_error *err);
 
 #endif

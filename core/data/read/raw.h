@@ -18,13 +18,12 @@
 #include <seqlstm/status.h>
 
 #include "base/batch/batch.h"
-#include "base/value/buf.h"
 #include "base/system/file.h"
+#include "data/no_memory.h"
 #include "data/read/input.h"
+#include "data/read/token_file.h"
 #include "data/text/intern.h"
 #include "data/text/pieces.h"
-#include "data/text/vocabulary.h"
-#include "data/read/token_file.h"
 #include "model/model.h"
 
 /* What to read, and for whom. */
@@ -105,62 +104,13 @@ seqlstm_status sl_raw_read_generator(const struct sl_read *read, struct sl_raw *
 
 /* ---- help for readers ---- */
 
-/* The source's file or the input as UTF-8 without a byte order mark, NUL-terminated, free()d by the
- * caller; *out_name (free() too) is what messages call it. CORRUPT_DATA for bytes that are no UTF-8, for
- * NULs, and for an empty file unless it is an input. */
-seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
-                            struct seqlstm_error *err);
-
 /* counts[number of `tokens`] over the rows of the series. Freed by the caller. NO_MEMORY, IO. */
 seqlstm_status sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, struct seqlstm_error *err);
-
-/* Lines of what was read as words between blanks: a series, or the part of one before <eos>, with one blank between
- * words. `text` holds the last; when it has failed the lines are not all. */
-struct sl_raw_lines {
-    const struct sl_raw *raw;
-    const struct sl_raw *then; /* goes on with this one; may be NULL */
-    int64_t series, at;
-    struct sl_buf text;
-};
-/* For sl_pieces_train; `lines` is a struct sl_raw_lines. */
-const char *sl_raw_lines_next(void *lines, uint64_t *out_bytes);
 
 /* raw_cached.c: a large text out of the token cache. *out_done is false where it is to be read whole instead: it is
  * small, an input of predict, not UTF-8, or there is no folder for caches. */
 seqlstm_status sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw, bool *out_done,
                                   struct seqlstm_error *err);
-
-/* A cursor over lines; \n and \r\n end them. */
-struct sl_line_cursor {
-    const char *next;
-    const char *end;
-    int64_t number; /* of the line that next gave, from 1 */
-};
-bool sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes);
-
-/* Arrays in the making. */
-struct sl_raw_builder {
-    struct sl_raw *raw;
-    struct sl_buf ids, start, length, line, text_offset, text_bytes, target_ids, target_values;
-    struct sl_buf scratch;
-    int64_t row_count;
-    const struct sl_tokenizer *tokenizer;
-    int32_t specials[SL_SPECIAL_COUNT]; /* numbers of `tokens`, or what stands for one */
-};
-void sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer);
-void sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_offset, int64_t text_bytes);
-void sl_raw_builder_add_token(struct sl_raw_builder *builder, const char *token, size_t bytes);
-void sl_raw_builder_add_special(struct sl_raw_builder *builder, enum sl_special special);
-void sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, size_t bytes);
-void sl_raw_builder_end(struct sl_raw_builder *builder);
-seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type, const char *text,
-                                        size_t bytes, int64_t line, const char *column, struct seqlstm_error *err);
-/* Moves the arrays into the raw; whatever it returns the builder is empty then. */
-seqlstm_status sl_raw_builder_finish(struct sl_raw_builder *builder, struct seqlstm_error *err);
-void sl_raw_builder_deinit(struct sl_raw_builder *builder);
-
-bool sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special);
-void sl_trim(const char **text, size_t *bytes);
 
 /* Whether records of this model have steps. */
 bool sl_model_wants_steps(const struct sl_model *model);
@@ -170,8 +120,5 @@ bool sl_model_wants_step_targets(const struct sl_model *model);
 /* Larger ids and classes are taken for damage: a softmax over so many does not exist. */
 #define SL_DATA_MOST_IDS     16777216
 #define SL_DATA_MOST_CLASSES 1000000
-
-#define SL_DATA_NO_MEMORY(err)                                                                                         \
-    seqlstm_error_set((err), SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "memory ran out while reading data")
 
 #endif

@@ -1,132 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readers of text share: loading as UTF-8, lines, and arrays that grow. */
-#include "data/read/raw.h"
+/* Arrays that grow, and how tokens and labels get into them. */
+#include "data/read/raw_builder.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value/text.h"
+#include "data/read/load_text.h"
 #include "data/text/tokenizer.h"
-
-static int64_t line_of(const char *text, size_t offset)
-{
-    int64_t line = 1;
-    for (size_t i = 0; i < offset; i++)
-        line += text[i] == '\n';
-    return line;
-}
-
-static seqlstm_status check_text(const char *name, const char *text, size_t bytes, struct seqlstm_error *err)
-{
-    size_t bad = 0;
-    if (bytes >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0))
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: the text is UTF-16, expected UTF-8: convert it (iconv -t UTF-8)",
-                     name);
-    if (!sl_text_is_utf8(text, bytes, &bad))
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "%s:%lld: byte 0x%02x at offset %zu is not valid UTF-8 (`encoding: latin-1` reads ISO 8859-1)",
-                     name, (long long)line_of(text, bad), (unsigned)(unsigned char)text[bad], bad);
-    const char *nul = memchr(text, '\0', bytes);
-    if (nul)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a NUL byte at offset %zu: this is no text file", name,
-                     (long long)line_of(text, (size_t)(nul - text)), (size_t)(nul - text));
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status from_latin_1(char **text, size_t *bytes, struct seqlstm_error *err)
-{
-    struct sl_buf out;
-    sl_buf_init(&out);
-    sl_buf_append_text(&out, "");
-    for (size_t i = 0; i < *bytes; i++) {
-        char encoded[4];
-        size_t length = sl_text_utf8_encode(encoded, (unsigned char)(*text)[i]);
-        sl_buf_append(&out, encoded, length);
-    }
-    size_t length = out.length_bytes;
-    char *converted = out.failed ? NULL : sl_buf_take(&out, NULL);
-    if (!converted) {
-        sl_buf_deinit(&out);
-        return SL_DATA_NO_MEMORY(err);
-    }
-    free(*text);
-    *text = converted;
-    *bytes = length;
-    return SEQLSTM_OK;
-}
-
-static char *copy_bytes(const void *data, size_t bytes)
-{
-    char *copy = malloc(bytes + 1);
-    if (copy) {
-        if (bytes > 0)
-            memcpy(copy, data, bytes);
-        copy[bytes] = '\0';
-    }
-    return copy;
-}
-
-seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
-                            struct seqlstm_error *err)
-{
-    const struct sl_input_request *input = read->input;
-    seqlstm_status status = SEQLSTM_OK;
-    char *text = NULL;
-    size_t bytes = 0;
-    const char *path = input ? input->path : read->source->file;
-    const char *name = path ? path : input && input->name ? input->name : "input";
-    if (path && strcmp(path, "-") == 0) {
-        path = "/dev/stdin";
-        name = "standard input";
-    }
-    char *own_name = strdup(name);
-    if (!own_name)
-        return SL_DATA_NO_MEMORY(err);
-    if (path) {
-        status = sl_file_read(path, SIZE_MAX / 4, &text, &bytes, err);
-    } else {
-        text = copy_bytes(input->data, input->data_bytes);
-        bytes = input->data_bytes;
-        if (!text)
-            status = SL_DATA_NO_MEMORY(err);
-    }
-    if (status == SEQLSTM_OK && bytes == 0 && !input)
-        status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "%s: the file is empty", own_name);
-    if (status == SEQLSTM_OK && read->source->encoding == SL_ENCODING_LATIN_1)
-        status = from_latin_1(&text, &bytes, err);
-    if (status == SEQLSTM_OK && bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
-        bytes -= 3;
-        memmove(text, text + 3, bytes + 1);
-    }
-    if (status == SEQLSTM_OK)
-        status = check_text(own_name, text, bytes, err);
-    if (status != SEQLSTM_OK) {
-        free(text);
-        free(own_name);
-        return status;
-    }
-    *out_text = text;
-    *out_bytes = bytes;
-    *out_name = own_name;
-    return SEQLSTM_OK;
-}
-
-bool sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes)
-{
-    if (cursor->next >= cursor->end)
-        return false;
-    const char *begin = cursor->next;
-    const char *end = memchr(begin, '\n', (size_t)(cursor->end - begin));
-    cursor->next = end ? end + 1 : cursor->end;
-    end = end ? end : cursor->end;
-    if (end > begin && end[-1] == '\r')
-        end--;
-    cursor->number++;
-    *out_line = begin;
-    *out_bytes = (size_t)(end - begin);
-    return true;
-}
 
 bool sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special)
 {
@@ -136,16 +18,6 @@ bool sl_tokenizer_has(const struct sl_tokenizer *config, enum sl_special special
             return true;
     }
     return false;
-}
-
-void sl_trim(const char **text, size_t *bytes)
-{
-    while (*bytes > 0 && ((*text)[0] == ' ' || (*text)[0] == '\t' || (*text)[0] == '\r')) {
-        (*text)++;
-        (*bytes)--;
-    }
-    while (*bytes > 0 && ((*text)[*bytes - 1] == ' ' || (*text)[*bytes - 1] == '\t' || (*text)[*bytes - 1] == '\r'))
-        (*bytes)--;
 }
 
 /* In place of a special's number. */
@@ -263,43 +135,6 @@ seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_
                      raw->name, (long long)line, column, (int)(bytes > 80 ? 80 : bytes), text);
     sl_buf_append(&builder->target_values, &value, sizeof value);
     return SEQLSTM_OK;
-}
-
-/* One line into `text`, which may stay empty; false at the end. */
-static bool take_line(struct sl_raw_lines *lines)
-{
-    if (lines->series == lines->raw->series && lines->then)
-        *lines = (struct sl_raw_lines){.raw = lines->then, .text = lines->text};
-    const struct sl_raw *raw = lines->raw;
-    if (lines->series == raw->series)
-        return false;
-    int32_t eos = sl_intern_find(&raw->tokens, sl_special_get_token(SL_SPECIAL_EOS), 5);
-    int64_t end = raw->length[lines->series];
-    const int32_t *ids = raw->ids + raw->start[lines->series];
-    for (; lines->at < end && ids[lines->at] != eos; lines->at++) {
-        size_t bytes;
-        const char *word = sl_intern_get(&raw->tokens, ids[lines->at], &bytes);
-        if (lines->text.length_bytes > 0)
-            sl_buf_append_char(&lines->text, ' ');
-        sl_buf_append(&lines->text, word, bytes);
-    }
-    if (lines->at < end) {
-        lines->at++; /* behind <eos> */
-    } else {
-        lines->series++;
-        lines->at = 0;
-    }
-    return true;
-}
-
-const char *sl_raw_lines_next(void *context, uint64_t *out_bytes)
-{
-    struct sl_raw_lines *lines = context;
-    sl_buf_truncate(&lines->text, 0);
-    while (lines->text.length_bytes == 0 && take_line(lines)) {
-    }
-    *out_bytes = lines->text.length_bytes;
-    return lines->text.length_bytes > 0 && !lines->text.failed ? lines->text.data : NULL;
 }
 
 /* Hands the memory over; an empty array becomes a few bytes, so that NULL means failure. */

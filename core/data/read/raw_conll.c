@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/value/text.h"
+#include "data/read/load_text.h"
+#include "data/read/raw_builder.h"
 
 struct conll {
     const struct sl_read *read;

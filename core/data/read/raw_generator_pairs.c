@@ -16,6 +16,8 @@
 
 #include <seqlstm/philox.h>
 
+#include "data/no_memory.h"
+
 /* Shares of all sums, out of so many. */
 enum { SHARES = 16, VALID_SHARES = 2, TEST_SHARES = 2 };
 

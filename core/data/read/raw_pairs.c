@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/read/load_text.h"
+#include "data/read/raw_builder.h"
+
 static void expect_text(struct sl_raw *raw)
 {
     raw->input_kind = SL_FIELD_IDS;

@@ -4,6 +4,7 @@
 #define SL_DATA_READ_RAW_PAIRS_H
 
 #include "data/read/raw.h"
+#include "data/read/raw_builder.h"
 
 /* Both sides in the making; each side's text is in its raw before records of it are added. */
 struct sl_pair_builder {

@@ -8,6 +8,8 @@
 #include <strings.h>
 
 #include "base/value/text.h"
+#include "data/read/load_text.h"
+#include "data/read/raw_builder.h"
 #include "data/read/raw_pairs.h"
 
 /* Words for "no value": those of R, pandas and the UCI archive. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/value/text.h"
+#include "data/no_memory.h"
+#include "data/read/load_text.h"
 #include "data/read/moment.h"
 
 static char *name_of(const struct sl_table *table, int64_t column)

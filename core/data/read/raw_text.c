@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/value/text.h"
+#include "data/read/load_text.h"
+#include "data/read/raw_builder.h"
 #include "data/text/tokenizer.h"
 
 static bool is_blank_line(const char *line, size_t bytes)

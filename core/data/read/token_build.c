@@ -13,7 +13,9 @@
 #include "base/system/file.h"
 #include "base/system/file_error.h"
 #include "base/value/text.h"
+#include "data/read/load_text.h"
 #include "data/read/raw.h"
+#include "data/read/raw_builder.h"
 #include "data/text/tokenizer.h"
 #include "data/text/word_edges.h"
 

@@ -17,6 +17,7 @@
 #include "base/system/file_error.h"
 #include "base/value/hash.h"
 #include "data/read/raw.h"
+#include "data/read/raw_builder.h"
 #include "data/read/token_build.h"
 
 #define ENDS_BYTES 65536
