@@ -7,7 +7,8 @@
 
 #include "base/operation/op_signature.h"
 #include "base/value/text.h"
-#include "registry/loader.h"
+#include "registry/answer.h"
+#include "registry/instance.h"
 #include "judge/data.h"
 #include "conformance/workbench.h"
 
@@ -84,8 +85,8 @@ static struct seqlstm_instance *open_with(struct contract *c, struct sl_host *ho
     struct sl_backend_record record = {0};
     struct seqlstm_instance *instance = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    if (sl_loader_open(arena, &c->w->table, &host->services, c->request->settings, c->request->setting_count, &record,
-                       &instance, &err) != SEQLSTM_OK)
+    if (sl_instance_open(arena, &c->w->table, &host->services, c->request->settings, c->request->setting_count, &record,
+                         &instance, &err) != SEQLSTM_OK)
         fail(c, "out of memory");
     else if (!instance)
         fail(c, record.reason);

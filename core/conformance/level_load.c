@@ -6,7 +6,6 @@
 #include "base/system/clock.h"
 #include "base/operation/op_signature.h"
 #include "base/value/text.h"
-#include "registry/loader.h"
 #include "conformance/workbench.h"
 
 static void fail(struct sl_check_result *r, const char *detail)

@@ -4,15 +4,17 @@
 
 #include <string.h>
 
+#include "registry/instance.h"
 #include "registry/loader.h"
 #include "registry/settings.h"
+#include "registry/table.h"
 
 seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request,
                                  struct seqlstm_error *err)
 {
     for (uint32_t i = 0; i < request->builtin_count; i++)
         if (strcmp(request->builtins[i].id, request->file) == 0)
-            return sl_loader_query(&w->arena, request->builtins[i].query, &w->record, &w->table, err);
+            return sl_table_query(&w->arena, request->builtins[i].query, &w->record, &w->table, err);
     return sl_loader_load(&w->arena, request->file, request->trust, &w->record, &w->table, err);
 }
 
@@ -22,8 +24,8 @@ static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_confo
     if (w->record.status == SL_BACKEND_OK) {
         SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, NULL, err));
         sl_host_init(&w->host, w->table.id, &w->outlet.log, NULL);
-        SEQLSTM_TRY(sl_loader_open(&w->arena, &w->table, &w->host.services, request->settings, request->setting_count,
-                                   &w->record, &w->instance, err));
+        SEQLSTM_TRY(sl_instance_open(&w->arena, &w->table, &w->host.services, request->settings, request->setting_count,
+                                     &w->record, &w->instance, err));
     }
     if (w->record.status == SL_BACKEND_OK)
         return SEQLSTM_OK;
@@ -37,11 +39,11 @@ static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_confo
 static seqlstm_status open_reference(struct sl_workbench *w, const struct sl_conformance_request *request,
                                      struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_loader_query(&w->arena, request->reference, &w->reference_record, &w->reference_table, err));
+    SEQLSTM_TRY(sl_table_query(&w->arena, request->reference, &w->reference_record, &w->reference_table, err));
     if (w->reference_record.status == SL_BACKEND_OK) {
         sl_host_init(&w->reference_host, "reference", request->log, NULL);
-        SEQLSTM_TRY(sl_loader_open(&w->arena, &w->reference_table, &w->reference_host.services, NULL, 0,
-                                   &w->reference_record, &w->reference_instance, err));
+        SEQLSTM_TRY(sl_instance_open(&w->arena, &w->reference_table, &w->reference_host.services, NULL, 0,
+                                     &w->reference_record, &w->reference_instance, err));
     }
     if (w->reference_record.status != SL_BACKEND_OK)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the reference does not open: %.500s", w->reference_record.reason);

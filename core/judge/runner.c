@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "registry/registry.h"
+#include "registry/answer.h"
 
 /* The reference computes in float64 whatever the roles say, and is asked in its own words. */
 static void clear_dtypes(union seqlstm_any_desc *desc)

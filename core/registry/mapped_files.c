@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/elf.h"
+#include "registry/objects.h"
 
 struct note {
     struct note *next;
@@ -58,7 +58,7 @@ static bool keep_note(const char *plugin, const struct sl_backend_file *file)
 void sl_mapped_files_begin(struct sl_mapped_files *mapped, struct sl_arena *arena)
 {
     *mapped = (struct sl_mapped_files){.arena = arena};
-    if (sl_elf_list(arena, &mapped->files, &mapped->count, NULL) != SEQLSTM_OK)
+    if (sl_objects_list(arena, &mapped->files, &mapped->count, NULL) != SEQLSTM_OK)
         mapped->files = NULL;
 }
 
@@ -72,7 +72,7 @@ seqlstm_status sl_mapped_files_end(const struct sl_mapped_files *mapped, struct 
     if (!mapped->files)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening %s", record->file);
     const char *plugin = record->files[0].path;
-    SEQLSTM_TRY(sl_elf_list(mapped->arena, &now, &count, err));
+    SEQLSTM_TRY(sl_objects_list(mapped->arena, &now, &count, err));
     for (uint32_t i = 0; i < count; i++)
         if (!has_path(mapped->files, mapped->count, now[i].path) && !keep_note(plugin, &now[i]))
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening %s", record->file);

@@ -19,7 +19,7 @@
 #include <seqlstm/status.h>
 
 #include "base/memory/arena.h"
-#include "registry/registry.h"
+#include "registry/record.h"
 
 struct sl_mapped_files {
     struct sl_arena *arena;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds, loads and opens what a request lists; see registry.h. */
+/* See registry.h. */
 #include "registry/registry.h"
 
 #include <limits.h>
@@ -11,23 +11,13 @@
 #include "base/value/buf.h"
 #include "base/value/hash.h"
 #include "base/value/text.h"
-#include "registry/host.h"
 #include "registry/loader.h"
 #include "registry/search.h"
-#include "registry/settings.h"
-
-struct sl_backend {
-    const char *id;
-    struct seqlstm_backend table;
-    struct seqlstm_instance *instance;
-    struct sl_host host;
-    const struct sl_backend_record *record;
-    int32_t device; /* the entry's */
-    struct sl_backend *next;
-};
+#include "registry/table.h"
 
 struct node {
     struct sl_backend_record record;
+    struct sl_backend *backend; /* NULL: it is not open */
     struct node *next;
 };
 
@@ -35,16 +25,9 @@ struct sl_registry {
     struct sl_arena arena;
     struct sl_search search;
     struct node *first_node, **last_node;
-    struct sl_backend *first_backend, **last_backend;
     uint32_t record_count, backend_count;
     const struct sl_registry_entry *entries; /* the request's, while it is worked on */
 };
-
-const char *sl_backend_status_name(enum sl_backend_status status)
-{
-    static const char *const names[] = {"ok", "unavailable", "refused", "not_found", "shadowed"};
-    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
-}
 
 /* ---- making records ------------------------------------------------------------------------- */
 
@@ -53,8 +36,7 @@ static seqlstm_status no_memory(struct seqlstm_error *err)
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while loading backends");
 }
 
-static struct sl_backend_record *add_record(struct sl_registry *r, const struct sl_registry_entry *entry,
-                                            const char *id)
+static struct node *add_node(struct sl_registry *r, const struct sl_registry_entry *entry, const char *id)
 {
     struct node *node = SL_ARENA_NEW(&r->arena, struct node);
     if (!node)
@@ -77,7 +59,7 @@ static struct sl_backend_record *add_record(struct sl_registry *r, const struct 
     *r->last_node = node;
     r->last_node = &node->next;
     r->record_count++;
-    return record;
+    return node;
 }
 
 static bool is_open(const struct sl_registry *r, const char *id)
@@ -85,62 +67,31 @@ static bool is_open(const struct sl_registry *r, const char *id)
     return sl_registry_find_backend(r, id) != NULL;
 }
 
-/* Checks settings, opens, and appends the backend when all went well. */
-static bool has_processor(const struct sl_backend_record *record)
-{
-    for (uint32_t d = 0; d < record->device_count; d++)
-        if (strncmp(record->devices[d].device_class, "cpu", 3) == 0)
-            return true;
-    return false;
-}
-
+/* Opens a backend whose table was read, unless one of this id is open. */
 static seqlstm_status open_backend(struct sl_registry *r, const struct sl_registry_request *request,
                                    const struct sl_registry_entry *entry, const struct seqlstm_backend *table,
-                                   struct sl_backend_record *record, struct seqlstm_error *err)
+                                   struct node *node, struct seqlstm_error *err)
 {
-    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    struct sl_backend_record *record = &node->record;
+    const struct sl_backend *other = sl_registry_find_backend(r, table->id);
     record->id = sl_arena_strdup(&r->arena, table->id);
-    struct sl_backend *backend = SL_ARENA_NEW(&r->arena, struct sl_backend);
-    if (!record->id || !backend)
+    if (!record->id)
         return no_memory(err);
-    if (is_open(r, table->id)) {
-        const char *other = sl_registry_find_backend(r, table->id)->record->file;
+    if (other) {
+        const char *file = sl_backend_get_record(other)->file;
         return sl_record_refuse(&r->arena, record, SL_BACKEND_SHADOWED, err, "the backend %s is loaded already (%s)",
-                                table->id, other ? other : "built in");
+                                table->id, file ? file : "built in");
     }
     record->option_count = table->option_count;
     record->options = table->options;
-    if (entry &&
-        sl_settings_check(table, entry->settings, entry->setting_count, &record->wrong_setting, &why) != SEQLSTM_OK) {
-        record->misconfigured = true;
-        return sl_record_refuse(&r->arena, record, SL_BACKEND_REFUSED, err, "%s", why.message);
-    }
-    backend->id = record->id;
-    backend->table = *table;
-    backend->record = record;
-    sl_host_init(&backend->host, record->id, request->log, request->interrupt);
-    SEQLSTM_TRY(sl_loader_open(&r->arena, &backend->table, &backend->host.services, entry ? entry->settings : NULL,
-                               entry ? entry->setting_count : 0, record, &backend->instance, err));
-    if (record->status == SL_BACKEND_OK && request->cpu_only && !has_processor(record)) {
-        backend->table.close(backend->instance);
-        backend->instance = NULL;
-        SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_UNAVAILABLE, err,
-                                     "it computes on %s, and `device: cpu` asks for the processor",
-                                     record->devices[0].device_class));
-    }
-    backend->device = entry ? entry->device : 0;
-    if (record->status == SL_BACKEND_OK && backend->device > (int32_t)record->device_count) {
-        backend->table.close(backend->instance);
-        backend->instance = NULL;
-        SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_UNAVAILABLE, err,
-                                     "it has %u device%s, counted from 0, and no device %d", record->device_count,
-                                     record->device_count == 1 ? "" : "s", backend->device - 1));
-    }
-    if (record->status != SL_BACKEND_OK)
-        return SEQLSTM_OK;
-    *r->last_backend = backend;
-    r->last_backend = &backend->next;
-    r->backend_count++;
+    const struct sl_backend_request open = {.settings = entry ? entry->settings : NULL,
+                                            .setting_count = entry ? entry->setting_count : 0,
+                                            .device = entry ? entry->device : 0,
+                                            .cpu_only = request->cpu_only,
+                                            .log = request->log,
+                                            .interrupt = request->interrupt};
+    SEQLSTM_TRY(sl_backend_open(&r->arena, &open, table, record, &node->backend, err));
+    r->backend_count += node->backend != NULL;
     return SEQLSTM_OK;
 }
 
@@ -162,9 +113,10 @@ static seqlstm_status load_file(struct sl_registry *r, const struct sl_registry_
                                 struct seqlstm_error *err)
 {
     struct seqlstm_backend table;
-    struct sl_backend_record *record = add_record(r, entry, expected_id);
-    if (!record)
+    struct node *node = add_node(r, entry, expected_id);
+    if (!node)
         return no_memory(err);
+    struct sl_backend_record *record = &node->record;
     if (expected_id)
         record->searched_count = r->search.folder_count;
     SEQLSTM_TRY(sl_loader_load(&r->arena, path, request->trust, record, &table, err));
@@ -174,7 +126,7 @@ static seqlstm_status load_file(struct sl_registry *r, const struct sl_registry_
                                          "the file is named after backend %s but says that it is %s", expected_id,
                                          table.id));
         else
-            SEQLSTM_TRY(open_backend(r, request, entry, &table, record, err));
+            SEQLSTM_TRY(open_backend(r, request, entry, &table, node, err));
     }
     report(request, record);
     return SEQLSTM_OK;
@@ -185,12 +137,13 @@ static seqlstm_status load_builtin(struct sl_registry *r, const struct sl_regist
                                    struct seqlstm_error *err)
 {
     struct seqlstm_backend table;
-    struct sl_backend_record *record = add_record(r, entry, builtin->id);
-    if (!record)
+    struct node *node = add_node(r, entry, builtin->id);
+    if (!node)
         return no_memory(err);
-    SEQLSTM_TRY(sl_loader_query(&r->arena, builtin->query, record, &table, err));
+    struct sl_backend_record *record = &node->record;
+    SEQLSTM_TRY(sl_table_query(&r->arena, builtin->query, record, &table, err));
     if (record->status == SL_BACKEND_OK)
-        SEQLSTM_TRY(open_backend(r, request, entry, &table, record, err));
+        SEQLSTM_TRY(open_backend(r, request, entry, &table, node, err));
     report(request, record);
     return SEQLSTM_OK;
 }
@@ -198,9 +151,10 @@ static seqlstm_status load_builtin(struct sl_registry *r, const struct sl_regist
 static seqlstm_status add_shadowed(struct sl_registry *r, const char *id, const char *file, const char *by,
                                    struct seqlstm_error *err)
 {
-    struct sl_backend_record *record = add_record(r, NULL, id);
-    if (!record)
+    struct node *node = add_node(r, NULL, id);
+    if (!node)
         return no_memory(err);
+    struct sl_backend_record *record = &node->record;
     record->file = file;
     return sl_record_refuse(&r->arena, record, SL_BACKEND_SHADOWED, err, "%s was found first", by);
 }
@@ -223,9 +177,10 @@ static seqlstm_status load_by_id(struct sl_registry *r, const struct sl_registry
         return load_builtin(r, request, entry, builtin, err);
     SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, entry->name, &files, &count, err));
     if (count == 0) {
-        struct sl_backend_record *record = add_record(r, entry, entry->name);
-        if (!record)
+        struct node *node = add_node(r, entry, entry->name);
+        if (!node)
             return no_memory(err);
+        struct sl_backend_record *record = &node->record;
         record->searched_count = r->search.folder_count;
         SEQLSTM_TRY(
             sl_record_refuse(&r->arena, record, SL_BACKEND_NOT_FOUND, err,
@@ -293,7 +248,6 @@ seqlstm_status sl_registry_create(const struct sl_registry_request *request, str
     if (!r)
         return no_memory(err);
     r->last_node = &r->first_node;
-    r->last_backend = &r->first_backend;
     r->entries = request->entries;
     rc = sl_search_init(&r->search, &r->arena, request->folders, request->folder_count, request->only_folders, err);
     for (uint32_t i = 0; rc == SEQLSTM_OK && i < request->entry_count; i++) {
@@ -319,8 +273,9 @@ void sl_registry_destroy(struct sl_registry *registry)
 {
     if (!registry)
         return;
-    for (struct sl_backend *b = registry->first_backend; b; b = b->next)
-        b->table.close(b->instance);
+    for (struct node *n = registry->first_node; n; n = n->next)
+        if (n->backend)
+            sl_backend_close(n->backend);
     sl_arena_deinit(&registry->arena);
     free(registry);
 }
@@ -389,75 +344,16 @@ uint32_t sl_registry_get_backend_count(const struct sl_registry *registry)
 
 struct sl_backend *sl_registry_get_backend(const struct sl_registry *registry, uint32_t index)
 {
-    struct sl_backend *backend = registry->first_backend;
-    while (index--)
-        backend = backend->next;
-    return backend;
+    for (const struct node *n = registry->first_node; n; n = n->next)
+        if (n->backend && index-- == 0)
+            return n->backend;
+    return NULL;
 }
 
 struct sl_backend *sl_registry_find_backend(const struct sl_registry *registry, const char *id)
 {
-    for (struct sl_backend *b = registry->first_backend; b; b = b->next)
-        if (strcmp(b->id, id) == 0)
-            return b;
+    for (const struct node *n = registry->first_node; n; n = n->next)
+        if (n->backend && strcmp(sl_backend_get_id(n->backend), id) == 0)
+            return n->backend;
     return NULL;
-}
-
-const char *sl_backend_get_id(const struct sl_backend *backend)
-{
-    return backend->id;
-}
-
-const struct seqlstm_backend *sl_backend_get_table(const struct sl_backend *backend)
-{
-    return &backend->table;
-}
-
-struct seqlstm_instance *sl_backend_get_instance(const struct sl_backend *backend)
-{
-    return backend->instance;
-}
-
-uint32_t sl_backend_get_device_count(const struct sl_backend *backend)
-{
-    return backend->record->device_count;
-}
-
-const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend *backend, uint32_t index)
-{
-    return &backend->record->devices[index];
-}
-
-const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *backend)
-{
-    return backend->record;
-}
-
-int32_t sl_backend_get_wished_device(const struct sl_backend *backend)
-{
-    return backend->device;
-}
-
-bool sl_backend_find_device(const struct sl_backend *backend, uint32_t *out_device)
-{
-    const uint32_t count = sl_backend_get_device_count(backend);
-    *out_device = backend->device > 0 ? (uint32_t)backend->device - 1 : 0;
-    if (backend->device > 0)
-        return true;
-    for (uint32_t d = 0; d < count; d++)
-        if (strcmp(sl_backend_get_device(backend, d)->domain, "host") == 0) {
-            *out_device = d;
-            return true;
-        }
-    return count > 0;
-}
-
-int64_t sl_backend_get_live_bytes(const struct sl_backend *backend)
-{
-    return backend->host.memory.live_bytes;
-}
-
-int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend)
-{
-    return backend->host.memory.peak_bytes;
 }

@@ -26,6 +26,8 @@
 
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
+#include "registry/backend.h"
+#include "registry/record.h"
 
 /* ---- the request -------------------------------------------------------------------------- */
 
@@ -63,55 +65,9 @@ struct sl_registry_request {
     const struct sl_interrupt *interrupt; /* behind host.cancelled; may be NULL; outlives it */
 };
 
-/* ---- the records -------------------------------------------------------------------------- */
-
-enum sl_backend_status {
-    SL_BACKEND_OK = 0,
-    SL_BACKEND_UNAVAILABLE, /* a sound plugin that does not work on this machine */
-    SL_BACKEND_REFUSED,     /* not a plugin, wrong ABI, not trusted, broke a rule */
-    SL_BACKEND_NOT_FOUND,   /* no such file */
-    SL_BACKEND_SHADOWED     /* a file of an id that was found earlier; not loaded */
-};
-
-/* The word for JSON: "ok", "unavailable", "refused", "not_found", "shadowed". */
-const char *sl_backend_status_name(enum sl_backend_status status);
-
-/* A mapped file: the plugin itself (first), something it depends on, or what it mapped in `open`. */
-struct sl_backend_file {
-    const char *path;     /* every link resolved */
-    const char *soname;   /* what others ask the linker for; "" if it has none */
-    const char *build_id; /* lower-case hex; "" if the file has none */
-};
-
-struct sl_backend_record {
-    const char *id;     /* asked for, or the table's; "" if neither is known */
-    const char *file;   /* absolute; NULL: built in, or not found */
-    const char *origin; /* of the entry, or NULL */
-    bool required;
-    bool misconfigured;     /* refused for its settings */
-    int32_t entry;          /* index in the request's entries; -1: found in a folder */
-    uint64_t settings_hash; /* of the entry's settings */
-    int32_t wrong_setting;  /* index in the entry's settings of the one that is wrong; -1: none, or all together */
-    enum sl_backend_status status;
-    const char *reason;  /* one sentence; NULL when OK */
-    const char *dlerror; /* the system's text; NULL: dlopen did not fail */
-    bool has_abi;        /* the two below were read */
-    uint32_t abi_major, abi_minor_needed;
-    const char *version, *vendor, *license, *build; /* NULL: the table was never read */
-    uint32_t device_count;
-    const struct seqlstm_device_info *devices;
-    uint32_t option_count; /* of the table */
-    const struct seqlstm_option *options;
-    uint32_t file_count;
-    const struct sl_backend_file *files;
-    uint32_t searched_count; /* folders looked into for this one, in order */
-    const char *const *searched;
-};
-
 /* ---- the registry ------------------------------------------------------------------------- */
 
 struct sl_registry;
-struct sl_backend;
 
 /* Looks up, loads and opens. A backend that does not load is a record, not an error.
  * Errors: NO_MEMORY; INVALID_ARGUMENT (a relative folder). Not while another thread calls dlopen. */
@@ -137,35 +93,5 @@ const char *sl_registry_get_folder(const struct sl_registry *registry, uint32_t 
 uint32_t sl_registry_get_backend_count(const struct sl_registry *registry);
 struct sl_backend *sl_registry_get_backend(const struct sl_registry *registry, uint32_t index);
 struct sl_backend *sl_registry_find_backend(const struct sl_registry *registry, const char *id);
-
-/* ---- one backend --------------------------------------------------------------------------- */
-
-const char *sl_backend_get_id(const struct sl_backend *backend);
-const struct seqlstm_backend *sl_backend_get_table(const struct sl_backend *backend);
-struct seqlstm_instance *sl_backend_get_instance(const struct sl_backend *backend);
-uint32_t sl_backend_get_device_count(const struct sl_backend *backend);
-/* index < device count */
-const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend *backend, uint32_t index);
-const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *backend);
-/* The entry's `device`. */
-int32_t sl_backend_get_wished_device(const struct sl_backend *backend);
-/* Index of the device to use: the entry's, else the first in the host's memory, else the first; false: it has none. */
-bool sl_backend_find_device(const struct sl_backend *backend, uint32_t *out_device);
-/* Bytes that the backend holds of the host's `allocate`, now and at most. */
-int64_t sl_backend_get_live_bytes(const struct sl_backend *backend);
-int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend);
-
-/* Asks whether the backend runs exactly this descriptor. OK with an answer, yes or no: out_answer is
- * complete (on no: code, option, reason; on yes: at least one variant) whatever the plugin wrote;
- * nonsense becomes a refusal with SEQLSTM_REFUSED_ABI that names the plugin. Descriptor bytes beyond
- * those the backend reads are answered no without asking. Errors: INTERNAL, when the plugin itself failed:
- * that is a bug of it, never a no. [any] */
-seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t device, const struct seqlstm_desc *desc,
-                                   struct seqlstm_answer *out_answer, struct seqlstm_error *err);
-
-/* The same for a table and a device class; `desc` is readable for desc->struct_size bytes. [any] */
-seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char *device_class,
-                                 const struct seqlstm_desc *desc, struct seqlstm_answer *out_answer,
-                                 struct seqlstm_error *err);
 
 #endif

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "registry/answer.h"
 #include "registry/host.h"
+#include "registry/instance.h"
 #include "registry/loader.h"
 #include "growth.h"
 
@@ -97,7 +99,7 @@ int main(int argc, char **argv)
         host.services.grown = factor;
         printf("slot %d\n", table.grown ? (int)table.grown(NULL) : 0);
 #endif
-        if (sl_loader_open(&arena, &table, &host.services, NULL, 0, &record, &instance, &err) != SEQLSTM_OK)
+        if (sl_instance_open(&arena, &table, &host.services, NULL, 0, &record, &instance, &err) != SEQLSTM_OK)
             return 2;
     }
     printf("status %s\n", record.status == SL_BACKEND_OK ? "ok" : record.reason);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/value/text.h"
-#include "registry/registry.h"
+#include "registry/answer.h"
 
 static void run_pass(struct sl_check *check)
 {

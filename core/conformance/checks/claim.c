@@ -5,7 +5,7 @@
 
 #include "base/system/clock.h"
 #include "base/value/text.h"
-#include "registry/registry.h"
+#include "registry/answer.h"
 #include "conformance/checks/checks.h"
 
 enum field_kind { ENUMERATION, BITS, ZERO32, ZERO64 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks a plugin whether it runs a descriptor and believes nothing that is not proper. */
+/* See answer.h. */
+#include "registry/answer.h"
+
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/operation/op_signature.h"
 #include "base/value/text.h"
-#include "registry/registry.h"
 
 static seqlstm_status refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
                              const char *reason)
@@ -90,13 +92,4 @@ seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char
     answer.struct_size = (uint32_t)sizeof answer;
     *out_answer = answer;
     return SEQLSTM_OK;
-}
-
-seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t device, const struct seqlstm_desc *desc,
-                                   struct seqlstm_answer *out_answer, struct seqlstm_error *err)
-{
-    if (device >= sl_backend_get_device_count(backend))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backend %s has no device %u", sl_backend_get_id(backend), device);
-    return sl_table_supports(sl_backend_get_table(backend), sl_backend_get_device(backend, device)->device_class, desc,
-                             out_answer, err);
 }

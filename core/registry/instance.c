@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See instance.h. */
+#include "registry/instance.h"
+
+#include <string.h>
+
+#include "registry/guard.h"
+#include "registry/mapped_files.h"
+
+enum { DEVICES_MAX = 1024 };
+
+#define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
+
+static bool is_text(const char *text, size_t capacity)
+{
+    return text[0] != 0 && memchr(text, 0, capacity) != NULL;
+}
+
+static seqlstm_status read_devices(struct sl_arena *arena, const struct seqlstm_backend *table,
+                                   struct seqlstm_instance *instance, struct sl_backend_record *record,
+                                   struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    uint32_t count = 0;
+    if (table->device_count(instance, &count, &why) != SEQLSTM_OK)
+        REFUSE("its device_count failed: %.500s", why.message);
+    if (count == 0)
+        return sl_record_refuse(arena, record, SL_BACKEND_UNAVAILABLE, err, "it found no device");
+    if (count > DEVICES_MAX)
+        REFUSE("it reports %u devices", count);
+    struct seqlstm_device_info *devices = SL_ARENA_ARRAY(arena, struct seqlstm_device_info, count);
+    if (!devices)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s", table->id);
+    for (uint32_t i = 0; i < count; i++) {
+        devices[i].struct_size = (uint32_t)sizeof *devices;
+        if (table->device_info(instance, i, &devices[i], &why) != SEQLSTM_OK)
+            REFUSE("its device_info failed for device %u: %.500s", i, why.message);
+        if (!is_text(devices[i].name, sizeof devices[i].name) ||
+            !is_text(devices[i].device_class, sizeof devices[i].device_class) ||
+            !is_text(devices[i].domain, sizeof devices[i].domain))
+            REFUSE("it gives device %u no proper name, class or domain", i);
+        if (strcmp(devices[i].domain, "host") != 0 && (!table->memory || !table->streams))
+            REFUSE("its device %u works in the domain %s, and it offers no memory and streams there", i,
+                   devices[i].domain);
+    }
+    record->devices = devices;
+    record->device_count = count;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_instance_open(struct sl_arena *arena, const struct seqlstm_backend *table,
+                                const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                uint32_t setting_count, struct sl_backend_record *record,
+                                struct seqlstm_instance **out_instance, struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    struct sl_process_guard guard;
+    char change[256];
+    struct seqlstm_instance *instance = NULL;
+    *out_instance = NULL;
+    record->status = SL_BACKEND_OK;
+    struct sl_mapped_files mapped;
+    sl_mapped_files_begin(&mapped, arena);
+    sl_process_guard_begin(&guard);
+    seqlstm_status rc = table->open(host, settings, setting_count, &instance, &why);
+    bool changed = sl_process_guard_end(&guard, change, sizeof change);
+    why.message[sizeof why.message - 1] = 0;
+    if (rc == SEQLSTM_OK) {
+        seqlstm_status noted = sl_mapped_files_end(&mapped, record, err);
+        if (noted != SEQLSTM_OK) {
+            if (instance)
+                table->close(instance);
+            return noted;
+        }
+    }
+    if (rc == SEQLSTM_NO_MEMORY)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s: %.500s", table->id, why.message);
+    if (rc != SEQLSTM_OK) {
+        const char *text = why.message[0] ? why.message : "it gave no reason";
+        record->misconfigured = rc == SEQLSTM_INVALID_CONFIG && setting_count > 0;
+        return sl_record_refuse(arena, record, rc == SEQLSTM_UNAVAILABLE ? SL_BACKEND_UNAVAILABLE : SL_BACKEND_REFUSED,
+                                err, rc == SEQLSTM_UNAVAILABLE ? "%s" : "it did not open: %s", text);
+    }
+    if (!instance)
+        REFUSE("its open said OK and returned no instance");
+    seqlstm_status kept = SEQLSTM_OK;
+    if (changed)
+        kept = sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, "its open %s", change);
+    else
+        kept = read_devices(arena, table, instance, record, err);
+    if (kept == SEQLSTM_OK && record->status == SL_BACKEND_OK)
+        *out_instance = instance;
+    else
+        table->close(instance);
+    return kept;
+}

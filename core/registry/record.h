@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The record of one backend: what became of the request for it, and what it says about itself.
+ *
+ * Every backend that is looked for leaves a record, loaded or not. Texts live in the arena of the registry.
+ */
+#ifndef SL_REGISTRY_RECORD_H
+#define SL_REGISTRY_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/backend.h>
+
+#include "base/memory/arena.h"
+
+enum sl_backend_status {
+    SL_BACKEND_OK = 0,
+    SL_BACKEND_UNAVAILABLE, /* a sound plugin that does not work on this machine */
+    SL_BACKEND_REFUSED,     /* not a plugin, wrong ABI, not trusted, broke a rule */
+    SL_BACKEND_NOT_FOUND,   /* no such file */
+    SL_BACKEND_SHADOWED     /* a file of an id that was found earlier; not loaded */
+};
+
+/* The word for JSON: "ok", "unavailable", "refused", "not_found", "shadowed". */
+const char *sl_backend_status_name(enum sl_backend_status status);
+
+/* A mapped file: the plugin itself (first), something it depends on, or what it mapped in `open`. */
+struct sl_backend_file {
+    const char *path;     /* every link resolved */
+    const char *soname;   /* what others ask the linker for; "" if it has none */
+    const char *build_id; /* lower-case hex; "" if the file has none */
+};
+
+struct sl_backend_record {
+    const char *id;     /* asked for, or the table's; "" if neither is known */
+    const char *file;   /* absolute; NULL: built in, or not found */
+    const char *origin; /* of the entry, or NULL */
+    bool required;
+    bool misconfigured;     /* refused for its settings */
+    int32_t entry;          /* index in the request's entries; -1: found in a folder */
+    uint64_t settings_hash; /* of the entry's settings */
+    int32_t wrong_setting;  /* index in the entry's settings of the one that is wrong; -1: none, or all together */
+    enum sl_backend_status status;
+    const char *reason;  /* one sentence; NULL when OK */
+    const char *dlerror; /* the system's text; NULL: dlopen did not fail */
+    bool has_abi;        /* the two below were read */
+    uint32_t abi_major, abi_minor_needed;
+    const char *version, *vendor, *license, *build; /* NULL: the table was never read */
+    uint32_t device_count;
+    const struct seqlstm_device_info *devices;
+    uint32_t option_count; /* of the table */
+    const struct seqlstm_option *options;
+    uint32_t file_count;
+    const struct sl_backend_file *files;
+    uint32_t searched_count; /* folders looked into for this one, in order */
+    const char *const *searched;
+};
+
+/* Sets status and reason. Errors: NO_MEMORY. */
+seqlstm_status sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record, enum sl_backend_status status,
+                                struct seqlstm_error *err, const char *format, ...) SEQLSTM_PRINTF(5, 6);
+
+#endif
