@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lookup in the table of commands. */
+/* Finds commands in their table. */
 #include "cli/commands.h"
 
 #include <string.h>

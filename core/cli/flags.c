@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flags: the tables that commands share, parsing, and lookup. Order: flag, environment, file, default. */
+/* Flags: the tables that commands share, parsing, and lookup. A flag overrides its variable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,7 +154,7 @@ static int read_environment(struct cli_context *cli)
     return CLI_OK;
 }
 
-/* One argument that begins with "--". `*index` moves past a value of its own. */
+/* Parses one argument that begins with "--". Moves `*index` on if the value is the next argument. */
 static int parse_long(struct cli_context *cli, int argc, char **argv, int *index)
 {
     const char *said = argv[*index], *name = said + 2, *equals = strchr(name, '=');
@@ -221,7 +221,7 @@ int cli_parse(struct cli_context *cli, int argc, char **argv)
     return CLI_OK;
 }
 
-/* What the command line says, or else the variable. The last of several. */
+/* The value from the command line (the last one if repeated), or else from the variable. */
 static const struct cli_value *find_value(const struct cli_context *cli, const char *flag)
 {
     const struct cli_value *found = NULL, *from_env = NULL;
@@ -243,11 +243,11 @@ const char *cli_get(const struct cli_context *cli, const char *flag)
     return value ? value->value : NULL;
 }
 
-void cli_print_said(const struct cli_context *cli, const char *flag, char out[CLI_SAID_BYTES])
+void cli_format_given(const struct cli_context *cli, const char *flag, char out[CLI_GIVEN_BYTES])
 {
     const struct cli_value *value = find_value(cli, flag);
     const bool from_env = value && value->from_env;
-    sl_text_snprintf(out, CLI_SAID_BYTES, "%s%s%s%.100s", from_env ? value->flag->env : "--", from_env ? "" : flag,
+    sl_text_snprintf(out, CLI_GIVEN_BYTES, "%s%s%s%.100s", from_env ? value->flag->env : "--", from_env ? "" : flag,
                      from_env ? "=" : " ", value && value->value ? value->value : "");
 }
 
@@ -266,8 +266,8 @@ bool cli_get_int(const struct cli_context *cli, const char *flag, int64_t low, i
     if (text == NULL)
         return true;
     if (!sl_text_parse_int64(text, strlen(text), &value) || value < low || value > high) {
-        char said[CLI_SAID_BYTES];
-        cli_print_said(cli, flag, said);
+        char said[CLI_GIVEN_BYTES];
+        cli_format_given(cli, flag, said);
         cli_usage_error(cli, "`%s`: expected a whole number from %lld to %lld", said, (long long)low, (long long)high);
         return false;
     }
@@ -282,8 +282,8 @@ bool cli_get_float(const struct cli_context *cli, const char *flag, double low, 
     if (text == NULL)
         return true;
     if (!sl_text_parse_float64(text, strlen(text), &value) || !(value >= low && value <= high)) {
-        char said[CLI_SAID_BYTES];
-        cli_print_said(cli, flag, said);
+        char said[CLI_GIVEN_BYTES];
+        cli_format_given(cli, flag, said);
         cli_usage_error(cli, "`%s`: expected a number from %g to %g", said, low, high);
         return false;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm: finds the command, sets the process up, runs it. */
+/* Sets up the process, finds the command and runs it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,14 +12,14 @@
 
 static struct sl_interrupt interrupt_flags; /* the one thing a signal handler may touch */
 
-static volatile sig_atomic_t saves; /* this command saves before it leaves */
+static volatile sig_atomic_t saves; /* this command saves before it exits */
 
 void cli_save_on_signals(void)
 {
     saves = 1;
 }
 
-/* First SIGINT or SIGTERM: finish the step, save, leave. Second: leave at once. SIGUSR1: save and go on. */
+/* First SIGINT or SIGTERM: finish the update, save, exit. Second: exit at once. SIGUSR1: save and continue. */
 static void on_signal(int number)
 {
     if (number == SIGUSR1) {
@@ -42,10 +42,10 @@ static void install_handlers(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGUSR1, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file beyond `ulimit -f` is an error that names it, as a full disk is */
+    signal(SIGXFSZ, SIG_IGN); /* writing beyond `ulimit -f` then fails with an error, as on a full disk */
 }
 
-static const char *own_variables[4]; /* that the user left to the program */
+static const char *own_variables[4]; /* set by the program, not by the user */
 static int own_count;
 
 static void set_variable(const char *name, const char *value)
@@ -54,10 +54,10 @@ static void set_variable(const char *name, const char *value)
         own_variables[own_count++] = name;
 }
 
-/* The vendors' thread variables, before any thread or library exists: our pool owns the cores. A vendor's idle threads
- * must not spin on them for long either: what runs next would be timed, and run, beside them. libgomp's spin for about
- * 0.1 ms, which outlasts what lies between two parallel regions of one primitive; asleep there, a training step of
- * 2 x 650 on two threads takes a quarter longer. */
+/* Thread variables of vendors' libraries, set before any thread or library exists: the cores belong to our thread pool.
+ * Idle threads of a library must not spin for long, because they would slow down what runs next. libgomp's threads spin
+ * for about 0.1 ms, which is longer than the pause between two parallel regions of one primitive: if they slept there,
+ * a training step of 2 x 650 on two threads would take 25 % longer. */
 static void set_vendor_threads(void)
 {
     if (getenv("OMP_WAIT_POLICY") == NULL)
@@ -104,22 +104,21 @@ static int read_common(struct cli_context *cli)
 {
     static const char *const kinds[] = {"auto", "bar", "lines", "none"};
     const char *progress = cli_get(cli, "progress"), *color = cli_get(cli, "color");
-    char said[CLI_SAID_BYTES];
+    char said[CLI_GIVEN_BYTES];
     if (color && strcmp(color, "auto") && strcmp(color, "always") && strcmp(color, "never")) {
-        cli_print_said(cli, "color", said);
+        cli_format_given(cli, "color", said);
         return cli_usage_error(cli, "`%s`: expected auto, always or never", said);
     }
     int kind = 0;
     while (progress && kind < 4 && strcmp(progress, kinds[kind]) != 0)
         kind++;
     if (kind == 4) {
-        cli_print_said(cli, "progress", said);
+        cli_format_given(cli, "progress", said);
         return cli_usage_error(cli, "`%s`: expected auto, bar, lines or none", said);
     }
     cli->progress = (enum cli_progress)kind;
     cli->json = cli_has(cli, "json");
     cli->color = wants_color(cli, STDERR_FILENO);
-    cli->color_out = wants_color(cli, STDOUT_FILENO);
     for (int i = 0; i < cli->values.count; i++)
         cli->verbosity += strcmp(cli->values.items[i].flag->name, "verbose") == 0;
     if (cli_has(cli, "quiet"))
@@ -144,7 +143,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     if (code == CLI_OK)
         code = read_common(cli);
     if (code == CLI_OK && cli_has(cli, "help"))
-        cli_print_help(command, stdout, cli->color_out);
+        cli_print_help(command, stdout);
     else if (code == CLI_OK)
         code = command->run(cli);
     cli_release(cli);
@@ -160,7 +159,7 @@ int cli_refuse_command(const char *name)
     for (const struct cli_command *const *command = cli_get_commands(); *command; command++) {
         names[count++] = (*command)->name;
         if (strncmp((*command)->name, name, words) == 0 && (*command)->name[words] == ' ')
-            near = (*command)->name; /* the first of two words */
+            near = (*command)->name; /* `name` is the first of two words */
     }
     if (near == NULL)
         near = sl_text_closest(name, names, count);
@@ -177,7 +176,7 @@ int cli_refuse_command(const char *name)
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
-        cli_print_overview(argc < 2 ? stderr : stdout, false);
+        cli_print_overview(argc < 2 ? stderr : stdout);
         return argc < 2 ? CLI_USAGE : CLI_OK;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
@@ -194,8 +193,8 @@ static int dispatch(int argc, char **argv)
     return command ? run_command(command, argc - 2, argv + 2) : cli_refuse_command(argv[1]);
 }
 
-/* A closed descriptor of the first three would be taken by the next file that is opened, and messages written into
- * that. Nothing is read from them then, and writing to stdout fails. */
+/* If one of the first three descriptors is closed, the next file that is opened would get its number, and messages
+ * would be written into that file. Opens /dev/null there: reading yields nothing, and writing to stdout fails. */
 static void open_standard_files(void)
 {
     for (int descriptor = 0; descriptor < 3; descriptor++)
@@ -217,6 +216,6 @@ int main(int argc, char **argv)
     exit(code);
 #else
     fflush(stderr);
-    _exit(code); /* plugins stay mapped; their destructors are not ours to run */
+    _exit(code); /* plugins stay mapped: do not run their destructors */
 #endif
 }

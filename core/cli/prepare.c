@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From flags to the options of a session; opening with findings shown. */
+/* Turns flags into the options of a session, opens sessions and prints their diagnostics. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static int add_override(struct cli_context *cli, size_t *count, const char *orig
         return cli_usage_error(cli, "too many overrides");
     const char *assignment = value;
     if (key) {
-        /* "seed=7", then "--seed" (a variable's name stays as it is) */
+        /* "seed=7", then "--seed" (the name of a variable stays as it is) */
         size_t key_bytes = strlen(key) + strlen(value) + 2, bytes = key_bytes + strlen(origin) + 3;
         char *text = malloc(bytes);
         if (text == NULL)
@@ -27,7 +27,7 @@ static int add_override(struct cli_context *cli, size_t *count, const char *orig
     return CLI_OK;
 }
 
-/* `saved`: of a saved run, which variables of the environment do not change. */
+/* `saved`: the model is that of a saved run, which environment variables do not change. */
 static int collect(struct cli_context *cli, bool saved)
 {
     size_t overrides = 0, overlays = 0;
@@ -69,7 +69,7 @@ static int collect(struct cli_context *cli, bool saved)
     return CLI_OK;
 }
 
-/* By a flag, or by a variable; of a saved run variables change nothing. */
+/* Whether a flag was given, or its variable. Variables do not change a saved run. */
 static bool is_said(const struct cli_context *cli, const char *flag, bool saved)
 {
     for (int i = 0; i < cli->values.count; i++)
@@ -78,7 +78,7 @@ static bool is_said(const struct cli_context *cli, const char *flag, bool saved)
     return false;
 }
 
-/* Of the flags that share a name: the one that takes a number, not a list. */
+/* Whether this command's flag of that name takes one number, not a list. */
 static bool takes_one(const struct cli_context *cli, const char *flag)
 {
     for (int i = 0; i < cli->values.count; i++)
@@ -121,7 +121,7 @@ void cli_release(struct cli_context *cli)
     sl_diagnostics_destroy(cli->diagnostics);
 }
 
-/* Errors in what the user wrote were collected: they say more than `err`. */
+/* Prefers the collected errors in the model file: they say more than `err`. */
 static int fail_open(struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
 {
     size_t errors = sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR);
@@ -154,6 +154,6 @@ int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **o
     seqlstm_status status = sl_session_open_run(run, &cli->options, cli->diagnostics, out_session, &err);
     if (status != SEQLSTM_OK)
         return fail_open(cli, status, &err);
-    sl_diagnostics_forget(cli->diagnostics); /* what was warned of when the run began */
+    sl_diagnostics_forget(cli->diagnostics); /* these warnings were printed when the run began */
     return CLI_OK;
 }

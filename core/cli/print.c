@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages, help and exit codes. */
+/* Messages, output on stdout, and exit codes. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 
-static _Atomic bool line_drawn; /* on the terminal that all messages go to */
+static _Atomic bool line_drawn; /* on the terminal, where messages go, too */
 
 void cli_set_line(void)
 {
@@ -59,7 +59,7 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
     int stop = sl_interrupt_get_stop(cli->interrupt);
     if (status == SEQLSTM_CANCELLED && stop)
         return 128 + stop;
-    if (status == SEQLSTM_IO && err->native_code == EPIPE) /* the reader of stdout has seen enough */
+    if (status == SEQLSTM_IO && err->native_code == EPIPE) /* the reader of stdout has closed it */
         return CLI_OK;
     cli_clear_line();
     if (cli->diagnostics && sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR) > 0) {
@@ -67,7 +67,7 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
         return cli_get_exit(status);
     }
     fprintf(stderr, "%s: %s\n", red(cli), err->message[0] ? err->message : "unknown error");
-    /* `where` is a place of the user's for model errors, and one of the program's otherwise */
+    /* for errors in a model file, `where` is a place in that file; otherwise in the source code */
     bool users = strstr(err->where, ".c:") == NULL;
     if (err->where[0] && (users || cli->verbosity > 0))
         fprintf(stderr, "  --> %s\n", err->where);
@@ -159,53 +159,4 @@ int cli_get_width(void)
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
         return size.ws_col;
     return 80;
-}
-
-static void print_flags(const char *title, const struct cli_flag *flags, FILE *out)
-{
-    if (flags == NULL || flags->name == NULL)
-        return;
-    fprintf(out, "\n%s\n", title);
-    for (const struct cli_flag *flag = flags; flag->name; flag++) {
-        char left[64];
-        int used = flag->letter ? snprintf(left, sizeof left, "  -%c, --%s", flag->letter, flag->name)
-                                : snprintf(left, sizeof left, "      --%s", flag->name);
-        if (flag->argument)
-            snprintf(left + used, sizeof left - (size_t)used, " %s", flag->argument);
-        fprintf(out, "%-28s  %s", left, flag->help);
-        if (flag->env)
-            fprintf(out, "  [%s]", flag->env);
-        fputc('\n', out);
-    }
-}
-
-void cli_print_help(const struct cli_command *command, FILE *out, bool color)
-{
-    (void)color;
-    fprintf(out, "seqlstm %s: %s\n\nUsage: seqlstm %s%s%s\n", command->name, command->summary, command->name,
-            command->usage[0] ? " " : "", command->usage);
-    if (command->examples)
-        fprintf(out, "\nExamples\n%s", command->examples);
-    if (command->text)
-        fprintf(out, "\n%s", command->text);
-    print_flags("Flags", command->flags, out);
-    if (command->takes_model_flags)
-        print_flags("Model flags", cli_get_model_flags(), out);
-    if (command->takes_backend_flags)
-        print_flags("Backend flags", cli_get_backend_flags(), out);
-    print_flags("Common flags", cli_get_common_flags(), out);
-}
-
-void cli_print_overview(FILE *out, bool color)
-{
-    (void)color;
-    fprintf(out, "seqlstm trains and runs sequence LSTM models described in a YAML file.\n\n"
-                 "Examples\n"
-                 "  seqlstm run model.yaml             train, evaluate, save\n"
-                 "  seqlstm plan model.yaml            which backend runs which layer, and why\n"
-                 "  seqlstm eval runs/NAME/001         metrics of a saved run\n\n"
-                 "Commands\n");
-    for (const struct cli_command *const *command = cli_get_commands(); *command; command++)
-        fprintf(out, "  %-13s  %s\n", (*command)->name, (*command)->summary);
-    fprintf(out, "\n`seqlstm help COMMAND` shows the details of a command.\n");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training run on stderr: one redrawn line on a terminal, plain lines otherwise, a table at the end. */
+/* Shows a training run on stderr: one redrawn line on a terminal, plain lines otherwise, and a table at the end. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 
 enum {
     REDRAW_NS = 100 * 1000 * 1000,
-    EPOCH_NS = 500 * 1000 * 1000, /* between the lines of two epochs, once there were … */
-    EPOCHS_SHOWN = 20             /* … so many */
+    EPOCH_NS = 500 * 1000 * 1000, /* least time between the lines of two epochs, after … */
+    EPOCHS_SHOWN = 20             /* … this many lines */
 };
 static const int64_t line_ns = INT64_C(10) * 1000 * 1000 * 1000;
 
@@ -21,13 +21,13 @@ struct cli_train_view {
     struct cli_context *cli;
     bool bar;        /* one line, redrawn */
     bool lines;      /* plain lines */
-    int64_t last_ns; /* of the last redraw or line */
+    int64_t last_ns; /* time of the last redraw or line */
     int64_t start_ns;
     int64_t batches_before; /* of this run, for the speed */
     double rows_per_second;
-    int64_t epoch_lines, epoch_ns; /* lines of epochs written, and when the last was */
-    size_t epoch_columns;          /* of "epoch 3/10": what belongs to it is indented so far */
-    int64_t shown_updates;         /* the update of the last of them: its validation is shown, too */
+    int64_t epoch_lines, epoch_ns; /* number of epoch lines, and the time of the last one */
+    size_t epoch_columns;          /* width of "epoch 3/10", by which the lines that belong to it are indented */
+    int64_t shown_updates;         /* the update of the last epoch line: its validation is shown, too */
 };
 
 struct cli_train_view *cli_train_view_create(struct cli_context *cli)
@@ -101,7 +101,7 @@ static void format_rate(char out[24], double rate)
         sl_text_snprintf(out, 24, "%.1fM", rate / 1e6);
 }
 
-/* Share of the run that is done, as far as epochs or updates tell; NaN otherwise. */
+/* The share of the run that is done, by epochs or updates; NaN if unknown. */
 static double get_share(const struct sl_train_report *report)
 {
     double by_epochs = report->epochs > 0 ? report->progress.epochs / (double)report->epochs : 0;
@@ -110,7 +110,7 @@ static double get_share(const struct sl_train_report *report)
     return share > 0 ? (share < 1 ? share : 1) : (double)NAN;
 }
 
-/* What fits into `width` columns: the number of the update is left away first, then the batches. */
+/* Fits the line into `width` columns: leaves out the update first, then the batch. */
 static void write_status(struct cli_train_view *view, const struct sl_train_report *report, size_t width,
                          struct sl_buf *out)
 {
@@ -174,7 +174,7 @@ static void write_values(struct sl_buf *buf, const struct sl_metric_values *valu
     }
 }
 
-/* Small models on small data have a thousand epochs a second: not all of them are worth a line. */
+/* Small models on small data run a thousand epochs per second: only some of them get a line. */
 static bool is_epoch_shown(struct cli_train_view *view, const struct sl_train_report *report)
 {
     int64_t now = sl_clock_ns();
@@ -260,7 +260,7 @@ static void write_row(struct sl_buf *buf, const char *split, const struct sl_met
     sl_buf_append_char(buf, '\n');
 }
 
-/* Every metric that a split has, in the order of first appearance. */
+/* Adds the metrics of a split as columns, in the order of first appearance. */
 static void join_columns(struct sl_metric_values *columns, const struct sl_metric_values *values)
 {
     for (int32_t m = 0; m < values->count; m++) {

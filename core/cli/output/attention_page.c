@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One HTML file without script or network: a table for each map, a row for each token that was written, a column for
- * each token that was read. The darker a field, the larger its weight. */
+/* One HTML file without script or network: a table for each map, a row for each output token, a column for each input
+ * token. The stronger the colour of a field, the larger its weight. */
 #include "cli/output/attention_page.h"
 
 #include "base/value/html.h"

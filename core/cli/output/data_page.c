@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One HTML file without a network: bars of the lengths, lines at the edges of the buckets, the table of strategies. */
+/* One HTML file that needs no network: a histogram of lengths, lines at the bucket edges, the table of strategies. */
 #include "cli/output/data_page.h"
 
 #include "base/value/html.h"
@@ -20,7 +20,7 @@ static void write_number(struct sl_buf *out, const char *format, double value)
     sl_buf_append_text(out, text);
 }
 
-/* The strategy whose edges are drawn. */
+/* The strategy whose bucket edges are drawn, or NULL. */
 static const struct sl_batching_cost *find_drawn(const struct sl_data_stats *stats)
 {
     int count;
@@ -31,7 +31,7 @@ static const struct sl_batching_cost *find_drawn(const struct sl_data_stats *sta
     return drawn;
 }
 
-/* 1, 2 or 5 times a power of ten, so that about TICKS of them make `most`. */
+/* 1, 2 or 5 times a power of ten, such that about TICKS ticks reach `most`. */
 static int64_t round_tick(int64_t most)
 {
     int64_t unit = 1;
@@ -66,7 +66,7 @@ static void write_ticks(struct sl_buf *out, int64_t high, int64_t most)
     }
 }
 
-/* With the edges of `drawn`, which may be NULL. */
+/* With the bucket edges of `drawn`, which may be NULL. */
 static void write_histogram(struct sl_buf *out, const char *title, const struct sl_lengths *lengths,
                             const struct sl_batching_cost *drawn)
 {

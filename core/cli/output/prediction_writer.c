@@ -9,7 +9,7 @@
 #include "base/value/text.h"
 #include "interop/npy_write.h"
 
-/* The likeliest class of one row. */
+/* The most likely class of one row. */
 static int64_t find_best(const float *row, int64_t features)
 {
     int64_t best = 0;
@@ -19,7 +19,7 @@ static int64_t find_best(const float *row, int64_t features)
     return best;
 }
 
-/* RFC 4180: quoted when it must be. */
+/* RFC 4180: quoted only if necessary. */
 static void write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
 {
     bool quote = false;
@@ -38,7 +38,7 @@ static void write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
     sl_buf_append_char(buf, '"');
 }
 
-/* Text and CSV: nan, inf and -inf as readers of tables know them. */
+/* In text and CSV: nan, inf and -inf, as programs that read tables expect. */
 static void write_number(struct sl_buf *buf, float value)
 {
     char number[SL_TEXT_NUMBER_BYTES];
@@ -46,7 +46,7 @@ static void write_number(struct sl_buf *buf, float value)
     sl_buf_append_text(buf, isfinite(value) ? number : isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-/* JSON has no word for what is no number. */
+/* JSON has no NaN and no infinity. */
 static void write_json_number(struct sl_buf *buf, float value)
 {
     if (isfinite(value))
@@ -146,7 +146,7 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
     sl_buf_append_text(buf, "]}\n");
 }
 
-/* text: one line per text; of several also record and score. csv: one line per text, record, rank and score first. */
+/* text: one line per text, with record and score if a record has several. csv: record, rank, score, text. */
 static void write_texts(struct cli_prediction_writer *w, const struct sl_prediction *p)
 {
     struct sl_buf *buf = &w->buf;
@@ -222,7 +222,7 @@ static void write_plain(struct cli_prediction_writer *w, const struct sl_predict
     sl_buf_append_char(buf, '\n');
 }
 
-/* Every output, probabilities of all classes too. An array has no ragged rows. */
+/* npy holds all outputs, including the probabilities of all classes. All records need the same number of rows. */
 static seqlstm_status collect(struct cli_prediction_writer *w, const struct sl_prediction *p, struct seqlstm_error *err)
 {
     if (w->records == 0) {
@@ -240,7 +240,7 @@ static seqlstm_status collect(struct cli_prediction_writer *w, const struct sl_p
     return SEQLSTM_OK;
 }
 
-/* [N, features], or [N, T, features] where a record has several rows. */
+/* The shape is [N, features], or [N, T, features] if records have several rows. */
 static seqlstm_status write_npy(struct cli_prediction_writer *w, struct seqlstm_error *err)
 {
     int64_t shape[3] = {w->records, w->rows, w->features};

@@ -8,33 +8,33 @@
 
 enum cli_prediction_format { CLI_PREDICTION_TEXT, CLI_PREDICTION_CSV, CLI_PREDICTION_JSONL, CLI_PREDICTION_NPY };
 
-/* Zeroed but for `format` and `with_input`: ready. */
+/* Ready for use if all but `format` and `with_input` is zero. */
 struct cli_prediction_writer {
     enum cli_prediction_format format;
     bool with_input;
     bool has_begun;
-    struct sl_buf buf;      /* one record; npy: the values of all so far */
+    struct sl_buf buf;      /* one record; npy: the values of all records so far */
     int64_t records;        /* npy */
     int64_t rows, features; /* npy: of each record */
 };
 
-/* --format and --with-input; a usage error where they are none. */
+/* Reads --format and --with-input; CLI_USAGE if a value is wrong. */
 int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_context *cli,
                                enum cli_prediction_format default_format);
 void cli_prediction_writer_deinit(struct cli_prediction_writer *writer);
 
-/* INVALID_CONFIG where `--with-input` asks for texts of a model that reads numbers. A NULL state is fine. */
+/* INVALID_CONFIG if `--with-input` is given for a model that reads numbers. `state` may be NULL. */
 seqlstm_status cli_prediction_writer_check(const struct cli_prediction_writer *writer,
                                            const struct sl_data_state *state, struct seqlstm_error *err);
 
-/* The head of a csv file of predictions. Without this call the first record writes one: record, value_1, … */
+/* Writes the header of a csv file of predictions. Without this call, the first record writes: record,value_1,… */
 void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const struct sl_data_state *state);
 
-/* A sl_prediction_fn; the context is the writer. */
+/* Writes one prediction. This is an sl_prediction_fn whose context is the writer. */
 seqlstm_status cli_prediction_writer_add(void *writer, const struct sl_prediction *prediction,
                                          struct seqlstm_error *err);
 
-/* What is left (npy: everything) and a flush. */
+/* Writes what is left (npy: everything) and flushes stdout. */
 seqlstm_status cli_prediction_writer_end(struct cli_prediction_writer *writer, struct seqlstm_error *err);
 
 #endif

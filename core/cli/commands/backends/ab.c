@@ -15,8 +15,8 @@ struct state {
     struct cli_context *cli;
     struct sl_session *session;
     struct sl_ab_request request;
-    double max_regress; /* a share; < 0: no limit */
-    char *command_line; /* behind worker */
+    double max_regress; /* a share, such as 0.05; < 0: no limit */
+    char *command_line; /* memory that `worker` points to */
     const char *worker[ARGUMENTS_MOST + 3];
 };
 
@@ -85,7 +85,7 @@ static int read_flags(struct state *s)
     return code == CLI_OK ? read_regress(s) : code;
 }
 
-/* This command line again, as one side's process: its role is added behind. */
+/* The process of one side runs this command line again, with its role appended. */
 static int make_worker(struct state *s)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -102,7 +102,7 @@ static int make_worker(struct state *s)
     return CLI_OK;
 }
 
-/* The process of one side. */
+/* Runs as the process of one side. */
 static int serve(struct state *s, const char *role)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -13,7 +13,7 @@ struct state {
     const char *backends[SL_SWEEP_BACKENDS_MOST];
 };
 
-/* "1,2,4": rising numbers from `low` to `high`. */
+/* Reads "1,2,4": increasing numbers from `low` to `high`. */
 static int read_list(struct cli_context *cli, const char *flag, int64_t low, int64_t high, int32_t most, int64_t *out,
                      int32_t *out_count)
 {

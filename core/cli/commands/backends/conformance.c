@@ -21,11 +21,11 @@ struct state {
     const char *worker[WORKER_ARGUMENTS];
     struct seqlstm_setting settings[SETTINGS_MAX];
     const char *setting_texts[SETTINGS_MAX];
-    const char *name;           /* as the user said it, for the line that reproduces a case */
+    const char *name;           /* as the user gave it, for the command that reruns a case */
     struct sl_case_time *times; /* --bench */
     uint32_t time_count;
     int64_t threads;
-    double seconds; /* of each case */
+    double seconds; /* for each case */
 };
 
 static void print_result(void *context, const struct sl_conformance_result *r)
@@ -84,7 +84,7 @@ static int read_lists(struct state *s)
     return CLI_OK;
 }
 
-/* A file, the built-in reference, or an id on the backend path. */
+/* Finds the backend: a file, the built-in reference, or an id that is searched for. */
 static int find_file(struct state *s)
 {
     const char *said = s->cli->values.operands[0], **files;
@@ -176,7 +176,7 @@ static int prepare(struct state *s)
     return code == CLI_OK ? find_file(s) : code;
 }
 
-/* What a worker must know: the file, how to judge it, and the seed. */
+/* The command line of a worker: the file, how to check it, and the seed. */
 static void make_worker(struct state *s)
 {
     int n = 0;
@@ -202,7 +202,7 @@ static void make_worker(struct state *s)
     s->request.worker = s->worker;
 }
 
-/* One line a level; the columns of claims only where something stands in them. */
+/* One line per level. The columns for claims appear only if they are not empty. */
 static void print_summary(const struct sl_conformance_report *report, struct sl_buf *out)
 {
     const struct sl_backend_record *record = sl_conformance_report_get_record(report);
@@ -244,7 +244,7 @@ static seqlstm_status keep_time(void *context, const struct sl_case_time *time, 
     return SEQLSTM_OK;
 }
 
-/* What failed is never timed. */
+/* Times the cases that passed. */
 static int bench(struct state *s, struct sl_conformance_report *report)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "compare/verify.h"
 
-/* A finding or a refusal, one sentence each, behind the table. */
+/* One sentence about a failure or a refusal, below the table. */
 static void explain(const struct sl_judgement *j, enum sl_phase phase, struct sl_buf *out)
 {
     const struct sl_offer *offer = &j->offer;
@@ -21,7 +21,7 @@ static void explain(const struct sl_judgement *j, enum sl_phase phase, struct sl
 
 static bool is_told(const struct sl_judgement *j, enum sl_phase phase)
 {
-    /* A refusal is the same in both phases, and that an operation is not offered needs no words. */
+    /* Refusals are the same in both phases. An operation that a backend does not have at all needs no sentence. */
     if (j->verdict == SL_VERDICT_UNSUPPORTED)
         return phase == SL_PHASE_TRAIN && !j->offer.no_operation;
     return j->verdict != SL_VERDICT_PASS;

@@ -76,7 +76,7 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
     return cli_write_json(cli, root);
 }
 
-/* Of one side: its name, the figures and the bars. */
+/* The lengths of one side: figures and a histogram. */
 static void write_lengths(struct sl_buf *buf, const char *side, const struct sl_lengths *lengths)
 {
     int64_t most = 1;
@@ -98,7 +98,7 @@ static void write_lengths(struct sl_buf *buf, const char *side, const struct sl_
     }
 }
 
-/* What is lost or was measured has columns only where something was. Below the table, what the names mean. */
+/* Columns for losses and measured times appear only if there are any. Below the table, the names are explained. */
 static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *stats, bool measured)
 {
     int count;

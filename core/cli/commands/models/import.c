@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm import: a run made of weights that were trained elsewhere. Loads no plugin. */
+/* seqlstm import: creates a run from weights that were trained elsewhere. Loads no plugin. */
 #include <string.h>
 
 #include "base/value/json_write.h"

@@ -8,7 +8,7 @@
 typedef seqlstm_status scaffold_fn(const char *name, const char *folder, struct sl_buf *out_files,
                                    struct seqlstm_error *err);
 
-/* The files on stdout, what to do with them on stderr. */
+/* Prints the names of the files to stdout, and the next command to stderr. */
 static int make(struct cli_context *cli, scaffold_fn *scaffold, const char *next)
 {
     const char *name = cli->values.operands[0], *folder = cli_get(cli, "dir");

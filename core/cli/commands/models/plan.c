@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm plan: of a model file training and evaluation, of a run what `eval` does. */
+/* seqlstm plan: for a model file, training and evaluation; for a run, the evaluation that `seqlstm eval` does. */
 #include <string.h>
 
 #include "base/system/file.h"
@@ -29,7 +29,7 @@ static seqlstm_status plan_run(struct cli_context *cli, struct sl_session *sessi
     return SEQLSTM_OK;
 }
 
-/* A folder, or a name that is no file and does not end as one. */
+/* Whether it is a folder, or the name of a run: no file exists there, and it has no extension. */
 static bool is_run_name(const char *operand)
 {
     const char *name = strrchr(operand, '/');

@@ -13,7 +13,7 @@ static const struct cli_flag run_flags[] = {
     {0},
 };
 
-/* --json: the summary of the run on stdout. */
+/* --json: prints the summary of the run. */
 static int print_summary(struct cli_context *cli, const char *folder)
 {
     char *path = sl_path_join(folder, "summary.json"), *text = NULL;

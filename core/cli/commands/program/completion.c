@@ -8,7 +8,7 @@ enum operand { OPERAND_NONE, OPERAND_MODEL, OPERAND_RUN, OPERAND_FILE, OPERAND_C
 
 static const char *const operand_names[] = {"", "model", "run", "file", "command", "shell"};
 
-/* What the first word behind a command is, by its usage. */
+/* What the first operand of a command is, found in its usage. */
 static enum operand find_operand(const struct cli_command *command)
 {
     static const struct {
@@ -43,7 +43,7 @@ static void each_flag(struct sl_buf *out, const struct cli_command *command, fla
                 fn(out, command, flag);
 }
 
-/* The text between single quotes of a shell; `also` are characters that get a backslash. */
+/* Appends text for single quotes of a shell; the characters in `also` get a backslash. */
 static void append_quoted(struct sl_buf *out, const char *text, const char *also)
 {
     for (const char *p = text; *p; p++) {
@@ -56,7 +56,7 @@ static void append_quoted(struct sl_buf *out, const char *text, const char *also
     }
 }
 
-/* First words, each once: "data" stands for "data stats". */
+/* Whether no earlier command has the same first word: "data" of "data stats" is listed once. */
 static bool is_first_of_its_word(const struct cli_command *const *command)
 {
     size_t length = strcspn((*command)->name, " ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm doctor: is this machine ready, and what would slow it down? */
+/* seqlstm doctor: checks that this machine is ready, and what would slow it down. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-/* Variables that change how vendors' libraries run; a word where a value is known to hurt. */
+/* Variables that change how libraries of backends run; `trap`: a warning if setting it is known to hurt. */
 static const struct {
     const char *name, *trap;
 } variables[] = {

@@ -14,7 +14,7 @@
 static int help(struct cli_context *cli)
 {
     if (cli->values.operand_count == 0) {
-        cli_print_overview(stdout, cli->color_out);
+        cli_print_overview(stdout);
         return CLI_OK;
     }
     char name[64];
@@ -24,7 +24,7 @@ static int help(struct cli_context *cli)
     const struct cli_command *command = cli_find_command(name);
     if (command == NULL)
         return cli_refuse_command(name);
-    cli_print_help(command, stdout, cli->color_out);
+    cli_print_help(command, stdout);
     return CLI_OK;
 }
 

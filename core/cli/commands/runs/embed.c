@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm embed: what a layer yields for each input, or which inputs it puts side by side. */
+/* seqlstm embed: writes the output of a layer for each input, or the most similar inputs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ static void write_neighbours(const struct cli_context *cli, int64_t record, cons
             sl_buf_printf(out, "    %6.3f  ", (double)nearest[k].cosine);
             if (texts[nearest[k].row][0] != 0)
                 sl_buf_printf(out, "%s\n", texts[nearest[k].row]);
-            else /* numbers, or a line without words */
+            else /* the input is numbers, or an empty line */
                 sl_buf_printf(out, "record %lld\n", (long long)nearest[k].row);
         }
     }
@@ -98,7 +98,7 @@ static seqlstm_status show_nearest(const struct cli_context *cli, struct collect
         const char *text = all->texts.data;
         for (int64_t r = 0; r < all->records; r++, text += strlen(text) + 1)
             texts[r] = text;
-        /* the buffer's memory is malloc's, and holds floats alone */
+        /* the buffer's memory comes from malloc and holds only floats */
         sl_neighbours_find((float *)(void *)all->values.data, all->records, all->features, count, nearest);
         for (int64_t r = 0; r < all->records; r++)
             write_neighbours(cli, r, nearest + r * count, count, texts, &out);

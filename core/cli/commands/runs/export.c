@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm export: the weights of a run for other programs. Loads no plugin. */
+/* seqlstm export: writes the weights or the model of a run for other programs. Loads no plugin. */
 #include <stdlib.h>
 #include <string.h>
 

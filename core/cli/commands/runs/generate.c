@@ -21,7 +21,7 @@ static const struct cli_flag flags[] = {
     {0},
 };
 
-/* The prompt comes before the first token, so that nothing is printed where nothing can be drawn. */
+/* Prints the prompt together with the first token, so that a failure before it prints nothing. */
 static seqlstm_status write(void *context, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     const char **prompt = context;

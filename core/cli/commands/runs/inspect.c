@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seqlstm inspect: what is in a run, a checkpoint or a weights file. Loads no plugin. */
+/* seqlstm inspect: shows the contents of a run, a checkpoint or a weights file. Loads no plugin. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ static void note_unfinished(struct cli_context *cli, const char *folder)
     free(checkpoints);
 }
 
-/* A run: its newest weights, or, before there are any, a word about that. */
+/* Shows the final weights of a run, or a note if it is not finished. */
 static int inspect_run(struct cli_context *cli, const char *run)
 {
     struct sl_session *session = NULL;

@@ -67,7 +67,7 @@ static void write_table(struct sl_buf *buf, const struct sl_quantize_result *r)
     }
 }
 
-/* int8 is for speed, and small layers may lose by it. */
+/* int8 is for speed, but small layers may become slower. */
 static void warn_of_loss(const struct cli_context *cli, const struct sl_session *session,
                          const struct sl_quantize_result *r)
 {
