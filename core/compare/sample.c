@@ -101,7 +101,7 @@ seqlstm_status sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, 
     uint64_t *ids = (uint64_t *)(uintptr_t)made->axis.sequence_id;
     for (int64_t k = 0; ids && k < sequences; k++)
         ids[k] = (uint64_t)k;
-    made->axis.flags |= batch->axis.flags & SEQLSTM_AXIS_STREAM;
+    made->axis.flags |= batch->axis.flags & SEQLSTM_BIT_AXIS_STREAM;
     made->last_segment = true;
     *out_batch = made;
     return SEQLSTM_OK;

@@ -27,7 +27,7 @@ const char *const sl_case_bench_usual[] = {
 
 /* One variant on the track. */
 struct lane {
-    char variant[SEQLSTM_VARIANT_BYTES];
+    char variant[SEQLSTM_MAX_VARIANT_BYTES];
     struct seqlstm_op *op;
     struct seqlstm_sizes sizes;
     struct seqlstm_binding *binding;
@@ -43,7 +43,7 @@ struct track {
     struct sl_case c;
     struct sl_profiles profiles;
     struct sl_testbed *testbed;
-    struct lane lanes[SEQLSTM_VARIANTS];
+    struct lane lanes[SEQLSTM_MAX_VARIANTS];
     int32_t count, rounds, repeats;
     struct seqlstm_error *err;
 };

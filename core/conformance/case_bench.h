@@ -13,7 +13,7 @@
 
 struct sl_case_time {
     const char *name; /* of the case */
-    char variant[SEQLSTM_VARIANT_BYTES];
+    char variant[SEQLSTM_MAX_VARIANT_BYTES];
     double median_ns, spread;    /* spread: of the middle half of the rounds, over the median */
     double gflops, fraction;     /* of products; of the peak of this machine. 0: it has no products */
     struct sl_interval interval; /* its time over the first variant's; of the first: 1, 1, 1 */

@@ -47,7 +47,7 @@ static seqlstm_status watch(void *context, struct sl_exec *exec, const struct sl
     int64_t elems;
     if (node->desc.head.op != SEQLSTM_OP_ATTENTION)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_exec_read(exec, node->slots[SEQLSTM_ATTENTION_WEIGHT_ROWS], &weights, &elems, err));
+    SEQLSTM_TRY(sl_exec_read(exec, node->slots[SEQLSTM_SLOT_ATTENTION_WEIGHTS], &weights, &elems, err));
     int64_t width = node->desc.head.max_steps, rows = elems / width;
     SEQLSTM_TRY(reserve(trace, (size_t)(rows * trace->sources), err));
     trace->parts[trace->part_count++] = trace->value_count;

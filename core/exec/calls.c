@@ -45,10 +45,10 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
 /* The slot of the state that a final one (with `back` an initial one) belongs to; -1: slot s is none. */
 static int32_t find_state(const struct sl_node *node, int32_t s, bool back)
 {
-    if (node->desc.head.op != SEQLSTM_OP_RECURRENT || s < SEQLSTM_RECURRENT_STATES)
+    if (node->desc.head.op != SEQLSTM_OP_RECURRENT || s < SEQLSTM_SLOT_RECURRENT_STATES)
         return -1;
     int32_t directions = node->desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
-    int32_t cells = (int32_t)node->desc.recurrent.layers * directions, at = s - SEQLSTM_RECURRENT_STATES;
+    int32_t cells = (int32_t)node->desc.recurrent.layers * directions, at = s - SEQLSTM_SLOT_RECURRENT_STATES;
     bool is_final = at % 4 >= SEQLSTM_STATE_HN;
     if (at >= 4 * cells || is_final == back)
         return -1;
@@ -222,9 +222,10 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
             request->any_output_grad = true;
         } else if (own->roles[s] == SL_SLOT_PARAM) {
             SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
-            request->parts |= SEQLSTM_BACKWARD_WEIGHTS;
+            request->parts |= SEQLSTM_BIT_BACKWARD_WEIGHTS;
         } else if (own->roles[s] == SL_SLOT_INPUT) {
-            request->parts |= find_state(node, s, true) >= 0 ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
+            request->parts |=
+                find_state(node, s, true) >= 0 ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
             grad = sl_exec_grad_at(exec, own->place, t);
             if (exec->grad_valid[t]) {
                 grad = (float *)(void *)scratch;
@@ -250,7 +251,7 @@ static seqlstm_status settle_inputs(struct sl_exec *exec, int32_t c, const struc
         if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && exec->grad_valid[t] == 0)
             exec->grad_valid[t] = (uint8_t)(1u << own->place);
     }
-    int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY);
+    int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_KIND_VECTOR_AXPY);
     for (int32_t a = 0; a < request->added_count; a++) {
         int32_t t = request->added[a].tensor;
         const struct sl_tensor *tensor = &exec->graph->tensors[t];
@@ -313,7 +314,7 @@ seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accum
     }
     SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &add, err));
     struct seqlstm_backward args =
-        sl_exec_get_backward(exec, c, request.parts | (add ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
+        sl_exec_get_backward(exec, c, request.parts | (add ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0));
     SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
     SEQLSTM_TRY(fill_empty_grads(exec, c, err));
     sl_exec_note_params(exec, c);

@@ -32,7 +32,8 @@
 
 static bool is_stepwise(const struct sl_node *node)
 {
-    return node->desc.head.op == SEQLSTM_OP_RECURRENT && (node->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+    return node->desc.head.op == SEQLSTM_OP_RECURRENT &&
+           (node->desc.recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
 }
 
 static void find_calls(struct sl_exec *exec)
@@ -198,12 +199,13 @@ static seqlstm_status collect(struct sl_exec *exec, int32_t c, struct request *r
             float *grad;
             SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
             own->grads[s] = grad;
-            request->parts |= SEQLSTM_BACKWARD_WEIGHTS;
+            request->parts |= SEQLSTM_BIT_BACKWARD_WEIGHTS;
         } else if (own->roles[s] == SL_SLOT_INPUT) {
             struct target *target = &request->targets[request->count];
             request->slots[request->count++] = s;
             *target = find_target(exec, own->place, t);
-            request->parts |= sl_exec_is_initial_state(node, s) ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
+            request->parts |=
+                sl_exec_is_initial_state(node, s) ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
             bool adds = target->grad && is_valid(exec, target);
             if (adds && !(target->before && exec->loop.step > 0)) {
                 float *whole;
@@ -223,7 +225,7 @@ static seqlstm_status collect(struct sl_exec *exec, int32_t c, struct request *r
 static seqlstm_status add(struct sl_exec *exec, int32_t place, const struct target *target, int64_t elems,
                           struct seqlstm_error *err)
 {
-    int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY);
+    int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_KIND_VECTOR_AXPY);
     char *here = exec->places[place].activations, *there = exec->places[adder].activations;
     char *host = exec->places[SL_PLACE_HOST].activations;
     int64_t to = (char *)target->grad - here, from = (char *)target->scratch - here;
@@ -267,10 +269,10 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
     if (request.parts == 0 || (!request.any_output_grad && !is_stepwise(exec->plan->calls[c].node)))
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
-    if (request.parts & SEQLSTM_BACKWARD_WEIGHTS)
+    if (request.parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)
         SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &adds, err));
     struct seqlstm_backward args =
-        sl_exec_get_backward(exec, c, request.parts | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
+        sl_exec_get_backward(exec, c, request.parts | (adds ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0));
     SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
     sl_exec_note_params(exec, c);
     return settle(exec, c, &request, err);
@@ -322,7 +324,7 @@ static seqlstm_status finish_params(struct sl_exec *exec, int32_t c, bool accumu
     SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
     SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &adds, err));
     struct seqlstm_backward args =
-        sl_exec_get_backward(exec, c, SEQLSTM_BACKWARD_WEIGHTS | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0));
+        sl_exec_get_backward(exec, c, SEQLSTM_BIT_BACKWARD_WEIGHTS | (adds ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0));
     SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
     sl_exec_note_params(exec, c);
     return SEQLSTM_OK;

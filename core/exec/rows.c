@@ -20,8 +20,8 @@ int64_t sl_exec_get_rows_in(const struct sl_exec *exec, const struct sl_exec_sha
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     uint32_t op = node->desc.head.op;
-    int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_GATHER_X
-                   : op == SEQLSTM_OP_ATTENTION ? SEQLSTM_ATTENTION_KEYS
+    int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_SLOT_GATHER_X
+                   : op == SEQLSTM_OP_ATTENTION ? SEQLSTM_SLOT_ATTENTION_KEYS
                                                 : -1;
     if (slot >= 0)
         rows = sl_exec_get_axis(shape, exec->graph->tensors[node->slots[slot]].axis)->rows;

@@ -117,7 +117,7 @@ static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_axes *axes,
     memset(ids, 0, (size_t)n * sizeof *ids);
     memset(positions, 0, (size_t)n * sizeof *positions);
     axes->rows = (struct seqlstm_axis){.struct_size = sizeof(struct seqlstm_axis),
-                                       .flags = SEQLSTM_AXIS_UNIFORM,
+                                       .flags = SEQLSTM_BIT_AXIS_UNIFORM,
                                        .sequences = n,
                                        .steps = 1,
                                        .rows = n,
@@ -138,7 +138,7 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
     if (axis->rows == 0 || (loops && !exec->calls[c].gathers_weights))
         return SEQLSTM_OK; /* never called */
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
-                                .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
+                                .flags = on_steps ? 0 : SEQLSTM_BIT_BIND_ON_SEQUENCES,
                                 .rows = axis->rows,
                                 .rows_in = sl_exec_get_rows_in(exec, shape, c, axis->rows),
                                 .axis = axis,
@@ -194,7 +194,7 @@ static struct sl_exec_shape *find_oldest(struct sl_exec *exec)
 static void copy_ids(struct sl_exec_axes *axes, const struct seqlstm_axis *from, int64_t n)
 {
     axes->steps.flags = from->flags;
-    axes->rows.flags = SEQLSTM_AXIS_UNIFORM | (from->flags & SEQLSTM_AXIS_STREAM);
+    axes->rows.flags = SEQLSTM_BIT_AXIS_UNIFORM | (from->flags & SEQLSTM_BIT_AXIS_STREAM);
     memcpy((void *)axes->steps.sequence_id, from->sequence_id, (size_t)n * 8);
     memcpy((void *)axes->steps.position0, from->position0, (size_t)n * 4);
 }

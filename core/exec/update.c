@@ -32,7 +32,7 @@ void sl_exec_begin_update(struct sl_exec *exec, const struct sl_exec_update *upd
     exec->step.update = update->count;
     exec->step.learning_rate = (float)update->learning_rate;
     exec->step.grad_scale = 1.0f / exec->step.loss_scale;
-    exec->step.flags = update->skip ? SEQLSTM_STEP_SKIP : 0;
+    exec->step.flags = update->skip ? SEQLSTM_BIT_STEP_SKIP : 0;
 }
 
 static seqlstm_status regularize(struct sl_exec *exec, struct seqlstm_error *err)
@@ -46,15 +46,15 @@ static seqlstm_status regularize(struct sl_exec *exec, struct seqlstm_error *err
         if (!view->trainable)
             continue;
         if (view->regularizer.l1 != 0)
-            SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_SIGN_AXPY, grad, value, view->elems,
+            SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_SIGN_AXPY, grad, value, view->elems,
                                        (float)(scale * view->regularizer.l1), err));
         if (view->regularizer.l2 != 0)
-            SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_AXPY, grad, value, view->elems,
+            SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_AXPY, grad, value, view->elems,
                                        (float)(scale * 2 * view->regularizer.l2), err));
     }
     if (exec->graph->clip_value <= 0)
         return SEQLSTM_OK;
-    return sl_exec_vector(exec, SEQLSTM_VECTOR_CLAMP, params->grads, NULL, params->trainable_elems,
+    return sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_CLAMP, params->grads, NULL, params->trainable_elems,
                           (float)(scale * exec->graph->clip_value), err);
 }
 
@@ -66,8 +66,9 @@ static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, struct seqlst
     float *grads;
     SEQLSTM_TRY(sl_params_provide(exec->params, p, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads, err));
     SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
-    void *slots[SEQLSTM_REDUCE_SLOTS] = {[SEQLSTM_REDUCE_X] = grads, [SEQLSTM_REDUCE_RESULT] = place->scalar};
-    return sl_exec_run_vector(exec, v, slots, SEQLSTM_REDUCE_SLOTS, exec->params->trainable_elems, err);
+    void *slots[SEQLSTM_SLOT_REDUCE_COUNT] = {
+        [SEQLSTM_SLOT_REDUCE_X] = grads, [SEQLSTM_SLOT_REDUCE_RESULT] = place->scalar};
+    return sl_exec_run_vector(exec, v, slots, SEQLSTM_SLOT_REDUCE_COUNT, exec->params->trainable_elems, err);
 }
 
 /* Values, gradients and states where the optimizer runs; NULL: it has no such state. */
@@ -94,13 +95,16 @@ static seqlstm_status optimize(struct sl_exec *exec, int32_t v, int32_t norm, st
         SEQLSTM_TRY(sl_exec_move_bytes(exec, from, place, (char *)exec->places[from].scalar,
                                        (char *)exec->places[SL_PLACE_HOST].scalar, (char *)exec->places[place].scalar,
                                        sizeof(double), err));
-    void *slots[SEQLSTM_OPTIMIZER_SLOTS] = {
-        [SEQLSTM_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],        [SEQLSTM_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],
-        [SEQLSTM_OPTIMIZER_STATE_1] = parts[SL_PART_STATE_1],     [SEQLSTM_OPTIMIZER_STATE_2] = parts[SL_PART_STATE_2],
-        [SEQLSTM_OPTIMIZER_STATE_3] = parts[SL_PART_STATE_3],     [SEQLSTM_OPTIMIZER_SUMS] = sums,
-        [SEQLSTM_OPTIMIZER_SQUARES] = exec->places[place].scalar,
+    void *slots[SEQLSTM_SLOT_OPTIMIZER_COUNT] = {
+        [SEQLSTM_SLOT_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],
+        [SEQLSTM_SLOT_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],
+        [SEQLSTM_SLOT_OPTIMIZER_STATE_1] = parts[SL_PART_STATE_1],
+        [SEQLSTM_SLOT_OPTIMIZER_STATE_2] = parts[SL_PART_STATE_2],
+        [SEQLSTM_SLOT_OPTIMIZER_STATE_3] = parts[SL_PART_STATE_3],
+        [SEQLSTM_SLOT_OPTIMIZER_SUMS] = sums,
+        [SEQLSTM_SLOT_OPTIMIZER_SQUARES] = exec->places[place].scalar,
     };
-    return sl_exec_run_vector(exec, v, slots, SEQLSTM_OPTIMIZER_SLOTS, exec->params->trainable_elems, err);
+    return sl_exec_run_vector(exec, v, slots, SEQLSTM_SLOT_OPTIMIZER_COUNT, exec->params->trainable_elems, err);
 }
 
 seqlstm_status sl_exec_bring_update(struct sl_exec *exec, struct seqlstm_error *err)

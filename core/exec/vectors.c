@@ -172,10 +172,10 @@ int32_t sl_exec_get_vector_place(const struct sl_exec *exec, uint32_t op, uint32
 seqlstm_status sl_exec_add(struct sl_exec *exec, float *y, const float *x, int64_t elems, struct seqlstm_error *err)
 {
     int32_t v;
-    SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_VECTOR, SEQLSTM_VECTOR_AXPY, &v, err));
-    void *slots[SEQLSTM_VECTOR_SLOTS] = {[SEQLSTM_VECTOR_Y] = y, [SEQLSTM_VECTOR_X] = (void *)x};
+    SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_VECTOR, SEQLSTM_KIND_VECTOR_AXPY, &v, err));
+    void *slots[SEQLSTM_SLOT_VECTOR_COUNT] = {[SEQLSTM_SLOT_VECTOR_Y] = y, [SEQLSTM_SLOT_VECTOR_X] = (void *)x};
     exec->step.alpha = 1.0f;
-    return elems > 0 ? sl_exec_run_vector(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err) : SEQLSTM_OK;
+    return elems > 0 ? sl_exec_run_vector(exec, v, slots, SEQLSTM_SLOT_VECTOR_COUNT, elems, err) : SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems, float alpha,
@@ -187,13 +187,13 @@ seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, con
         return SEQLSTM_OK;
     int32_t place = exec->vector_places[v];
     struct operand operands[2] = {find_operand(exec, y, elems), {0}};
-    void *slots[SEQLSTM_VECTOR_SLOTS] = {NULL};
-    SEQLSTM_TRY(take(exec, place, &operands[0], 0, &slots[SEQLSTM_VECTOR_Y], err));
+    void *slots[SEQLSTM_SLOT_VECTOR_COUNT] = {NULL};
+    SEQLSTM_TRY(take(exec, place, &operands[0], 0, &slots[SEQLSTM_SLOT_VECTOR_Y], err));
     if (x) {
         operands[1] = find_operand(exec, x, elems);
-        SEQLSTM_TRY(take(exec, place, &operands[1], 1, &slots[SEQLSTM_VECTOR_X], err));
+        SEQLSTM_TRY(take(exec, place, &operands[1], 1, &slots[SEQLSTM_SLOT_VECTOR_X], err));
     }
     exec->step.alpha = alpha;
-    SEQLSTM_TRY(sl_exec_run_vector(exec, v, slots, SEQLSTM_VECTOR_SLOTS, elems, err));
-    return leave(exec, place, &operands[0], slots[SEQLSTM_VECTOR_Y], err);
+    SEQLSTM_TRY(sl_exec_run_vector(exec, v, slots, SEQLSTM_SLOT_VECTOR_COUNT, elems, err));
+    return leave(exec, place, &operands[0], slots[SEQLSTM_SLOT_VECTOR_Y], err);
 }

@@ -73,7 +73,7 @@ int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_te
 int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis, int64_t features,
                                   bool needs_grad)
 {
-    int32_t tensor = sl_builder_add_tensor(b, name, SL_TENSOR_ACTIVATION, axis, SEQLSTM_FLOAT32, 0, features);
+    int32_t tensor = sl_builder_add_tensor(b, name, SL_TENSOR_ACTIVATION, axis, SEQLSTM_DTYPE_FLOAT32, 0, features);
     if (!b->failed)
         b->tensors[tensor].needs_grad = needs_grad && b->training;
     return tensor;
@@ -84,7 +84,8 @@ int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer,
 {
     char name[256];
     snprintf(name, sizeof name, "%s.%s", layer->name, suffix);
-    int32_t tensor = sl_builder_add_tensor(b, name, SL_TENSOR_PARAM, SL_AXIS_FREE, SEQLSTM_FLOAT32, rows, columns);
+    int32_t tensor =
+        sl_builder_add_tensor(b, name, SL_TENSOR_PARAM, SL_AXIS_FREE, SEQLSTM_DTYPE_FLOAT32, rows, columns);
     GROW(b, param);
     if (b->failed)
         return 0;
@@ -152,9 +153,11 @@ int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t fea
 {
     GROW(b, state);
     char text[256];
-    int32_t in = sl_builder_add_tensor(b, name, SL_TENSOR_STATE_IN, SL_AXIS_SEQUENCES, SEQLSTM_FLOAT32, 0, features);
+    int32_t in =
+        sl_builder_add_tensor(b, name, SL_TENSOR_STATE_IN, SL_AXIS_SEQUENCES, SEQLSTM_DTYPE_FLOAT32, 0, features);
     snprintf(text, sizeof text, "%s.next", name);
-    int32_t out = sl_builder_add_tensor(b, text, SL_TENSOR_STATE_OUT, SL_AXIS_SEQUENCES, SEQLSTM_FLOAT32, 0, features);
+    int32_t out =
+        sl_builder_add_tensor(b, text, SL_TENSOR_STATE_OUT, SL_AXIS_SEQUENCES, SEQLSTM_DTYPE_FLOAT32, 0, features);
     if (b->failed)
         return 0;
     b->tensors[in].owner = b->tensors[out].owner = b->state_count;
@@ -178,13 +181,13 @@ union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t 
     desc.head.op = op;
     desc.head.mode = b->training ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
     if (b->model->deterministic)
-        desc.head.flags |= SEQLSTM_DESC_DETERMINISTIC;
+        desc.head.flags |= SEQLSTM_BIT_DESC_DETERMINISTIC;
     if (envelope->uniform && b->facts->has_steps && b->facts->source.kind == SL_FIELD_NONE)
-        desc.head.flags |= SEQLSTM_DESC_UNIFORM;
-    static const uint32_t computes[] = {[SL_PRECISION_FLOAT32] = SEQLSTM_FLOAT32,
-                                        [SL_PRECISION_TF32] = SEQLSTM_TF32,
-                                        [SL_PRECISION_BFLOAT16] = SEQLSTM_BFLOAT16,
-                                        [SL_PRECISION_FLOAT16] = SEQLSTM_FLOAT16};
+        desc.head.flags |= SEQLSTM_BIT_DESC_UNIFORM;
+    static const uint32_t computes[] = {[SL_PRECISION_FLOAT32] = SEQLSTM_DTYPE_FLOAT32,
+                                        [SL_PRECISION_TF32] = SEQLSTM_DTYPE_TF32,
+                                        [SL_PRECISION_BFLOAT16] = SEQLSTM_DTYPE_BFLOAT16,
+                                        [SL_PRECISION_FLOAT16] = SEQLSTM_DTYPE_FLOAT16};
     if (has_products(op))
         desc.head.dtype_compute = computes[b->model->precision];
     desc.head.max_rows = axis == SL_AXIS_STEPS                                    ? envelope->rows
@@ -207,9 +210,9 @@ int32_t sl_builder_add_gather(struct sl_builder *b, const char *name, int32_t la
     if (rows_in > desc.head.max_rows)
         desc.head.max_rows = rows_in;
     desc.gather.features = features;
-    int32_t slots[SEQLSTM_GATHER_SLOTS] = {
-        [SEQLSTM_GATHER_X] = x, [SEQLSTM_GATHER_Y] = y, [SEQLSTM_GATHER_INDEX] = index};
-    sl_builder_add_node(b, name, layer, &desc, slots, SEQLSTM_GATHER_SLOTS);
+    int32_t slots[SEQLSTM_SLOT_GATHER_COUNT] = {
+        [SEQLSTM_SLOT_GATHER_X] = x, [SEQLSTM_SLOT_GATHER_Y] = y, [SEQLSTM_SLOT_GATHER_INDEX] = index};
+    sl_builder_add_node(b, name, layer, &desc, slots, SEQLSTM_SLOT_GATHER_COUNT);
     return y;
 }
 
@@ -218,7 +221,7 @@ int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t lay
 {
     enum sl_axis axis = b->tensors[x[0]].axis;
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_MERGE, axis);
-    int32_t slots[SEQLSTM_MERGE_SLOTS];
+    int32_t slots[SEQLSTM_SLOT_MERGE_COUNT];
     int64_t sum = 0;
     bool grad = false;
     memset(slots, 0xff, sizeof slots);
@@ -226,15 +229,15 @@ int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t lay
     desc.merge.inputs = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         const struct sl_tensor *t = &b->tensors[x[i]];
-        slots[SEQLSTM_MERGE_X + i] = x[i];
+        slots[SEQLSTM_SLOT_MERGE_X + i] = x[i];
         desc.merge.widths[i] = t->features;
         sum += t->features;
         grad = grad || t->needs_grad;
     }
-    int64_t width = kind == SEQLSTM_MERGE_CONCAT ? sum : b->tensors[x[0]].features;
-    slots[SEQLSTM_MERGE_Y] = sl_builder_add_activation(b, name, axis, width, grad);
-    sl_builder_add_node(b, name, layer, &desc, slots, SEQLSTM_MERGE_SLOTS);
-    return slots[SEQLSTM_MERGE_Y];
+    int64_t width = kind == SEQLSTM_KIND_MERGE_CONCAT ? sum : b->tensors[x[0]].features;
+    slots[SEQLSTM_SLOT_MERGE_Y] = sl_builder_add_activation(b, name, axis, width, grad);
+    sl_builder_add_node(b, name, layer, &desc, slots, SEQLSTM_SLOT_MERGE_COUNT);
+    return slots[SEQLSTM_SLOT_MERGE_Y];
 }
 
 int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int32_t x,
@@ -253,24 +256,24 @@ int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer
                                  .fan_in = input,
                                  .fan_out = units,
                                  .fan_units = units};
-    int32_t slots[SEQLSTM_DENSE_SLOTS] = {[SEQLSTM_DENSE_X] = x};
+    int32_t slots[SEQLSTM_SLOT_DENSE_COUNT] = {[SEQLSTM_SLOT_DENSE_X] = x};
     snprintf(name, sizeof name, "%s.w", suffix);
-    slots[SEQLSTM_DENSE_W] = sl_builder_add_param(b, layer, name, units, input, &w);
+    slots[SEQLSTM_SLOT_DENSE_W] = sl_builder_add_param(b, layer, name, units, input, &w);
     snprintf(name, sizeof name, "%s.bias", suffix);
-    slots[SEQLSTM_DENSE_BIAS] = sl_builder_add_param(b, layer, name, units, 1, &bias);
+    slots[SEQLSTM_SLOT_DENSE_BIAS] = sl_builder_add_param(b, layer, name, units, 1, &bias);
     if (b->failed)
         return 0;
     snprintf(name, sizeof name, "%s.%s", layer->name, suffix);
     enum sl_axis axis = b->tensors[x].axis;
-    slots[SEQLSTM_DENSE_Y] =
+    slots[SEQLSTM_SLOT_DENSE_Y] =
         sl_builder_add_activation(b, name, axis, units, layer->trainable || b->tensors[x].needs_grad);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_DENSE, axis);
     desc.dense.input = input;
     desc.dense.output = units;
-    desc.dense.options = SEQLSTM_DENSE_USE_BIAS;
+    desc.dense.options = SEQLSTM_BIT_DENSE_USE_BIAS;
     desc.dense.activation = sl_builder_get_activation(&(struct sl_activation){.kind = activation});
-    sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_DENSE_SLOTS);
-    return slots[SEQLSTM_DENSE_Y];
+    sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_SLOT_DENSE_COUNT);
+    return slots[SEQLSTM_SLOT_DENSE_Y];
 }
 
 struct seqlstm_activation sl_builder_get_activation(const struct sl_activation *activation)

@@ -113,7 +113,8 @@ int32_t sl_builder_add_gather(struct sl_builder *b, const char *name, int32_t la
 /* y = act(x W' + b) with new parameters "<layer>.<suffix>.w" and ".bias", drawn as the layer's own. */
 int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int32_t x,
                               int64_t units, enum sl_activation_kind activation);
-/* `count` (1 to SEQLSTM_MERGE_INPUTS) tensors of one axis as one; widths may differ where they are set side by side. */
+/* `count` (1 to SEQLSTM_MAX_MERGE_INPUTS) tensors of one axis as one; widths may differ where they are set side by
+ * side. */
 int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t layer, const int32_t *x, size_t count,
                              uint32_t kind);
 

@@ -7,20 +7,24 @@
 #include "graph/builder.h"
 
 /* Flat-vector operations that training needs, optimizer first. */
-static const uint32_t vector_kinds[] = {SEQLSTM_VECTOR_FILL, SEQLSTM_VECTOR_AXPY,      SEQLSTM_VECTOR_SCALE,
-                                        SEQLSTM_VECTOR_LERP, SEQLSTM_VECTOR_SIGN_AXPY, SEQLSTM_VECTOR_CLAMP,
-                                        SEQLSTM_VECTOR_COPY};
+static const uint32_t vector_kinds[] = {
+    SEQLSTM_KIND_VECTOR_FILL,      SEQLSTM_KIND_VECTOR_AXPY,  SEQLSTM_KIND_VECTOR_SCALE, SEQLSTM_KIND_VECTOR_LERP,
+    SEQLSTM_KIND_VECTOR_SIGN_AXPY, SEQLSTM_KIND_VECTOR_CLAMP, SEQLSTM_KIND_VECTOR_COPY};
 enum { VECTOR_KINDS = sizeof vector_kinds / sizeof *vector_kinds, VECTOR_OPS = 2 + VECTOR_KINDS };
 
 static void describe_optimizer(const struct sl_train_config *train, struct seqlstm_optimizer_desc *desc)
 {
     const struct sl_optimizer *o = &train->optimizer;
     static const uint32_t kinds[] = {
-        [SL_OPTIMIZER_SGD] = SEQLSTM_OPTIMIZER_SGD,           [SL_OPTIMIZER_MOMENTUM] = SEQLSTM_OPTIMIZER_MOMENTUM,
-        [SL_OPTIMIZER_NESTEROV] = SEQLSTM_OPTIMIZER_NESTEROV, [SL_OPTIMIZER_ADAM] = SEQLSTM_OPTIMIZER_ADAM,
-        [SL_OPTIMIZER_ADAMW] = SEQLSTM_OPTIMIZER_ADAM,        [SL_OPTIMIZER_RMSPROP] = SEQLSTM_OPTIMIZER_RMSPROP,
-        [SL_OPTIMIZER_ADAGRAD] = SEQLSTM_OPTIMIZER_ADAGRAD,   [SL_OPTIMIZER_ADADELTA] = SEQLSTM_OPTIMIZER_ADADELTA,
-        [SL_OPTIMIZER_NT_ASGD] = SEQLSTM_OPTIMIZER_SGD, /* averaging is the trainer's */
+        [SL_OPTIMIZER_SGD] = SEQLSTM_KIND_OPTIMIZER_SGD,
+        [SL_OPTIMIZER_MOMENTUM] = SEQLSTM_KIND_OPTIMIZER_MOMENTUM,
+        [SL_OPTIMIZER_NESTEROV] = SEQLSTM_KIND_OPTIMIZER_NESTEROV,
+        [SL_OPTIMIZER_ADAM] = SEQLSTM_KIND_OPTIMIZER_ADAM,
+        [SL_OPTIMIZER_ADAMW] = SEQLSTM_KIND_OPTIMIZER_ADAM,
+        [SL_OPTIMIZER_RMSPROP] = SEQLSTM_KIND_OPTIMIZER_RMSPROP,
+        [SL_OPTIMIZER_ADAGRAD] = SEQLSTM_KIND_OPTIMIZER_ADAGRAD,
+        [SL_OPTIMIZER_ADADELTA] = SEQLSTM_KIND_OPTIMIZER_ADADELTA,
+        [SL_OPTIMIZER_NT_ASGD] = SEQLSTM_KIND_OPTIMIZER_SGD, /* averaging is the trainer's */
     };
     desc->kind = kinds[o->kind];
     desc->beta_1 = (float)o->beta_1;
@@ -31,9 +35,9 @@ static void describe_optimizer(const struct sl_train_config *train, struct seqls
     desc->weight_decay = (float)o->weight_decay;
     desc->clip_norm = (float)train->clip_norm;
     if (o->amsgrad)
-        desc->options |= SEQLSTM_OPTIMIZER_AMSGRAD;
+        desc->options |= SEQLSTM_BIT_OPTIMIZER_AMSGRAD;
     if (o->centered)
-        desc->options |= SEQLSTM_OPTIMIZER_CENTERED;
+        desc->options |= SEQLSTM_BIT_OPTIMIZER_CENTERED;
 }
 
 static int64_t get_rows(const struct sl_envelope *envelope, const struct sl_tensor *tensor)
@@ -85,7 +89,7 @@ static const union seqlstm_any_desc *describe_vectors(struct sl_builder *b)
     for (int k = 0; k < VECTOR_OPS; k++) {
         descs[k].head.max_rows = get_longest_vector(b);
         descs[k].head.max_sequences = descs[k].head.max_steps = 0;
-        descs[k].head.flags &= ~(uint32_t)SEQLSTM_DESC_UNIFORM;
+        descs[k].head.flags &= ~(uint32_t)SEQLSTM_BIT_DESC_UNIFORM;
     }
     return descs;
 }
@@ -96,7 +100,7 @@ static void add_input(struct sl_builder *b, enum sl_side side, const char *name,
     struct sl_builder_side *s = &b->sides[side];
     bool ids = field->kind == SL_FIELD_IDS;
     s->input = sl_builder_add_tensor(b, name, role, field->on_steps ? s->steps : s->sequences,
-                                     ids ? SEQLSTM_INT32 : SEQLSTM_FLOAT32, 0, ids ? 1 : field->features);
+                                     ids ? SEQLSTM_DTYPE_INT32 : SEQLSTM_DTYPE_FLOAT32, 0, ids ? 1 : field->features);
 }
 
 static seqlstm_status add_layers(struct sl_builder *b)
@@ -278,7 +282,7 @@ void sl_graph_destroy(struct sl_graph *graph)
 enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_node *node)
 {
     uint32_t op = node->desc.head.op;
-    int32_t slot = op == SEQLSTM_OP_MERGE ? SEQLSTM_MERGE_X : op == SEQLSTM_OP_GATHER ? SEQLSTM_GATHER_Y : 0;
+    int32_t slot = op == SEQLSTM_OP_MERGE ? SEQLSTM_SLOT_MERGE_X : op == SEQLSTM_OP_GATHER ? SEQLSTM_SLOT_GATHER_Y : 0;
     return graph->tensors[node->slots[slot]].axis;
 }
 

@@ -85,7 +85,7 @@ struct sl_tensor {
     const char *name;
     enum sl_tensor_role role;
     enum sl_axis axis;
-    uint32_t dtype;   /* SEQLSTM_FLOAT32 … */
+    uint32_t dtype;   /* SEQLSTM_DTYPE_FLOAT32 … */
     int64_t rows;     /* FREE */
     int64_t features; /* per row */
     bool needs_grad;  /* a trainable parameter lies behind it */

@@ -6,7 +6,7 @@
  *                          h_(t-1), c_(t-1) ⤴
  *
  * What is carried stands on the steps axis as well: step t reads the first rows of step t-1, since sequences are sorted
- * by length. Recurrent layers make their weight gradients over all steps at once (SEQLSTM_RECURRENT_STEPWISE).
+ * by length. Recurrent layers make their weight gradients over all steps at once (SEQLSTM_BIT_RECURRENT_STEPWISE).
  *
  * The decoder alone (SL_PART_DECODER) runs one step for each batch, so nothing loops there: what is fed is a carried
  * state as the others are.
@@ -50,7 +50,8 @@ static int64_t find_width(const struct sl_builder *b, int index)
 /* A tensor that stands for `value` of the step before. */
 static int32_t add_before(struct sl_builder *b, const char *name, int64_t features)
 {
-    int32_t before = sl_builder_add_tensor(b, name, SL_TENSOR_BEFORE, SL_AXIS_STEPS, SEQLSTM_FLOAT32, 0, features);
+    int32_t before =
+        sl_builder_add_tensor(b, name, SL_TENSOR_BEFORE, SL_AXIS_STEPS, SEQLSTM_DTYPE_FLOAT32, 0, features);
     if (!b->failed)
         b->tensors[before].needs_grad = b->training;
     return before;
@@ -106,7 +107,7 @@ static void join(struct sl_builder *b, const struct sl_layer *reader, int32_t fe
     char name[256];
     snprintf(name, sizeof name, "%s.fed", reader->name);
     b->fed_input = sl_builder_add_merge(b, name, reader->index, (int32_t[]){sl_builder_get_input(b, reader, 0), fed}, 2,
-                                        SEQLSTM_MERGE_CONCAT);
+                                        SEQLSTM_KIND_MERGE_CONCAT);
 }
 
 seqlstm_status sl_graph_enter_loop(struct sl_builder *b)
@@ -117,7 +118,7 @@ seqlstm_status sl_graph_enter_loop(struct sl_builder *b)
     bool loops = b->request->part == SL_PART_WHOLE;
     int32_t x = sl_builder_get_input(b, reader, 0);
     int64_t width = find_width(b, feeding->giver);
-    if (b->tensors[x].dtype != SEQLSTM_FLOAT32 || b->tensors[x].axis != SL_AXIS_STEPS)
+    if (b->tensors[x].dtype != SEQLSTM_DTYPE_FLOAT32 || b->tensors[x].axis != SL_AXIS_STEPS)
         return SEQLSTM_OK; /* the layer itself says what is wrong */
     if (loops && b->carries_state)
         return sl_builder_fail(b, reader->place,
@@ -150,10 +151,10 @@ static void keep_state(struct sl_builder *b, const struct sl_layer *giver, int32
     snprintf(name, sizeof name, "%s.next", giver->name);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_POOL, SL_AXIS_STEPS);
     desc.pool.features = b->tensors[y].features;
-    desc.pool.kind = SEQLSTM_POOL_LAST;
-    int32_t slots[SEQLSTM_UNARY_SLOTS] = {
-        [SEQLSTM_UNARY_X] = y, [SEQLSTM_UNARY_Y] = b->states[b->fed_state].tensor_out};
-    sl_builder_add_node(b, name, giver->index, &desc, slots, SEQLSTM_UNARY_SLOTS);
+    desc.pool.kind = SEQLSTM_KIND_POOL_LAST;
+    int32_t slots[SEQLSTM_SLOT_UNARY_COUNT] = {
+        [SEQLSTM_SLOT_UNARY_X] = y, [SEQLSTM_SLOT_UNARY_Y] = b->states[b->fed_state].tensor_out};
+    sl_builder_add_node(b, name, giver->index, &desc, slots, SEQLSTM_SLOT_UNARY_COUNT);
 }
 
 seqlstm_status sl_graph_leave_loop(struct sl_builder *b)

@@ -6,11 +6,11 @@
 #include "graph/builder.h"
 
 static const uint32_t loss_kinds[] = {
-    [SL_LOSS_MSE] = SEQLSTM_LOSS_MSE,
-    [SL_LOSS_MAE] = SEQLSTM_LOSS_MAE,
-    [SL_LOSS_HUBER] = SEQLSTM_LOSS_HUBER,
-    [SL_LOSS_BINARY_CROSS_ENTROPY] = SEQLSTM_LOSS_BINARY_CROSS_ENTROPY,
-    [SL_LOSS_CROSS_ENTROPY] = SEQLSTM_LOSS_CROSS_ENTROPY,
+    [SL_LOSS_MSE] = SEQLSTM_KIND_LOSS_MSE,
+    [SL_LOSS_MAE] = SEQLSTM_KIND_LOSS_MAE,
+    [SL_LOSS_HUBER] = SEQLSTM_KIND_LOSS_HUBER,
+    [SL_LOSS_BINARY_CROSS_ENTROPY] = SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY,
+    [SL_LOSS_CROSS_ENTROPY] = SEQLSTM_KIND_LOSS_CROSS_ENTROPY,
 };
 
 static const char *say_axis(enum sl_axis axis)
@@ -70,7 +70,7 @@ static void add_compound(struct sl_builder *b, int32_t output, const struct seql
 {
     const struct sl_node *dense = &b->nodes[b->node_count - 2];
     if (b->request->need_output || b->node_count < 2 || dense->desc.head.op != SEQLSTM_OP_DENSE ||
-        dense->slots[SEQLSTM_DENSE_Y] != output || dense->desc.dense.activation.kind != SEQLSTM_ACT_NONE)
+        dense->slots[SEQLSTM_SLOT_DENSE_Y] != output || dense->desc.dense.activation.kind != SEQLSTM_ACT_NONE)
         return;
     union seqlstm_any_desc desc;
     memset(&desc, 0, sizeof desc);
@@ -85,14 +85,15 @@ static void add_compound(struct sl_builder *b, int32_t output, const struct seql
     desc.dense_loss.options = loss->options;
     desc.dense_loss.label_smoothing = loss->label_smoothing;
     desc.dense_loss.delta = loss->delta;
-    int32_t slots[SEQLSTM_DENSE_LOSS_SLOTS];
-    memcpy(slots, loss_slots, SEQLSTM_LOSS_SLOTS * sizeof *slots);
-    slots[SEQLSTM_LOSS_X] = dense->slots[SEQLSTM_DENSE_X];
-    slots[SEQLSTM_DENSE_LOSS_W] = dense->slots[SEQLSTM_DENSE_W];
-    slots[SEQLSTM_DENSE_LOSS_BIAS] = dense->slots[SEQLSTM_DENSE_BIAS];
+    int32_t slots[SEQLSTM_SLOT_DENSE_LOSS_COUNT];
+    memcpy(slots, loss_slots, SEQLSTM_SLOT_LOSS_COUNT * sizeof *slots);
+    slots[SEQLSTM_SLOT_LOSS_X] = dense->slots[SEQLSTM_SLOT_DENSE_X];
+    slots[SEQLSTM_SLOT_DENSE_LOSS_W] = dense->slots[SEQLSTM_SLOT_DENSE_W];
+    slots[SEQLSTM_SLOT_DENSE_LOSS_BIAS] = dense->slots[SEQLSTM_SLOT_DENSE_BIAS];
     char name[256];
     snprintf(name, sizeof name, "%s+loss", dense->name);
-    sl_builder_add_alternative(b, name, dense->layer, &desc, slots, SEQLSTM_DENSE_LOSS_SLOTS, b->node_count - 2, 2);
+    sl_builder_add_alternative(b, name, dense->layer, &desc, slots, SEQLSTM_SLOT_DENSE_LOSS_COUNT, b->node_count - 2,
+                               2);
 }
 
 seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
@@ -103,11 +104,12 @@ seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
     const struct sl_train_config *train = &b->model->train;
     const struct sl_field_facts *target = &b->facts->target;
     bool classes = target->kind == SL_FIELD_IDS, on_steps = target->on_steps;
-    int32_t slots[SEQLSTM_LOSS_SLOTS];
+    int32_t slots[SEQLSTM_SLOT_LOSS_COUNT];
     memset(slots, 0xff, sizeof slots);
-    slots[SEQLSTM_LOSS_X] = output;
-    slots[SEQLSTM_LOSS_TARGET] = add_input(b, "target", SL_TENSOR_TARGET, on_steps,
-                                           classes ? SEQLSTM_INT32 : SEQLSTM_FLOAT32, classes ? 1 : target->features);
+    slots[SEQLSTM_SLOT_LOSS_X] = output;
+    slots[SEQLSTM_SLOT_LOSS_TARGET] =
+        add_input(b, "target", SL_TENSOR_TARGET, on_steps, classes ? SEQLSTM_DTYPE_INT32 : SEQLSTM_DTYPE_FLOAT32,
+                  classes ? 1 : target->features);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_LOSS, y.axis);
     desc.loss.features = y.features;
     desc.loss.kind = loss_kinds[train->loss.kind];
@@ -120,19 +122,19 @@ seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
     if (b->facts->has_weight || (weighted && !classes)) {
         /* A class that is a value, 0 or 1, weighs its row. */
         const bool made = weighted && !classes;
-        desc.loss.options |= SEQLSTM_LOSS_ROW_WEIGHT;
-        slots[SEQLSTM_LOSS_WEIGHT] =
+        desc.loss.options |= SEQLSTM_BIT_LOSS_ROW_WEIGHT;
+        slots[SEQLSTM_SLOT_LOSS_ROW_WEIGHT] =
             add_input(b, made ? "row_weight" : "weight", made ? SL_TENSOR_ROW_WEIGHT : SL_TENSOR_WEIGHT, on_steps,
-                      SEQLSTM_FLOAT32, 1);
+                      SEQLSTM_DTYPE_FLOAT32, 1);
     }
     if (weighted && classes) {
-        desc.loss.options |= SEQLSTM_LOSS_CLASS_WEIGHT;
-        slots[SEQLSTM_LOSS_CLASS_WEIGHTS] = sl_builder_add_tensor(b, "class_weights", SL_TENSOR_CLASS_WEIGHTS,
-                                                                  SL_AXIS_FREE, SEQLSTM_FLOAT32, target->classes, 1);
+        desc.loss.options |= SEQLSTM_BIT_LOSS_CLASS_WEIGHT;
+        slots[SEQLSTM_SLOT_LOSS_CLASS_WEIGHT] = sl_builder_add_tensor(
+            b, "class_weights", SL_TENSOR_CLASS_WEIGHTS, SL_AXIS_FREE, SEQLSTM_DTYPE_FLOAT32, target->classes, 1);
     }
-    *out_sums = sl_builder_add_tensor(b, "sums", SL_TENSOR_SUMS, SL_AXIS_FREE, SEQLSTM_FLOAT64, 2, 1);
-    slots[SEQLSTM_LOSS_SUMS] = *out_sums;
-    sl_builder_add_node(b, "loss", -1, &desc, slots, SEQLSTM_LOSS_SLOTS);
+    *out_sums = sl_builder_add_tensor(b, "sums", SL_TENSOR_SUMS, SL_AXIS_FREE, SEQLSTM_DTYPE_FLOAT64, 2, 1);
+    slots[SEQLSTM_SLOT_LOSS_SUMS] = *out_sums;
+    sl_builder_add_node(b, "loss", -1, &desc, slots, SEQLSTM_SLOT_LOSS_COUNT);
     if (!b->failed)
         add_compound(b, output, &desc.loss, slots);
     return SEQLSTM_OK;

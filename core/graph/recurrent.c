@@ -56,23 +56,23 @@ static uint32_t get_options(const struct stack *s)
     const struct sl_recurrent *o = s->options;
     uint32_t bits = 0;
     if (o->use_bias)
-        bits |= SEQLSTM_RECURRENT_USE_BIAS;
+        bits |= SEQLSTM_BIT_RECURRENT_USE_BIAS;
     if (o->peephole)
-        bits |= SEQLSTM_RECURRENT_PEEPHOLE;
+        bits |= SEQLSTM_BIT_RECURRENT_PEEPHOLE;
     if (o->coupled_gates)
-        bits |= SEQLSTM_RECURRENT_COUPLED_GATES;
+        bits |= SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
     if (o->layer_norm)
-        bits |= SEQLSTM_RECURRENT_LAYER_NORM;
+        bits |= SEQLSTM_BIT_RECURRENT_LAYER_NORM;
     if (s->layer->kind == SL_LAYER_GRU && o->reset_after)
-        bits |= SEQLSTM_RECURRENT_RESET_AFTER;
+        bits |= SEQLSTM_BIT_RECURRENT_RESET_AFTER;
     const struct sl_cell_states *first = s->b->layer_states[s->layer->index];
     if (first->slots[SEQLSTM_STATE_H0] >= 0)
-        bits |= SEQLSTM_RECURRENT_INITIAL_STATE;
+        bits |= SEQLSTM_BIT_RECURRENT_INITIAL_STATE;
     if (first->slots[SEQLSTM_STATE_HN] >= 0 || o->gives_state)
-        bits |= SEQLSTM_RECURRENT_FINAL_STATE;
+        bits |= SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     if (s->b->training && first->slots[SEQLSTM_STATE_H0] >= 0 &&
         s->b->tensors[first->slots[SEQLSTM_STATE_H0]].role == SL_TENSOR_BEFORE)
-        bits |= SEQLSTM_RECURRENT_STEPWISE;
+        bits |= SEQLSTM_BIT_RECURRENT_STEPWISE;
     return bits;
 }
 
@@ -87,16 +87,16 @@ static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int
     desc->direction = o->direction == SL_DIRECTION_FORWARD    ? SEQLSTM_DIRECTION_FORWARD
                       : o->direction == SL_DIRECTION_BACKWARD ? SEQLSTM_DIRECTION_BACKWARD
                                                               : SEQLSTM_DIRECTION_BIDIRECTIONAL;
-    static const uint32_t merges[] = {[SL_MERGE_CONCAT] = SEQLSTM_MERGE_CONCAT,
-                                      [SL_MERGE_SUM] = SEQLSTM_MERGE_SUM,
-                                      [SL_MERGE_MUL] = SEQLSTM_MERGE_MUL,
-                                      [SL_MERGE_AVE] = SEQLSTM_MERGE_AVE};
+    static const uint32_t merges[] = {[SL_MERGE_CONCAT] = SEQLSTM_KIND_MERGE_CONCAT,
+                                      [SL_MERGE_SUM] = SEQLSTM_KIND_MERGE_SUM,
+                                      [SL_MERGE_MUL] = SEQLSTM_KIND_MERGE_MUL,
+                                      [SL_MERGE_AVE] = SEQLSTM_KIND_MERGE_AVE};
     desc->merge = s->directions == 2 ? merges[o->merge] : 0;
     desc->options = get_options(s);
     if (has_output)
-        desc->options |= SEQLSTM_RECURRENT_OUTPUT;
+        desc->options |= SEQLSTM_BIT_RECURRENT_OUTPUT;
     if (has_final)
-        desc->options |= SEQLSTM_RECURRENT_FINAL_STATE;
+        desc->options |= SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     desc->layers = layers;
     desc->input = input;
     desc->hidden = o->units;
@@ -122,7 +122,7 @@ static void quantize(const struct stack *s, const char *node, union seqlstm_any_
     const struct sl_quantization *q = s->b->request->quantization;
     for (int32_t i = 0; q && i < q->count; i++)
         if (strcmp(q->layers[i].node, node) == 0) {
-            any->head.dtype_compute = SEQLSTM_INT8;
+            any->head.dtype_compute = SEQLSTM_DTYPE_INT8;
             any->recurrent.data_scale = q->layers[i].scale;
             any->recurrent.data_shift = q->layers[i].shift;
         }
@@ -204,9 +204,9 @@ static void add_finals(const struct stack *s, int64_t l, int32_t d, bool is_outp
 static void place_cell(int32_t *slots, int32_t cells, int32_t n, const struct cell_tensors *t)
 {
     for (int32_t k = 0; k < 4; k++)
-        slots[SEQLSTM_RECURRENT_STATE(n, k)] = t->states->slots[k];
+        slots[SEQLSTM_SLOT_RECURRENT_STATE(n, k)] = t->states->slots[k];
     for (int32_t k = 0; k < SEQLSTM_PARAM_COUNT; k++)
-        slots[SEQLSTM_RECURRENT_PARAM(cells, n, k)] = t->params[k];
+        slots[SEQLSTM_SLOT_RECURRENT_PARAM(cells, n, k)] = t->params[k];
 }
 
 /* The last h of all directions as one tensor on the sequences axis. */
@@ -218,10 +218,10 @@ static int32_t join_final(const struct stack *s, const struct cell_tensors *last
         return -1;
     char name[256];
     snprintf(name, sizeof name, "%s.merge", s->layer->name);
-    static const uint32_t merges[] = {[SL_MERGE_CONCAT] = SEQLSTM_MERGE_CONCAT,
-                                      [SL_MERGE_SUM] = SEQLSTM_MERGE_SUM,
-                                      [SL_MERGE_MUL] = SEQLSTM_MERGE_MUL,
-                                      [SL_MERGE_AVE] = SEQLSTM_MERGE_AVE};
+    static const uint32_t merges[] = {[SL_MERGE_CONCAT] = SEQLSTM_KIND_MERGE_CONCAT,
+                                      [SL_MERGE_SUM] = SEQLSTM_KIND_MERGE_SUM,
+                                      [SL_MERGE_MUL] = SEQLSTM_KIND_MERGE_MUL,
+                                      [SL_MERGE_AVE] = SEQLSTM_KIND_MERGE_AVE};
     int32_t x[2] = {last[0].states->slots[SEQLSTM_STATE_HN], last[1].states->slots[SEQLSTM_STATE_HN]};
     return sl_builder_add_merge(s->b, name, s->layer->index, x, 2, merges[s->options->merge]);
 }
@@ -231,7 +231,7 @@ static void offer_segment(const struct stack *s, const struct cell_tensors *tens
                           int64_t count, int32_t node)
 {
     struct sl_builder *b = s->b;
-    int32_t cells = (int32_t)count * s->directions, slot_count = SEQLSTM_RECURRENT_SLOTS(cells);
+    int32_t cells = (int32_t)count * s->directions, slot_count = SEQLSTM_SLOT_RECURRENT_COUNT(cells);
     int32_t *slots = SL_ARENA_ARRAY(b->arena, int32_t, (size_t)slot_count);
     if (slots == NULL) {
         b->failed = true;
@@ -240,8 +240,8 @@ static void offer_segment(const struct stack *s, const struct cell_tensors *tens
     memset(slots, 0xff, (size_t)slot_count * sizeof *slots);
     for (int32_t n = 0; n < cells; n++)
         place_cell(slots, cells, n, &tensors[first * s->directions + n]);
-    slots[SEQLSTM_RECURRENT_X] = xs[first];
-    slots[SEQLSTM_RECURRENT_Y] = xs[first + count];
+    slots[SEQLSTM_SLOT_RECURRENT_X] = xs[first];
+    slots[SEQLSTM_SLOT_RECURRENT_Y] = xs[first + count];
     char name[256];
     if (count == s->options->layers)
         snprintf(name, sizeof name, "%s", s->layer->name);
@@ -271,7 +271,7 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
     if (!sl_axis_is_steps(b->tensors[x].axis))
         return sl_builder_fail(b, layer->place, "layer `%s` needs a sequence, but its input is one vector per record",
                                layer->name);
-    if (b->tensors[x].dtype != SEQLSTM_FLOAT32)
+    if (b->tensors[x].dtype != SEQLSTM_DTYPE_FLOAT32)
         return sl_builder_fail(b, layer->place,
                                "layer `%s` needs numbers, but the data are token ids; put an embedding layer before it",
                                layer->name);
@@ -297,7 +297,7 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
     for (int64_t l = 0; l < o->layers && !b->failed; l++) {
         bool last = l + 1 == o->layers, has_output = !last || layer->recurrent.return_sequences;
         int64_t input = b->tensors[x].features;
-        int32_t slots[SEQLSTM_RECURRENT_SLOTS(2)];
+        int32_t slots[SEQLSTM_SLOT_RECURRENT_COUNT(2)];
         memset(slots, 0xff, sizeof slots);
         for (int32_t d = 0; d < s.directions && !b->failed; d++) {
             struct cell_tensors *t = &tensors[l * s.directions + d];
@@ -311,14 +311,14 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
             snprintf(name, sizeof name, "%s.l%lld", layer->name, (long long)l);
         else
             snprintf(name, sizeof name, "%s", layer->name);
-        slots[SEQLSTM_RECURRENT_X] = x;
+        slots[SEQLSTM_SLOT_RECURRENT_X] = x;
         if (has_output)
-            slots[SEQLSTM_RECURRENT_Y] = sl_builder_add_activation(
+            slots[SEQLSTM_SLOT_RECURRENT_Y] = sl_builder_add_activation(
                 b, name, sl_builder_get_side(b, layer)->steps, s.width, layer->trainable || b->tensors[x].needs_grad);
         union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
         quantize(&s, name, &desc);
-        sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_RECURRENT_SLOTS(s.directions));
-        x = xs[l + 1] = slots[SEQLSTM_RECURRENT_Y];
+        sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_SLOT_RECURRENT_COUNT(s.directions));
+        x = xs[l + 1] = slots[SEQLSTM_SLOT_RECURRENT_Y];
     }
     if (b->failed)
         return SEQLSTM_OK;

@@ -11,7 +11,7 @@
 
 static seqlstm_status need_values(struct sl_builder *b, const struct sl_layer *layer, int32_t x)
 {
-    if (b->tensors[x].dtype == SEQLSTM_FLOAT32)
+    if (b->tensors[x].dtype == SEQLSTM_DTYPE_FLOAT32)
         return SEQLSTM_OK;
     return sl_builder_fail(b, layer->place,
                            "layer `%s` needs numbers, but the data are token ids; put an embedding layer before it",
@@ -20,7 +20,7 @@ static seqlstm_status need_values(struct sl_builder *b, const struct sl_layer *l
 
 static seqlstm_status add_embedding(struct sl_builder *b, const struct sl_layer *layer, int32_t x)
 {
-    if (b->tensors[x].dtype != SEQLSTM_INT32)
+    if (b->tensors[x].dtype != SEQLSTM_DTYPE_INT32)
         return sl_builder_fail(
             b, layer->place, "layer `%s` needs token ids, but the data are numbers; remove the embedding", layer->name);
     int64_t v = (layer->side == SL_SIDE_ENCODER ? b->facts->source : b->facts->input).classes;
@@ -47,9 +47,9 @@ static seqlstm_status add_embedding(struct sl_builder *b, const struct sl_layer 
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_EMBEDDING, axis);
     desc.embedding.vocabulary = v;
     desc.embedding.features = e;
-    int32_t slots[SEQLSTM_EMBEDDING_SLOTS] = {
-        [SEQLSTM_EMBEDDING_IDS] = x, [SEQLSTM_EMBEDDING_Y] = y, [SEQLSTM_EMBEDDING_W] = table};
-    sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_EMBEDDING_SLOTS);
+    int32_t slots[SEQLSTM_SLOT_EMBEDDING_COUNT] = {
+        [SEQLSTM_SLOT_EMBEDDING_IDS] = x, [SEQLSTM_SLOT_EMBEDDING_Y] = y, [SEQLSTM_SLOT_EMBEDDING_W] = table};
+    sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_SLOT_EMBEDDING_COUNT);
     b->layer_outputs[layer->index] = y;
     return SEQLSTM_OK;
 }
@@ -134,14 +134,16 @@ static seqlstm_status add_dense(struct sl_builder *b, const struct sl_layer *lay
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_DENSE, axis);
     desc.dense.input = input;
     desc.dense.output = units;
-    desc.dense.options = o->use_bias ? SEQLSTM_DENSE_USE_BIAS : 0;
+    desc.dense.options = o->use_bias ? SEQLSTM_BIT_DENSE_USE_BIAS : 0;
     if (leaves_activation(b, layer, &o->activation))
         b->output_is_logits = true;
     else
         desc.dense.activation = sl_builder_get_activation(&o->activation);
-    int32_t slots[SEQLSTM_DENSE_SLOTS] = {
-        [SEQLSTM_DENSE_X] = x, [SEQLSTM_DENSE_Y] = y, [SEQLSTM_DENSE_W] = w, [SEQLSTM_DENSE_BIAS] = bias};
-    sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_DENSE_SLOTS);
+    int32_t slots[SEQLSTM_SLOT_DENSE_COUNT] = {[SEQLSTM_SLOT_DENSE_X] = x,
+                                               [SEQLSTM_SLOT_DENSE_Y] = y,
+                                               [SEQLSTM_SLOT_DENSE_W] = w,
+                                               [SEQLSTM_SLOT_DENSE_BIAS] = bias};
+    sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_SLOT_DENSE_COUNT);
     b->layer_outputs[layer->index] = y;
     return SEQLSTM_OK;
 }
@@ -151,8 +153,8 @@ static void add_unary(struct sl_builder *b, const struct sl_layer *layer, int32_
                       const union seqlstm_any_desc *desc)
 {
     int32_t y = sl_builder_add_activation(b, layer->name, axis, b->tensors[x].features, b->tensors[x].needs_grad);
-    int32_t slots[SEQLSTM_UNARY_SLOTS] = {[SEQLSTM_UNARY_X] = x, [SEQLSTM_UNARY_Y] = y};
-    sl_builder_add_node(b, layer->name, layer->index, desc, slots, SEQLSTM_UNARY_SLOTS);
+    int32_t slots[SEQLSTM_SLOT_UNARY_COUNT] = {[SEQLSTM_SLOT_UNARY_X] = x, [SEQLSTM_SLOT_UNARY_Y] = y};
+    sl_builder_add_node(b, layer->name, layer->index, desc, slots, SEQLSTM_SLOT_UNARY_COUNT);
     b->layer_outputs[layer->index] = y;
 }
 
@@ -184,7 +186,7 @@ static seqlstm_status add_dropout(struct sl_builder *b, const struct sl_layer *l
     desc.dropout.stream = sl_builder_get_stream(layer);
     desc.dropout.rate = (float)layer->dropout.rate;
     desc.dropout.mask =
-        layer->dropout.mask == SL_DROPOUT_MASK_SEQUENCE ? SEQLSTM_DROPOUT_SEQUENCE : SEQLSTM_DROPOUT_STEP;
+        layer->dropout.mask == SL_DROPOUT_MASK_SEQUENCE ? SEQLSTM_KIND_DROPOUT_SEQUENCE : SEQLSTM_KIND_DROPOUT_STEP;
     add_unary(b, layer, x, b->tensors[x].axis, &desc);
     return SEQLSTM_OK;
 }
@@ -196,18 +198,18 @@ static seqlstm_status add_layer_norm(struct sl_builder *b, const struct sl_layer
     enum sl_axis axis = b->tensors[x].axis;
     struct sl_param_spec gain = {.initializer = {.kind = SL_INITIALIZER_ONES}};
     struct sl_param_spec bias = {.initializer = {.kind = SL_INITIALIZER_ZEROS}};
-    int32_t slots[SEQLSTM_NORM_SLOTS];
-    slots[SEQLSTM_NORM_X] = x;
-    slots[SEQLSTM_NORM_GAIN] = sl_builder_add_param(b, layer, "gain", features, 1, &gain);
-    slots[SEQLSTM_NORM_BIAS] = sl_builder_add_param(b, layer, "bias", features, 1, &bias);
-    slots[SEQLSTM_NORM_Y] =
+    int32_t slots[SEQLSTM_SLOT_LAYER_NORM_COUNT];
+    slots[SEQLSTM_SLOT_LAYER_NORM_X] = x;
+    slots[SEQLSTM_SLOT_LAYER_NORM_GAIN] = sl_builder_add_param(b, layer, "gain", features, 1, &gain);
+    slots[SEQLSTM_SLOT_LAYER_NORM_BIAS] = sl_builder_add_param(b, layer, "bias", features, 1, &bias);
+    slots[SEQLSTM_SLOT_LAYER_NORM_Y] =
         sl_builder_add_activation(b, layer->name, axis, features, layer->trainable || b->tensors[x].needs_grad);
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_LAYER_NORM, axis);
     desc.layer_norm.features = features;
     desc.layer_norm.epsilon = (float)layer->layer_norm.epsilon;
-    desc.layer_norm.options = SEQLSTM_LAYER_NORM_GAIN | SEQLSTM_LAYER_NORM_BIAS;
-    sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_NORM_SLOTS);
-    b->layer_outputs[layer->index] = slots[SEQLSTM_NORM_Y];
+    desc.layer_norm.options = SEQLSTM_BIT_LAYER_NORM_GAIN | SEQLSTM_BIT_LAYER_NORM_BIAS;
+    sl_builder_add_node(b, layer->name, layer->index, &desc, slots, SEQLSTM_SLOT_LAYER_NORM_COUNT);
+    b->layer_outputs[layer->index] = slots[SEQLSTM_SLOT_LAYER_NORM_Y];
     return SEQLSTM_OK;
 }
 
@@ -218,11 +220,11 @@ static seqlstm_status add_pool(struct sl_builder *b, const struct sl_layer *laye
         return sl_builder_fail(b, layer->place,
                                "layer `%s` pools over the steps of a sequence, but its input is one vector per record",
                                layer->name);
-    static const uint32_t kinds[] = {[SL_POOL_MEAN] = SEQLSTM_POOL_MEAN,
-                                     [SL_POOL_MAX] = SEQLSTM_POOL_MAX,
-                                     [SL_POOL_SUM] = SEQLSTM_POOL_SUM,
-                                     [SL_POOL_FIRST] = SEQLSTM_POOL_FIRST,
-                                     [SL_POOL_LAST] = SEQLSTM_POOL_LAST};
+    static const uint32_t kinds[] = {[SL_POOL_MEAN] = SEQLSTM_KIND_POOL_MEAN,
+                                     [SL_POOL_MAX] = SEQLSTM_KIND_POOL_MAX,
+                                     [SL_POOL_SUM] = SEQLSTM_KIND_POOL_SUM,
+                                     [SL_POOL_FIRST] = SEQLSTM_KIND_POOL_FIRST,
+                                     [SL_POOL_LAST] = SEQLSTM_KIND_POOL_LAST};
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_POOL, b->tensors[x].axis);
     desc.pool.features = b->tensors[x].features;
     desc.pool.kind = kinds[layer->pool.mode];
@@ -234,7 +236,8 @@ static seqlstm_status add_pool(struct sl_builder *b, const struct sl_layer *laye
 static void add_repeat(struct sl_builder *b, const struct sl_layer *layer)
 {
     if (b->sequence < 0)
-        b->sequence = sl_builder_add_tensor(b, "sequence", SL_TENSOR_SEQUENCE, SL_AXIS_STEPS, SEQLSTM_INT32, 0, 1);
+        b->sequence =
+            sl_builder_add_tensor(b, "sequence", SL_TENSOR_SEQUENCE, SL_AXIS_STEPS, SEQLSTM_DTYPE_INT32, 0, 1);
     b->layer_outputs[layer->index] =
         sl_builder_add_gather(b, layer->name, layer->index, b->repeated[layer->from[0]], b->sequence, -1);
 }
@@ -242,10 +245,10 @@ static void add_repeat(struct sl_builder *b, const struct sl_layer *layer)
 static seqlstm_status add_merge(struct sl_builder *b, const struct sl_layer *layer)
 {
     bool concat = layer->kind == SL_LAYER_CONCAT;
-    if (layer->from_count < 2 || layer->from_count > SEQLSTM_MERGE_INPUTS)
+    if (layer->from_count < 2 || layer->from_count > SEQLSTM_MAX_MERGE_INPUTS)
         return sl_builder_fail(b, sl_layer_find_option_place(layer, "from"), "layer `%s` joins 2 to %d layers, not %zu",
-                               layer->name, SEQLSTM_MERGE_INPUTS, layer->from_count);
-    int32_t x[SEQLSTM_MERGE_INPUTS];
+                               layer->name, SEQLSTM_MAX_MERGE_INPUTS, layer->from_count);
+    int32_t x[SEQLSTM_MAX_MERGE_INPUTS];
     for (size_t i = 0; i < layer->from_count; i++) {
         x[i] = sl_builder_get_input(b, layer, i);
         SEQLSTM_TRY(need_values(b, layer, x[i]));
@@ -263,7 +266,7 @@ static seqlstm_status add_merge(struct sl_builder *b, const struct sl_layer *lay
                                    (long long)first->features, (long long)t->features);
     }
     b->layer_outputs[layer->index] = sl_builder_add_merge(b, layer->name, layer->index, x, layer->from_count,
-                                                          concat ? SEQLSTM_MERGE_CONCAT : SEQLSTM_MERGE_SUM);
+                                                          concat ? SEQLSTM_KIND_MERGE_CONCAT : SEQLSTM_KIND_MERGE_SUM);
     return SEQLSTM_OK;
 }
 

@@ -76,13 +76,14 @@ static int32_t find_given(const struct start *s, int64_t l, int32_t d, int which
     char name[256];
     snprintf(name, sizeof name, "%s.l%lld.joined_%c", s->layer->name, (long long)l, which ? 'c' : 'h');
     bool sum = s->layer->recurrent.initial_state.bridge == SL_BRIDGE_SUM;
-    return sl_builder_add_merge(b, name, s->layer->index, both, 2, sum ? SEQLSTM_MERGE_SUM : SEQLSTM_MERGE_CONCAT);
+    return sl_builder_add_merge(b, name, s->layer->index, both, 2,
+                                sum ? SEQLSTM_KIND_MERGE_SUM : SEQLSTM_KIND_MERGE_CONCAT);
 }
 
 static int32_t get_place(struct sl_builder *b)
 {
     if (b->place < 0)
-        b->place = sl_builder_add_tensor(b, "place", SL_TENSOR_PLACE, SL_AXIS_SEQUENCES, SEQLSTM_INT32, 0, 1);
+        b->place = sl_builder_add_tensor(b, "place", SL_TENSOR_PLACE, SL_AXIS_SEQUENCES, SEQLSTM_DTYPE_INT32, 0, 1);
     return b->place;
 }
 
@@ -147,7 +148,7 @@ static seqlstm_status cross_vector(struct sl_builder *b, const struct sl_layer *
     for (int i = (int)b->model->encoder_count; i < repeat->index; i++)
         if (b->model->layers[i].kind == SL_LAYER_REPEAT && b->model->layers[i].from[0] == giver->index)
             return SEQLSTM_OK;
-    if (sl_axis_is_steps(b->tensors[x].axis) || b->tensors[x].dtype != SEQLSTM_FLOAT32)
+    if (sl_axis_is_steps(b->tensors[x].axis) || b->tensors[x].dtype != SEQLSTM_DTYPE_FLOAT32)
         return sl_builder_fail(b, repeat->place, "layer `%s` repeats a vector, but `%s` yields one for each step",
                                repeat->name, giver->name);
     char name[256];

@@ -64,7 +64,7 @@ static void add_inputs(struct sl_onnx_builder *b)
     bool encodes = graph->part == SL_PART_ENCODER;
     int32_t input = find_role(graph, encodes ? SL_TENSOR_SOURCE : SL_TENSOR_INPUT);
     const struct sl_tensor *x = &graph->tensors[input];
-    bool is_ids = x->dtype == SEQLSTM_INT32, on_steps = sl_axis_is_steps(x->axis);
+    bool is_ids = x->dtype == SEQLSTM_DTYPE_INT32, on_steps = sl_axis_is_steps(x->axis);
     int64_t dims[3] = {SL_ONNX_BATCH, get_time(graph), x->features};
     const char *name = encodes ? "source" : "input";
     if (!on_steps)

@@ -38,9 +38,9 @@ static struct sl_onnx_name repeat(struct sl_onnx_builder *b, const struct sl_onn
 seqlstm_status sl_onnx_add_gather(struct sl_onnx_builder *b, const struct sl_node *node)
 {
     const int32_t *slots = node->slots;
-    const struct sl_onnx_name *x = &b->tensors[slots[SEQLSTM_GATHER_X]];
-    bool repeats = b->graph->tensors[slots[SEQLSTM_GATHER_INDEX]].role == SL_TENSOR_SEQUENCE;
-    b->tensors[slots[SEQLSTM_GATHER_Y]] = repeats ? repeat(b, x) : *x;
+    const struct sl_onnx_name *x = &b->tensors[slots[SEQLSTM_SLOT_GATHER_X]];
+    bool repeats = b->graph->tensors[slots[SEQLSTM_SLOT_GATHER_INDEX]].role == SL_TENSOR_SEQUENCE;
+    b->tensors[slots[SEQLSTM_SLOT_GATHER_Y]] = repeats ? repeat(b, x) : *x;
     return SEQLSTM_OK;
 }
 
@@ -68,10 +68,10 @@ static struct sl_onnx_name add_scores(struct sl_onnx_builder *b, const struct sl
 {
     static const int64_t swapped[3] = {0, 2, 1};
     const struct seqlstm_attention_desc *d = &node->desc.attention;
-    struct sl_onnx_name q = b->tensors[node->slots[SEQLSTM_ATTENTION_QUERIES]];
-    struct sl_onnx_name k = b->tensors[node->slots[SEQLSTM_ATTENTION_KEYS]], scale, sum;
-    if (d->kind == SEQLSTM_ATTENTION_ADDITIVE) {
-        int32_t score = node->slots[SEQLSTM_ATTENTION_SCORE];
+    struct sl_onnx_name q = b->tensors[node->slots[SEQLSTM_SLOT_ATTENTION_QUERIES]];
+    struct sl_onnx_name k = b->tensors[node->slots[SEQLSTM_SLOT_ATTENTION_KEYS]], scale, sum;
+    if (d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE) {
+        int32_t score = node->slots[SEQLSTM_SLOT_ATTENTION_SCORE];
         const struct sl_param *param = &b->graph->params[b->graph->tensors[score].owner];
         struct sl_onnx_name v =
             sl_onnx_add_floats(b, param->name, &d->key, 1, b->values[b->graph->tensors[score].owner]);
@@ -92,13 +92,13 @@ static struct sl_onnx_name add_scores(struct sl_onnx_builder *b, const struct sl
 
 seqlstm_status sl_onnx_add_attention(struct sl_onnx_builder *b, const struct sl_node *node)
 {
-    int32_t keys = node->slots[SEQLSTM_ATTENTION_KEYS], values = node->slots[SEQLSTM_ATTENTION_VALUES];
+    int32_t keys = node->slots[SEQLSTM_SLOT_ATTENTION_KEYS], values = node->slots[SEQLSTM_SLOT_ATTENTION_VALUES];
     struct sl_onnx_name scores = add_scores(b, node), mask = add_mask(b, &b->tensors[keys]);
     struct sl_onnx_name blank = sl_onnx_add_scalar(b, -FLT_MAX), weights;
     scores = sl_onnx_add(b, "Where", &mask, &scores, &blank);
     sl_onnx_set_int(b, "axis", -1);
     weights = sl_onnx_add(b, "Softmax", &scores, NULL, NULL);
-    b->tensors[node->slots[SEQLSTM_ATTENTION_CONTEXT]] =
+    b->tensors[node->slots[SEQLSTM_SLOT_ATTENTION_CONTEXT]] =
         sl_onnx_add(b, "MatMul", &weights, &b->tensors[values >= 0 ? values : keys], NULL);
     return SEQLSTM_OK;
 }

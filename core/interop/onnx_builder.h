@@ -65,7 +65,7 @@ struct sl_onnx_name sl_onnx_make_name(struct sl_onnx_builder *b, const char *ste
 struct sl_onnx_name sl_onnx_add_activation(struct sl_onnx_builder *b, const struct seqlstm_activation *activation,
                                            const struct sl_onnx_name *x);
 
-/* Joins what stands in `x` as `kind` (SEQLSTM_MERGE_…) over the last axis. */
+/* Joins what stands in `x` as `kind` (SEQLSTM_KIND_MERGE_…) over the last axis. */
 struct sl_onnx_name sl_onnx_add_merge(struct sl_onnx_builder *b, uint32_t kind, const struct sl_onnx_name *x,
                                       int32_t count);
 

@@ -40,7 +40,7 @@ const struct sl_onnx_cell *sl_onnx_cell_get(const struct seqlstm_recurrent_desc 
         return &lstm;
     if (desc->cell == SEQLSTM_CELL_RNN)
         return &rnn;
-    return desc->options & SEQLSTM_RECURRENT_RESET_AFTER ? &gru_reset_after : &gru;
+    return desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER ? &gru_reset_after : &gru;
 }
 
 static const struct sl_onnx_activation activations[SEQLSTM_ACT_COUNT] = {

@@ -145,16 +145,16 @@ static seqlstm_status check_attributes(const struct pair *p, const struct sl_onn
         snprintf(text, sizeof text, "clip %g", clip ? (double)clip->f : 0.0);
         return fail_option(p, SEQLSTM_OPTION_GATE_CLIP, "gate_clip", text);
     }
-    if ((coupled && coupled->i) != ((desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0))
+    if ((coupled && coupled->i) != ((desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0))
         return fail_option(p, SEQLSTM_OPTION_COUPLED_GATES, "coupled_gates",
                            coupled && coupled->i ? "input_forget 1" : "input_forget 0");
     if (desc->cell == SEQLSTM_CELL_GRU &&
-        (before && before->i) != ((desc->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0))
+        (before && before->i) != ((desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) != 0))
         return fail_option(p, SEQLSTM_OPTION_RESET_AFTER, "reset_after",
                            before && before->i ? "linear_before_reset 1" : "linear_before_reset 0");
-    if (resolve(p->r->file, get_input(p->theirs, 3)).tensor && !(desc->options & SEQLSTM_RECURRENT_USE_BIAS))
+    if (resolve(p->r->file, get_input(p->theirs, 3)).tensor && !(desc->options & SEQLSTM_BIT_RECURRENT_USE_BIAS))
         return fail_option(p, SEQLSTM_OPTION_USE_BIAS, "use_bias", "biases");
-    if (resolve(p->r->file, get_input(p->theirs, 7)).tensor && !(desc->options & SEQLSTM_RECURRENT_PEEPHOLE))
+    if (resolve(p->r->file, get_input(p->theirs, 7)).tensor && !(desc->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE))
         return fail_option(p, SEQLSTM_OPTION_PEEPHOLE, "peephole", "peepholes");
     return check_activations(p, cell, directions);
 }
@@ -168,7 +168,7 @@ static seqlstm_status read_blocks(const struct pair *p, int32_t input, const cha
     int64_t block = desc->hidden * columns, elems = directions * count * block;
     const struct sl_onnx_tensor *tensor = resolve(p->r->file, get_input(p->theirs, input)).tensor;
     for (int32_t d = 0; d < directions; d++) {
-        int32_t slot = p->ours->slots[SEQLSTM_RECURRENT_PARAM(directions, d, which)];
+        int32_t slot = p->ours->slots[SEQLSTM_SLOT_RECURRENT_PARAM(directions, d, which)];
         int32_t owner = p->r->graph->tensors[slot].owner;
         const struct sl_param *param = &p->r->graph->params[owner];
         float *out = p->r->values[owner];
@@ -206,15 +206,15 @@ static seqlstm_status read_recurrent(const struct pair *p)
     const struct sl_onnx_cell *cell = sl_onnx_cell_get(desc);
     int32_t directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
     if (desc->projection || desc->cell_clip > 0 || desc->zoneout_cell > 0 || desc->zoneout_hidden > 0 ||
-        (desc->options & SEQLSTM_RECURRENT_LAYER_NORM))
+        (desc->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM))
         return fail_option(p, SEQLSTM_OPTION_CELL, "type", "no projection, cell_clip, zoneout and layer_norm");
     SEQLSTM_TRY(check_attributes(p, cell, directions));
     SEQLSTM_TRY(check_states(p));
     SEQLSTM_TRY(read_blocks(p, 1, "W", SEQLSTM_PARAM_W_X, cell->weight, cell->gates, desc->input, false));
     SEQLSTM_TRY(read_blocks(p, 2, "R", SEQLSTM_PARAM_W_H, cell->weight, cell->gates, desc->hidden, false));
-    if (desc->options & SEQLSTM_RECURRENT_USE_BIAS)
+    if (desc->options & SEQLSTM_BIT_RECURRENT_USE_BIAS)
         SEQLSTM_TRY(read_blocks(p, 3, "B", SEQLSTM_PARAM_BIAS, cell->bias, 2 * cell->gates, 1, true));
-    if (desc->options & SEQLSTM_RECURRENT_PEEPHOLE)
+    if (desc->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE)
         SEQLSTM_TRY(read_blocks(p, 7, "P", SEQLSTM_PARAM_PEEPHOLE, sl_onnx_peephole_order, 3, 1, true));
     return SEQLSTM_OK;
 }
@@ -277,9 +277,9 @@ static seqlstm_status read_dense(const struct pair *p)
         is_gemm ? resolve(p->r->file, get_input(p->theirs, 2)) : find_added(p->r->file, p->theirs->output);
     if (!(is_gemm && transposed && transposed->i)) /* the product wants [I, O], we keep [O, I] */
         w.is_transposed = !w.is_transposed;
-    SEQLSTM_TRY(read_matrix(p, SEQLSTM_DENSE_W, "the matrix", w));
-    if (p->ours->desc.dense.options & SEQLSTM_DENSE_USE_BIAS)
-        return read_matrix(p, SEQLSTM_DENSE_BIAS, "the bias", bias);
+    SEQLSTM_TRY(read_matrix(p, SEQLSTM_SLOT_DENSE_W, "the matrix", w));
+    if (p->ours->desc.dense.options & SEQLSTM_BIT_DENSE_USE_BIAS)
+        return read_matrix(p, SEQLSTM_SLOT_DENSE_BIAS, "the bias", bias);
     return bias.tensor ? fail_option(p, SEQLSTM_OPTION_USE_BIAS, "use_bias", "a bias") : SEQLSTM_OK;
 }
 
@@ -296,8 +296,8 @@ static seqlstm_status read_norm(const struct pair *p)
         snprintf(text, sizeof text, "axis %lld", (long long)axis->i);
         return fail_option(p, SEQLSTM_OPTION_KIND, "type", text);
     }
-    SEQLSTM_TRY(read_matrix(p, SEQLSTM_NORM_GAIN, "the gain", resolve(p->r->file, get_input(p->theirs, 1))));
-    return read_matrix(p, SEQLSTM_NORM_BIAS, "the bias", resolve(p->r->file, get_input(p->theirs, 2)));
+    SEQLSTM_TRY(read_matrix(p, SEQLSTM_SLOT_LAYER_NORM_GAIN, "the gain", resolve(p->r->file, get_input(p->theirs, 1))));
+    return read_matrix(p, SEQLSTM_SLOT_LAYER_NORM_BIAS, "the bias", resolve(p->r->file, get_input(p->theirs, 2)));
 }
 
 /* ---- matching ------------------------------------------------------------------------------------------------- */
@@ -359,7 +359,7 @@ static seqlstm_status read_pair(const struct pair *p)
     case SEQLSTM_OP_RECURRENT:
         return read_recurrent(p);
     case SEQLSTM_OP_EMBEDDING:
-        return read_matrix(p, SEQLSTM_EMBEDDING_W, "the table", resolve(p->r->file, get_input(p->theirs, 0)));
+        return read_matrix(p, SEQLSTM_SLOT_EMBEDDING_W, "the table", resolve(p->r->file, get_input(p->theirs, 0)));
     case SEQLSTM_OP_DENSE:
         return read_dense(p);
     default:

@@ -23,7 +23,7 @@ struct cell {
 
 static int32_t get_tensor(const struct cell *c, int32_t d, int32_t which)
 {
-    return c->node->slots[SEQLSTM_RECURRENT_PARAM(c->directions, d, which)];
+    return c->node->slots[SEQLSTM_SLOT_RECURRENT_PARAM(c->directions, d, which)];
 }
 
 static const float *find_values(const struct cell *c, int32_t d, int32_t which)
@@ -41,7 +41,7 @@ static seqlstm_status check(const struct cell *c)
         const char *reason;
     } refusals[] = {
         {d->projection > 0, SEQLSTM_OPTION_PROJECTION, "ONNX's LSTM has no projection"},
-        {(d->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0, SEQLSTM_OPTION_LAYER_NORM,
+        {(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0, SEQLSTM_OPTION_LAYER_NORM,
          "ONNX's recurrent operators have no layer norm inside"},
         {d->cell_clip > 0, SEQLSTM_OPTION_CELL_CLIP, "ONNX's LSTM limits the inputs of its activations, not the cell"},
         {d->zoneout_cell > 0 || d->zoneout_hidden > 0, SEQLSTM_OPTION_ZONEOUT,
@@ -110,9 +110,9 @@ static void set_attributes(const struct cell *c)
     set_activations(c);
     if (c->desc->gate_clip > 0)
         sl_onnx_set_float(c->b, "clip", c->desc->gate_clip);
-    if (c->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES)
+    if (c->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES)
         sl_onnx_set_int(c->b, "input_forget", 1);
-    if (c->desc->options & SEQLSTM_RECURRENT_RESET_AFTER)
+    if (c->desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER)
         sl_onnx_set_int(c->b, "linear_before_reset", 1);
 }
 
@@ -122,9 +122,9 @@ static void add_weights(const struct cell *c, struct sl_onnx_name *inputs)
     int32_t gates = c->parts->gates;
     inputs[1] = add_blocks(c, "W", SEQLSTM_PARAM_W_X, c->parts->weight, gates, c->desc->input);
     inputs[2] = add_blocks(c, "R", SEQLSTM_PARAM_W_H, c->parts->weight, gates, c->desc->hidden);
-    if (c->desc->options & SEQLSTM_RECURRENT_USE_BIAS)
+    if (c->desc->options & SEQLSTM_BIT_RECURRENT_USE_BIAS)
         inputs[3] = add_blocks(c, "B", SEQLSTM_PARAM_BIAS, c->parts->bias_home, 2 * gates, 1);
-    if (c->desc->options & SEQLSTM_RECURRENT_PEEPHOLE)
+    if (c->desc->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE)
         inputs[7] = add_blocks(c, "P", SEQLSTM_PARAM_PEEPHOLE, sl_onnx_peephole_order, 3, 1);
 }
 
@@ -135,7 +135,7 @@ static struct sl_onnx_name stack_states(const struct cell *c, int32_t which)
     int64_t zero = 0;
     struct sl_onnx_name axis = sl_onnx_add_ints(c->b, &zero, 1);
     for (int32_t d = 0; d < c->directions; d++) {
-        int32_t tensor = c->node->slots[SEQLSTM_RECURRENT_STATE(d, which)];
+        int32_t tensor = c->node->slots[SEQLSTM_SLOT_RECURRENT_STATE(d, which)];
         if (tensor < 0)
             return none;
         parts[d] = sl_onnx_add(c->b, "Unsqueeze", &c->b->tensors[tensor], &axis, NULL);
@@ -152,7 +152,7 @@ static struct sl_onnx_name stack_states(const struct cell *c, int32_t which)
 static void unstack_states(const struct cell *c, int32_t which, const struct sl_onnx_name *stacked)
 {
     for (int32_t d = 0; d < c->directions; d++) {
-        int32_t tensor = c->node->slots[SEQLSTM_RECURRENT_STATE(d, which)];
+        int32_t tensor = c->node->slots[SEQLSTM_SLOT_RECURRENT_STATE(d, which)];
         if (tensor < 0)
             continue;
         struct sl_onnx_name index = sl_onnx_add_index(c->b, d);
@@ -173,7 +173,7 @@ static struct sl_onnx_name join_directions(const struct cell *c, const struct sl
 {
     static const int64_t batch_first[3] = {1, 0, 2}, apart[4] = {2, 0, 1, 3}, one = 1;
     struct sl_onnx_name joined, axis;
-    if (c->directions == 2 && c->desc->merge == SEQLSTM_MERGE_CONCAT) {
+    if (c->directions == 2 && c->desc->merge == SEQLSTM_KIND_MERGE_CONCAT) {
         int64_t shape[3] = {0, 0, 2 * c->desc->hidden};
         joined = transpose(c->b, y, apart, 4);
         struct sl_onnx_name wanted = sl_onnx_add_ints(c->b, shape, 3);
@@ -182,14 +182,15 @@ static struct sl_onnx_name join_directions(const struct cell *c, const struct sl
     if (c->directions == 1) {
         axis = sl_onnx_add_ints(c->b, &one, 1);
         joined = sl_onnx_add(c->b, "Squeeze", y, &axis, NULL);
-    } else if (c->desc->merge == SEQLSTM_MERGE_SUM) {
+    } else if (c->desc->merge == SEQLSTM_KIND_MERGE_SUM) {
         axis = sl_onnx_add_ints(c->b, &one, 1);
         sl_onnx_set_int(c->b, "keepdims", 0);
         joined = sl_onnx_add(c->b, "ReduceSum", y, &axis, NULL);
     } else {
         sl_onnx_set_int(c->b, "keepdims", 0);
         sl_onnx_set_ints(c->b, "axes", &one, 1);
-        joined = sl_onnx_add(c->b, c->desc->merge == SEQLSTM_MERGE_MUL ? "ReduceProd" : "ReduceMean", y, NULL, NULL);
+        joined =
+            sl_onnx_add(c->b, c->desc->merge == SEQLSTM_KIND_MERGE_MUL ? "ReduceProd" : "ReduceMean", y, NULL, NULL);
     }
     return transpose(c->b, &joined, batch_first, 3);
 }
@@ -206,10 +207,10 @@ seqlstm_status sl_onnx_add_recurrent(struct sl_onnx_builder *b, const struct sl_
     SEQLSTM_TRY(check(&c));
     bool is_lstm = desc->cell == SEQLSTM_CELL_LSTM;
     struct sl_onnx_name inputs[8] = {{""}}, outputs[3];
-    inputs[0] = transpose(b, &b->tensors[node->slots[SEQLSTM_RECURRENT_X]], time_first, 3);
+    inputs[0] = transpose(b, &b->tensors[node->slots[SEQLSTM_SLOT_RECURRENT_X]], time_first, 3);
     add_weights(&c, inputs);
     inputs[4] = sl_onnx_get_lengths(b, sl_graph_get_axis(b->graph, node));
-    if (desc->options & SEQLSTM_RECURRENT_INITIAL_STATE) {
+    if (desc->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) {
         inputs[5] = stack_states(&c, SEQLSTM_STATE_H0);
         if (is_lstm)
             inputs[6] = stack_states(&c, SEQLSTM_STATE_C0);
@@ -218,7 +219,7 @@ seqlstm_status sl_onnx_add_recurrent(struct sl_onnx_builder *b, const struct sl_
         outputs[k] = sl_onnx_make_name(b, node->name);
     set_attributes(&c);
     sl_onnx_add_node(b, c.parts->op, inputs, is_lstm ? 8 : 6, outputs, is_lstm ? 3 : 2);
-    int32_t y = node->slots[SEQLSTM_RECURRENT_Y];
+    int32_t y = node->slots[SEQLSTM_SLOT_RECURRENT_Y];
     if (y >= 0)
         b->tensors[y] = join_directions(&c, &outputs[0]);
     unstack_states(&c, SEQLSTM_STATE_HN, &outputs[1]);

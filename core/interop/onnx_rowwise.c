@@ -78,35 +78,35 @@ struct sl_onnx_name sl_onnx_add_activation(struct sl_onnx_builder *b, const stru
 
 static void add_embedding(struct sl_onnx_builder *b, const struct sl_node *node)
 {
-    struct sl_onnx_name table = add_param(b, node->slots[SEQLSTM_EMBEDDING_W]);
+    struct sl_onnx_name table = add_param(b, node->slots[SEQLSTM_SLOT_EMBEDDING_W]);
     sl_onnx_set_int(b, "axis", 0);
-    set_name(b, node, SEQLSTM_EMBEDDING_Y,
-             sl_onnx_add(b, "Gather", &table, get_name(b, node, SEQLSTM_EMBEDDING_IDS), NULL));
+    set_name(b, node, SEQLSTM_SLOT_EMBEDDING_Y,
+             sl_onnx_add(b, "Gather", &table, get_name(b, node, SEQLSTM_SLOT_EMBEDDING_IDS), NULL));
 }
 
 /* x W' + b. The matrix stands as we have it, so that a tied one is there once. */
 static void add_dense(struct sl_onnx_builder *b, const struct sl_node *node)
 {
     static const int64_t swapped[2] = {1, 0};
-    struct sl_onnx_name w = add_param(b, node->slots[SEQLSTM_DENSE_W]);
+    struct sl_onnx_name w = add_param(b, node->slots[SEQLSTM_SLOT_DENSE_W]);
     sl_onnx_set_ints(b, "perm", swapped, 2);
     w = sl_onnx_add(b, "Transpose", &w, NULL, NULL);
-    struct sl_onnx_name y = sl_onnx_add(b, "MatMul", get_name(b, node, SEQLSTM_DENSE_X), &w, NULL);
-    if (node->desc.dense.options & SEQLSTM_DENSE_USE_BIAS) {
-        struct sl_onnx_name bias = add_param(b, node->slots[SEQLSTM_DENSE_BIAS]);
+    struct sl_onnx_name y = sl_onnx_add(b, "MatMul", get_name(b, node, SEQLSTM_SLOT_DENSE_X), &w, NULL);
+    if (node->desc.dense.options & SEQLSTM_BIT_DENSE_USE_BIAS) {
+        struct sl_onnx_name bias = add_param(b, node->slots[SEQLSTM_SLOT_DENSE_BIAS]);
         y = sl_onnx_add(b, "Add", &y, &bias, NULL);
     }
-    set_name(b, node, SEQLSTM_DENSE_Y, sl_onnx_add_activation(b, &node->desc.dense.activation, &y));
+    set_name(b, node, SEQLSTM_SLOT_DENSE_Y, sl_onnx_add_activation(b, &node->desc.dense.activation, &y));
 }
 
 static void add_layer_norm(struct sl_onnx_builder *b, const struct sl_node *node)
 {
-    struct sl_onnx_name gain = add_param(b, node->slots[SEQLSTM_NORM_GAIN]);
-    struct sl_onnx_name bias = add_param(b, node->slots[SEQLSTM_NORM_BIAS]);
+    struct sl_onnx_name gain = add_param(b, node->slots[SEQLSTM_SLOT_LAYER_NORM_GAIN]);
+    struct sl_onnx_name bias = add_param(b, node->slots[SEQLSTM_SLOT_LAYER_NORM_BIAS]);
     sl_onnx_set_int(b, "axis", -1);
     sl_onnx_set_float(b, "epsilon", node->desc.layer_norm.epsilon);
-    set_name(b, node, SEQLSTM_NORM_Y,
-             sl_onnx_add(b, "LayerNormalization", get_name(b, node, SEQLSTM_NORM_X), &gain, &bias));
+    set_name(b, node, SEQLSTM_SLOT_LAYER_NORM_Y,
+             sl_onnx_add(b, "LayerNormalization", get_name(b, node, SEQLSTM_SLOT_LAYER_NORM_X), &gain, &bias));
 }
 
 /* [batch, time, 1] booleans: the steps that count. `kind` POOL_FIRST and POOL_LAST leave one of each sequence. */
@@ -123,10 +123,10 @@ static struct sl_onnx_name add_mask(struct sl_onnx_builder *b, const struct sl_o
     sl_onnx_set_int(b, "to", SL_ONNX_INT64);
     limit = sl_onnx_add(b, "Cast", &lengths, NULL, NULL);
     limit = sl_onnx_add(b, "Unsqueeze", &limit, &axes, NULL); /* [batch, 1, 1] */
-    if (kind == SEQLSTM_POOL_FIRST)
+    if (kind == SEQLSTM_KIND_POOL_FIRST)
         limit = sl_onnx_add(b, "Min", &limit, &one, NULL);
     mask = sl_onnx_add(b, "Less", &steps, &limit, NULL);
-    if (kind != SEQLSTM_POOL_LAST)
+    if (kind != SEQLSTM_KIND_POOL_LAST)
         return mask;
     limit = sl_onnx_add(b, "Sub", &limit, &one, NULL);
     return sl_onnx_add(b, "Equal", &steps, &limit, NULL);
@@ -145,45 +145,45 @@ static void add_pool(struct sl_onnx_builder *b, const struct sl_node *node)
 {
     static const int64_t time = 1;
     uint32_t kind = node->desc.pool.kind;
-    struct sl_onnx_name x = *get_name(b, node, SEQLSTM_UNARY_X), y, steps, mask;
-    struct sl_onnx_name lengths = sl_onnx_get_lengths(b, b->graph->tensors[node->slots[SEQLSTM_UNARY_X]].axis);
+    struct sl_onnx_name x = *get_name(b, node, SEQLSTM_SLOT_UNARY_X), y, steps, mask;
+    struct sl_onnx_name lengths = sl_onnx_get_lengths(b, b->graph->tensors[node->slots[SEQLSTM_SLOT_UNARY_X]].axis);
     if (lengths.text[0] == '\0') { /* what input feeding carries: the one step of the decoder */
         y = sl_onnx_add_ints(b, &time, 1);
-        set_name(b, node, SEQLSTM_UNARY_Y, sl_onnx_add(b, "Squeeze", &x, &y, NULL));
+        set_name(b, node, SEQLSTM_SLOT_UNARY_Y, sl_onnx_add(b, "Squeeze", &x, &y, NULL));
         return;
     }
     mask = add_mask(b, &x, lengths, kind);
-    struct sl_onnx_name blank = sl_onnx_add_scalar(b, kind == SEQLSTM_POOL_MAX ? -FLT_MAX : 0.0f);
+    struct sl_onnx_name blank = sl_onnx_add_scalar(b, kind == SEQLSTM_KIND_POOL_MAX ? -FLT_MAX : 0.0f);
     x = sl_onnx_add(b, "Where", &mask, &x, &blank);
-    if (kind == SEQLSTM_POOL_MAX) {
+    if (kind == SEQLSTM_KIND_POOL_MAX) {
         sl_onnx_set_int(b, "keepdims", 0);
         sl_onnx_set_ints(b, "axes", &time, 1);
         y = sl_onnx_add(b, "ReduceMax", &x, NULL, NULL);
     } else {
         y = add_time_sum(b, &x);
     }
-    if (kind == SEQLSTM_POOL_MEAN) {
+    if (kind == SEQLSTM_KIND_POOL_MEAN) {
         sl_onnx_set_int(b, "to", SL_ONNX_FLOAT);
         mask = sl_onnx_add(b, "Cast", &mask, NULL, NULL);
         steps = add_time_sum(b, &mask); /* [batch, 1] */
         y = sl_onnx_add(b, "Div", &y, &steps, NULL);
     }
-    set_name(b, node, SEQLSTM_UNARY_Y, y);
+    set_name(b, node, SEQLSTM_SLOT_UNARY_Y, y);
 }
 
 struct sl_onnx_name sl_onnx_add_merge(struct sl_onnx_builder *b, uint32_t kind, const struct sl_onnx_name *x,
                                       int32_t count)
 {
     static const char *const ops[] = {
-        [SEQLSTM_MERGE_CONCAT] = "Concat", [SEQLSTM_MERGE_SUM] = "Sum", [SEQLSTM_MERGE_AVE] = "Mean"};
+        [SEQLSTM_KIND_MERGE_CONCAT] = "Concat", [SEQLSTM_KIND_MERGE_SUM] = "Sum", [SEQLSTM_KIND_MERGE_AVE] = "Mean"};
     struct sl_onnx_name y = x[0];
-    if (kind == SEQLSTM_MERGE_MUL) {
+    if (kind == SEQLSTM_KIND_MERGE_MUL) {
         for (int32_t k = 1; k < count; k++)
             y = sl_onnx_add(b, "Mul", &y, &x[k], NULL);
         return y;
     }
     y = sl_onnx_make_name(b, ops[kind]);
-    if (kind == SEQLSTM_MERGE_CONCAT)
+    if (kind == SEQLSTM_KIND_MERGE_CONCAT)
         sl_onnx_set_int(b, "axis", -1);
     sl_onnx_add_node(b, ops[kind], x, count, &y, 1);
     return y;
@@ -192,17 +192,17 @@ struct sl_onnx_name sl_onnx_add_merge(struct sl_onnx_builder *b, uint32_t kind, 
 static void add_merge_node(struct sl_onnx_builder *b, const struct sl_node *node)
 {
     const struct seqlstm_merge_desc *desc = &node->desc.merge;
-    struct sl_onnx_name x[SEQLSTM_MERGE_INPUTS];
+    struct sl_onnx_name x[SEQLSTM_MAX_MERGE_INPUTS];
     static const int64_t time = 1;
     bool on_steps = sl_axis_is_steps(sl_graph_get_axis(b->graph, node));
     for (uint32_t k = 0; k < desc->inputs; k++) {
-        x[k] = *get_name(b, node, SEQLSTM_MERGE_X + (int32_t)k);
-        if (on_steps && !sl_axis_is_steps(b->graph->tensors[node->slots[SEQLSTM_MERGE_X + (int32_t)k]].axis)) {
+        x[k] = *get_name(b, node, SEQLSTM_SLOT_MERGE_X + (int32_t)k);
+        if (on_steps && !sl_axis_is_steps(b->graph->tensors[node->slots[SEQLSTM_SLOT_MERGE_X + (int32_t)k]].axis)) {
             struct sl_onnx_name axis = sl_onnx_add_ints(b, &time, 1); /* what input feeding carries: of one step */
             x[k] = sl_onnx_add(b, "Unsqueeze", &x[k], &axis, NULL);
         }
     }
-    set_name(b, node, SEQLSTM_MERGE_Y, sl_onnx_add_merge(b, desc->kind, x, (int32_t)desc->inputs));
+    set_name(b, node, SEQLSTM_SLOT_MERGE_Y, sl_onnx_add_merge(b, desc->kind, x, (int32_t)desc->inputs));
 }
 
 seqlstm_status sl_onnx_add_rowwise(struct sl_onnx_builder *b, const struct sl_node *node)
@@ -215,8 +215,8 @@ seqlstm_status sl_onnx_add_rowwise(struct sl_onnx_builder *b, const struct sl_no
         add_dense(b, node);
         return SEQLSTM_OK;
     case SEQLSTM_OP_ACTIVATION:
-        set_name(b, node, SEQLSTM_UNARY_Y,
-                 sl_onnx_add_activation(b, &node->desc.activation.activation, get_name(b, node, SEQLSTM_UNARY_X)));
+        set_name(b, node, SEQLSTM_SLOT_UNARY_Y,
+                 sl_onnx_add_activation(b, &node->desc.activation.activation, get_name(b, node, SEQLSTM_SLOT_UNARY_X)));
         return SEQLSTM_OK;
     case SEQLSTM_OP_LAYER_NORM:
         add_layer_norm(b, node);

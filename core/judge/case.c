@@ -87,10 +87,13 @@ static seqlstm_status parse_dtype(const char *field, size_t length, struct sl_ca
     static const struct {
         const char *name;
         uint32_t dtype, compute;
-    } names[] = {{"f32", SEQLSTM_FLOAT32, SEQLSTM_FLOAT32},       {"bf16", SEQLSTM_BFLOAT16, SEQLSTM_FLOAT32},
-                 {"f16", SEQLSTM_FLOAT16, SEQLSTM_FLOAT32},       {"f32-tf32", SEQLSTM_FLOAT32, SEQLSTM_TF32},
-                 {"f32-bf16", SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16}, {"f32-f16", SEQLSTM_FLOAT32, SEQLSTM_FLOAT16},
-                 {"f32-i8", SEQLSTM_FLOAT32, SEQLSTM_INT8}};
+    } names[] = {{"f32", SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_FLOAT32},
+                 {"bf16", SEQLSTM_DTYPE_BFLOAT16, SEQLSTM_DTYPE_FLOAT32},
+                 {"f16", SEQLSTM_DTYPE_FLOAT16, SEQLSTM_DTYPE_FLOAT32},
+                 {"f32-tf32", SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_TF32},
+                 {"f32-bf16", SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_BFLOAT16},
+                 {"f32-f16", SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_FLOAT16},
+                 {"f32-i8", SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_INT8}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is(field, length, names[i].name)) {
             c->dtype = names[i].dtype;
@@ -105,13 +108,13 @@ static seqlstm_status parse_dtype(const char *field, size_t length, struct sl_ca
 static void init_recurrent(struct seqlstm_recurrent_desc *d, const struct sizes *s)
 {
     d->direction = size_or(s, 'D', 1) == 2 ? SEQLSTM_DIRECTION_BIDIRECTIONAL : SEQLSTM_DIRECTION_FORWARD;
-    d->options = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT;
+    d->options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
     d->layers = size_or(s, 'L', 1);
     d->input = size_or(s, 'I', 3);
     d->hidden = size_or(s, 'H', 5);
     d->projection = s->of['P' - 'A'];
     d->stream_base = 7 * SEQLSTM_STREAMS_PER_LAYER;
-    if (d->head.dtype_compute == SEQLSTM_INT8) { /* the data of cases lie in [-1, 1] */
+    if (d->head.dtype_compute == SEQLSTM_DTYPE_INT8) { /* the data of cases lie in [-1, 1] */
         d->data_scale = 127;
         d->data_shift = 128;
     }
@@ -134,7 +137,7 @@ static void init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
     case SEQLSTM_OP_DENSE:
         d->dense.input = i;
         d->dense.output = o;
-        d->dense.options = SEQLSTM_DENSE_USE_BIAS;
+        d->dense.options = SEQLSTM_BIT_DENSE_USE_BIAS;
         break;
     case SEQLSTM_OP_ACTIVATION:
         d->activation.features = c;
@@ -148,14 +151,14 @@ static void init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
     case SEQLSTM_OP_LAYER_NORM:
         d->layer_norm.features = c;
         d->layer_norm.epsilon = 1e-3f;
-        d->layer_norm.options = SEQLSTM_LAYER_NORM_GAIN | SEQLSTM_LAYER_NORM_BIAS;
+        d->layer_norm.options = SEQLSTM_BIT_LAYER_NORM_GAIN | SEQLSTM_BIT_LAYER_NORM_BIAS;
         break;
     case SEQLSTM_OP_POOL:
         d->pool.features = c;
         break;
     case SEQLSTM_OP_MERGE:
         d->merge.inputs = (uint32_t)size_or(s, 'W', 2);
-        for (uint32_t k = 0; k < d->merge.inputs && k < SEQLSTM_MERGE_INPUTS; k++)
+        for (uint32_t k = 0; k < d->merge.inputs && k < SEQLSTM_MAX_MERGE_INPUTS; k++)
             d->merge.widths[k] = c;
         break;
     case SEQLSTM_OP_GATHER:
@@ -167,14 +170,14 @@ static void init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
         break;
     case SEQLSTM_OP_LOSS:
         d->loss.features = c;
-        d->loss.kind = SEQLSTM_LOSS_MSE;
+        d->loss.kind = SEQLSTM_KIND_LOSS_MSE;
         d->loss.delta = 0.7f;
         break;
     case SEQLSTM_OP_DENSE_LOSS:
         d->dense_loss.input = i;
         d->dense_loss.output = o;
-        d->dense_loss.dense_options = SEQLSTM_DENSE_USE_BIAS;
-        d->dense_loss.kind = SEQLSTM_LOSS_CROSS_ENTROPY;
+        d->dense_loss.dense_options = SEQLSTM_BIT_DENSE_USE_BIAS;
+        d->dense_loss.kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
         d->dense_loss.delta = 0.7f;
         break;
     case SEQLSTM_OP_TOP_K:
@@ -185,7 +188,7 @@ static void init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
         d->top_k.top_p = 1;
         break;
     case SEQLSTM_OP_OPTIMIZER:
-        d->optimizer.kind = SEQLSTM_OPTIMIZER_SGD;
+        d->optimizer.kind = SEQLSTM_KIND_OPTIMIZER_SGD;
         d->optimizer.beta_1 = 0.9f;
         d->optimizer.beta_2 = 0.999f;
         d->optimizer.rho = 0.9f;
@@ -194,11 +197,11 @@ static void init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
     case SEQLSTM_OP_ATTENTION:
         d->attention.key = size_or(s, 'K', 5);
         d->attention.value = size_or(s, 'V', d->attention.key);
-        d->attention.kind = SEQLSTM_ATTENTION_DOT;
+        d->attention.kind = SEQLSTM_KIND_ATTENTION_DOT;
         d->attention.scale = 1;
         break;
     case SEQLSTM_OP_VECTOR:
-        d->vector.kind = SEQLSTM_VECTOR_FILL;
+        d->vector.kind = SEQLSTM_KIND_VECTOR_FILL;
         break;
     default:
         break;
@@ -236,7 +239,7 @@ static void init_head(struct sl_case *c, const struct sizes *s)
     head->max_sequences = c->sequences;
     head->max_steps = c->steps;
     if (c->lengths == SL_LENGTHS_UNIFORM)
-        head->flags |= SEQLSTM_DESC_UNIFORM;
+        head->flags |= SEQLSTM_BIT_DESC_UNIFORM;
 }
 
 static seqlstm_status parse_options(const char *field, struct sl_case *c, struct seqlstm_error *err)

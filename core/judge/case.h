@@ -56,7 +56,7 @@ struct sl_case {
     char text[SL_CASE_TEXT_BYTES];
     enum sl_case_pass pass;
     enum sl_case_lengths lengths;
-    uint32_t dtype;              /* of activations; SEQLSTM_FLOAT32 … */
+    uint32_t dtype;              /* of activations; SEQLSTM_DTYPE_FLOAT32 … */
     int64_t steps;               /* T; 0 with FLAT */
     int64_t sequences;           /* B; 0 with FLAT */
     int64_t rows;                /* FLAT: R or N */
@@ -69,7 +69,7 @@ struct sl_case {
     bool no_output_grad;         /* dy is NULL: zero everywhere */
     bool no_state_grad;          /* dhn, dcn are NULL */
     bool saturated;              /* large values: activations far out */
-    bool skip;                   /* optimizer: step with SEQLSTM_STEP_SKIP */
+    bool skip;                   /* optimizer: step with SEQLSTM_BIT_STEP_SKIP */
     uint32_t diverged;           /* optimizer: 1: the loss is NaN, 2: the squares are infinite */
     union seqlstm_any_desc desc; /* complete; mode by the pass */
 };

@@ -117,12 +117,12 @@ static bool is_asked(const struct sl_data *d, int32_t k, uint32_t parts)
 {
     const struct sl_slot *s = &d->slots[k];
     if (s->role == SL_SLOT_PARAM)
-        return parts & SEQLSTM_BACKWARD_WEIGHTS;
+        return parts & SEQLSTM_BIT_BACKWARD_WEIGHTS;
     if (s->role != SL_SLOT_INPUT)
         return false;
     if (d->c.desc.head.op == SEQLSTM_OP_RECURRENT && s->axis == SL_SLOT_ON_STATES)
-        return parts & SEQLSTM_BACKWARD_STATES;
-    return (parts & SEQLSTM_BACKWARD_INPUTS) && !d->c.no_input_grad;
+        return parts & SEQLSTM_BIT_BACKWARD_STATES;
+    return (parts & SEQLSTM_BIT_BACKWARD_INPUTS) && !d->c.no_input_grad;
 }
 
 void sl_check_compare(struct sl_check *check, const struct sl_runner *got, const struct sl_runner *expected,

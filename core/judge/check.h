@@ -27,9 +27,9 @@ bool sl_verdict_is_bad(enum sl_verdict verdict);
 
 struct sl_check_result {
     enum sl_verdict verdict;
-    double worst;                        /* largest error / tolerance seen; 0 where nothing was compared */
-    char variant[SEQLSTM_VARIANT_BYTES]; /* the variant that failed or was the worst */
-    char detail[512];                    /* one sentence; "" when it passed */
+    double worst;                            /* largest error / tolerance seen; 0 where nothing was compared */
+    char variant[SEQLSTM_MAX_VARIANT_BYTES]; /* the variant that failed or was the worst */
+    char detail[512];                        /* one sentence; "" when it passed */
 };
 
 /* Everything a check needs. */

@@ -44,7 +44,7 @@ static struct sl_data *perturb(struct sl_arena *arena, const struct sl_data *dat
 static seqlstm_status run(struct sl_runner *runner, const struct sl_data *data, bool backward,
                           struct seqlstm_error *err)
 {
-    const uint32_t all = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS;
+    const uint32_t all = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS;
     sl_runner_set_data(runner, data);
     SEQLSTM_TRY(sl_runner_forward(runner, err));
     return backward ? sl_runner_backward(runner, all, false, err) : SEQLSTM_OK;

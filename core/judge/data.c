@@ -70,7 +70,8 @@ static bool make_axis(struct sl_arena *arena, struct sl_data *d, struct random *
     }
     d->axis = (struct seqlstm_axis){
         .struct_size = (uint32_t)sizeof d->axis,
-        .flags = (c->stream ? SEQLSTM_AXIS_STREAM : 0u) | (lengths[b - 1] == lengths[0] ? SEQLSTM_AXIS_UNIFORM : 0u),
+        .flags =
+            (c->stream ? SEQLSTM_BIT_AXIS_STREAM : 0u) | (lengths[b - 1] == lengths[0] ? SEQLSTM_BIT_AXIS_UNIFORM : 0u),
         .sequences = b,
         .steps = steps,
         .rows = offsets[steps],
@@ -211,9 +212,9 @@ static void range_of(const struct sl_data *d, const struct sl_slot *slot, double
     uint32_t kind = op == SEQLSTM_OP_LOSS ? d->c.desc.loss.kind : d->c.desc.dense_loss.kind;
     if (loss && strstr(slot->name, "weight") != NULL)
         *low = 0.25, *high = 1.75;
-    else if (loss && kind == SEQLSTM_LOSS_BINARY_CROSS_ENTROPY && strcmp(slot->name, "target") == 0)
+    else if (loss && kind == SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY && strcmp(slot->name, "target") == 0)
         *low = 0, *high = 1;
-    else if (loss && kind == SEQLSTM_LOSS_CROSS_ENTROPY && strcmp(slot->name, "x") == 0)
+    else if (loss && kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY && strcmp(slot->name, "x") == 0)
         *low = -3, *high = 3;
     else if (op == SEQLSTM_OP_OPTIMIZER && slot->role == SL_SLOT_INOUT && strcmp(slot->name, "param") != 0)
         *low = 0.01, *high = 0.5; /* second moments are not negative; fine for first ones too */
@@ -304,7 +305,7 @@ seqlstm_status sl_data_create(struct sl_arena *arena, const struct sl_case *c, u
     }
     d->step = (struct seqlstm_step){
         .struct_size = (uint32_t)sizeof d->step,
-        .flags = c->skip ? SEQLSTM_STEP_SKIP : 0,
+        .flags = c->skip ? SEQLSTM_BIT_STEP_SKIP : 0,
         .seed = UINT64_C(0x5EED5EED5EED) + seed,
         .epoch = 3,
         .update = 5,

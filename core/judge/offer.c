@@ -58,7 +58,7 @@ seqlstm_status sl_offer_ask(const struct sl_backend *backend, const struct sl_gr
         SEQLSTM_TRY(try_variants(backend, node, variant, &answer, &offer, err));
     } else {
         struct sl_option_place option = sl_graph_find_option(graph, node, answer.option);
-        offer.no_operation = (answer.code & SEQLSTM_REFUSED_OPERATION) != 0;
+        offer.no_operation = (answer.code & SEQLSTM_BIT_REFUSED_OPERATION) != 0;
         offer.option = answer.option == SEQLSTM_OPTION_NONE ? "" : option.key;
         offer.place = option.place;
         memcpy(offer.value, answer.value, sizeof offer.value);

@@ -9,10 +9,10 @@
 struct sl_offer {
     bool accepted;
     uint32_t device;
-    char variant[SEQLSTM_VARIANT_BYTES]; /* accepted: the first that could be created */
-    bool no_operation;                   /* refused: the whole operation is not among the backend's */
-    const char *option;                  /* refused: key in the model file; "" for the whole operation */
-    struct sl_place place;               /* of the option */
+    char variant[SEQLSTM_MAX_VARIANT_BYTES]; /* accepted: the first that could be created */
+    bool no_operation;                       /* refused: the whole operation is not among the backend's */
+    const char *option;                      /* refused: key in the model file; "" for the whole operation */
+    struct sl_place place;                   /* of the option */
     char value[48];
     char reason[256];
 };

@@ -99,16 +99,17 @@ static seqlstm_status make_rows_axis(struct walk *w)
     offsets[1] = n;
     for (int side = 0; side < 2; side++) {
         const struct seqlstm_axis *steps = side ? &batch->source.axis : &batch->axis;
-        w->rows[side] = (struct seqlstm_axis){.struct_size = sizeof w->rows[side],
-                                              .flags = SEQLSTM_AXIS_UNIFORM | (steps->flags & SEQLSTM_AXIS_STREAM),
-                                              .sequences = n,
-                                              .steps = 1,
-                                              .rows = n,
-                                              .lengths = ones,
-                                              .batch_sizes = ones + n,
-                                              .row_offsets = offsets,
-                                              .sequence_id = steps->sequence_id,
-                                              .position0 = steps->position0};
+        w->rows[side] =
+            (struct seqlstm_axis){.struct_size = sizeof w->rows[side],
+                                  .flags = SEQLSTM_BIT_AXIS_UNIFORM | (steps->flags & SEQLSTM_BIT_AXIS_STREAM),
+                                  .sequences = n,
+                                  .steps = 1,
+                                  .rows = n,
+                                  .lengths = ones,
+                                  .batch_sizes = ones + n,
+                                  .row_offsets = offsets,
+                                  .sequence_id = steps->sequence_id,
+                                  .position0 = steps->position0};
     }
     return SEQLSTM_OK;
 }
@@ -168,7 +169,7 @@ static void describe_case(const struct walk *w, const struct sl_node *node, stru
     struct sl_case *c = &d->c;
     sl_text_snprintf(c->text, sizeof c->text, "%.200s", node->name);
     c->pass = training ? SL_PASS_BACKWARD : SL_PASS_INFERENCE;
-    c->lengths = d->axis.flags & SEQLSTM_AXIS_UNIFORM ? SL_LENGTHS_UNIFORM : SL_LENGTHS_RAGGED;
+    c->lengths = d->axis.flags & SEQLSTM_BIT_AXIS_UNIFORM ? SL_LENGTHS_UNIFORM : SL_LENGTHS_RAGGED;
     c->steps = d->axis.steps;
     c->sequences = d->axis.sequences;
     c->rows = d->rows;
@@ -334,13 +335,13 @@ static seqlstm_status walk_forward(struct walk *w)
 /* Which gradients the program itself would ask for. */
 static uint32_t parts_of(const struct walk *w, const struct sl_node *node, const struct sl_data *d)
 {
-    uint32_t parts = d->c.no_input_grad ? 0 : SEQLSTM_BACKWARD_INPUTS;
+    uint32_t parts = d->c.no_input_grad ? 0 : SEQLSTM_BIT_BACKWARD_INPUTS;
     for (int32_t k = 0; k < d->count; k++)
         if (d->slots[k].role == SL_SLOT_PARAM && w->graph->tensors[node->slots[k]].needs_grad)
-            parts |= SEQLSTM_BACKWARD_WEIGHTS;
+            parts |= SEQLSTM_BIT_BACKWARD_WEIGHTS;
         else if (d->slots[k].role == SL_SLOT_INPUT && is_state(&d->slots[k]) &&
                  w->graph->tensors[node->slots[k]].needs_grad)
-            parts |= SEQLSTM_BACKWARD_STATES;
+            parts |= SEQLSTM_BIT_BACKWARD_STATES;
     return parts;
 }
 

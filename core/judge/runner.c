@@ -12,8 +12,8 @@ static void clear_dtypes(union seqlstm_any_desc *desc)
     struct seqlstm_desc *h = &desc->head;
     if (h->op == SEQLSTM_OP_RECURRENT)
         desc->recurrent.data_scale = desc->recurrent.data_shift = 0;
-    h->dtype_activation = h->dtype_activation_grad = h->dtype_state = SEQLSTM_FLOAT32;
-    h->dtype_compute = h->dtype_weight = h->dtype_weight_grad = SEQLSTM_FLOAT32;
+    h->dtype_activation = h->dtype_activation_grad = h->dtype_state = SEQLSTM_DTYPE_FLOAT32;
+    h->dtype_compute = h->dtype_weight = h->dtype_weight_grad = SEQLSTM_DTYPE_FLOAT32;
 }
 
 /* Which dtype a slot is handed over in. The float64 twins keep the 16-bit types of CAST. */
@@ -21,15 +21,15 @@ static uint32_t handed_dtype(const struct sl_runner *r, const struct sl_slot *s)
 {
     if (!r->subject.float64 || !sl_slot_is_float(s))
         return s->dtype;
-    bool narrow = r->desc.head.op == SEQLSTM_OP_CAST && s->dtype != SEQLSTM_FLOAT32;
-    return narrow ? s->dtype : SEQLSTM_FLOAT64;
+    bool narrow = r->desc.head.op == SEQLSTM_OP_CAST && s->dtype != SEQLSTM_DTYPE_FLOAT32;
+    return narrow ? s->dtype : SEQLSTM_DTYPE_FLOAT64;
 }
 
 static bool is_state(const struct sl_runner *r, int32_t slot, int which)
 {
     const struct sl_slot *s = &r->data->slots[slot];
     return r->desc.head.op == SEQLSTM_OP_RECURRENT && s->role != SL_SLOT_ABSENT && s->axis == SL_SLOT_ON_STATES &&
-           (slot - SEQLSTM_RECURRENT_STATES) % 4 / 2 == which;
+           (slot - SEQLSTM_SLOT_RECURRENT_STATES) % 4 / 2 == which;
 }
 
 bool sl_runner_is_initial(const struct sl_runner *r, int32_t slot)
@@ -112,7 +112,7 @@ static void make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int
 {
     const struct sl_data *d = r->data;
     bind->struct_size = (uint32_t)sizeof *bind;
-    bind->flags = d->c.on_sequences ? SEQLSTM_BIND_ON_SEQUENCES : 0;
+    bind->flags = d->c.on_sequences ? SEQLSTM_BIT_BIND_ON_SEQUENCES : 0;
     bind->rows = d->rows;
     bind->rows_in = d->rows_in;
     if (d->axis.steps == 0)
@@ -191,7 +191,7 @@ seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct s
     r->count = data->count;
     r->segment_count = cuts && cuts->count > 1 ? cuts->count : 1;
     r->stepwise = r->desc.head.op == SEQLSTM_OP_RECURRENT && r->desc.head.mode == SEQLSTM_MODE_TRAINING &&
-                  (r->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+                  (r->desc.recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
     r->dtypes = SL_ARENA_ARRAY(&r->arena, uint32_t, count);
     r->values = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);
     r->grads = SL_ARENA_ARRAY(&r->arena, struct sl_guarded, count);

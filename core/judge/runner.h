@@ -51,7 +51,7 @@ const struct seqlstm_answer *sl_runner_get_answer(const struct sl_runner *runner
 seqlstm_status sl_runner_forward(struct sl_runner *runner, struct seqlstm_error *err);
 
 /* Poisons the gradients (with `accumulate` fills those of parameters with data->base), runs backward
- * over all segments, last first. After sl_runner_forward, once. `parts` of SEQLSTM_BACKWARD_…. */
+ * over all segments, last first. After sl_runner_forward, once. `parts` of SEQLSTM_BIT_BACKWARD_…. */
 seqlstm_status sl_runner_backward(struct sl_runner *runner, uint32_t parts, bool accumulate, struct seqlstm_error *err);
 
 /* Elements of an output after forward, or of a gradient after backward, as float64. False: there is none. */

@@ -89,8 +89,8 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
 static uint32_t part_of(const struct sl_runner *r, int32_t k)
 {
     if (r->data->slots[k].role == SL_SLOT_PARAM)
-        return SEQLSTM_BACKWARD_WEIGHTS;
-    return sl_runner_is_initial(r, k) ? SEQLSTM_BACKWARD_STATES : SEQLSTM_BACKWARD_INPUTS;
+        return SEQLSTM_BIT_BACKWARD_WEIGHTS;
+    return sl_runner_is_initial(r, k) ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
 }
 
 /* Is this gradient an output of backward under `parts`? */
@@ -99,7 +99,7 @@ static bool is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
     const struct sl_slot *s = &r->data->slots[k];
     if (s->role != SL_SLOT_INPUT && s->role != SL_SLOT_PARAM)
         return false;
-    if (s->role == SL_SLOT_INPUT && part_of(r, k) == SEQLSTM_BACKWARD_INPUTS && r->data->c.no_input_grad)
+    if (s->role == SL_SLOT_INPUT && part_of(r, k) == SEQLSTM_BIT_BACKWARD_INPUTS && r->data->c.no_input_grad)
         return false;
     return (part_of(r, k) & parts) != 0;
 }
@@ -175,7 +175,8 @@ seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accu
     fill_grads(r, accumulate);
     r->has_backward = true;
     seqlstm_status rc = SEQLSTM_OK;
-    const uint32_t now = r->stepwise ? (parts & ~(uint32_t)SEQLSTM_BACKWARD_WEIGHTS) | SEQLSTM_BACKWARD_STATES : parts;
+    const uint32_t now =
+        r->stepwise ? (parts & ~(uint32_t)SEQLSTM_BIT_BACKWARD_WEIGHTS) | SEQLSTM_BIT_BACKWARD_STATES : parts;
     for (int32_t p = r->segment_count - 1; rc == SEQLSTM_OK && p >= 0; p--) {
         struct sl_runner_segment *segment = &r->segments[p];
         if (p < r->segment_count - 1)
@@ -187,13 +188,14 @@ seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accu
         }
         bool adds = !r->stepwise && (accumulate || p < r->segment_count - 1);
         rc = go_back(r, segment, reserve_of(r, p), grads,
-                     now | (p > 0 ? SEQLSTM_BACKWARD_STATES : 0u) | (adds ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
+                     now | (p > 0 ? SEQLSTM_BIT_BACKWARD_STATES : 0u) | (adds ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u),
+                     err);
     }
-    if (rc == SEQLSTM_OK && r->stepwise && (parts & SEQLSTM_BACKWARD_WEIGHTS)) {
+    if (rc == SEQLSTM_OK && r->stepwise && (parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)) {
         for (int32_t k = 0; k < r->count; k++)
-            grads[k] = is_wanted(r, k, SEQLSTM_BACKWARD_WEIGHTS) ? r->whole.grads[k] : NULL;
+            grads[k] = is_wanted(r, k, SEQLSTM_BIT_BACKWARD_WEIGHTS) ? r->whole.grads[k] : NULL;
         rc = go_back(r, &r->whole, reserve_of(r, 0), grads,
-                     SEQLSTM_BACKWARD_WEIGHTS | (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u), err);
+                     SEQLSTM_BIT_BACKWARD_WEIGHTS | (accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u), err);
     }
     free(grads);
     return rc;

@@ -121,7 +121,7 @@ struct sl_tolerance sl_tolerance_get(const struct sl_data *data, int32_t slot, b
         if (table[i].op == data->c.desc.head.op)
             c = gradient ? table[i].backward : table[i].forward;
     double length = sum_length(data, s, gradient);
-    double eps = fmax(sl_dtype_eps(s->dtype == SEQLSTM_FLOAT64 ? data->c.dtype : s->dtype),
+    double eps = fmax(sl_dtype_eps(s->dtype == SEQLSTM_DTYPE_FLOAT64 ? data->c.dtype : s->dtype),
                       sl_dtype_eps(data->c.desc.head.dtype_compute));
     struct sl_tolerance tolerance = {c * eps * sqrt(length < 1 ? 1 : length) * growth(data), floor_of(data, gradient)};
     return tolerance;

@@ -22,8 +22,8 @@ int64_t sl_batch_count_node_rows(const struct sl_batch *batch, const struct sl_g
 int64_t sl_batch_count_rows_in(const struct sl_batch *batch, const struct sl_graph *graph, const struct sl_node *node)
 {
     uint32_t op = node->desc.head.op;
-    int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_GATHER_X
-                   : op == SEQLSTM_OP_ATTENTION ? SEQLSTM_ATTENTION_KEYS
+    int32_t slot = op == SEQLSTM_OP_GATHER      ? SEQLSTM_SLOT_GATHER_X
+                   : op == SEQLSTM_OP_ATTENTION ? SEQLSTM_SLOT_ATTENTION_KEYS
                                                 : -1;
     return slot < 0 ? sl_batch_count_node_rows(batch, graph, node)
                     : sl_batch_count_rows(batch, graph->tensors[node->slots[slot]].axis);

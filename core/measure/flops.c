@@ -8,7 +8,7 @@ static void count_recurrent(const struct seqlstm_recurrent_desc *d, double *out_
     double gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
     double hidden = (double)d->hidden, width = d->projection ? (double)d->projection : hidden;
     double directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
-    double above = directions > 1 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * width : width;
+    double above = directions > 1 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * width : width;
     double layers = (double)d->layers, own = gates * hidden * width + (d->projection ? hidden * width : 0);
     *out_first_input = 2 * directions * gates * hidden * (double)d->input;
     *out_rest = 2 * directions * (layers * own + (layers - 1) * gates * hidden * above);

@@ -34,7 +34,7 @@ static const char *nonsense(const struct seqlstm_answer *a)
         !is_terminated(a->hint, sizeof a->hint))
         return "a text without an end";
     if (a->accepted) {
-        if (a->variant_count == 0 || a->variant_count > SEQLSTM_VARIANTS)
+        if (a->variant_count == 0 || a->variant_count > SEQLSTM_MAX_VARIANTS)
             return "yes, without a proper number of variants";
         for (uint32_t i = 0; i < a->variant_count; i++) {
             if (!is_terminated(a->variants[i], sizeof a->variants[i]) || a->variants[i][0] == 0)
@@ -45,7 +45,7 @@ static const char *nonsense(const struct seqlstm_answer *a)
         }
         return NULL;
     }
-    if (a->code == 0 || (a->code & ~(2u * SEQLSTM_REFUSED_DEPENDENCY - 1u)) != 0)
+    if (a->code == 0 || (a->code & ~(2u * SEQLSTM_BIT_REFUSED_DEPENDENCY - 1u)) != 0)
         return "no, without a known code";
     if (a->option >= SEQLSTM_OPTION_COUNT)
         return "no, for an unknown option";
@@ -63,7 +63,7 @@ seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char
     uint32_t known = desc->op < table->desc_count ? table->desc_bytes[desc->op] : 0;
     if (known == 0) {
         sl_text_snprintf(text, sizeof text, "%s does not offer the operation %s", table->id, name);
-        return refuse(out_answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, name, text);
+        return refuse(out_answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, name, text);
     }
     const unsigned char *bytes = (const unsigned char *)desc;
     for (uint32_t i = known; i < desc->struct_size; i++)
@@ -72,7 +72,7 @@ seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char
                              "%s reads %u bytes of the descriptor of %s; byte %u of %u is set and could "
                              "not be honoured",
                              table->id, known, name, i, desc->struct_size);
-            return refuse(out_answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, name, text);
+            return refuse(out_answer, SEQLSTM_BIT_REFUSED_ABI, SEQLSTM_OPTION_NONE, name, text);
         }
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     struct seqlstm_answer answer;
@@ -87,7 +87,7 @@ seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char
     const char *wrong = nonsense(&answer);
     if (wrong) {
         sl_text_snprintf(text, sizeof text, "%s is faulty: asked about %s it answered %s", table->id, name, wrong);
-        return refuse(out_answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, "", text);
+        return refuse(out_answer, SEQLSTM_BIT_REFUSED_ABI, SEQLSTM_OPTION_NONE, "", text);
     }
     answer.struct_size = (uint32_t)sizeof answer;
     *out_answer = answer;

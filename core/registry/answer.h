@@ -9,9 +9,9 @@
  * desc->struct_size bytes.
  *
  * OK: the answer is complete, whatever the plugin wrote. A "no" has code, option and reason, a "yes" at least one
- * variant. An answer that makes no sense becomes a refusal with SEQLSTM_REFUSED_ABI which names the plugin. If bytes of
- * the descriptor are set that the backend does not read, the answer is "no" without asking. Errors: INTERNAL when the
- * plugin's function failed, which is a bug of the plugin. [any] */
+ * variant. An answer that makes no sense becomes a refusal with SEQLSTM_BIT_REFUSED_ABI which names the plugin. If
+ * bytes of the descriptor are set that the backend does not read, the answer is "no" without asking. Errors: INTERNAL
+ * when the plugin's function failed, which is a bug of the plugin. [any] */
 seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char *device_class,
                                  const struct seqlstm_desc *desc, struct seqlstm_answer *out_answer,
                                  struct seqlstm_error *err);

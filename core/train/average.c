@@ -38,7 +38,7 @@ seqlstm_status sl_average_update(struct sl_average *average, struct sl_exec *exe
     if (!average->active)
         return SEQLSTM_OK;
     double share = average->kind == SL_AVERAGE_EMA ? 1 - average->decay : 1 / (double)(average->count + 1);
-    SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_LERP, average->values, average->params->values,
+    SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_LERP, average->values, average->params->values,
                                average->params->trainable_elems, (float)share, err));
     average->count++;
     return SEQLSTM_OK;

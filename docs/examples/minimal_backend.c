@@ -82,7 +82,8 @@ static seqlstm_status minimal_supports(const char *device_class, const struct se
 {
     (void)err;
     if (strncmp(device_class, "cpu", 3) != 0) {
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class, "it runs on CPUs only");
+        seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
+                          "it runs on CPUs only");
         return SEQLSTM_OK;
     }
     if (!seqlstm_desc_check(desc, answer)) /* there are unknown values or bits: the answer is no, with a reason */
@@ -90,10 +91,10 @@ static seqlstm_status minimal_supports(const char *device_class, const struct se
     const struct seqlstm_activation_desc *d = (const struct seqlstm_activation_desc *)(const void *)desc;
     const uint32_t dtypes = desc->dtype_activation | desc->dtype_activation_grad | desc->dtype_state |
                             desc->dtype_compute | desc->dtype_weight | desc->dtype_weight_grad;
-    if (dtypes != SEQLSTM_FLOAT32)
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL, "it supports float32 only");
+    if (dtypes != SEQLSTM_DTYPE_FLOAT32)
+        seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL, "it supports float32 only");
     else if (d->activation.kind != SEQLSTM_ACT_RELU)
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, NULL, "it supports relu only");
+        seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, NULL, "it supports relu only");
     else {
         answer->accepted = 1;
         answer->variant_count = 1;
@@ -184,7 +185,7 @@ static seqlstm_status minimal_forward(struct seqlstm_binding *binding, struct se
                                       const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     (void)err;
-    struct work w = {.x = args->slots[SEQLSTM_UNARY_X], .out = args->slots[SEQLSTM_UNARY_Y]};
+    struct work w = {.x = args->slots[SEQLSTM_SLOT_UNARY_X], .out = args->slots[SEQLSTM_SLOT_UNARY_Y]};
     queue->services->parallel_for(queue, binding->elems, 4096, relu, &w);
     return SEQLSTM_OK;
 }
@@ -193,9 +194,10 @@ static seqlstm_status minimal_backward(struct seqlstm_binding *binding, struct s
                                        const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     (void)err;
-    struct work w = {
-        .x = args->slots[SEQLSTM_UNARY_X], .dy = args->grads[SEQLSTM_UNARY_Y], .out = args->grads[SEQLSTM_UNARY_X]};
-    if ((args->parts & SEQLSTM_BACKWARD_INPUTS) && w.out != NULL)
+    struct work w = {.x = args->slots[SEQLSTM_SLOT_UNARY_X],
+                     .dy = args->grads[SEQLSTM_SLOT_UNARY_Y],
+                     .out = args->grads[SEQLSTM_SLOT_UNARY_X]};
+    if ((args->parts & SEQLSTM_BIT_BACKWARD_INPUTS) && w.out != NULL)
         queue->services->parallel_for(queue, binding->elems, 4096, relu_backward, &w);
     return SEQLSTM_OK;
 }

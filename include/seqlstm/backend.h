@@ -51,8 +51,8 @@ extern "C" {
 /* ---- axes ------------------------------------------------------------------------------------ */
 
 enum {
-    SEQLSTM_AXIS_STREAM = 1u << 0, /* pieces of long streams: per-sequence masks change with the piece */
-    SEQLSTM_AXIS_UNIFORM = 1u << 1 /* all lengths are equal */
+    SEQLSTM_BIT_AXIS_STREAM = 1u << 0, /* pieces of long streams: per-sequence masks change with the piece */
+    SEQLSTM_BIT_AXIS_UNIFORM = 1u << 1 /* all lengths are equal */
 };
 
 /* A ragged axis of one batch. All arrays are the host's, valid as long as the binding. For a binding
@@ -60,7 +60,7 @@ enum {
  * between calls and are read at each one. */
 struct seqlstm_axis {
     uint32_t struct_size;
-    uint32_t flags;              /* SEQLSTM_AXIS_… */
+    uint32_t flags;              /* SEQLSTM_BIT_AXIS_… */
     int64_t sequences;           /* B >= 1, without those of length zero */
     int64_t steps;               /* T >= 1 */
     int64_t rows;                /* R = sum of lengths */
@@ -76,11 +76,11 @@ struct seqlstm_axis {
 };
 
 /* Values that change from call to call. Read at execution, never kept. */
-enum { SEQLSTM_STEP_SKIP = 1u << 0 /* the optimizer changes nothing */ };
+enum { SEQLSTM_BIT_STEP_SKIP = 1u << 0 /* the optimizer changes nothing */ };
 
 struct seqlstm_step {
     uint32_t struct_size;
-    uint32_t flags;            /* SEQLSTM_STEP_… */
+    uint32_t flags;            /* SEQLSTM_BIT_STEP_… */
     uint64_t seed;             /* of the run */
     uint64_t epoch;            /* mask keys: mix64(seed, stream, epoch) */
     uint64_t update;           /* optimizer: t, counted from 1 */
@@ -167,34 +167,34 @@ struct seqlstm_device_info {
 
 /* Why an answer is no: a bit mask, for programs; the sentence is for people. */
 enum {
-    SEQLSTM_REFUSED_OPERATION = 1u << 0, /* this operation is not among the backend's */
-    SEQLSTM_REFUSED_OPTION = 1u << 1,
-    SEQLSTM_REFUSED_COMBINATION = 1u << 2,
-    SEQLSTM_REFUSED_SHAPE = 1u << 3,
-    SEQLSTM_REFUSED_DTYPE = 1u << 4,
-    SEQLSTM_REFUSED_MODE = 1u << 5,
-    SEQLSTM_REFUSED_DETERMINISM = 1u << 6,
-    SEQLSTM_REFUSED_DEVICE = 1u << 7,
-    SEQLSTM_REFUSED_MEMORY = 1u << 8,
-    SEQLSTM_REFUSED_ABI = 1u << 9, /* the descriptor says something this backend cannot read */
-    SEQLSTM_REFUSED_DEPENDENCY = 1u << 10
+    SEQLSTM_BIT_REFUSED_OPERATION = 1u << 0, /* this operation is not among the backend's */
+    SEQLSTM_BIT_REFUSED_OPTION = 1u << 1,
+    SEQLSTM_BIT_REFUSED_COMBINATION = 1u << 2,
+    SEQLSTM_BIT_REFUSED_SHAPE = 1u << 3,
+    SEQLSTM_BIT_REFUSED_DTYPE = 1u << 4,
+    SEQLSTM_BIT_REFUSED_MODE = 1u << 5,
+    SEQLSTM_BIT_REFUSED_DETERMINISM = 1u << 6,
+    SEQLSTM_BIT_REFUSED_DEVICE = 1u << 7,
+    SEQLSTM_BIT_REFUSED_MEMORY = 1u << 8,
+    SEQLSTM_BIT_REFUSED_ABI = 1u << 9, /* the descriptor says something this backend cannot read */
+    SEQLSTM_BIT_REFUSED_DEPENDENCY = 1u << 10
 };
 
-#define SEQLSTM_VARIANTS      16
-#define SEQLSTM_VARIANT_BYTES 32 /* of a name, with its end */
+#define SEQLSTM_MAX_VARIANTS      16
+#define SEQLSTM_MAX_VARIANT_BYTES 32 /* of a name, with its end */
 
 /* Filled by `supports`. Zeroed by the host, struct_size set. */
 struct seqlstm_answer {
     uint32_t struct_size;
     uint32_t accepted;      /* 1: yes, 0: no */
-    uint32_t code;          /* no: SEQLSTM_REFUSED_… */
+    uint32_t code;          /* no: SEQLSTM_BIT_REFUSED_… */
     uint32_t option;        /* no: SEQLSTM_OPTION_… */
     char value[48];         /* no: the value that is refused, as text: "leaky_relu", "0.25" */
     char reason[256];       /* no: one sentence */
     char hint[128];         /* no: what would be accepted; may be empty */
-    uint32_t variant_count; /* yes: 1 .. SEQLSTM_VARIANTS, best guess first */
+    uint32_t variant_count; /* yes: 1 .. SEQLSTM_MAX_VARIANTS, best guess first */
     uint32_t reserved0;
-    char variants[SEQLSTM_VARIANTS][SEQLSTM_VARIANT_BYTES]; /* yes: names such as "batch_slices" */
+    char variants[SEQLSTM_MAX_VARIANTS][SEQLSTM_MAX_VARIANT_BYTES]; /* yes: names such as "batch_slices" */
 };
 
 /* What a call is expected to cost. */
@@ -242,12 +242,12 @@ struct seqlstm_sizes {
 
 /* ---- bind and execute ------------------------------------------------------------------------------ */
 
-enum { SEQLSTM_BIND_ON_SEQUENCES = 1u << 0 /* rows are those of the sequences axis: row r = sequence r */ };
+enum { SEQLSTM_BIT_BIND_ON_SEQUENCES = 1u << 0 /* rows are those of the sequences axis: row r = sequence r */ };
 
 /* One shape. */
 struct seqlstm_bind {
     uint32_t struct_size;
-    uint32_t flags;  /* SEQLSTM_BIND_… */
+    uint32_t flags;  /* SEQLSTM_BIT_BIND_… */
     int64_t rows;    /* rows of the output; elements for flat vectors; rows of [t0, t1) on a steps axis */
     int64_t rows_in; /* GATHER, SCATTER: rows of x; ATTENTION: of the keys; otherwise as rows */
     const struct seqlstm_axis *axis; /* of the steps; NULL for operations on free tensors */
@@ -270,16 +270,16 @@ struct seqlstm_forward {
 };
 
 enum {
-    SEQLSTM_BACKWARD_INPUTS = 1u << 0,    /* gradients of activations that forward read */
-    SEQLSTM_BACKWARD_STATES = 1u << 1,    /* RECURRENT: dh0, dc0 */
-    SEQLSTM_BACKWARD_WEIGHTS = 1u << 2,   /* gradients of parameters */
-    SEQLSTM_BACKWARD_ACCUMULATE = 1u << 3 /* parameters: add to grads instead of overwriting */
+    SEQLSTM_BIT_BACKWARD_INPUTS = 1u << 0,    /* gradients of activations that forward read */
+    SEQLSTM_BIT_BACKWARD_STATES = 1u << 1,    /* RECURRENT: dh0, dc0 */
+    SEQLSTM_BIT_BACKWARD_WEIGHTS = 1u << 2,   /* gradients of parameters */
+    SEQLSTM_BIT_BACKWARD_ACCUMULATE = 1u << 3 /* parameters: add to grads instead of overwriting */
 };
 
 /* `slots` are forward's, unchanged. A grads pointer may be NULL when its part is not in `parts`, and for
  * an output slot whose gradient is zero everywhere (dy of an unused y, dhn).
  *
- * SEQLSTM_RECURRENT_STEPWISE: the steps of an axis run in pieces, each with a binding [t0, t1) of its own, but dW
+ * SEQLSTM_BIT_RECURRENT_STEPWISE: the steps of an axis run in pieces, each with a binding [t0, t1) of its own, but dW
  * is made at once, from more rows than a piece has. All pieces share one reserve, packed weights and queue:
  *   forward of the pieces in order of time; H0 and C0 of a piece are HN and CN of the one before
  *   backward of the pieces, last first, with INPUTS and STATES, never WEIGHTS
@@ -291,7 +291,7 @@ struct seqlstm_backward {
     uint32_t slot_count;
     void *const *slots;
     void *const *grads;
-    uint32_t parts; /* SEQLSTM_BACKWARD_… */
+    uint32_t parts; /* SEQLSTM_BIT_BACKWARD_… */
     uint32_t reserved0;
     void *workspace;
     void *reserve; /* forward's; contents are lost afterwards (STEPWISE: see above) */

@@ -28,7 +28,7 @@ static inline int32_t seqlstm_needs_axis(const union seqlstm_any_desc *desc)
     case SEQLSTM_OP_DROPOUT:
         return desc->head.mode == SEQLSTM_MODE_TRAINING && desc->dropout.rate > 0;
     case SEQLSTM_OP_TOP_K:
-        return desc->top_k.kind == SEQLSTM_TOP_K_SAMPLE;
+        return desc->top_k.kind == SEQLSTM_KIND_TOP_K_SAMPLE;
     default:
         return 0;
     }
@@ -84,7 +84,7 @@ static inline seqlstm_status seqlstm_bind_check(const union seqlstm_any_desc *de
         return SEQLSTM_OK;
     if (bind->axis == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %lu needs an axis", (unsigned long)desc->head.op);
-    return bind->flags & SEQLSTM_BIND_ON_SEQUENCES ? SEQLSTM_OK : seqlstm_bind_check_range(desc, bind, err);
+    return bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES ? SEQLSTM_OK : seqlstm_bind_check_range(desc, bind, err);
 }
 
 #ifdef __cplusplus

@@ -106,7 +106,7 @@ static inline int32_t seqlstm_check_range(struct seqlstm_answer *answer, uint32_
     snprintf(text, sizeof text, "%lld", (long long)value);
     snprintf(reason, sizeof reason, "%s is %lld, expected %lld to %lld", field, (long long)value, (long long)low,
              (long long)high);
-    return seqlstm_answer_no(answer, SEQLSTM_REFUSED_SHAPE, option, text, reason);
+    return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_SHAPE, option, text, reason);
 }
 
 static inline int32_t seqlstm_check_enum(struct seqlstm_answer *answer, uint32_t option, const char *field,
@@ -117,7 +117,7 @@ static inline int32_t seqlstm_check_enum(struct seqlstm_answer *answer, uint32_t
     char text[24], reason[256];
     snprintf(text, sizeof text, "%lu", (unsigned long)value);
     snprintf(reason, sizeof reason, "%s is %lu, which this version does not know", field, (unsigned long)value);
-    return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI, option, text, reason);
+    return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI, option, text, reason);
 }
 
 static inline int32_t seqlstm_check_bits(struct seqlstm_answer *answer, uint32_t option, const char *field,
@@ -128,7 +128,7 @@ static inline int32_t seqlstm_check_bits(struct seqlstm_answer *answer, uint32_t
     char text[24], reason[256];
     snprintf(text, sizeof text, "0x%llx", (unsigned long long)(value & ~known));
     snprintf(reason, sizeof reason, "%s has the bits %s, which this version does not know", field, text);
-    return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI, option, text, reason);
+    return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI, option, text, reason);
 }
 
 /* low <= value <= high, or < high when `open`. NaN is refused. */
@@ -140,13 +140,13 @@ static inline int32_t seqlstm_check_float(struct seqlstm_answer *answer, uint32_
     char text[24], reason[256];
     seqlstm_desc_number((double)value, text);
     snprintf(reason, sizeof reason, "%s is %s, which is out of its range", field, text);
-    return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, option, text, reason);
+    return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, option, text, reason);
 }
 
 static inline int32_t seqlstm_check_needs(struct seqlstm_answer *answer, int32_t fine, uint32_t option,
                                           const char *reason)
 {
-    return fine ? 1 : seqlstm_answer_no(answer, SEQLSTM_REFUSED_COMBINATION, option, NULL, reason);
+    return fine ? 1 : seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, option, NULL, reason);
 }
 
 static inline int32_t seqlstm_check_activation(struct seqlstm_answer *answer, uint32_t option,
@@ -165,13 +165,13 @@ static inline int32_t seqlstm_check_head(const struct seqlstm_desc *d, struct se
     if (bytes == 0) {
         char text[24];
         snprintf(text, sizeof text, "%lu", (unsigned long)d->op);
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI | SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, text,
-                                 "this version does not know the operation");
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI | SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
+                                 text, "this version does not know the operation");
     }
     if (d->struct_size < sizeof *d)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, NULL,
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI, SEQLSTM_OPTION_NONE, NULL,
                                  "the descriptor is shorter than its head");
-    const uint32_t flags = SEQLSTM_DESC_DETERMINISTIC | SEQLSTM_DESC_UNIFORM, last = SEQLSTM_UINT8;
+    const uint32_t flags = SEQLSTM_BIT_DESC_DETERMINISTIC | SEQLSTM_BIT_DESC_UNIFORM, last = SEQLSTM_DTYPE_UINT8;
     const uint32_t dtype = SEQLSTM_OPTION_DTYPE, shape = SEQLSTM_OPTION_SHAPE;
     const int64_t most = INT64_C(1) << 48;
     return seqlstm_check_enum(answer, SEQLSTM_OPTION_MODE, "mode", d->mode, SEQLSTM_MODE_INFERENCE,
@@ -192,7 +192,7 @@ static inline int32_t seqlstm_check_head(const struct seqlstm_desc *d, struct se
 static inline int32_t seqlstm_check_quantization(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const uint32_t dtype = SEQLSTM_OPTION_DTYPE;
-    if (d->head.dtype_compute != SEQLSTM_INT8)
+    if (d->head.dtype_compute != SEQLSTM_DTYPE_INT8)
         return seqlstm_check_float(answer, dtype, "data_scale without int8", d->data_scale, 0, 0, 0) &&
                seqlstm_check_float(answer, dtype, "data_shift without int8", d->data_shift, 0, 0, 0);
     return seqlstm_check_float(answer, dtype, "data_scale", d->data_scale, 1e-30f, 1e30f, 0) &&
@@ -212,7 +212,7 @@ static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_des
     if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_CELL, "cell", d->cell, SEQLSTM_CELL_LSTM, SEQLSTM_CELL_RNN) ||
         !seqlstm_check_enum(answer, SEQLSTM_OPTION_DIRECTION, "direction", d->direction, 0,
                             SEQLSTM_DIRECTION_BIDIRECTIONAL) ||
-        !seqlstm_check_enum(answer, SEQLSTM_OPTION_MERGE, "merge", d->merge, 0, SEQLSTM_MERGE_AVE) ||
+        !seqlstm_check_enum(answer, SEQLSTM_OPTION_MERGE, "merge", d->merge, 0, SEQLSTM_KIND_MERGE_AVE) ||
         !seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "options", o, 0x1FF) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_LAYERS, "layers", d->layers, 1, 64) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "input", d->input, 1, wide) ||
@@ -239,54 +239,54 @@ static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_des
                                0) &&
            seqlstm_check_needs(answer, lstm || d->projection == 0, SEQLSTM_OPTION_PROJECTION,
                                "projection needs the LSTM cell") &&
-           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_RECURRENT_PEEPHOLE), SEQLSTM_OPTION_PEEPHOLE,
+           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_BIT_RECURRENT_PEEPHOLE), SEQLSTM_OPTION_PEEPHOLE,
                                "peephole needs the LSTM cell") &&
-           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_RECURRENT_COUPLED_GATES), SEQLSTM_OPTION_COUPLED_GATES,
+           seqlstm_check_needs(answer, lstm || !(o & SEQLSTM_BIT_RECURRENT_COUPLED_GATES), SEQLSTM_OPTION_COUPLED_GATES,
                                "coupled gates need the LSTM cell") &&
            seqlstm_check_needs(answer, lstm || d->cell_clip == 0, SEQLSTM_OPTION_CELL_CLIP,
                                "cell_clip needs the LSTM cell") &&
            seqlstm_check_needs(answer, lstm || d->zoneout_cell == 0, SEQLSTM_OPTION_ZONEOUT,
                                "zoneout of the cell needs the LSTM cell") &&
-           seqlstm_check_needs(answer, gru || !(o & SEQLSTM_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER,
+           seqlstm_check_needs(answer, gru || !(o & SEQLSTM_BIT_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER,
                                "reset_after needs the GRU cell") &&
-           seqlstm_check_needs(answer,
-                               !gru || (o & SEQLSTM_RECURRENT_RESET_AFTER) || !(o & SEQLSTM_RECURRENT_LAYER_NORM),
-                               SEQLSTM_OPTION_LAYER_NORM, "layer normalisation of a GRU needs reset_after") &&
-           seqlstm_check_needs(answer, !(o & SEQLSTM_RECURRENT_LAYER_NORM) || d->layer_norm_epsilon > 0,
+           seqlstm_check_needs(
+               answer, !gru || (o & SEQLSTM_BIT_RECURRENT_RESET_AFTER) || !(o & SEQLSTM_BIT_RECURRENT_LAYER_NORM),
+               SEQLSTM_OPTION_LAYER_NORM, "layer normalisation of a GRU needs reset_after") &&
+           seqlstm_check_needs(answer, !(o & SEQLSTM_BIT_RECURRENT_LAYER_NORM) || d->layer_norm_epsilon > 0,
                                SEQLSTM_OPTION_LAYER_NORM, "layer_norm_epsilon must be positive") &&
            seqlstm_check_quantization(d, answer) &&
-           seqlstm_check_needs(answer, (o & (SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_FINAL_STATE)) != 0,
+           seqlstm_check_needs(answer, (o & (SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_FINAL_STATE)) != 0,
                                SEQLSTM_OPTION_STATES, "neither the output nor the final state is wanted");
 }
 
 static inline int32_t seqlstm_check_loss(uint32_t kind, uint32_t options, float smoothing, float delta,
                                          struct seqlstm_answer *answer)
 {
-    const int32_t classes = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
-    return seqlstm_check_enum(answer, SEQLSTM_OPTION_LOSS, "the loss", kind, SEQLSTM_LOSS_MSE,
-                              SEQLSTM_LOSS_CROSS_ENTROPY) &&
+    const int32_t classes = kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
+    return seqlstm_check_enum(answer, SEQLSTM_OPTION_LOSS, "the loss", kind, SEQLSTM_KIND_LOSS_MSE,
+                              SEQLSTM_KIND_LOSS_CROSS_ENTROPY) &&
            seqlstm_check_bits(answer, SEQLSTM_OPTION_LOSS, "the loss's options", options, 7) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_LOSS, "label_smoothing", smoothing, 0, 1, 1) &&
            seqlstm_check_float(answer, SEQLSTM_OPTION_LOSS, "delta", delta, 0, 3.0e38f, 0) &&
-           seqlstm_check_needs(answer, classes || !(options & SEQLSTM_LOSS_CLASS_WEIGHT), SEQLSTM_OPTION_LOSS,
+           seqlstm_check_needs(answer, classes || !(options & SEQLSTM_BIT_LOSS_CLASS_WEIGHT), SEQLSTM_OPTION_LOSS,
                                "class weights need the cross-entropy") &&
            seqlstm_check_needs(answer, classes || smoothing == 0, SEQLSTM_OPTION_LOSS,
                                "label smoothing needs the cross-entropy") &&
-           seqlstm_check_needs(answer, kind != SEQLSTM_LOSS_HUBER || delta > 0, SEQLSTM_OPTION_LOSS,
+           seqlstm_check_needs(answer, kind != SEQLSTM_KIND_LOSS_HUBER || delta > 0, SEQLSTM_OPTION_LOSS,
                                "the Huber loss needs a positive delta");
 }
 
 static inline int32_t seqlstm_check_merge(const struct seqlstm_merge_desc *d, struct seqlstm_answer *answer)
 {
-    if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_MERGE, "kind", d->kind, 0, SEQLSTM_MERGE_AVE) ||
-        !seqlstm_check_range(answer, SEQLSTM_OPTION_MERGE, "inputs", d->inputs, 2, SEQLSTM_MERGE_INPUTS))
+    if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_MERGE, "kind", d->kind, 0, SEQLSTM_KIND_MERGE_AVE) ||
+        !seqlstm_check_range(answer, SEQLSTM_OPTION_MERGE, "inputs", d->inputs, 2, SEQLSTM_MAX_MERGE_INPUTS))
         return 0;
-    for (uint32_t k = 0; k < SEQLSTM_MERGE_INPUTS; k++) {
+    for (uint32_t k = 0; k < SEQLSTM_MAX_MERGE_INPUTS; k++) {
         const int64_t low = k < d->inputs, high = k < d->inputs ? INT64_C(1) << 30 : 0;
         if (!seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "a width", d->widths[k], low, high))
             return 0;
-        if (k < d->inputs && d->kind != SEQLSTM_MERGE_CONCAT && d->widths[k] != d->widths[0])
-            return seqlstm_answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE, NULL,
+        if (k < d->inputs && d->kind != SEQLSTM_KIND_MERGE_CONCAT && d->widths[k] != d->widths[0])
+            return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE, NULL,
                                      "only concat joins inputs of different widths");
     }
     return 1;
@@ -294,11 +294,11 @@ static inline int32_t seqlstm_check_merge(const struct seqlstm_merge_desc *d, st
 
 static inline int32_t seqlstm_check_top_k(const struct seqlstm_top_k_desc *d, struct seqlstm_answer *answer)
 {
-    if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->kind, 0, SEQLSTM_TOP_K_SAMPLE) ||
+    if (!seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->kind, 0, SEQLSTM_KIND_TOP_K_SAMPLE) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "features", d->features, 1, INT64_C(1) << 30) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "k", d->k, 1, d->features))
         return 0;
-    if (d->kind == SEQLSTM_TOP_K_BEST)
+    if (d->kind == SEQLSTM_KIND_TOP_K_BEST)
         return 1;
     return seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "k of a draw", d->k, 1, 1) &&
            seqlstm_check_needs(answer, d->temperature > 0 && d->temperature < 3.0e38f, SEQLSTM_OPTION_KIND,
@@ -309,7 +309,8 @@ static inline int32_t seqlstm_check_top_k(const struct seqlstm_top_k_desc *d, st
 static inline int32_t seqlstm_check_optimizer(const struct seqlstm_optimizer_desc *d, struct seqlstm_answer *answer)
 {
     const uint32_t option = SEQLSTM_OPTION_OPTIMIZER;
-    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_OPTIMIZER_SGD, SEQLSTM_OPTIMIZER_ADADELTA) &&
+    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_KIND_OPTIMIZER_SGD,
+                              SEQLSTM_KIND_OPTIMIZER_ADADELTA) &&
            seqlstm_check_float(answer, option, "beta_1", d->beta_1, 0, 1, 1) &&
            seqlstm_check_float(answer, option, "beta_2", d->beta_2, 0, 1, 1) &&
            seqlstm_check_float(answer, option, "rho", d->rho, 0, 1, 0) &&
@@ -319,22 +320,24 @@ static inline int32_t seqlstm_check_optimizer(const struct seqlstm_optimizer_des
            seqlstm_check_float(answer, option, "clip_norm", d->clip_norm, 0, 3.0e38f, 0) &&
            seqlstm_check_bits(answer, option, "reserved0", d->reserved0, 0) &&
            seqlstm_check_bits(answer, option, "options", d->options,
-                              SEQLSTM_OPTIMIZER_AMSGRAD | SEQLSTM_OPTIMIZER_CENTERED) &&
-           seqlstm_check_needs(answer, d->kind == SEQLSTM_OPTIMIZER_ADAM || !(d->options & SEQLSTM_OPTIMIZER_AMSGRAD),
-                               option, "amsgrad needs Adam") &&
+                              SEQLSTM_BIT_OPTIMIZER_AMSGRAD | SEQLSTM_BIT_OPTIMIZER_CENTERED) &&
            seqlstm_check_needs(answer,
-                               d->kind == SEQLSTM_OPTIMIZER_RMSPROP || !(d->options & SEQLSTM_OPTIMIZER_CENTERED),
-                               option, "centered needs RMSprop");
+                               d->kind == SEQLSTM_KIND_OPTIMIZER_ADAM || !(d->options & SEQLSTM_BIT_OPTIMIZER_AMSGRAD),
+                               option, "amsgrad needs Adam") &&
+           seqlstm_check_needs(
+               answer, d->kind == SEQLSTM_KIND_OPTIMIZER_RMSPROP || !(d->options & SEQLSTM_BIT_OPTIMIZER_CENTERED),
+               option, "centered needs RMSprop");
 }
 
 static inline int32_t seqlstm_check_attention(const struct seqlstm_attention_desc *d, struct seqlstm_answer *answer)
 {
     const uint32_t option = SEQLSTM_OPTION_KIND, shape = SEQLSTM_OPTION_SHAPE;
     const int64_t wide = INT64_C(1) << 30;
-    const int32_t dot = d->kind == SEQLSTM_ATTENTION_DOT;
-    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_ATTENTION_DOT, SEQLSTM_ATTENTION_ADDITIVE) &&
+    const int32_t dot = d->kind == SEQLSTM_KIND_ATTENTION_DOT;
+    return seqlstm_check_enum(answer, option, "kind", d->kind, SEQLSTM_KIND_ATTENTION_DOT,
+                              SEQLSTM_KIND_ATTENTION_ADDITIVE) &&
            seqlstm_check_bits(answer, option, "options", d->options,
-                              SEQLSTM_ATTENTION_SHARED | SEQLSTM_ATTENTION_WEIGHTS) &&
+                              SEQLSTM_BIT_ATTENTION_SHARED | SEQLSTM_BIT_ATTENTION_WEIGHTS) &&
            seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->reserved0, 0) &&
            seqlstm_check_range(answer, shape, "key", d->key, 1, wide) &&
            seqlstm_check_range(answer, shape, "value", d->value, 1, wide) &&
@@ -343,7 +346,7 @@ static inline int32_t seqlstm_check_attention(const struct seqlstm_attention_des
            seqlstm_check_range(answer, shape, "max_steps", d->head.max_steps, 1, wide) &&
            seqlstm_check_float(answer, option, "scale", d->scale, 0, 3.0e38f, 0) &&
            seqlstm_check_needs(answer, dot == (d->scale > 0), option, "scale is positive with dot, else 0") &&
-           seqlstm_check_needs(answer, !(d->options & SEQLSTM_ATTENTION_SHARED) || d->key == d->value, shape,
+           seqlstm_check_needs(answer, !(d->options & SEQLSTM_BIT_ATTENTION_SHARED) || d->key == d->value, shape,
                                "values that are the keys have their width");
 }
 
@@ -363,7 +366,7 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
         return seqlstm_check_range(answer, shape, "input", d->dense.input, 1, wide) &&
                seqlstm_check_range(answer, SEQLSTM_OPTION_UNITS, "output", d->dense.output, 1, wide) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_USE_BIAS, "options", d->dense.options,
-                                  SEQLSTM_DENSE_USE_BIAS) &&
+                                  SEQLSTM_BIT_DENSE_USE_BIAS) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->dense.reserved0, 0) &&
                seqlstm_check_activation(answer, SEQLSTM_OPTION_ACTIVATION, &d->dense.activation,
                                         SEQLSTM_ACT_LOG_SOFTMAX);
@@ -374,8 +377,8 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
     case SEQLSTM_OP_DROPOUT:
         return seqlstm_check_range(answer, shape, "features", d->dropout.features, 1, wide) &&
                seqlstm_check_float(answer, SEQLSTM_OPTION_RATE, "rate", d->dropout.rate, 0, 1, 1) &&
-               seqlstm_check_enum(answer, SEQLSTM_OPTION_MASK, "mask", d->dropout.mask, SEQLSTM_DROPOUT_STEP,
-                                  SEQLSTM_DROPOUT_SEQUENCE);
+               seqlstm_check_enum(answer, SEQLSTM_OPTION_MASK, "mask", d->dropout.mask, SEQLSTM_KIND_DROPOUT_STEP,
+                                  SEQLSTM_KIND_DROPOUT_SEQUENCE);
     case SEQLSTM_OP_LAYER_NORM:
         return seqlstm_check_range(answer, shape, "features", d->layer_norm.features, 1, wide) &&
                seqlstm_check_float(answer, SEQLSTM_OPTION_LAYER_NORM, "epsilon", d->layer_norm.epsilon, 0, 3.0e38f,
@@ -383,12 +386,12 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
                seqlstm_check_needs(answer, d->layer_norm.epsilon > 0, SEQLSTM_OPTION_LAYER_NORM,
                                    "epsilon must be positive") &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_LAYER_NORM, "options", d->layer_norm.options,
-                                  SEQLSTM_LAYER_NORM_GAIN | SEQLSTM_LAYER_NORM_BIAS);
+                                  SEQLSTM_BIT_LAYER_NORM_GAIN | SEQLSTM_BIT_LAYER_NORM_BIAS);
     case SEQLSTM_OP_POOL:
         return seqlstm_check_range(answer, shape, "features", d->pool.features, 1, wide) &&
                seqlstm_check_range(answer, shape, "max_sequences", head->max_sequences, 1, INT64_C(1) << 48) &&
-               seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->pool.kind, SEQLSTM_POOL_LAST,
-                                  SEQLSTM_POOL_FIRST) &&
+               seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->pool.kind, SEQLSTM_KIND_POOL_LAST,
+                                  SEQLSTM_KIND_POOL_FIRST) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->pool.reserved0, 0);
     case SEQLSTM_OP_MERGE:
         return seqlstm_check_merge(&d->merge, answer);
@@ -397,8 +400,8 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
         return seqlstm_check_range(answer, shape, "features", d->gather.features, 1, wide);
     case SEQLSTM_OP_CAST:
         return seqlstm_check_range(answer, shape, "features", d->cast.features, 1, wide) &&
-               seqlstm_check_enum(answer, SEQLSTM_OPTION_DTYPE, "from", d->cast.from, 0, SEQLSTM_UINT8) &&
-               seqlstm_check_enum(answer, SEQLSTM_OPTION_DTYPE, "to", d->cast.to, 0, SEQLSTM_UINT8);
+               seqlstm_check_enum(answer, SEQLSTM_OPTION_DTYPE, "from", d->cast.from, 0, SEQLSTM_DTYPE_UINT8) &&
+               seqlstm_check_enum(answer, SEQLSTM_OPTION_DTYPE, "to", d->cast.to, 0, SEQLSTM_DTYPE_UINT8);
     case SEQLSTM_OP_LOSS:
         return seqlstm_check_range(answer, shape, "features", d->loss.features, 1, wide) &&
                seqlstm_check_loss(d->loss.kind, d->loss.options, d->loss.label_smoothing, d->loss.delta, answer);
@@ -406,7 +409,7 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
         return seqlstm_check_range(answer, shape, "input", d->dense_loss.input, 1, wide) &&
                seqlstm_check_range(answer, shape, "output", d->dense_loss.output, 1, wide) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_USE_BIAS, "dense_options", d->dense_loss.dense_options,
-                                  SEQLSTM_DENSE_USE_BIAS) &&
+                                  SEQLSTM_BIT_DENSE_USE_BIAS) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->dense_loss.reserved0, 0) &&
                seqlstm_check_loss(d->dense_loss.kind, d->dense_loss.options, d->dense_loss.label_smoothing,
                                   d->dense_loss.delta, answer);
@@ -415,8 +418,8 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
     case SEQLSTM_OP_OPTIMIZER:
         return seqlstm_check_optimizer(&d->optimizer, answer);
     case SEQLSTM_OP_VECTOR:
-        return seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->vector.kind, SEQLSTM_VECTOR_FILL,
-                                  SEQLSTM_VECTOR_COPY) &&
+        return seqlstm_check_enum(answer, SEQLSTM_OPTION_KIND, "kind", d->vector.kind, SEQLSTM_KIND_VECTOR_FILL,
+                                  SEQLSTM_KIND_VECTOR_COPY) &&
                seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "reserved0", d->vector.reserved0, 0);
     case SEQLSTM_OP_ATTENTION:
         return seqlstm_check_attention(&d->attention, answer);

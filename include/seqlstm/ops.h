@@ -23,7 +23,14 @@
  * has the same numbering: the gradient of slot k stands at grads[k]; for a slot that forward reads it
  * is an output, for one that forward writes it is an input. NULL: absent (where the slot allows it) or
  * not wanted. Gradients of activations are overwritten; gradients of parameters are added to when
- * SEQLSTM_BACKWARD_ACCUMULATE is set and overwritten otherwise.
+ * SEQLSTM_BIT_BACKWARD_ACCUMULATE is set and overwritten otherwise.
+ *
+ * Names. The word after SEQLSTM_ says what a constant is:
+ *   BIT_    one bit of a field of bits (`flags`, `options`, `parts`, `code`), as in BIT_LOSS_CLASS_WEIGHT
+ *   SLOT_   an index into `slots` and `grads`, as in SLOT_LOSS_CLASS_WEIGHT; SLOT_…_COUNT is their number
+ *   KIND_   a value of a descriptor's `kind`, as in KIND_LOSS_MSE
+ *   MAX_    a limit
+ * Any other word names the field or array that it is a value or an index of: OP, MODE, DTYPE, CELL, DIRECTION, ACT …
  */
 #ifndef SEQLSTM_OPS_H
 #define SEQLSTM_OPS_H
@@ -63,14 +70,14 @@ enum {
 /* ---- enumerations shared by descriptors -------------------------------------------------- */
 
 enum {
-    SEQLSTM_FLOAT32 = 0,
-    SEQLSTM_TF32 = 1, /* as compute type only */
-    SEQLSTM_BFLOAT16 = 2,
-    SEQLSTM_FLOAT16 = 3,
-    SEQLSTM_FLOAT64 = 4,
-    SEQLSTM_INT32 = 5,
-    SEQLSTM_INT8 = 6,
-    SEQLSTM_UINT8 = 7
+    SEQLSTM_DTYPE_FLOAT32 = 0,
+    SEQLSTM_DTYPE_TF32 = 1, /* as compute type only */
+    SEQLSTM_DTYPE_BFLOAT16 = 2,
+    SEQLSTM_DTYPE_FLOAT16 = 3,
+    SEQLSTM_DTYPE_FLOAT64 = 4,
+    SEQLSTM_DTYPE_INT32 = 5,
+    SEQLSTM_DTYPE_INT8 = 6,
+    SEQLSTM_DTYPE_UINT8 = 7
 };
 
 /* Activations: ONNX's names and defaults; alpha and beta are always filled in by the host. */
@@ -146,8 +153,8 @@ enum {
 };
 
 enum {
-    SEQLSTM_DESC_DETERMINISTIC = 1u << 0, /* same inputs, threads and plan: same bits */
-    SEQLSTM_DESC_UNIFORM = 1u << 1        /* all sequences of every batch have one length */
+    SEQLSTM_BIT_DESC_DETERMINISTIC = 1u << 0, /* same inputs, threads and plan: same bits */
+    SEQLSTM_BIT_DESC_UNIFORM = 1u << 1        /* all sequences of every batch have one length */
 };
 
 /* Head of every descriptor. 72 bytes. */
@@ -155,7 +162,7 @@ struct seqlstm_desc {
     uint32_t struct_size; /* bytes of the whole descriptor, the host's */
     uint32_t op;          /* SEQLSTM_OP_… */
     uint32_t mode;        /* SEQLSTM_MODE_… */
-    uint32_t flags;       /* SEQLSTM_DESC_… */
+    uint32_t flags;       /* SEQLSTM_BIT_DESC_… */
     /* dtype per role; zero: float32 */
     uint32_t dtype_activation;      /* x, y and other activations */
     uint32_t dtype_activation_grad; /* their gradients */
@@ -185,18 +192,23 @@ enum {
 };
 
 /* How D = 2 outputs become one row (and how MERGE joins its inputs). */
-enum { SEQLSTM_MERGE_CONCAT = 0, SEQLSTM_MERGE_SUM = 1, SEQLSTM_MERGE_MUL = 2, SEQLSTM_MERGE_AVE = 3 };
+enum {
+    SEQLSTM_KIND_MERGE_CONCAT = 0,
+    SEQLSTM_KIND_MERGE_SUM = 1,
+    SEQLSTM_KIND_MERGE_MUL = 2,
+    SEQLSTM_KIND_MERGE_AVE = 3
+};
 
 enum {
-    SEQLSTM_RECURRENT_USE_BIAS = 1u << 0,
-    SEQLSTM_RECURRENT_PEEPHOLE = 1u << 1,      /* LSTM */
-    SEQLSTM_RECURRENT_COUPLED_GATES = 1u << 2, /* LSTM: f = 1 - i; the f rows of parameters are unused */
-    SEQLSTM_RECURRENT_LAYER_NORM = 1u << 3,    /* LSTM, RNN, GRU with RESET_AFTER */
-    SEQLSTM_RECURRENT_RESET_AFTER = 1u << 4,   /* GRU */
-    SEQLSTM_RECURRENT_INITIAL_STATE = 1u << 5, /* h0 (c0) are given; otherwise zero */
-    SEQLSTM_RECURRENT_FINAL_STATE = 1u << 6,   /* hn (cn) are wanted */
-    SEQLSTM_RECURRENT_OUTPUT = 1u << 7,        /* y is wanted (return_sequences) */
-    SEQLSTM_RECURRENT_STEPWISE = 1u << 8       /* dW by a later call over all steps: backend.h */
+    SEQLSTM_BIT_RECURRENT_USE_BIAS = 1u << 0,
+    SEQLSTM_BIT_RECURRENT_PEEPHOLE = 1u << 1,      /* LSTM */
+    SEQLSTM_BIT_RECURRENT_COUPLED_GATES = 1u << 2, /* LSTM: f = 1 - i; the f rows of parameters are unused */
+    SEQLSTM_BIT_RECURRENT_LAYER_NORM = 1u << 3,    /* LSTM, RNN, GRU with RESET_AFTER */
+    SEQLSTM_BIT_RECURRENT_RESET_AFTER = 1u << 4,   /* GRU */
+    SEQLSTM_BIT_RECURRENT_INITIAL_STATE = 1u << 5, /* h0 (c0) are given; otherwise zero */
+    SEQLSTM_BIT_RECURRENT_FINAL_STATE = 1u << 6,   /* hn (cn) are wanted */
+    SEQLSTM_BIT_RECURRENT_OUTPUT = 1u << 7,        /* y is wanted (return_sequences) */
+    SEQLSTM_BIT_RECURRENT_STEPWISE = 1u << 8       /* dW by a later call over all steps: backend.h */
 };
 
 /* Index into `activations`. GRU uses GATE and CANDIDATE, RNN uses CANDIDATE. */
@@ -248,7 +260,7 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  * d counts the directions that exist: BACKWARD alone has D = 1, d = 0; activations[…][1] is then not read.
  * Mask streams (philox.h): stream(l, d, p) = stream_base + 32 l + 16 d + p with p from
  * SEQLSTM_MASK_…; element = index of the feature. Per-step masks use step = position0[b] + t. Per-sequence
- * masks use step 0, or position0[b] where the axis has SEQLSTM_AXIS_STREAM. The weight mask uses
+ * masks use step 0, or position0[b] where the axis has SEQLSTM_BIT_AXIS_STREAM. The weight mask uses
  * sequence SEQLSTM_WEIGHT_SEQUENCE, step = step block's weight_mask_step, element = index into W_h.
  *
  * Sizes of parameters, for each (l, d), I_l the width of the layer's input:
@@ -270,8 +282,8 @@ struct seqlstm_recurrent_desc {
     struct seqlstm_desc head;
     uint32_t cell;      /* SEQLSTM_CELL_… */
     uint32_t direction; /* SEQLSTM_DIRECTION_… */
-    uint32_t merge;     /* SEQLSTM_MERGE_…, read when bidirectional */
-    uint32_t options;   /* SEQLSTM_RECURRENT_… */
+    uint32_t merge;     /* SEQLSTM_KIND_MERGE_…, read when bidirectional */
+    uint32_t options;   /* SEQLSTM_BIT_RECURRENT_… */
     int64_t layers;     /* L, 1 .. 64 */
     int64_t input;      /* I */
     int64_t hidden;     /* H */
@@ -295,9 +307,9 @@ struct seqlstm_recurrent_desc {
  * With FINAL_STATE each of HN and CN may be NULL; with INITIAL_STATE H0 (and C0) must be given.
  * grads: X out (NULL for a first layer), Y in, H0/C0 out, HN/CN in, parameters out. */
 enum {
-    SEQLSTM_RECURRENT_X = 0,
-    SEQLSTM_RECURRENT_Y = 1,
-    SEQLSTM_RECURRENT_STATES = 2,
+    SEQLSTM_SLOT_RECURRENT_X = 0,
+    SEQLSTM_SLOT_RECURRENT_Y = 1,
+    SEQLSTM_SLOT_RECURRENT_STATES = 2,
     SEQLSTM_STATE_H0 = 0,
     SEQLSTM_STATE_C0 = 1,
     SEQLSTM_STATE_HN = 2,
@@ -312,10 +324,10 @@ enum {
     SEQLSTM_PARAM_NORM = 5,       /* absent without LAYER_NORM */
     SEQLSTM_PARAM_COUNT = 6
 };
-#define SEQLSTM_RECURRENT_STATE(n, which) (SEQLSTM_RECURRENT_STATES + 4 * (n) + (which))
-#define SEQLSTM_RECURRENT_PARAM(ld, n, which)                                                                          \
-    (SEQLSTM_RECURRENT_STATES + 4 * (ld) + SEQLSTM_PARAM_COUNT * (n) + (which)) /* ld = L D */
-#define SEQLSTM_RECURRENT_SLOTS(ld) (SEQLSTM_RECURRENT_STATES + (4 + SEQLSTM_PARAM_COUNT) * (ld))
+#define SEQLSTM_SLOT_RECURRENT_STATE(n, which) (SEQLSTM_SLOT_RECURRENT_STATES + 4 * (n) + (which))
+#define SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, which)                                                                     \
+    (SEQLSTM_SLOT_RECURRENT_STATES + 4 * (ld) + SEQLSTM_PARAM_COUNT * (n) + (which)) /* ld = L D */
+#define SEQLSTM_SLOT_RECURRENT_COUNT(ld) (SEQLSTM_SLOT_RECURRENT_STATES + (4 + SEQLSTM_PARAM_COUNT) * (ld))
 
 /* ---- row-wise operations ---------------------------------------------------------------------- */
 
@@ -327,21 +339,32 @@ struct seqlstm_embedding_desc {
     int64_t features;   /* E */
 };
 /* IDS [R] int32 in · Y [R, E] out · W [V, E] parameter */
-enum { SEQLSTM_EMBEDDING_IDS = 0, SEQLSTM_EMBEDDING_Y = 1, SEQLSTM_EMBEDDING_W = 2, SEQLSTM_EMBEDDING_SLOTS = 3 };
+enum {
+    SEQLSTM_SLOT_EMBEDDING_IDS = 0,
+    SEQLSTM_SLOT_EMBEDDING_Y = 1,
+    SEQLSTM_SLOT_EMBEDDING_W = 2,
+    SEQLSTM_SLOT_EMBEDDING_COUNT = 3
+};
 
-enum { SEQLSTM_DENSE_USE_BIAS = 1u << 0 };
+enum { SEQLSTM_BIT_DENSE_USE_BIAS = 1u << 0 };
 
 /* y = act(x W' + b), W [output, input], b [output]. */
 struct seqlstm_dense_desc {
     struct seqlstm_desc head;
     int64_t input;
     int64_t output;
-    uint32_t options; /* SEQLSTM_DENSE_… */
+    uint32_t options; /* SEQLSTM_BIT_DENSE_… */
     uint32_t reserved0;
     struct seqlstm_activation activation;
 };
 /* X [R, input] in · Y [R, output] out · W · BIAS (absent without USE_BIAS) */
-enum { SEQLSTM_DENSE_X = 0, SEQLSTM_DENSE_Y = 1, SEQLSTM_DENSE_W = 2, SEQLSTM_DENSE_BIAS = 3, SEQLSTM_DENSE_SLOTS = 4 };
+enum {
+    SEQLSTM_SLOT_DENSE_X = 0,
+    SEQLSTM_SLOT_DENSE_Y = 1,
+    SEQLSTM_SLOT_DENSE_W = 2,
+    SEQLSTM_SLOT_DENSE_BIAS = 3,
+    SEQLSTM_SLOT_DENSE_COUNT = 4
+};
 
 struct seqlstm_activation_desc {
     struct seqlstm_desc head;
@@ -349,39 +372,46 @@ struct seqlstm_activation_desc {
     struct seqlstm_activation activation;
 };
 /* ACTIVATION, DROPOUT, CAST: X [R, features] in · Y [R, features] out */
-enum { SEQLSTM_UNARY_X = 0, SEQLSTM_UNARY_Y = 1, SEQLSTM_UNARY_SLOTS = 2 };
+enum { SEQLSTM_SLOT_UNARY_X = 0, SEQLSTM_SLOT_UNARY_Y = 1, SEQLSTM_SLOT_UNARY_COUNT = 2 };
 
-enum { SEQLSTM_DROPOUT_STEP = 0, SEQLSTM_DROPOUT_SEQUENCE = 1 };
+enum { SEQLSTM_KIND_DROPOUT_STEP = 0, SEQLSTM_KIND_DROPOUT_SEQUENCE = 1 };
 
 /* y = x * mask in training, y = x in inference. Stream: `stream`; element: the feature. On the steps axis
  * DROPOUT_STEP draws per row (step = position0[b] + t), DROPOUT_SEQUENCE once per sequence (step 0, or
- * position0[b] with SEQLSTM_AXIS_STREAM). On the sequences axis (bind.on_sequences) step is 0. */
+ * position0[b] with SEQLSTM_BIT_AXIS_STREAM). On the sequences axis (SEQLSTM_BIT_BIND_ON_SEQUENCES, backend.h) step is
+ * 0. */
 struct seqlstm_dropout_desc {
     struct seqlstm_desc head;
     int64_t features;
     uint64_t stream;
     float rate;    /* [0, 1) */
-    uint32_t mask; /* SEQLSTM_DROPOUT_… */
+    uint32_t mask; /* SEQLSTM_KIND_DROPOUT_… */
 };
 
-enum { SEQLSTM_LAYER_NORM_GAIN = 1u << 0, SEQLSTM_LAYER_NORM_BIAS = 1u << 1 };
+enum { SEQLSTM_BIT_LAYER_NORM_GAIN = 1u << 0, SEQLSTM_BIT_LAYER_NORM_BIAS = 1u << 1 };
 
 /* y = (x - mean) / sqrt(var + epsilon) * gain + bias, over the features of each row; biased variance. */
 struct seqlstm_layer_norm_desc {
     struct seqlstm_desc head;
     int64_t features;
     float epsilon;
-    uint32_t options; /* SEQLSTM_LAYER_NORM_… */
+    uint32_t options; /* SEQLSTM_BIT_LAYER_NORM_… */
 };
 /* X · Y · GAIN [features] · BIAS [features], each absent without its option */
-enum { SEQLSTM_NORM_X = 0, SEQLSTM_NORM_Y = 1, SEQLSTM_NORM_GAIN = 2, SEQLSTM_NORM_BIAS = 3, SEQLSTM_NORM_SLOTS = 4 };
+enum {
+    SEQLSTM_SLOT_LAYER_NORM_X = 0,
+    SEQLSTM_SLOT_LAYER_NORM_Y = 1,
+    SEQLSTM_SLOT_LAYER_NORM_GAIN = 2,
+    SEQLSTM_SLOT_LAYER_NORM_BIAS = 3,
+    SEQLSTM_SLOT_LAYER_NORM_COUNT = 4
+};
 
 enum {
-    SEQLSTM_POOL_LAST = 0,
-    SEQLSTM_POOL_MEAN = 1,
-    SEQLSTM_POOL_MAX = 2,
-    SEQLSTM_POOL_SUM = 3,
-    SEQLSTM_POOL_FIRST = 4
+    SEQLSTM_KIND_POOL_LAST = 0,
+    SEQLSTM_KIND_POOL_MEAN = 1,
+    SEQLSTM_KIND_POOL_MAX = 2,
+    SEQLSTM_KIND_POOL_SUM = 3,
+    SEQLSTM_KIND_POOL_FIRST = 4
 };
 
 /* One row per sequence out of its steps; whole ranges only; bind.rows are the rows of X. MAX: the first step
@@ -389,22 +419,22 @@ enum {
 struct seqlstm_pool_desc {
     struct seqlstm_desc head;
     int64_t features;
-    uint32_t kind; /* SEQLSTM_POOL_… */
+    uint32_t kind; /* SEQLSTM_KIND_POOL_… */
     uint32_t reserved0;
 };
-/* X [R, features] in, on steps · Y [B, features] out, on sequences: SEQLSTM_UNARY_X, _Y */
+/* X [R, features] in, on steps · Y [B, features] out, on sequences: SEQLSTM_SLOT_UNARY_X, _Y */
 
-#define SEQLSTM_MERGE_INPUTS 8
+#define SEQLSTM_MAX_MERGE_INPUTS 8
 
 /* Joins 2 to 8 inputs of equal rows; all but CONCAT want equal widths. */
 struct seqlstm_merge_desc {
     struct seqlstm_desc head;
-    uint32_t kind; /* SEQLSTM_MERGE_… */
+    uint32_t kind; /* SEQLSTM_KIND_MERGE_… */
     uint32_t inputs;
-    int64_t widths[SEQLSTM_MERGE_INPUTS]; /* features of each input; zero beyond `inputs` */
+    int64_t widths[SEQLSTM_MAX_MERGE_INPUTS]; /* features of each input; zero beyond `inputs` */
 };
-/* Y [R, sum of widths or width] out at 0 · input k at SEQLSTM_MERGE_X + k */
-enum { SEQLSTM_MERGE_Y = 0, SEQLSTM_MERGE_X = 1, SEQLSTM_MERGE_SLOTS = 1 + SEQLSTM_MERGE_INPUTS };
+/* Y [R, sum of widths or width] out at 0 · input k at SEQLSTM_SLOT_MERGE_X + k */
+enum { SEQLSTM_SLOT_MERGE_Y = 0, SEQLSTM_SLOT_MERGE_X = 1, SEQLSTM_SLOT_MERGE_COUNT = 1 + SEQLSTM_MAX_MERGE_INPUTS };
 
 /* GATHER: y[i] = x[index[i]] for i < rows of y; index < 0 gives zeros. Backward adds up where an index
  * repeats. SCATTER: y = 0, then y[index[i]] = x[i] for i < rows of x; indices are distinct, < 0 skips.
@@ -414,7 +444,12 @@ struct seqlstm_gather_desc {
     int64_t features;
 };
 /* X in · Y out · INDEX int32 in: [rows of y] for GATHER, [rows of x] for SCATTER */
-enum { SEQLSTM_GATHER_X = 0, SEQLSTM_GATHER_Y = 1, SEQLSTM_GATHER_INDEX = 2, SEQLSTM_GATHER_SLOTS = 3 };
+enum {
+    SEQLSTM_SLOT_GATHER_X = 0,
+    SEQLSTM_SLOT_GATHER_Y = 1,
+    SEQLSTM_SLOT_GATHER_INDEX = 2,
+    SEQLSTM_SLOT_GATHER_COUNT = 3
+};
 
 /* y = x in another dtype, rounding to nearest even. Backward casts back. */
 struct seqlstm_cast_desc {
@@ -427,41 +462,41 @@ struct seqlstm_cast_desc {
 /* ---- losses ------------------------------------------------------------------------------------- */
 
 enum {
-    SEQLSTM_LOSS_MSE = 1,                  /* mean over the features of (x - target)^2 */
-    SEQLSTM_LOSS_MAE = 2,                  /* mean over the features of |x - target|; derivative 0 at 0 */
-    SEQLSTM_LOSS_HUBER = 3,                /* mean of d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) */
-    SEQLSTM_LOSS_BINARY_CROSS_ENTROPY = 4, /* x are logits: mean of softplus(x) - target x */
-    SEQLSTM_LOSS_CROSS_ENTROPY = 5         /* x are logits: -log softmax(x)[target] */
+    SEQLSTM_KIND_LOSS_MSE = 1,                  /* mean over the features of (x - target)^2 */
+    SEQLSTM_KIND_LOSS_MAE = 2,                  /* mean over the features of |x - target|; derivative 0 at 0 */
+    SEQLSTM_KIND_LOSS_HUBER = 3,                /* mean of d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2) */
+    SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY = 4, /* x are logits: mean of softplus(x) - target x */
+    SEQLSTM_KIND_LOSS_CROSS_ENTROPY = 5         /* x are logits: -log softmax(x)[target] */
 };
 
 enum {
-    SEQLSTM_LOSS_ROW_WEIGHT = 1u << 0,   /* slot WEIGHT is given */
-    SEQLSTM_LOSS_CLASS_WEIGHT = 1u << 1, /* slot CLASS_WEIGHT is given; CROSS_ENTROPY */
-    SEQLSTM_LOSS_ROW_LOSS = 1u << 2      /* slot ROW_LOSS is wanted */
+    SEQLSTM_BIT_LOSS_ROW_WEIGHT = 1u << 0,   /* slot ROW_WEIGHT is given */
+    SEQLSTM_BIT_LOSS_CLASS_WEIGHT = 1u << 1, /* slot CLASS_WEIGHT is given; CROSS_ENTROPY */
+    SEQLSTM_BIT_LOSS_ROW_LOSS = 1u << 2      /* slot ROW_LOSS is wanted */
 };
 
-/* With w_r = weight[r] class_weight[target_r] (each 1 where absent; w_r = 0 where a class target is < 0):
+/* With w_r = row_weight[r] class_weight[target_r] (each 1 where absent; w_r = 0 where a class target is < 0):
  *   SUMS[0] += sum_r w_r loss_r      SUMS[1] += sum_r w_r           (float64, added to)
  *   dx_r = normaliser * loss_scale * w_r * d loss_r / dx_r           (both from the step block)
  * label_smoothing s (CROSS_ENTROPY): target distribution (1 - s) one_hot + s / C. */
 struct seqlstm_loss_desc {
     struct seqlstm_desc head;
     int64_t features;      /* C */
-    uint32_t kind;         /* SEQLSTM_LOSS_… */
-    uint32_t options;      /* SEQLSTM_LOSS_… bits */
+    uint32_t kind;         /* SEQLSTM_KIND_LOSS_… */
+    uint32_t options;      /* SEQLSTM_BIT_LOSS_… */
     float label_smoothing; /* [0, 1) */
     float delta;           /* huber, > 0 */
 };
-/* X [R, C] in · TARGET in: [R] int32 for CROSS_ENTROPY, else [R, C] float32 · WEIGHT [R] in ·
+/* X [R, C] in · TARGET in: [R] int32 for CROSS_ENTROPY, else [R, C] float32 · ROW_WEIGHT [R] in ·
  * CLASS_WEIGHT [C] in · SUMS [2] float64 in and out · ROW_LOSS [R] out: loss_r without w_r, 0 if target < 0 */
 enum {
-    SEQLSTM_LOSS_X = 0,
-    SEQLSTM_LOSS_TARGET = 1,
-    SEQLSTM_LOSS_WEIGHT = 2,
-    SEQLSTM_LOSS_CLASS_WEIGHTS = 3,
-    SEQLSTM_LOSS_SUMS = 4,
-    SEQLSTM_LOSS_ROW_LOSSES = 5,
-    SEQLSTM_LOSS_SLOTS = 6
+    SEQLSTM_SLOT_LOSS_X = 0,
+    SEQLSTM_SLOT_LOSS_TARGET = 1,
+    SEQLSTM_SLOT_LOSS_ROW_WEIGHT = 2,
+    SEQLSTM_SLOT_LOSS_CLASS_WEIGHT = 3,
+    SEQLSTM_SLOT_LOSS_SUMS = 4,
+    SEQLSTM_SLOT_LOSS_ROW_LOSS = 5,
+    SEQLSTM_SLOT_LOSS_COUNT = 6
 };
 
 /* Compound: x W' + b without activation, then the loss of its rows. */
@@ -469,19 +504,19 @@ struct seqlstm_dense_loss_desc {
     struct seqlstm_desc head;
     int64_t input;
     int64_t output;         /* C */
-    uint32_t dense_options; /* SEQLSTM_DENSE_… */
-    uint32_t kind;          /* SEQLSTM_LOSS_… */
-    uint32_t options;       /* SEQLSTM_LOSS_… bits */
+    uint32_t dense_options; /* SEQLSTM_BIT_DENSE_… */
+    uint32_t kind;          /* SEQLSTM_KIND_LOSS_… */
+    uint32_t options;       /* SEQLSTM_BIT_LOSS_… */
     float label_smoothing;
     float delta;
     uint32_t reserved0;
 };
 /* slots as LOSS (X is [R, input]), then W [C, input] and BIAS [C] */
-enum { SEQLSTM_DENSE_LOSS_W = 6, SEQLSTM_DENSE_LOSS_BIAS = 7, SEQLSTM_DENSE_LOSS_SLOTS = 8 };
+enum { SEQLSTM_SLOT_DENSE_LOSS_W = 6, SEQLSTM_SLOT_DENSE_LOSS_BIAS = 7, SEQLSTM_SLOT_DENSE_LOSS_COUNT = 8 };
 
 /* ---- choices ------------------------------------------------------------------------------------ */
 
-enum { SEQLSTM_TOP_K_BEST = 0, SEQLSTM_TOP_K_SAMPLE = 1 };
+enum { SEQLSTM_KIND_TOP_K_BEST = 0, SEQLSTM_KIND_TOP_K_SAMPLE = 1 };
 
 /* BEST: the k largest of each row, largest first, ties by lower index; VALUE the x themselves.
  * SAMPLE (k = 1): softmax(x / temperature), restricted to the top_k best (0: all) and to the smallest set of
@@ -492,56 +527,61 @@ struct seqlstm_top_k_desc {
     int64_t features; /* C */
     int64_t k;        /* 1 .. C */
     uint64_t stream;
-    uint32_t kind; /* SEQLSTM_TOP_K_… */
+    uint32_t kind; /* SEQLSTM_KIND_TOP_K_… */
     uint32_t top_k;
     float temperature; /* > 0 */
     float top_p;       /* (0, 1] */
 };
 /* X [R, C] in · INDEX [R, k] int32 out · VALUE [R, k] out. Forward only. */
-enum { SEQLSTM_TOP_K_X = 0, SEQLSTM_TOP_K_INDEX = 1, SEQLSTM_TOP_K_VALUE = 2, SEQLSTM_TOP_K_SLOTS = 3 };
+enum {
+    SEQLSTM_SLOT_TOP_K_X = 0,
+    SEQLSTM_SLOT_TOP_K_INDEX = 1,
+    SEQLSTM_SLOT_TOP_K_VALUE = 2,
+    SEQLSTM_SLOT_TOP_K_COUNT = 3
+};
 
 /* ---- flat vectors: bind.rows elements, forward only ---------------------------------------------- */
 
 /* FINITE_CHECK: FLAG |= 1 when an element of X is NaN or infinite. SQUARED_NORM: SUM += sum of x^2.
- * X [n] in · FLAG [1] int32 or SUM [1] float64, in and out, at SEQLSTM_REDUCE_RESULT */
+ * X [n] in · FLAG [1] int32 or SUM [1] float64, in and out, at SEQLSTM_SLOT_REDUCE_RESULT */
 struct seqlstm_reduce_desc {
     struct seqlstm_desc head;
 };
-enum { SEQLSTM_REDUCE_X = 0, SEQLSTM_REDUCE_RESULT = 1, SEQLSTM_REDUCE_SLOTS = 2 };
+enum { SEQLSTM_SLOT_REDUCE_X = 0, SEQLSTM_SLOT_REDUCE_RESULT = 1, SEQLSTM_SLOT_REDUCE_COUNT = 2 };
 
 enum {
-    SEQLSTM_OPTIMIZER_SGD = 1,      /* p -= lr g */
-    SEQLSTM_OPTIMIZER_MOMENTUM = 2, /* m = mu m + g; p -= lr m       (PyTorch's form, dampening 0) */
-    SEQLSTM_OPTIMIZER_NESTEROV = 3, /* m = mu m + g; p -= lr (g + mu m) */
-    SEQLSTM_OPTIMIZER_ADAM = 4,     /* Kingma and Ba 2015, algorithm 1 (AdamW with weight_decay):
+    SEQLSTM_KIND_OPTIMIZER_SGD = 1,      /* p -= lr g */
+    SEQLSTM_KIND_OPTIMIZER_MOMENTUM = 2, /* m = mu m + g; p -= lr m       (PyTorch's form, dampening 0) */
+    SEQLSTM_KIND_OPTIMIZER_NESTEROV = 3, /* m = mu m + g; p -= lr (g + mu m) */
+    SEQLSTM_KIND_OPTIMIZER_ADAM = 4,     /* Kingma and Ba 2015, algorithm 1 (AdamW with weight_decay):
                                        m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
                                        p -= lr (m / (1-b1^t)) / (sqrt(w / (1-b2^t)) + epsilon)
                                        w = v, or with AMSGRAD the largest v so far */
-    SEQLSTM_OPTIMIZER_RMSPROP = 5,  /* v = rho v + (1-rho) g^2; q = g / (sqrt(v) + epsilon);
+    SEQLSTM_KIND_OPTIMIZER_RMSPROP = 5,  /* v = rho v + (1-rho) g^2; q = g / (sqrt(v) + epsilon);
                                        CENTERED: a = rho a + (1-rho) g, sqrt(v - a^2) instead of sqrt(v);
                                        mu = 0: p -= lr q; otherwise m = mu m + lr q; p -= m */
-    SEQLSTM_OPTIMIZER_ADAGRAD = 6,  /* v += g^2; p -= lr g / (sqrt(v) + epsilon) */
-    SEQLSTM_OPTIMIZER_ADADELTA = 7  /* v = rho v + (1-rho) g^2; d = sqrt(u + epsilon) / sqrt(v + epsilon) g;
+    SEQLSTM_KIND_OPTIMIZER_ADAGRAD = 6,  /* v += g^2; p -= lr g / (sqrt(v) + epsilon) */
+    SEQLSTM_KIND_OPTIMIZER_ADADELTA = 7  /* v = rho v + (1-rho) g^2; d = sqrt(u + epsilon) / sqrt(v + epsilon) g;
                                        u = rho u + (1-rho) d^2; p -= lr d */
 };
 
-enum { SEQLSTM_OPTIMIZER_AMSGRAD = 1u << 0 /* ADAM */, SEQLSTM_OPTIMIZER_CENTERED = 1u << 1 /* RMSPROP */ };
+enum { SEQLSTM_BIT_OPTIMIZER_AMSGRAD = 1u << 0 /* ADAM */, SEQLSTM_BIT_OPTIMIZER_CENTERED = 1u << 1 /* RMSPROP */ };
 
 /* One update of n parameters. learning_rate, grad_scale and update (t, counted from 1) come from the step block.
  *   norm = grad_scale sqrt(SQUARES)                        float64
  *   g = s GRAD,  s = clip_norm > 0 and norm > clip_norm ? grad_scale clip_norm / norm : grad_scale
  * Weight decay is decoupled (Loshchilov and Hutter 2019): p -= lr weight_decay p, before the rest.
- * Nothing is changed where SUMS[0] or SQUARES is not finite, or the step block has the flag SEQLSTM_STEP_SKIP. */
+ * Nothing is changed where SUMS[0] or SQUARES is not finite, or the step block has the flag SEQLSTM_BIT_STEP_SKIP. */
 struct seqlstm_optimizer_desc {
     struct seqlstm_desc head;
-    uint32_t kind; /* SEQLSTM_OPTIMIZER_… */
+    uint32_t kind; /* SEQLSTM_KIND_OPTIMIZER_… */
     float beta_1;
     float beta_2;
     float rho;
     float momentum;
     float epsilon;
     float weight_decay;
-    uint32_t options; /* SEQLSTM_OPTIMIZER_AMSGRAD … */
+    uint32_t options; /* SEQLSTM_BIT_OPTIMIZER_AMSGRAD … */
     float clip_norm;  /* >= 0; 0: off */
     uint32_t reserved0;
 };
@@ -550,34 +590,34 @@ struct seqlstm_optimizer_desc {
  * SUMS [2] float64 in: those of the loss · SQUARES [1] float64 in: the sum of GRAD^2, of all parameters of the model.
  * All states start at zero (ADAGRAD: at what the host chooses). Unused state slots are NULL. */
 enum {
-    SEQLSTM_OPTIMIZER_PARAM = 0,
-    SEQLSTM_OPTIMIZER_GRAD = 1,
-    SEQLSTM_OPTIMIZER_STATE_1 = 2,
-    SEQLSTM_OPTIMIZER_STATE_2 = 3,
-    SEQLSTM_OPTIMIZER_STATE_3 = 4,
-    SEQLSTM_OPTIMIZER_SUMS = 5,
-    SEQLSTM_OPTIMIZER_SQUARES = 6,
-    SEQLSTM_OPTIMIZER_SLOTS = 7
+    SEQLSTM_SLOT_OPTIMIZER_PARAM = 0,
+    SEQLSTM_SLOT_OPTIMIZER_GRAD = 1,
+    SEQLSTM_SLOT_OPTIMIZER_STATE_1 = 2,
+    SEQLSTM_SLOT_OPTIMIZER_STATE_2 = 3,
+    SEQLSTM_SLOT_OPTIMIZER_STATE_3 = 4,
+    SEQLSTM_SLOT_OPTIMIZER_SUMS = 5,
+    SEQLSTM_SLOT_OPTIMIZER_SQUARES = 6,
+    SEQLSTM_SLOT_OPTIMIZER_COUNT = 7
 };
 
 enum {
-    SEQLSTM_VECTOR_FILL = 1,      /* y = a */
-    SEQLSTM_VECTOR_AXPY = 2,      /* y += a x */
-    SEQLSTM_VECTOR_SCALE = 3,     /* y *= a */
-    SEQLSTM_VECTOR_LERP = 4,      /* y += a (x - y) */
-    SEQLSTM_VECTOR_SIGN_AXPY = 5, /* y += a sign(x), sign(0) = 0 */
-    SEQLSTM_VECTOR_CLAMP = 6,     /* y = min(max(y, -a), a); NaN where y is not finite */
-    SEQLSTM_VECTOR_COPY = 7       /* y = x */
+    SEQLSTM_KIND_VECTOR_FILL = 1,      /* y = a */
+    SEQLSTM_KIND_VECTOR_AXPY = 2,      /* y += a x */
+    SEQLSTM_KIND_VECTOR_SCALE = 3,     /* y *= a */
+    SEQLSTM_KIND_VECTOR_LERP = 4,      /* y += a (x - y) */
+    SEQLSTM_KIND_VECTOR_SIGN_AXPY = 5, /* y += a sign(x), sign(0) = 0 */
+    SEQLSTM_KIND_VECTOR_CLAMP = 6,     /* y = min(max(y, -a), a); NaN where y is not finite */
+    SEQLSTM_KIND_VECTOR_COPY = 7       /* y = x */
 };
 
 /* a = `alpha` of the step block. */
 struct seqlstm_vector_desc {
     struct seqlstm_desc head;
-    uint32_t kind; /* SEQLSTM_VECTOR_… */
+    uint32_t kind; /* SEQLSTM_KIND_VECTOR_… */
     uint32_t reserved0;
 };
 /* Y [n] in and out · X [n] in (absent for FILL, SCALE, CLAMP) */
-enum { SEQLSTM_VECTOR_Y = 0, SEQLSTM_VECTOR_X = 1, SEQLSTM_VECTOR_SLOTS = 2 };
+enum { SEQLSTM_SLOT_VECTOR_Y = 0, SEQLSTM_SLOT_VECTOR_X = 1, SEQLSTM_SLOT_VECTOR_COUNT = 2 };
 
 #ifdef __cplusplus
 }

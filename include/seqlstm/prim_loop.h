@@ -52,7 +52,7 @@ static inline struct seqlstm_prim_shape seqlstm_prim_shape_make(const struct seq
     s.directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
     s.hidden = d->hidden;
     s.out = d->projection > 0 ? d->projection : d->hidden;
-    s.merged = s.directions == 2 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * s.out : s.out;
+    s.merged = s.directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = d->layers > 1 && s.merged > d->input ? s.merged : d->input;
     s.training = d->head.mode == SEQLSTM_MODE_TRAINING;
     return s;
@@ -123,27 +123,28 @@ static inline int32_t seqlstm_prim_supports(const struct seqlstm_prim *prim, con
     union seqlstm_any_desc copy;
     const struct seqlstm_recurrent_desc *d = &copy.recurrent;
     if (head->op != SEQLSTM_OP_RECURRENT)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, NULL,
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, NULL,
                                  "it runs recurrent layers only");
     if (!seqlstm_desc_check(head, answer)) /* what these headers do not know */
         return 0;
     seqlstm_desc_copy(head, &copy);
     if (head->dtype_activation | head->dtype_activation_grad | head->dtype_state | head->dtype_compute |
         head->dtype_weight | head->dtype_weight_grad)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL, "it knows float32 only");
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, NULL,
+                                 "it knows float32 only");
     if (d->cell != SEQLSTM_CELL_LSTM)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_CELL,
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_CELL,
                                  d->cell == SEQLSTM_CELL_GRU ? "gru" : "rnn", "its cell is the LSTM");
-    if (d->options & SEQLSTM_RECURRENT_LAYER_NORM)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_LAYER_NORM, NULL,
+    if (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM)
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_LAYER_NORM, NULL,
                                  "its cell gets the sum of both products, which layer norm takes one by one");
-    if (d->options & SEQLSTM_RECURRENT_STEPWISE)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_STATES, NULL,
+    if (d->options & SEQLSTM_BIT_RECURRENT_STEPWISE)
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_STATES, NULL,
                                  "it computes the gradient of the weights with the rest");
     /* a float can count what 64 bits of bytes may not hold */
     const float rows = (float)head->max_rows, wide = (float)d->input + (float)d->hidden + (float)d->projection;
     if ((rows + wide) * wide * 64 * (float)d->layers > 1e18f)
-        return seqlstm_answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, NULL,
+        return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, NULL,
                                  "its buffers would be larger than any memory");
     return prim->accepts ? prim->accepts(d, answer) : 1;
 }
@@ -189,13 +190,13 @@ static inline float *seqlstm_prim_slot(void *const *slots, int64_t k)
 
 static inline int64_t seqlstm_prim_state(const struct seqlstm_prim_layer *y, int64_t which)
 {
-    return SEQLSTM_RECURRENT_STATE(y->n, which);
+    return SEQLSTM_SLOT_RECURRENT_STATE(y->n, which);
 }
 
 static inline int64_t seqlstm_prim_param(const struct seqlstm_prim_layer *y, int64_t which)
 {
     const int64_t ld = y->call->shape.layers * y->call->shape.directions;
-    return SEQLSTM_RECURRENT_PARAM(ld, y->n, which);
+    return SEQLSTM_SLOT_RECURRENT_PARAM(ld, y->n, which);
 }
 
 static inline void seqlstm_prim_multiply(const struct seqlstm_prim_call *call, struct seqlstm_prim_gemm gemm)
@@ -269,7 +270,7 @@ static inline void seqlstm_prim_mask_rows(const struct seqlstm_prim_layer *y, ui
     const struct seqlstm_axis *axis = y->call->axis;
     const uint64_t key = rate > 0 ? seqlstm_prim_mask_key(y, which) : 0;
     for (int64_t b = 0; b < rows; b++) {
-        const uint32_t step = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0[b] : 0;
+        const uint32_t step = axis->flags & SEQLSTM_BIT_AXIS_STREAM ? axis->position0[b] : 0;
         for (int64_t k = 0; k < n; k++) {
             const float value = from ? from[b * n + k] : 0;
             to[b * n + k] = rate > 0 ? value * seqlstm_mask(key, (uint64_t)k, step, axis->sequence_id[b], rate) : value;
@@ -353,7 +354,8 @@ static inline struct seqlstm_prim_layer seqlstm_prim_layer_make(const struct seq
     y.c = y.c_raw + s->rows * s->hidden;
     y.h = y.c + s->rows * s->hidden;
     y.out = d->projection > 0 ? y.h + s->rows * s->out : NULL;
-    y.x = layer == 0 ? seqlstm_prim_slot(call->slots, SEQLSTM_RECURRENT_X) : seqlstm_prim_layer_output(call, layer - 1);
+    y.x = layer == 0 ? seqlstm_prim_slot(call->slots, SEQLSTM_SLOT_RECURRENT_X)
+                     : seqlstm_prim_layer_output(call, layer - 1);
     if (s->training && d->dropout > 0) {
         seqlstm_prim_mask_input(&y, y.x, call->work + call->at.x);
         y.x = call->work + call->at.x;
@@ -425,8 +427,8 @@ static inline void seqlstm_prim_layer_forward(const struct seqlstm_prim_layer *y
     float *h = call->work + call->at.h, *c = call->work + call->at.c;
     float *hn = seqlstm_prim_slot(call->slots, seqlstm_prim_state(y, SEQLSTM_STATE_HN));
     float *cn = seqlstm_prim_slot(call->slots, seqlstm_prim_state(y, SEQLSTM_STATE_CN));
-    const int32_t given = (s->desc->options & SEQLSTM_RECURRENT_INITIAL_STATE) != 0;
-    const int32_t wanted = (s->desc->options & SEQLSTM_RECURRENT_FINAL_STATE) != 0;
+    const int32_t given = (s->desc->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) != 0;
+    const int32_t wanted = (s->desc->options & SEQLSTM_BIT_RECURRENT_FINAL_STATE) != 0;
     seqlstm_prim_copy(h, given ? seqlstm_prim_slot(call->slots, seqlstm_prim_state(y, SEQLSTM_STATE_H0)) : NULL,
                       s->states * s->out);
     seqlstm_prim_copy(c, given ? seqlstm_prim_slot(call->slots, seqlstm_prim_state(y, SEQLSTM_STATE_C0)) : NULL,
@@ -451,18 +453,18 @@ static inline void seqlstm_prim_merge(const struct seqlstm_prim_call *call, cons
             if (s->directions == 1)
                 continue;
             switch (s->desc->merge) {
-            case SEQLSTM_MERGE_CONCAT:
+            case SEQLSTM_KIND_MERGE_CONCAT:
                 to[s->out + k] = second[k];
                 break;
-            case SEQLSTM_MERGE_SUM:
+            case SEQLSTM_KIND_MERGE_SUM:
                 to[k] += second[k];
                 break;
-            case SEQLSTM_MERGE_MUL:
+            case SEQLSTM_KIND_MERGE_MUL:
                 to[k] *= second[k];
                 break;
             default:
                 to[k] = (to[k] + second[k]) / 2;
-                break; /* SEQLSTM_MERGE_AVE */
+                break; /* SEQLSTM_KIND_MERGE_AVE */
             }
         }
 }
@@ -479,8 +481,8 @@ static inline void seqlstm_prim_forward(const struct seqlstm_prim_call *call)
             h[direction] = y.h;
         }
         float *to = l + 1 < s->layers ? seqlstm_prim_layer_output(call, l)
-                                      : seqlstm_prim_slot(call->slots, SEQLSTM_RECURRENT_Y);
-        if (l + 1 < s->layers || (s->desc->options & SEQLSTM_RECURRENT_OUTPUT))
+                                      : seqlstm_prim_slot(call->slots, SEQLSTM_SLOT_RECURRENT_Y);
+        if (l + 1 < s->layers || (s->desc->options & SEQLSTM_BIT_RECURRENT_OUTPUT))
             seqlstm_prim_merge(call, h[0], s->directions == 2 ? h[1] : h[0], to);
     }
 }

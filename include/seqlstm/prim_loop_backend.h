@@ -92,11 +92,12 @@ static inline seqlstm_status seqlstm_prim_table_supports(const struct seqlstm_pr
                                                          struct seqlstm_answer *answer)
 {
     if (strncmp(device_class, "cpu", 3) != 0) {
-        seqlstm_answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class, "it runs on CPUs only");
+        seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
+                          "it runs on CPUs only");
         return SEQLSTM_OK;
     }
     uint32_t accepted = 0;
-    for (uint32_t i = 0; i < count && accepted < SEQLSTM_VARIANTS; i++)
+    for (uint32_t i = 0; i < count && accepted < SEQLSTM_MAX_VARIANTS; i++)
         if (seqlstm_prim_supports(&prims[i], desc, answer))
             snprintf(answer->variants[accepted++], sizeof answer->variants[0], "%s", prims[i].variant);
     if (accepted == 0)
@@ -227,7 +228,7 @@ static inline seqlstm_status seqlstm_prim_table_backward(struct seqlstm_binding 
 static const uint32_t seqlstm_prim_desc_bytes[SEQLSTM_OP_RECURRENT + 1] = {
     0, (uint32_t)sizeof(struct seqlstm_recurrent_desc)};
 
-/* The table and the exported function. `prims`: an array of struct seqlstm_prim, at most SEQLSTM_VARIANTS. In one
+/* The table and the exported function. `prims`: an array of struct seqlstm_prim, at most SEQLSTM_MAX_VARIANTS. In one
  * source file of the plugin, without a semicolon. */
 #define SEQLSTM_PRIM_BACKEND(id, version, vendor, license, build, prims)                                               \
     static seqlstm_status seqlstm_prim_supports_these(const char *device_class, const struct seqlstm_desc *desc,       \

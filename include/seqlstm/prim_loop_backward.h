@@ -22,11 +22,11 @@ static inline float seqlstm_prim_split(const struct seqlstm_prim_layer *y, const
     if (!dy)
         return 0;
     dy += row * s->merged;
-    if (s->directions == 1 || s->desc->merge == SEQLSTM_MERGE_SUM)
+    if (s->directions == 1 || s->desc->merge == SEQLSTM_KIND_MERGE_SUM)
         return dy[k];
-    if (s->desc->merge == SEQLSTM_MERGE_CONCAT)
+    if (s->desc->merge == SEQLSTM_KIND_MERGE_CONCAT)
         return dy[y->direction * s->out + k];
-    return s->desc->merge == SEQLSTM_MERGE_MUL ? dy[k] * y->h[other + row * s->out + k] : dy[k] / 2;
+    return s->desc->merge == SEQLSTM_KIND_MERGE_MUL ? dy[k] * y->h[other + row * s->out + k] : dy[k] / 2;
 }
 
 /* The first `rows` rows of a state before step t: of the step that ran before it, or the initial ones. */
@@ -65,7 +65,7 @@ static inline void seqlstm_prim_step_backward(const struct seqlstm_prim_layer *y
     const struct seqlstm_prim_shape *s = &call->shape;
     const struct seqlstm_recurrent_desc *d = s->desc;
     const int64_t rows = call->axis->batch_sizes[t], row = seqlstm_prim_row(call, t), hidden = s->hidden, out = s->out;
-    const int32_t given = (d->options & SEQLSTM_RECURRENT_INITIAL_STATE) != 0;
+    const int32_t given = (d->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) != 0;
     float *work = call->work, *dh_before = work + call->at.h_masked;
     float *h_before = work + call->at.h_before + row * out, *c_before = work + call->at.c_before + row * hidden;
     float *dh_new = work + call->at.dh_new + row * out;
@@ -138,7 +138,7 @@ static inline void seqlstm_prim_weight_gradients(const struct seqlstm_prim_layer
     const struct seqlstm_prim_call *call = y->call;
     const struct seqlstm_prim_shape *s = &call->shape;
     const int64_t gates = 4 * s->hidden;
-    const int32_t accumulate = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0;
+    const int32_t accumulate = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0;
     const float *dz = call->work + call->at.dz, *h_before = call->work + call->at.h_before;
     float *w_x = seqlstm_prim_slot(call->grads, seqlstm_prim_param(y, SEQLSTM_PARAM_W_X));
     float *w_h = seqlstm_prim_slot(call->grads, seqlstm_prim_param(y, SEQLSTM_PARAM_W_H));
@@ -171,14 +171,14 @@ static inline void seqlstm_prim_layer_backward(const struct seqlstm_prim_layer *
     const struct seqlstm_prim_call *call = y->call;
     const struct seqlstm_prim_shape *s = &call->shape;
     float *dh = call->work + call->at.h, *dc = call->work + call->at.c, *part = call->work + call->at.dx;
-    const int32_t final = (s->desc->options & SEQLSTM_RECURRENT_FINAL_STATE) != 0;
+    const int32_t final = (s->desc->options & SEQLSTM_BIT_RECURRENT_FINAL_STATE) != 0;
     seqlstm_prim_copy(dh, final ? seqlstm_prim_slot(call->grads, seqlstm_prim_state(y, SEQLSTM_STATE_HN)) : NULL,
                       s->states * s->out);
     seqlstm_prim_copy(dc, final ? seqlstm_prim_slot(call->grads, seqlstm_prim_state(y, SEQLSTM_STATE_CN)) : NULL,
                       s->states * s->hidden);
     for (int64_t k = 0; k < call->t1 - call->t0; k++)
         seqlstm_prim_step_backward(y, y->reverse ? call->t0 + k : call->t1 - 1 - k, dy, dh, dc);
-    if ((call->parts & SEQLSTM_BACKWARD_STATES) && (s->desc->options & SEQLSTM_RECURRENT_INITIAL_STATE)) {
+    if ((call->parts & SEQLSTM_BIT_BACKWARD_STATES) && (s->desc->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE)) {
         float *dh0 = seqlstm_prim_slot(call->grads, seqlstm_prim_state(y, SEQLSTM_STATE_H0));
         float *dc0 = seqlstm_prim_slot(call->grads, seqlstm_prim_state(y, SEQLSTM_STATE_C0));
         if (dh0)
@@ -186,7 +186,7 @@ static inline void seqlstm_prim_layer_backward(const struct seqlstm_prim_layer *
         if (dc0)
             seqlstm_prim_copy(dc0, dc, s->states * s->hidden);
     }
-    if (call->parts & SEQLSTM_BACKWARD_WEIGHTS)
+    if (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)
         seqlstm_prim_weight_gradients(y);
     if (!dx)
         return;
@@ -202,10 +202,12 @@ static inline void seqlstm_prim_layer_backward(const struct seqlstm_prim_layer *
 static inline void seqlstm_prim_backward(const struct seqlstm_prim_call *call)
 {
     const struct seqlstm_prim_shape *s = &call->shape;
-    float *input = call->parts & SEQLSTM_BACKWARD_INPUTS ? seqlstm_prim_slot(call->grads, SEQLSTM_RECURRENT_X) : NULL;
+    float *input =
+        call->parts & SEQLSTM_BIT_BACKWARD_INPUTS ? seqlstm_prim_slot(call->grads, SEQLSTM_SLOT_RECURRENT_X) : NULL;
     float *flow[2] = {call->work + call->at.dy, call->work + call->at.dy_below};
-    const float *dy =
-        s->desc->options & SEQLSTM_RECURRENT_OUTPUT ? seqlstm_prim_slot(call->grads, SEQLSTM_RECURRENT_Y) : NULL;
+    const float *dy = s->desc->options & SEQLSTM_BIT_RECURRENT_OUTPUT
+                          ? seqlstm_prim_slot(call->grads, SEQLSTM_SLOT_RECURRENT_Y)
+                          : NULL;
     for (int64_t l = s->layers - 1; l >= 0; l--) {
         float *dx = l == 0 ? input : flow[l % 2];
         for (int64_t direction = 0; direction < s->directions; direction++) {

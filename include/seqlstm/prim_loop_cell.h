@@ -164,7 +164,7 @@ static inline void seqlstm_prim_cell_forward(const struct seqlstm_prim_cell *cel
 {
     const int64_t n = cell->hidden;
     const float *p = cell->peephole;
-    const int32_t coupled = (cell->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
+    const int32_t coupled = (cell->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
     for (int64_t row = begin; row < end; row++) {
         float *z = cell->z + row * 4 * n;
         for (int64_t k = 0; k < n; k++) {
@@ -191,7 +191,7 @@ static inline void seqlstm_prim_cell_backward(const struct seqlstm_prim_cell *ce
 {
     const int64_t n = cell->hidden;
     const float *p = cell->peephole;
-    const int32_t coupled = (cell->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
+    const int32_t coupled = (cell->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
     for (int64_t row = begin; row < end; row++) {
         const float *z = cell->z + row * 4 * n;
         float *dz = cell->dz + row * 4 * n;

@@ -9,7 +9,7 @@
 bool answer_yes(struct seqlstm_answer *answer, const char *const *variants)
 {
     uint32_t count = 0;
-    for (; count < SEQLSTM_VARIANTS && variants[count] != NULL; count++)
+    for (; count < SEQLSTM_MAX_VARIANTS && variants[count] != NULL; count++)
         snprintf(answer->variants[count], sizeof answer->variants[count], "%s", variants[count]);
     answer->accepted = 1;
     answer->variant_count = count;
@@ -46,7 +46,7 @@ bool answer_on_cpu(struct seqlstm_answer *answer, const char *id, const char *de
 {
     if (strncmp(device_class, "cpu", 3) == 0 && (device_class[3] == '\0' || device_class[3] == ':'))
         return true;
-    return refuse(answer, id, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, "runs on CPUs alone.", "device: cpu",
+    return refuse(answer, id, SEQLSTM_BIT_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, "runs on CPUs alone.", "device: cpu",
                   device_class);
 }
 
@@ -57,16 +57,16 @@ bool answer_rows_in_32_bits(struct seqlstm_answer *answer, const char *id, const
         return true;
     char rows[24];
     snprintf(rows, sizeof rows, "%lld", (long long)head->max_rows);
-    return refuse(answer, id, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, "runs at most 2147483647 rows a call.",
+    return refuse(answer, id, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, "runs at most 2147483647 rows a call.",
                   "smaller batches", rows);
 }
 
 const char *answer_dtype_name(uint32_t dtype)
 {
     static const char *const names[] = {
-        [SEQLSTM_FLOAT32] = "float32", [SEQLSTM_TF32] = "tf32",       [SEQLSTM_BFLOAT16] = "bfloat16",
-        [SEQLSTM_FLOAT16] = "float16", [SEQLSTM_FLOAT64] = "float64", [SEQLSTM_INT32] = "int32",
-        [SEQLSTM_INT8] = "int8",       [SEQLSTM_UINT8] = "uint8",
+        [SEQLSTM_DTYPE_FLOAT32] = "float32", [SEQLSTM_DTYPE_TF32] = "tf32",       [SEQLSTM_DTYPE_BFLOAT16] = "bfloat16",
+        [SEQLSTM_DTYPE_FLOAT16] = "float16", [SEQLSTM_DTYPE_FLOAT64] = "float64", [SEQLSTM_DTYPE_INT32] = "int32",
+        [SEQLSTM_DTYPE_INT8] = "int8",       [SEQLSTM_DTYPE_UINT8] = "uint8",
     };
     return dtype < sizeof names / sizeof *names ? names[dtype] : "?";
 }
@@ -76,8 +76,8 @@ bool answer_float32_edges(struct seqlstm_answer *answer, const char *id, const s
     const uint32_t dtypes[] = {head->dtype_activation, head->dtype_activation_grad, head->dtype_state,
                                head->dtype_weight, head->dtype_weight_grad};
     for (size_t i = head->op == SEQLSTM_OP_CAST; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (dtypes[i] != SEQLSTM_FLOAT32)
-            return refuse(answer, id, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "takes and gives float32 alone.",
+        if (dtypes[i] != SEQLSTM_DTYPE_FLOAT32)
+            return refuse(answer, id, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "takes and gives float32 alone.",
                           "precision: float32", answer_dtype_name(dtypes[i]));
     return true;
 }
@@ -86,8 +86,8 @@ bool answer_float32(struct seqlstm_answer *answer, const char *id, const struct 
 {
     if (!answer_float32_edges(answer, id, head))
         return false;
-    return head->dtype_compute == SEQLSTM_FLOAT32 ||
-           refuse(answer, id, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "computes in float32 alone.",
+    return head->dtype_compute == SEQLSTM_DTYPE_FLOAT32 ||
+           refuse(answer, id, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "computes in float32 alone.",
                   "precision: float32", answer_dtype_name(head->dtype_compute));
 }
 
@@ -95,8 +95,8 @@ bool answer_cast(struct seqlstm_answer *answer, const struct seqlstm_cast_desc *
 {
     const uint32_t ends[] = {desc->from, desc->to};
     for (size_t i = 0; i < 2; i++)
-        if (ends[i] == SEQLSTM_TF32 || ends[i] > SEQLSTM_FLOAT64)
-            return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+        if (ends[i] == SEQLSTM_DTYPE_TF32 || ends[i] > SEQLSTM_DTYPE_FLOAT64)
+            return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                              "A cast is between float32, float64, float16 and bfloat16.", "", "%s",
                              answer_dtype_name(ends[i]));
     return true;

@@ -12,9 +12,9 @@
 static __device__ float read_float(const void *x, uint32_t dtype, int64_t e)
 {
     switch (dtype) {
-    case SEQLSTM_BFLOAT16:
+    case SEQLSTM_DTYPE_BFLOAT16:
         return gpu_from_bf16(static_cast<const uint16_t *>(x)[e]);
-    case SEQLSTM_FLOAT16:
+    case SEQLSTM_DTYPE_FLOAT16:
         return gpu_from_f16(static_cast<const uint16_t *>(x)[e]);
     default:
         return static_cast<const float *>(x)[e];
@@ -27,10 +27,10 @@ static __global__ void cast_float(uint32_t from, uint32_t to, int64_t elems, con
     {
         const float value = read_float(x, from, e);
         switch (to) {
-        case SEQLSTM_BFLOAT16:
+        case SEQLSTM_DTYPE_BFLOAT16:
             static_cast<uint16_t *>(y)[e] = gpu_to_bf16(value);
             break;
-        case SEQLSTM_FLOAT16:
+        case SEQLSTM_DTYPE_FLOAT16:
             static_cast<uint16_t *>(y)[e] = gpu_to_f16(value);
             break;
         default:
@@ -78,16 +78,16 @@ static __global__ void cast_double(uint32_t from, uint32_t to, int64_t elems, co
 {
     GPU_FOR_EACH(e, elems)
     {
-        const double value =
-            from == SEQLSTM_FLOAT64 ? static_cast<const double *>(x)[e] : static_cast<double>(read_float(x, from, e));
+        const double value = from == SEQLSTM_DTYPE_FLOAT64 ? static_cast<const double *>(x)[e]
+                                                           : static_cast<double>(read_float(x, from, e));
         switch (to) {
-        case SEQLSTM_BFLOAT16:
+        case SEQLSTM_DTYPE_BFLOAT16:
             static_cast<uint16_t *>(y)[e] = encode(value, 7, 8);
             break;
-        case SEQLSTM_FLOAT16:
+        case SEQLSTM_DTYPE_FLOAT16:
             static_cast<uint16_t *>(y)[e] = encode(value, 10, 5);
             break;
-        case SEQLSTM_FLOAT64:
+        case SEQLSTM_DTYPE_FLOAT64:
             static_cast<double *>(y)[e] = value;
             break;
         default:
@@ -101,7 +101,7 @@ static __global__ void cast_double(uint32_t from, uint32_t to, int64_t elems, co
 
 extern "C" int gpu_cast(void *stream, uint32_t from, uint32_t to, int64_t elems, const void *x, void *y)
 {
-    if (from == SEQLSTM_FLOAT64 || to == SEQLSTM_FLOAT64)
+    if (from == SEQLSTM_DTYPE_FLOAT64 || to == SEQLSTM_DTYPE_FLOAT64)
         return GPU_LAUNCH(stream, gpu_blocks(elems), GPU_THREADS, 0, cast_double, from, to, elems, x, y);
     return GPU_LAUNCH(stream, gpu_blocks(elems), GPU_THREADS, 0, cast_float, from, to, elems, x, y);
 }

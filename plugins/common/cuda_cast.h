@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* y = x; SEQLSTM_FLOAT32, FLOAT64, BFLOAT16 or FLOAT16, to nearest even. [queue] */
+/* y = x; SEQLSTM_DTYPE_FLOAT32, FLOAT64, BFLOAT16 or FLOAT16, to nearest even. [queue] */
 int gpu_cast(void *stream, uint32_t from, uint32_t to, int64_t elems, const void *x, void *y);
 
 /* y += x in float32, x in 16 bits. [queue] */

@@ -11,13 +11,13 @@ static bool has_products(uint32_t operation)
 
 const char *blas_multiply_tiles(const struct seqlstm_desc *desc, bool tiles)
 {
-    return tiles && desc->dtype_compute == SEQLSTM_FLOAT32 ? BLAS_TILES : NULL;
+    return tiles && desc->dtype_compute == SEQLSTM_DTYPE_FLOAT32 ? BLAS_TILES : NULL;
 }
 
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const uint32_t dtype = op->desc.head.dtype_compute;
-    const bool bytes = dtype == SEQLSTM_INT8, narrow = bytes || dtype == SEQLSTM_BFLOAT16;
+    const bool bytes = dtype == SEQLSTM_DTYPE_INT8, narrow = bytes || dtype == SEQLSTM_DTYPE_BFLOAT16;
     if (!narrow && !op->on_tiles)
         return SEQLSTM_OK;
     op->tiled = (struct blas_tiled){bytes ? blas_bytes_get() : blas_pieces_get(), narrow ? 1 : BLAS_PIECES};

@@ -61,7 +61,7 @@ struct blas_call {
     int32_t members; /* of the queue, at most members_max */
     void *const *slots;
     void *const *grads; /* NULL in forward */
-    uint32_t parts;     /* SEQLSTM_BACKWARD_…, 0 in forward */
+    uint32_t parts;     /* SEQLSTM_BIT_BACKWARD_…, 0 in forward */
     void *tiles;        /* blas_multiply_bytes, before the workspace */
     void *workspace;
     void *reserve;

@@ -58,7 +58,7 @@ static bool answer_narrow(struct seqlstm_answer *answer, const struct seqlstm_de
                           const char *reason, const char *dtype)
 {
     if (!tiles)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, reason, "precision: float32", "%s",
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, reason, "precision: float32", "%s",
                          dtype);
     return answer_float32_edges(answer, BLAS_ID, head);
 }
@@ -68,11 +68,11 @@ static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm
 {
     const bool products =
         head->op == SEQLSTM_OP_RECURRENT || head->op == SEQLSTM_OP_DENSE || head->op == SEQLSTM_OP_DENSE_LOSS;
-    if (products && head->dtype_compute == SEQLSTM_BFLOAT16)
+    if (products && head->dtype_compute == SEQLSTM_DTYPE_BFLOAT16)
         return answer_narrow(answer, head, tiles,
                              "cpu-blas computes in bfloat16 on processors with AMX alone, with `instructions: auto`.",
                              "bfloat16");
-    if (head->op == SEQLSTM_OP_RECURRENT && head->dtype_compute == SEQLSTM_INT8)
+    if (head->op == SEQLSTM_OP_RECURRENT && head->dtype_compute == SEQLSTM_DTYPE_INT8)
         return answer_narrow(answer, head, tiles,
                              "cpu-blas computes in int8 on processors with AMX alone, with `instructions: auto`.",
                              "int8");
@@ -94,7 +94,7 @@ void blas_answer(bool tiles, const struct seqlstm_desc *desc, struct seqlstm_ans
     static const char *const plain[] = {"default", NULL};
     answer->accepted = 0;
     if (desc->op >= SEQLSTM_OP_COUNT || blas_desc_bytes[desc->op] == 0) {
-        answer_no(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
+        answer_no(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
                   "This operation is not among those of cpu-blas.", "", "%u", (unsigned)desc->op);
         return;
     }

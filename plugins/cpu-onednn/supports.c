@@ -21,14 +21,14 @@ const struct odn_operation *odn_operation_get(uint32_t op)
 /* Products may be in bfloat16 or int8 where the processor has AVX-512. */
 static bool check_compute(const char *device_class, const struct seqlstm_desc *head, struct seqlstm_answer *answer)
 {
-    if (head->dtype_compute == SEQLSTM_FLOAT32)
+    if (head->dtype_compute == SEQLSTM_DTYPE_FLOAT32)
         return true;
-    if (head->dtype_compute != SEQLSTM_BFLOAT16 && head->dtype_compute != SEQLSTM_INT8)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+    if (head->dtype_compute != SEQLSTM_DTYPE_BFLOAT16 && head->dtype_compute != SEQLSTM_DTYPE_INT8)
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-onednn computes in float32, bfloat16 or int8.", "precision: float32", "%s",
                          answer_dtype_name(head->dtype_compute));
     if (strcmp(device_class, "cpu:x86-64-v4") != 0)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-onednn leaves float32 on processors with AVX-512 alone.", "precision: float32", "%s",
                          answer_dtype_name(head->dtype_compute));
     return true;
@@ -43,7 +43,7 @@ void odn_supports(const char *device_class, const struct seqlstm_desc *desc, str
     if (!answer_on_cpu(answer, ODN_ID, device_class) || !seqlstm_desc_check(desc, answer))
         return;
     if (operation == NULL) {
-        answer_no(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
+        answer_no(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
                   "This operation is not among those of cpu-onednn.", "", "%u", (unsigned)desc->op);
         return;
     }

@@ -13,7 +13,7 @@ static seqlstm_status read_output(const struct cdn_call *call, int32_t net, cons
         return SEQLSTM_OK;
     *out_y = call->workspace + call->run->places.y;
     return call->again ? SEQLSTM_OK
-                       : cdn_edge_read(call, call->slots[SEQLSTM_RECURRENT_Y], call->run->places.y,
+                       : cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_Y], call->run->places.y,
                                        call->binding->shape.rows * cdn_width(d), out_y, err);
 }
 
@@ -22,7 +22,7 @@ static seqlstm_status read_input(const struct cdn_call *call, int32_t net, const
 {
     if (net > 0)
         return read_output(call, net - 1, out_x, err);
-    return cdn_edge_read(call, call->slots[SEQLSTM_RECURRENT_X], call->run->places.x,
+    return cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_X], call->run->places.x,
                          call->binding->shape.rows * call->op->desc.input, out_x, err);
 }
 
@@ -31,7 +31,7 @@ static seqlstm_status read_output_gradient(const struct cdn_call *call, const vo
 {
     const struct seqlstm_recurrent_desc *d = &call->op->desc;
     const int64_t elems = call->binding->shape.rows * cdn_width(d);
-    void *slot = d->options & SEQLSTM_RECURRENT_OUTPUT ? call->grads[SEQLSTM_RECURRENT_Y] : NULL;
+    void *slot = d->options & SEQLSTM_BIT_RECURRENT_OUTPUT ? call->grads[SEQLSTM_SLOT_RECURRENT_Y] : NULL;
     if (slot != NULL)
         return cdn_edge_read(call, slot, call->run->places.dy, elems, out_dy, err);
     *out_dy = call->workspace + call->run->places.dy;
@@ -58,16 +58,16 @@ static seqlstm_status read_states(const struct cdn_call *call, const struct cdn_
     const struct cdn_states dcn = {call->grads, SEQLSTM_STATE_CN, h, CDN_STATE_CN};
     *s = (struct states){.dh0 = {call->grads, SEQLSTM_STATE_H0, o, CDN_STATE_DH},
                          .dc0 = {call->grads, SEQLSTM_STATE_C0, h, CDN_STATE_DC}};
-    if (d->options & SEQLSTM_RECURRENT_INITIAL_STATE) {
+    if (d->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) {
         SEQLSTM_TRY(cdn_states_read(call, net, &h0, &s->hx, err));
         if (lstm)
             SEQLSTM_TRY(cdn_states_read(call, net, &c0, &s->cx, err));
     }
-    if ((d->options & SEQLSTM_RECURRENT_INITIAL_STATE) && (call->parts & SEQLSTM_BACKWARD_STATES)) {
+    if ((d->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) && (call->parts & SEQLSTM_BIT_BACKWARD_STATES)) {
         s->dhx = cdn_states_write(call, net, &s->dh0);
         s->dcx = lstm ? cdn_states_write(call, net, &s->dc0) : NULL;
     }
-    if (d->options & SEQLSTM_RECURRENT_FINAL_STATE) {
+    if (d->options & SEQLSTM_BIT_RECURRENT_FINAL_STATE) {
         SEQLSTM_TRY(cdn_states_read(call, net, &dhn, &s->dhy, err));
         if (lstm)
             SEQLSTM_TRY(cdn_states_read(call, net, &dcn, &s->dcy, err));
@@ -96,7 +96,7 @@ static seqlstm_status run(const struct cdn_call *call, int32_t k, const void *dy
         SEQLSTM_TRY(cdn_states_written(call, net, &states.dh0, err));
     if (states.dcx != NULL)
         SEQLSTM_TRY(cdn_states_written(call, net, &states.dc0, err));
-    if (!(call->parts & SEQLSTM_BACKWARD_WEIGHTS))
+    if (!(call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS))
         return SEQLSTM_OK;
     SEQLSTM_TRY(read_input(call, k, &x, err));
     return cdn_check(cdn.RNNBackwardWeights_v8(handle, s->rnn, CUDNN_WGRAD_MODE_ADD, NULL, s->x, x, s->h, states.hx,
@@ -109,8 +109,8 @@ static seqlstm_status run(const struct cdn_call *call, int32_t k, const void *dy
 seqlstm_status cdn_backward(const struct cdn_call *call, struct seqlstm_error *err)
 {
     const struct cdn_places *places = &call->run->places;
-    const bool weights = call->parts & SEQLSTM_BACKWARD_WEIGHTS;
-    void *slot = call->parts & SEQLSTM_BACKWARD_INPUTS ? call->grads[SEQLSTM_RECURRENT_X] : NULL;
+    const bool weights = call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS;
+    void *slot = call->parts & SEQLSTM_BIT_BACKWARD_INPUTS ? call->grads[SEQLSTM_SLOT_RECURRENT_X] : NULL;
     const void *dy;
     if (weights)
         SEQLSTM_TRY(cdn_gradients_begin(call, err));

@@ -54,7 +54,7 @@ static int64_t get_count(const struct cdn_call *call, const struct cdn_net *net)
 /* The slot of the network's k-th state. */
 static void *get_slot(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s, int64_t k)
 {
-    return s->slots[SEQLSTM_RECURRENT_STATE(net->first * cdn_directions(&call->op->desc) + k, s->which)];
+    return s->slots[SEQLSTM_SLOT_RECURRENT_STATE(net->first * cdn_directions(&call->op->desc) + k, s->which)];
 }
 
 static bool any_slot(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s)

@@ -13,8 +13,9 @@ seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void
 {
 #if CDN_KERNELS
     if (cdn_is_narrow(&op->desc))
-        return gpu_check_launch(
-            op->ordinal, gpu_cast(stream, SEQLSTM_FLOAT32, op->desc.head.dtype_compute, elems, from, to), "cast", err);
+        return gpu_check_launch(op->ordinal,
+                                gpu_cast(stream, SEQLSTM_DTYPE_FLOAT32, op->desc.head.dtype_compute, elems, from, to),
+                                "cast", err);
 #endif
     return gpu_copy(op->ordinal, stream, SEQLSTM_COPY_WITHIN, to, from, (uint64_t)elems * sizeof(float), err);
 }
@@ -27,7 +28,7 @@ seqlstm_status cdn_elements_take(const struct seqlstm_op *op, void *stream, floa
     if (cdn_is_narrow(&op->desc))
         return gpu_check_launch(op->ordinal,
                                 add ? gpu_cast_add(stream, dtype, elems, from, to)
-                                    : gpu_cast(stream, dtype, SEQLSTM_FLOAT32, elems, from, to),
+                                    : gpu_cast(stream, dtype, SEQLSTM_DTYPE_FLOAT32, elems, from, to),
                                 "cast", err);
 #endif
     (void)add;

@@ -17,7 +17,7 @@ struct seqlstm_op;
 /* Are cuDNN's elements other than the host's? */
 static inline bool cdn_is_narrow(const struct seqlstm_recurrent_desc *d)
 {
-    return d->head.dtype_compute == SEQLSTM_FLOAT16 || d->head.dtype_compute == SEQLSTM_BFLOAT16;
+    return d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT16 || d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16;
 }
 
 static inline uint64_t cdn_element_bytes(const struct seqlstm_recurrent_desc *d)
@@ -27,9 +27,9 @@ static inline uint64_t cdn_element_bytes(const struct seqlstm_recurrent_desc *d)
 
 static inline cudnnDataType_t cdn_data_type(const struct seqlstm_recurrent_desc *d)
 {
-    return d->head.dtype_compute == SEQLSTM_FLOAT16
+    return d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT16
                ? CUDNN_DATA_HALF
-               : (d->head.dtype_compute == SEQLSTM_BFLOAT16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
+               : (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
 }
 
 /* Copies `elems` elements of the host for cuDNN. [queue] */

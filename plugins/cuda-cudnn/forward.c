@@ -7,7 +7,7 @@ static void *get_output(const struct cdn_call *call, int32_t net)
 {
     const struct cdn_places *places = &call->run->places;
     if (!cdn_keeps_output(&call->op->desc, call->plan, net))
-        return cdn_edge_write(call, call->again ? NULL : call->slots[SEQLSTM_RECURRENT_Y], places->y);
+        return cdn_edge_write(call, call->again ? NULL : call->slots[SEQLSTM_SLOT_RECURRENT_Y], places->y);
     if (call->op->desc.head.mode == SEQLSTM_MODE_TRAINING)
         return call->reserve + places->outputs[net];
     return net + 1 < call->plan->count ? call->workspace + places->between[net % 2] : call->workspace + places->y;
@@ -26,12 +26,12 @@ static seqlstm_status run(const struct cdn_call *call, int32_t k, const void *x,
     const struct cdn_states cn = {call->slots, SEQLSTM_STATE_CN, d->hidden, CDN_STATE_CN};
     const void *hx = NULL, *cx = NULL;
     void *hy = NULL, *cy = NULL;
-    if (d->options & SEQLSTM_RECURRENT_INITIAL_STATE) {
+    if (d->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) {
         SEQLSTM_TRY(cdn_states_read(call, net, &h0, &hx, err));
         if (lstm)
             SEQLSTM_TRY(cdn_states_read(call, net, &c0, &cx, err));
     }
-    if ((d->options & SEQLSTM_RECURRENT_FINAL_STATE) && !call->again) {
+    if ((d->options & SEQLSTM_BIT_RECURRENT_FINAL_STATE) && !call->again) {
         hy = cdn_states_write(call, net, &hn);
         cy = lstm ? cdn_states_write(call, net, &cn) : NULL;
     }
@@ -52,13 +52,15 @@ seqlstm_status cdn_forward(const struct cdn_call *call, struct seqlstm_error *er
     const struct seqlstm_recurrent_desc *d = &call->op->desc;
     const int64_t rows = call->binding->shape.rows;
     const void *x;
-    SEQLSTM_TRY(cdn_edge_read(call, call->slots[SEQLSTM_RECURRENT_X], call->run->places.x, rows * d->input, &x, err));
+    SEQLSTM_TRY(
+        cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_X], call->run->places.x, rows * d->input, &x, err));
     for (int32_t k = 0; k < call->plan->count; k++) {
         void *y = get_output(call, k);
         SEQLSTM_TRY(run(call, k, x, y, err));
         x = y;
     }
-    return (d->options & SEQLSTM_RECURRENT_OUTPUT) && !call->again
-               ? cdn_edge_written(call, call->slots[SEQLSTM_RECURRENT_Y], call->run->places.y, rows * cdn_width(d), err)
+    return (d->options & SEQLSTM_BIT_RECURRENT_OUTPUT) && !call->again
+               ? cdn_edge_written(call, call->slots[SEQLSTM_SLOT_RECURRENT_Y], call->run->places.y, rows * cdn_width(d),
+                                  err)
                : SEQLSTM_OK;
 }

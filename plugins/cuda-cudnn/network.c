@@ -22,7 +22,7 @@ static cudnnMathType_t get_math(const struct seqlstm_recurrent_desc *d)
 {
     if (cdn_is_narrow(d))
         return CUDNN_TENSOR_OP_MATH;
-    return d->head.dtype_compute == SEQLSTM_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+    return d->head.dtype_compute == SEQLSTM_DTYPE_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
 /* Equal lengths go as rectangles without padding (the layout that all algorithms take), others packed. */
@@ -220,7 +220,7 @@ static seqlstm_status find_place(const struct survey *v, int32_t pseudo, int32_t
             "GetRNNWeightParams");
     SEQLSTM_TRY(check_place(v, v->matrix, matrix, rows, columns, err));
     add_piece(v, n, which, from, rows * columns, (uint64_t)((unsigned char *)matrix - v->space));
-    if (bias_from < 0 || !(v->op->desc.options & SEQLSTM_RECURRENT_USE_BIAS))
+    if (bias_from < 0 || !(v->op->desc.options & SEQLSTM_BIT_RECURRENT_USE_BIAS))
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_place(v, v->bias, bias, rows, 1, err));
     add_piece(v, n, SEQLSTM_PARAM_BIAS, bias_from, rows, (uint64_t)((unsigned char *)bias - v->space));

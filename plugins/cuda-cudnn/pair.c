@@ -48,7 +48,8 @@ seqlstm_status cdn_pair_check_sizes(const struct seqlstm_binding *b, struct seql
 
 static bool is_parameter(const struct cdn_trial *t, size_t slot)
 {
-    return slot >= (size_t)SEQLSTM_RECURRENT_PARAM(t->call.op->desc.layers * cdn_directions(&t->call.op->desc), 0, 0);
+    return slot >=
+           (size_t)SEQLSTM_SLOT_RECURRENT_PARAM(t->call.op->desc.layers * cdn_directions(&t->call.op->desc), 0, 0);
 }
 
 /* In [-1, 1), 24 bits. Matrices have millions: one multiplication each. */
@@ -100,9 +101,9 @@ static double get_allowed(const struct cdn_trial *t)
     const double terms = (double)(t->axis->rows + 4 * (d->input + d->hidden));
     const double sums = ldexp(sqrt(terms), -24);
     double elements = ldexp(1, -24);
-    if (d->head.dtype_compute == SEQLSTM_BFLOAT16)
+    if (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16)
         elements = ldexp(1, -8);
-    else if (d->head.dtype_compute != SEQLSTM_FLOAT32)
+    else if (d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
         elements = ldexp(1, -11);
     double allowed = 16 * (elements + sums) * sqrt((double)t->axis->steps) * (double)d->layers;
     if (d->cell == SEQLSTM_CELL_RNN && d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind == SEQLSTM_ACT_RELU)
@@ -113,11 +114,12 @@ static double get_allowed(const struct cdn_trial *t)
 static const char *name_slot(const struct cdn_trial *t, size_t slot)
 {
     static const char *const parameters[] = {"W_x", "W_h", "biases"};
-    if (slot == SEQLSTM_RECURRENT_X)
+    if (slot == SEQLSTM_SLOT_RECURRENT_X)
         return "the input";
     if (!is_parameter(t, slot))
         return "initial states";
-    const int64_t first = SEQLSTM_RECURRENT_PARAM(t->call.op->desc.layers * cdn_directions(&t->call.op->desc), 0, 0);
+    const int64_t first =
+        SEQLSTM_SLOT_RECURRENT_PARAM(t->call.op->desc.layers * cdn_directions(&t->call.op->desc), 0, 0);
     return parameters[((int64_t)slot - first) % SEQLSTM_PARAM_COUNT];
 }
 

@@ -38,7 +38,7 @@ void cdn_places_make(struct cdn_places *places, const struct seqlstm_recurrent_d
 /* Is the output of the network (in training) kept in the reserve, and not in slot Y? */
 static inline bool cdn_keeps_output(const struct seqlstm_recurrent_desc *desc, const struct cdn_plan *plan, int32_t net)
 {
-    return net + 1 < plan->count || !(desc->options & SEQLSTM_RECURRENT_OUTPUT);
+    return net + 1 < plan->count || !(desc->options & SEQLSTM_BIT_RECURRENT_OUTPUT);
 }
 
 #endif

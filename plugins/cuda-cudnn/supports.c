@@ -72,10 +72,10 @@ static bool accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *a
 {
     if (!answer_float32_edges(answer, CDN_ID, d))
         return false;
-    const bool narrow = d->dtype_compute == SEQLSTM_FLOAT16 || d->dtype_compute == SEQLSTM_BFLOAT16;
-    if (d->dtype_compute == SEQLSTM_FLOAT32 || d->dtype_compute == SEQLSTM_TF32 || (narrow && CDN_KERNELS))
+    const bool narrow = d->dtype_compute == SEQLSTM_DTYPE_FLOAT16 || d->dtype_compute == SEQLSTM_DTYPE_BFLOAT16;
+    if (d->dtype_compute == SEQLSTM_DTYPE_FLOAT32 || d->dtype_compute == SEQLSTM_DTYPE_TF32 || (narrow && CDN_KERNELS))
         return true;
-    return refuse(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, answer_dtype_name(d->dtype_compute),
+    return refuse(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, answer_dtype_name(d->dtype_compute),
                   narrow ? "this build of cuda-cudnn has no kernels that convert to 16 bits: it was made without nvcc"
                          : "cuDNN's recurrent networks compute in float32, tf32, float16 or bfloat16",
                   narrow ? "a build with nvcc, or precision: tf32" : "precision: float32");
@@ -98,18 +98,18 @@ static bool accept_activations(const struct seqlstm_recurrent_desc *d, struct se
         const uint32_t output = d->activations[SEQLSTM_PLACE_OUTPUT][k].kind;
         const bool rnn = d->cell == SEQLSTM_CELL_RNN;
         if (candidate != SEQLSTM_ACT_TANH && !(rnn && candidate == SEQLSTM_ACT_RELU))
-            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
+            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
                           rnn ? "cuDNN's simple RNN has tanh and relu"
                               : "cuDNN's cells have tanh built in, and no other function",
                           "activation: tanh");
         if (candidate != d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind)
-            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
+            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
                           "cuDNN has one activation for both directions", "the same activation in both directions");
         if (!rnn && gate != SEQLSTM_ACT_SIGMOID)
-            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_RECURRENT_ACTIVATION, name_activation(gate),
-                          "cuDNN's gates are sigmoids", "recurrent_activation: sigmoid");
+            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_RECURRENT_ACTIVATION,
+                          name_activation(gate), "cuDNN's gates are sigmoids", "recurrent_activation: sigmoid");
         if (d->cell == SEQLSTM_CELL_LSTM && output != SEQLSTM_ACT_TANH)
-            return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_OUTPUT_ACTIVATION, name_activation(output),
+            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_OUTPUT_ACTIVATION, name_activation(output),
                           "cuDNN's LSTM has tanh built in, and no other function", "output_activation: tanh");
     }
     return true;
@@ -126,13 +126,14 @@ static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlst
         float rate; /* the value; 0: a flag */
         const char *reason, *hint;
     } rules[] = {
-        {o & SEQLSTM_RECURRENT_PEEPHOLE, SEQLSTM_OPTION_PEEPHOLE, 0, "cuDNN's LSTM has no peepholes", ""},
-        {o & SEQLSTM_RECURRENT_COUPLED_GATES, SEQLSTM_OPTION_COUPLED_GATES, 0, "cuDNN's LSTM has no coupled gates", ""},
-        {o & SEQLSTM_RECURRENT_LAYER_NORM, SEQLSTM_OPTION_LAYER_NORM, 0, "cuDNN's cells have no normalisation inside",
+        {o & SEQLSTM_BIT_RECURRENT_PEEPHOLE, SEQLSTM_OPTION_PEEPHOLE, 0, "cuDNN's LSTM has no peepholes", ""},
+        {o & SEQLSTM_BIT_RECURRENT_COUPLED_GATES, SEQLSTM_OPTION_COUPLED_GATES, 0, "cuDNN's LSTM has no coupled gates",
          ""},
-        {d->cell == SEQLSTM_CELL_GRU && !(o & SEQLSTM_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER, 0,
+        {o & SEQLSTM_BIT_RECURRENT_LAYER_NORM, SEQLSTM_OPTION_LAYER_NORM, 0,
+         "cuDNN's cells have no normalisation inside", ""},
+        {d->cell == SEQLSTM_CELL_GRU && !(o & SEQLSTM_BIT_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER, 0,
          "cuDNN's GRU resets after the product", "reset_after: true"},
-        {o & SEQLSTM_RECURRENT_STEPWISE, SEQLSTM_OPTION_LENGTHS, 0,
+        {o & SEQLSTM_BIT_RECURRENT_STEPWISE, SEQLSTM_OPTION_LENGTHS, 0,
          "cuDNN makes the gradients of weights of each range from that range's own reserve", ""},
         {d->gate_clip > 0, SEQLSTM_OPTION_GATE_CLIP, d->gate_clip, "cuDNN limits the cell, not the gates", "cell_clip"},
         {d->zoneout_cell > 0, SEQLSTM_OPTION_ZONEOUT, d->zoneout_cell, "cuDNN has no zoneout", ""},
@@ -148,7 +149,7 @@ static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlst
         char text[24];
         if (!rules[k].on)
             continue;
-        return refuse(answer, SEQLSTM_REFUSED_OPTION, rules[k].option,
+        return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, rules[k].option,
                       rules[k].rate > 0 ? seqlstm_desc_number((double)rules[k].rate, text) : "", rules[k].reason,
                       rules[k].hint);
     }
@@ -159,24 +160,24 @@ static bool accept_form(const struct seqlstm_recurrent_desc *d, struct seqlstm_a
 {
     static const char *const merges[] = {"concat", "sum", "mul", "ave"};
     const int64_t sizes[] = {d->input, d->hidden, d->head.max_sequences, d->head.max_steps, d->head.max_rows};
-    if (d->head.flags & SEQLSTM_DESC_DETERMINISTIC)
-        return refuse(answer, SEQLSTM_REFUSED_DETERMINISM, SEQLSTM_OPTION_DETERMINISM, "true",
+    if (d->head.flags & SEQLSTM_BIT_DESC_DETERMINISTIC)
+        return refuse(answer, SEQLSTM_BIT_REFUSED_DETERMINISM, SEQLSTM_OPTION_DETERMINISM, "true",
                       "cuDNN does not promise the same bits for the same call of its recurrent networks", "");
     if (d->direction == SEQLSTM_DIRECTION_BACKWARD)
-        return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_DIRECTION, "backward",
+        return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_DIRECTION, "backward",
                       "cuDNN runs forwards, or in both directions", "direction: bidirectional");
-    if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_MERGE_CONCAT)
-        return refuse(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, merges[d->merge],
+    if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_KIND_MERGE_CONCAT)
+        return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, merges[d->merge],
                       "cuDNN puts the two directions side by side", "merge: concat");
     if (d->projection >= d->hidden) { /* to cuDNN, as many as the units means none */
         char text[24];
         snprintf(text, sizeof text, "%lld", (long long)d->projection);
-        return refuse(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_PROJECTION, text,
+        return refuse(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_PROJECTION, text,
                       "cuDNN projects to fewer units than the layer has", "a projection smaller than units");
     }
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         if (sizes[k] > INT32_MAX / 8)
-            return refuse(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, "",
+            return refuse(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, "",
                           "cuDNN counts in 32 bits: sizes and rows of a batch stay below 2^28", "");
     return true;
 }
@@ -203,7 +204,7 @@ static bool fits(const struct seqlstm_recurrent_desc *d, int algorithm, bool bac
 static void offer_variants(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
-    const bool persist = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0;
+    const bool persist = (d->head.flags & SEQLSTM_BIT_DESC_UNIFORM) && d->projection == 0;
     for (int cut = 0; cut < (d->layers > 1 ? 2 : 1); cut++) {
         offer(answer, 0, false, cut == 1);
         for (int k = 1; persist && k < ALGORITHMS; k++)
@@ -223,14 +224,14 @@ seqlstm_status cdn_supports(const char *device_class, const struct seqlstm_desc 
     const int32_t capability = gpu_parse_class(device_class);
     (void)err;
     if (capability < GPU_CAPABILITY_MIN) {
-        refuse(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
+        refuse(answer, SEQLSTM_BIT_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
                capability == 0 ? "cuda-cudnn runs on CUDA devices only" : "the device is older than cuDNN 9 wants", "");
         return SEQLSTM_OK;
     }
     if (!seqlstm_desc_check(desc, answer))
         return SEQLSTM_OK;
     if (desc->op != SEQLSTM_OP_RECURRENT) {
-        refuse(answer, SEQLSTM_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, "", "cuda-cudnn runs recurrent layers only",
+        refuse(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, "", "cuda-cudnn runs recurrent layers only",
                "cuda-generic has the other operations");
         return SEQLSTM_OK;
     }

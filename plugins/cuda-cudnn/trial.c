@@ -19,7 +19,7 @@ struct trial_axis {
 static void make_axis(const struct seqlstm_op *op, int32_t *lengths, struct trial_axis *t)
 {
     const struct seqlstm_desc *head = &op->desc.head;
-    const int32_t b = (int32_t)head->max_sequences, later = head->flags & SEQLSTM_DESC_UNIFORM ? b : 1;
+    const int32_t b = (int32_t)head->max_sequences, later = head->flags & SEQLSTM_BIT_DESC_UNIFORM ? b : 1;
     const int64_t most = op->mixed ? STEPS_OF_PAIR : STEPS, room = 1 + (head->max_rows - b) / later;
     int64_t steps = head->max_steps < most ? head->max_steps : most;
     steps = room < steps ? (room < 1 ? 1 : room) : steps;
@@ -47,15 +47,15 @@ static void count_elements(struct cdn_trial *t)
     const struct seqlstm_recurrent_desc *d = &op->desc;
     const int64_t count = d->layers * cdn_directions(d);
     const int64_t wider = cdn_output(d) > d->hidden ? cdn_output(d) : d->hidden;
-    t->elems[SEQLSTM_RECURRENT_X] = t->axis->rows * d->input;
-    t->elems[SEQLSTM_RECURRENT_Y] = t->axis->rows * cdn_width(d);
-    for (int64_t k = SEQLSTM_RECURRENT_STATES; k < SEQLSTM_RECURRENT_PARAM(count, 0, 0); k++)
+    t->elems[SEQLSTM_SLOT_RECURRENT_X] = t->axis->rows * d->input;
+    t->elems[SEQLSTM_SLOT_RECURRENT_Y] = t->axis->rows * cdn_width(d);
+    for (int64_t k = SEQLSTM_SLOT_RECURRENT_STATES; k < SEQLSTM_SLOT_RECURRENT_PARAM(count, 0, 0); k++)
         t->elems[k] = t->axis->sequences * wider;
     for (int32_t n = 0; op->mixed && n < op->plans[0].count; n++) {
         const struct cdn_net *net = &op->plans[0].nets[n];
         for (int32_t k = 0; k < net->piece_count; k++) {
             const struct cdn_piece *p = &net->pieces[k];
-            int64_t *elems = &t->elems[SEQLSTM_RECURRENT_PARAM(count, p->n, p->which)];
+            int64_t *elems = &t->elems[SEQLSTM_SLOT_RECURRENT_PARAM(count, p->n, p->which)];
             *elems = p->from + p->elems > *elems ? p->from + p->elems : *elems;
         }
     }
@@ -65,8 +65,8 @@ static void count_elements(struct cdn_trial *t)
 static bool comes_out(const struct cdn_trial *t, size_t slot)
 {
     const int64_t count = t->call.op->desc.layers * cdn_directions(&t->call.op->desc);
-    const int64_t state = (int64_t)slot - SEQLSTM_RECURRENT_STATES;
-    return slot == SEQLSTM_RECURRENT_Y || (state >= 0 && state < 4 * count && state % 4 >= SEQLSTM_STATE_HN);
+    const int64_t state = (int64_t)slot - SEQLSTM_SLOT_RECURRENT_STATES;
+    return slot == SEQLSTM_SLOT_RECURRENT_Y || (state >= 0 && state < 4 * count && state % 4 >= SEQLSTM_STATE_HN);
 }
 
 static void *take(const struct cdn_trial *t, uint64_t *end, uint64_t bytes)
@@ -166,7 +166,7 @@ static seqlstm_status bind_and_run(struct cdn_trial *t, struct seqlstm_error *er
 seqlstm_status cdn_trial_run(const struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const struct seqlstm_host *host = &op->instance->domain.host;
-    const size_t slots = SEQLSTM_RECURRENT_SLOTS((size_t)(op->desc.layers * cdn_directions(&op->desc)));
+    const size_t slots = SEQLSTM_SLOT_RECURRENT_COUNT((size_t)(op->desc.layers * cdn_directions(&op->desc)));
     const size_t lengths_bytes = cdn_align((uint64_t)op->desc.head.max_sequences * sizeof(int32_t));
     const size_t bytes = lengths_bytes + slots * (2 * sizeof(void *) + sizeof(int64_t));
     unsigned char *memory = host->allocate(host->context, bytes);
@@ -184,7 +184,7 @@ seqlstm_status cdn_trial_run(const struct seqlstm_op *op, struct seqlstm_error *
                      .stream = stream,
                      .slots = pointers,
                      .grads = pointers + slots,
-                     .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS},
+                     .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS},
             .axis = &axis.axis,
             .slot_count = slots,
             .slots = pointers,

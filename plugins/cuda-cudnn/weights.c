@@ -6,7 +6,7 @@
 static float *find_elements(const struct seqlstm_op *op, const struct cdn_piece *piece, void *const *slots)
 {
     const int64_t count = op->desc.layers * cdn_directions(&op->desc);
-    float *tensor = slots[SEQLSTM_RECURRENT_PARAM(count, piece->n, piece->which)];
+    float *tensor = slots[SEQLSTM_SLOT_RECURRENT_PARAM(count, piece->n, piece->which)];
     return tensor != NULL ? tensor + piece->from : NULL;
 }
 
@@ -53,7 +53,7 @@ seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void 
  * most of their places, so ours are added to them afterwards, in float32. */
 static bool adds_inside(const struct cdn_call *call)
 {
-    return (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) && !cdn_is_narrow(&call->op->desc);
+    return (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !cdn_is_narrow(&call->op->desc);
 }
 
 seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_error *err)
@@ -69,7 +69,7 @@ seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_e
 seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_error *err)
 {
     const unsigned char *gradients = call->workspace + call->run->places.gradients;
-    const bool add = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) && !adds_inside(call);
+    const bool add = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !adds_inside(call);
     for (int32_t k = 0; k < call->plan->count; k++)
         SEQLSTM_TRY(take_pieces(call->op, &call->plan->nets[k], call->stream, call->grads,
                                 gradients + call->plan->nets[k].gradient_offset, add, err));

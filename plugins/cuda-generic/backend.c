@@ -282,7 +282,7 @@ static seqlstm_status begin_call(struct seqlstm_binding *b, struct seqlstm_queue
     call->axis = &b->axis.device;
     call->stream = queue->native_stream;
     call->rows = b->bind.rows;
-    if (b->recurrent && (call->desc->recurrent.options & SEQLSTM_RECURRENT_STEPWISE) &&
+    if (b->recurrent && (call->desc->recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE) &&
         call->desc->head.mode == SEQLSTM_MODE_TRAINING)
         call->row0 = b->bind.axis->row_offsets[b->bind.t0];
     call->live = cg_live_make(step);
@@ -309,7 +309,7 @@ static seqlstm_status backend_backward(struct seqlstm_binding *b, struct seqlstm
     struct cg_call call = {.slots = args->slots,
                            .grads = args->grads,
                            .parts = args->parts,
-                           .add = args->parts & SEQLSTM_BACKWARD_ACCUMULATE,
+                           .add = args->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE,
                            .workspace = args->workspace,
                            .reserve = args->reserve,
                            .packed = args->packed};

@@ -17,7 +17,7 @@ static struct shape measure(const struct seqlstm_bind *bind)
     const struct seqlstm_axis *axis = bind->axis;
     struct shape s = {.sequences = axis->batch_sizes[bind->t0], .steps = bind->t1 - bind->t0};
     s.rows = axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0];
-    if (bind->flags & SEQLSTM_BIND_ON_SEQUENCES) /* a row a sequence */
+    if (bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) /* a row a sequence */
         s = (struct shape){.sequences = bind->rows, .steps = 1, .rows = bind->rows};
     s.ids = (uint64_t)(s.steps + 1) * 8;
     s.positions = s.ids + (uint64_t)s.sequences * 8;
@@ -32,7 +32,7 @@ static struct shape measure(const struct seqlstm_bind *bind)
 static void fill(const struct shape *s, const struct seqlstm_bind *bind, unsigned char *host)
 {
     const struct seqlstm_axis *axis = bind->axis;
-    const bool on_sequences = bind->flags & SEQLSTM_BIND_ON_SEQUENCES;
+    const bool on_sequences = bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES;
     int64_t *offsets = (int64_t *)(void *)host, row = 0;
     int32_t *lengths = (int32_t *)(void *)(host + s->lengths), *sizes = (int32_t *)(void *)(host + s->batch_sizes);
     int32_t *sequence = (int32_t *)(void *)(host + s->row_sequence), *step = (int32_t *)(void *)(host + s->row_step);
@@ -107,7 +107,7 @@ seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op
                              void *stream, struct seqlstm_error *err)
 {
     const size_t ids = (size_t)axis->device.sequences * 8, positions = (size_t)axis->device.sequences * 4;
-    axis->device.stream = host->flags & SEQLSTM_AXIS_STREAM ? 1 : 0;
+    axis->device.stream = host->flags & SEQLSTM_BIT_AXIS_STREAM ? 1 : 0;
     if (axis->staging == NULL)
         return SEQLSTM_OK;
     memcpy(axis->staging, host->sequence_id, ids);

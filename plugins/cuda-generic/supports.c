@@ -12,9 +12,9 @@
 static bool accept_compute(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
 {
     const bool products = d->op == SEQLSTM_OP_RECURRENT || d->op == SEQLSTM_OP_DENSE || d->op == SEQLSTM_OP_DENSE_LOSS;
-    if (d->dtype_compute <= (products ? SEQLSTM_FLOAT16 : SEQLSTM_FLOAT32))
+    if (d->dtype_compute <= (products ? SEQLSTM_DTYPE_FLOAT16 : SEQLSTM_DTYPE_FLOAT32))
         return true;
-    return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+    return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                      products ? "cuda-generic multiplies in float32, tf32, bfloat16 or float16."
                               : "cuda-generic computes this operation in float32.",
                      "precision: float32", "%s", answer_dtype_name(d->dtype_compute));
@@ -46,14 +46,14 @@ bool cg_find_variant(const char *name, enum cg_variant *out_variant)
 /* One product a step: no projection, no candidate that waits for r. */
 static bool has_one_product(const struct seqlstm_recurrent_desc *d)
 {
-    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
     return d->projection == 0 && !late;
 }
 
 /* Units that meet through W_h alone: all other options are a unit's own. */
 static bool has_lone_units(const struct seqlstm_recurrent_desc *d)
 {
-    return has_one_product(d) && !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
+    return has_one_product(d) && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
 }
 
 bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
@@ -107,7 +107,7 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
     (void)err;
     const int32_t capability = gpu_parse_class(device_class);
     if (capability < GPU_CAPABILITY_MIN) {
-        answer_no(answer, SEQLSTM_REFUSED_DEVICE, SEQLSTM_OPTION_NONE,
+        answer_no(answer, SEQLSTM_BIT_REFUSED_DEVICE, SEQLSTM_OPTION_NONE,
                   capability == 0 ? "cuda-generic runs on CUDA devices only"
                                   : "the device is older than this backend was built for",
                   "", "%s", device_class);

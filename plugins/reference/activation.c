@@ -124,9 +124,9 @@ void ref_activation_backward_row(const struct seqlstm_activation *activation, co
 
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
-    ref_slot_set(&slot[SEQLSTM_UNARY_X], REF_INPUT, extent->rows * desc->activation.features);
-    ref_slot_set(&slot[SEQLSTM_UNARY_Y], REF_OUTPUT, extent->rows * desc->activation.features);
-    return SEQLSTM_UNARY_SLOTS;
+    ref_slot_set(&slot[SEQLSTM_SLOT_UNARY_X], REF_INPUT, extent->rows * desc->activation.features);
+    ref_slot_set(&slot[SEQLSTM_SLOT_UNARY_Y], REF_OUTPUT, extent->rows * desc->activation.features);
+    return SEQLSTM_SLOT_UNARY_COUNT;
 }
 
 /* One row of y and one of dx. */
@@ -140,8 +140,8 @@ static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error 
 {
     (void)err;
     const struct seqlstm_activation_desc *d = &call->desc->activation;
-    const double *x = call->values[SEQLSTM_UNARY_X];
-    double *y = call->values[SEQLSTM_UNARY_Y];
+    const double *x = call->values[SEQLSTM_SLOT_UNARY_X];
+    double *y = call->values[SEQLSTM_SLOT_UNARY_Y];
     for (int64_t r = 0; r < call->extent->rows; r++)
         ref_activate_row(&d->activation, x + r * d->features, y + r * d->features, d->features);
     return SEQLSTM_OK;
@@ -152,8 +152,8 @@ static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error
     (void)err;
     const struct seqlstm_activation_desc *d = &call->desc->activation;
     const int64_t n = d->features;
-    const double *x = call->values[SEQLSTM_UNARY_X], *dy = call->grads[SEQLSTM_UNARY_Y];
-    double *dx = call->grads[SEQLSTM_UNARY_X], *y = call->scratch, *row = call->scratch + n;
+    const double *x = call->values[SEQLSTM_SLOT_UNARY_X], *dy = call->grads[SEQLSTM_SLOT_UNARY_Y];
+    double *dx = call->grads[SEQLSTM_SLOT_UNARY_X], *y = call->scratch, *row = call->scratch + n;
     for (int64_t r = 0; dx && dy && r < call->extent->rows; r++) {
         ref_activate_row(&d->activation, x + r * n, y, n);
         ref_activation_backward_row(&d->activation, x + r * n, y, dy + r * n, row, n);

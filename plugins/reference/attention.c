@@ -7,23 +7,25 @@
 
 static bool is_shared(const union seqlstm_any_desc *desc)
 {
-    return desc->attention.options & SEQLSTM_ATTENTION_SHARED;
+    return desc->attention.options & SEQLSTM_BIT_ATTENTION_SHARED;
 }
 
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_attention_desc *d = &desc->attention;
     const int64_t rows = extent->rows, memory = extent->rows_in;
-    ref_slot_set(&slot[SEQLSTM_ATTENTION_QUERIES], REF_INPUT, rows * d->key);
-    ref_slot_set(&slot[SEQLSTM_ATTENTION_KEYS], REF_INPUT, memory * d->key);
-    ref_slot_set(&slot[SEQLSTM_ATTENTION_VALUES], REF_INPUT, is_shared(desc) ? 0 : memory * d->value);
-    ref_slot_set(&slot[SEQLSTM_ATTENTION_CONTEXT], REF_OUTPUT, rows * d->value);
-    ref_slot_set_typed(&slot[SEQLSTM_ATTENTION_OFFSETS], REF_CONST, SEQLSTM_INT32, d->head.max_sequences + 1);
-    ref_slot_set_typed(&slot[SEQLSTM_ATTENTION_MEMORY_OF], REF_CONST, SEQLSTM_INT32, rows);
-    ref_slot_set(&slot[SEQLSTM_ATTENTION_WEIGHT_ROWS], REF_OUTPUT,
-                 d->options & SEQLSTM_ATTENTION_WEIGHTS ? rows * d->head.max_steps : 0);
-    ref_slot_set(&slot[SEQLSTM_ATTENTION_SCORE], REF_PARAM, d->kind == SEQLSTM_ATTENTION_ADDITIVE ? d->key : 0);
-    return SEQLSTM_ATTENTION_SLOTS;
+    ref_slot_set(&slot[SEQLSTM_SLOT_ATTENTION_QUERIES], REF_INPUT, rows * d->key);
+    ref_slot_set(&slot[SEQLSTM_SLOT_ATTENTION_KEYS], REF_INPUT, memory * d->key);
+    ref_slot_set(&slot[SEQLSTM_SLOT_ATTENTION_VALUES], REF_INPUT, is_shared(desc) ? 0 : memory * d->value);
+    ref_slot_set(&slot[SEQLSTM_SLOT_ATTENTION_CONTEXT], REF_OUTPUT, rows * d->value);
+    ref_slot_set_typed(&slot[SEQLSTM_SLOT_ATTENTION_OFFSETS], REF_CONST, SEQLSTM_DTYPE_INT32,
+                       d->head.max_sequences + 1);
+    ref_slot_set_typed(&slot[SEQLSTM_SLOT_ATTENTION_MEMORY_OF], REF_CONST, SEQLSTM_DTYPE_INT32, rows);
+    ref_slot_set(&slot[SEQLSTM_SLOT_ATTENTION_WEIGHTS], REF_OUTPUT,
+                 d->options & SEQLSTM_BIT_ATTENTION_WEIGHTS ? rows * d->head.max_steps : 0);
+    ref_slot_set(&slot[SEQLSTM_SLOT_ATTENTION_SCORE], REF_PARAM,
+                 d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE ? d->key : 0);
+    return SEQLSTM_SLOT_ATTENTION_COUNT;
 }
 
 /* The weights of one query and their gradients. */
@@ -49,9 +51,9 @@ static double *offset_by(double *from, int64_t elems)
 static seqlstm_status find_memory(const struct ref_call *call, int64_t q, struct look *look, struct seqlstm_error *err)
 {
     const struct seqlstm_attention_desc *d = &call->desc->attention;
-    const int32_t *offsets = call->values[SEQLSTM_ATTENTION_OFFSETS];
-    const int32_t *memory_of = call->values[SEQLSTM_ATTENTION_MEMORY_OF];
-    const int values = is_shared(call->desc) ? SEQLSTM_ATTENTION_KEYS : SEQLSTM_ATTENTION_VALUES;
+    const int32_t *offsets = call->values[SEQLSTM_SLOT_ATTENTION_OFFSETS];
+    const int32_t *memory_of = call->values[SEQLSTM_SLOT_ATTENTION_MEMORY_OF];
+    const int values = is_shared(call->desc) ? SEQLSTM_SLOT_ATTENTION_KEYS : SEQLSTM_SLOT_ATTENTION_VALUES;
     const int64_t m = memory_of[q];
     *look = (struct look){.d = d};
     if (m < 0)
@@ -64,15 +66,15 @@ static seqlstm_status find_memory(const struct ref_call *call, int64_t q, struct
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "memory %lld is the %lld rows from row %lld on, of %lld",
                      (long long)m, (long long)length, (long long)first, (long long)call->extent->rows_in);
     look->length = length;
-    look->query = (const double *)call->values[SEQLSTM_ATTENTION_QUERIES] + q * d->key;
-    look->keys = (const double *)call->values[SEQLSTM_ATTENTION_KEYS] + first * d->key;
+    look->query = (const double *)call->values[SEQLSTM_SLOT_ATTENTION_QUERIES] + q * d->key;
+    look->keys = (const double *)call->values[SEQLSTM_SLOT_ATTENTION_KEYS] + first * d->key;
     look->values = (const double *)call->values[values] + first * d->value;
-    look->score = call->values[SEQLSTM_ATTENTION_SCORE];
+    look->score = call->values[SEQLSTM_SLOT_ATTENTION_SCORE];
     if (call->grads) {
-        look->dquery = offset_by(call->grads[SEQLSTM_ATTENTION_QUERIES], q * d->key);
-        look->dkeys = offset_by(call->grads[SEQLSTM_ATTENTION_KEYS], first * d->key);
+        look->dquery = offset_by(call->grads[SEQLSTM_SLOT_ATTENTION_QUERIES], q * d->key);
+        look->dkeys = offset_by(call->grads[SEQLSTM_SLOT_ATTENTION_KEYS], first * d->key);
         look->dvalues = offset_by(call->grads[values], first * d->value);
-        look->dscore = call->grads[SEQLSTM_ATTENTION_SCORE];
+        look->dscore = call->grads[SEQLSTM_SLOT_ATTENTION_SCORE];
     }
     return SEQLSTM_OK;
 }
@@ -101,7 +103,8 @@ static void weigh(const struct look *look, double *a)
 static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_attention_desc *d = &call->desc->attention;
-    double *context = call->values[SEQLSTM_ATTENTION_CONTEXT], *weights = call->values[SEQLSTM_ATTENTION_WEIGHT_ROWS];
+    double *context = call->values[SEQLSTM_SLOT_ATTENTION_CONTEXT],
+           *weights = call->values[SEQLSTM_SLOT_ATTENTION_WEIGHTS];
     for (int64_t q = 0; q < call->extent->rows; q++) {
         struct look look;
         double *a = call->scratch, *c = context + q * d->value;
@@ -141,7 +144,7 @@ static void backward_score(const struct look *look, int64_t j, double de)
 static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_attention_desc *d = &call->desc->attention;
-    const double *dcontext = call->grads[SEQLSTM_ATTENTION_CONTEXT];
+    const double *dcontext = call->grads[SEQLSTM_SLOT_ATTENTION_CONTEXT];
     double *a = call->scratch, *da = a + d->head.max_steps;
     for (int64_t q = 0; dcontext && q < call->extent->rows; q++) {
         struct look look;

@@ -93,8 +93,8 @@ static bool accept_dtypes(const union seqlstm_any_desc *d, struct seqlstm_answer
 {
     if (!answer_float32_edges(answer, REF_ID, &d->head))
         return false;
-    if (d->head.dtype_compute != SEQLSTM_FLOAT32 && d->head.dtype_compute != SEQLSTM_FLOAT64)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+    if (d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32 && d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT64)
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "The reference computes in float64 and does not imitate a lower precision.",
                          "precision: float32", "%s", answer_dtype_name(d->head.dtype_compute));
     return d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast);
@@ -159,7 +159,7 @@ static seqlstm_status backend_op_sizes(const struct seqlstm_op *op, struct seqls
     const bool training = head->mode == SEQLSTM_MODE_TRAINING;
     int64_t elems = op->family->scratch_elems ? op->family->scratch_elems(&op->desc, &extent) : 0;
     for (int32_t k = 0; k < count; k++)
-        if (slots[k].dtype == SEQLSTM_FLOAT32)
+        if (slots[k].dtype == SEQLSTM_DTYPE_FLOAT32)
             elems += (training ? 2 : 1) * slots[k].elems;
     sizes->workspace_bytes = (uint64_t)elems * sizeof(double);
     sizes->reserve_bytes = training && op->family->reserve_elems
@@ -176,7 +176,7 @@ static seqlstm_status measure(const struct seqlstm_op *op, const struct seqlstm_
     SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
     *out =
         (struct ref_extent){.rows = bind->rows, .rows_in = seqlstm_has_rows_in(&op->desc) ? bind->rows_in : bind->rows};
-    if (seqlstm_needs_axis(&op->desc) && !(bind->flags & SEQLSTM_BIND_ON_SEQUENCES)) {
+    if (seqlstm_needs_axis(&op->desc) && !(bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES)) {
         out->states = bind->axis->batch_sizes[bind->t0];
         out->sequences = bind->axis->sequences;
     }

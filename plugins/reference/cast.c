@@ -52,18 +52,18 @@ static double decode(uint16_t word, int fraction, int exponent)
 
 static double read_element(const void *from, uint32_t dtype, int64_t k)
 {
-    if (dtype == SEQLSTM_BFLOAT16)
+    if (dtype == SEQLSTM_DTYPE_BFLOAT16)
         return decode(((const uint16_t *)from)[k], 7, 8);
-    if (dtype == SEQLSTM_FLOAT16)
+    if (dtype == SEQLSTM_DTYPE_FLOAT16)
         return decode(((const uint16_t *)from)[k], 10, 5);
     return ((const double *)from)[k];
 }
 
 static void write_element(void *to, uint32_t dtype, int64_t k, double x)
 {
-    if (dtype == SEQLSTM_BFLOAT16)
+    if (dtype == SEQLSTM_DTYPE_BFLOAT16)
         ((uint16_t *)to)[k] = encode(x, 7, 8);
-    else if (dtype == SEQLSTM_FLOAT16)
+    else if (dtype == SEQLSTM_DTYPE_FLOAT16)
         ((uint16_t *)to)[k] = encode(x, 10, 5);
     else
         ((double *)to)[k] = x;
@@ -72,9 +72,9 @@ static void write_element(void *to, uint32_t dtype, int64_t k, double x)
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const int64_t n = extent->rows * desc->cast.features;
-    ref_slot_set_typed(&slot[SEQLSTM_UNARY_X], REF_INPUT, desc->cast.from, n);
-    ref_slot_set_typed(&slot[SEQLSTM_UNARY_Y], REF_OUTPUT, desc->cast.to, n);
-    return SEQLSTM_UNARY_SLOTS;
+    ref_slot_set_typed(&slot[SEQLSTM_SLOT_UNARY_X], REF_INPUT, desc->cast.from, n);
+    ref_slot_set_typed(&slot[SEQLSTM_SLOT_UNARY_Y], REF_OUTPUT, desc->cast.to, n);
+    return SEQLSTM_SLOT_UNARY_COUNT;
 }
 
 static void convert(const struct ref_call *call, const void *from, uint32_t from_dtype, void *to, uint32_t to_dtype)
@@ -88,7 +88,7 @@ static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error 
 {
     (void)err;
     const struct seqlstm_cast_desc *d = &call->desc->cast;
-    convert(call, call->values[SEQLSTM_UNARY_X], d->from, call->values[SEQLSTM_UNARY_Y], d->to);
+    convert(call, call->values[SEQLSTM_SLOT_UNARY_X], d->from, call->values[SEQLSTM_SLOT_UNARY_Y], d->to);
     return SEQLSTM_OK;
 }
 
@@ -96,8 +96,8 @@ static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error
 {
     (void)err;
     const struct seqlstm_cast_desc *d = &call->desc->cast;
-    const void *dy = call->grads[SEQLSTM_UNARY_Y];
-    void *dx = call->grads[SEQLSTM_UNARY_X];
+    const void *dy = call->grads[SEQLSTM_SLOT_UNARY_Y];
+    void *dx = call->grads[SEQLSTM_SLOT_UNARY_X];
     if (dx && dy)
         convert(call, dy, d->to, dx, d->from);
     else if (dx)

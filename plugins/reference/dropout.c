@@ -5,9 +5,9 @@
 
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
-    ref_slot_set(&slot[SEQLSTM_UNARY_X], REF_INPUT, extent->rows * desc->dropout.features);
-    ref_slot_set(&slot[SEQLSTM_UNARY_Y], REF_OUTPUT, extent->rows * desc->dropout.features);
-    return SEQLSTM_UNARY_SLOTS;
+    ref_slot_set(&slot[SEQLSTM_SLOT_UNARY_X], REF_INPUT, extent->rows * desc->dropout.features);
+    ref_slot_set(&slot[SEQLSTM_SLOT_UNARY_Y], REF_OUTPUT, extent->rows * desc->dropout.features);
+    return SEQLSTM_SLOT_UNARY_COUNT;
 }
 
 /* to[row] = or += from[row] * mask, for one row of sequence b at the absolute position `step`. */
@@ -33,33 +33,33 @@ static void mask_all(const struct ref_call *call, const double *from, double *to
         return;
     }
     const uint64_t key = seqlstm_mix64(call->step->seed, d->stream, call->step->epoch);
-    if (call->bind->flags & SEQLSTM_BIND_ON_SEQUENCES) {
+    if (call->bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) {
         for (int64_t b = 0; b < call->extent->rows; b++)
             mask_row(call, key, b, b, 0, from, to, add);
         return;
     }
-    const bool stream = axis->flags & SEQLSTM_AXIS_STREAM;
+    const bool stream = axis->flags & SEQLSTM_BIT_AXIS_STREAM;
     int64_t row = 0;
     for (int64_t t = call->bind->t0; t < call->bind->t1; t++)
         for (int64_t b = 0; b < axis->batch_sizes[t]; b++, row++) {
             const uint32_t per_step = axis->position0[b] + (uint32_t)t;
             const uint32_t per_sequence = stream ? axis->position0[b] : 0;
-            mask_row(call, key, row, b, d->mask == SEQLSTM_DROPOUT_STEP ? per_step : per_sequence, from, to, add);
+            mask_row(call, key, row, b, d->mask == SEQLSTM_KIND_DROPOUT_STEP ? per_step : per_sequence, from, to, add);
         }
 }
 
 static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    mask_all(call, call->values[SEQLSTM_UNARY_X], call->values[SEQLSTM_UNARY_Y], false);
+    mask_all(call, call->values[SEQLSTM_SLOT_UNARY_X], call->values[SEQLSTM_SLOT_UNARY_Y], false);
     return SEQLSTM_OK;
 }
 
 static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    if (call->grads[SEQLSTM_UNARY_X] && call->grads[SEQLSTM_UNARY_Y])
-        mask_all(call, call->grads[SEQLSTM_UNARY_Y], call->grads[SEQLSTM_UNARY_X], true);
+    if (call->grads[SEQLSTM_SLOT_UNARY_X] && call->grads[SEQLSTM_SLOT_UNARY_Y])
+        mask_all(call, call->grads[SEQLSTM_SLOT_UNARY_Y], call->grads[SEQLSTM_SLOT_UNARY_X], true);
     return SEQLSTM_OK;
 }
 

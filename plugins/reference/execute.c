@@ -54,7 +54,7 @@ static double *take_values(struct seqlstm_binding *b, void *const *slots, bool w
         b->grads[k] = NULL;
         if (slot->access == REF_ABSENT || slots[k] == NULL || (backward && slot->access == REF_OUTPUT))
             continue;
-        if (wide || slot->dtype != SEQLSTM_FLOAT32) {
+        if (wide || slot->dtype != SEQLSTM_DTYPE_FLOAT32) {
             b->values[k] = slots[k];
             continue;
         }
@@ -86,7 +86,7 @@ static seqlstm_status forward(struct seqlstm_binding *b, const struct seqlstm_fo
     const struct ref_call call = make_call(b, args->step, scratch, args->reserve);
     SEQLSTM_TRY(b->op->family->forward(&call, err));
     for (int32_t k = 0; !wide && k < b->slot_count; k++)
-        if (b->values[k] && writes(b->slots[k].access) && b->slots[k].dtype == SEQLSTM_FLOAT32)
+        if (b->values[k] && writes(b->slots[k].access) && b->slots[k].dtype == SEQLSTM_DTYPE_FLOAT32)
             store(b->values[k], args->slots[k], b->slots[k].elems, false);
     return SEQLSTM_OK;
 }
@@ -95,11 +95,11 @@ static bool wanted(enum ref_access access, uint32_t parts)
 {
     switch (access) {
     case REF_INPUT:
-        return parts & SEQLSTM_BACKWARD_INPUTS;
+        return parts & SEQLSTM_BIT_BACKWARD_INPUTS;
     case REF_STATE:
-        return parts & SEQLSTM_BACKWARD_STATES;
+        return parts & SEQLSTM_BIT_BACKWARD_STATES;
     case REF_PARAM:
-        return parts & SEQLSTM_BACKWARD_WEIGHTS;
+        return parts & SEQLSTM_BIT_BACKWARD_WEIGHTS;
     default:
         return access == REF_OUTPUT;
     }
@@ -108,7 +108,7 @@ static bool wanted(enum ref_access access, uint32_t parts)
 /* Bytes of one element of a gradient array: 16-bit gradients exist in CAST alone, and stay as they are. */
 static bool is_float(uint32_t dtype)
 {
-    return dtype == SEQLSTM_FLOAT32 || dtype == SEQLSTM_FLOAT64;
+    return dtype == SEQLSTM_DTYPE_FLOAT32 || dtype == SEQLSTM_DTYPE_FLOAT64;
 }
 
 static double *take_grads(struct seqlstm_binding *b, void *const *grads, uint32_t parts, bool wide, double *workspace)
@@ -117,13 +117,13 @@ static double *take_grads(struct seqlstm_binding *b, void *const *grads, uint32_
         const struct ref_slot *slot = &b->slots[k];
         if (grads[k] == NULL || !wanted(slot->access, parts))
             continue;
-        const bool direct = wide || slot->dtype != SEQLSTM_FLOAT32;
+        const bool direct = wide || slot->dtype != SEQLSTM_DTYPE_FLOAT32;
         b->grads[k] = direct ? grads[k] : workspace;
         if (slot->access == REF_OUTPUT) {
             if (!direct)
                 load(grads[k], workspace, slot->elems);
         } else if (is_float(slot->dtype)) {
-            const bool keep = direct && slot->access == REF_PARAM && (parts & SEQLSTM_BACKWARD_ACCUMULATE);
+            const bool keep = direct && slot->access == REF_PARAM && (parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE);
             if (!keep)
                 memset(b->grads[k], 0, (size_t)slot->elems * sizeof(double));
         }
@@ -150,9 +150,9 @@ static seqlstm_status backward(struct seqlstm_binding *b, const struct seqlstm_b
     call.slope_draw = &slope_draw;
     SEQLSTM_TRY(b->op->family->backward(&call, err));
     for (int32_t k = 0; !wide && k < b->slot_count; k++)
-        if (b->grads[k] && b->slots[k].access != REF_OUTPUT && b->slots[k].dtype == SEQLSTM_FLOAT32)
+        if (b->grads[k] && b->slots[k].access != REF_OUTPUT && b->slots[k].dtype == SEQLSTM_DTYPE_FLOAT32)
             store(b->grads[k], args->grads[k], b->slots[k].elems,
-                  b->slots[k].access == REF_PARAM && (args->parts & SEQLSTM_BACKWARD_ACCUMULATE));
+                  b->slots[k].access == REF_PARAM && (args->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE));
     return SEQLSTM_OK;
 }
 

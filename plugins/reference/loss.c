@@ -16,19 +16,19 @@ static double pointwise(const struct ref_loss_rule *rule, const double *x, const
         const double e = x[k] - target[k];
         double value, slope;
         switch (rule->kind) {
-        case SEQLSTM_LOSS_MSE:
+        case SEQLSTM_KIND_LOSS_MSE:
             value = e * e;
             slope = 2 * e;
             break;
-        case SEQLSTM_LOSS_MAE:
+        case SEQLSTM_KIND_LOSS_MAE:
             value = fabs(e);
             slope = e > 0 ? 1 : e < 0 ? -1 : 0;
             break;
-        case SEQLSTM_LOSS_HUBER:
+        case SEQLSTM_KIND_LOSS_HUBER:
             value = fabs(e) <= delta ? e * e / 2 : delta * (fabs(e) - delta / 2);
             slope = fabs(e) <= delta ? e : e > 0 ? delta : -delta;
             break;
-        default: /* SEQLSTM_LOSS_BINARY_CROSS_ENTROPY: softplus(x) - target x */
+        default: /* SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY: softplus(x) - target x */
             value = fmax(x[k], 0) + log1p(exp(-fabs(x[k]))) - target[k] * x[k];
             slope = 1 / (1 + exp(-x[k])) - target[k];
             break;
@@ -64,7 +64,7 @@ static double cross_entropy(const struct ref_loss_rule *rule, const double *x, i
 seqlstm_status ref_loss_row(const struct ref_loss_rule *rule, int64_t row, const double *x, double *out_loss,
                             double *out_weight, double *grad, struct seqlstm_error *err)
 {
-    if (rule->kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
+    if (rule->kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
         *out_loss = pointwise(rule, x, rule->targets + row * rule->n, grad);
         *out_weight = 1;
         return SEQLSTM_OK;
@@ -88,32 +88,34 @@ seqlstm_status ref_loss_row(const struct ref_loss_rule *rule, int64_t row, const
 
 static void common_slots(uint32_t kind, uint32_t options, int64_t rows, int64_t classes, struct ref_slot *slot)
 {
-    const bool cross = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
-    ref_slot_set_typed(&slot[SEQLSTM_LOSS_TARGET], REF_CONST, cross ? SEQLSTM_INT32 : SEQLSTM_FLOAT32,
+    const bool cross = kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
+    ref_slot_set_typed(&slot[SEQLSTM_SLOT_LOSS_TARGET], REF_CONST, cross ? SEQLSTM_DTYPE_INT32 : SEQLSTM_DTYPE_FLOAT32,
                        cross ? rows : rows * classes);
-    ref_slot_set(&slot[SEQLSTM_LOSS_WEIGHT], REF_CONST, options & SEQLSTM_LOSS_ROW_WEIGHT ? rows : 0);
-    ref_slot_set(&slot[SEQLSTM_LOSS_CLASS_WEIGHTS], REF_CONST, options & SEQLSTM_LOSS_CLASS_WEIGHT ? classes : 0);
-    ref_slot_set_typed(&slot[SEQLSTM_LOSS_SUMS], REF_INOUT, SEQLSTM_FLOAT64, 2);
-    ref_slot_set(&slot[SEQLSTM_LOSS_ROW_LOSSES], REF_OUTPUT, options & SEQLSTM_LOSS_ROW_LOSS ? rows : 0);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LOSS_ROW_WEIGHT], REF_CONST, options & SEQLSTM_BIT_LOSS_ROW_WEIGHT ? rows : 0);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LOSS_CLASS_WEIGHT], REF_CONST,
+                 options & SEQLSTM_BIT_LOSS_CLASS_WEIGHT ? classes : 0);
+    ref_slot_set_typed(&slot[SEQLSTM_SLOT_LOSS_SUMS], REF_INOUT, SEQLSTM_DTYPE_FLOAT64, 2);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LOSS_ROW_LOSS], REF_OUTPUT, options & SEQLSTM_BIT_LOSS_ROW_LOSS ? rows : 0);
 }
 
 static int32_t loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_loss_desc *d = &desc->loss;
-    ref_slot_set(&slot[SEQLSTM_LOSS_X], REF_INPUT, extent->rows * d->features);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LOSS_X], REF_INPUT, extent->rows * d->features);
     common_slots(d->kind, d->options, extent->rows, d->features, slot);
-    return SEQLSTM_LOSS_SLOTS;
+    return SEQLSTM_SLOT_LOSS_COUNT;
 }
 
 static int32_t dense_loss_slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent,
                                 struct ref_slot *slot)
 {
     const struct seqlstm_dense_loss_desc *d = &desc->dense_loss;
-    ref_slot_set(&slot[SEQLSTM_LOSS_X], REF_INPUT, extent->rows * d->input);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LOSS_X], REF_INPUT, extent->rows * d->input);
     common_slots(d->kind, d->options, extent->rows, d->output, slot);
-    ref_slot_set(&slot[SEQLSTM_DENSE_LOSS_W], REF_PARAM, d->output * d->input);
-    ref_slot_set(&slot[SEQLSTM_DENSE_LOSS_BIAS], REF_PARAM, d->dense_options & SEQLSTM_DENSE_USE_BIAS ? d->output : 0);
-    return SEQLSTM_DENSE_LOSS_SLOTS;
+    ref_slot_set(&slot[SEQLSTM_SLOT_DENSE_LOSS_W], REF_PARAM, d->output * d->input);
+    ref_slot_set(&slot[SEQLSTM_SLOT_DENSE_LOSS_BIAS], REF_PARAM,
+                 d->dense_options & SEQLSTM_BIT_DENSE_USE_BIAS ? d->output : 0);
+    return SEQLSTM_SLOT_DENSE_LOSS_COUNT;
 }
 
 /* One row of logits and one of their gradient. */
@@ -137,29 +139,29 @@ static struct ref_loss_rule make_rule(const struct ref_call *call)
     return (struct ref_loss_rule){.kind = compound ? c->kind : d->kind,
                                   .label_smoothing = (double)(compound ? c->label_smoothing : d->label_smoothing),
                                   .delta = (double)(compound ? c->delta : d->delta),
-                                  .class_weights = call->values[SEQLSTM_LOSS_CLASS_WEIGHTS],
-                                  .classes = call->values[SEQLSTM_LOSS_TARGET],
-                                  .targets = call->values[SEQLSTM_LOSS_TARGET],
+                                  .class_weights = call->values[SEQLSTM_SLOT_LOSS_CLASS_WEIGHT],
+                                  .classes = call->values[SEQLSTM_SLOT_LOSS_TARGET],
+                                  .targets = call->values[SEQLSTM_SLOT_LOSS_TARGET],
                                   .n = compound ? c->output : d->features};
 }
 
 /* The logits of one row: the row itself, or the dense layer's output in scratch. */
 static const double *logits(const struct ref_call *call, int64_t row)
 {
-    const double *x = call->values[SEQLSTM_LOSS_X];
+    const double *x = call->values[SEQLSTM_SLOT_LOSS_X];
     if (call->desc->head.op == SEQLSTM_OP_LOSS)
         return x + row * call->desc->loss.features;
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
-    ref_matvec(d->output, d->input, call->values[SEQLSTM_DENSE_LOSS_W], x + row * d->input,
-               call->values[SEQLSTM_DENSE_LOSS_BIAS], call->scratch);
+    ref_matvec(d->output, d->input, call->values[SEQLSTM_SLOT_DENSE_LOSS_W], x + row * d->input,
+               call->values[SEQLSTM_SLOT_DENSE_LOSS_BIAS], call->scratch);
     return call->scratch;
 }
 
 static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct ref_loss_rule rule = make_rule(call);
-    const double *weights = call->values[SEQLSTM_LOSS_WEIGHT];
-    double *sums = call->values[SEQLSTM_LOSS_SUMS], *row_losses = call->values[SEQLSTM_LOSS_ROW_LOSSES];
+    const double *weights = call->values[SEQLSTM_SLOT_LOSS_ROW_WEIGHT];
+    double *sums = call->values[SEQLSTM_SLOT_LOSS_SUMS], *row_losses = call->values[SEQLSTM_SLOT_LOSS_ROW_LOSS];
     double loss_sum = 0, weight_sum = 0;
     for (int64_t r = 0; r < call->extent->rows; r++) {
         double loss = 0, weight = 0;
@@ -180,9 +182,9 @@ static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error
     const struct ref_loss_rule rule = make_rule(call);
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
     const bool compound = call->desc->head.op == SEQLSTM_OP_DENSE_LOSS;
-    const double *weights = call->values[SEQLSTM_LOSS_WEIGHT], *x = call->values[SEQLSTM_LOSS_X];
+    const double *weights = call->values[SEQLSTM_SLOT_LOSS_ROW_WEIGHT], *x = call->values[SEQLSTM_SLOT_LOSS_X];
     const double scale = (double)call->step->normaliser * (double)call->step->loss_scale;
-    double *dx = call->grads[SEQLSTM_LOSS_X], *grad = call->scratch + rule.n;
+    double *dx = call->grads[SEQLSTM_SLOT_LOSS_X], *grad = call->scratch + rule.n;
     for (int64_t r = 0; r < call->extent->rows; r++) {
         double loss = 0, weight = 0;
         SEQLSTM_TRY(ref_loss_row(&rule, r, logits(call, r), &loss, &weight, grad, err));
@@ -190,10 +192,10 @@ static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error
         for (int64_t k = 0; k < rule.n; k++)
             grad[k] *= weight;
         if (compound) {
-            ref_matvec_backward(d->output, d->input, call->values[SEQLSTM_DENSE_LOSS_W], x + r * d->input, grad,
-                                dx ? dx + r * d->input : NULL, call->grads[SEQLSTM_DENSE_LOSS_W]);
-            if (call->grads[SEQLSTM_DENSE_LOSS_BIAS])
-                ref_axpy(d->output, 1, grad, call->grads[SEQLSTM_DENSE_LOSS_BIAS]);
+            ref_matvec_backward(d->output, d->input, call->values[SEQLSTM_SLOT_DENSE_LOSS_W], x + r * d->input, grad,
+                                dx ? dx + r * d->input : NULL, call->grads[SEQLSTM_SLOT_DENSE_LOSS_W]);
+            if (call->grads[SEQLSTM_SLOT_DENSE_LOSS_BIAS])
+                ref_axpy(d->output, 1, grad, call->grads[SEQLSTM_SLOT_DENSE_LOSS_BIAS]);
         } else if (dx) {
             ref_axpy(rule.n, 1, grad, dx + r * rule.n);
         }

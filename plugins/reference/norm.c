@@ -37,11 +37,13 @@ void ref_normalise_backward(const double *y, double scale, const double *dy, dou
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_layer_norm_desc *d = &desc->layer_norm;
-    ref_slot_set(&slot[SEQLSTM_NORM_X], REF_INPUT, extent->rows * d->features);
-    ref_slot_set(&slot[SEQLSTM_NORM_Y], REF_OUTPUT, extent->rows * d->features);
-    ref_slot_set(&slot[SEQLSTM_NORM_GAIN], REF_PARAM, d->options & SEQLSTM_LAYER_NORM_GAIN ? d->features : 0);
-    ref_slot_set(&slot[SEQLSTM_NORM_BIAS], REF_PARAM, d->options & SEQLSTM_LAYER_NORM_BIAS ? d->features : 0);
-    return SEQLSTM_NORM_SLOTS;
+    ref_slot_set(&slot[SEQLSTM_SLOT_LAYER_NORM_X], REF_INPUT, extent->rows * d->features);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LAYER_NORM_Y], REF_OUTPUT, extent->rows * d->features);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LAYER_NORM_GAIN], REF_PARAM,
+                 d->options & SEQLSTM_BIT_LAYER_NORM_GAIN ? d->features : 0);
+    ref_slot_set(&slot[SEQLSTM_SLOT_LAYER_NORM_BIAS], REF_PARAM,
+                 d->options & SEQLSTM_BIT_LAYER_NORM_BIAS ? d->features : 0);
+    return SEQLSTM_SLOT_LAYER_NORM_COUNT;
 }
 
 /* One row each of N(x), d N(x) and dx. */
@@ -56,9 +58,9 @@ static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error 
     (void)err;
     const struct seqlstm_layer_norm_desc *d = &call->desc->layer_norm;
     const int64_t n = d->features;
-    const double *x = call->values[SEQLSTM_NORM_X], *gain = call->values[SEQLSTM_NORM_GAIN];
-    const double *bias = call->values[SEQLSTM_NORM_BIAS];
-    double *y = call->values[SEQLSTM_NORM_Y];
+    const double *x = call->values[SEQLSTM_SLOT_LAYER_NORM_X], *gain = call->values[SEQLSTM_SLOT_LAYER_NORM_GAIN];
+    const double *bias = call->values[SEQLSTM_SLOT_LAYER_NORM_BIAS];
+    double *y = call->values[SEQLSTM_SLOT_LAYER_NORM_Y];
     for (int64_t r = 0; r < call->extent->rows; r++) {
         double *row = y + r * n;
         ref_normalise(x + r * n, row, n, (double)d->epsilon);
@@ -73,10 +75,10 @@ static seqlstm_status backward(const struct ref_call *call, struct seqlstm_error
     (void)err;
     const struct seqlstm_layer_norm_desc *d = &call->desc->layer_norm;
     const int64_t n = d->features;
-    const double *x = call->values[SEQLSTM_NORM_X], *gain = call->values[SEQLSTM_NORM_GAIN];
-    const double *dy = call->grads[SEQLSTM_NORM_Y];
-    double *dx = call->grads[SEQLSTM_NORM_X], *dgain = call->grads[SEQLSTM_NORM_GAIN];
-    double *dbias = call->grads[SEQLSTM_NORM_BIAS];
+    const double *x = call->values[SEQLSTM_SLOT_LAYER_NORM_X], *gain = call->values[SEQLSTM_SLOT_LAYER_NORM_GAIN];
+    const double *dy = call->grads[SEQLSTM_SLOT_LAYER_NORM_Y];
+    double *dx = call->grads[SEQLSTM_SLOT_LAYER_NORM_X], *dgain = call->grads[SEQLSTM_SLOT_LAYER_NORM_GAIN];
+    double *dbias = call->grads[SEQLSTM_SLOT_LAYER_NORM_BIAS];
     double *normal = call->scratch, *dnormal = normal + n, *row = dnormal + n;
     for (int64_t r = 0; dy && r < call->extent->rows; r++) {
         const double scale = ref_normalise(x + r * n, normal, n, (double)d->epsilon);

@@ -19,7 +19,7 @@ static int64_t out_of(const struct seqlstm_recurrent_desc *d)
 
 static int64_t merged_of(const struct seqlstm_recurrent_desc *d)
 {
-    return directions_of(d) == 2 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * out_of(d) : out_of(d);
+    return directions_of(d) == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * out_of(d) : out_of(d);
 }
 
 static int64_t widest_input(const struct seqlstm_recurrent_desc *d)
@@ -32,7 +32,7 @@ static struct ref_record_layout layout_of(const struct seqlstm_recurrent_desc *d
     const int64_t gh = gates_of(d) * d->hidden;
     struct ref_record_layout r = {.n = -1, .c_raw = -1, .c = -1, .u = -1, .v = -1, .dh = -1, .dc = -1};
     int64_t at = gh; /* z stands at 0 */
-    if (d->options & SEQLSTM_RECURRENT_RESET_AFTER) {
+    if (d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) {
         r.n = at;
         at += d->hidden;
     }
@@ -43,12 +43,12 @@ static struct ref_record_layout layout_of(const struct seqlstm_recurrent_desc *d
     }
     r.h = at;
     at += out_of(d);
-    if (d->options & SEQLSTM_RECURRENT_LAYER_NORM) {
+    if (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) {
         r.u = at;
         r.v = at + gh;
         at += 2 * gh;
     }
-    if (d->options & SEQLSTM_RECURRENT_STEPWISE) {
+    if (d->options & SEQLSTM_BIT_RECURRENT_STEPWISE) {
         r.dh = at;
         r.dc = at + out_of(d);
         at += out_of(d) + d->hidden;
@@ -64,28 +64,28 @@ static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent
     const bool lstm = d->cell == SEQLSTM_CELL_LSTM;
     const uint32_t o = d->options;
     const int64_t h_elems = extent->states * out, c_elems = lstm ? extent->states * d->hidden : 0;
-    const bool initial = o & SEQLSTM_RECURRENT_INITIAL_STATE, final = o & SEQLSTM_RECURRENT_FINAL_STATE;
-    const int64_t bias = o & SEQLSTM_RECURRENT_RESET_AFTER ? 4 * d->hidden : gh;
-    ref_slot_set(&slot[SEQLSTM_RECURRENT_X], REF_INPUT, extent->rows * d->input);
-    ref_slot_set(&slot[SEQLSTM_RECURRENT_Y], REF_OUTPUT,
-                 o & SEQLSTM_RECURRENT_OUTPUT ? extent->rows * merged_of(d) : 0);
+    const bool initial = o & SEQLSTM_BIT_RECURRENT_INITIAL_STATE, final = o & SEQLSTM_BIT_RECURRENT_FINAL_STATE;
+    const int64_t bias = o & SEQLSTM_BIT_RECURRENT_RESET_AFTER ? 4 * d->hidden : gh;
+    ref_slot_set(&slot[SEQLSTM_SLOT_RECURRENT_X], REF_INPUT, extent->rows * d->input);
+    ref_slot_set(&slot[SEQLSTM_SLOT_RECURRENT_Y], REF_OUTPUT,
+                 o & SEQLSTM_BIT_RECURRENT_OUTPUT ? extent->rows * merged_of(d) : 0);
     for (int64_t n = 0; n < ld; n++) {
         const int64_t input = n < directions_of(d) ? d->input : merged_of(d);
-        struct ref_slot *state = &slot[SEQLSTM_RECURRENT_STATE(n, 0)];
-        struct ref_slot *param = &slot[SEQLSTM_RECURRENT_PARAM(ld, n, 0)];
+        struct ref_slot *state = &slot[SEQLSTM_SLOT_RECURRENT_STATE(n, 0)];
+        struct ref_slot *param = &slot[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, 0)];
         ref_slot_set(&state[SEQLSTM_STATE_H0], REF_STATE, initial ? h_elems : 0);
         ref_slot_set(&state[SEQLSTM_STATE_C0], REF_STATE, initial ? c_elems : 0);
         ref_slot_set(&state[SEQLSTM_STATE_HN], REF_OUTPUT, final ? h_elems : 0);
         ref_slot_set(&state[SEQLSTM_STATE_CN], REF_OUTPUT, final ? c_elems : 0);
         ref_slot_set(&param[SEQLSTM_PARAM_W_X], REF_PARAM, gh * input);
         ref_slot_set(&param[SEQLSTM_PARAM_W_H], REF_PARAM, gh * out);
-        ref_slot_set(&param[SEQLSTM_PARAM_BIAS], REF_PARAM, o & SEQLSTM_RECURRENT_USE_BIAS ? bias : 0);
-        ref_slot_set(&param[SEQLSTM_PARAM_PEEPHOLE], REF_PARAM, o & SEQLSTM_RECURRENT_PEEPHOLE ? 3 * d->hidden : 0);
+        ref_slot_set(&param[SEQLSTM_PARAM_BIAS], REF_PARAM, o & SEQLSTM_BIT_RECURRENT_USE_BIAS ? bias : 0);
+        ref_slot_set(&param[SEQLSTM_PARAM_PEEPHOLE], REF_PARAM, o & SEQLSTM_BIT_RECURRENT_PEEPHOLE ? 3 * d->hidden : 0);
         ref_slot_set(&param[SEQLSTM_PARAM_PROJECTION], REF_PARAM, d->projection * d->hidden);
         ref_slot_set(&param[SEQLSTM_PARAM_NORM], REF_PARAM,
-                     o & SEQLSTM_RECURRENT_LAYER_NORM ? 2 * gh + (lstm ? 2 * d->hidden : 0) : 0);
+                     o & SEQLSTM_BIT_RECURRENT_LAYER_NORM ? 2 * gh + (lstm ? 2 * d->hidden : 0) : 0);
     }
-    return (int32_t)SEQLSTM_RECURRENT_SLOTS(ld);
+    return (int32_t)SEQLSTM_SLOT_RECURRENT_COUNT(ld);
 }
 
 static int64_t reserve_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
@@ -118,7 +118,7 @@ struct ref_stack ref_stack_make(const struct ref_call *call, double *reserve)
     const struct seqlstm_recurrent_desc *d = &call->desc->recurrent;
     const struct seqlstm_bind *bind = call->bind;
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
-    const bool stepwise = training && (d->options & SEQLSTM_RECURRENT_STEPWISE);
+    const bool stepwise = training && (d->options & SEQLSTM_BIT_RECURRENT_STEPWISE);
     return (struct ref_stack){.call = call,
                               .desc = d,
                               .axis = bind->axis,
@@ -139,7 +139,7 @@ struct ref_stack ref_stack_make(const struct ref_call *call, double *reserve)
                               .reserve = reserve,
                               .training = training,
                               .stepwise = stepwise,
-                              .later = stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS)};
+                              .later = stepwise && (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)};
 }
 
 double *ref_stack_records(const struct ref_stack *stack, int64_t layer, int64_t direction)
@@ -156,7 +156,7 @@ double *ref_stack_output(const struct ref_stack *stack, int64_t layer)
 
 const double *ref_stack_input(const struct ref_stack *stack, int64_t layer)
 {
-    return layer == 0 ? stack->call->values[SEQLSTM_RECURRENT_X] : ref_stack_output(stack, layer - 1);
+    return layer == 0 ? stack->call->values[SEQLSTM_SLOT_RECURRENT_X] : ref_stack_output(stack, layer - 1);
 }
 
 int64_t ref_stack_input_width(const struct ref_stack *stack, int64_t layer)
@@ -179,7 +179,7 @@ static const double *sequence_mask(const struct ref_layer *y, uint32_t which, fl
     const struct seqlstm_axis *axis = y->stack->axis;
     const uint64_t key = mask_key(y, which);
     for (int64_t b = 0; b < y->stack->states; b++) {
-        const uint32_t step = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0[b] : 0;
+        const uint32_t step = axis->flags & SEQLSTM_BIT_AXIS_STREAM ? axis->position0[b] : 0;
         for (int64_t k = 0; k < n; k++)
             mask[b * n + k] = (double)seqlstm_mask(key, (uint64_t)k, step, axis->sequence_id[b], rate);
     }
@@ -198,8 +198,8 @@ struct ref_layer ref_layer_make(const struct ref_stack *stack, int64_t layer, in
 {
     const struct seqlstm_recurrent_desc *d = stack->desc;
     const int64_t ld = stack->layers * stack->directions, n = layer * stack->directions + direction;
-    void *const *state = &stack->call->values[SEQLSTM_RECURRENT_STATE(n, 0)];
-    void *const *param = &stack->call->values[SEQLSTM_RECURRENT_PARAM(ld, n, 0)];
+    void *const *state = &stack->call->values[SEQLSTM_SLOT_RECURRENT_STATE(n, 0)];
+    void *const *param = &stack->call->values[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, 0)];
     struct ref_layer y = {.stack = stack,
                           .desc = d,
                           .layout = &stack->layout,

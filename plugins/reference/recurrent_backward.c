@@ -16,12 +16,12 @@ static void split(const struct ref_stack *stack, int64_t layer, int64_t directio
             ref_stack_records(stack, layer, 1 - direction) + row * stack->layout.elems + stack->layout.h;
         for (int64_t k = 0; k < n; k++) {
             const double *from = dy + row * stack->merged;
-            if (stack->directions == 1 || stack->desc->merge == SEQLSTM_MERGE_SUM)
+            if (stack->directions == 1 || stack->desc->merge == SEQLSTM_KIND_MERGE_SUM)
                 dh[row * n + k] = from[k];
-            else if (stack->desc->merge == SEQLSTM_MERGE_CONCAT)
+            else if (stack->desc->merge == SEQLSTM_KIND_MERGE_CONCAT)
                 dh[row * n + k] = from[direction * n + k];
             else
-                dh[row * n + k] = from[k] * (stack->desc->merge == SEQLSTM_MERGE_MUL ? other[k] : 0.5);
+                dh[row * n + k] = from[k] * (stack->desc->merge == SEQLSTM_KIND_MERGE_MUL ? other[k] : 0.5);
         }
     }
 }
@@ -59,8 +59,8 @@ static void run_direction(const struct ref_layer *y, const double *x, const doub
     const int64_t n = y->layer * stack->directions + y->direction, steps = stack->t1 - stack->t0;
     double *dh = carried, *dc = dh + stack->states * y->out;
     double *dh_before = dc + stack->states * y->hidden, *dc_before = dh_before + y->out;
-    set_or_zero(dh, grads[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_HN)], stack->states * y->out);
-    set_or_zero(dc, grads[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_CN)], stack->states * y->hidden);
+    set_or_zero(dh, grads[SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_HN)], stack->states * y->out);
+    set_or_zero(dc, grads[SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_CN)], stack->states * y->hidden);
     for (int64_t s = 0; s < steps; s++) {
         const int64_t t = y->reverse ? stack->t0 + s : stack->t1 - 1 - s;
         for (int64_t b = 0; b < stack->axis->batch_sizes[t]; b++) {
@@ -73,8 +73,8 @@ static void run_direction(const struct ref_layer *y, const double *x, const doub
             memcpy(dc + b * y->hidden, dc_before, (size_t)y->hidden * sizeof *dc);
         }
     }
-    double *dh0 = grads[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_H0)];
-    double *dc0 = grads[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_C0)];
+    double *dh0 = grads[SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_H0)];
+    double *dc0 = grads[SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_C0)];
     if (dh0)
         ref_axpy(stack->states * y->out, 1, dh, dh0);
     if (dc0)
@@ -85,7 +85,7 @@ static void take_parameter_gradients(struct ref_layer *y)
 {
     const struct ref_stack *stack = y->stack;
     const int64_t ld = stack->layers * stack->directions, n = y->layer * stack->directions + y->direction;
-    double *const *grad = &stack->call->grads[SEQLSTM_RECURRENT_PARAM(ld, n, 0)];
+    double *const *grad = &stack->call->grads[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, 0)];
     y->dw_x = grad[SEQLSTM_PARAM_W_X];
     y->dw_h = grad[SEQLSTM_PARAM_W_H];
     y->dbias = grad[SEQLSTM_PARAM_BIAS];
@@ -119,7 +119,7 @@ seqlstm_status ref_recurrent_backward(const struct ref_call *call, struct seqlst
     if (call->reserve == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of a recurrent layer needs forward's reserve");
     const struct ref_stack stack = ref_stack_make(call, call->reserve);
-    if (stack.later && (call->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES)))
+    if (stack.later && (call->parts & (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES)))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients are asked for by a call of their own");
     if (stack.later && stack.rows != stack.axis->rows)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
@@ -128,9 +128,9 @@ seqlstm_status ref_recurrent_backward(const struct ref_call *call, struct seqlst
     double *below = dy + stack.rows * stack.merged;
     double *dh_rows = below + stack.rows * stack.merged;
     double *scratch = dh_rows + stack.rows * stack.out;
-    set_or_zero(dy, call->grads[SEQLSTM_RECURRENT_Y], stack.rows * stack.merged);
+    set_or_zero(dy, call->grads[SEQLSTM_SLOT_RECURRENT_Y], stack.rows * stack.merged);
     for (int64_t l = stack.layers - 1; l >= 0; l--) {
-        double *dx = l == 0 ? call->grads[SEQLSTM_RECURRENT_X] : below;
+        double *dx = l == 0 ? call->grads[SEQLSTM_SLOT_RECURRENT_X] : below;
         if (l > 0)
             memset(below, 0, (size_t)(stack.rows * stack.merged) * sizeof *below);
         for (int64_t direction = 0; direction < stack.directions; direction++)

@@ -73,10 +73,10 @@ double ref_normalise_gates(const struct ref_layer *y, const struct ref_work *w, 
 static void products(const struct ref_layer *y, struct ref_work *w, double *record)
 {
     const int64_t gh = y->gates * y->hidden;
-    const bool late = y->desc->cell == SEQLSTM_CELL_GRU && !(y->desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    const bool late = y->desc->cell == SEQLSTM_CELL_GRU && !(y->desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
     ref_matvec(gh, y->input, y->w_x, w->x, NULL, w->u);
     ref_matvec(late ? 2 * y->hidden : gh, y->out, y->w_h, w->h, NULL, w->v);
-    if (!(y->desc->options & SEQLSTM_RECURRENT_LAYER_NORM))
+    if (!(y->desc->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM))
         return;
     memcpy(record + y->layout->u, w->u, (size_t)gh * sizeof *record);
     memcpy(record + y->layout->v, w->v, (size_t)gh * sizeof *record);
@@ -116,7 +116,7 @@ static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t n = y->hidden;
-    const bool coupled = d->options & SEQLSTM_RECURRENT_COUPLED_GATES;
+    const bool coupled = d->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
     const double *p_i = y->peephole, *p_f = p_i ? p_i + n : NULL, *p_o = p_i ? p_i + 2 * n : NULL;
     double *z = record, *c_new = w->a;
     for (int64_t k = 0; k < n; k++) {
@@ -134,7 +134,7 @@ static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64
         record[y->layout->c + k] = carry(y, y->zoneout_cell_key, d->zoneout_cell, b, t, k, c_prev, c_new[k]);
     }
     memcpy(w->q, c_new, (size_t)n * sizeof *w->q);
-    if (d->options & SEQLSTM_RECURRENT_LAYER_NORM) {
+    if (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) {
         const double *norm_c = y->norm + 8 * n, *norm_c_bias = norm_c + n;
         ref_normalise(c_new, w->q, n, (double)d->layer_norm_epsilon);
         for (int64_t k = 0; k < n; k++)
@@ -151,7 +151,7 @@ static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64
 static void gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, double *record)
 {
     const int64_t n = y->hidden;
-    const bool after = y->desc->options & SEQLSTM_RECURRENT_RESET_AFTER;
+    const bool after = y->desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER;
     double *z = record, *r = w->a;
     for (int64_t k = 0; k < 2 * n; k++)
         z[k] = w->u[k] + w->v[k] + ref_or_zero(y->bias, k);

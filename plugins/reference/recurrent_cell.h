@@ -40,7 +40,7 @@ double ref_normalise_gates(const struct ref_layer *y, const struct ref_work *w, 
 /* Is row j of the gates without meaning (f with COUPLED_GATES)? */
 static inline bool ref_gate_unused(const struct ref_layer *y, int64_t j)
 {
-    return (y->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) && j >= y->hidden && j < 2 * y->hidden;
+    return (y->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) && j >= y->hidden && j < 2 * y->hidden;
 }
 
 #endif

@@ -72,7 +72,7 @@ static void lstm_output(const struct ref_layer *y, struct ref_work *w, const dou
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t n = y->hidden;
     const double *z_o = record + 3 * n;
-    const bool norm = d->options & SEQLSTM_RECURRENT_LAYER_NORM;
+    const bool norm = d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM;
     const double *norm_c = norm ? y->norm + 8 * n : NULL, *norm_c_bias = norm ? norm_c + n : NULL;
     double *c_new = w->a, *normal = w->b, *dq = w->e, scale = 1;
     for (int64_t k = 0; k < n; k++)
@@ -111,7 +111,7 @@ static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t n = y->hidden;
-    const bool coupled = d->options & SEQLSTM_RECURRENT_COUPLED_GATES;
+    const bool coupled = d->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
     const double *p_i = y->peephole, *p_f = p_i ? p_i + n : NULL, *p_o = p_i ? p_i + 2 * n : NULL, *z = record;
     lstm_output(y, w, record, dh_new);
     for (int64_t k = 0; k < n; k++) {
@@ -145,7 +145,7 @@ static void gru(const struct ref_layer *y, struct ref_work *w, const double *h_b
                 const double *dh_new, double *dh_before)
 {
     const int64_t n = y->hidden;
-    const bool after = y->desc->options & SEQLSTM_RECURRENT_RESET_AFTER;
+    const bool after = y->desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER;
     const double *z = record;
     double *dz = w->dz, *drh = w->b, *rh = w->e, *r = w->a;
     for (int64_t k = 0; k < n; k++) {
@@ -206,7 +206,7 @@ void ref_cell_backward(const struct ref_layer *y, int64_t b, int64_t t, const do
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
     const int64_t gh = y->gates * y->hidden;
-    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
     struct ref_work w = ref_work_make(y);
     ref_work_inputs(y, &w, b, x, h_before);
     memset(w.dx, 0, (size_t)y->input * sizeof *w.dx);
@@ -229,7 +229,7 @@ void ref_cell_backward(const struct ref_layer *y, int64_t b, int64_t t, const do
         if (y->dbias)
             ref_axpy(gh, 1, w.du, y->dbias);
     }
-    if (d->options & SEQLSTM_RECURRENT_LAYER_NORM)
+    if (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM)
         layer_norm(y, &w, record);
     ref_matvec_backward(gh, y->input, y->w_x, w.x, w.du, dx ? w.dx : NULL, y->dw_x);
     ref_matvec_backward(late ? 2 * y->hidden : gh, y->out, y->w_h, w.h, w.dv, w.dh, y->dw_h);

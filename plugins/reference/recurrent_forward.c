@@ -45,16 +45,16 @@ static void merge_row(const struct ref_stack *stack, int64_t layer, int64_t row,
     const double *second = ref_stack_records(stack, layer, 1) + row * stack->layout.elems + stack->layout.h;
     for (int64_t k = 0; k < stack->out; k++) {
         switch (stack->desc->merge) {
-        case SEQLSTM_MERGE_CONCAT:
+        case SEQLSTM_KIND_MERGE_CONCAT:
             y[stack->out + k] = second[k];
             break;
-        case SEQLSTM_MERGE_SUM:
+        case SEQLSTM_KIND_MERGE_SUM:
             y[k] += second[k];
             break;
-        case SEQLSTM_MERGE_MUL:
+        case SEQLSTM_KIND_MERGE_MUL:
             y[k] *= second[k];
             break;
-        default: /* SEQLSTM_MERGE_AVE */
+        default: /* SEQLSTM_KIND_MERGE_AVE */
             y[k] = (y[k] + second[k]) / 2;
             break;
         }
@@ -82,8 +82,8 @@ seqlstm_status ref_recurrent_forward(const struct ref_call *call, struct seqlstm
         for (int64_t row = 0; row < stack.rows; row++)
             merge_row(&stack, l, row, ref_stack_output(&stack, l) + row * stack.merged);
     }
-    if (call->values[SEQLSTM_RECURRENT_Y])
-        memcpy(call->values[SEQLSTM_RECURRENT_Y], ref_stack_output(&stack, stack.layers - 1),
+    if (call->values[SEQLSTM_SLOT_RECURRENT_Y])
+        memcpy(call->values[SEQLSTM_SLOT_RECURRENT_Y], ref_stack_output(&stack, stack.layers - 1),
                (size_t)(stack.rows * stack.merged) * sizeof(double));
     return SEQLSTM_OK;
 }

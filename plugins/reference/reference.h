@@ -34,8 +34,8 @@ struct ref_extent {
 enum ref_access {
     REF_ABSENT = 0,
     REF_INPUT,  /* forward reads it, backward gives its gradient */
-    REF_STATE,  /* the same, asked for by SEQLSTM_BACKWARD_STATES */
-    REF_PARAM,  /* the same, asked for by SEQLSTM_BACKWARD_WEIGHTS and accumulated */
+    REF_STATE,  /* the same, asked for by SEQLSTM_BIT_BACKWARD_STATES */
+    REF_PARAM,  /* the same, asked for by SEQLSTM_BIT_BACKWARD_WEIGHTS and accumulated */
     REF_OUTPUT, /* forward writes it, backward gets its gradient */
     REF_INOUT,  /* read and written, no gradient */
     REF_CONST   /* read, no gradient */
@@ -43,7 +43,7 @@ enum ref_access {
 
 struct ref_slot {
     enum ref_access access;
-    uint32_t dtype; /* SEQLSTM_FLOAT32 … */
+    uint32_t dtype; /* SEQLSTM_DTYPE_FLOAT32 … */
     int64_t elems;
 };
 
@@ -54,7 +54,7 @@ struct ref_call {
     const struct seqlstm_step *step;
     void *const *values;  /* by slot */
     double *const *grads; /* by slot; NULL in forward */
-    uint32_t parts;       /* SEQLSTM_BACKWARD_… */
+    uint32_t parts;       /* SEQLSTM_BIT_BACKWARD_… */
     double *scratch;
     double *reserve;       /* NULL in inference */
     double slope_distance; /* backward_moved of float64.h; 0: slopes as they are */
@@ -97,7 +97,7 @@ struct seqlstm_binding {
 };
 
 /* Most slots of any operation. */
-#define REF_SLOTS_MAX SEQLSTM_RECURRENT_SLOTS(128)
+#define REF_SLOTS_MAX SEQLSTM_SLOT_RECURRENT_COUNT(128)
 
 /* execute.c: the calls of the table and their float64 twins. */
 seqlstm_status ref_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,

@@ -7,10 +7,10 @@
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
 {
     const struct seqlstm_top_k_desc *d = &desc->top_k;
-    ref_slot_set(&slot[SEQLSTM_TOP_K_X], REF_CONST, extent->rows * d->features);
-    ref_slot_set_typed(&slot[SEQLSTM_TOP_K_INDEX], REF_OUTPUT, SEQLSTM_INT32, extent->rows * d->k);
-    ref_slot_set(&slot[SEQLSTM_TOP_K_VALUE], REF_OUTPUT, extent->rows * d->k);
-    return SEQLSTM_TOP_K_SLOTS;
+    ref_slot_set(&slot[SEQLSTM_SLOT_TOP_K_X], REF_CONST, extent->rows * d->features);
+    ref_slot_set_typed(&slot[SEQLSTM_SLOT_TOP_K_INDEX], REF_OUTPUT, SEQLSTM_DTYPE_INT32, extent->rows * d->k);
+    ref_slot_set(&slot[SEQLSTM_SLOT_TOP_K_VALUE], REF_OUTPUT, extent->rows * d->k);
+    return SEQLSTM_SLOT_TOP_K_COUNT;
 }
 
 /* Does element a come before b? Larger first, ties by lower index. */
@@ -65,24 +65,25 @@ static void draw_row(const struct ref_call *call, uint64_t key, int64_t row, int
 {
     const struct seqlstm_top_k_desc *d = &call->desc->top_k;
     const double u = (double)seqlstm_uniform(key, 0, step, call->bind->axis->sequence_id[b]);
-    draw(d, (const double *)call->values[SEQLSTM_TOP_K_X] + row * d->features, u,
-         (int32_t *)call->values[SEQLSTM_TOP_K_INDEX] + row, (double *)call->values[SEQLSTM_TOP_K_VALUE] + row);
+    draw(d, (const double *)call->values[SEQLSTM_SLOT_TOP_K_X] + row * d->features, u,
+         (int32_t *)call->values[SEQLSTM_SLOT_TOP_K_INDEX] + row,
+         (double *)call->values[SEQLSTM_SLOT_TOP_K_VALUE] + row);
 }
 
 static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_top_k_desc *d = &call->desc->top_k;
-    const double *x = call->values[SEQLSTM_TOP_K_X];
-    double *value = call->values[SEQLSTM_TOP_K_VALUE];
-    int32_t *index = call->values[SEQLSTM_TOP_K_INDEX];
+    const double *x = call->values[SEQLSTM_SLOT_TOP_K_X];
+    double *value = call->values[SEQLSTM_SLOT_TOP_K_VALUE];
+    int32_t *index = call->values[SEQLSTM_SLOT_TOP_K_INDEX];
     for (int64_t k = 0; k < call->extent->rows * d->features; k++)
         if (isnan(x[k]))
             SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "row %lld of top_k holds NaN", (long long)(k / d->features));
-    if (d->kind == SEQLSTM_TOP_K_SAMPLE) {
+    if (d->kind == SEQLSTM_KIND_TOP_K_SAMPLE) {
         const uint64_t key = seqlstm_mix64(call->step->seed, d->stream, call->step->epoch);
         const struct seqlstm_axis *axis = call->bind->axis;
         int64_t row = 0;
-        if (call->bind->flags & SEQLSTM_BIND_ON_SEQUENCES)
+        if (call->bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES)
             for (; row < call->extent->rows; row++)
                 draw_row(call, key, row, row, 0);
         else

@@ -49,7 +49,7 @@ static void run(struct seqlstm_instance *instance, uint64_t option, const char *
     struct seqlstm_op *op = NULL;
     struct seqlstm_binding *binding = NULL;
     float x[GROWTH_FEATURES] = {1, 1, 1, 1}, y[GROWTH_FEATURES] = {0};
-    void *slots[SEQLSTM_UNARY_SLOTS] = {x, y};
+    void *slots[SEQLSTM_SLOT_UNARY_COUNT] = {x, y};
     desc->head.op = SEQLSTM_OP_ACTIVATION;
     desc->head.mode = SEQLSTM_MODE_INFERENCE;
     desc->head.max_rows = 1;
@@ -65,7 +65,7 @@ static void run(struct seqlstm_instance *instance, uint64_t option, const char *
         printf("%s no %s\n", name, answer->reason);
     else {
         bind->rows = 1;
-        args->slot_count = SEQLSTM_UNARY_SLOTS;
+        args->slot_count = SEQLSTM_SLOT_UNARY_COUNT;
         args->slots = slots;
         seqlstm_status rc = table.op_create(instance, 0, &desc->head, answer->variants[0], &op, err);
         rc = rc ? rc : table.op_sizes(op, sizes, err);

@@ -140,8 +140,8 @@ static seqlstm_status growth_forward(struct seqlstm_binding *binding, struct seq
 {
     (void)queue;
     (void)err;
-    const float *x = args->slots[SEQLSTM_UNARY_X];
-    float *y = args->slots[SEQLSTM_UNARY_Y], factor = binding->op->instance->factor;
+    const float *x = args->slots[SEQLSTM_SLOT_UNARY_X];
+    float *y = args->slots[SEQLSTM_SLOT_UNARY_Y], factor = binding->op->instance->factor;
 #ifdef SEQLSTM_GROWN
     factor *= 1 + (float)binding->op->desc.activation.grown;
     if (SEQLSTM_HAS(args, grown)) /* arguments may grow too */

@@ -140,7 +140,7 @@ static seqlstm_status hostile_supports(const char *device_class, const struct se
     (void)device_class;
     (void)desc;
     (void)err;
-    answer->code = SEQLSTM_REFUSED_OPERATION;
+    answer->code = SEQLSTM_BIT_REFUSED_OPERATION;
     snprintf(answer->reason, sizeof answer->reason, "it can do nothing");
 #ifdef HOSTILE_ANSWER_SEVEN
     answer->accepted = 7;

@@ -233,7 +233,7 @@ static void garbage_answers_become_refusals(void **state)
         assert_non_null(backend);
         assert_int_equal(sl_backend_supports(backend, 0, &desc.head, &answer, &err), SEQLSTM_OK);
         assert_int_equal(answer.accepted, 0);
-        assert_int_equal(answer.code, SEQLSTM_REFUSED_ABI);
+        assert_int_equal(answer.code, SEQLSTM_BIT_REFUSED_ABI);
         if (!strstr(answer.reason, cases[i].reason) || !strstr(answer.reason, cases[i].id))
             fail_msg("%s: '%s', expected '%s' in it", cases[i].id, answer.reason, cases[i].reason);
         sl_registry_destroy(registry);
@@ -272,14 +272,14 @@ static void bytes_beyond_the_known_are_refused_unasked(void **state)
     desc.data_shift = 1; /* in the last 8 bytes */
     assert_int_equal(sl_backend_supports(backend, 0, &desc.head, &answer, &err), SEQLSTM_OK);
     assert_int_equal(answer.accepted, 0);
-    assert_int_equal(answer.code, SEQLSTM_REFUSED_ABI);
+    assert_int_equal(answer.code, SEQLSTM_BIT_REFUSED_ABI);
     desc.data_shift = 0;
     desc.head.op = SEQLSTM_OP_LOSS; /* not offered: desc_bytes is 0 */
     assert_int_equal(sl_backend_supports(backend, 0, &desc.head, &answer, &err), SEQLSTM_OK);
-    assert_int_equal(answer.code, SEQLSTM_REFUSED_OPERATION);
+    assert_int_equal(answer.code, SEQLSTM_BIT_REFUSED_OPERATION);
     desc.head.op = 12345;
     assert_int_equal(sl_backend_supports(backend, 0, &desc.head, &answer, &err), SEQLSTM_OK);
-    assert_int_equal(answer.code, SEQLSTM_REFUSED_OPERATION);
+    assert_int_equal(answer.code, SEQLSTM_BIT_REFUSED_OPERATION);
     sl_registry_destroy(registry);
 }
 

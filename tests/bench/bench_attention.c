@@ -113,7 +113,7 @@ static void loop_forward(struct world *w)
             const float *k = w->keys + (first + j) * n, *x = w->query + q * n;
             a[j] = 0;
             for (int64_t i = 0; i < n; i++)
-                a[j] += w->shape->kind == SEQLSTM_ATTENTION_DOT ? x[i] * k[i] : w->score[i] * tanhf(x[i] + k[i]);
+                a[j] += w->shape->kind == SEQLSTM_KIND_ATTENTION_DOT ? x[i] * k[i] : w->score[i] * tanhf(x[i] + k[i]);
             most = a[j] > most ? a[j] : most;
         }
         for (int64_t j = 0; j < length; j++)
@@ -149,7 +149,7 @@ static void loop_backward(struct world *w)
             float *dk = w->dkeys + (first + j) * n, *dx = w->dquery + q * n;
             for (int64_t i = 0; i < n; i++) {
                 float fx = de * k[i], fk = de * x[i];
-                if (w->shape->kind == SEQLSTM_ATTENTION_ADDITIVE) {
+                if (w->shape->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE) {
                     const float t = tanhf(x[i] + k[i]);
                     fx = fk = de * w->score[i] * (1 - t * t);
                     w->dscore[i] += de * t;
@@ -188,8 +188,8 @@ static void compare(const struct seqlstm_backend *table, struct seqlstm_instance
                                        .key = s->width,
                                        .value = s->width,
                                        .kind = s->kind,
-                                       .options = SEQLSTM_ATTENTION_SHARED,
-                                       .scale = s->kind == SEQLSTM_ATTENTION_DOT ? 1.0f : 0.0f};
+                                       .options = SEQLSTM_BIT_ATTENTION_SHARED,
+                                       .scale = s->kind == SEQLSTM_KIND_ATTENTION_DOT ? 1.0f : 0.0f};
     struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = mine.queries, .rows_in = mine.rows};
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
     struct seqlstm_step step = {.struct_size = sizeof step};
@@ -203,21 +203,22 @@ static void compare(const struct seqlstm_backend *table, struct seqlstm_instance
     }
     void *workspace = zeros((int64_t)sizes.workspace_bytes / 4 + 1),
          *reserve = zeros((int64_t)sizes.reserve_bytes / 4 + 1);
-    void *slots[SEQLSTM_ATTENTION_SLOTS] = {theirs.query,   theirs.keys,      NULL, theirs.context,
-                                            theirs.offsets, theirs.memory_of, NULL, d.scale > 0 ? NULL : theirs.score};
-    void *grads[SEQLSTM_ATTENTION_SLOTS] = {theirs.dquery, theirs.dkeys, NULL, theirs.dcontext,
-                                            NULL,          NULL,         NULL, d.scale > 0 ? NULL : theirs.dscore};
+    void *slots[SEQLSTM_SLOT_ATTENTION_COUNT] = {
+        theirs.query,   theirs.keys,      NULL, theirs.context,
+        theirs.offsets, theirs.memory_of, NULL, d.scale > 0 ? NULL : theirs.score};
+    void *grads[SEQLSTM_SLOT_ATTENTION_COUNT] = {theirs.dquery, theirs.dkeys, NULL, theirs.dcontext,
+                                                 NULL,          NULL,         NULL, d.scale > 0 ? NULL : theirs.dscore};
     struct seqlstm_forward f = {.struct_size = sizeof f,
-                                .slot_count = SEQLSTM_ATTENTION_SLOTS,
+                                .slot_count = SEQLSTM_SLOT_ATTENTION_COUNT,
                                 .slots = slots,
                                 .workspace = workspace,
                                 .reserve = reserve,
                                 .step = &step};
     struct seqlstm_backward b = {.struct_size = sizeof b,
-                                 .slot_count = SEQLSTM_ATTENTION_SLOTS,
+                                 .slot_count = SEQLSTM_SLOT_ATTENTION_COUNT,
                                  .slots = slots,
                                  .grads = grads,
-                                 .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS,
+                                 .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
                                  .workspace = workspace,
                                  .reserve = reserve,
                                  .step = &step};
@@ -259,8 +260,8 @@ static void compare(const struct seqlstm_backend *table, struct seqlstm_instance
 int main(int argc, char **argv)
 {
     enum {
-        DOT = SEQLSTM_ATTENTION_DOT,
-        ADD = SEQLSTM_ATTENTION_ADDITIVE,
+        DOT = SEQLSTM_KIND_ATTENTION_DOT,
+        ADD = SEQLSTM_KIND_ATTENTION_ADDITIVE,
         LEARN = SEQLSTM_MODE_TRAINING,
         INFER = SEQLSTM_MODE_INFERENCE
     };

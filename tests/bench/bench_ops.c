@@ -139,9 +139,9 @@ static void fill(const struct sl_slot *slot, void *p, int64_t elems, int64_t cla
     uint64_t seed = 1;
     for (int64_t i = 0; i < elems; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        if (slot->dtype == SEQLSTM_INT32)
+        if (slot->dtype == SEQLSTM_DTYPE_INT32)
             ((int32_t *)p)[i] = (int32_t)((seed >> 33) % (uint64_t)classes);
-        else if (slot->dtype == SEQLSTM_FLOAT32)
+        else if (slot->dtype == SEQLSTM_DTYPE_FLOAT32)
             ((float *)p)[i] = (float)(int32_t)(seed >> 32) * 4e-11f;
     }
 }
@@ -209,7 +209,7 @@ static void run(const struct bench *b, const struct bench_case *c, const struct 
                                  .slot_count = (uint32_t)count,
                                  .slots = slots,
                                  .grads = grads,
-                                 .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS,
+                                 .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
                                  .workspace = workspace,
                                  .reserve = reserve,
                                  .step = &step};
@@ -275,7 +275,7 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
         c.desc.dense = (struct seqlstm_dense_desc){.head = head(SEQLSTM_OP_DENSE, r, axis),
                                                    .input = in,
                                                    .output = out,
-                                                   .options = SEQLSTM_DENSE_USE_BIAS,
+                                                   .options = SEQLSTM_BIT_DENSE_USE_BIAS,
                                                    .activation = {.kind = i == 1 ? SEQLSTM_ACT_TANH : 0}};
         c.flops = 2.0 * (double)(r * in * out);
         c.forward_bytes = 4.0 * (double)(r * in + in * out + r * out), c.backward_bytes = 2 * c.forward_bytes;
@@ -286,8 +286,10 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
         static const char *const names[] = {"dense 1000-512, 1 row", "dense 1000-512, 8 rows",
                                             "dense 1000-512, 50 rows", "dense 1000-512, 128 rows"};
         memset(&c, 0, sizeof c), c.name = names[i];
-        c.desc.dense = (struct seqlstm_dense_desc){
-            .head = head(SEQLSTM_OP_DENSE, r, axis), .input = 1000, .output = 512, .options = SEQLSTM_DENSE_USE_BIAS};
+        c.desc.dense = (struct seqlstm_dense_desc){.head = head(SEQLSTM_OP_DENSE, r, axis),
+                                                   .input = 1000,
+                                                   .output = 512,
+                                                   .options = SEQLSTM_BIT_DENSE_USE_BIAS};
         c.flops = 2.0 * (double)(few[i] * 1000 * 512);
         c.forward_bytes = 4.0 * 1000 * 512, c.backward_bytes = 2 * c.forward_bytes;
         run(b, &c, axis, few[i]);
@@ -302,8 +304,8 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
         c.desc.dense_loss = (struct seqlstm_dense_loss_desc){.head = head(SEQLSTM_OP_DENSE_LOSS, r, axis),
                                                              .input = in,
                                                              .output = v,
-                                                             .dense_options = SEQLSTM_DENSE_USE_BIAS,
-                                                             .kind = SEQLSTM_LOSS_CROSS_ENTROPY};
+                                                             .dense_options = SEQLSTM_BIT_DENSE_USE_BIAS,
+                                                             .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
         c.flops = 2.0 * (double)(r * in * v);
         c.forward_bytes = 4.0 * (double)(in * v + r * in), c.backward_bytes = 2 * c.forward_bytes;
         run(b, &c, axis, r);
@@ -312,14 +314,14 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
     c.desc.dense_loss = (struct seqlstm_dense_loss_desc){.head = head(SEQLSTM_OP_DENSE_LOSS, r, axis),
                                                          .input = 128,
                                                          .output = 65,
-                                                         .dense_options = SEQLSTM_DENSE_USE_BIAS,
-                                                         .kind = SEQLSTM_LOSS_CROSS_ENTROPY};
+                                                         .dense_options = SEQLSTM_BIT_DENSE_USE_BIAS,
+                                                         .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
     c.flops = 2.0 * (double)(r * 128 * 65), c.forward_bytes = 4.0 * (double)(r * 193),
     c.backward_bytes = 2 * c.forward_bytes;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "loss cross_entropy 10000";
     c.desc.loss = (struct seqlstm_loss_desc){
-        .head = head(SEQLSTM_OP_LOSS, r, axis), .features = v, .kind = SEQLSTM_LOSS_CROSS_ENTROPY};
+        .head = head(SEQLSTM_OP_LOSS, r, axis), .features = v, .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
     c.forward_bytes = rv, c.backward_bytes = 2 * rv;
     run(b, &c, axis, r);
     for (uint32_t mask = 0; mask < 2; mask++) {
@@ -338,7 +340,7 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
     c.forward_bytes = 2 * re, c.backward_bytes = 3 * re;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "pool mean 200";
-    c.desc.pool = (struct seqlstm_pool_desc){head(SEQLSTM_OP_POOL, r, axis), e, SEQLSTM_POOL_MEAN, 0};
+    c.desc.pool = (struct seqlstm_pool_desc){head(SEQLSTM_OP_POOL, r, axis), e, SEQLSTM_KIND_POOL_MEAN, 0};
     c.forward_bytes = c.backward_bytes = re;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "gather 200";
@@ -346,7 +348,8 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
     c.forward_bytes = 2 * re, c.backward_bytes = 4 * re;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "cast float32-bfloat16 10000";
-    c.desc.cast = (struct seqlstm_cast_desc){head(SEQLSTM_OP_CAST, r, axis), v, SEQLSTM_FLOAT32, SEQLSTM_BFLOAT16};
+    c.desc.cast =
+        (struct seqlstm_cast_desc){head(SEQLSTM_OP_CAST, r, axis), v, SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_BFLOAT16};
     c.forward_bytes = c.backward_bytes = 1.5 * rv;
     run(b, &c, axis, r);
     memset(&c, 0, sizeof c), c.name = "top_k 1 of 10000";
@@ -356,15 +359,16 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
     static const char *const optimizers[] = {"",     "sgd",     "momentum", "nesterov",
                                              "adam", "rmsprop", "adagrad",  "adadelta"};
     static const double arrays[] = {0, 3, 5, 5, 7, 5, 5, 7}; /* read and written */
-    for (uint32_t kind = SEQLSTM_OPTIMIZER_SGD; kind <= SEQLSTM_OPTIMIZER_ADADELTA; kind++) {
+    for (uint32_t kind = SEQLSTM_KIND_OPTIMIZER_SGD; kind <= SEQLSTM_KIND_OPTIMIZER_ADADELTA; kind++) {
         memset(&c, 0, sizeof c), c.name = optimizers[kind];
-        c.desc.optimizer = (struct seqlstm_optimizer_desc){.head = head(SEQLSTM_OP_OPTIMIZER, n, axis),
-                                                           .kind = kind,
-                                                           .beta_1 = 0.9f,
-                                                           .beta_2 = 0.999f,
-                                                           .rho = 0.9f,
-                                                           .momentum = kind == SEQLSTM_OPTIMIZER_RMSPROP ? 0.0f : 0.9f,
-                                                           .epsilon = 1e-7f};
+        c.desc.optimizer =
+            (struct seqlstm_optimizer_desc){.head = head(SEQLSTM_OP_OPTIMIZER, n, axis),
+                                            .kind = kind,
+                                            .beta_1 = 0.9f,
+                                            .beta_2 = 0.999f,
+                                            .rho = 0.9f,
+                                            .momentum = kind == SEQLSTM_KIND_OPTIMIZER_RMSPROP ? 0.0f : 0.9f,
+                                            .epsilon = 1e-7f};
         c.forward_bytes = arrays[kind] * p;
         run(b, &c, axis, n);
     }
@@ -375,7 +379,7 @@ static void run_cases(const struct bench *b, const struct seqlstm_axis *axis)
         run(b, &c, axis, n);
     }
     memset(&c, 0, sizeof c), c.name = "vector axpy";
-    c.desc.vector = (struct seqlstm_vector_desc){head(SEQLSTM_OP_VECTOR, n, axis), SEQLSTM_VECTOR_AXPY, 0};
+    c.desc.vector = (struct seqlstm_vector_desc){head(SEQLSTM_OP_VECTOR, n, axis), SEQLSTM_KIND_VECTOR_AXPY, 0};
     c.forward_bytes = 3 * p;
     run(b, &c, axis, n);
 }
@@ -443,7 +447,7 @@ int main(int argc, char **argv)
             batch_sizes[t] = B;
     }
     struct seqlstm_axis axis = {.struct_size = sizeof axis,
-                                .flags = SEQLSTM_AXIS_UNIFORM,
+                                .flags = SEQLSTM_BIT_AXIS_UNIFORM,
                                 .sequences = B,
                                 .steps = T,
                                 .rows = (int64_t)B * T,

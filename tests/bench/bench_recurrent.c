@@ -142,7 +142,7 @@ static void axis_fill(struct bench *b)
     for (int64_t t = 0; t < steps; t++)
         offsets[t + 1] = offsets[t] + sizes[t];
     b->axis = (struct seqlstm_axis){.struct_size = sizeof b->axis,
-                                    .flags = ragged ? 0 : SEQLSTM_AXIS_UNIFORM,
+                                    .flags = ragged ? 0 : SEQLSTM_BIT_AXIS_UNIFORM,
                                     .sequences = sequences,
                                     .steps = steps,
                                     .rows = offsets[steps],
@@ -211,16 +211,17 @@ static void bench_open(struct bench *b, const char *text, const struct seqlstm_b
                                                             : slots[i].rows;
         float scale = slots[i].role == SL_SLOT_PARAM ? 1.0f / sqrtf((float)width) : 1.0f;
         const int64_t elems = rows * slots[i].features;
-        if (slots[i].dtype == SEQLSTM_FLOAT32) {
+        if (slots[i].dtype == SEQLSTM_DTYPE_FLOAT32) {
             b->slots[i] = random_floats(elems, scale);
             b->grads[i] = random_floats(elems, 1.0f);
         } else {
-            b->slots[i] = slots[i].dtype == SEQLSTM_INT32 ? random_classes(b, elems)
-                                                          : buffer((uint64_t)(elems * sl_dtype_bytes(slots[i].dtype)));
+            b->slots[i] = slots[i].dtype == SEQLSTM_DTYPE_INT32
+                              ? random_classes(b, elems)
+                              : buffer((uint64_t)(elems * sl_dtype_bytes(slots[i].dtype)));
         }
     }
     if (b->c.no_input_grad)
-        b->grads[SEQLSTM_RECURRENT_X] = NULL;
+        b->grads[SEQLSTM_SLOT_RECURRENT_X] = NULL;
     free(slots);
     b->workspace = buffer(b->sizes.workspace_bytes);
     b->reserve = buffer(b->sizes.reserve_bytes);
@@ -276,8 +277,8 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
                                         .reserve = b->reserve,
                                         .packed = b->packed,
                                         .step = &b->step,
-                                        .parts = SEQLSTM_BACKWARD_WEIGHTS |
-                                                 (b->c.no_input_grad ? 0 : SEQLSTM_BACKWARD_INPUTS)};
+                                        .parts = SEQLSTM_BIT_BACKWARD_WEIGHTS |
+                                                 (b->c.no_input_grad ? 0 : SEQLSTM_BIT_BACKWARD_INPUTS)};
     check(table->backward(b->binding, queue, &backward, &err), &err, b->text);
 }
 

@@ -36,7 +36,7 @@ static int64_t y_features(void)
 {
     const struct seqlstm_recurrent_desc *d = &desc.recurrent;
     int64_t width = d->projection ? d->projection : d->hidden;
-    bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_MERGE_CONCAT;
+    bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_KIND_MERGE_CONCAT;
     return both ? 2 * width : width;
 }
 
@@ -166,7 +166,7 @@ static void faulty_close(struct seqlstm_instance *instance)
 static void swap_gates(void *const *slots, int a, int b)
 {
     int64_t n = desc.recurrent.hidden * desc.recurrent.input;
-    float *w = slot(slots, SEQLSTM_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_X));
+    float *w = slot(slots, SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_X));
     for (int64_t i = 0; i < n; i++) {
         float kept = w[a * n + i];
         w[a * n + i] = w[b * n + i];
@@ -176,7 +176,7 @@ static void swap_gates(void *const *slots, int a, int b)
 
 static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forward *args)
 {
-    float *y = slot(args->slots, SEQLSTM_RECURRENT_Y);
+    float *y = slot(args->slots, SEQLSTM_SLOT_RECURRENT_Y);
     int64_t features = y_features();
     (void)queue;
     (void)features;
@@ -215,7 +215,7 @@ static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forwa
         y[0] += 0.01f;
 #endif
 #ifdef FAULT_CHANGES_INPUT
-    *slot(args->slots, SEQLSTM_RECURRENT_X) += 1;
+    *slot(args->slots, SEQLSTM_SLOT_RECURRENT_X) += 1;
 #endif
 #ifdef FAULT_ALLOCATES
     host->release(host->context, host->allocate(host->context, 64));
@@ -264,8 +264,8 @@ static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seq
         ((char *)args->workspace)[workspace_bytes - place] = 0;
 #endif
 #ifdef FAULT_WORKSPACE
-    if (is_lstm && args->slots[SEQLSTM_RECURRENT_Y])
-        *slot(args->slots, SEQLSTM_RECURRENT_Y) += 0 * first;
+    if (is_lstm && args->slots[SEQLSTM_SLOT_RECURRENT_Y])
+        *slot(args->slots, SEQLSTM_SLOT_RECURRENT_Y) += 0 * first;
 #endif
 #ifdef FAULT_SWAPPED_GATES
     if (is_lstm)
@@ -278,7 +278,7 @@ static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seq
 #endif
 #ifdef FAULT_SAMPLES_ZERO
     if (desc.head.op == SEQLSTM_OP_LOSS)
-        ((double *)args->slots[SEQLSTM_LOSS_SUMS])[1] += 1;
+        ((double *)args->slots[SEQLSTM_SLOT_LOSS_SUMS])[1] += 1;
 #endif
     return rc;
 }
@@ -288,28 +288,29 @@ static seqlstm_status faulty_backward(struct seqlstm_binding *binding, struct se
 {
     struct seqlstm_backward used = *args;
 #ifdef FAULT_NO_ACCUMULATE
-    used.parts &= ~(uint32_t)SEQLSTM_BACKWARD_ACCUMULATE;
+    used.parts &= ~(uint32_t)SEQLSTM_BIT_BACKWARD_ACCUMULATE;
 #endif
     seqlstm_status rc = inner->backward(binding, queue, &used, err);
 #ifdef FAULT_BESIDE
     if (desc.head.op == SEQLSTM_OP_RECURRENT)
-        *slot(args->grads, SEQLSTM_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_H)) *= (float)drand48();
+        *slot(args->grads, SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_H)) *=
+            (float)drand48();
 #endif
 #ifdef FAULT_NAN
     if (desc.head.op == SEQLSTM_OP_RECURRENT) {
         float *dw =
             slot(args->grads,
-                 SEQLSTM_RECURRENT_PARAM(desc.recurrent.layers *
-                                             (desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1),
-                                         0, SEQLSTM_PARAM_W_H));
+                 SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers *
+                                                  (desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1),
+                                              0, SEQLSTM_PARAM_W_H));
         if (dw)
             dw[0] = NAN;
     }
 #endif
 #ifdef FAULT_NO_DX
-    if (desc.head.op == SEQLSTM_OP_RECURRENT && args->grads[SEQLSTM_RECURRENT_X] &&
-        args->parts == SEQLSTM_BACKWARD_INPUTS)
-        memset(args->grads[SEQLSTM_RECURRENT_X], 0, 4);
+    if (desc.head.op == SEQLSTM_OP_RECURRENT && args->grads[SEQLSTM_SLOT_RECURRENT_X] &&
+        args->parts == SEQLSTM_BIT_BACKWARD_INPUTS)
+        memset(args->grads[SEQLSTM_SLOT_RECURRENT_X], 0, 4);
 #endif
     return rc;
 }

@@ -8,7 +8,7 @@ static int32_t knows_tanh(const struct seqlstm_recurrent_desc *desc, struct seql
 {
     for (int direction = 0; direction < 2; direction++)
         if (desc->activations[SEQLSTM_PLACE_CANDIDATE][direction].kind != SEQLSTM_ACT_TANH)
-            return seqlstm_answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, NULL,
+            return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, NULL,
                                      "its cell knows tanh");
     return 1;
 }

@@ -446,16 +446,16 @@ static void narrow_types_round_to_nearest_even(void **state)
         uint32_t dtype;
         double value, expected;
     } cases[] = {
-        {SEQLSTM_BFLOAT16, 1.00390625, 1},        /* half way: even is below */
-        {SEQLSTM_BFLOAT16, 1.01171875, 1.015625}, /* half way: even is above */
-        {SEQLSTM_BFLOAT16, -3.1415926, -3.140625},
-        {SEQLSTM_FLOAT16, 65519, 65504}, /* the largest */
-        {SEQLSTM_FLOAT16, 65520, INFINITY},
-        {SEQLSTM_FLOAT16, 1.00048828125, 1},
-        {SEQLSTM_FLOAT16, 6e-8, 5.9604644775390625e-8}, /* the smallest subnormal */
-        {SEQLSTM_FLOAT16, 0.1, 0.0999755859375},
-        {SEQLSTM_FLOAT32, 0.1, (double)0.1f},
-        {SEQLSTM_INT32, -7, -7},
+        {SEQLSTM_DTYPE_BFLOAT16, 1.00390625, 1},        /* half way: even is below */
+        {SEQLSTM_DTYPE_BFLOAT16, 1.01171875, 1.015625}, /* half way: even is above */
+        {SEQLSTM_DTYPE_BFLOAT16, -3.1415926, -3.140625},
+        {SEQLSTM_DTYPE_FLOAT16, 65519, 65504}, /* the largest */
+        {SEQLSTM_DTYPE_FLOAT16, 65520, INFINITY},
+        {SEQLSTM_DTYPE_FLOAT16, 1.00048828125, 1},
+        {SEQLSTM_DTYPE_FLOAT16, 6e-8, 5.9604644775390625e-8}, /* the smallest subnormal */
+        {SEQLSTM_DTYPE_FLOAT16, 0.1, 0.0999755859375},
+        {SEQLSTM_DTYPE_FLOAT32, 0.1, (double)0.1f},
+        {SEQLSTM_DTYPE_INT32, -7, -7},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         unsigned char bytes[8];
@@ -468,8 +468,8 @@ static void narrow_types_round_to_nearest_even(void **state)
     for (uint32_t half = 0; half < 0x7C00; half++) { /* every finite float16 survives */
         uint16_t from = (uint16_t)half, to;
         double value;
-        sl_dtype_load(SEQLSTM_FLOAT16, &from, &value, 1);
-        sl_dtype_store(SEQLSTM_FLOAT16, &to, &value, 1);
+        sl_dtype_load(SEQLSTM_DTYPE_FLOAT16, &from, &value, 1);
+        sl_dtype_store(SEQLSTM_DTYPE_FLOAT16, &to, &value, 1);
         assert_int_equal(from, to);
     }
 }

@@ -146,9 +146,9 @@ static uint32_t find_refused(const struct seqlstm_recurrent_desc *d, char value[
                    {SEQLSTM_OPTION_PROJECTION, (double)d->projection}};
     const struct {
         uint32_t option, bit;
-    } bits[] = {{SEQLSTM_OPTION_PEEPHOLE, SEQLSTM_RECURRENT_PEEPHOLE},
-                {SEQLSTM_OPTION_COUPLED_GATES, SEQLSTM_RECURRENT_COUPLED_GATES},
-                {SEQLSTM_OPTION_LAYER_NORM, SEQLSTM_RECURRENT_LAYER_NORM}};
+    } bits[] = {{SEQLSTM_OPTION_PEEPHOLE, SEQLSTM_BIT_RECURRENT_PEEPHOLE},
+                {SEQLSTM_OPTION_COUPLED_GATES, SEQLSTM_BIT_RECURRENT_COUPLED_GATES},
+                {SEQLSTM_OPTION_LAYER_NORM, SEQLSTM_BIT_RECURRENT_LAYER_NORM}};
     const struct {
         uint32_t option, place, kind;
     } activations[] = {{SEQLSTM_OPTION_ACTIVATION, SEQLSTM_PLACE_CANDIDATE, SEQLSTM_ACT_TANH},
@@ -168,7 +168,7 @@ static uint32_t find_refused(const struct seqlstm_recurrent_desc *d, char value[
         if (d->activations[activations[i].place][0].kind != activations[i].kind)
             return activations[i].option;
     strcpy(value, "false");
-    return d->options & SEQLSTM_RECURRENT_USE_BIAS ? SEQLSTM_OPTION_NONE : SEQLSTM_OPTION_USE_BIAS;
+    return d->options & SEQLSTM_BIT_RECURRENT_USE_BIAS ? SEQLSTM_OPTION_NONE : SEQLSTM_OPTION_USE_BIAS;
 }
 #endif
 
@@ -176,25 +176,25 @@ static uint32_t find_refused(const struct seqlstm_recurrent_desc *d, char value[
 /* The descriptor that the reference understands: products in float32. */
 static const struct seqlstm_desc *make_plain(const struct seqlstm_desc *desc, union seqlstm_any_desc *plain)
 {
-    if (desc->dtype_compute != SEQLSTM_FLOAT16 || desc->struct_size > sizeof *plain)
+    if (desc->dtype_compute != SEQLSTM_DTYPE_FLOAT16 || desc->struct_size > sizeof *plain)
         return desc;
     memset(plain, 0, sizeof *plain);
     memcpy(plain, desc, desc->struct_size);
-    plain->head.dtype_compute = SEQLSTM_FLOAT32;
+    plain->head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
     return &plain->head;
 }
 
 static void note_half(struct seqlstm_op *op, const struct seqlstm_desc *desc)
 {
     const union seqlstm_any_desc *d = (const union seqlstm_any_desc *)(const void *)desc;
-    op->half = desc->dtype_compute == SEQLSTM_FLOAT16;
+    op->half = desc->dtype_compute == SEQLSTM_DTYPE_FLOAT16;
     op->weight_slot = -1;
     if (desc->op == SEQLSTM_OP_RECURRENT && d->recurrent.layers == 1 &&
         d->recurrent.direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) {
-        op->weight_slot = SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X);
+        op->weight_slot = SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X);
         op->weight_elems = 4 * d->recurrent.hidden * d->recurrent.input;
     } else if (desc->op == SEQLSTM_OP_DENSE) {
-        op->weight_slot = SEQLSTM_DENSE_W;
+        op->weight_slot = SEQLSTM_SLOT_DENSE_W;
         op->weight_elems = d->dense.input * d->dense.output;
     }
 }
@@ -202,7 +202,7 @@ static void note_half(struct seqlstm_op *op, const struct seqlstm_desc *desc)
 /* What float16 cannot hold. */
 static void overflow(const struct seqlstm_op *op, const struct seqlstm_backward *args)
 {
-    if (!op->half || op->weight_slot < 0 || !(args->parts & SEQLSTM_BACKWARD_WEIGHTS))
+    if (!op->half || op->weight_slot < 0 || !(args->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS))
         return;
     float *grad = args->grads[op->weight_slot];
     for (int64_t i = 0; i < op->weight_elems; i++)
@@ -221,7 +221,7 @@ static seqlstm_status paced_supports(const char *device_class, const struct seql
     char value[48];
     uint32_t option = desc->op == SEQLSTM_OP_RECURRENT ? find_refused(d, value) : SEQLSTM_OPTION_NONE;
     if (option != SEQLSTM_OPTION_NONE) {
-        answer->code = SEQLSTM_REFUSED_OPTION;
+        answer->code = SEQLSTM_BIT_REFUSED_OPTION;
         answer->option = option;
         strcpy(answer->value, value);
         strcpy(answer->reason, "it is picky");
@@ -230,7 +230,7 @@ static seqlstm_status paced_supports(const char *device_class, const struct seql
 #endif
 #ifdef PACED_PAIRS
     if (desc->op != SEQLSTM_OP_RECURRENT || d->layers != 2) {
-        answer->code = SEQLSTM_REFUSED_OPERATION;
+        answer->code = SEQLSTM_BIT_REFUSED_OPERATION;
         strcpy(answer->reason, "it takes stacks of two layers");
         return SEQLSTM_OK;
     }

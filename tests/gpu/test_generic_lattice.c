@@ -58,18 +58,19 @@ static bool is_meaningful(const struct seqlstm_recurrent_desc *d)
 {
     const uint32_t o = d->options;
     const bool lstm = d->cell == SEQLSTM_CELL_LSTM, gru = d->cell == SEQLSTM_CELL_GRU;
-    const bool after = o & SEQLSTM_RECURRENT_RESET_AFTER, normed = o & SEQLSTM_RECURRENT_LAYER_NORM;
-    return (lstm || (d->projection == 0 && !(o & (SEQLSTM_RECURRENT_PEEPHOLE | SEQLSTM_RECURRENT_COUPLED_GATES)) &&
-                     d->cell_clip == 0 && d->zoneout_cell == 0)) &&
+    const bool after = o & SEQLSTM_BIT_RECURRENT_RESET_AFTER, normed = o & SEQLSTM_BIT_RECURRENT_LAYER_NORM;
+    return (lstm ||
+            (d->projection == 0 && !(o & (SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES)) &&
+             d->cell_clip == 0 && d->zoneout_cell == 0)) &&
            (gru || !after) && !(gru && normed && !after) &&
-           (o & (SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_FINAL_STATE));
+           (o & (SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_FINAL_STATE));
 }
 
 /* Of `sizes`: slices in sixteen times 227 KiB, at most 64 columns a block. */
 static bool fits_cluster(const struct seqlstm_recurrent_desc *d)
 {
     return d->hidden <= 65 ||
-           (d->hidden == 650 && d->cell == SEQLSTM_CELL_RNN && d->head.dtype_compute >= SEQLSTM_BFLOAT16);
+           (d->hidden == 650 && d->cell == SEQLSTM_CELL_RNN && d->head.dtype_compute >= SEQLSTM_DTYPE_BFLOAT16);
 }
 
 static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
@@ -77,8 +78,8 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
     const struct seqlstm_answer a = ask("cuda:sm_90", &d->head);
     if (!is_meaningful(d))
         return is_plain_no(&a) && a.variant_count == 0;
-    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_RECURRENT_RESET_AFTER);
-    const bool one = d->projection == 0 && !late, lone = one && !(d->options & SEQLSTM_RECURRENT_LAYER_NORM);
+    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
+    const bool one = d->projection == 0 && !late, lone = one && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
     return a.accepted && has_variant(&a, "step_graph") && has_variant(&a, "one_block") == (one && d->hidden <= 64) &&
            has_variant(&a, "wavefront") ==
                (lone && d->hidden <= 64 && d->layers > 1 && d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) &&
@@ -146,25 +147,25 @@ static void check_recurrent(void)
 
 static void check_dtypes(void)
 {
-    struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_RECURRENT_OUTPUT, 256, 1);
+    struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_BIT_RECURRENT_OUTPUT, 256, 1);
     uint32_t *roles[] = {&d.head.dtype_activation, &d.head.dtype_activation_grad, &d.head.dtype_state,
                          &d.head.dtype_weight,     &d.head.dtype_weight_grad,     &d.head.dtype_compute};
     bool fine = true;
-    d.head.dtype_compute = SEQLSTM_FLOAT32;
+    d.head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
     for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
-        for (uint32_t dtype = SEQLSTM_FLOAT32; dtype <= SEQLSTM_UINT8 + 1; dtype++) {
+        for (uint32_t dtype = SEQLSTM_DTYPE_FLOAT32; dtype <= SEQLSTM_DTYPE_UINT8 + 1; dtype++) {
             *roles[r] = dtype;
             const struct seqlstm_answer a = ask("cuda:sm_90", &d.head);
-            const bool yes = dtype == SEQLSTM_FLOAT32 || (r == 5 && dtype <= SEQLSTM_FLOAT16);
+            const bool yes = dtype == SEQLSTM_DTYPE_FLOAT32 || (r == 5 && dtype <= SEQLSTM_DTYPE_FLOAT16);
             fine = fine && (yes ? a.accepted : is_plain_no(&a) && a.option == SEQLSTM_OPTION_DTYPE);
-            *roles[r] = SEQLSTM_FLOAT32;
+            *roles[r] = SEQLSTM_DTYPE_FLOAT32;
         }
     check(fine, "products in four types, float32 for all else", "a dtype is answered otherwise");
 }
 
 static void check_devices(void)
 {
-    const struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_RECURRENT_OUTPUT, 0, 1);
+    const struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_BIT_RECURRENT_OUTPUT, 0, 1);
     static const char *const good[] = {"cuda:sm_80", "cuda:sm_86", "cuda:sm_90", "cuda:sm_100", "cuda:sm_120"};
     static const char *const bad[] = {"cuda:sm_70", "cuda:sm_75", "cpu:x86-64-v4", "cuda",
                                       "cuda:",      "cuda:sm_",   "hip:gfx90a",    ""};
@@ -175,7 +176,7 @@ static void check_devices(void)
     }
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         const struct seqlstm_answer a = ask(bad[k], &d.head);
-        fine = fine && is_plain_no(&a) && (a.code & SEQLSTM_REFUSED_DEVICE);
+        fine = fine && is_plain_no(&a) && (a.code & SEQLSTM_BIT_REFUSED_DEVICE);
     }
     check(fine, "devices from sm_80 on, no other; clusters on sm_90 and sm_100",
           "a class of devices is answered otherwise");
@@ -183,10 +184,10 @@ static void check_devices(void)
 
 static void check_bad_values(void)
 {
-    struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_RECURRENT_OUTPUT | 1u << 9, 256, 1);
+    struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_BIT_RECURRENT_OUTPUT | 1u << 9, 256, 1);
     struct seqlstm_answer a = ask("cuda:sm_90", &d.head);
-    bool fine = is_plain_no(&a) && (a.code & SEQLSTM_REFUSED_ABI);
-    d.options = SEQLSTM_RECURRENT_OUTPUT;
+    bool fine = is_plain_no(&a) && (a.code & SEQLSTM_BIT_REFUSED_ABI);
+    d.options = SEQLSTM_BIT_RECURRENT_OUTPUT;
     d.cell = 4;
     a = ask("cuda:sm_90", &d.head);
     fine = fine && is_plain_no(&a) && a.option == SEQLSTM_OPTION_CELL;

@@ -74,13 +74,13 @@ static const struct line {
     uint32_t option;
 } lines[] = {
     {"plain", add_options, 0, ANY, BOTH, BOTH, 0},
-    {"no final state", add_options, SEQLSTM_RECURRENT_OUTPUT, ANY, BOTH, BOTH, 0},
-    {"initial state", add_options, SEQLSTM_RECURRENT_INITIAL_STATE, ANY, BOTH, BOTH, 0},
-    {"use_bias", add_options, SEQLSTM_RECURRENT_USE_BIAS, ANY, BOTH, BOTH, 0},
-    {"peephole", add_options, SEQLSTM_RECURRENT_PEEPHOLE, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PEEPHOLE},
-    {"coupled_gates", add_options, SEQLSTM_RECURRENT_COUPLED_GATES, LSTM, GENERIC, GENERIC,
+    {"no final state", add_options, SEQLSTM_BIT_RECURRENT_OUTPUT, ANY, BOTH, BOTH, 0},
+    {"initial state", add_options, SEQLSTM_BIT_RECURRENT_INITIAL_STATE, ANY, BOTH, BOTH, 0},
+    {"use_bias", add_options, SEQLSTM_BIT_RECURRENT_USE_BIAS, ANY, BOTH, BOTH, 0},
+    {"peephole", add_options, SEQLSTM_BIT_RECURRENT_PEEPHOLE, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PEEPHOLE},
+    {"coupled_gates", add_options, SEQLSTM_BIT_RECURRENT_COUPLED_GATES, LSTM, GENERIC, GENERIC,
      SEQLSTM_OPTION_COUPLED_GATES},
-    {"layer_norm", add_options, SEQLSTM_RECURRENT_LAYER_NORM, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_LAYER_NORM},
+    {"layer_norm", add_options, SEQLSTM_BIT_RECURRENT_LAYER_NORM, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_LAYER_NORM},
     {"two layers", set_sizes, 2 * 256, ANY, BOTH, BOTH, 0},
     {"128 units", set_hidden, 128, ANY, BOTH, BOTH, 0},
     {"129 units", set_hidden, 129, ANY, BOTH, BOTH, 0},
@@ -93,11 +93,11 @@ static const struct line {
     {"projection as wide", set_sizes, 256 + 5, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PROJECTION},
     {"backward", set_direction, SEQLSTM_DIRECTION_BACKWARD * 256, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DIRECTION},
     {"bidirectional", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256, ANY, BOTH, BOTH, 0},
-    {"merge: sum", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_MERGE_SUM, ANY, GENERIC, GENERIC,
+    {"merge: sum", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_KIND_MERGE_SUM, ANY, GENERIC, GENERIC,
      SEQLSTM_OPTION_MERGE},
-    {"merge: mul", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_MERGE_MUL, ANY, GENERIC, GENERIC,
+    {"merge: mul", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_KIND_MERGE_MUL, ANY, GENERIC, GENERIC,
      SEQLSTM_OPTION_MERGE},
-    {"merge: ave", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_MERGE_AVE, ANY, GENERIC, GENERIC,
+    {"merge: ave", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_KIND_MERGE_AVE, ANY, GENERIC, GENERIC,
      SEQLSTM_OPTION_MERGE},
     {"dropout", set_rate, 0, ANY, GENERIC, BOTH, SEQLSTM_OPTION_DROPOUT},
     {"recurrent_dropout", set_rate, 1, ANY, GENERIC, BOTH, SEQLSTM_OPTION_RECURRENT_DROPOUT},
@@ -117,11 +117,11 @@ static const struct line {
      SEQLSTM_OPTION_RECURRENT_ACTIVATION},
     {"output_activation", set_activation, 2 * 256 + SEQLSTM_ACT_RELU, LSTM, GENERIC, GENERIC,
      SEQLSTM_OPTION_OUTPUT_ACTIVATION},
-    {"deterministic", set_head, SEQLSTM_DESC_DETERMINISTIC, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DETERMINISM},
-    {"precision: tf32", set_compute, SEQLSTM_TF32, ANY, BOTH, BOTH, 0},
-    {"precision: bfloat16", set_compute, SEQLSTM_BFLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
-    {"precision: float16", set_compute, SEQLSTM_FLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
-    {"precision: float64", set_compute, SEQLSTM_FLOAT64, ANY, 0, 0, SEQLSTM_OPTION_DTYPE},
+    {"deterministic", set_head, SEQLSTM_BIT_DESC_DETERMINISTIC, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DETERMINISM},
+    {"precision: tf32", set_compute, SEQLSTM_DTYPE_TF32, ANY, BOTH, BOTH, 0},
+    {"precision: bfloat16", set_compute, SEQLSTM_DTYPE_BFLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
+    {"precision: float16", set_compute, SEQLSTM_DTYPE_FLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
+    {"precision: float64", set_compute, SEQLSTM_DTYPE_FLOAT64, ANY, 0, 0, SEQLSTM_OPTION_DTYPE},
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -132,9 +132,9 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, bool training, bool uni
     d.head = (struct seqlstm_desc){
         .struct_size = sizeof d, .op = SEQLSTM_OP_RECURRENT, .max_rows = 12, .max_sequences = 3, .max_steps = 4};
     d.head.mode = training ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
-    d.head.flags = uniform ? SEQLSTM_DESC_UNIFORM : 0;
+    d.head.flags = uniform ? SEQLSTM_BIT_DESC_UNIFORM : 0;
     d.cell = cell;
-    d.options = SEQLSTM_RECURRENT_FINAL_STATE | (cell == SEQLSTM_CELL_GRU ? SEQLSTM_RECURRENT_RESET_AFTER : 0);
+    d.options = SEQLSTM_BIT_RECURRENT_FINAL_STATE | (cell == SEQLSTM_CELL_GRU ? SEQLSTM_BIT_RECURRENT_RESET_AFTER : 0);
     d.layers = 1;
     d.input = 4;
     d.hidden = 5;
@@ -154,13 +154,13 @@ static const char *check_variants(const struct seqlstm_recurrent_desc *d, const 
                                         "small_h",         "persist_static+standard", "persist_dynamic+standard",
                                         "small_h+standard"};
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
-    const bool persist = (d->head.flags & SEQLSTM_DESC_UNIFORM) && d->projection == 0;
+    const bool persist = (d->head.flags & SEQLSTM_BIT_DESC_UNIFORM) && d->projection == 0;
     const int64_t wide = d->cell == SEQLSTM_CELL_RNN ? 2 : 1;
     uint32_t found = 0;
     for (int cut = 0; cut < (d->layers > 1 ? 2 : 1); cut++)
         for (int k = 0; k < 7; k++) {
             const bool small = k == 3 || k == 6;
-            char name[SEQLSTM_VARIANT_BYTES];
+            char name[SEQLSTM_MAX_VARIANT_BYTES];
             if ((k > 0 && !persist) || (k > 3 && !training) ||
                 (small && d->hidden > wide * (k == 3 && training ? 128 : 192)))
                 continue;

@@ -98,7 +98,7 @@ static int64_t slot_rows(const struct rh *rh, const struct sl_slot *slot)
 
 static bool is_float(const struct sl_slot *slot)
 {
-    return slot->dtype == SEQLSTM_FLOAT32 || slot->dtype == SEQLSTM_FLOAT64;
+    return slot->dtype == SEQLSTM_DTYPE_FLOAT32 || slot->dtype == SEQLSTM_DTYPE_FLOAT64;
 }
 
 static void open_common(struct rh *rh, uint64_t seed)
@@ -138,7 +138,8 @@ static void open_common(struct rh *rh, uint64_t seed)
             memset(rh->values[k], 0, bytes);
         if (!is_float(slot))
             continue;
-        for (int64_t j = 0; slot->dtype == SEQLSTM_FLOAT32 && slot->role != SL_SLOT_OUTPUT && j < rh->elems[k]; j++)
+        for (int64_t j = 0; slot->dtype == SEQLSTM_DTYPE_FLOAT32 && slot->role != SL_SLOT_OUTPUT && j < rh->elems[k];
+             j++)
             ((double *)rh->values[k])[j] = rh_uniform(rh, -1, 1);
         if (slot->role == SL_SLOT_CONST || slot->role == SL_SLOT_INOUT)
             continue;
@@ -148,8 +149,9 @@ static void open_common(struct rh *rh, uint64_t seed)
     }
     /* the losses of rows have no gradient */
     const uint32_t op = rh->desc.head.op;
-    if ((op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS) && rh->grads[SEQLSTM_LOSS_ROW_LOSSES])
-        memset(rh->grads[SEQLSTM_LOSS_ROW_LOSSES], 0, (size_t)rh->elems[SEQLSTM_LOSS_ROW_LOSSES] * sizeof(double));
+    if ((op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS) && rh->grads[SEQLSTM_SLOT_LOSS_ROW_LOSS])
+        memset(rh->grads[SEQLSTM_SLOT_LOSS_ROW_LOSS], 0,
+               (size_t)rh->elems[SEQLSTM_SLOT_LOSS_ROW_LOSS] * sizeof(double));
 }
 
 static void make_axis(struct rh *rh, const int32_t *lengths, int64_t sequences)
@@ -280,14 +282,14 @@ double rh_objective(const struct rh *rh)
             sum += rh->grads[k][j] * ((const double *)rh->values[k])[j];
     if (has_sums(rh))
         sum += (double)rh->step.normaliser * (double)rh->step.loss_scale *
-               ((const double *)rh->values[SEQLSTM_LOSS_SUMS])[0];
+               ((const double *)rh->values[SEQLSTM_SLOT_LOSS_SUMS])[0];
     return sum;
 }
 
 static double evaluate(struct rh *rh)
 {
     if (has_sums(rh))
-        memset(rh->values[SEQLSTM_LOSS_SUMS], 0, 2 * sizeof(double));
+        memset(rh->values[SEQLSTM_SLOT_LOSS_SUMS], 0, 2 * sizeof(double));
     rh_forward(rh);
     return rh_objective(rh);
 }
@@ -300,7 +302,7 @@ double rh_check_gradients(struct rh *rh, const char *name, double tolerance)
     rh_backward(rh, RH_ALL);
     for (int32_t k = 0; k < rh->count; k++) {
         const struct sl_slot *slot = &rh->slots[k];
-        if (rh->grads[k] == NULL || slot->role == SL_SLOT_OUTPUT || slot->dtype != SEQLSTM_FLOAT32)
+        if (rh->grads[k] == NULL || slot->role == SL_SLOT_OUTPUT || slot->dtype != SEQLSTM_DTYPE_FLOAT32)
             continue;
         double *value = rh->values[k];
         for (int64_t j = 0; j < rh->elems[k]; j++) {
@@ -330,7 +332,7 @@ static void **narrow(const struct rh *rh, void *const *wide)
         if (wide[k] == NULL)
             continue;
         out[k] = host_allocate(NULL, (uint64_t)rh->elems[k] * sizeof(double));
-        if (rh->slots[k].dtype != SEQLSTM_FLOAT32)
+        if (rh->slots[k].dtype != SEQLSTM_DTYPE_FLOAT32)
             memcpy(out[k], wide[k], (size_t)rh->elems[k] * (size_t)sl_dtype_bytes(rh->slots[k].dtype));
         else
             for (int64_t j = 0; j < rh->elems[k]; j++) {
@@ -346,7 +348,7 @@ static void compare(const struct rh *rh, const char *name, const char *what, voi
 {
     for (int32_t k = 0; k < rh->count; k++) {
         const bool output = rh->slots[k].role == SL_SLOT_OUTPUT || rh->slots[k].role == SL_SLOT_INOUT;
-        if (wide[k] == NULL || rh->slots[k].dtype != SEQLSTM_FLOAT32 || output != outputs)
+        if (wide[k] == NULL || rh->slots[k].dtype != SEQLSTM_DTYPE_FLOAT32 || output != outputs)
             continue;
         for (int64_t j = 0; j < rh->elems[k]; j++) {
             const double expected = ((double *)wide[k])[j], got = (double)((float *)narrowed[k])[j];

@@ -65,6 +65,6 @@ void rh_check_float32(struct rh *rh, const char *name);
 /* The built-in reference: its table and an instance (closed by rh_reference_close). */
 const struct seqlstm_backend *rh_reference(struct seqlstm_instance **out_instance);
 
-enum { RH_ALL = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS };
+enum { RH_ALL = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS };
 
 #endif

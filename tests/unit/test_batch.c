@@ -73,7 +73,7 @@ static void uniform_and_empty(void **state)
     const int32_t equal[3] = {2, 2, 2}, none[2] = {0, 0};
     struct sl_batch_shape shape = {.sequences = 3, .lengths = equal};
     struct sl_batch *batch = make(&shape);
-    assert_int_equal(batch->axis.flags, SEQLSTM_AXIS_UNIFORM);
+    assert_int_equal(batch->axis.flags, SEQLSTM_BIT_AXIS_UNIFORM);
     assert_int_equal(batch->axis.rows, 6);
     assert_int_equal(batch->input.kind, SL_FIELD_NONE);
     sl_batch_destroy(batch);

@@ -437,7 +437,7 @@ static void test_streams(void **state)
             struct sl_batch *batch = data_next(batcher);
             int64_t steps = segment == 0 ? 4 : 2;
             assert_true(batch->axis.steps == steps && batch->axis.rows == 5 * steps);
-            assert_int_equal(batch->axis.flags & SEQLSTM_AXIS_UNIFORM, SEQLSTM_AXIS_UNIFORM);
+            assert_int_equal(batch->axis.flags & SEQLSTM_BIT_AXIS_UNIFORM, SEQLSTM_BIT_AXIS_UNIFORM);
             assert_int_equal(batch->carry_state, segment == 1);
             assert_int_equal(batch->last_segment, segment == 1);
             for (int64_t k = 0; k < 5; k++) {

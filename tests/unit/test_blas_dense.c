@@ -73,7 +73,7 @@ static void check_dense(struct blas_fixture *f, struct sl_queue *queue, struct s
     struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, s.rows),
                                    .input = s.in,
                                    .output = s.out,
-                                   .options = bias ? SEQLSTM_DENSE_USE_BIAS : 0,
+                                   .options = bias ? SEQLSTM_BIT_DENSE_USE_BIAS : 0,
                                    .activation = {.kind = kind, .alpha = 0.3f, .beta = 0.7f}};
     float *x = fixture_floats(s.rows * s.in, 1), *w = fixture_floats(s.out * s.in, 2), *b = fixture_floats(s.out, 3);
     float *dy = fixture_floats(s.rows * s.out, 4), *y = fixture_floats(s.rows * s.out, 5);
@@ -113,9 +113,9 @@ static void check_dense(struct blas_fixture *f, struct sl_queue *queue, struct s
                               .rows = s.rows,
                               .slots = {x, y, w, bias ? b : NULL},
                               .grads = {dx, dy, dw, bias ? db : NULL},
-                              .slot_count = SEQLSTM_DENSE_SLOTS,
-                              .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS |
-                                       (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u)};
+                              .slot_count = SEQLSTM_SLOT_DENSE_COUNT,
+                              .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS |
+                                       (accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u)};
     fixture_run(f, queue, &run);
     const double tolerance = 2e-6 * sqrt((double)(s.in > s.rows ? s.in : s.rows)) + 2e-6;
     fixture_compare(y, wy, s.rows * s.out, tolerance, "y");
@@ -165,9 +165,9 @@ static void test_dense_absent(void **state)
                                   .rows = 4,
                                   .slots = {x, y, w, NULL},
                                   .grads = {dx, NULL, dw, NULL},
-                                  .slot_count = SEQLSTM_DENSE_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS |
-                                           (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u)};
+                                  .slot_count = SEQLSTM_SLOT_DENSE_COUNT,
+                                  .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS |
+                                           (accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u)};
         fixture_run(f, &f->queue, &run);
         for (int i = 0; i < 12; i++)
             assert_true(dx[i] == 0.0f);
@@ -192,8 +192,8 @@ static void test_dense_bits(void **state)
                                   .rows = 100,
                                   .slots = {x, out[i][0], w, NULL},
                                   .grads = {out[i][1], dy, out[i][2], NULL},
-                                  .slot_count = SEQLSTM_DENSE_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS};
+                                  .slot_count = SEQLSTM_SLOT_DENSE_COUNT,
+                                  .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS};
         fixture_run(f, &f->queue, &run);
     }
     assert_memory_equal(out[0][0], out[1][0], 7000 * 4);
@@ -210,7 +210,7 @@ static void test_dense_bfloat16(void **state)
     struct blas_fixture *f = *state;
     enum { ROWS = 37, IN = 20, OUT = 50 };
     struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, ROWS), .input = IN, .output = OUT};
-    d.head.dtype_compute = SEQLSTM_BFLOAT16;
+    d.head.dtype_compute = SEQLSTM_DTYPE_BFLOAT16;
     if (fixture_lacks_precision(f, &d.head))
         return;
     float *x = fixture_above_one(ROWS * IN), *w = fixture_above_one(OUT * IN), *dy = fixture_above_one(ROWS * OUT);
@@ -219,8 +219,8 @@ static void test_dense_bfloat16(void **state)
                               .rows = ROWS,
                               .slots = {x, y, w, NULL},
                               .grads = {dx, dy, dw, NULL},
-                              .slot_count = SEQLSTM_DENSE_SLOTS,
-                              .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS};
+                              .slot_count = SEQLSTM_SLOT_DENSE_COUNT,
+                              .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS};
     fixture_run(f, &f->queue, &run);
     for (int i = 0; i < ROWS * OUT; i++)
         assert_true(y[i] == IN);
@@ -257,8 +257,9 @@ static void test_embedding(void **state)
                                   .rows = ROWS,
                                   .slots = {ids, y, w},
                                   .grads = {NULL, dy, dw},
-                                  .slot_count = SEQLSTM_EMBEDDING_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_WEIGHTS | (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u)};
+                                  .slot_count = SEQLSTM_SLOT_EMBEDDING_COUNT,
+                                  .parts = SEQLSTM_BIT_BACKWARD_WEIGHTS |
+                                           (accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u)};
         fixture_run(f, k & 8 ? &f->queue : &f->alone, &run);
         for (int64_t r = 0; r < ROWS; r++)
             for (int64_t i = 0; i < e; i++) {
@@ -287,8 +288,8 @@ static void test_dropout(void **state)
                                          .features = n,
                                          .stream = 77,
                                          .rate = rates[k >> 5],
-                                         .mask = whole ? SEQLSTM_DROPOUT_SEQUENCE : SEQLSTM_DROPOUT_STEP};
-        a.axis.flags = stream ? SEQLSTM_AXIS_STREAM : 0;
+                                         .mask = whole ? SEQLSTM_KIND_DROPOUT_SEQUENCE : SEQLSTM_KIND_DROPOUT_STEP};
+        a.axis.flags = stream ? SEQLSTM_BIT_AXIS_STREAM : 0;
         const int64_t t0 = sequences ? 0 : 2, t1 = sequences ? a.axis.steps : 8;
         const int64_t rows = sequences ? 5 : a.row_offsets[t1] - a.row_offsets[t0];
         float *x = fixture_floats(rows * n, 1), *y = fixture_floats(rows * n, 2);
@@ -298,11 +299,11 @@ static void test_dropout(void **state)
                                   .axis = &a.axis,
                                   .t0 = t0,
                                   .t1 = t1,
-                                  .bind_flags = sequences ? SEQLSTM_BIND_ON_SEQUENCES : 0,
+                                  .bind_flags = sequences ? SEQLSTM_BIT_BIND_ON_SEQUENCES : 0,
                                   .slots = {x, y},
                                   .grads = {dx, dy},
-                                  .slot_count = SEQLSTM_UNARY_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_INPUTS,
+                                  .slot_count = SEQLSTM_SLOT_UNARY_COUNT,
+                                  .parts = SEQLSTM_BIT_BACKWARD_INPUTS,
                                   .step = {.seed = 42, .epoch = 3}};
         fixture_run(f, k & 16 ? &f->queue : &f->alone, &run);
         const uint64_t key = seqlstm_mix64(42, 77, 3);

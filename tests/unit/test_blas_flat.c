@@ -21,30 +21,30 @@ static void update_reference(const struct seqlstm_optimizer_desc *d, const struc
     const double t = (double)s->update;
     *p -= lr * (double)d->weight_decay * *p;
     switch (d->kind) {
-    case SEQLSTM_OPTIMIZER_SGD:
+    case SEQLSTM_KIND_OPTIMIZER_SGD:
         *p -= lr * g;
         break;
-    case SEQLSTM_OPTIMIZER_MOMENTUM:
+    case SEQLSTM_KIND_OPTIMIZER_MOMENTUM:
         *s1 = mu * *s1 + g;
         *p -= lr * *s1;
         break;
-    case SEQLSTM_OPTIMIZER_NESTEROV:
+    case SEQLSTM_KIND_OPTIMIZER_NESTEROV:
         *s1 = mu * *s1 + g;
         *p -= lr * (g + mu * *s1);
         break;
-    case SEQLSTM_OPTIMIZER_ADAM: {
+    case SEQLSTM_KIND_OPTIMIZER_ADAM: {
         *s1 = b1 * *s1 + (1 - b1) * g;
         *s2 = b2 * *s2 + (1 - b2) * g * g;
         double v = *s2;
-        if ((d->options & SEQLSTM_OPTIMIZER_AMSGRAD) != 0)
+        if ((d->options & SEQLSTM_BIT_OPTIMIZER_AMSGRAD) != 0)
             v = *s3 = fmax(*s3, *s2);
         *p -= lr * (*s1 / (1 - pow(b1, t))) / (sqrt(v / (1 - pow(b2, t))) + eps);
         break;
     }
-    case SEQLSTM_OPTIMIZER_RMSPROP: {
+    case SEQLSTM_KIND_OPTIMIZER_RMSPROP: {
         *s1 = rho * *s1 + (1 - rho) * g * g;
         double v = *s1;
-        if ((d->options & SEQLSTM_OPTIMIZER_CENTERED) != 0) {
+        if ((d->options & SEQLSTM_BIT_OPTIMIZER_CENTERED) != 0) {
             *s3 = rho * *s3 + (1 - rho) * g;
             v -= *s3 * *s3;
         }
@@ -57,7 +57,7 @@ static void update_reference(const struct seqlstm_optimizer_desc *d, const struc
         }
         break;
     }
-    case SEQLSTM_OPTIMIZER_ADAGRAD:
+    case SEQLSTM_KIND_OPTIMIZER_ADAGRAD:
         *s1 += g * g;
         *p -= lr * g / (sqrt(*s1) + eps);
         break;
@@ -75,21 +75,21 @@ static void test_optimizers(void **state)
 {
     struct blas_fixture *f = *state;
     for (int k = 0; k < 56; k++) {
-        const uint32_t kind = (uint32_t)(k % 7) + SEQLSTM_OPTIMIZER_SGD;
+        const uint32_t kind = (uint32_t)(k % 7) + SEQLSTM_KIND_OPTIMIZER_SGD;
         const bool extra = k / 7 & 1, other = k / 14 & 1;
         struct seqlstm_optimizer_desc d = {.head = fixture_head(SEQLSTM_OP_OPTIMIZER, sizeof d, N),
                                            .kind = kind,
                                            .beta_1 = 0.9f,
                                            .beta_2 = 0.999f,
                                            .rho = 0.9f,
-                                           .momentum = kind == SEQLSTM_OPTIMIZER_RMSPROP && !other ? 0.0f : 0.8f,
+                                           .momentum = kind == SEQLSTM_KIND_OPTIMIZER_RMSPROP && !other ? 0.0f : 0.8f,
                                            .epsilon = 1e-3f,
                                            .weight_decay = other ? 0.01f : 0.0f,
                                            .clip_norm = extra ? 1.0f : 0.0f};
-        if (extra && kind == SEQLSTM_OPTIMIZER_ADAM)
-            d.options = SEQLSTM_OPTIMIZER_AMSGRAD;
-        if (extra && kind == SEQLSTM_OPTIMIZER_RMSPROP)
-            d.options = SEQLSTM_OPTIMIZER_CENTERED;
+        if (extra && kind == SEQLSTM_KIND_OPTIMIZER_ADAM)
+            d.options = SEQLSTM_BIT_OPTIMIZER_AMSGRAD;
+        if (extra && kind == SEQLSTM_KIND_OPTIMIZER_RMSPROP)
+            d.options = SEQLSTM_BIT_OPTIMIZER_CENTERED;
         const int64_t n = other ? N : 33;
         float *p = fixture_floats(n, 1), *s[3];
         double *want[4];
@@ -108,7 +108,7 @@ static void test_optimizers(void **state)
             for (int64_t i = 0; i < n; i++)
                 squares += (double)g[i] * (double)g[i];
             void *slots[] = {p, g, s[0], s[1], s[2], sums, &squares};
-            run_flat(f, k & 1 ? &f->queue : &f->alone, &d.head, n, slots, SEQLSTM_OPTIMIZER_SLOTS, step);
+            run_flat(f, k & 1 ? &f->queue : &f->alone, &d.head, n, slots, SEQLSTM_SLOT_OPTIMIZER_COUNT, step);
             if (extra && 0.5 * sqrt(squares) > 1)
                 step.grad_scale = (float)(1 / sqrt(squares));
             for (int64_t i = 0; i < n; i++)
@@ -117,10 +117,10 @@ static void test_optimizers(void **state)
             float *before = malloc((size_t)n * sizeof *before);
             memcpy(before, p, (size_t)n * sizeof *before);
             for (int why = 0; why < 3; why++) {
-                step.flags = why == 0 ? SEQLSTM_STEP_SKIP : 0;
+                step.flags = why == 0 ? SEQLSTM_BIT_STEP_SKIP : 0;
                 sums[0] = why == 1 ? (double)NAN : 0;
                 squares = why == 2 ? (double)INFINITY : 1;
-                run_flat(f, &f->queue, &d.head, n, slots, SEQLSTM_OPTIMIZER_SLOTS, step);
+                run_flat(f, &f->queue, &d.head, n, slots, SEQLSTM_SLOT_OPTIMIZER_COUNT, step);
                 assert_memory_equal(before, p, (size_t)n * sizeof *before);
             }
             free(before), free(g);
@@ -137,7 +137,7 @@ static void test_optimizers(void **state)
 static void test_vector(void **state)
 {
     struct blas_fixture *f = *state;
-    for (uint32_t kind = SEQLSTM_VECTOR_FILL; kind <= SEQLSTM_VECTOR_COPY; kind++)
+    for (uint32_t kind = SEQLSTM_KIND_VECTOR_FILL; kind <= SEQLSTM_KIND_VECTOR_COPY; kind++)
         for (int members = 0; members < 2; members++) {
             struct seqlstm_vector_desc d = {.head = fixture_head(SEQLSTM_OP_VECTOR, sizeof d, N), .kind = kind};
             float *x = fixture_floats(N, 1), *y = fixture_floats(N, 2), *old = fixture_floats(N, 2);
@@ -160,7 +160,7 @@ static void test_clamp_keeps_what_is_no_number(void **state)
 {
     struct blas_fixture *f = *state;
     struct seqlstm_vector_desc d = {.head = fixture_head(SEQLSTM_OP_VECTOR, sizeof d, 21),
-                                    .kind = SEQLSTM_VECTOR_CLAMP};
+                                    .kind = SEQLSTM_KIND_VECTOR_CLAMP};
     float *y = fixture_floats(21, 3);
     void *slots[] = {y, NULL};
     y[2] = NAN, y[11] = INFINITY, y[20] = -INFINITY;

@@ -40,14 +40,14 @@ static void world_init(struct world *w, const struct shape *s, const struct seql
     d->head.mode = SEQLSTM_MODE_INFERENCE;
     d->head.max_sequences = axis->sequences;
     d->head.max_steps = axis->steps;
-    d->head.dtype_compute = SEQLSTM_INT8;
+    d->head.dtype_compute = SEQLSTM_DTYPE_INT8;
     d->data_scale = data_scale;
     d->data_shift = data_shift;
     d->cell = s->cell;
     d->direction = s->direction;
-    d->options = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_INITIAL_STATE;
+    d->options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_INITIAL_STATE;
     if (s->cell == SEQLSTM_CELL_GRU)
-        d->options |= SEQLSTM_RECURRENT_RESET_AFTER;
+        d->options |= SEQLSTM_BIT_RECURRENT_RESET_AFTER;
     d->layers = 1;
     d->input = s->input;
     d->hidden = s->hidden;
@@ -70,9 +70,9 @@ static void world_init(struct world *w, const struct shape *s, const struct seql
             w->values[i][k] *= scale;
     }
     for (int64_t k = 0; k < s->input; k++) /* a row of W_x without a number that counts */
-        w->values[SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X)][k] = 0.0f;
+        w->values[SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X)][k] = 0.0f;
     for (int64_t k = 0; k < s->hidden; k++)
-        w->values[SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_H)][k] = 0.0f;
+        w->values[SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_H)][k] = 0.0f;
 }
 
 static void world_deinit(struct world *w)
@@ -143,7 +143,7 @@ static double sigmoid(double x)
 static double cell(const struct world *w, int64_t unit, const double *u, const double *v, float h, double *c)
 {
     const int64_t n = w->shape->hidden, last = (gates_of(w->shape) - 1) * n + unit;
-    const float *b = w->values[SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_BIAS)];
+    const float *b = w->values[SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_BIAS)];
     double z[4] = {0};
     for (int64_t g = 0, i = unit; g < gates_of(w->shape); g++, i += n)
         z[g] = u[i] + v[i] + (double)b[i];
@@ -163,9 +163,9 @@ static void check(const struct world *w)
     const struct shape *s = w->shape;
     const struct seqlstm_axis *axis = w->axis;
     const int64_t rows = gates_of(s) * s->hidden, n = s->hidden;
-    const float *w_x = w->values[SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X)];
-    const float *w_h = w->values[SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_H)];
-    const float *y = w->values[SEQLSTM_RECURRENT_Y];
+    const float *w_x = w->values[SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X)];
+    const float *w_h = w->values[SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_H)];
+    const float *y = w->values[SEQLSTM_SLOT_RECURRENT_Y];
     float *factors = calloc((size_t)rows, sizeof *factors);
     double *u = calloc((size_t)rows, sizeof *u), *v = calloc((size_t)rows, sizeof *v);
     double *c = calloc((size_t)n, sizeof *c);
@@ -179,13 +179,13 @@ static void check(const struct world *w)
         factors[r] = most > 0.0f ? 127.0f / most : 0.0f;
     }
     for (int64_t b = 0; b < axis->sequences; b++) {
-        const float *h = w->values[SEQLSTM_RECURRENT_STATE(0, SEQLSTM_STATE_H0)] + b * n;
+        const float *h = w->values[SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_H0)] + b * n;
         for (int64_t i = 0; s->cell == SEQLSTM_CELL_LSTM && i < n; i++)
-            c[i] = (double)w->values[SEQLSTM_RECURRENT_STATE(0, SEQLSTM_STATE_C0)][b * n + i];
+            c[i] = (double)w->values[SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_C0)][b * n + i];
         for (int64_t i = 0; i < axis->lengths[b]; i++) {
             const int64_t t = s->direction == SEQLSTM_DIRECTION_BACKWARD ? axis->lengths[b] - 1 - i : i;
             const int64_t row = axis->row_offsets[t] + b;
-            product(w_x, factors, rows, s->input, w->values[SEQLSTM_RECURRENT_X] + row * s->input, u);
+            product(w_x, factors, rows, s->input, w->values[SEQLSTM_SLOT_RECURRENT_X] + row * s->input, u);
             product(w_h, factors, rows, n, h, v);
             for (int64_t k = 0; k < n; k++)
                 fixture_close_to((double)y[row * n + k], cell(w, k, u, v, h[k], &c[k]), 1e-5, "y", row * n + k);
@@ -244,10 +244,10 @@ static void no_number_is_lost(void **state)
         struct world w;
         world_init(&w, &shape, &axis.axis);
         if (!fixture_lacks_precision(f, &w.desc.head)) {
-            w.values[SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_H)][17 * shape.hidden + 3] = bad[i];
+            w.values[SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_H)][17 * shape.hidden + 3] = bad[i];
             run(f, &f->alone, &w);
             for (int64_t k = 0; k < 5 * shape.hidden; k++)
-                assert_int_equal(isnan(w.values[SEQLSTM_RECURRENT_Y][k]) != 0, k % shape.hidden == 17);
+                assert_int_equal(isnan(w.values[SEQLSTM_SLOT_RECURRENT_Y][k]) != 0, k % shape.hidden == 17);
         }
         world_deinit(&w);
     }

@@ -21,7 +21,7 @@ static double row_reference(const struct loss_case *k, const double *z, const fl
 {
     const int64_t n = k->classes;
     double loss = 0.0;
-    if (k->kind == SEQLSTM_LOSS_CROSS_ENTROPY) {
+    if (k->kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
         double largest = -INFINITY, sum = 0.0, s = (double)k->smoothing;
         for (int64_t i = 0; i < n; i++)
             largest = fmax(largest, z[i]);
@@ -38,13 +38,13 @@ static double row_reference(const struct loss_case *k, const double *z, const fl
     for (int64_t i = 0; i < n; i++) {
         double d = z[i] - (double)target[i], a = fabs(d), g;
         switch (k->kind) {
-        case SEQLSTM_LOSS_MSE:
+        case SEQLSTM_KIND_LOSS_MSE:
             loss += d * d, g = 2.0 * d;
             break;
-        case SEQLSTM_LOSS_MAE:
+        case SEQLSTM_KIND_LOSS_MAE:
             loss += a, g = d > 0 ? 1.0 : d < 0 ? -1.0 : 0.0;
             break;
-        case SEQLSTM_LOSS_HUBER:
+        case SEQLSTM_KIND_LOSS_HUBER:
             loss += a <= 0.5 ? d * d / 2 : 0.5 * (a - 0.25), g = fmax(-0.5, fmin(0.5, d));
             break;
         default:
@@ -104,11 +104,11 @@ static void compute_wanted(const struct loss_case *k, struct loss_data *d, doubl
     const int64_t n = k->classes;
     double *z = calloc((size_t)n, sizeof *z), *dz = calloc((size_t)n, sizeof *dz);
     for (int64_t r = 0; r < k->rows; r++) {
-        const bool labelled = k->kind == SEQLSTM_LOSS_CROSS_ENTROPY;
-        double w = (k->options & SEQLSTM_LOSS_ROW_WEIGHT) != 0 ? (double)d->weight[r] : 1.0;
+        const bool labelled = k->kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
+        double w = (k->options & SEQLSTM_BIT_LOSS_ROW_WEIGHT) != 0 ? (double)d->weight[r] : 1.0;
         if (labelled && d->labels[r] < 0)
             w = 0.0;
-        else if ((k->options & SEQLSTM_LOSS_CLASS_WEIGHT) != 0)
+        else if ((k->options & SEQLSTM_BIT_LOSS_CLASS_WEIGHT) != 0)
             w *= (double)d->class_weight[d->labels[r]];
         for (int64_t i = 0; i < n; i++) {
             z[i] = k->inputs > 0 ? (double)d->b[i] : (double)d->x[r * n + i];
@@ -139,7 +139,7 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
     struct loss_data d;
     make_data(&k, &d);
     compute_wanted(&k, &d, 0.125 * 2.0);
-    const bool labelled = k.kind == SEQLSTM_LOSS_CROSS_ENTROPY;
+    const bool labelled = k.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
     struct seqlstm_loss_desc loss = {.head = fixture_head(SEQLSTM_OP_LOSS, sizeof loss, k.rows + 3),
                                      .features = k.classes,
                                      .kind = k.kind,
@@ -149,7 +149,7 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
     struct seqlstm_dense_loss_desc dense = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof dense, k.rows + 3),
                                             .input = k.inputs,
                                             .output = k.classes,
-                                            .dense_options = SEQLSTM_DENSE_USE_BIAS,
+                                            .dense_options = SEQLSTM_BIT_DENSE_USE_BIAS,
                                             .kind = k.kind,
                                             .options = k.options,
                                             .label_smoothing = k.smoothing,
@@ -159,8 +159,9 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
         .rows = k.rows,
         .slots = {d.x, labelled ? (void *)d.labels : d.target, d.weight, d.class_weight, d.sums, d.row_loss, d.w, d.b},
         .grads = {d.dx, NULL, NULL, NULL, NULL, NULL, d.dw, d.db},
-        .slot_count = k.inputs > 0 ? SEQLSTM_DENSE_LOSS_SLOTS : SEQLSTM_LOSS_SLOTS,
-        .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS | (k.accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u),
+        .slot_count = k.inputs > 0 ? SEQLSTM_SLOT_DENSE_LOSS_COUNT : SEQLSTM_SLOT_LOSS_COUNT,
+        .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS |
+                 (k.accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u),
         .step = {.normaliser = 0.125f, .loss_scale = 2.0f},
         .variant = k.variant,
     };
@@ -168,7 +169,7 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
     const int64_t in = k.inputs > 0 ? k.inputs : k.classes;
     fixture_close_to(d.sums[0], d.want_loss, 2e-6, "sum of losses", 0);
     fixture_close_to(d.sums[1], d.want_weight, 1e-12, "sum of weights", 0);
-    if ((k.options & SEQLSTM_LOSS_ROW_LOSS) != 0)
+    if ((k.options & SEQLSTM_BIT_LOSS_ROW_LOSS) != 0)
         fixture_compare(d.row_loss, d.want_rows, k.rows, 4e-6, "row loss");
     fixture_compare(d.dx, d.want_dx, k.rows * in, 2e-5, "dx");
     if (k.inputs > 0) {
@@ -183,11 +184,11 @@ static void check(struct blas_fixture *f, struct sl_queue *queue, struct loss_ca
 static void test_loss(void **state)
 {
     struct blas_fixture *f = *state;
-    for (uint32_t kind = SEQLSTM_LOSS_MSE; kind <= SEQLSTM_LOSS_CROSS_ENTROPY; kind++)
+    for (uint32_t kind = SEQLSTM_KIND_LOSS_MSE; kind <= SEQLSTM_KIND_LOSS_CROSS_ENTROPY; kind++)
         for (int i = 0; i < 16; i++) {
-            const bool labelled = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
-            uint32_t options = (i & 1 ? SEQLSTM_LOSS_ROW_WEIGHT : 0u) | (i & 2 ? SEQLSTM_LOSS_ROW_LOSS : 0u) |
-                               (labelled && (i & 4) ? SEQLSTM_LOSS_CLASS_WEIGHT : 0u);
+            const bool labelled = kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
+            uint32_t options = (i & 1 ? SEQLSTM_BIT_LOSS_ROW_WEIGHT : 0u) | (i & 2 ? SEQLSTM_BIT_LOSS_ROW_LOSS : 0u) |
+                               (labelled && (i & 4) ? SEQLSTM_BIT_LOSS_CLASS_WEIGHT : 0u);
             check(f, i & 1 ? &f->queue : &f->alone,
                   (struct loss_case){.rows = i & 8 ? 3000 : 3,
                                      .classes = i & 4 ? 37 : 16,
@@ -200,16 +201,16 @@ static void test_loss(void **state)
 static void test_dense_loss(void **state)
 {
     struct blas_fixture *f = *state;
-    for (uint32_t kind = SEQLSTM_LOSS_MSE; kind <= SEQLSTM_LOSS_CROSS_ENTROPY; kind++)
+    for (uint32_t kind = SEQLSTM_KIND_LOSS_MSE; kind <= SEQLSTM_KIND_LOSS_CROSS_ENTROPY; kind++)
         for (int i = 0; i < 8; i++) {
-            const bool labelled = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
+            const bool labelled = kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
             check(f, i & 1 ? &f->queue : &f->alone,
                   (struct loss_case){.rows = i & 2 ? 2000 : 1,
                                      .inputs = i & 4 ? 41 : 3,
                                      .classes = i & 4 ? 30 : 50,
                                      .kind = kind,
                                      .smoothing = labelled && (i & 2) ? 0.2f : 0.0f,
-                                     .options = SEQLSTM_LOSS_ROW_LOSS | (i & 1 ? SEQLSTM_LOSS_ROW_WEIGHT : 0u),
+                                     .options = SEQLSTM_BIT_LOSS_ROW_LOSS | (i & 1 ? SEQLSTM_BIT_LOSS_ROW_WEIGHT : 0u),
                                      .accumulate = i & 2});
         }
 }
@@ -224,10 +225,10 @@ static void test_dense_loss_many_classes(void **state)
               (struct loss_case){.rows = i & 2 ? 530 : 9,
                                  .inputs = 6,
                                  .classes = i & 4 ? 1024 : 2057,
-                                 .kind = SEQLSTM_LOSS_CROSS_ENTROPY,
+                                 .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY,
                                  .smoothing = i & 2 ? 0.0f : 0.1f,
-                                 .options = SEQLSTM_LOSS_ROW_LOSS | SEQLSTM_LOSS_ROW_WEIGHT |
-                                            (i & 4 ? SEQLSTM_LOSS_CLASS_WEIGHT : 0u),
+                                 .options = SEQLSTM_BIT_LOSS_ROW_LOSS | SEQLSTM_BIT_LOSS_ROW_WEIGHT |
+                                            (i & 4 ? SEQLSTM_BIT_LOSS_CLASS_WEIGHT : 0u),
                                  .accumulate = i & 1,
                                  .variant = variants[i / 8]});
 }
@@ -248,12 +249,12 @@ static void test_dense_loss_inference(void **state)
             struct seqlstm_dense_loss_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof d, ROWS),
                                                 .input = IN,
                                                 .output = classes[i],
-                                                .kind = SEQLSTM_LOSS_CROSS_ENTROPY};
+                                                .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
             d.head.mode = mode == 0 ? SEQLSTM_MODE_INFERENCE : SEQLSTM_MODE_TRAINING;
             struct fixture_run run = {.desc = &d.head,
                                       .rows = ROWS,
                                       .slots = {x, labels, NULL, NULL, sums[mode], NULL, w, NULL},
-                                      .slot_count = SEQLSTM_DENSE_LOSS_SLOTS};
+                                      .slot_count = SEQLSTM_SLOT_DENSE_LOSS_COUNT};
             fixture_run(f, &f->queue, &run);
         }
         assert_true(sums[0][1] == ROWS && sums[0][0] > 0.0);
@@ -274,8 +275,8 @@ static void test_dense_loss_bfloat16(void **state)
         struct seqlstm_dense_loss_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof d, ROWS),
                                             .input = IN,
                                             .output = n,
-                                            .kind = i == 0 ? SEQLSTM_LOSS_MSE : SEQLSTM_LOSS_CROSS_ENTROPY};
-        d.head.dtype_compute = SEQLSTM_BFLOAT16;
+                                            .kind = i == 0 ? SEQLSTM_KIND_LOSS_MSE : SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
+        d.head.dtype_compute = SEQLSTM_DTYPE_BFLOAT16;
         if (fixture_lacks_precision(f, &d.head))
             return;
         float *x = fixture_above_one(ROWS * IN), *w = fixture_above_one(n * IN), *target = fixture_floats(ROWS * n, 1);
@@ -290,8 +291,8 @@ static void test_dense_loss_bfloat16(void **state)
                                   .rows = ROWS,
                                   .slots = {x, i == 0 ? (void *)target : labels, NULL, NULL, sums, NULL, w, NULL},
                                   .grads = {dx, NULL, NULL, NULL, NULL, NULL, dw, NULL},
-                                  .slot_count = SEQLSTM_DENSE_LOSS_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS,
+                                  .slot_count = SEQLSTM_SLOT_DENSE_LOSS_COUNT,
+                                  .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
                                   .step = {.normaliser = 1.0f, .loss_scale = 1.0f}};
         fixture_run(f, &f->queue, &run);
         fixture_close_to(sums[0], i == 0 ? 0.0 : ROWS * log((double)n), 1e-6, "loss", i);

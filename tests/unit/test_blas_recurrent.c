@@ -34,8 +34,8 @@ static void desc_fill(const struct shape *s, const struct seqlstm_axis *axis, st
     d->head.max_steps = axis->steps;
     d->cell = s->cell;
     d->direction = s->direction;
-    d->options = s->options | SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_INITIAL_STATE |
-                 SEQLSTM_RECURRENT_FINAL_STATE;
+    d->options = s->options | SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT |
+                 SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     d->layers = s->layers;
     d->input = s->input;
     d->hidden = s->hidden;
@@ -75,15 +75,15 @@ static void slots_fill(const struct seqlstm_recurrent_desc *d, const struct seql
 /* One step from zero states, where every gate of unit u gets x[u]: of both signs, 1e-30 to 1e38. */
 static void extremes_fill(const struct shape *s, const struct result *r)
 {
-    const int32_t w_x = SEQLSTM_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X);
+    const int32_t w_x = SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X);
     for (int32_t i = 2; i < r->count; i++)
         for (int64_t k = 0; k < r->elems[i]; k++)
             r->values[i][k] = i == w_x && k / s->input % s->hidden == k % s->input ? 1.0f : 0.0f;
-    for (int64_t k = 0; k < r->elems[SEQLSTM_RECURRENT_X]; k++) {
-        double size = pow(10.0, -30.0 + 68.0 * (double)(k / 2) / (double)(r->elems[SEQLSTM_RECURRENT_X] / 2));
+    for (int64_t k = 0; k < r->elems[SEQLSTM_SLOT_RECURRENT_X]; k++) {
+        double size = pow(10.0, -30.0 + 68.0 * (double)(k / 2) / (double)(r->elems[SEQLSTM_SLOT_RECURRENT_X] / 2));
         if (k % 3) /* most of them where the curves bend */
-            size = 20.0 * (double)k / (double)r->elems[SEQLSTM_RECURRENT_X];
-        r->values[SEQLSTM_RECURRENT_X][k] = (float)(k % 2 ? size : -size);
+            size = 20.0 * (double)k / (double)r->elems[SEQLSTM_SLOT_RECURRENT_X];
+        r->values[SEQLSTM_SLOT_RECURRENT_X][k] = (float)(k % 2 ? size : -size);
     }
 }
 
@@ -158,8 +158,8 @@ static void run(struct blas_fixture *f, const char *set, int32_t members, const 
                                         .reserve = reserve.base,
                                         .packed = packed.base,
                                         .step = &step,
-                                        .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES |
-                                                 SEQLSTM_BACKWARD_WEIGHTS | SEQLSTM_BACKWARD_ACCUMULATE};
+                                        .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES |
+                                                 SEQLSTM_BIT_BACKWARD_WEIGHTS | SEQLSTM_BIT_BACKWARD_ACCUMULATE};
     assert_int_equal(f->table->backward(binding, &queue.queue, &backward, &err), SEQLSTM_OK);
     fixture_buffer_check(&workspace);
     fixture_buffer_check(&reserve);
@@ -254,8 +254,8 @@ static void large_layers_agree(void **state)
         {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false}, /* whole groups, dW in place */
         {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false}, /* broken groups, two layers */
         {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0, 0, false}, /* both directions, more than one chunk */
-        {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_RECURRENT_LAYER_NORM, 0, 0, false},
-        {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_RECURRENT_RESET_AFTER, 0, 0, false},
+        {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_BIT_RECURRENT_LAYER_NORM, 0, 0, false},
+        {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_BIT_RECURRENT_RESET_AFTER, 0, 0, false},
         {200, 600, 1, 9, 5, 4, SEQLSTM_CELL_RNN, 0, 0, 0, 0, false},
         {256, 512, 1, 64, 6, 5, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false}, /* many rows, panels of gates in parts */
     };
@@ -289,8 +289,9 @@ static void tiles_are_taken(void **state)
         struct result vectors, tiles;
         run(f, "auto", 1, &s, &axis.axis, &vectors);
         run(f, "tiles", 1, &s, &axis.axis, &tiles);
-        const size_t bytes = (size_t)tiles.elems[SEQLSTM_RECURRENT_Y] * sizeof(float);
-        const bool equal = memcmp(tiles.values[SEQLSTM_RECURRENT_Y], vectors.values[SEQLSTM_RECURRENT_Y], bytes) == 0;
+        const size_t bytes = (size_t)tiles.elems[SEQLSTM_SLOT_RECURRENT_Y] * sizeof(float);
+        const bool equal =
+            memcmp(tiles.values[SEQLSTM_SLOT_RECURRENT_Y], vectors.values[SEQLSTM_SLOT_RECURRENT_Y], bytes) == 0;
         assert_int_equal(equal, !batches[i].taken);
         result_free(&vectors);
         result_free(&tiles);
@@ -305,7 +306,7 @@ static void few_rows_agree(void **state)
         check(f, &s);
         s.hidden = 37;
         s.shortest = 5;
-        s.options = SEQLSTM_RECURRENT_PEEPHOLE | SEQLSTM_RECURRENT_COUPLED_GATES;
+        s.options = SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
         s.zoneout = 0.25f;
         check(f, &s);
         s.options = 0;
@@ -351,9 +352,9 @@ static void gates_saturate(void **state)
         if (!can_run(f, sets[i], &shape, &axis.axis))
             continue;
         run(f, sets[i], 1, &shape, &axis.axis, &got);
-        for (int64_t k = 0; k < got.elems[SEQLSTM_RECURRENT_Y]; k++) {
-            const double x = (double)got.values[SEQLSTM_RECURRENT_X][k], s = 1.0 / (1.0 + exp(-x));
-            const double want = s * tanh(s * tanh(x)), d = (double)got.values[SEQLSTM_RECURRENT_Y][k] - want;
+        for (int64_t k = 0; k < got.elems[SEQLSTM_SLOT_RECURRENT_Y]; k++) {
+            const double x = (double)got.values[SEQLSTM_SLOT_RECURRENT_X][k], s = 1.0 / (1.0 + exp(-x));
+            const double want = s * tanh(s * tanh(x)), d = (double)got.values[SEQLSTM_SLOT_RECURRENT_Y][k] - want;
             if (!(fabs(d) <= 4 * 3e-7 * fmin(fabs(x), 1.0) + 1e-37)) {
                 print_message("%s: h of %g is off by %g\n", sets[i], x, d);
                 fail();

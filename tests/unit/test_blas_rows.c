@@ -105,7 +105,7 @@ static void test_activation_kinks(void **state)
                                   .slots = {&x, &y},
                                   .grads = {&dx, &dy},
                                   .slot_count = 2,
-                                  .parts = SEQLSTM_BACKWARD_INPUTS};
+                                  .parts = SEQLSTM_BIT_BACKWARD_INPUTS};
         fixture_run(f, &f->alone, &run);
         fixture_close_to((double)dx, (double)cases[i].want, 1e-7, "kink", (int64_t)i);
     }
@@ -128,7 +128,8 @@ static void test_layer_norm(void **state)
         float *dg = fixture_floats(n, 7), *db = fixture_floats(n, 8);
         double *wy = calloc((size_t)(rows * n), 8), *wx = calloc((size_t)(rows * n), 8);
         double *wg = calloc((size_t)n, 8), *wb = calloc((size_t)n, 8);
-        const bool has_gain = d.options & SEQLSTM_LAYER_NORM_GAIN, has_bias = d.options & SEQLSTM_LAYER_NORM_BIAS;
+        const bool has_gain = d.options & SEQLSTM_BIT_LAYER_NORM_GAIN,
+                   has_bias = d.options & SEQLSTM_BIT_LAYER_NORM_BIAS;
         for (int64_t j = 0; j < n; j++) {
             wg[j] = accumulate ? (double)dg[j] : 0.0;
             wb[j] = accumulate ? (double)db[j] : 0.0;
@@ -160,9 +161,9 @@ static void test_layer_norm(void **state)
                                   .rows = rows,
                                   .slots = {x, y, has_gain ? gain : NULL, has_bias ? bias : NULL},
                                   .grads = {dx, dy, has_gain ? dg : NULL, has_bias ? db : NULL},
-                                  .slot_count = SEQLSTM_NORM_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_WEIGHTS |
-                                           (accumulate ? SEQLSTM_BACKWARD_ACCUMULATE : 0u)};
+                                  .slot_count = SEQLSTM_SLOT_LAYER_NORM_COUNT,
+                                  .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS |
+                                           (accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u)};
         fixture_run(f, queue_of(f, k), &run);
         fixture_compare(y, wy, rows * n, 2e-5, "y");
         fixture_compare(dx, wx, rows * n, 2e-5, "dx");
@@ -189,7 +190,7 @@ static void cast_one(struct blas_fixture *f, uint32_t from, uint32_t to, int64_t
 static void test_cast_halves(void **state)
 {
     struct blas_fixture *f = *state;
-    static const uint32_t types[] = {SEQLSTM_FLOAT16, SEQLSTM_BFLOAT16};
+    static const uint32_t types[] = {SEQLSTM_DTYPE_FLOAT16, SEQLSTM_DTYPE_BFLOAT16};
     enum { N = 65536 };
     uint16_t *h = malloc(N * sizeof *h), *back = malloc(N * sizeof *back), *rounded = malloc(N * sizeof *rounded);
     float *x = malloc(N * sizeof *x);
@@ -197,8 +198,8 @@ static void test_cast_halves(void **state)
     for (int type = 0; type < 2; type++) {
         for (int i = 0; i < N; i++)
             h[i] = (uint16_t)i;
-        cast_one(f, types[type], SEQLSTM_FLOAT32, N, h, x);
-        cast_one(f, SEQLSTM_FLOAT32, types[type], N, x, back);
+        cast_one(f, types[type], SEQLSTM_DTYPE_FLOAT32, N, h, x);
+        cast_one(f, SEQLSTM_DTYPE_FLOAT32, types[type], N, x, back);
         const int infinity = type == 0 ? 0x7C00 : 0x7F80;
         for (int i = 0; i < N; i++) {
             const int magnitude = i & 0x7FFF;
@@ -212,14 +213,14 @@ static void test_cast_halves(void **state)
         }
         assert_true(x[type == 0 ? 0x3C00 : 0x3F80] == 1.0f && x[infinity] == INFINITY);
         assert_true((double)x[1] == (type == 0 ? ldexp(1.0, -24) : ldexp(1.0, -133)));
-        cast_one(f, SEQLSTM_FLOAT64, types[type], N, middle, rounded);
+        cast_one(f, SEQLSTM_DTYPE_FLOAT64, types[type], N, middle, rounded);
         for (int i = 0; i < N; i++)
             if ((i & 0x7FFF) < infinity - 1)
                 assert_int_equal(rounded[i], i & 1 ? i + 1 : i);
         /* a hair above the middle, lost in float32: up all the same */
         for (int i = 0; i < N; i++)
             middle[i] *= 1.0 + 1e-15;
-        cast_one(f, SEQLSTM_FLOAT64, types[type], N, middle, rounded);
+        cast_one(f, SEQLSTM_DTYPE_FLOAT64, types[type], N, middle, rounded);
         for (int i = 1; i < N; i++)
             if ((i & 0x7FFF) < infinity - 1 && (i & 0x7FFF) > (type == 0 ? 0 : 0x80))
                 assert_int_equal(rounded[i], i + 1);
@@ -232,11 +233,11 @@ static void test_cast_wide(void **state)
     struct blas_fixture *f = *state;
     double x[5] = {1.0 + ldexp(1.0, -24), 1.0 + 3 * ldexp(1.0, -24), 1e300, -0.1, NAN}, again[5];
     float y[5];
-    cast_one(f, SEQLSTM_FLOAT64, SEQLSTM_FLOAT32, 5, x, y);
+    cast_one(f, SEQLSTM_DTYPE_FLOAT64, SEQLSTM_DTYPE_FLOAT32, 5, x, y);
     for (int i = 0; i < 4; i++)
         assert_true(y[i] == (float)x[i]);
     assert_true(isnan(y[4]));
-    cast_one(f, SEQLSTM_FLOAT32, SEQLSTM_FLOAT64, 5, y, again);
+    cast_one(f, SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_FLOAT64, 5, y, again);
     for (int i = 0; i < 4; i++)
         assert_true(again[i] == (double)y[i]);
 }
@@ -250,7 +251,7 @@ static void test_pool(void **state)
     struct fixture_axis a;
     fixture_axis(&a, 6, lengths);
     const int64_t rows = a.axis.rows, n = 2100;
-    for (uint32_t kind = SEQLSTM_POOL_LAST; kind <= SEQLSTM_POOL_FIRST; kind++)
+    for (uint32_t kind = SEQLSTM_KIND_POOL_LAST; kind <= SEQLSTM_KIND_POOL_FIRST; kind++)
         for (int members = 0; members < 2; members++) {
             struct seqlstm_pool_desc d = {
                 .head = fixture_head(SEQLSTM_OP_POOL, sizeof d, rows), .features = n, .kind = kind};
@@ -268,11 +269,11 @@ static void test_pool(void **state)
                         if (x[(a.row_offsets[t] + b) * n + j] > x[(a.row_offsets[best] + b) * n + j])
                             best = t;
                     }
-                    const int64_t chosen = kind == SEQLSTM_POOL_LAST  ? lengths[b] - 1
-                                           : kind == SEQLSTM_POOL_MAX ? best
-                                                                      : 0;
-                    const bool all = kind == SEQLSTM_POOL_MEAN || kind == SEQLSTM_POOL_SUM;
-                    const double part = kind == SEQLSTM_POOL_MEAN ? 1.0 / lengths[b] : 1.0;
+                    const int64_t chosen = kind == SEQLSTM_KIND_POOL_LAST  ? lengths[b] - 1
+                                           : kind == SEQLSTM_KIND_POOL_MAX ? best
+                                                                           : 0;
+                    const bool all = kind == SEQLSTM_KIND_POOL_MEAN || kind == SEQLSTM_KIND_POOL_SUM;
+                    const double part = kind == SEQLSTM_KIND_POOL_MEAN ? 1.0 / lengths[b] : 1.0;
                     wy[b * n + j] = all ? sum * part : (double)x[(a.row_offsets[chosen] + b) * n + j];
                     for (int64_t t = 0; t < lengths[b]; t++)
                         wx[(a.row_offsets[t] + b) * n + j] =
@@ -285,7 +286,7 @@ static void test_pool(void **state)
                                       .slots = {x, y},
                                       .grads = {dx, dy},
                                       .slot_count = 2,
-                                      .parts = SEQLSTM_BACKWARD_INPUTS};
+                                      .parts = SEQLSTM_BIT_BACKWARD_INPUTS};
             fixture_run(f, queue_of(f, members), &run);
             fixture_compare(y, wy, 6 * n, 1e-6, "y");
             fixture_compare(dx, wx, rows * n, 1e-6, "dx");
@@ -299,19 +300,21 @@ static void test_merge(void **state)
 {
     struct blas_fixture *f = *state;
     enum { ROWS = 7000, INPUTS = 3 };
-    for (uint32_t kind = SEQLSTM_MERGE_CONCAT; kind <= SEQLSTM_MERGE_AVE; kind++)
+    for (uint32_t kind = SEQLSTM_KIND_MERGE_CONCAT; kind <= SEQLSTM_KIND_MERGE_AVE; kind++)
         for (int k = 0; k < 4; k++) {
             const bool no_dy = k & 2;
             struct seqlstm_merge_desc d = {.head = fixture_head(SEQLSTM_OP_MERGE, sizeof d, ROWS),
                                            .kind = kind,
                                            .inputs = INPUTS,
                                            .widths = {9, 9, 9}};
-            if (kind == SEQLSTM_MERGE_CONCAT)
+            if (kind == SEQLSTM_KIND_MERGE_CONCAT)
                 d.widths[1] = 32;
-            const int64_t width = kind == SEQLSTM_MERGE_CONCAT ? 50 : 9;
+            const int64_t width = kind == SEQLSTM_KIND_MERGE_CONCAT ? 50 : 9;
             float *y = fixture_floats(ROWS * width, 1), *dy = fixture_floats(ROWS * width, 2), *x[INPUTS], *dx[INPUTS];
-            struct fixture_run run = {
-                .desc = &d.head, .rows = ROWS, .slot_count = SEQLSTM_MERGE_SLOTS, .parts = SEQLSTM_BACKWARD_INPUTS};
+            struct fixture_run run = {.desc = &d.head,
+                                      .rows = ROWS,
+                                      .slot_count = SEQLSTM_SLOT_MERGE_COUNT,
+                                      .parts = SEQLSTM_BIT_BACKWARD_INPUTS};
             run.slots[0] = y;
             run.grads[0] = no_dy ? NULL : dy;
             for (int i = 0; i < INPUTS; i++) {
@@ -326,23 +329,24 @@ static void test_merge(void **state)
                     for (int64_t j = 0; j < d.widths[i]; j++) {
                         const int64_t at = r * d.widths[i] + j;
                         double want_y, want_dx;
-                        if (kind == SEQLSTM_MERGE_CONCAT) {
+                        if (kind == SEQLSTM_KIND_MERGE_CONCAT) {
                             want_y = (double)x[i][at];
                             want_dx = (double)dy[r * width + offset + j];
                         } else {
                             double a = (double)x[0][at], b = (double)x[1][at], c = (double)x[2][at];
                             double g = (double)dy[at], all = a * b * c;
-                            want_y =
-                                kind == SEQLSTM_MERGE_MUL ? all : (a + b + c) / (kind == SEQLSTM_MERGE_AVE ? 3 : 1);
-                            want_dx = kind == SEQLSTM_MERGE_MUL   ? g * all / (double)x[i][at]
-                                      : kind == SEQLSTM_MERGE_AVE ? g / 3
-                                                                  : g;
+                            want_y = kind == SEQLSTM_KIND_MERGE_MUL
+                                         ? all
+                                         : (a + b + c) / (kind == SEQLSTM_KIND_MERGE_AVE ? 3 : 1);
+                            want_dx = kind == SEQLSTM_KIND_MERGE_MUL   ? g * all / (double)x[i][at]
+                                      : kind == SEQLSTM_KIND_MERGE_AVE ? g / 3
+                                                                       : g;
                         }
                         fixture_close_to((double)y[r * width + offset + j], want_y, 1e-6, "y", at);
                         if (i != 2)
                             fixture_close_to((double)dx[i][at], no_dy ? 0.0 : want_dx, 1e-6, "dx", at);
                     }
-                    offset += kind == SEQLSTM_MERGE_CONCAT ? d.widths[i] : 0;
+                    offset += kind == SEQLSTM_KIND_MERGE_CONCAT ? d.widths[i] : 0;
                 }
             }
             for (int i = 0; i < INPUTS; i++)
@@ -380,8 +384,8 @@ static void test_gather_scatter(void **state)
                                   .rows_in = rows_in,
                                   .slots = {x, y, index},
                                   .grads = {dx, dy},
-                                  .slot_count = SEQLSTM_GATHER_SLOTS,
-                                  .parts = SEQLSTM_BACKWARD_INPUTS};
+                                  .slot_count = SEQLSTM_SLOT_GATHER_COUNT,
+                                  .parts = SEQLSTM_BIT_BACKWARD_INPUTS};
         fixture_run(f, queue_of(f, k), &run);
         fixture_compare(y, wy, rows * n, 0.0, "y");
         fixture_compare(dx, wx, rows_in * n, 1e-6, "dx");
@@ -450,7 +454,7 @@ static void test_top_k_sample(void **state)
         struct seqlstm_top_k_desc d = {.head = fixture_head(SEQLSTM_OP_TOP_K, sizeof d, ROWS),
                                        .features = N,
                                        .k = 1,
-                                       .kind = SEQLSTM_TOP_K_SAMPLE,
+                                       .kind = SEQLSTM_KIND_TOP_K_SAMPLE,
                                        .top_k = cases[k].top_k,
                                        .stream = 5,
                                        .top_p = cases[k].top_p,
@@ -463,7 +467,7 @@ static void test_top_k_sample(void **state)
                                       .rows = ROWS,
                                       .axis = &a.axis,
                                       .t1 = 1,
-                                      .bind_flags = draw & 1 ? SEQLSTM_BIND_ON_SEQUENCES : 0,
+                                      .bind_flags = draw & 1 ? SEQLSTM_BIT_BIND_ON_SEQUENCES : 0,
                                       .slots = {x, index, value},
                                       .slot_count = 3,
                                       .step = {.seed = 1, .epoch = draw}};
@@ -495,7 +499,7 @@ static void test_refusals(void **state)
         else if (k == 1)
             bad.options = 8;
         else if (k == 2)
-            bad.head.dtype_activation = SEQLSTM_BFLOAT16;
+            bad.head.dtype_activation = SEQLSTM_DTYPE_BFLOAT16;
         else if (k == 3)
             class = "cuda:sm_90";
         else if (k == 4)
@@ -538,12 +542,12 @@ static void test_class_says_tiles(void **state)
 {
     struct blas_fixture *f = *state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const struct seqlstm_answer with = ask_dense(f, "cpu:x86-64-v4+amx", SEQLSTM_FLOAT32);
+    const struct seqlstm_answer with = ask_dense(f, "cpu:x86-64-v4+amx", SEQLSTM_DTYPE_FLOAT32);
     assert_int_equal(with.variant_count, 2);
     assert_string_equal(with.variants[1], "tiles");
-    assert_int_equal(ask_dense(f, "cpu:x86-64-v4", SEQLSTM_FLOAT32).variant_count, 1);
-    assert_true(ask_dense(f, "cpu:x86-64-v4+amx", SEQLSTM_BFLOAT16).accepted);
-    const struct seqlstm_answer without = ask_dense(f, "cpu:x86-64-v4", SEQLSTM_BFLOAT16);
+    assert_int_equal(ask_dense(f, "cpu:x86-64-v4", SEQLSTM_DTYPE_FLOAT32).variant_count, 1);
+    assert_true(ask_dense(f, "cpu:x86-64-v4+amx", SEQLSTM_DTYPE_BFLOAT16).accepted);
+    const struct seqlstm_answer without = ask_dense(f, "cpu:x86-64-v4", SEQLSTM_DTYPE_BFLOAT16);
     assert_false(without.accepted);
     assert_int_equal(without.option, SEQLSTM_OPTION_DTYPE);
     struct seqlstm_setting setting = {"instructions", "portable"};
@@ -552,7 +556,7 @@ static void test_class_says_tiles(void **state)
     assert_int_equal(f->table->open(&f->host.services, &setting, 1, &lesser, &err), SEQLSTM_OK);
     assert_int_equal(f->table->device_info(lesser, 0, &info, &err), SEQLSTM_OK);
     assert_null(strstr(info.device_class, "+amx"));
-    assert_false(ask_dense(f, info.device_class, SEQLSTM_BFLOAT16).accepted);
+    assert_false(ask_dense(f, info.device_class, SEQLSTM_DTYPE_BFLOAT16).accepted);
     f->table->close(lesser);
 }
 

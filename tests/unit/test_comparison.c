@@ -134,7 +134,7 @@ static void test_flops(void **state)
     /* layer 0: 16 x 7 and 16 x 4; layer 1: 16 x 4 twice */
     assert_true(sl_flops_count(&node, 1, false, false) == 2 * (16 * 7 + 3 * 16 * 4));
     node.desc.recurrent.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
-    node.desc.recurrent.merge = SEQLSTM_MERGE_CONCAT;
+    node.desc.recurrent.merge = SEQLSTM_KIND_MERGE_CONCAT;
     /* layer 1 reads both directions */
     assert_true(sl_flops_count(&node, 1, false, false) == 2 * 2 * (16 * 7 + 16 * 4 + 16 * 8 + 16 * 4));
     node.desc.head.op = SEQLSTM_OP_DROPOUT;

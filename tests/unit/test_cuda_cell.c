@@ -37,12 +37,12 @@ struct world {
 
 static int32_t slot_of_state(int32_t which)
 {
-    return SEQLSTM_RECURRENT_STATE(0, which);
+    return SEQLSTM_SLOT_RECURRENT_STATE(0, which);
 }
 
 static int32_t slot_of_parameter(int32_t which)
 {
-    return SEQLSTM_RECURRENT_PARAM(1, 0, which);
+    return SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, which);
 }
 
 /* The float32 of a slot, which the reference then has, too. NULL: it is absent. */
@@ -120,14 +120,14 @@ static void open_world(struct world *w, const struct seqlstm_recurrent_desc *d, 
                            .dy_stride = HIDDEN,
                            .dy_scale = 1};
     y->gh = y->gates * HIDDEN;
-    copy(w, SEQLSTM_RECURRENT_X, false, w->x);
+    copy(w, SEQLSTM_SLOT_RECURRENT_X, false, w->x);
     y->w_x = copy(w, slot_of_parameter(SEQLSTM_PARAM_W_X), false, w->w_x);
     y->w_h = copy(w, slot_of_parameter(SEQLSTM_PARAM_W_H), false, w->w_h);
     y->bias = copy(w, slot_of_parameter(SEQLSTM_PARAM_BIAS), false, w->bias);
     y->peephole = copy(w, slot_of_parameter(SEQLSTM_PARAM_PEEPHOLE), false, w->peephole);
     y->h0 = copy(w, slot_of_state(SEQLSTM_STATE_H0), false, w->h0);
     y->c0 = copy(w, slot_of_state(SEQLSTM_STATE_C0), false, w->c0);
-    y->dy = copy(w, SEQLSTM_RECURRENT_Y, true, w->dy);
+    y->dy = copy(w, SEQLSTM_SLOT_RECURRENT_Y, true, w->dy);
     y->dhn = copy(w, slot_of_state(SEQLSTM_STATE_HN), true, w->dhn);
     y->dcn = copy(w, slot_of_state(SEQLSTM_STATE_CN), true, w->dcn);
     draw_mask(w, SEQLSTM_MASK_INPUT, training ? d->dropout : 0, INPUT, w->mask_x);
@@ -215,7 +215,7 @@ static void compare_forward(struct world *w, const char *name)
     const double *hn = w->rh.values[slot_of_state(SEQLSTM_STATE_HN)];
     const double *cn = w->rh.values[slot_of_state(SEQLSTM_STATE_CN)];
     const int64_t n = HIDDEN;
-    compare(name, "y", w->h, w->rh.values[SEQLSTM_RECURRENT_Y], ROWS * n, 8, INPUT + n);
+    compare(name, "y", w->h, w->rh.values[SEQLSTM_SLOT_RECURRENT_Y], ROWS * n, 8, INPUT + n);
     for (int64_t b = 0; b < SEQUENCES; b++) {
         const int64_t last = cg_row(y, y->reverse ? 0 : lengths[b] - 1, b);
         compare(name, "hn", w->h + last * n, hn + b * n, n, 8, INPUT + n);
@@ -256,7 +256,7 @@ static void compare_backward(struct world *w, const char *name)
         }
     for (int64_t e = 0; e < SEQUENCES * HIDDEN; e++)
         dh0[e] = w->direct[e] + w->mask_h[e] * w->back[e];
-    compare(name, "dx", dx, w->rh.grads[SEQLSTM_RECURRENT_X], ROWS * INPUT, 16, terms);
+    compare(name, "dx", dx, w->rh.grads[SEQLSTM_SLOT_RECURRENT_X], ROWS * INPUT, 16, terms);
     compare(name, "dh0", dh0, w->rh.grads[slot_of_state(SEQLSTM_STATE_H0)], SEQUENCES * HIDDEN, 16, terms);
     if (y->cell == SEQLSTM_CELL_LSTM)
         compare(name, "dc0", w->dc, w->rh.grads[slot_of_state(SEQLSTM_STATE_C0)], SEQUENCES * HIDDEN, 16, terms);
@@ -277,8 +277,8 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, uint32_t mode)
     memset(&d, 0, sizeof d);
     d.head = rh_head(SEQLSTM_OP_RECURRENT, mode);
     d.cell = cell;
-    d.options = SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE |
-                SEQLSTM_RECURRENT_USE_BIAS | (cell == SEQLSTM_CELL_GRU ? SEQLSTM_RECURRENT_RESET_AFTER : 0);
+    d.options = SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE |
+                SEQLSTM_BIT_RECURRENT_USE_BIAS | (cell == SEQLSTM_CELL_GRU ? SEQLSTM_BIT_RECURRENT_RESET_AFTER : 0);
     d.layers = 1;
     d.input = INPUT;
     d.hidden = HIDDEN;
@@ -315,7 +315,7 @@ static void set_option(struct seqlstm_recurrent_desc *d, int option)
 {
     switch (option) {
     case NO_BIAS:
-        d->options &= ~(uint32_t)SEQLSTM_RECURRENT_USE_BIAS;
+        d->options &= ~(uint32_t)SEQLSTM_BIT_RECURRENT_USE_BIAS;
         break;
     case REVERSE:
         d->direction = SEQLSTM_DIRECTION_BACKWARD;
@@ -348,10 +348,10 @@ static void set_option(struct seqlstm_recurrent_desc *d, int option)
         d->zoneout_cell = 0.4f;
         break;
     case PEEPHOLE:
-        d->options |= SEQLSTM_RECURRENT_PEEPHOLE;
+        d->options |= SEQLSTM_BIT_RECURRENT_PEEPHOLE;
         break;
     case COUPLED:
-        d->options |= SEQLSTM_RECURRENT_COUPLED_GATES;
+        d->options |= SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
         break;
     default:
         break;

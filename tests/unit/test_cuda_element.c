@@ -73,8 +73,8 @@ static void rounding_is_the_kits(void **state)
             const float x = gpu_bits_float(upper << 23 | fractions[f]);
             if ((upper & 0xFF) == 0xFF && fractions[f] != 0)
                 continue; /* NaN: below */
-            const double f16 = sl_dtype_round(SEQLSTM_FLOAT16, (double)x);
-            const double bf16 = (double)(float)sl_dtype_round(SEQLSTM_BFLOAT16, (double)x); /* 2^128: infinite */
+            const double f16 = sl_dtype_round(SEQLSTM_DTYPE_FLOAT16, (double)x);
+            const double bf16 = (double)(float)sl_dtype_round(SEQLSTM_DTYPE_BFLOAT16, (double)x); /* 2^128: infinite */
             if (!((double)gpu_from_bf16(gpu_to_bf16(x)) == bf16))
                 fail_msg("bfloat16 of %a: %a, expected %a", (double)x, (double)gpu_from_bf16(gpu_to_bf16(x)), bf16);
             if (!((double)gpu_from_f16(gpu_to_f16(x)) == f16))

@@ -223,7 +223,7 @@ static double make_update(struct world *w, uint64_t t, float *average, float *ou
         struct sl_field field = sl_exec_get_output(w->exec);
         memcpy(output, field.values, (size_t)(field.on_steps ? R : B) * (size_t)field.features * sizeof *output);
     }
-    ok(sl_exec_vector(w->exec, SEQLSTM_VECTOR_LERP, average, p->values, p->trainable_elems, 0.1f, &err), &err);
+    ok(sl_exec_vector(w->exec, SEQLSTM_KIND_VECTOR_LERP, average, p->values, p->trainable_elems, 0.1f, &err), &err);
     return loss + result.squares;
 }
 

@@ -66,14 +66,14 @@ static union seqlstm_any_desc describe(struct fixture *f, struct shape *s)
     for (uint32_t k = 0; merge && k < 4; k++)
         if (strcmp(merges[k], merge) == 0)
             d->merge = k;
-    s->merged = merge && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * s->hidden : s->hidden;
+    s->merged = merge && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * s->hidden : s->hidden;
     d->head = rh_head(SEQLSTM_OP_RECURRENT, SEQLSTM_MODE_TRAINING);
     d->cell = lstm ? SEQLSTM_CELL_LSTM : s->gru ? SEQLSTM_CELL_GRU : SEQLSTM_CELL_RNN;
     d->direction = s->directions == 2 ? SEQLSTM_DIRECTION_BIDIRECTIONAL
                    : s->backward      ? SEQLSTM_DIRECTION_BACKWARD
                                       : SEQLSTM_DIRECTION_FORWARD;
-    d->options = SEQLSTM_RECURRENT_OUTPUT | (fixture_int(f, "bias", 0) ? SEQLSTM_RECURRENT_USE_BIAS : 0) |
-                 (s->reset_after ? SEQLSTM_RECURRENT_RESET_AFTER : 0);
+    d->options = SEQLSTM_BIT_RECURRENT_OUTPUT | (fixture_int(f, "bias", 0) ? SEQLSTM_BIT_RECURRENT_USE_BIAS : 0) |
+                 (s->reset_after ? SEQLSTM_BIT_RECURRENT_RESET_AFTER : 0);
     d->layers = s->layers;
     d->input = s->input;
     d->hidden = s->hidden;
@@ -139,7 +139,7 @@ static void one_case(struct fixture *f)
     fixture_pack(&rh, fixture_get(f, "dy", padded * s.merged), s.merged, true, s.backward, rh.grads[1]);
     for (int64_t n = 0; n < ld; n++) {
         const int64_t layer = n / s.directions, direction = n % s.directions;
-        void **param = &rh.values[SEQLSTM_RECURRENT_PARAM(ld, n, 0)];
+        void **param = &rh.values[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, 0)];
         kernel(f, &s, weight_name(name, "", &s, layer, direction, "kernel"), layer ? s.merged : s.input, param[0]);
         kernel(f, &s, weight_name(name, "", &s, layer, direction, "recurrent_kernel"), s.hidden, param[1]);
         if (param[2])
@@ -153,7 +153,7 @@ static void one_case(struct fixture *f)
     fixture_compare(f, "dx", rh.grads[0], rows, rh.elems[0], s.tolerance);
     for (int64_t n = 0; n < ld; n++) {
         const int64_t layer = n / s.directions, direction = n % s.directions;
-        const int32_t param = (int32_t)SEQLSTM_RECURRENT_PARAM(ld, n, 0);
+        const int32_t param = (int32_t)SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, 0);
         kernel(f, &s, weight_name(name, "d", &s, layer, direction, "kernel"), layer ? s.merged : s.input, rows);
         fixture_compare(f, "dw_x", rh.grads[param], rows, rh.elems[param], s.tolerance);
         kernel(f, &s, weight_name(name, "d", &s, layer, direction, "recurrent_kernel"), s.hidden, rows);

@@ -97,10 +97,10 @@ static union seqlstm_any_desc describe(struct fixture *f, struct shape *s)
     d->direction = both      ? SEQLSTM_DIRECTION_BIDIRECTIONAL
                    : reverse ? SEQLSTM_DIRECTION_BACKWARD
                              : SEQLSTM_DIRECTION_FORWARD;
-    d->options = SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_INITIAL_STATE |
-                 SEQLSTM_RECURRENT_FINAL_STATE | (s->peephole ? SEQLSTM_RECURRENT_PEEPHOLE : 0) |
-                 (fixture_int(f, "input_forget", 0) ? SEQLSTM_RECURRENT_COUPLED_GATES : 0) |
-                 (fixture_int(f, "linear_before_reset", 0) ? SEQLSTM_RECURRENT_RESET_AFTER : 0);
+    d->options = SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_INITIAL_STATE |
+                 SEQLSTM_BIT_RECURRENT_FINAL_STATE | (s->peephole ? SEQLSTM_BIT_RECURRENT_PEEPHOLE : 0) |
+                 (fixture_int(f, "input_forget", 0) ? SEQLSTM_BIT_RECURRENT_COUPLED_GATES : 0) |
+                 (fixture_int(f, "linear_before_reset", 0) ? SEQLSTM_BIT_RECURRENT_RESET_AFTER : 0);
     double clip = 0;
     fixture_list(f, "clip", &clip, 1);
     d->gate_clip = (float)clip;
@@ -125,7 +125,7 @@ static void parameters(const struct fixture *f, const struct shape *s, const str
     double *bias = param[SEQLSTM_PARAM_BIAS];
     fixture_reorder(b, s->order, (int)s->gates, h, 1, first);
     fixture_reorder(b + gh, s->order, (int)s->gates, h, 1, second);
-    const bool apart = d->options & SEQLSTM_RECURRENT_RESET_AFTER;
+    const bool apart = d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER;
     for (int64_t k = 0; k < gh; k++)
         bias[k] = first[k] + (apart && k >= 2 * h ? 0 : second[k]);
     for (int64_t k = 2 * h; apart && k < gh; k++)
@@ -148,7 +148,7 @@ static void upstream(const struct fixture *f, const struct shape *s, struct rh *
                 memcpy(rh->grads[1] + ((rh->axis.row_offsets[t] + b) * n + k) * h,
                        dy + ((t * n + k) * s->batch + b) * h, (size_t)h * sizeof(double));
     for (int64_t k = 0; k < n; k++) {
-        double **dstate = &rh->grads[SEQLSTM_RECURRENT_STATE(k, 0)];
+        double **dstate = &rh->grads[SEQLSTM_SLOT_RECURRENT_STATE(k, 0)];
         memcpy(dstate[2], fixture_get(f, "dY_h", n * state_elems) + k * state_elems,
                (size_t)state_elems * sizeof(double));
         if (s->lstm)
@@ -181,8 +181,8 @@ static void compare_gradients(const struct fixture *f, const struct shape *s, co
     fixture_pack(rh, fixture_get(f, "dX", steps * s->batch * s->input), s->input, false, false, rows);
     fixture_compare(f, "dx", rh->grads[0], rows, rh->elems[0], gradient_tolerance);
     for (int64_t k = 0; k < n; k++) {
-        double *const *dstate = &rh->grads[SEQLSTM_RECURRENT_STATE(k, 0)];
-        double *const *dparam = &rh->grads[SEQLSTM_RECURRENT_PARAM(n, k, 0)];
+        double *const *dstate = &rh->grads[SEQLSTM_SLOT_RECURRENT_STATE(k, 0)];
+        double *const *dparam = &rh->grads[SEQLSTM_SLOT_RECURRENT_PARAM(n, k, 0)];
         fixture_compare(f, "dh0", dstate[0], fixture_get(f, "dinitial_h", n * state_elems) + k * state_elems,
                         state_elems, gradient_tolerance);
         if (s->lstm)
@@ -193,7 +193,7 @@ static void compare_gradients(const struct fixture *f, const struct shape *s, co
         fixture_compare(f, "dw_x", dparam[SEQLSTM_PARAM_W_X], canonical, gh * s->input, gradient_tolerance);
         fixture_reorder(fixture_get(f, "dR", n * gh * h) + k * gh * h, s->order, (int)s->gates, h, h, canonical);
         fixture_compare(f, "dw_h", dparam[SEQLSTM_PARAM_W_H], canonical, gh * h, gradient_tolerance);
-        compare_bias(f, s, d->options & SEQLSTM_RECURRENT_RESET_AFTER, k, dparam[SEQLSTM_PARAM_BIAS]);
+        compare_bias(f, s, d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER, k, dparam[SEQLSTM_PARAM_BIAS]);
         if (s->peephole) {
             fixture_reorder(fixture_get(f, "dP", n * 3 * h) + k * 3 * h, peephole_order, 3, h, 1, canonical);
             fixture_compare(f, "dpeephole", dparam[SEQLSTM_PARAM_PEEPHOLE], canonical, 3 * h, gradient_tolerance);
@@ -215,8 +215,8 @@ static void one_case(struct fixture *f)
     const double tolerance = 4 * (double)FLT_EPSILON * sqrt((double)(s.input + h + 2)) * (double)steps;
     fixture_pack(&rh, fixture_get(f, "X", steps * s.batch * s.input), s.input, false, false, rh.values[0]);
     for (int64_t k = 0; k < n; k++) {
-        void **state = &rh.values[SEQLSTM_RECURRENT_STATE(k, 0)];
-        parameters(f, &s, &d.recurrent, k, &rh.values[SEQLSTM_RECURRENT_PARAM(n, k, 0)]);
+        void **state = &rh.values[SEQLSTM_SLOT_RECURRENT_STATE(k, 0)];
+        parameters(f, &s, &d.recurrent, k, &rh.values[SEQLSTM_SLOT_RECURRENT_PARAM(n, k, 0)]);
         memcpy(state[0], fixture_get(f, "initial_h", n * state_elems) + k * state_elems,
                (size_t)state_elems * sizeof(double));
         if (s.lstm)
@@ -235,7 +235,7 @@ static void one_case(struct fixture *f)
                        (size_t)h * sizeof(double));
     fixture_compare(f, "y", rh.values[1], rows, rh.elems[1], tolerance);
     for (int64_t k = 0; k < n; k++) {
-        void **state = &rh.values[SEQLSTM_RECURRENT_STATE(k, 0)];
+        void **state = &rh.values[SEQLSTM_SLOT_RECURRENT_STATE(k, 0)];
         fixture_compare(f, "hn", state[2], fixture_get(f, "Y_h", n * state_elems) + k * state_elems, state_elems,
                         tolerance);
         if (s.lstm)

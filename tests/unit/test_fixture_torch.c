@@ -28,12 +28,12 @@ static union seqlstm_any_desc describe(struct fixture *f, struct shape *s)
     memset(&any, 0, sizeof any);
     struct seqlstm_recurrent_desc *d = &any.recurrent;
     d->head = rh_head(SEQLSTM_OP_RECURRENT, SEQLSTM_MODE_TRAINING);
-    d->options = SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE |
-                 (fixture_int(f, "bias", 0) ? SEQLSTM_RECURRENT_USE_BIAS : 0);
+    d->options = SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_INITIAL_STATE |
+                 SEQLSTM_BIT_RECURRENT_FINAL_STATE | (fixture_int(f, "bias", 0) ? SEQLSTM_BIT_RECURRENT_USE_BIAS : 0);
     s->lstm = strcmp(fixture_text(f, "cell", ""), "lstm") == 0;
     s->gru = strcmp(fixture_text(f, "cell", ""), "gru") == 0;
     d->cell = s->lstm ? SEQLSTM_CELL_LSTM : s->gru ? SEQLSTM_CELL_GRU : SEQLSTM_CELL_RNN;
-    d->options |= s->gru ? SEQLSTM_RECURRENT_RESET_AFTER : 0;
+    d->options |= s->gru ? SEQLSTM_BIT_RECURRENT_RESET_AFTER : 0;
     d->layers = s->layers = fixture_int(f, "layers", 0);
     d->input = fixture_int(f, "input", 0);
     d->hidden = s->hidden = fixture_int(f, "hidden", 0);
@@ -89,9 +89,9 @@ static void one_case(struct fixture *f)
     for (int64_t n = 0; n < ld; n++) {
         const int64_t layer = n / s.directions, direction = n % s.directions, gh = s.gates * s.hidden;
         const int64_t input = layer ? merged : d.recurrent.input;
-        void **state = &rh.values[SEQLSTM_RECURRENT_STATE(n, 0)];
-        void **param = &rh.values[SEQLSTM_RECURRENT_PARAM(ld, n, 0)];
-        double **dstate = &rh.grads[SEQLSTM_RECURRENT_STATE(n, 0)];
+        void **state = &rh.values[SEQLSTM_SLOT_RECURRENT_STATE(n, 0)];
+        void **param = &rh.values[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, 0)];
+        double **dstate = &rh.grads[SEQLSTM_SLOT_RECURRENT_STATE(n, 0)];
         const int64_t h_elems = s.batch * s.out, c_elems = s.batch * s.hidden;
         memcpy(state[0], fixture_get(f, "h0", ld * h_elems) + n * h_elems, (size_t)h_elems * sizeof(double));
         memcpy(dstate[2], fixture_get(f, "dhn", ld * h_elems) + n * h_elems, (size_t)h_elems * sizeof(double));
@@ -119,8 +119,8 @@ static void one_case(struct fixture *f)
     for (int64_t n = 0; n < ld; n++) {
         const int64_t layer = n / s.directions, direction = n % s.directions, gh = s.gates * s.hidden;
         const int64_t input = layer ? merged : d.recurrent.input;
-        const int32_t state = (int32_t)SEQLSTM_RECURRENT_STATE(n, 0);
-        const int32_t param = (int32_t)SEQLSTM_RECURRENT_PARAM(ld, n, 0);
+        const int32_t state = (int32_t)SEQLSTM_SLOT_RECURRENT_STATE(n, 0);
+        const int32_t param = (int32_t)SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, 0);
         static const char *const values[4] = {NULL, NULL, "hn", "cn"}, *const grads[2] = {"dh0", "dc0"};
         for (int which = 0; which < 4; which++) {
             const int64_t elems = rh.elems[state + which];

@@ -70,7 +70,7 @@ static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *v
                                    .max_sequences = SEQUENCES,
                                    .max_steps = STEPS};
     d.cell = SEQLSTM_CELL_LSTM;
-    d.options = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_OUTPUT;
+    d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
     d.layers = 1;
     d.input = d.hidden = hidden;
     for (int i = 0; i < 2; i++) {

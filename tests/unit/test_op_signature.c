@@ -27,7 +27,7 @@ static union seqlstm_any_desc lstm(void)
     memset(&d, 0, sizeof d);
     d.recurrent = (struct seqlstm_recurrent_desc){.head = head(SEQLSTM_OP_RECURRENT),
                                                   .cell = SEQLSTM_CELL_LSTM,
-                                                  .options = SEQLSTM_RECURRENT_OUTPUT,
+                                                  .options = SEQLSTM_BIT_RECURRENT_OUTPUT,
                                                   .layers = 1,
                                                   .input = 3,
                                                   .hidden = 4};
@@ -66,7 +66,7 @@ static void plain_lstm(void **state)
 {
     (void)state;
     union seqlstm_any_desc d = lstm();
-    assert_int_equal(sign(&d), SEQLSTM_RECURRENT_SLOTS(1));
+    assert_int_equal(sign(&d), SEQLSTM_SLOT_RECURRENT_COUNT(1));
     assert_slot(0, "x", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, 0, 3);
     assert_slot(1, "y", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 4);
     assert_slot(2, "h0.l0.forward", SL_SLOT_ABSENT, 0, 0, 0);
@@ -85,24 +85,25 @@ static void full_lstm(void **state)
     d.recurrent.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
     d.recurrent.projection = 2;
     d.recurrent.layer_norm_epsilon = 1e-5f;
-    d.recurrent.options = 0x1FF & ~(uint32_t)SEQLSTM_RECURRENT_RESET_AFTER;
-    assert_int_equal(sign(&d), SEQLSTM_RECURRENT_SLOTS(4));
+    d.recurrent.options = 0x1FF & ~(uint32_t)SEQLSTM_BIT_RECURRENT_RESET_AFTER;
+    assert_int_equal(sign(&d), SEQLSTM_SLOT_RECURRENT_COUNT(4));
     assert_slot(1, "y", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 4);
     const int32_t n = 3; /* layer 1, backward */
-    assert_slot(SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_H0), "h0.l1.backward", SL_SLOT_INPUT, SL_SLOT_ON_STATES, 0, 2);
-    assert_slot(SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_CN), "cn.l1.backward", SL_SLOT_OUTPUT, SL_SLOT_ON_STATES, 0,
-                4);
-    assert_true(slots[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_HN)].optional);
-    assert_false(slots[SEQLSTM_RECURRENT_STATE(n, SEQLSTM_STATE_H0)].optional);
-    const int32_t p = SEQLSTM_RECURRENT_PARAM(4, n, 0);
+    assert_slot(SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_H0), "h0.l1.backward", SL_SLOT_INPUT, SL_SLOT_ON_STATES,
+                0, 2);
+    assert_slot(SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_CN), "cn.l1.backward", SL_SLOT_OUTPUT, SL_SLOT_ON_STATES,
+                0, 4);
+    assert_true(slots[SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_HN)].optional);
+    assert_false(slots[SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_H0)].optional);
+    const int32_t p = SEQLSTM_SLOT_RECURRENT_PARAM(4, n, 0);
     assert_slot(p + SEQLSTM_PARAM_W_X, "w_x.l1.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 16, 4);
     assert_slot(p + SEQLSTM_PARAM_W_H, "w_h.l1.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 16, 2);
     assert_slot(p + SEQLSTM_PARAM_BIAS, "bias.l1.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 1, 16);
     assert_slot(p + SEQLSTM_PARAM_PEEPHOLE, "peephole.l1.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 1, 12);
     assert_slot(p + SEQLSTM_PARAM_PROJECTION, "projection.l1.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 2, 4);
     assert_slot(p + SEQLSTM_PARAM_NORM, "norm.l1.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 1, 40);
-    assert_int_equal(slots[SEQLSTM_RECURRENT_PARAM(4, 0, SEQLSTM_PARAM_W_X)].features, 3);
-    d.recurrent.merge = SEQLSTM_MERGE_MUL;
+    assert_int_equal(slots[SEQLSTM_SLOT_RECURRENT_PARAM(4, 0, SEQLSTM_PARAM_W_X)].features, 3);
+    d.recurrent.merge = SEQLSTM_KIND_MERGE_MUL;
     sign(&d);
     assert_int_equal(slots[1].features, 2);
     assert_int_equal(slots[p + SEQLSTM_PARAM_W_X].features, 2);
@@ -114,19 +115,19 @@ static void gru_and_rnn(void **state)
     union seqlstm_any_desc d = lstm();
     d.recurrent.cell = SEQLSTM_CELL_GRU;
     d.recurrent.direction = SEQLSTM_DIRECTION_BACKWARD;
-    d.recurrent.options = SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_FINAL_STATE;
+    d.recurrent.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     sign(&d);
     assert_slot(1, "y", SL_SLOT_ABSENT, 0, 0, 0);
     assert_slot(4, "hn.l0.backward", SL_SLOT_OUTPUT, SL_SLOT_ON_STATES, 0, 4);
     assert_slot(5, "cn.l0.backward", SL_SLOT_ABSENT, 0, 0, 0);
     assert_slot(6, "w_x.l0.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 12, 3);
     assert_slot(8, "bias.l0.backward", SL_SLOT_PARAM, SL_SLOT_FREE, 1, 12);
-    d.recurrent.options |= SEQLSTM_RECURRENT_RESET_AFTER;
+    d.recurrent.options |= SEQLSTM_BIT_RECURRENT_RESET_AFTER;
     sign(&d);
     assert_int_equal(slots[8].features, 16);
     d = lstm();
     d.recurrent.cell = SEQLSTM_CELL_RNN;
-    d.recurrent.options |= SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_LAYER_NORM;
+    d.recurrent.options |= SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_LAYER_NORM;
     d.recurrent.layer_norm_epsilon = 1e-3f;
     sign(&d);
     assert_int_equal(slots[8].features, 4);
@@ -138,75 +139,76 @@ static void other_operations(void **state)
     (void)state;
     union seqlstm_any_desc d = {.loss = {.head = head(SEQLSTM_OP_LOSS),
                                          .features = 6,
-                                         .kind = SEQLSTM_LOSS_CROSS_ENTROPY,
-                                         .options = SEQLSTM_LOSS_CLASS_WEIGHT | SEQLSTM_LOSS_ROW_LOSS}};
-    assert_int_equal(sign(&d), SEQLSTM_LOSS_SLOTS);
-    assert_slot(SEQLSTM_LOSS_TARGET, "target", SL_SLOT_CONST, SL_SLOT_ON_ROWS, 0, 1);
-    assert_int_equal(slots[SEQLSTM_LOSS_TARGET].dtype, SEQLSTM_INT32);
-    assert_slot(SEQLSTM_LOSS_WEIGHT, "weight", SL_SLOT_ABSENT, 0, 0, 0);
-    assert_slot(SEQLSTM_LOSS_CLASS_WEIGHTS, "class_weight", SL_SLOT_CONST, SL_SLOT_FREE, 1, 6);
-    assert_int_equal(slots[SEQLSTM_LOSS_SUMS].dtype, SEQLSTM_FLOAT64);
+                                         .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY,
+                                         .options = SEQLSTM_BIT_LOSS_CLASS_WEIGHT | SEQLSTM_BIT_LOSS_ROW_LOSS}};
+    assert_int_equal(sign(&d), SEQLSTM_SLOT_LOSS_COUNT);
+    assert_slot(SEQLSTM_SLOT_LOSS_TARGET, "target", SL_SLOT_CONST, SL_SLOT_ON_ROWS, 0, 1);
+    assert_int_equal(slots[SEQLSTM_SLOT_LOSS_TARGET].dtype, SEQLSTM_DTYPE_INT32);
+    assert_slot(SEQLSTM_SLOT_LOSS_ROW_WEIGHT, "weight", SL_SLOT_ABSENT, 0, 0, 0);
+    assert_slot(SEQLSTM_SLOT_LOSS_CLASS_WEIGHT, "class_weight", SL_SLOT_CONST, SL_SLOT_FREE, 1, 6);
+    assert_int_equal(slots[SEQLSTM_SLOT_LOSS_SUMS].dtype, SEQLSTM_DTYPE_FLOAT64);
 
     d = (union seqlstm_any_desc){.pool = {.head = head(SEQLSTM_OP_POOL), .features = 2}};
     sign(&d);
-    assert_slot(SEQLSTM_UNARY_Y, "y", SL_SLOT_OUTPUT, SL_SLOT_ON_SEQUENCES, 0, 2);
+    assert_slot(SEQLSTM_SLOT_UNARY_Y, "y", SL_SLOT_OUTPUT, SL_SLOT_ON_SEQUENCES, 0, 2);
 
     d = (union seqlstm_any_desc){.merge = {.head = head(SEQLSTM_OP_MERGE), .inputs = 3, .widths = {1, 2, 4}}};
     sign(&d);
-    assert_slot(SEQLSTM_MERGE_Y, "y", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 7);
-    assert_slot(SEQLSTM_MERGE_X + 2, "x2", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, 0, 4);
-    assert_slot(SEQLSTM_MERGE_X + 3, "x3", SL_SLOT_ABSENT, 0, 0, 0);
+    assert_slot(SEQLSTM_SLOT_MERGE_Y, "y", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 7);
+    assert_slot(SEQLSTM_SLOT_MERGE_X + 2, "x2", SL_SLOT_INPUT, SL_SLOT_ON_ROWS, 0, 4);
+    assert_slot(SEQLSTM_SLOT_MERGE_X + 3, "x3", SL_SLOT_ABSENT, 0, 0, 0);
 
     d = (union seqlstm_any_desc){.gather = {.head = head(SEQLSTM_OP_SCATTER), .features = 2}};
     sign(&d);
-    assert_slot(SEQLSTM_GATHER_INDEX, "index", SL_SLOT_CONST, SL_SLOT_ON_ROWS_IN, 0, 1);
+    assert_slot(SEQLSTM_SLOT_GATHER_INDEX, "index", SL_SLOT_CONST, SL_SLOT_ON_ROWS_IN, 0, 1);
 
-    d = (union seqlstm_any_desc){.cast = {.head = head(SEQLSTM_OP_CAST), .features = 2, .to = SEQLSTM_BFLOAT16}};
+    d = (union seqlstm_any_desc){.cast = {.head = head(SEQLSTM_OP_CAST), .features = 2, .to = SEQLSTM_DTYPE_BFLOAT16}};
     sign(&d);
-    assert_int_equal(slots[SEQLSTM_UNARY_Y].dtype, SEQLSTM_BFLOAT16);
+    assert_int_equal(slots[SEQLSTM_SLOT_UNARY_Y].dtype, SEQLSTM_DTYPE_BFLOAT16);
 
     d = (union seqlstm_any_desc){
-        .optimizer = {.head = head(SEQLSTM_OP_OPTIMIZER), .kind = SEQLSTM_OPTIMIZER_RMSPROP, .momentum = 0.5f}};
+        .optimizer = {.head = head(SEQLSTM_OP_OPTIMIZER), .kind = SEQLSTM_KIND_OPTIMIZER_RMSPROP, .momentum = 0.5f}};
     sign(&d);
-    assert_slot(SEQLSTM_OPTIMIZER_STATE_2, "state_2", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
-    assert_slot(SEQLSTM_OPTIMIZER_SUMS, "sums", SL_SLOT_CONST, SL_SLOT_FREE, 1, 2);
-    assert_slot(SEQLSTM_OPTIMIZER_SQUARES, "squares", SL_SLOT_CONST, SL_SLOT_FREE, 1, 1);
-    assert_int_equal(slots[SEQLSTM_OPTIMIZER_SQUARES].dtype, SEQLSTM_FLOAT64);
+    assert_slot(SEQLSTM_SLOT_OPTIMIZER_STATE_2, "state_2", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
+    assert_slot(SEQLSTM_SLOT_OPTIMIZER_SUMS, "sums", SL_SLOT_CONST, SL_SLOT_FREE, 1, 2);
+    assert_slot(SEQLSTM_SLOT_OPTIMIZER_SQUARES, "squares", SL_SLOT_CONST, SL_SLOT_FREE, 1, 1);
+    assert_int_equal(slots[SEQLSTM_SLOT_OPTIMIZER_SQUARES].dtype, SEQLSTM_DTYPE_FLOAT64);
     d.optimizer.momentum = 0;
     sign(&d);
-    assert_slot(SEQLSTM_OPTIMIZER_STATE_2, "state_2", SL_SLOT_ABSENT, 0, 0, 0);
-    assert_slot(SEQLSTM_OPTIMIZER_STATE_1, "state_1", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
-    assert_slot(SEQLSTM_OPTIMIZER_STATE_3, "state_3", SL_SLOT_ABSENT, SL_SLOT_ON_ROWS, 0, 1);
-    d.optimizer.options = SEQLSTM_OPTIMIZER_CENTERED;
+    assert_slot(SEQLSTM_SLOT_OPTIMIZER_STATE_2, "state_2", SL_SLOT_ABSENT, 0, 0, 0);
+    assert_slot(SEQLSTM_SLOT_OPTIMIZER_STATE_1, "state_1", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
+    assert_slot(SEQLSTM_SLOT_OPTIMIZER_STATE_3, "state_3", SL_SLOT_ABSENT, SL_SLOT_ON_ROWS, 0, 1);
+    d.optimizer.options = SEQLSTM_BIT_OPTIMIZER_CENTERED;
     sign(&d);
-    assert_slot(SEQLSTM_OPTIMIZER_STATE_3, "state_3", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
-    d.optimizer.options = SEQLSTM_OPTIMIZER_AMSGRAD;
+    assert_slot(SEQLSTM_SLOT_OPTIMIZER_STATE_3, "state_3", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
+    d.optimizer.options = SEQLSTM_BIT_OPTIMIZER_AMSGRAD;
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
 
-    d = (union seqlstm_any_desc){.attention = {.head = head(SEQLSTM_OP_ATTENTION),
-                                               .key = 3,
-                                               .value = 3,
-                                               .kind = SEQLSTM_ATTENTION_ADDITIVE,
-                                               .options = SEQLSTM_ATTENTION_SHARED | SEQLSTM_ATTENTION_WEIGHTS}};
+    d = (union seqlstm_any_desc){
+        .attention = {.head = head(SEQLSTM_OP_ATTENTION),
+                      .key = 3,
+                      .value = 3,
+                      .kind = SEQLSTM_KIND_ATTENTION_ADDITIVE,
+                      .options = SEQLSTM_BIT_ATTENTION_SHARED | SEQLSTM_BIT_ATTENTION_WEIGHTS}};
     d.head.max_sequences = 7;
     d.head.max_steps = 9;
-    assert_int_equal(sign(&d), SEQLSTM_ATTENTION_SLOTS);
-    assert_slot(SEQLSTM_ATTENTION_KEYS, "keys", SL_SLOT_INPUT, SL_SLOT_ON_ROWS_IN, 0, 3);
-    assert_slot(SEQLSTM_ATTENTION_VALUES, "values", SL_SLOT_ABSENT, SL_SLOT_ON_ROWS_IN, 0, 0);
-    assert_slot(SEQLSTM_ATTENTION_OFFSETS, "offsets", SL_SLOT_CONST, SL_SLOT_FREE, 8, 1);
-    assert_slot(SEQLSTM_ATTENTION_WEIGHT_ROWS, "weights", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 9);
-    assert_slot(SEQLSTM_ATTENTION_SCORE, "score", SL_SLOT_PARAM, SL_SLOT_FREE, 1, 3);
+    assert_int_equal(sign(&d), SEQLSTM_SLOT_ATTENTION_COUNT);
+    assert_slot(SEQLSTM_SLOT_ATTENTION_KEYS, "keys", SL_SLOT_INPUT, SL_SLOT_ON_ROWS_IN, 0, 3);
+    assert_slot(SEQLSTM_SLOT_ATTENTION_VALUES, "values", SL_SLOT_ABSENT, SL_SLOT_ON_ROWS_IN, 0, 0);
+    assert_slot(SEQLSTM_SLOT_ATTENTION_OFFSETS, "offsets", SL_SLOT_CONST, SL_SLOT_FREE, 8, 1);
+    assert_slot(SEQLSTM_SLOT_ATTENTION_WEIGHTS, "weights", SL_SLOT_OUTPUT, SL_SLOT_ON_ROWS, 0, 9);
+    assert_slot(SEQLSTM_SLOT_ATTENTION_SCORE, "score", SL_SLOT_PARAM, SL_SLOT_FREE, 1, 3);
     d.attention.scale = 1; /* additive has none */
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
-    d.attention.kind = SEQLSTM_ATTENTION_DOT;
+    d.attention.kind = SEQLSTM_KIND_ATTENTION_DOT;
     sign(&d);
-    assert_slot(SEQLSTM_ATTENTION_SCORE, "score", SL_SLOT_ABSENT, SL_SLOT_FREE, 0, 0);
+    assert_slot(SEQLSTM_SLOT_ATTENTION_SCORE, "score", SL_SLOT_ABSENT, SL_SLOT_FREE, 0, 0);
     d.attention.value = 4; /* shared */
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
 
-    d = (union seqlstm_any_desc){.vector = {.head = head(SEQLSTM_OP_VECTOR), .kind = SEQLSTM_VECTOR_SCALE}};
+    d = (union seqlstm_any_desc){.vector = {.head = head(SEQLSTM_OP_VECTOR), .kind = SEQLSTM_KIND_VECTOR_SCALE}};
     sign(&d);
-    assert_slot(SEQLSTM_VECTOR_X, "x", SL_SLOT_ABSENT, 0, 0, 0);
+    assert_slot(SEQLSTM_SLOT_VECTOR_X, "x", SL_SLOT_ABSENT, 0, 0, 0);
 }
 
 static void capacity_is_respected(void **state)
@@ -264,14 +266,15 @@ static void refused_descriptors(void **state)
     ASSERT_REFUSED(r->recurrent_dropout = -0.25f, "-0.2500");
     ASSERT_REFUSED(r->zoneout_hidden = NAN, "nan");
     ASSERT_REFUSED(r->cell_clip = INFINITY, "out of range");
-    ASSERT_REFUSED(r->options |= SEQLSTM_RECURRENT_LAYER_NORM, "epsilon");
-    ASSERT_REFUSED(r->options |= SEQLSTM_RECURRENT_RESET_AFTER, "reset_after");
+    ASSERT_REFUSED(r->options |= SEQLSTM_BIT_RECURRENT_LAYER_NORM, "epsilon");
+    ASSERT_REFUSED(r->options |= SEQLSTM_BIT_RECURRENT_RESET_AFTER, "reset_after");
     ASSERT_REFUSED((r->cell = SEQLSTM_CELL_GRU, r->projection = 2), "projection");
-    ASSERT_REFUSED((r->cell = SEQLSTM_CELL_RNN, r->options |= SEQLSTM_RECURRENT_PEEPHOLE), "peephole");
+    ASSERT_REFUSED((r->cell = SEQLSTM_CELL_RNN, r->options |= SEQLSTM_BIT_RECURRENT_PEEPHOLE), "peephole");
     ASSERT_REFUSED((r->cell = SEQLSTM_CELL_RNN, r->cell_clip = 1), "cell_clip");
     ASSERT_REFUSED((r->cell = SEQLSTM_CELL_RNN, r->zoneout_cell = 0.5f), "zoneout");
-    ASSERT_REFUSED((r->cell = SEQLSTM_CELL_GRU, r->options |= SEQLSTM_RECURRENT_LAYER_NORM, r->layer_norm_epsilon = 1),
-                   "reset_after");
+    ASSERT_REFUSED(
+        (r->cell = SEQLSTM_CELL_GRU, r->options |= SEQLSTM_BIT_RECURRENT_LAYER_NORM, r->layer_norm_epsilon = 1),
+        "reset_after");
 
     union seqlstm_any_desc d = {.merge = {.head = head(SEQLSTM_OP_MERGE), .kind = 1, .inputs = 2, .widths = {1, 2}}};
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
@@ -279,7 +282,8 @@ static void refused_descriptors(void **state)
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_OK);
     d.merge.widths[2] = 1;
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
-    d = (union seqlstm_any_desc){.loss = {.head = head(SEQLSTM_OP_LOSS), .features = 2, .kind = SEQLSTM_LOSS_HUBER}};
+    d = (union seqlstm_any_desc){
+        .loss = {.head = head(SEQLSTM_OP_LOSS), .features = 2, .kind = SEQLSTM_KIND_LOSS_HUBER}};
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
     d.loss.delta = 1;
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_OK);
@@ -289,7 +293,7 @@ static void refused_descriptors(void **state)
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
     d.top_k.k = 4;
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_OK);
-    d.top_k.kind = SEQLSTM_TOP_K_SAMPLE;
+    d.top_k.kind = SEQLSTM_KIND_TOP_K_SAMPLE;
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
 }
 
@@ -307,10 +311,10 @@ static void names(void **state)
     assert_string_equal(sl_option_name(SEQLSTM_OPTION_LENGTHS), "lengths");
     assert_string_equal(sl_activation_name(SEQLSTM_ACT_LEAKY_RELU), "leaky_relu");
     assert_string_equal(sl_activation_name(SEQLSTM_ACT_LOG_SOFTMAX), "log_softmax");
-    assert_int_equal(sl_dtype_bytes(SEQLSTM_FLOAT32), 4);
-    assert_int_equal(sl_dtype_bytes(SEQLSTM_FLOAT64), 8);
-    assert_int_equal(sl_dtype_bytes(SEQLSTM_FLOAT16), 2);
-    assert_int_equal(sl_dtype_bytes(SEQLSTM_UINT8), 1);
+    assert_int_equal(sl_dtype_bytes(SEQLSTM_DTYPE_FLOAT32), 4);
+    assert_int_equal(sl_dtype_bytes(SEQLSTM_DTYPE_FLOAT64), 8);
+    assert_int_equal(sl_dtype_bytes(SEQLSTM_DTYPE_FLOAT16), 2);
+    assert_int_equal(sl_dtype_bytes(SEQLSTM_DTYPE_UINT8), 1);
     assert_int_equal(sl_op_desc_bytes(SEQLSTM_OP_RECURRENT), 264);
     assert_int_equal(sl_op_desc_bytes(SEQLSTM_OP_NONE), 0);
 }

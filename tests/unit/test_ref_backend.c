@@ -20,7 +20,7 @@ static union seqlstm_any_desc lstm(void)
     struct seqlstm_recurrent_desc *d = &any.recurrent;
     d->head = rh_head(SEQLSTM_OP_RECURRENT, SEQLSTM_MODE_TRAINING);
     d->cell = SEQLSTM_CELL_LSTM;
-    d->options = SEQLSTM_RECURRENT_OUTPUT;
+    d->options = SEQLSTM_BIT_RECURRENT_OUTPUT;
     d->layers = 2;
     d->input = 3;
     d->hidden = 4;
@@ -77,27 +77,27 @@ static void refusals_say_why(void **state)
     union seqlstm_any_desc d = lstm();
     assert_int_equal(ask(&d, "cpu:x86-64-v4").accepted, 1);
     assert_string_equal(ask(&d, "cpu:any").variants[0], "loops");
-    assert_int_equal(ask(&d, "cuda:sm_90").code, SEQLSTM_REFUSED_DEVICE);
+    assert_int_equal(ask(&d, "cuda:sm_90").code, SEQLSTM_BIT_REFUSED_DEVICE);
     d.recurrent.options |= 1u << 20;
-    assert_no(&d, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, "0x100000");
+    assert_no(&d, SEQLSTM_BIT_REFUSED_ABI, SEQLSTM_OPTION_NONE, "0x100000");
     d = lstm();
     d.recurrent.activations[SEQLSTM_PLACE_GATE][0].kind = SEQLSTM_ACT_COUNT;
-    assert_no(&d, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "14");
+    assert_no(&d, SEQLSTM_BIT_REFUSED_ABI, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "14");
     d = lstm();
     d.recurrent.dropout = 1.5f;
-    assert_no(&d, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_DROPOUT, "1.5000");
+    assert_no(&d, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_DROPOUT, "1.5000");
     d = lstm();
-    d.head.dtype_activation = SEQLSTM_BFLOAT16;
-    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "bfloat16");
+    d.head.dtype_activation = SEQLSTM_DTYPE_BFLOAT16;
+    assert_no(&d, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "bfloat16");
     d = lstm();
-    d.head.dtype_compute = SEQLSTM_TF32;
-    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "tf32");
+    d.head.dtype_compute = SEQLSTM_DTYPE_TF32;
+    assert_no(&d, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "tf32");
     d = lstm();
     d.head.op = 99;
-    assert_no(&d, SEQLSTM_REFUSED_ABI, SEQLSTM_OPTION_NONE, "99");
+    assert_no(&d, SEQLSTM_BIT_REFUSED_ABI, SEQLSTM_OPTION_NONE, "99");
     d = (union seqlstm_any_desc){
-        .cast = {.head = rh_head(SEQLSTM_OP_CAST, SEQLSTM_MODE_TRAINING), .features = 1, .to = SEQLSTM_INT8}};
-    assert_no(&d, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "int8");
+        .cast = {.head = rh_head(SEQLSTM_OP_CAST, SEQLSTM_MODE_TRAINING), .features = 1, .to = SEQLSTM_DTYPE_INT8}};
+    assert_no(&d, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "int8");
 }
 
 static void create_refuses_what_supports_refuses(void **state)
@@ -210,10 +210,10 @@ static void calls_are_checked(void **state)
     args.reserve = NULL;
     assert_int_equal(rh.backend->forward(rh.binding, &rh.queue, &args, &err), SEQLSTM_INVALID_ARGUMENT);
     args.reserve = rh.reserve;
-    void *w_x = rh.values[SEQLSTM_RECURRENT_PARAM(2, 0, 0)];
-    rh.values[SEQLSTM_RECURRENT_PARAM(2, 0, 0)] = NULL;
+    void *w_x = rh.values[SEQLSTM_SLOT_RECURRENT_PARAM(2, 0, 0)];
+    rh.values[SEQLSTM_SLOT_RECURRENT_PARAM(2, 0, 0)] = NULL;
     assert_int_equal(rh.backend->forward(rh.binding, &rh.queue, &args, &err), SEQLSTM_INVALID_ARGUMENT);
-    rh.values[SEQLSTM_RECURRENT_PARAM(2, 0, 0)] = w_x;
+    rh.values[SEQLSTM_SLOT_RECURRENT_PARAM(2, 0, 0)] = w_x;
     assert_int_equal(rh.backend->forward(rh.binding, &rh.queue, &args, &err), SEQLSTM_OK);
     rh_close(&rh);
 }
@@ -227,7 +227,7 @@ static void calls_do_not_allocate(void **state)
     d.recurrent.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
     d.recurrent.dropout = d.recurrent.recurrent_dropout = d.recurrent.weight_drop = 0.25f;
     d.recurrent.zoneout_cell = 0.25f;
-    d.recurrent.options |= SEQLSTM_RECURRENT_LAYER_NORM | SEQLSTM_RECURRENT_PEEPHOLE;
+    d.recurrent.options |= SEQLSTM_BIT_RECURRENT_LAYER_NORM | SEQLSTM_BIT_RECURRENT_PEEPHOLE;
     d.recurrent.layer_norm_epsilon = 1e-3f;
     struct rh rh;
     rh_open(&rh, &d, lengths, 3, 0, 4, 1);
@@ -265,7 +265,7 @@ static void memory_runs_out(void **state)
     const struct seqlstm_backend *b = rh_reference(&unused);
     b->close(unused);
     const union seqlstm_any_desc d = {
-        .vector = {.head = rh_head(SEQLSTM_OP_VECTOR, SEQLSTM_MODE_TRAINING), .kind = SEQLSTM_VECTOR_COPY}};
+        .vector = {.head = rh_head(SEQLSTM_OP_VECTOR, SEQLSTM_MODE_TRAINING), .kind = SEQLSTM_KIND_VECTOR_COPY}};
     for (int n = 0; n < 4; n++) {
         struct poor poor = {n, 0};
         const struct seqlstm_host host = {

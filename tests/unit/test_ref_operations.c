@@ -62,7 +62,7 @@ static void dense_and_activation(void **state)
         d = (union seqlstm_any_desc){.dense = {.head = rh_head(SEQLSTM_OP_DENSE, TRAIN),
                                                .input = 3,
                                                .output = 4,
-                                               .options = k % 3 ? SEQLSTM_DENSE_USE_BIAS : 0,
+                                               .options = k % 3 ? SEQLSTM_BIT_DENSE_USE_BIAS : 0,
                                                .activation = kinds[k]}};
         snprintf(name, sizeof name, "dense, activation %d", k);
         check_rows(&d, 3, name);
@@ -149,13 +149,13 @@ static void embedding(void **state)
         .embedding = {.head = rh_head(SEQLSTM_OP_EMBEDDING, TRAIN), .vocabulary = 4, .features = 3}};
     struct rh rh;
     rh_open_rows(&rh, &d, 5, 5, 3);
-    memcpy(rh.values[SEQLSTM_EMBEDDING_IDS], (const int32_t[5]){2, 0, -1, 2, 3}, 5 * sizeof(int32_t));
+    memcpy(rh.values[SEQLSTM_SLOT_EMBEDDING_IDS], (const int32_t[5]){2, 0, -1, 2, 3}, 5 * sizeof(int32_t));
     rh_check_gradients(&rh, "embedding", tolerance);
-    const double *y = rh_value(&rh, SEQLSTM_EMBEDDING_Y), *w = rh_value(&rh, SEQLSTM_EMBEDDING_W);
+    const double *y = rh_value(&rh, SEQLSTM_SLOT_EMBEDDING_Y), *w = rh_value(&rh, SEQLSTM_SLOT_EMBEDDING_W);
     assert_memory_equal(y, w + 6, 3 * sizeof *y);
     assert_true(y[6] == 0 && y[7] == 0 && y[8] == 0);
     for (int k = 0; k < 3; k++) {
-        const double *dy = rh.grads[SEQLSTM_EMBEDDING_Y], *dw = rh.grads[SEQLSTM_EMBEDDING_W];
+        const double *dy = rh.grads[SEQLSTM_SLOT_EMBEDDING_Y], *dw = rh.grads[SEQLSTM_SLOT_EMBEDDING_W];
         assert_near(dw[6 + k], dy[k] + dy[9 + k]);
         assert_true(dw[3 + k] == 0);
     }
@@ -172,10 +172,10 @@ static void layer_norm_and_merge(void **state)
                 .head = rh_head(SEQLSTM_OP_LAYER_NORM, TRAIN), .features = 5, .epsilon = 1e-3f, .options = options}};
         check_rows(&d, 3, "layer norm");
     }
-    for (uint32_t kind = 0; kind <= SEQLSTM_MERGE_AVE; kind++) {
+    for (uint32_t kind = 0; kind <= SEQLSTM_KIND_MERGE_AVE; kind++) {
         union seqlstm_any_desc d = {
             .merge = {.head = rh_head(SEQLSTM_OP_MERGE, TRAIN), .kind = kind, .inputs = 3, .widths = {2, 2, 2}}};
-        if (kind == SEQLSTM_MERGE_CONCAT)
+        if (kind == SEQLSTM_KIND_MERGE_CONCAT)
             d.merge.widths[1] = 3;
         check_rows(&d, 3, "merge");
     }
@@ -184,7 +184,7 @@ static void layer_norm_and_merge(void **state)
 static void pool(void **state)
 {
     (void)state;
-    for (uint32_t kind = 0; kind <= SEQLSTM_POOL_FIRST; kind++) {
+    for (uint32_t kind = 0; kind <= SEQLSTM_KIND_POOL_FIRST; kind++) {
         const union seqlstm_any_desc d = {
             .pool = {.head = rh_head(SEQLSTM_OP_POOL, TRAIN), .features = 2, .kind = kind}};
         struct rh rh;
@@ -201,7 +201,7 @@ static void pool(void **state)
     }
     /* MAX: the first step that attains it gets the gradient */
     const union seqlstm_any_desc d = {
-        .pool = {.head = rh_head(SEQLSTM_OP_POOL, TRAIN), .features = 1, .kind = SEQLSTM_POOL_MAX}};
+        .pool = {.head = rh_head(SEQLSTM_OP_POOL, TRAIN), .features = 1, .kind = SEQLSTM_KIND_POOL_MAX}};
     struct rh rh;
     rh_open(&rh, &d, (const int32_t[1]){3}, 1, 0, 3, 5);
     memcpy(rh_value(&rh, 0), (const double[3]){1, 4, 4}, 3 * sizeof(double));
@@ -217,14 +217,14 @@ static void gather_and_scatter(void **state)
     union seqlstm_any_desc d = {.gather = {.head = rh_head(SEQLSTM_OP_GATHER, TRAIN), .features = 2}};
     struct rh rh;
     rh_open_rows(&rh, &d, 4, 3, 5);
-    memcpy(rh.values[SEQLSTM_GATHER_INDEX], (const int32_t[4]){2, -1, 0, 2}, 4 * sizeof(int32_t));
+    memcpy(rh.values[SEQLSTM_SLOT_GATHER_INDEX], (const int32_t[4]){2, -1, 0, 2}, 4 * sizeof(int32_t));
     rh_check_gradients(&rh, "gather", tolerance);
     rh_check_float32(&rh, "gather");
     assert_true(rh_value(&rh, 1)[0] == rh_value(&rh, 0)[4] && rh_value(&rh, 1)[2] == 0);
     rh_close(&rh);
     d.head.op = SEQLSTM_OP_SCATTER;
     rh_open_rows(&rh, &d, 4, 3, 6);
-    memcpy(rh.values[SEQLSTM_GATHER_INDEX], (const int32_t[3]){3, -1, 0}, 3 * sizeof(int32_t));
+    memcpy(rh.values[SEQLSTM_SLOT_GATHER_INDEX], (const int32_t[3]){3, -1, 0}, 3 * sizeof(int32_t));
     rh_check_gradients(&rh, "scatter", tolerance);
     rh_check_float32(&rh, "scatter");
     assert_true(rh_value(&rh, 1)[6] == rh_value(&rh, 0)[0] && rh_value(&rh, 1)[2] == 0 && rh_value(&rh, 1)[0] != 0);
@@ -243,7 +243,7 @@ static void dropout(void **state)
                                                     .mask = mask}};
             struct rh rh;
             rh_open(&rh, &d, mixed, 3, 1, 3, 5); /* a range: rows 3 4 of step 1 and 5 of step 2 */
-            rh.axis.flags = stream ? SEQLSTM_AXIS_STREAM : 0;
+            rh.axis.flags = stream ? SEQLSTM_BIT_AXIS_STREAM : 0;
             rh_check_gradients(&rh, "dropout", tolerance);
             rh_check_float32(&rh, "dropout");
             rh_forward(&rh);
@@ -252,7 +252,9 @@ static void dropout(void **state)
                 for (int64_t b = 0; b < rh.axis.batch_sizes[t]; b++, row++)
                     for (int64_t k = 0; k < 4; k++) {
                         const uint32_t first = rh.axis.position0[b];
-                        const uint32_t at = mask == SEQLSTM_DROPOUT_STEP ? first + (uint32_t)t : stream ? first : 0;
+                        const uint32_t at = mask == SEQLSTM_KIND_DROPOUT_STEP ? first + (uint32_t)t
+                                            : stream                          ? first
+                                                                              : 0;
                         const float m = seqlstm_mask(key, (uint64_t)k, at, rh.axis.sequence_id[b], 0.5f);
                         assert_true(rh_value(&rh, 1)[row * 4 + k] == rh_value(&rh, 0)[row * 4 + k] * (double)m);
                     }
@@ -271,10 +273,10 @@ static void losses(void **state)
 {
     (void)state;
     for (uint32_t compound = 0; compound < 2; compound++)
-        for (uint32_t kind = SEQLSTM_LOSS_MSE; kind <= SEQLSTM_LOSS_CROSS_ENTROPY; kind++)
+        for (uint32_t kind = SEQLSTM_KIND_LOSS_MSE; kind <= SEQLSTM_KIND_LOSS_CROSS_ENTROPY; kind++)
             for (uint32_t options = 0; options < 8; options++) {
-                const bool classes = kind == SEQLSTM_LOSS_CROSS_ENTROPY;
-                if ((options & SEQLSTM_LOSS_CLASS_WEIGHT) && !classes)
+                const bool classes = kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
+                if ((options & SEQLSTM_BIT_LOSS_CLASS_WEIGHT) && !classes)
                     continue;
                 const float smoothing = classes && options % 2 ? 0.125f : 0, delta = 0.5f;
                 union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN),
@@ -295,7 +297,7 @@ static void losses(void **state)
                 struct rh rh;
                 rh_open_rows(&rh, &d, 4, 4, kind);
                 if (classes)
-                    memcpy(rh.values[SEQLSTM_LOSS_TARGET], (const int32_t[4]){2, 0, -1, 1}, 4 * sizeof(int32_t));
+                    memcpy(rh.values[SEQLSTM_SLOT_LOSS_TARGET], (const int32_t[4]){2, 0, -1, 1}, 4 * sizeof(int32_t));
                 rh_check_gradients(&rh, "loss", tolerance);
                 rh_check_float32(&rh, "loss");
                 rh_close(&rh);
@@ -308,21 +310,21 @@ static double one_loss(uint32_t kind, const double *x, const double *target, int
     const union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN),
                                                .features = 2,
                                                .kind = kind,
-                                               .options = SEQLSTM_LOSS_ROW_LOSS,
+                                               .options = SEQLSTM_BIT_LOSS_ROW_LOSS,
                                                .label_smoothing = smoothing,
                                                .delta = delta}};
     struct rh rh;
     rh_open_rows(&rh, &d, 1, 1, 1);
-    memcpy(rh_value(&rh, SEQLSTM_LOSS_X), x, 2 * sizeof *x);
+    memcpy(rh_value(&rh, SEQLSTM_SLOT_LOSS_X), x, 2 * sizeof *x);
     if (target)
-        memcpy(rh_value(&rh, SEQLSTM_LOSS_TARGET), target, 2 * sizeof *x);
+        memcpy(rh_value(&rh, SEQLSTM_SLOT_LOSS_TARGET), target, 2 * sizeof *x);
     else
-        *(int32_t *)rh.values[SEQLSTM_LOSS_TARGET] = class_target;
-    rh_value(&rh, SEQLSTM_LOSS_SUMS)[0] = 10; /* added to */
+        *(int32_t *)rh.values[SEQLSTM_SLOT_LOSS_TARGET] = class_target;
+    rh_value(&rh, SEQLSTM_SLOT_LOSS_SUMS)[0] = 10; /* added to */
     rh_forward(&rh);
-    const double loss = rh_value(&rh, SEQLSTM_LOSS_SUMS)[0] - 10;
-    *out_weight = rh_value(&rh, SEQLSTM_LOSS_SUMS)[1];
-    assert_near(rh_value(&rh, SEQLSTM_LOSS_ROW_LOSSES)[0], loss);
+    const double loss = rh_value(&rh, SEQLSTM_SLOT_LOSS_SUMS)[0] - 10;
+    *out_weight = rh_value(&rh, SEQLSTM_SLOT_LOSS_SUMS)[1];
+    assert_near(rh_value(&rh, SEQLSTM_SLOT_LOSS_ROW_LOSS)[0], loss);
     rh_close(&rh);
     return loss;
 }
@@ -332,17 +334,17 @@ static void loss_values(void **state)
     (void)state;
     const double x[2] = {1, -2}, target[2] = {0.5, 1};
     double weight;
-    assert_near(one_loss(SEQLSTM_LOSS_MSE, x, target, 0, 0, 0, &weight), (0.25 + 9) / 2);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_MSE, x, target, 0, 0, 0, &weight), (0.25 + 9) / 2);
     assert_near(weight, 1);
-    assert_near(one_loss(SEQLSTM_LOSS_MAE, x, target, 0, 0, 0, &weight), (0.5 + 3) / 2);
-    assert_near(one_loss(SEQLSTM_LOSS_HUBER, x, target, 0, 0, 1, &weight), (0.125 + 2.5) / 2);
-    assert_near(one_loss(SEQLSTM_LOSS_BINARY_CROSS_ENTROPY, x, target, 0, 0, 0, &weight),
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_MAE, x, target, 0, 0, 0, &weight), (0.5 + 3) / 2);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_HUBER, x, target, 0, 0, 1, &weight), (0.125 + 2.5) / 2);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY, x, target, 0, 0, 0, &weight),
                 (log1p(exp(1)) - 0.5 + log1p(exp(-2)) + 2) / 2);
     const double log_total = log(exp(1) + exp(-2));
-    assert_near(one_loss(SEQLSTM_LOSS_CROSS_ENTROPY, x, NULL, 1, 0, 0, &weight), log_total + 2);
-    assert_near(one_loss(SEQLSTM_LOSS_CROSS_ENTROPY, x, NULL, 0, 0.5f, 0, &weight),
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_CROSS_ENTROPY, x, NULL, 1, 0, 0, &weight), log_total + 2);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_CROSS_ENTROPY, x, NULL, 0, 0.5f, 0, &weight),
                 0.75 * (log_total - 1) + 0.25 * (log_total + 2));
-    assert_near(one_loss(SEQLSTM_LOSS_CROSS_ENTROPY, x, NULL, -1, 0, 0, &weight), 0);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_CROSS_ENTROPY, x, NULL, -1, 0, 0, &weight), 0);
     assert_near(weight, 0);
 }
 
@@ -372,7 +374,7 @@ static void casts(void **state)
                  {INFINITY, 0x7F80, 0x7C00}};
     enum { N = sizeof known / sizeof *known };
     for (int half = 0; half < 2; half++) {
-        const uint32_t dtype = half ? SEQLSTM_FLOAT16 : SEQLSTM_BFLOAT16;
+        const uint32_t dtype = half ? SEQLSTM_DTYPE_FLOAT16 : SEQLSTM_DTYPE_BFLOAT16;
         union seqlstm_any_desc d = {.cast = {.head = rh_head(SEQLSTM_OP_CAST, TRAIN), .features = N, .to = dtype}};
         struct rh down, up;
         rh_open_rows(&down, &d, 1, 1, 1);
@@ -387,7 +389,7 @@ static void casts(void **state)
         }
         /* every bit pattern survives the way up and down */
         d.cast.from = dtype;
-        d.cast.to = SEQLSTM_FLOAT32;
+        d.cast.to = SEQLSTM_DTYPE_FLOAT32;
         d.cast.features = 65536;
         d.head.max_rows = 1;
         rh_open_rows(&up, &d, 1, 1, 1);
@@ -395,7 +397,7 @@ static void casts(void **state)
             ((uint16_t *)up.values[0])[k] = (uint16_t)k;
         rh_forward(&up);
         rh_close(&down);
-        d.cast.from = SEQLSTM_FLOAT32;
+        d.cast.from = SEQLSTM_DTYPE_FLOAT32;
         d.cast.to = dtype;
         rh_open_rows(&down, &d, 1, 1, 1);
         memcpy(down.values[0], up.values[1], 65536 * sizeof(double));
@@ -437,7 +439,7 @@ static void top_k_draws(void **state)
                                                     .features = 4,
                                                     .k = 1,
                                                     .stream = 3,
-                                                    .kind = SEQLSTM_TOP_K_SAMPLE,
+                                                    .kind = SEQLSTM_KIND_TOP_K_SAMPLE,
                                                     .top_k = variant == 1 ? 2 : 0,
                                                     .temperature = 2,
                                                     .top_p = variant == 2 ? 0.69f : 1}};
@@ -480,7 +482,7 @@ static void vectors(void **state)
                                    {-2 + a, 0.5, 3 - a},
                                    {-a, 0.5, a},
                                    {4, 0, -1}};
-    for (uint32_t kind = SEQLSTM_VECTOR_FILL; kind <= SEQLSTM_VECTOR_COPY; kind++) {
+    for (uint32_t kind = SEQLSTM_KIND_VECTOR_FILL; kind <= SEQLSTM_KIND_VECTOR_COPY; kind++) {
         const union seqlstm_any_desc d = {.vector = {.head = rh_head(SEQLSTM_OP_VECTOR, TRAIN), .kind = kind}};
         struct rh rh;
         rh_open_rows(&rh, &d, 3, 3, 1);
@@ -523,11 +525,11 @@ static void optimizers(void **state)
 {
     (void)state;
     const double lr = 0.125, decay = 0.0625, b1 = 0.5, b2 = 0.75, rho = 0.75, mu = 0.5, eps = 0.25;
-    for (uint32_t kind = SEQLSTM_OPTIMIZER_SGD; kind <= SEQLSTM_OPTIMIZER_ADADELTA; kind++)
+    for (uint32_t kind = SEQLSTM_KIND_OPTIMIZER_SGD; kind <= SEQLSTM_KIND_OPTIMIZER_ADADELTA; kind++)
         for (int variant = 0; variant < 4; variant++) {
-            const bool rms = kind == SEQLSTM_OPTIMIZER_RMSPROP, adam = kind == SEQLSTM_OPTIMIZER_ADAM;
-            const uint32_t options = variant & 1 ? (adam  ? SEQLSTM_OPTIMIZER_AMSGRAD
-                                                    : rms ? SEQLSTM_OPTIMIZER_CENTERED
+            const bool rms = kind == SEQLSTM_KIND_OPTIMIZER_RMSPROP, adam = kind == SEQLSTM_KIND_OPTIMIZER_ADAM;
+            const uint32_t options = variant & 1 ? (adam  ? SEQLSTM_BIT_OPTIMIZER_AMSGRAD
+                                                    : rms ? SEQLSTM_BIT_OPTIMIZER_CENTERED
                                                           : 0)
                                                  : 0;
             const bool momentum = !rms || variant & 2;
@@ -549,16 +551,16 @@ static void optimizers(void **state)
             double p = 2, m = 0, v = 0, u = 0, most = 0, mean = 0;
             for (int t = 1; t <= 2; t++) {
                 const double raw = t == 1 ? 3 : -1, g = t == 1 ? 0.5 : -0.5; /* norms 3 and 1, limited to 1 */
-                rh_value(&rh, SEQLSTM_OPTIMIZER_GRAD)[0] = raw;
-                rh_value(&rh, SEQLSTM_OPTIMIZER_SQUARES)[0] = 4 * raw * raw;
+                rh_value(&rh, SEQLSTM_SLOT_OPTIMIZER_GRAD)[0] = raw;
+                rh_value(&rh, SEQLSTM_SLOT_OPTIMIZER_SQUARES)[0] = 4 * raw * raw;
                 rh.step.update = (uint64_t)t;
                 rh_forward(&rh);
                 p *= 1 - lr * decay;
-                if (kind == SEQLSTM_OPTIMIZER_SGD) {
+                if (kind == SEQLSTM_KIND_OPTIMIZER_SGD) {
                     p -= lr * g;
-                } else if (kind <= SEQLSTM_OPTIMIZER_NESTEROV) {
+                } else if (kind <= SEQLSTM_KIND_OPTIMIZER_NESTEROV) {
                     m = mu * m + g;
-                    p -= lr * (kind == SEQLSTM_OPTIMIZER_NESTEROV ? g + mu * m : m);
+                    p -= lr * (kind == SEQLSTM_KIND_OPTIMIZER_NESTEROV ? g + mu * m : m);
                 } else if (adam) {
                     m += (1 - b1) * (g - m);
                     v += (1 - b2) * (g * g - v);
@@ -570,7 +572,7 @@ static void optimizers(void **state)
                     const double q = g / (sqrt(options ? v - mean * mean : v) + eps);
                     m = (momentum ? mu * m : 0) + lr * q;
                     p -= m;
-                } else if (kind == SEQLSTM_OPTIMIZER_ADAGRAD) {
+                } else if (kind == SEQLSTM_KIND_OPTIMIZER_ADAGRAD) {
                     v += g * g;
                     p -= lr * g / (sqrt(v) + eps);
                 } else {
@@ -579,15 +581,15 @@ static void optimizers(void **state)
                     u += (1 - rho) * (step * step - u);
                     p -= lr * step;
                 }
-                assert_near(rh_value(&rh, SEQLSTM_OPTIMIZER_PARAM)[0], p);
+                assert_near(rh_value(&rh, SEQLSTM_SLOT_OPTIMIZER_PARAM)[0], p);
             }
-            const double before = rh_value(&rh, SEQLSTM_OPTIMIZER_PARAM)[0];
+            const double before = rh_value(&rh, SEQLSTM_SLOT_OPTIMIZER_PARAM)[0];
             for (int k = 0; k < 3; k++) { /* what changes nothing */
-                rh.step.flags = k == 0 ? SEQLSTM_STEP_SKIP : 0;
-                rh_value(&rh, SEQLSTM_OPTIMIZER_SUMS)[0] = k == 1 ? (double)INFINITY : 1;
-                rh_value(&rh, SEQLSTM_OPTIMIZER_SQUARES)[0] = k == 2 ? (double)NAN : 1;
+                rh.step.flags = k == 0 ? SEQLSTM_BIT_STEP_SKIP : 0;
+                rh_value(&rh, SEQLSTM_SLOT_OPTIMIZER_SUMS)[0] = k == 1 ? (double)INFINITY : 1;
+                rh_value(&rh, SEQLSTM_SLOT_OPTIMIZER_SQUARES)[0] = k == 2 ? (double)NAN : 1;
                 rh_forward(&rh);
-                assert_true(rh_value(&rh, SEQLSTM_OPTIMIZER_PARAM)[0] == before);
+                assert_true(rh_value(&rh, SEQLSTM_SLOT_OPTIMIZER_PARAM)[0] == before);
             }
             rh_close(&rh);
         }

@@ -34,7 +34,7 @@ static union seqlstm_any_desc plain(uint32_t cell)
     struct seqlstm_recurrent_desc *d = &any.recurrent;
     d->head = rh_head(SEQLSTM_OP_RECURRENT, SEQLSTM_MODE_TRAINING);
     d->cell = cell;
-    d->options = SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_USE_BIAS;
+    d->options = SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_USE_BIAS;
     d->layers = 1;
     d->input = 3;
     d->hidden = 4;
@@ -127,7 +127,7 @@ static void bidirectional(struct seqlstm_recurrent_desc *d, uint32_t merge)
 
 static void layer_norm(struct seqlstm_recurrent_desc *d)
 {
-    d->options |= SEQLSTM_RECURRENT_LAYER_NORM;
+    d->options |= SEQLSTM_BIT_RECURRENT_LAYER_NORM;
     d->layer_norm_epsilon = 0.01f;
 }
 
@@ -135,35 +135,35 @@ static void layer_norm(struct seqlstm_recurrent_desc *d)
 static bool apply(struct seqlstm_recurrent_desc *d, int option)
 {
     const bool lstm = d->cell == SEQLSTM_CELL_LSTM, gru = d->cell == SEQLSTM_CELL_GRU;
-    const uint32_t initial = SEQLSTM_RECURRENT_INITIAL_STATE, final = SEQLSTM_RECURRENT_FINAL_STATE;
+    const uint32_t initial = SEQLSTM_BIT_RECURRENT_INITIAL_STATE, final = SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     switch (option) {
     case OPT_PLAIN:
         return true;
     case OPT_NO_BIAS:
-        d->options &= ~(uint32_t)SEQLSTM_RECURRENT_USE_BIAS;
+        d->options &= ~(uint32_t)SEQLSTM_BIT_RECURRENT_USE_BIAS;
         return true;
     case OPT_PEEPHOLE:
-        d->options |= SEQLSTM_RECURRENT_PEEPHOLE;
+        d->options |= SEQLSTM_BIT_RECURRENT_PEEPHOLE;
         return lstm;
     case OPT_COUPLED:
-        d->options |= SEQLSTM_RECURRENT_COUPLED_GATES;
+        d->options |= SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
         return lstm;
     case OPT_COUPLED_PEEPHOLE:
-        d->options |= SEQLSTM_RECURRENT_COUPLED_GATES | SEQLSTM_RECURRENT_PEEPHOLE;
+        d->options |= SEQLSTM_BIT_RECURRENT_COUPLED_GATES | SEQLSTM_BIT_RECURRENT_PEEPHOLE;
         return lstm;
     case OPT_LAYER_NORM:
         layer_norm(d);
         return !gru;
     case OPT_COUPLED_NORM:
         layer_norm(d);
-        d->options |= SEQLSTM_RECURRENT_COUPLED_GATES;
+        d->options |= SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
         return lstm;
     case OPT_RESET_AFTER:
-        d->options |= SEQLSTM_RECURRENT_RESET_AFTER;
+        d->options |= SEQLSTM_BIT_RECURRENT_RESET_AFTER;
         return gru;
     case OPT_RESET_AFTER_NORM:
         layer_norm(d);
-        d->options |= SEQLSTM_RECURRENT_RESET_AFTER;
+        d->options |= SEQLSTM_BIT_RECURRENT_RESET_AFTER;
         return gru;
     case OPT_PROJECTION:
         d->projection = 2;
@@ -193,23 +193,23 @@ static bool apply(struct seqlstm_recurrent_desc *d, int option)
         d->options |= initial | final;
         return true;
     case OPT_FINAL_ONLY:
-        d->options = (d->options & ~(uint32_t)SEQLSTM_RECURRENT_OUTPUT) | final;
+        d->options = (d->options & ~(uint32_t)SEQLSTM_BIT_RECURRENT_OUTPUT) | final;
         return true;
     case OPT_BACKWARD:
         d->direction = SEQLSTM_DIRECTION_BACKWARD;
         d->options |= initial | final;
         return true;
     case OPT_CONCAT:
-        bidirectional(d, SEQLSTM_MERGE_CONCAT);
+        bidirectional(d, SEQLSTM_KIND_MERGE_CONCAT);
         return true;
     case OPT_SUM:
-        bidirectional(d, SEQLSTM_MERGE_SUM);
+        bidirectional(d, SEQLSTM_KIND_MERGE_SUM);
         return true;
     case OPT_MUL:
-        bidirectional(d, SEQLSTM_MERGE_MUL);
+        bidirectional(d, SEQLSTM_KIND_MERGE_MUL);
         return true;
     case OPT_AVE:
-        bidirectional(d, SEQLSTM_MERGE_AVE);
+        bidirectional(d, SEQLSTM_KIND_MERGE_AVE);
         return true;
     case OPT_STACK:
         d->layers = 3;
@@ -217,11 +217,11 @@ static bool apply(struct seqlstm_recurrent_desc *d, int option)
         return true;
     case OPT_STACK_CONCAT:
         d->layers = 2;
-        bidirectional(d, SEQLSTM_MERGE_CONCAT);
+        bidirectional(d, SEQLSTM_KIND_MERGE_CONCAT);
         return true;
     default:
         d->layers = 2;
-        bidirectional(d, SEQLSTM_MERGE_MUL);
+        bidirectional(d, SEQLSTM_KIND_MERGE_MUL);
         d->options |= initial | final;
         return true;
     }
@@ -268,7 +268,7 @@ static void each_activation_in_each_place(void **state)
             for (int k = 0; k < KINDS; k++) {
                 union seqlstm_any_desc d = plain(cells[c]);
                 /* the other direction keeps its own: a mix-up of directions shows */
-                bidirectional(&d.recurrent, SEQLSTM_MERGE_CONCAT);
+                bidirectional(&d.recurrent, SEQLSTM_KIND_MERGE_CONCAT);
                 d.recurrent.activations[place][k % 2] = act(kinds[k].kind, kinds[k].alpha, kinds[k].beta);
                 char name[64];
                 snprintf(name, sizeof name, "%s, place %d, activation %u", cell_names[c], place, kinds[k].kind);
@@ -288,8 +288,8 @@ static void random_combinations(void **state)
             struct seqlstm_recurrent_desc trial = *r;
             const int option = (int)rh_uniform(&dice, 0, OPT_COUNT);
             if (apply(&trial, option) &&
-                !(trial.cell == SEQLSTM_CELL_GRU && (trial.options & SEQLSTM_RECURRENT_LAYER_NORM) &&
-                  !(trial.options & SEQLSTM_RECURRENT_RESET_AFTER)))
+                !(trial.cell == SEQLSTM_CELL_GRU && (trial.options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) &&
+                  !(trial.options & SEQLSTM_BIT_RECURRENT_RESET_AFTER)))
                 *r = trial;
         }
         for (int place = 0; place < 3; place++)
@@ -309,7 +309,7 @@ static void random_combinations(void **state)
         snprintf(name, sizeof name, "combination %d", n);
         struct rh rh;
         rh_open(&rh, &d, lengths, 3, 0, lengths[0], (uint64_t)n);
-        rh.axis.flags = n % 4 == 0 ? SEQLSTM_AXIS_STREAM : 0;
+        rh.axis.flags = n % 4 == 0 ? SEQLSTM_BIT_AXIS_STREAM : 0;
         worst = fmax(worst, rh_check_gradients(&rh, name, tolerance));
         rh_check_float32(&rh, name);
         rh_close(&rh);

@@ -26,8 +26,8 @@ static union seqlstm_any_desc make(uint32_t cell, uint32_t mode)
     struct seqlstm_recurrent_desc *d = &any.recurrent;
     d->head = rh_head(SEQLSTM_OP_RECURRENT, mode);
     d->cell = cell;
-    d->options = SEQLSTM_RECURRENT_OUTPUT | SEQLSTM_RECURRENT_USE_BIAS | SEQLSTM_RECURRENT_INITIAL_STATE |
-                 SEQLSTM_RECURRENT_FINAL_STATE;
+    d->options = SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_INITIAL_STATE |
+                 SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     d->layers = 1;
     d->input = I;
     d->hidden = H;
@@ -55,12 +55,12 @@ static void copy_slot(struct rh *to, int32_t to_slot, const struct rh *from, int
 
 static int32_t state(int32_t n, int32_t which)
 {
-    return SEQLSTM_RECURRENT_STATE(n, which);
+    return SEQLSTM_SLOT_RECURRENT_STATE(n, which);
 }
 
 static int32_t param(int32_t ld, int32_t n, int32_t which)
 {
-    return SEQLSTM_RECURRENT_PARAM(ld, n, which);
+    return SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, which);
 }
 
 /* The whole range against [0, 2) and [2, 5), every option that has state or masks on. */
@@ -128,7 +128,7 @@ static void two_ranges_are_the_whole(void **unused)
             for (int32_t p = 0; p <= SEQLSTM_PARAM_BIAS; p++)
                 memcpy(first.grads[param(2, n, p)], second.grads[param(2, n, p)],
                        (size_t)first.elems[param(2, n, p)] * sizeof(double));
-        rh_backward(&first, RH_ALL | SEQLSTM_BACKWARD_ACCUMULATE);
+        rh_backward(&first, RH_ALL | SEQLSTM_BIT_BACKWARD_ACCUMULATE);
         assert_close("dx", first.grads[0], whole.grads[0], first.elems[0], 1e-13);
         assert_close("dx", second.grads[0], whole.grads[0] + rows0 * I, second.elems[0], 1e-13);
         for (int32_t n = 0; n < 2; n++) {
@@ -203,7 +203,7 @@ static void dropout_is_a_masked_input(void **unused)
         rh_open(&by_hand, &d, mixed, 3, 0, 5, 21);
         d.recurrent.dropout = 0.5f;
         rh_open(&masked, &d, mixed, 3, 0, 5, 21);
-        masked.axis.flags = stream ? SEQLSTM_AXIS_STREAM : 0;
+        masked.axis.flags = stream ? SEQLSTM_BIT_AXIS_STREAM : 0;
         masked.step.seed = 44; /* this small mask then keeps some and drops some */
         const uint64_t key = seqlstm_mix64(masked.step.seed, 64 + SEQLSTM_MASK_INPUT, masked.step.epoch);
         double *x = by_hand.values[0];
@@ -300,7 +300,7 @@ static void bidirectional_is_two_layers(void **unused)
 {
     (void)unused;
     union seqlstm_any_desc d = make(SEQLSTM_CELL_GRU, SEQLSTM_MODE_TRAINING);
-    d.recurrent.options |= SEQLSTM_RECURRENT_RESET_AFTER;
+    d.recurrent.options |= SEQLSTM_BIT_RECURRENT_RESET_AFTER;
     struct rh both, each[2];
     d.recurrent.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
     rh_open(&both, &d, mixed, 3, 0, 5, 61);
@@ -336,17 +336,17 @@ static void parts_and_absent_gradients(void **unused)
     rh_forward(&rh);
     const int32_t w_x = param(1, 0, 0), h0 = state(0, 0);
     rh.grads[0][0] = rh.grads[w_x][0] = rh.grads[h0][0] = 77;
-    rh_backward(&rh, SEQLSTM_BACKWARD_INPUTS);
+    rh_backward(&rh, SEQLSTM_BIT_BACKWARD_INPUTS);
     assert_true(rh.grads[0][0] != 77 && rh.grads[w_x][0] == 77 && rh.grads[h0][0] == 77);
     rh_forward(&rh);
-    rh_backward(&rh, SEQLSTM_BACKWARD_STATES);
+    rh_backward(&rh, SEQLSTM_BIT_BACKWARD_STATES);
     assert_true(rh.grads[w_x][0] == 77 && rh.grads[h0][0] != 77);
     rh_forward(&rh);
-    rh_backward(&rh, SEQLSTM_BACKWARD_WEIGHTS);
+    rh_backward(&rh, SEQLSTM_BIT_BACKWARD_WEIGHTS);
     const double once = rh.grads[w_x][0];
     assert_true(once != 77);
     rh_forward(&rh);
-    rh_backward(&rh, SEQLSTM_BACKWARD_WEIGHTS | SEQLSTM_BACKWARD_ACCUMULATE);
+    rh_backward(&rh, SEQLSTM_BIT_BACKWARD_WEIGHTS | SEQLSTM_BIT_BACKWARD_ACCUMULATE);
     assert_true(fabs(rh.grads[w_x][0] - 2 * once) < 1e-12);
 
     double *dy = rh.grads[1], *dhn = rh.grads[state(0, 2)], *dcn = rh.grads[state(0, 3)], *dx = rh.grads[0];
@@ -375,7 +375,8 @@ static void unused_rows_do_not_matter(void **unused)
 {
     (void)unused;
     union seqlstm_any_desc d = make(SEQLSTM_CELL_LSTM, SEQLSTM_MODE_TRAINING);
-    d.recurrent.options |= SEQLSTM_RECURRENT_COUPLED_GATES | SEQLSTM_RECURRENT_PEEPHOLE | SEQLSTM_RECURRENT_LAYER_NORM;
+    d.recurrent.options |=
+        SEQLSTM_BIT_RECURRENT_COUPLED_GATES | SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_LAYER_NORM;
     d.recurrent.layer_norm_epsilon = 1e-3f;
     struct rh rh;
     rh_open(&rh, &d, mixed, 3, 0, 5, 81);

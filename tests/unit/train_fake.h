@@ -302,7 +302,7 @@ WEAK seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y
     (void)exec;
     for (int64_t i = 0; i < elems; i++)
         switch (kind) {
-        case SEQLSTM_VECTOR_LERP:
+        case SEQLSTM_KIND_VECTOR_LERP:
             y[i] += alpha * (x[i] - y[i]);
             break;
         default:

@@ -114,7 +114,7 @@ static struct seqlstm_axis make_axis(char *base, const struct axis_layout *l)
     }
     return (struct seqlstm_axis){
         .struct_size = (uint32_t)sizeof(struct seqlstm_axis),
-        .flags = l->alive > 0 && lengths[l->alive - 1] == l->steps ? SEQLSTM_AXIS_UNIFORM : 0,
+        .flags = l->alive > 0 && lengths[l->alive - 1] == l->steps ? SEQLSTM_BIT_AXIS_UNIFORM : 0,
         .sequences = l->alive,
         .steps = l->steps,
         .rows = l->rows,

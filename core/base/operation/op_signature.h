@@ -34,7 +34,7 @@ struct sl_slot {
     const char *name; /* "x", "w_h.l1.backward"; static or in `name_storage` */
     enum sl_slot_role role;
     enum sl_slot_axis axis;
-    uint32_t dtype;   /* SEQLSTM_FLOAT32 … */
+    uint32_t dtype;   /* SEQLSTM_DTYPE_FLOAT32 … */
     bool optional;    /* may be NULL though not ABSENT */
     int64_t rows;     /* FREE: rows; otherwise 0 */
     int64_t features; /* elements per row */
@@ -42,7 +42,7 @@ struct sl_slot {
 };
 
 /* Largest slot count of any valid descriptor (recurrent, 64 layers, 2 directions). */
-enum { SL_SLOTS_MAX = SEQLSTM_RECURRENT_SLOTS(128) };
+enum { SL_SLOTS_MAX = SEQLSTM_SLOT_RECURRENT_COUNT(128) };
 
 /* Checks that the descriptor is well formed by ops.h (known enumerators, ranges, combinations that mean
  * something); what a *backend* may refuse is not checked. INVALID_ARGUMENT names field and value. [any] */

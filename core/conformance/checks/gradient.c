@@ -27,7 +27,7 @@ static bool functional(struct sl_check *check, struct sl_runner *runner, double 
         return false;
     double sum = 0;
     for (int32_t k = 0; k < d->count; k++) {
-        bool sums = is_loss && k == SEQLSTM_LOSS_SUMS;
+        bool sums = is_loss && k == SEQLSTM_SLOT_LOSS_SUMS;
         if (!sums && (d->slots[k].role != SL_SLOT_OUTPUT || !d->upstream[k]))
             continue;
         double *values = SL_ARENA_ARRAY(check->arena, double, (size_t)d->elems[k]);
@@ -82,7 +82,7 @@ static void check_slot(struct sl_check *check, struct sl_runner *runner, int32_t
 
 void sl_check_differences(struct sl_check *check)
 {
-    const uint32_t all = SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS;
+    const uint32_t all = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS;
     const struct sl_data *d = check->data;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_subject subject = check->bench->subject;

@@ -17,12 +17,12 @@ static void check_mode(struct sl_check *check, uint32_t mode)
     bool any = false; /* of which nothing is said there is nothing to be held to */
     if (sl_check_status(check, sl_runner_ask_idle(runner, &any, &err), "op_sizes", &err) && any &&
         sl_check_status(check, sl_runner_forward(runner, &err), "forward", &err) &&
-        (!training ||
-         sl_check_status(
-             check,
-             sl_runner_backward(runner, SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS,
-                                false, &err),
-             "backward", &err)) &&
+        (!training || sl_check_status(check,
+                                      sl_runner_backward(runner,
+                                                         SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES |
+                                                             SEQLSTM_BIT_BACKWARD_WEIGHTS,
+                                                         false, &err),
+                                      "backward", &err)) &&
         sl_runner_find_busy(runner, text, sizeof text))
         sl_check_fail(check, "%s: %s", training ? "training" : "inference", text);
     sl_runner_destroy(runner);

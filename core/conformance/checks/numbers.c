@@ -9,7 +9,7 @@ static bool has_backward(const struct sl_check *check)
     return check->data->c.pass == SL_PASS_BACKWARD && sl_op_has_backward(check->data->c.desc.head.op);
 }
 
-#define ALL_PARTS (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS)
+#define ALL_PARTS (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS)
 
 static bool run_reference(struct sl_check *check, struct sl_runner *expected, bool accumulate)
 {

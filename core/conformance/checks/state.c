@@ -6,7 +6,7 @@
 #include "base/value/text.h"
 #include "conformance/checks/checks.h"
 
-#define ALL_PARTS (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES | SEQLSTM_BACKWARD_WEIGHTS)
+#define ALL_PARTS (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS)
 
 static void skip(struct sl_check *check, const char *reason)
 {
@@ -45,7 +45,7 @@ static struct sl_runner *make_runner(struct sl_check *check, const struct sl_sub
 void sl_check_ranges(struct sl_check *check)
 {
     const struct sl_data *d = check->data;
-    const uint32_t states = SEQLSTM_RECURRENT_INITIAL_STATE | SEQLSTM_RECURRENT_FINAL_STATE;
+    const uint32_t states = SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     if (d->c.desc.head.op != SEQLSTM_OP_RECURRENT || d->axis.steps < 3 ||
         (d->c.desc.recurrent.options & states) != states ||
         d->c.desc.recurrent.direction != SEQLSTM_DIRECTION_FORWARD) {

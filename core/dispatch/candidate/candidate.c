@@ -76,7 +76,7 @@ static seqlstm_status ask_in_float32(const struct sl_spans *spans, struct sl_spa
     if (node == NULL)
         return no_memory(err);
     *node = *span->node;
-    node->desc.head.dtype_compute = SEQLSTM_FLOAT32;
+    node->desc.head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
     if (node->desc.head.op == SEQLSTM_OP_RECURRENT)
         node->desc.recurrent.data_scale = node->desc.recurrent.data_shift = 0;
     span->node = node;
@@ -91,14 +91,14 @@ static seqlstm_status ask_in_float32(const struct sl_spans *spans, struct sl_spa
 seqlstm_status sl_span_ask(const struct sl_spans *spans, const struct sl_node *node, const union seqlstm_any_desc *desc,
                            struct sl_span *out_span, struct seqlstm_error *err)
 {
-    size_t most = (size_t)spans->listed_count * SEQLSTM_VARIANTS;
+    size_t most = (size_t)spans->listed_count * SEQLSTM_MAX_VARIANTS;
     struct sl_span span = {.node = node};
     span.candidates = SL_ARENA_ARRAY(spans->arena, struct sl_candidate, most);
     span.refusals = SL_ARENA_ARRAY(spans->arena, struct sl_refusal, most + spans->listed_count);
     if (!span.candidates || !span.refusals)
         return no_memory(err);
     SEQLSTM_TRY(ask_all(spans, desc, &span, err));
-    if (span.candidate_count == 0 && node != NULL && desc->head.dtype_compute != SEQLSTM_FLOAT32)
+    if (span.candidate_count == 0 && node != NULL && desc->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
         SEQLSTM_TRY(ask_in_float32(spans, &span, err));
     *out_span = span;
     return SEQLSTM_OK;
@@ -142,7 +142,7 @@ void sl_spans_destroy(struct sl_spans *spans)
 seqlstm_status sl_span_refuse_candidate(const struct sl_spans *spans, struct sl_span *span,
                                         struct sl_candidate *candidate, const char *reason, struct seqlstm_error *err)
 {
-    struct seqlstm_answer answer = {.struct_size = sizeof answer, .code = SEQLSTM_REFUSED_OPTION};
+    struct seqlstm_answer answer = {.struct_size = sizeof answer, .code = SEQLSTM_BIT_REFUSED_OPTION};
     snprintf(answer.reason, sizeof answer.reason, "%.255s", reason);
     candidate->excluded = true;
     return note_refusal(spans, span, candidate->rank, &answer, err);
@@ -193,7 +193,7 @@ int32_t sl_span_count_candidates(const struct sl_span *span)
 bool sl_candidate_is_fallback(const struct sl_span *span, const struct sl_candidate *candidate)
 {
     for (int32_t r = 0; r < span->refusal_count; r++)
-        if (span->refusals[r].rank < candidate->rank && !(span->refusals[r].code & SEQLSTM_REFUSED_OPERATION))
+        if (span->refusals[r].rank < candidate->rank && !(span->refusals[r].code & SEQLSTM_BIT_REFUSED_OPERATION))
             return true;
     return false;
 }

@@ -20,7 +20,7 @@ seqlstm_status sl_axes_init(struct sl_axes *axes, const struct sl_profile *profi
     int64_t *one = (int64_t *)(ids + n);
     uint32_t *positions = (uint32_t *)(one + 2);
     int32_t *lengths = (int32_t *)(positions + n), *ones = lengths + n, *sizes = ones + n;
-    uint32_t flags = stream ? SEQLSTM_AXIS_STREAM : 0, uniform = SEQLSTM_AXIS_UNIFORM;
+    uint32_t flags = stream ? SEQLSTM_BIT_AXIS_STREAM : 0, uniform = SEQLSTM_BIT_AXIS_UNIFORM;
     for (int64_t k = 0; k < n; k++) {
         ids[k] = (uint64_t)k;
         ones[k] = 1;
@@ -49,7 +49,7 @@ seqlstm_status sl_axes_init(struct sl_axes *axes, const struct sl_profile *profi
                                         .position0 = positions};
     sizes[steps] = (int32_t)n;
     axes->rows = (struct seqlstm_axis){.struct_size = sizeof axes->rows,
-                                       .flags = flags | SEQLSTM_AXIS_UNIFORM,
+                                       .flags = flags | SEQLSTM_BIT_AXIS_UNIFORM,
                                        .sequences = n,
                                        .steps = 1,
                                        .rows = n,

@@ -30,26 +30,26 @@ static void remove_recurrent(struct seqlstm_recurrent_desc *d, uint32_t option)
             memset(&d->activations[place][1], 0, sizeof d->activations[place][1]);
         break;
     case SEQLSTM_OPTION_MERGE:
-        d->merge = SEQLSTM_MERGE_CONCAT;
+        d->merge = SEQLSTM_KIND_MERGE_CONCAT;
         break;
     case SEQLSTM_OPTION_PROJECTION:
         d->projection = 0;
         break;
     case SEQLSTM_OPTION_USE_BIAS:
-        d->options |= SEQLSTM_RECURRENT_USE_BIAS;
+        d->options |= SEQLSTM_BIT_RECURRENT_USE_BIAS;
         break;
     case SEQLSTM_OPTION_PEEPHOLE:
-        d->options &= ~(uint32_t)SEQLSTM_RECURRENT_PEEPHOLE;
+        d->options &= ~(uint32_t)SEQLSTM_BIT_RECURRENT_PEEPHOLE;
         break;
     case SEQLSTM_OPTION_COUPLED_GATES:
-        d->options &= ~(uint32_t)SEQLSTM_RECURRENT_COUPLED_GATES;
+        d->options &= ~(uint32_t)SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
         break;
     case SEQLSTM_OPTION_LAYER_NORM:
-        d->options &= ~(uint32_t)SEQLSTM_RECURRENT_LAYER_NORM;
+        d->options &= ~(uint32_t)SEQLSTM_BIT_RECURRENT_LAYER_NORM;
         d->layer_norm_epsilon = 0;
         break;
     case SEQLSTM_OPTION_RESET_AFTER:
-        d->options ^= SEQLSTM_RECURRENT_RESET_AFTER;
+        d->options ^= SEQLSTM_BIT_RECURRENT_RESET_AFTER;
         break;
     case SEQLSTM_OPTION_CELL_CLIP:
         d->cell_clip = 0;

@@ -58,7 +58,7 @@ static seqlstm_status ask(const struct sl_candidate *candidate, bool on_steps, b
         SEQLSTM_TRY(sl_axes_init(&axes, &profiles->items[p], INT64_MAX, profiles->stream, err));
         const struct seqlstm_axis *axis = on_steps ? &axes.steps : &axes.rows;
         struct seqlstm_bind bind = {.struct_size = sizeof bind,
-                                    .flags = on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
+                                    .flags = on_steps ? 0 : SEQLSTM_BIT_BIND_ON_SEQUENCES,
                                     .rows = axis->rows,
                                     .rows_in = axis->rows,
                                     .axis = axis,

@@ -85,17 +85,17 @@ static void fill(const struct sl_testbed *testbed, const struct sl_slot *slot, v
 {
     uint32_t state = 12345u + (uint32_t)elems;
     int64_t ids = count_ids(&testbed->desc);
-    if (testbed->desc.head.op == SEQLSTM_OP_ATTENTION && slot->dtype == SEQLSTM_INT32) {
+    if (testbed->desc.head.op == SEQLSTM_OP_ATTENTION && slot->dtype == SEQLSTM_DTYPE_INT32) {
         fill_memories(testbed, slot, buffer, elems);
         return;
     }
     float scale = slot->role == SL_SLOT_PARAM ? 0.1f : 1.0f, shift = slot->role == SL_SLOT_CONST ? 0.5f : 0.0f;
-    for (int64_t i = 0; i < elems && slot->dtype <= SEQLSTM_INT32; i++) {
+    for (int64_t i = 0; i < elems && slot->dtype <= SEQLSTM_DTYPE_INT32; i++) {
         state = state * 1664525u + 1013904223u;
         float value = scale * ((float)(state >> 8) * 0x1p-24f - 0.5f) + shift;
-        if (slot->dtype == SEQLSTM_FLOAT32)
+        if (slot->dtype == SEQLSTM_DTYPE_FLOAT32)
             ((float *)buffer)[i] = value;
-        else if (slot->dtype == SEQLSTM_INT32)
+        else if (slot->dtype == SEQLSTM_DTYPE_INT32)
             ((int32_t *)buffer)[i] = (int32_t)((int64_t)(state >> 8) % ids);
     }
 }
@@ -126,16 +126,16 @@ static bool has_grad(const struct sl_testbed *testbed, int32_t s, const struct s
 {
     const struct sl_slot *slot = &testbed->signature[s];
     bool recurrent = testbed->desc.head.op == SEQLSTM_OP_RECURRENT;
-    if (slot->dtype == SEQLSTM_INT32 || slot->dtype == SEQLSTM_FLOAT64)
+    if (slot->dtype == SEQLSTM_DTYPE_INT32 || slot->dtype == SEQLSTM_DTYPE_FLOAT64)
         return false;
     if (slot->role == SL_SLOT_PARAM)
         return request->param_grad;
     if (slot->role == SL_SLOT_INPUT)
-        return request->input_grad && !(recurrent && s != SEQLSTM_RECURRENT_X);
+        return request->input_grad && !(recurrent && s != SEQLSTM_SLOT_RECURRENT_X);
     if (slot->role != SL_SLOT_OUTPUT)
         return false;
-    return !recurrent || s == SEQLSTM_RECURRENT_Y ||
-           (testbed->signature[SEQLSTM_RECURRENT_Y].role == SL_SLOT_ABSENT && slot->name[0] == 'h');
+    return !recurrent || s == SEQLSTM_SLOT_RECURRENT_Y ||
+           (testbed->signature[SEQLSTM_SLOT_RECURRENT_Y].role == SL_SLOT_ABSENT && slot->name[0] == 'h');
 }
 
 static seqlstm_status fill_slots(struct sl_testbed *testbed, const struct sl_testbed_request *request,
@@ -151,7 +151,7 @@ static seqlstm_status fill_slots(struct sl_testbed *testbed, const struct sl_tes
             continue;
         SEQLSTM_TRY(make_buffer(testbed, slot, written, &testbed->grads[s], err));
         if (!written)
-            testbed->parts |= slot->role == SL_SLOT_PARAM ? SEQLSTM_BACKWARD_WEIGHTS : SEQLSTM_BACKWARD_INPUTS;
+            testbed->parts |= slot->role == SL_SLOT_PARAM ? SEQLSTM_BIT_BACKWARD_WEIGHTS : SEQLSTM_BIT_BACKWARD_INPUTS;
     }
     return SEQLSTM_OK;
 }
@@ -238,7 +238,7 @@ seqlstm_status sl_testbed_bind(struct sl_testbed *testbed, const struct sl_backe
 {
     const struct seqlstm_axis *axis = get_axis(testbed, profile);
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
-                                .flags = testbed->on_steps ? 0 : SEQLSTM_BIND_ON_SEQUENCES,
+                                .flags = testbed->on_steps ? 0 : SEQLSTM_BIT_BIND_ON_SEQUENCES,
                                 .rows = axis->rows,
                                 .rows_in = axis->rows,
                                 .axis = axis,
@@ -284,9 +284,9 @@ seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backen
                                             .reserve = reserve,
                                             .packed = packed,
                                             .step = &testbed->step};
-        const uint32_t weights = testbed->parts & SEQLSTM_BACKWARD_WEIGHTS;
+        const uint32_t weights = testbed->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS;
         bool apart = testbed->desc.head.op == SEQLSTM_OP_RECURRENT &&
-                     (testbed->desc.recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+                     (testbed->desc.recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
         backward.parts = apart ? testbed->parts & ~weights : testbed->parts;
         SEQLSTM_TRY(table->backward(binding, queue, &backward, err));
         backward.parts = weights;

@@ -92,7 +92,7 @@ static struct parts get_parts(const struct sl_graph *graph, const struct sl_node
         const struct sl_tensor *tensor = node->slots[s] >= 0 ? &graph->tensors[node->slots[s]] : NULL;
         if (tensor == NULL || !tensor->needs_grad)
             continue;
-        int32_t first = node->desc.head.op == SEQLSTM_OP_MERGE ? SEQLSTM_MERGE_X : 0;
+        int32_t first = node->desc.head.op == SEQLSTM_OP_MERGE ? SEQLSTM_SLOT_MERGE_X : 0;
         parts.param_grad |= tensor->role == SL_TENSOR_PARAM;
         parts.input_grad |= s == first;
     }

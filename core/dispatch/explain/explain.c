@@ -127,12 +127,12 @@ int32_t sl_plan_list_casts(const struct sl_plan *plan, struct sl_cast *out_casts
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_node *node = plan->calls[c].node;
         const uint32_t type = node->desc.head.dtype_compute;
-        if (type == SEQLSTM_FLOAT32 || type == SEQLSTM_TF32) /* tf32 rounds inside of products */
+        if (type == SEQLSTM_DTYPE_FLOAT32 || type == SEQLSTM_DTYPE_TF32) /* tf32 rounds inside of products */
             continue;
         for (int32_t s = 0; s < node->slot_count; s++) {
             const int32_t t = node->slots[s];
             const struct sl_tensor *tensor = t >= 0 ? &plan->graph->tensors[t] : NULL;
-            if (tensor == NULL || tensor->dtype != SEQLSTM_FLOAT32 ||
+            if (tensor == NULL || tensor->dtype != SEQLSTM_DTYPE_FLOAT32 ||
                 (tensor->role != SL_TENSOR_ACTIVATION && tensor->role != SL_TENSOR_INPUT))
                 continue;
             const bool reads = is_given(plan, t, c);
@@ -140,8 +140,8 @@ int32_t sl_plan_list_casts(const struct sl_plan *plan, struct sl_cast *out_casts
                 out_casts[count] =
                     (struct sl_cast){.tensor = tensor,
                                      .call = &plan->calls[c],
-                                     .from = reads ? SEQLSTM_FLOAT32 : type,
-                                     .to = reads ? type : SEQLSTM_FLOAT32,
+                                     .from = reads ? SEQLSTM_DTYPE_FLOAT32 : type,
+                                     .to = reads ? type : SEQLSTM_DTYPE_FLOAT32,
                                      .bytes = sl_graph_get_rows(plan->graph, tensor) * tensor->features * 4};
             count++;
         }

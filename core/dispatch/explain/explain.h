@@ -54,7 +54,7 @@ int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copi
 struct sl_cast {
     const struct sl_tensor *tensor;
     const struct sl_call *call;
-    uint32_t from, to; /* SEQLSTM_FLOAT32 … */
+    uint32_t from, to; /* SEQLSTM_DTYPE_FLOAT32 … */
     int64_t bytes;     /* of the float32 side in the largest batch, forward; training casts the gradient as well */
 };
 

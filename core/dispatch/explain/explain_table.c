@@ -62,15 +62,15 @@ static void write_ns(char *out, size_t bytes, const struct sl_cost *cost)
 static int32_t find_output(const struct sl_graph *graph, const struct sl_node *node)
 {
     static const int32_t first_output[SEQLSTM_OP_COUNT] = {
-        [SEQLSTM_OP_RECURRENT] = SEQLSTM_RECURRENT_Y,
-        [SEQLSTM_OP_EMBEDDING] = SEQLSTM_EMBEDDING_Y,
-        [SEQLSTM_OP_DENSE] = SEQLSTM_DENSE_Y,
-        [SEQLSTM_OP_ACTIVATION] = SEQLSTM_UNARY_Y,
-        [SEQLSTM_OP_DROPOUT] = SEQLSTM_UNARY_Y,
-        [SEQLSTM_OP_LAYER_NORM] = SEQLSTM_NORM_Y,
-        [SEQLSTM_OP_POOL] = SEQLSTM_UNARY_Y,
-        [SEQLSTM_OP_MERGE] = SEQLSTM_MERGE_Y,
-        [SEQLSTM_OP_ATTENTION] = SEQLSTM_ATTENTION_CONTEXT,
+        [SEQLSTM_OP_RECURRENT] = SEQLSTM_SLOT_RECURRENT_Y,
+        [SEQLSTM_OP_EMBEDDING] = SEQLSTM_SLOT_EMBEDDING_Y,
+        [SEQLSTM_OP_DENSE] = SEQLSTM_SLOT_DENSE_Y,
+        [SEQLSTM_OP_ACTIVATION] = SEQLSTM_SLOT_UNARY_Y,
+        [SEQLSTM_OP_DROPOUT] = SEQLSTM_SLOT_UNARY_Y,
+        [SEQLSTM_OP_LAYER_NORM] = SEQLSTM_SLOT_LAYER_NORM_Y,
+        [SEQLSTM_OP_POOL] = SEQLSTM_SLOT_UNARY_Y,
+        [SEQLSTM_OP_MERGE] = SEQLSTM_SLOT_MERGE_Y,
+        [SEQLSTM_OP_ATTENTION] = SEQLSTM_SLOT_ATTENTION_CONTEXT,
     };
     uint32_t op = node->desc.head.op;
     if (op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS)
@@ -79,7 +79,7 @@ static int32_t find_output(const struct sl_graph *graph, const struct sl_node *n
     if (node->slots[slot] >= 0)
         return node->slots[slot];
     if (op == SEQLSTM_OP_RECURRENT)
-        for (int32_t s = SEQLSTM_RECURRENT_STATES; s < node->slot_count; s++)
+        for (int32_t s = SEQLSTM_SLOT_RECURRENT_STATES; s < node->slot_count; s++)
             if (node->slots[s] >= 0 && graph->tensors[node->slots[s]].role != SL_TENSOR_PARAM &&
                 graph->tensors[node->slots[s]].role != SL_TENSOR_STATE_IN)
                 return node->slots[s];
@@ -103,13 +103,14 @@ static void fill_row(const struct sl_plan *plan, const struct sl_call *call, str
     write_count(row->cells[2], CELL, sl_call_param_elems(plan->graph, call));
     const uint32_t compute = call->node->desc.head.dtype_compute;
     snprintf(row->cells[3], CELL, "%s:%s%s%s", sl_backend_get_id(call->backend), call->variant,
-             compute == SEQLSTM_FLOAT32 ? "" : " ", compute == SEQLSTM_FLOAT32 ? "" : sl_dtype_name(compute));
+             compute == SEQLSTM_DTYPE_FLOAT32 ? "" : " ",
+             compute == SEQLSTM_DTYPE_FLOAT32 ? "" : sl_dtype_name(compute));
     write_ns(row->cells[4], CELL, &call->cost);
 }
 
 static bool is_shown(const struct sl_refusal *refusal, bool brief)
 {
-    return !brief || !(refusal->code & SEQLSTM_REFUSED_OPERATION);
+    return !brief || !(refusal->code & SEQLSTM_BIT_REFUSED_OPERATION);
 }
 
 /* "    cpu-onednn refuses peephole true (m.yaml:12:5): reason; without peephole it takes 1/1.8 of the time" */

@@ -48,7 +48,7 @@ static void look_at_adding(const struct sl_plan *plan, struct sl_capture *captur
     const char *domain = sl_call_get_domain(&plan->calls[0]);
     for (int32_t v = 0; v < plan->vector_count && plan->scratch_grad_offset >= 0 && capture->possible; v++) {
         const struct sl_vector_call *call = &plan->vectors[v];
-        if (call->desc->head.op != SEQLSTM_OP_VECTOR || call->desc->vector.kind != SEQLSTM_VECTOR_AXPY)
+        if (call->desc->head.op != SEQLSTM_OP_VECTOR || call->desc->vector.kind != SEQLSTM_KIND_VECTOR_AXPY)
             continue;
         const char *own = sl_backend_get_device(call->backend, call->device)->domain;
         if (strcmp(own, domain) != 0 || !may_be_captured(&call->sizes))

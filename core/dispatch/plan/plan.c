@@ -12,7 +12,7 @@ const char *sl_call_get_domain(const struct sl_call *call)
 int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call)
 {
     const union seqlstm_any_desc *desc = &call->node->desc;
-    bool stepwise = desc->head.op == SEQLSTM_OP_RECURRENT && (desc->recurrent.options & SEQLSTM_RECURRENT_STEPWISE);
+    bool stepwise = desc->head.op == SEQLSTM_OP_RECURRENT && (desc->recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
     return sl_call_is_in_loop(plan->graph, call) && !stepwise ? plan->graph->facts.envelope.steps : 1;
 }
 

@@ -12,7 +12,7 @@
 struct sl_refusal {
     const char *backend;
     uint32_t rank;      /* place of the backend in the list */
-    uint32_t code;      /* SEQLSTM_REFUSED_… */
+    uint32_t code;      /* SEQLSTM_BIT_REFUSED_… */
     uint32_t option_id; /* SEQLSTM_OPTION_… */
     const char *option; /* the key in the model file: "recurrent_dropout"; "" for the whole operation */
     const char *value;

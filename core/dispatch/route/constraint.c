@@ -144,7 +144,7 @@ static seqlstm_status follow_stored(const struct sl_spans *spans, const struct s
                                     struct sl_span *span, bool binding, struct seqlstm_error *err)
 {
     const struct sl_plan_choice *choice = find_stored(request, span, binding);
-    if (span->node->desc.head.dtype_compute == SEQLSTM_INT8) /* the stored plan is of the time before */
+    if (span->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8) /* the stored plan is of the time before */
         return SEQLSTM_OK;
     if (choice == NULL) {
         if (is_run_otherwise(spans, request, span, binding))

@@ -84,8 +84,8 @@ static bool is_bounded(const struct seqlstm_recurrent_desc *d)
 static bool is_seen(const struct sl_node *node)
 {
     const struct seqlstm_recurrent_desc *d = &node->desc.recurrent;
-    return node->slots[SEQLSTM_RECURRENT_Y] >= 0 &&
-           (d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL || d->merge == SEQLSTM_MERGE_CONCAT);
+    return node->slots[SEQLSTM_SLOT_RECURRENT_Y] >= 0 &&
+           (d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL || d->merge == SEQLSTM_KIND_MERGE_CONCAT);
 }
 
 /* Of a layer whose h is not seen it is known to lie in [-1, 1], or no range is known. */
@@ -98,9 +98,9 @@ static seqlstm_status watch_ranges(void *context, struct sl_exec *exec, const st
     struct sl_quantized_report *report = find_report(q, node->name);
     if (report == NULL)
         SEQLSTM_TRY(add_report(q, node->name, &report, err));
-    SEQLSTM_TRY(widen(exec, node->slots[SEQLSTM_RECURRENT_X], report, err));
+    SEQLSTM_TRY(widen(exec, node->slots[SEQLSTM_SLOT_RECURRENT_X], report, err));
     if (is_seen(node))
-        return widen(exec, node->slots[SEQLSTM_RECURRENT_Y], report, err);
+        return widen(exec, node->slots[SEQLSTM_SLOT_RECURRENT_Y], report, err);
     if (!is_bounded(&node->desc.recurrent))
         report->reason = "what it hands from step to step is not kept, and of no known range";
     report->low = fmin(report->low, -1);
@@ -131,7 +131,7 @@ static seqlstm_status note_calls(void *context, const struct sl_stage *stage, st
         *(q->second ? &report->after_ns : &report->before_ns) = (double)timing[c].forward_ns;
         if (!q->second)
             continue;
-        report->accepted = call->node->desc.head.dtype_compute == SEQLSTM_INT8;
+        report->accepted = call->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8;
         report->backend = sl_arena_strdup(q->arena, sl_backend_get_id(call->backend));
         report->variant = sl_arena_strdup(q->arena, call->variant);
         if (report->backend == NULL || report->variant == NULL)

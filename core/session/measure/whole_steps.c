@@ -85,7 +85,7 @@ static seqlstm_status make_batch(const struct timing *timing, const struct sl_pr
     fill_field(&batch->target, batch->target.on_steps ? rows : sequences, facts->target.classes, 0);
     if (batch->source.present)
         fill_field(&batch->source.input, batch->source.axis.rows, facts->source.classes, -0.5f);
-    batch->axis.flags |= timing->request->tuning->profiles->stream ? SEQLSTM_AXIS_STREAM : 0;
+    batch->axis.flags |= timing->request->tuning->profiles->stream ? SEQLSTM_BIT_AXIS_STREAM : 0;
     return SEQLSTM_OK;
 }
 

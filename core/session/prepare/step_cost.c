@@ -66,7 +66,7 @@ static seqlstm_status time_update(struct sl_exec *exec, const struct sl_params *
     const struct sl_exec_update update = {.count = 1};
     double squares;
     *out_ns = INFINITY;
-    SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_VECTOR_FILL, params->grads, NULL, params->trainable_elems, 0, err));
+    SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_FILL, params->grads, NULL, params->trainable_elems, 0, err));
     for (int i = 0; i < 3; i++) {
         int64_t start = sl_clock_ns();
         SEQLSTM_TRY(sl_exec_update(exec, &update, &squares, err));

@@ -86,7 +86,7 @@ static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm
 static bool computes_in_float16(const struct sl_plan *plan)
 {
     for (int32_t c = 0; c < plan->call_count; c++)
-        if (plan->calls[c].node->desc.head.dtype_compute == SEQLSTM_FLOAT16)
+        if (plan->calls[c].node->desc.head.dtype_compute == SEQLSTM_DTYPE_FLOAT16)
             return true;
     return false;
 }

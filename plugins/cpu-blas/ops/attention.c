@@ -40,7 +40,7 @@ static struct blas_tile place_tile(const struct seqlstm_attention_desc *d, bool 
     if (!training)
         return t;
     t.dquery = take(base, &t.bytes, BLAS_ATTENTION_TILE * d->key, sizeof(float));
-    if (d->kind == SEQLSTM_ATTENTION_ADDITIVE) {
+    if (d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE) {
         t.dscore = take(base, &t.bytes, d->key, sizeof(float));
         t.dkeys = take(base, &t.bytes, d->head.max_steps * d->key, sizeof(float));
     }
@@ -63,7 +63,7 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 static void sort_queries(const struct blas_call *call, struct blas_attention_work *w)
 {
     const int64_t memories = w->d->head.max_sequences, rows = call->bind->rows;
-    const int32_t *memory_of = call->slots[SEQLSTM_ATTENTION_MEMORY_OF];
+    const int32_t *memory_of = call->slots[SEQLSTM_SLOT_ATTENTION_MEMORY_OF];
     int32_t *starts = w->sorted.starts;
     memset(starts, 0, (size_t)(memories + 1) * sizeof *starts);
     for (int64_t q = 0; q < rows; q++)
@@ -90,7 +90,7 @@ static void sort_queries(const struct blas_call *call, struct blas_attention_wor
  * cleared. */
 static double cost_before(const struct blas_attention_work *w, int64_t m)
 {
-    const double tanhs = w->d->kind == SEQLSTM_ATTENTION_ADDITIVE ? 16.0 : 1.0;
+    const double tanhs = w->d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE ? 16.0 : 1.0;
     return (double)w->sorted.pairs[m] * ((double)w->d->key * tanhs + (double)w->d->value) +
            (double)w->offsets[m] * (double)w->d->value;
 }
@@ -98,15 +98,16 @@ static double cost_before(const struct blas_attention_work *w, int64_t m)
 struct blas_attention_work blas_attention_begin(const struct blas_call *call)
 {
     const struct seqlstm_attention_desc *d = &call->op->desc.attention;
-    const bool training = call->op->training, shared = d->options & SEQLSTM_ATTENTION_SHARED;
-    struct blas_attention_work w = {.d = d,
-                                    .sorted = place_sorted(d, training, training ? call->reserve : call->workspace),
-                                    .tiles = call->workspace,
-                                    .queries = call->slots[SEQLSTM_ATTENTION_QUERIES],
-                                    .keys = call->slots[SEQLSTM_ATTENTION_KEYS],
-                                    .values = call->slots[shared ? SEQLSTM_ATTENTION_KEYS : SEQLSTM_ATTENTION_VALUES],
-                                    .score = call->slots[SEQLSTM_ATTENTION_SCORE],
-                                    .offsets = call->slots[SEQLSTM_ATTENTION_OFFSETS]};
+    const bool training = call->op->training, shared = d->options & SEQLSTM_BIT_ATTENTION_SHARED;
+    struct blas_attention_work w = {
+        .d = d,
+        .sorted = place_sorted(d, training, training ? call->reserve : call->workspace),
+        .tiles = call->workspace,
+        .queries = call->slots[SEQLSTM_SLOT_ATTENTION_QUERIES],
+        .keys = call->slots[SEQLSTM_SLOT_ATTENTION_KEYS],
+        .values = call->slots[shared ? SEQLSTM_SLOT_ATTENTION_KEYS : SEQLSTM_SLOT_ATTENTION_VALUES],
+        .score = call->slots[SEQLSTM_SLOT_ATTENTION_SCORE],
+        .offsets = call->slots[SEQLSTM_SLOT_ATTENTION_OFFSETS]};
     if (!training)
         w.tiles += w.sorted.bytes;
     return w;
@@ -161,7 +162,8 @@ static void attend(const struct blas_call *call, struct blas_attention_work *w, 
     const int64_t value = w->d->value, longest = w->d->head.max_steps, first = w->offsets[m];
     const int64_t length = w->offsets[m + 1] - first;
     const float *keys = w->keys + first * w->d->key, *values = w->values + first * value;
-    float *contexts = call->slots[SEQLSTM_ATTENTION_CONTEXT], *report = call->slots[SEQLSTM_ATTENTION_WEIGHT_ROWS];
+    float *contexts = call->slots[SEQLSTM_SLOT_ATTENTION_CONTEXT],
+          *report = call->slots[SEQLSTM_SLOT_ATTENTION_WEIGHTS];
     for (int64_t q = w->sorted.starts[m]; length > 0 && q < w->sorted.starts[m + 1]; q += BLAS_ATTENTION_TILE) {
         const int64_t left = w->sorted.starts[m + 1] - q,
                       count = left < BLAS_ATTENTION_TILE ? left : BLAS_ATTENTION_TILE;
@@ -193,8 +195,9 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
 {
     (void)err;
     struct blas_attention_work w = blas_attention_begin(call);
-    const int32_t *memory_of = call->slots[SEQLSTM_ATTENTION_MEMORY_OF];
-    float *contexts = call->slots[SEQLSTM_ATTENTION_CONTEXT], *report = call->slots[SEQLSTM_ATTENTION_WEIGHT_ROWS];
+    const int32_t *memory_of = call->slots[SEQLSTM_SLOT_ATTENTION_MEMORY_OF];
+    float *contexts = call->slots[SEQLSTM_SLOT_ATTENTION_CONTEXT],
+          *report = call->slots[SEQLSTM_SLOT_ATTENTION_WEIGHTS];
     const int64_t value = w.d->value, longest = w.d->head.max_steps;
     sort_queries(call, &w);
     for (int64_t q = 0; q < call->bind->rows; q++) {
@@ -209,7 +212,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
 }
 
 const struct blas_operation blas_attention = {
-    .slots = SEQLSTM_ATTENTION_SLOTS,
+    .slots = SEQLSTM_SLOT_ATTENTION_COUNT,
     .sizes = sizes,
     .forward = forward,
     .backward = blas_attention_backward,

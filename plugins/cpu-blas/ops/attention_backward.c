@@ -5,7 +5,7 @@
 /* The gradient of an input, NULL where it is not wanted. */
 static float *input_grad(const struct blas_call *call, int slot)
 {
-    return call->parts & SEQLSTM_BACKWARD_INPUTS ? call->grads[slot] : NULL;
+    return call->parts & SEQLSTM_BIT_BACKWARD_INPUTS ? call->grads[slot] : NULL;
 }
 
 /* dE of a tile, in `tile->weight`. */
@@ -26,8 +26,8 @@ static void attend_back(const struct blas_call *call, struct blas_attention_work
 {
     const int64_t key = w->d->key, value = w->d->value, first = w->offsets[m], length = w->offsets[m + 1] - first;
     const float *keys = w->keys + first * key, *values = w->values + first * value;
-    const float *dcontexts = call->grads[SEQLSTM_ATTENTION_CONTEXT];
-    float *dqueries = input_grad(call, SEQLSTM_ATTENTION_QUERIES);
+    const float *dcontexts = call->grads[SEQLSTM_SLOT_ATTENTION_CONTEXT];
+    float *dqueries = input_grad(call, SEQLSTM_SLOT_ATTENTION_QUERIES);
     for (int64_t q = w->sorted.starts[m]; length > 0 && q < w->sorted.starts[m + 1]; q += BLAS_ATTENTION_TILE) {
         const int64_t left = w->sorted.starts[m + 1] - q,
                       count = left < BLAS_ATTENTION_TILE ? left : BLAS_ATTENTION_TILE;
@@ -61,9 +61,9 @@ static void attend_back_part(const struct blas_call *call, void *context, int32_
     (void)end;
     struct blas_attention_work *w = context;
     const struct seqlstm_attention_desc *d = w->d;
-    const bool shared = d->options & SEQLSTM_ATTENTION_SHARED;
-    float *dkeys = input_grad(call, SEQLSTM_ATTENTION_KEYS);
-    float *dvalues = shared ? dkeys : input_grad(call, SEQLSTM_ATTENTION_VALUES);
+    const bool shared = d->options & SEQLSTM_BIT_ATTENTION_SHARED;
+    float *dkeys = input_grad(call, SEQLSTM_SLOT_ATTENTION_KEYS);
+    float *dvalues = shared ? dkeys : input_grad(call, SEQLSTM_SLOT_ATTENTION_VALUES);
     const struct blas_tile own = blas_attention_tile(call, w, part);
     if (own.dscore != NULL) {
         memset(own.dscore, 0, (size_t)d->key * sizeof(float));
@@ -92,11 +92,11 @@ static void clear(float *grad, int64_t elems)
 /* Nothing flows back. */
 static void clear_all(const struct blas_call *call, const struct seqlstm_attention_desc *d, float *dscore)
 {
-    clear(input_grad(call, SEQLSTM_ATTENTION_QUERIES), call->bind->rows * d->key);
-    clear(input_grad(call, SEQLSTM_ATTENTION_KEYS), call->bind->rows_in * d->key);
-    if (!(d->options & SEQLSTM_ATTENTION_SHARED))
-        clear(input_grad(call, SEQLSTM_ATTENTION_VALUES), call->bind->rows_in * d->value);
-    if (!(call->parts & SEQLSTM_BACKWARD_ACCUMULATE))
+    clear(input_grad(call, SEQLSTM_SLOT_ATTENTION_QUERIES), call->bind->rows * d->key);
+    clear(input_grad(call, SEQLSTM_SLOT_ATTENTION_KEYS), call->bind->rows_in * d->key);
+    if (!(d->options & SEQLSTM_BIT_ATTENTION_SHARED))
+        clear(input_grad(call, SEQLSTM_SLOT_ATTENTION_VALUES), call->bind->rows_in * d->value);
+    if (!(call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE))
         clear(dscore, d->key);
 }
 
@@ -104,22 +104,23 @@ seqlstm_status blas_attention_backward(const struct blas_call *call, struct seql
 {
     (void)err;
     const struct seqlstm_attention_desc *d = &call->op->desc.attention;
-    const bool additive = d->kind == SEQLSTM_ATTENTION_ADDITIVE;
-    float *dscore = additive && blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_ATTENTION_SCORE)
-                        ? call->grads[SEQLSTM_ATTENTION_SCORE]
+    const bool additive = d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE;
+    float *dscore = additive && blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_ATTENTION_SCORE)
+                        ? call->grads[SEQLSTM_SLOT_ATTENTION_SCORE]
                         : NULL;
-    if (call->grads[SEQLSTM_ATTENTION_CONTEXT] == NULL || (!additive && !(call->parts & SEQLSTM_BACKWARD_INPUTS))) {
+    if (call->grads[SEQLSTM_SLOT_ATTENTION_CONTEXT] == NULL ||
+        (!additive && !(call->parts & SEQLSTM_BIT_BACKWARD_INPUTS))) {
         clear_all(call, d, dscore);
         return SEQLSTM_OK;
     }
     struct blas_attention_work w = blas_attention_begin(call);
-    const int32_t *memory_of = call->slots[SEQLSTM_ATTENTION_MEMORY_OF];
-    float *dqueries = input_grad(call, SEQLSTM_ATTENTION_QUERIES);
+    const int32_t *memory_of = call->slots[SEQLSTM_SLOT_ATTENTION_MEMORY_OF];
+    float *dqueries = input_grad(call, SEQLSTM_SLOT_ATTENTION_QUERIES);
     for (int64_t q = 0; dqueries != NULL && q < call->bind->rows; q++)
         if (blas_attention_length(&w, memory_of[q]) == 0)
             clear(dqueries + q * d->key, d->key);
     blas_attention_share(call, &w, attend_back_part);
-    if (dscore != NULL && !(call->parts & SEQLSTM_BACKWARD_ACCUMULATE))
+    if (dscore != NULL && !(call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE))
         clear(dscore, d->key);
     for (int32_t part = 0; dscore != NULL && part < w.parts; part++)
         call->math->add(d->key, blas_attention_tile(call, &w, part).dscore, dscore);

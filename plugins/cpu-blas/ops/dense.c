@@ -38,9 +38,9 @@ static bool is_softmax(uint32_t kind)
 static void forward_block(const struct blas_call *call, int32_t part, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
-    const float *x = call->slots[SEQLSTM_DENSE_X], *w = call->slots[SEQLSTM_DENSE_W];
-    const float *bias = (d->options & SEQLSTM_DENSE_USE_BIAS) != 0 ? call->slots[SEQLSTM_DENSE_BIAS] : NULL;
-    float *y = call->slots[SEQLSTM_DENSE_Y];
+    const float *x = call->slots[SEQLSTM_SLOT_DENSE_X], *w = call->slots[SEQLSTM_SLOT_DENSE_W];
+    const float *bias = (d->options & SEQLSTM_BIT_DENSE_USE_BIAS) != 0 ? call->slots[SEQLSTM_SLOT_DENSE_BIAS] : NULL;
+    float *y = call->slots[SEQLSTM_SLOT_DENSE_Y];
     float *kept = keeps_sums(call->op) ? call->reserve : NULL;
     const int64_t in = d->input, out = d->output, width = c1 - c0;
     blas_multiply(call, part, false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f,
@@ -77,7 +77,7 @@ static void softmax_rows(const struct blas_call *call, void *context, int32_t pa
     (void)context;
     (void)part;
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
-    float *y = call->slots[SEQLSTM_DENSE_Y];
+    float *y = call->slots[SEQLSTM_SLOT_DENSE_Y];
     for (int64_t r = begin; r < end; r++)
         call->math->softmax(d->output, y + r * d->output, y + r * d->output,
                             d->activation.kind == SEQLSTM_ACT_LOG_SOFTMAX);
@@ -118,7 +118,8 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
 /* The gradient of x W' + b: dy itself without activation. */
 static const float *sum_grads(const struct blas_call *call)
 {
-    return call->op->desc.dense.activation.kind == SEQLSTM_ACT_NONE ? call->grads[SEQLSTM_DENSE_Y] : call->workspace;
+    return call->op->desc.dense.activation.kind == SEQLSTM_ACT_NONE ? call->grads[SEQLSTM_SLOT_DENSE_Y]
+                                                                    : call->workspace;
 }
 
 static void activation_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
@@ -127,7 +128,7 @@ static void activation_rows(const struct blas_call *call, void *context, int32_t
     (void)part;
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
     const int64_t out = d->output, at = begin * out;
-    const float *y = call->slots[SEQLSTM_DENSE_Y], *dy = call->grads[SEQLSTM_DENSE_Y];
+    const float *y = call->slots[SEQLSTM_SLOT_DENSE_Y], *dy = call->grads[SEQLSTM_SLOT_DENSE_Y];
     const float *kept = keeps_sums(call->op) ? call->reserve : NULL;
     float *dz = call->workspace;
     if (!is_softmax(d->activation.kind)) {
@@ -145,7 +146,8 @@ static void input_rows(const struct blas_call *call, void *context, int32_t part
     (void)context;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
     blas_multiply(call, part, false, false, end - begin, in, out, sum_grads(call) + begin * out, out,
-                  call->slots[SEQLSTM_DENSE_W], in, 0.0f, (float *)call->grads[SEQLSTM_DENSE_X] + begin * in, in);
+                  call->slots[SEQLSTM_SLOT_DENSE_W], in, 0.0f, (float *)call->grads[SEQLSTM_SLOT_DENSE_X] + begin * in,
+                  in);
 }
 
 static void input_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
@@ -153,8 +155,8 @@ static void input_columns(const struct blas_call *call, void *context, int32_t p
     (void)context;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
     blas_multiply(call, part, false, false, call->bind->rows, end - begin, out, sum_grads(call), out,
-                  (const float *)call->slots[SEQLSTM_DENSE_W] + begin, in, 0.0f,
-                  (float *)call->grads[SEQLSTM_DENSE_X] + begin, in);
+                  (const float *)call->slots[SEQLSTM_SLOT_DENSE_W] + begin, in, 0.0f,
+                  (float *)call->grads[SEQLSTM_SLOT_DENSE_X] + begin, in);
 }
 
 /* Rows [begin, end) of W are outputs. */
@@ -162,27 +164,28 @@ static void weight_rows(const struct blas_call *call, void *context, int32_t par
 {
     (void)context;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
-    const float keep = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
+    const float keep = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
     blas_multiply(call, part, true, false, end - begin, in, call->bind->rows, sum_grads(call) + begin, out,
-                  call->slots[SEQLSTM_DENSE_X], in, keep, (float *)call->grads[SEQLSTM_DENSE_W] + begin * in, in);
+                  call->slots[SEQLSTM_SLOT_DENSE_X], in, keep, (float *)call->grads[SEQLSTM_SLOT_DENSE_W] + begin * in,
+                  in);
 }
 
 static void weight_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output;
-    const float keep = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
+    const float keep = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
     blas_multiply(call, part, true, false, out, end - begin, call->bind->rows, sum_grads(call), out,
-                  (const float *)call->slots[SEQLSTM_DENSE_X] + begin, in, keep,
-                  (float *)call->grads[SEQLSTM_DENSE_W] + begin, in);
+                  (const float *)call->slots[SEQLSTM_SLOT_DENSE_X] + begin, in, keep,
+                  (float *)call->grads[SEQLSTM_SLOT_DENSE_W] + begin, in);
 }
 
 static void bias_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
     (void)part;
-    float *db = (float *)call->grads[SEQLSTM_DENSE_BIAS] + begin;
-    if ((call->parts & SEQLSTM_BACKWARD_ACCUMULATE) == 0)
+    float *db = (float *)call->grads[SEQLSTM_SLOT_DENSE_BIAS] + begin;
+    if ((call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) == 0)
         memset(db, 0, (size_t)(end - begin) * sizeof *db);
     call->math->column_sums(call->bind->rows, end - begin, call->op->desc.dense.output, sum_grads(call) + begin, db);
 }
@@ -191,14 +194,14 @@ static void bias_columns(const struct blas_call *call, void *context, int32_t pa
 static void clear_grads(const struct blas_call *call)
 {
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
-    if (blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_DENSE_X))
-        memset(call->grads[SEQLSTM_DENSE_X], 0, (size_t)(call->bind->rows * d->input) * sizeof(float));
-    if ((call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0)
+    if (blas_wants(call, SEQLSTM_BIT_BACKWARD_INPUTS, SEQLSTM_SLOT_DENSE_X))
+        memset(call->grads[SEQLSTM_SLOT_DENSE_X], 0, (size_t)(call->bind->rows * d->input) * sizeof(float));
+    if ((call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0)
         return;
-    if (blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_DENSE_W))
-        memset(call->grads[SEQLSTM_DENSE_W], 0, (size_t)(d->output * d->input) * sizeof(float));
-    if (blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_DENSE_BIAS))
-        memset(call->grads[SEQLSTM_DENSE_BIAS], 0, (size_t)d->output * sizeof(float));
+    if (blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_DENSE_W))
+        memset(call->grads[SEQLSTM_SLOT_DENSE_W], 0, (size_t)(d->output * d->input) * sizeof(float));
+    if (blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_DENSE_BIAS))
+        memset(call->grads[SEQLSTM_SLOT_DENSE_BIAS], 0, (size_t)d->output * sizeof(float));
 }
 
 static seqlstm_status backward(const struct blas_call *call, struct seqlstm_error *err)
@@ -206,7 +209,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
     (void)err;
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
     const int64_t rows = call->bind->rows;
-    if (call->grads[SEQLSTM_DENSE_Y] == NULL || rows == 0) {
+    if (call->grads[SEQLSTM_SLOT_DENSE_Y] == NULL || rows == 0) {
         clear_grads(call);
         return SEQLSTM_OK;
     }
@@ -215,15 +218,16 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
         division = blas_divide(rows, 1, blas_grain_rows(4 * d->output), call->members);
         blas_share(call, &division, activation_rows, NULL);
     }
-    if (blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_DENSE_X)) {
+    if (blas_wants(call, SEQLSTM_BIT_BACKWARD_INPUTS, SEQLSTM_SLOT_DENSE_X)) {
         bool by_rows = divide_rows(rows, d->input, d->output, call->members, &division);
         blas_share(call, &division, by_rows ? input_rows : input_columns, NULL);
     }
-    if (blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_DENSE_W)) {
+    if (blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_DENSE_W)) {
         bool by_rows = divide_rows(d->output, d->input, rows, call->members, &division);
         blas_share(call, &division, by_rows ? weight_rows : weight_columns, NULL);
     }
-    if ((d->options & SEQLSTM_DENSE_USE_BIAS) != 0 && blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_DENSE_BIAS)) {
+    if ((d->options & SEQLSTM_BIT_DENSE_USE_BIAS) != 0 &&
+        blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_DENSE_BIAS)) {
         int64_t grain = BLAS_GRAIN_ELEMS / rows;
         division = blas_divide(d->output, 16, grain < 16 ? 16 : grain, call->members);
         blas_share(call, &division, bias_columns, NULL);
@@ -232,7 +236,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_dense = {
-    .slots = SEQLSTM_DENSE_SLOTS,
+    .slots = SEQLSTM_SLOT_DENSE_COUNT,
     .supports = supports,
     .sizes = sizes,
     .forward = forward,

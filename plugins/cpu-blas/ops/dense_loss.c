@@ -18,24 +18,24 @@ enum { PIECE = 128 };
 struct blas_dense_loss blas_dense_loss_open(const struct blas_call *call)
 {
     const struct seqlstm_dense_loss_desc *d = &call->op->desc.dense_loss;
-    const bool bias = (d->dense_options & SEQLSTM_DENSE_USE_BIAS) != 0;
+    const bool bias = (d->dense_options & SEQLSTM_BIT_DENSE_USE_BIAS) != 0;
     struct blas_dense_loss l = {
         .rule = blas_dense_loss_rule(d),
         .rows = call->bind->rows,
         .inputs = d->input,
         .classes = d->output,
-        .x = call->slots[SEQLSTM_LOSS_X],
-        .w = call->slots[SEQLSTM_DENSE_LOSS_W],
-        .bias = bias ? call->slots[SEQLSTM_DENSE_LOSS_BIAS] : NULL,
+        .x = call->slots[SEQLSTM_SLOT_LOSS_X],
+        .w = call->slots[SEQLSTM_SLOT_DENSE_LOSS_W],
+        .bias = bias ? call->slots[SEQLSTM_SLOT_DENSE_LOSS_BIAS] : NULL,
     };
     if (call->grads == NULL)
         return l;
-    l.dx = blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_LOSS_X) ? call->grads[SEQLSTM_LOSS_X] : NULL;
-    if ((call->parts & SEQLSTM_BACKWARD_WEIGHTS) != 0) {
-        l.dw = call->grads[SEQLSTM_DENSE_LOSS_W];
-        l.db = bias ? call->grads[SEQLSTM_DENSE_LOSS_BIAS] : NULL;
+    l.dx = blas_wants(call, SEQLSTM_BIT_BACKWARD_INPUTS, SEQLSTM_SLOT_LOSS_X) ? call->grads[SEQLSTM_SLOT_LOSS_X] : NULL;
+    if ((call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) != 0) {
+        l.dw = call->grads[SEQLSTM_SLOT_DENSE_LOSS_W];
+        l.db = bias ? call->grads[SEQLSTM_SLOT_DENSE_LOSS_BIAS] : NULL;
     }
-    l.keep = (call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
+    l.keep = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
     l.scale = (double)call->step->normaliser * (double)call->step->loss_scale;
     return l;
 }
@@ -79,11 +79,11 @@ static double *log_sums(const struct blas_call *call)
 static double row_loss(const struct blas_call *call, const struct blas_dense_loss *l, int64_t r, const float *z)
 {
     const int64_t n = l->classes;
-    if (l->rule.kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
-        const float *target = call->slots[SEQLSTM_LOSS_TARGET];
+    if (l->rule.kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
+        const float *target = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
         return call->math->loss(l->rule.kind, l->rule.delta, n, z, target + r * n) / (double)n;
     }
-    const int32_t target = ((const int32_t *)call->slots[SEQLSTM_LOSS_TARGET])[r];
+    const int32_t target = ((const int32_t *)call->slots[SEQLSTM_SLOT_LOSS_TARGET])[r];
     if (target < 0)
         return 0.0;
     struct blas_row_stats stats;
@@ -138,11 +138,11 @@ static void row_grad(const struct blas_call *call, const struct blas_dense_loss 
     const double scale = l->scale * blas_row_weight(&l->rule, call->slots, r);
     if (scale == 0.0) {
         memset(z, 0, (size_t)n * sizeof *z);
-    } else if (l->rule.kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
-        const float *target = call->slots[SEQLSTM_LOSS_TARGET];
+    } else if (l->rule.kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
+        const float *target = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
         call->math->loss_backward(l->rule.kind, l->rule.delta, (float)(scale / (double)n), n, z, target + r * n, z);
     } else {
-        const int32_t target = ((const int32_t *)call->slots[SEQLSTM_LOSS_TARGET])[r];
+        const int32_t target = ((const int32_t *)call->slots[SEQLSTM_SLOT_LOSS_TARGET])[r];
         const double s = (double)l->rule.label_smoothing;
         call->math->softmax_grad(n, z, (float)log_sums(call)[r], (float)scale, (float)(scale * s / (double)n), z);
         z[target] -= (float)(scale * (1.0 - s));
@@ -203,7 +203,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_dense_loss = {
-    .slots = SEQLSTM_DENSE_LOSS_SLOTS,
+    .slots = SEQLSTM_SLOT_DENSE_LOSS_COUNT,
     .supports = supports,
     .sizes = sizes,
     .forward = forward,

@@ -38,7 +38,7 @@ struct piece {
 
 bool blas_columns_fit(const struct seqlstm_dense_loss_desc *d)
 {
-    return d->kind == SEQLSTM_LOSS_CROSS_ENTROPY && d->output >= CLASSES_MIN;
+    return d->kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY && d->output >= CLASSES_MIN;
 }
 
 static int64_t chunk_count(int64_t classes)
@@ -54,7 +54,7 @@ static uint64_t stored_bytes(const struct seqlstm_dense_loss_desc *d)
 static bool prefers_stored(const struct seqlstm_dense_loss_desc *d)
 {
     return stored_bytes(d) <=
-           (d->head.dtype_compute == SEQLSTM_BFLOAT16 ? STORED_MAX_BYTES_BFLOAT16 : STORED_MAX_BYTES);
+           (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16 ? STORED_MAX_BYTES_BFLOAT16 : STORED_MAX_BYTES);
 }
 
 void blas_columns_supports(const struct seqlstm_dense_loss_desc *d, bool with_tiles, struct seqlstm_answer *answer)
@@ -177,7 +177,7 @@ static void multiply(const struct blas_call *call, const struct columns *c, int3
 static void forward_chunks(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     const struct columns *c = context;
-    const int32_t *targets = call->slots[SEQLSTM_LOSS_TARGET];
+    const int32_t *targets = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
     for (int64_t chunk = begin; chunk < end; chunk++) {
         const int64_t c0 = chunk * CHUNK, width = c->l.classes - c0 < CHUNK ? c->l.classes - c0 : CHUNK;
         const float *bias = c->l.bias != NULL ? c->l.bias + c0 : NULL;
@@ -203,7 +203,7 @@ static void combine_rows(const struct blas_call *call, void *context, int32_t pa
 {
     (void)part;
     const struct columns *c = context;
-    const int32_t *targets = call->slots[SEQLSTM_LOSS_TARGET];
+    const int32_t *targets = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
     for (int64_t r = begin; r < end; r++) {
         const struct piece *pieces = c->layout.pieces + r;
         float largest = pieces[0].largest;
@@ -240,7 +240,7 @@ void blas_columns_forward(const struct blas_call *call)
 static void turn_into_grads(const struct blas_call *call, const struct columns *c, int64_t chunk, int64_t width,
                             int64_t r0, int64_t count, float *e)
 {
-    const int32_t *targets = call->slots[SEQLSTM_LOSS_TARGET];
+    const int32_t *targets = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
     const struct piece *pieces = c->layout.pieces + chunk * c->l.rows;
     const double s = (double)c->l.rule.label_smoothing;
     for (int64_t r = r0; r < r0 + count; r++) {

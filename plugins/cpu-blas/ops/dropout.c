@@ -80,7 +80,7 @@ static void mask_whole_sequences(const struct blas_call *call, void *context, in
     const int64_t t0 = call->bind->t0, t1 = call->bind->t1, first = axis->row_offsets[t0];
     float *mask = (float *)call->workspace + (int64_t)part * d->features;
     for (int64_t b = begin; b < end; b++) {
-        uint32_t step = (axis->flags & SEQLSTM_AXIS_STREAM) != 0 ? axis->position0[b] : 0;
+        uint32_t step = (axis->flags & SEQLSTM_BIT_AXIS_STREAM) != 0 ? axis->position0[b] : 0;
         call->math->mask_row(m->key, step, axis->sequence_id[b], d->rate, d->features, NULL, mask);
         for (int64_t t = t0; t < t1 && b < axis->batch_sizes[t]; t++) {
             const int64_t at = (axis->row_offsets[t] - first + b) * d->features;
@@ -92,7 +92,7 @@ static void mask_whole_sequences(const struct blas_call *call, void *context, in
 static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     const struct seqlstm_dropout_desc *d = &op->desc.dropout;
-    if (op->training && d->mask == SEQLSTM_DROPOUT_SEQUENCE)
+    if (op->training && d->mask == SEQLSTM_KIND_DROPOUT_SEQUENCE)
         out->workspace_bytes =
             blas_round_up((uint64_t)op->instance->members_max * (uint64_t)d->features * sizeof(float));
 }
@@ -109,9 +109,9 @@ static void apply(const struct blas_call *call, const float *in, float *out)
         return;
     }
     masked.key = seqlstm_mix64(call->step->seed, d->stream, call->step->epoch);
-    if ((bind->flags & SEQLSTM_BIND_ON_SEQUENCES) != 0) {
+    if ((bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) != 0) {
         blas_share(call, &rows, mask_sequences, &masked);
-    } else if (d->mask == SEQLSTM_DROPOUT_STEP) {
+    } else if (d->mask == SEQLSTM_KIND_DROPOUT_STEP) {
         blas_share(call, &rows, mask_rows, &masked);
     } else {
         int64_t alive = bind->t0 < bind->t1 ? bind->axis->batch_sizes[bind->t0] : 0;
@@ -124,25 +124,25 @@ static void apply(const struct blas_call *call, const float *in, float *out)
 static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    apply(call, call->slots[SEQLSTM_UNARY_X], call->slots[SEQLSTM_UNARY_Y]);
+    apply(call, call->slots[SEQLSTM_SLOT_UNARY_X], call->slots[SEQLSTM_SLOT_UNARY_Y]);
     return SEQLSTM_OK;
 }
 
 static seqlstm_status backward(const struct blas_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    if (!blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_UNARY_X))
+    if (!blas_wants(call, SEQLSTM_BIT_BACKWARD_INPUTS, SEQLSTM_SLOT_UNARY_X))
         return SEQLSTM_OK;
-    float *dx = call->grads[SEQLSTM_UNARY_X];
-    if (call->grads[SEQLSTM_UNARY_Y] == NULL)
+    float *dx = call->grads[SEQLSTM_SLOT_UNARY_X];
+    if (call->grads[SEQLSTM_SLOT_UNARY_Y] == NULL)
         memset(dx, 0, (size_t)(call->bind->rows * call->op->desc.dropout.features) * sizeof *dx);
     else
-        apply(call, call->grads[SEQLSTM_UNARY_Y], dx);
+        apply(call, call->grads[SEQLSTM_SLOT_UNARY_Y], dx);
     return SEQLSTM_OK;
 }
 
 const struct blas_operation blas_dropout = {
-    .slots = SEQLSTM_UNARY_SLOTS,
+    .slots = SEQLSTM_SLOT_UNARY_COUNT,
     .sizes = sizes,
     .forward = forward,
     .backward = backward,

@@ -14,9 +14,9 @@ static void copy_rows(const struct blas_call *call, void *context, int32_t part,
     (void)context;
     (void)part;
     const int64_t features = call->op->desc.embedding.features;
-    const int32_t *ids = call->slots[SEQLSTM_EMBEDDING_IDS];
-    const float *table = call->slots[SEQLSTM_EMBEDDING_W];
-    float *y = call->slots[SEQLSTM_EMBEDDING_Y];
+    const int32_t *ids = call->slots[SEQLSTM_SLOT_EMBEDDING_IDS];
+    const float *table = call->slots[SEQLSTM_SLOT_EMBEDDING_W];
+    float *y = call->slots[SEQLSTM_SLOT_EMBEDDING_Y];
     for (int64_t r = begin; r < end; r++) {
         if (ids[r] >= 0)
             memcpy(y + r * features, table + ids[r] * features, (size_t)features * sizeof *y);
@@ -38,7 +38,7 @@ static void clear_table(const struct blas_call *call, void *context, int32_t par
 {
     (void)context;
     (void)part;
-    float *dw = call->grads[SEQLSTM_EMBEDDING_W];
+    float *dw = call->grads[SEQLSTM_SLOT_EMBEDDING_W];
     memset(dw + begin, 0, (size_t)(end - begin) * sizeof *dw);
 }
 
@@ -47,9 +47,9 @@ static void add_columns(const struct blas_call *call, void *context, int32_t par
     (void)context;
     (void)part;
     const int64_t features = call->op->desc.embedding.features;
-    const int32_t *ids = call->slots[SEQLSTM_EMBEDDING_IDS];
-    const float *dy = call->grads[SEQLSTM_EMBEDDING_Y];
-    float *dw = call->grads[SEQLSTM_EMBEDDING_W];
+    const int32_t *ids = call->slots[SEQLSTM_SLOT_EMBEDDING_IDS];
+    const float *dy = call->grads[SEQLSTM_SLOT_EMBEDDING_Y];
+    float *dw = call->grads[SEQLSTM_SLOT_EMBEDDING_W];
     for (int64_t r = 0; r < call->bind->rows; r++)
         if (ids[r] >= 0)
             call->math->add(end - begin, dy + r * features + begin, dw + ids[r] * features + begin);
@@ -59,13 +59,13 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 {
     (void)err;
     const struct seqlstm_embedding_desc *d = &call->op->desc.embedding;
-    if (!blas_wants(call, SEQLSTM_BACKWARD_WEIGHTS, SEQLSTM_EMBEDDING_W))
+    if (!blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_EMBEDDING_W))
         return SEQLSTM_OK;
-    if ((call->parts & SEQLSTM_BACKWARD_ACCUMULATE) == 0) {
+    if ((call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) == 0) {
         struct blas_division all = blas_divide(d->vocabulary * d->features, 1024, 65536, call->members);
         blas_share(call, &all, clear_table, NULL);
     }
-    if (call->grads[SEQLSTM_EMBEDDING_Y] == NULL)
+    if (call->grads[SEQLSTM_SLOT_EMBEDDING_Y] == NULL)
         return SEQLSTM_OK;
     int64_t grain = BLAS_GRAIN_ELEMS / (call->bind->rows > 0 ? call->bind->rows : 1);
     struct blas_division columns = blas_divide(d->features, 16, grain < 16 ? 16 : grain, call->members);
@@ -74,7 +74,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_embedding = {
-    .slots = SEQLSTM_EMBEDDING_SLOTS,
+    .slots = SEQLSTM_SLOT_EMBEDDING_COUNT,
     .forward = forward,
     .backward = backward,
 };

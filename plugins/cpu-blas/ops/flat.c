@@ -26,7 +26,7 @@ static void sizes_flags(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 static void check_elems(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
-    const float *x = call->slots[SEQLSTM_REDUCE_X];
+    const float *x = call->slots[SEQLSTM_SLOT_REDUCE_X];
     ((int32_t *)call->workspace)[part] = !call->math->finite(end - begin, x + begin);
 }
 
@@ -37,7 +37,7 @@ static seqlstm_status forward_finite(const struct blas_call *call, struct seqlst
         return SEQLSTM_OK;
     struct blas_division all = divide_elems(call);
     blas_share(call, &all, check_elems, NULL);
-    int32_t *flag = call->slots[SEQLSTM_REDUCE_RESULT];
+    int32_t *flag = call->slots[SEQLSTM_SLOT_REDUCE_RESULT];
     for (int32_t part = 0; part < all.parts; part++)
         *flag |= ((int32_t *)call->workspace)[part];
     return SEQLSTM_OK;
@@ -53,7 +53,7 @@ static void norm_blocks(const struct blas_call *call, void *context, int32_t par
 {
     (void)context;
     (void)part;
-    const float *x = call->slots[SEQLSTM_REDUCE_X];
+    const float *x = call->slots[SEQLSTM_SLOT_REDUCE_X];
     double *norms = call->workspace;
     for (int64_t block = begin; block < end; block++) {
         int64_t at = block * NORM_BLOCK, rest = call->bind->rows - at;
@@ -70,7 +70,7 @@ static seqlstm_status forward_norm(const struct blas_call *call, struct seqlstm_
     double sum = 0.0;
     for (int64_t block = 0; block < blocks; block++)
         sum += ((double *)call->workspace)[block];
-    *(double *)call->slots[SEQLSTM_REDUCE_RESULT] += sum;
+    *(double *)call->slots[SEQLSTM_SLOT_REDUCE_RESULT] += sum;
     return SEQLSTM_OK;
 }
 
@@ -80,9 +80,9 @@ static void vector_elems(const struct blas_call *call, void *context, int32_t pa
 {
     (void)context;
     (void)part;
-    const float *x = call->slots[SEQLSTM_VECTOR_X];
+    const float *x = call->slots[SEQLSTM_SLOT_VECTOR_X];
     call->math->vector(call->op->desc.vector.kind, call->step->alpha, end - begin, x != NULL ? x + begin : NULL,
-                       (float *)call->slots[SEQLSTM_VECTOR_Y] + begin);
+                       (float *)call->slots[SEQLSTM_SLOT_VECTOR_Y] + begin);
 }
 
 static seqlstm_status forward_vector(const struct blas_call *call, struct seqlstm_error *err)
@@ -106,7 +106,7 @@ static float limit_scale(const struct seqlstm_optimizer_desc *d, float grad_scal
 static struct blas_update make_update(const struct seqlstm_optimizer_desc *d, const struct seqlstm_step *step,
                                       double squares)
 {
-    const bool adam = d->kind == SEQLSTM_OPTIMIZER_ADAM;
+    const bool adam = d->kind == SEQLSTM_KIND_OPTIMIZER_ADAM;
     const double t = (double)step->update;
     struct blas_update u = {
         .kind = d->kind,
@@ -139,16 +139,17 @@ static void update_elems(const struct blas_call *call, void *context, int32_t pa
 {
     (void)part;
     void *const *s = call->slots;
-    call->math->update(context, end - begin, at(s[SEQLSTM_OPTIMIZER_PARAM], begin),
-                       at(s[SEQLSTM_OPTIMIZER_GRAD], begin), at(s[SEQLSTM_OPTIMIZER_STATE_1], begin),
-                       at(s[SEQLSTM_OPTIMIZER_STATE_2], begin), at(s[SEQLSTM_OPTIMIZER_STATE_3], begin));
+    call->math->update(context, end - begin, at(s[SEQLSTM_SLOT_OPTIMIZER_PARAM], begin),
+                       at(s[SEQLSTM_SLOT_OPTIMIZER_GRAD], begin), at(s[SEQLSTM_SLOT_OPTIMIZER_STATE_1], begin),
+                       at(s[SEQLSTM_SLOT_OPTIMIZER_STATE_2], begin), at(s[SEQLSTM_SLOT_OPTIMIZER_STATE_3], begin));
 }
 
 static seqlstm_status forward_optimizer(const struct blas_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    const double *sums = call->slots[SEQLSTM_OPTIMIZER_SUMS], *squares = call->slots[SEQLSTM_OPTIMIZER_SQUARES];
-    if ((call->step->flags & SEQLSTM_STEP_SKIP) != 0 || !isfinite(sums[0]) || !isfinite(*squares))
+    const double *sums = call->slots[SEQLSTM_SLOT_OPTIMIZER_SUMS],
+                 *squares = call->slots[SEQLSTM_SLOT_OPTIMIZER_SQUARES];
+    if ((call->step->flags & SEQLSTM_BIT_STEP_SKIP) != 0 || !isfinite(sums[0]) || !isfinite(*squares))
         return SEQLSTM_OK;
     struct blas_update update = make_update(&call->op->desc.optimizer, call->step, *squares);
     struct blas_division all = divide_elems(call);
@@ -159,23 +160,23 @@ static seqlstm_status forward_optimizer(const struct blas_call *call, struct seq
 /* ---- tables -------------------------------------------------------------------------------- */
 
 const struct blas_operation blas_finite_check = {
-    .slots = SEQLSTM_REDUCE_SLOTS,
+    .slots = SEQLSTM_SLOT_REDUCE_COUNT,
     .sizes = sizes_flags,
     .forward = forward_finite,
 };
 
 const struct blas_operation blas_squared_norm = {
-    .slots = SEQLSTM_REDUCE_SLOTS,
+    .slots = SEQLSTM_SLOT_REDUCE_COUNT,
     .sizes = sizes_norm,
     .forward = forward_norm,
 };
 
 const struct blas_operation blas_vector = {
-    .slots = SEQLSTM_VECTOR_SLOTS,
+    .slots = SEQLSTM_SLOT_VECTOR_COUNT,
     .forward = forward_vector,
 };
 
 const struct blas_operation blas_optimizer = {
-    .slots = SEQLSTM_OPTIMIZER_SLOTS,
+    .slots = SEQLSTM_SLOT_OPTIMIZER_COUNT,
     .forward = forward_optimizer,
 };

@@ -13,7 +13,7 @@
 
 void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows, const double *row_losses)
 {
-    double *sums = slots[SEQLSTM_LOSS_SUMS];
+    double *sums = slots[SEQLSTM_SLOT_LOSS_SUMS];
     double loss = 0.0, weight = 0.0;
     for (int64_t r = 0; r < rows; r++) {
         double w = blas_row_weight(rule, slots, r);
@@ -23,8 +23,8 @@ void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64
     }
     sums[0] += loss;
     sums[1] += weight;
-    float *out = slots[SEQLSTM_LOSS_ROW_LOSSES];
-    if ((rule->options & SEQLSTM_LOSS_ROW_LOSS) != 0 && out != NULL)
+    float *out = slots[SEQLSTM_SLOT_LOSS_ROW_LOSS];
+    if ((rule->options & SEQLSTM_BIT_LOSS_ROW_LOSS) != 0 && out != NULL)
         for (int64_t r = 0; r < rows; r++)
             out[r] = (float)row_losses[r];
 }
@@ -38,7 +38,7 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     uint64_t rows = (uint64_t)op->desc.loss.head.max_rows;
     out->workspace_bytes = blas_round_up(rows * sizeof(double));
-    if (op->training && op->desc.loss.kind == SEQLSTM_LOSS_CROSS_ENTROPY)
+    if (op->training && op->desc.loss.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY)
         out->reserve_bytes = blas_round_up(rows * sizeof(float));
 }
 
@@ -47,15 +47,15 @@ static void row_losses(const struct blas_call *call, void *context, int32_t part
     (void)part;
     const struct blas_loss_rule *rule = context;
     const int64_t n = rule->classes;
-    const float *x = call->slots[SEQLSTM_LOSS_X];
+    const float *x = call->slots[SEQLSTM_SLOT_LOSS_X];
     double *losses = call->workspace;
-    if (rule->kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
-        const float *target = call->slots[SEQLSTM_LOSS_TARGET];
+    if (rule->kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
+        const float *target = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
         for (int64_t r = begin; r < end; r++)
             losses[r] = call->math->loss(rule->kind, rule->delta, n, x + r * n, target + r * n) / (double)n;
         return;
     }
-    const int32_t *target = call->slots[SEQLSTM_LOSS_TARGET];
+    const int32_t *target = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
     float *log_sums = call->op->training ? call->reserve : NULL;
     for (int64_t r = begin; r < end; r++) {
         losses[r] = 0.0;
@@ -85,19 +85,19 @@ static void row_grads(const struct blas_call *call, void *context, int32_t part,
     (void)part;
     const struct blas_loss_rule *rule = context;
     const int64_t n = rule->classes;
-    const float *x = call->slots[SEQLSTM_LOSS_X], *log_sums = call->reserve;
-    float *dx = call->grads[SEQLSTM_LOSS_X];
+    const float *x = call->slots[SEQLSTM_SLOT_LOSS_X], *log_sums = call->reserve;
+    float *dx = call->grads[SEQLSTM_SLOT_LOSS_X];
     const double factor = (double)call->step->normaliser * (double)call->step->loss_scale;
     for (int64_t r = begin; r < end; r++) {
         const double scale = factor * blas_row_weight(rule, call->slots, r);
         if (scale == 0.0) {
             memset(dx + r * n, 0, (size_t)n * sizeof *dx);
-        } else if (rule->kind != SEQLSTM_LOSS_CROSS_ENTROPY) {
-            const float *target = call->slots[SEQLSTM_LOSS_TARGET];
+        } else if (rule->kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
+            const float *target = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
             call->math->loss_backward(rule->kind, rule->delta, (float)(scale / (double)n), n, x + r * n, target + r * n,
                                       dx + r * n);
         } else {
-            const int32_t target = ((const int32_t *)call->slots[SEQLSTM_LOSS_TARGET])[r];
+            const int32_t target = ((const int32_t *)call->slots[SEQLSTM_SLOT_LOSS_TARGET])[r];
             const double s = (double)rule->label_smoothing;
             call->math->softmax_grad(n, x + r * n, log_sums[r], (float)scale, (float)(scale * s / (double)n),
                                      dx + r * n);
@@ -109,7 +109,7 @@ static void row_grads(const struct blas_call *call, void *context, int32_t part,
 static seqlstm_status backward(const struct blas_call *call, struct seqlstm_error *err)
 {
     (void)err;
-    if (!blas_wants(call, SEQLSTM_BACKWARD_INPUTS, SEQLSTM_LOSS_X))
+    if (!blas_wants(call, SEQLSTM_BIT_BACKWARD_INPUTS, SEQLSTM_SLOT_LOSS_X))
         return SEQLSTM_OK;
     struct blas_loss_rule rule = rule_of(&call->op->desc.loss);
     struct blas_division rows = blas_divide(call->bind->rows, 1, blas_grain_rows(2 * rule.classes), call->members);
@@ -118,7 +118,7 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
 }
 
 const struct blas_operation blas_loss = {
-    .slots = SEQLSTM_LOSS_SLOTS,
+    .slots = SEQLSTM_SLOT_LOSS_COUNT,
     .sizes = sizes,
     .forward = forward,
     .backward = backward,

@@ -18,15 +18,15 @@ struct blas_loss_rule {
 static inline double blas_row_weight(const struct blas_loss_rule *rule, void *const *slots, int64_t row)
 {
     double w = 1.0;
-    if ((rule->options & SEQLSTM_LOSS_ROW_WEIGHT) != 0)
-        w = (double)((const float *)slots[SEQLSTM_LOSS_WEIGHT])[row];
-    if (rule->kind != SEQLSTM_LOSS_CROSS_ENTROPY)
+    if ((rule->options & SEQLSTM_BIT_LOSS_ROW_WEIGHT) != 0)
+        w = (double)((const float *)slots[SEQLSTM_SLOT_LOSS_ROW_WEIGHT])[row];
+    if (rule->kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY)
         return w;
-    int32_t target = ((const int32_t *)slots[SEQLSTM_LOSS_TARGET])[row];
+    int32_t target = ((const int32_t *)slots[SEQLSTM_SLOT_LOSS_TARGET])[row];
     if (target < 0)
         return 0.0;
-    if ((rule->options & SEQLSTM_LOSS_CLASS_WEIGHT) != 0)
-        w *= (double)((const float *)slots[SEQLSTM_LOSS_CLASS_WEIGHTS])[target];
+    if ((rule->options & SEQLSTM_BIT_LOSS_CLASS_WEIGHT) != 0)
+        w *= (double)((const float *)slots[SEQLSTM_SLOT_LOSS_CLASS_WEIGHT])[target];
     return w;
 }
 

@@ -135,14 +135,15 @@ static void choose_rows(const struct blas_call *call, void *context, int32_t par
     const struct seqlstm_bind *bind = call->bind;
     const int64_t n = d->features, k = d->k;
     int32_t *flags = call->workspace, *places = flags + call->op->instance->members_max + part * n;
-    int32_t *index = call->slots[SEQLSTM_TOP_K_INDEX];
-    float *value = call->slots[SEQLSTM_TOP_K_VALUE];
-    const bool drawn = d->kind == SEQLSTM_TOP_K_SAMPLE, on_steps = (bind->flags & SEQLSTM_BIND_ON_SEQUENCES) == 0;
+    int32_t *index = call->slots[SEQLSTM_SLOT_TOP_K_INDEX];
+    float *value = call->slots[SEQLSTM_SLOT_TOP_K_VALUE];
+    const bool drawn = d->kind == SEQLSTM_KIND_TOP_K_SAMPLE,
+               on_steps = (bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) == 0;
     const uint64_t key = drawn ? seqlstm_mix64(call->step->seed, d->stream, call->step->epoch) : 0;
     int64_t t = bind->t0;
     flags[part] = 0;
     for (int64_t r = begin; r < end; r++) {
-        const float *x = (const float *)call->slots[SEQLSTM_TOP_K_X] + r * n;
+        const float *x = (const float *)call->slots[SEQLSTM_SLOT_TOP_K_X] + r * n;
         struct heap heap;
         if (!drawn && k <= LIST_MAX) {
             if (best_of_list(call->math, x, n, k, index + r * k, value + r * k))
@@ -191,7 +192,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
 }
 
 const struct blas_operation blas_top_k = {
-    .slots = SEQLSTM_TOP_K_SLOTS,
+    .slots = SEQLSTM_SLOT_TOP_K_COUNT,
     .sizes = sizes,
     .forward = forward,
 };

@@ -38,7 +38,7 @@ static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const float *dhn = NULL, *dcn = NULL;
-    if (op->desc.options & SEQLSTM_RECURRENT_FINAL_STATE) {
+    if (op->desc.options & SEQLSTM_BIT_RECURRENT_FINAL_STATE) {
         dhn = blas_state_slot(r, f->grads, SEQLSTM_STATE_HN);
         dcn = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_CN) : NULL;
     }
@@ -65,7 +65,7 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    if (!(f->parts & SEQLSTM_BACKWARD_STATES) || !(op->desc.options & SEQLSTM_RECURRENT_INITIAL_STATE))
+    if (!(f->parts & SEQLSTM_BIT_BACKWARD_STATES) || !(op->desc.options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE))
         return;
     float *dh0 = blas_state_slot(r, f->grads, SEQLSTM_STATE_H0);
     float *dc0 = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_C0) : NULL;
@@ -119,7 +119,7 @@ static void input_products_in_place(const struct blas_backward_run *f, const str
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t input = op->layers[0].input;
-    const float *w = r->slots[SEQLSTM_RECURRENT_PARAM(op->layer_count * op->directions, r->n, SEQLSTM_PARAM_W_X)];
+    const float *w = r->slots[SEQLSTM_SLOT_RECURRENT_PARAM(op->layer_count * op->directions, r->n, SEQLSTM_PARAM_W_X)];
     const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
     struct blas_product product = {.rows = part->last,
                                    .a_row = PANEL,
@@ -290,9 +290,9 @@ static void split_block(const struct backward_call *call, const struct blas_bloc
         int64_t at = blas_packed_row(call->binding, block, t) * op->out;
         int64_t count = blas_block_rows(block, t) * op->out;
         for (int64_t i = at; i < at + count; i++)
-            out[i] = op->desc.merge == SEQLSTM_MERGE_MUL   ? dy[i] * other[i]
-                     : op->desc.merge == SEQLSTM_MERGE_AVE ? 0.5f * dy[i]
-                                                           : dy[i];
+            out[i] = op->desc.merge == SEQLSTM_KIND_MERGE_MUL   ? dy[i] * other[i]
+                     : op->desc.merge == SEQLSTM_KIND_MERGE_AVE ? 0.5f * dy[i]
+                                                                : dy[i];
     }
 }
 
@@ -330,16 +330,16 @@ static void run_block(const struct backward_call *call, const struct blas_block 
     f.r.barrier = share->members > 1;
     f.grads = args->grads;
     f.parts = args->parts;
-    f.weights = (args->parts & SEQLSTM_BACKWARD_WEIGHTS) != 0;
+    f.weights = (args->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) != 0;
     const bool later = op->stepwise && f.weights;
     blas_share(op->panels, share->member, share->members, &f.r.panel_first, &f.r.panel_last);
-    const float *dy = args->grads[SEQLSTM_RECURRENT_Y];
-    if (!(op->desc.options & SEQLSTM_RECURRENT_OUTPUT))
+    const float *dy = args->grads[SEQLSTM_SLOT_RECURRENT_Y];
+    if (!(op->desc.options & SEQLSTM_BIT_RECURRENT_OUTPUT))
         dy = NULL;
     for (int32_t l = op->layer_count - 1; l >= 0; l--) {
-        float *dx = l > 0                                   ? call->between[(l - 1) & 1]
-                    : args->parts & SEQLSTM_BACKWARD_INPUTS ? args->grads[SEQLSTM_RECURRENT_X]
-                                                            : NULL;
+        float *dx = l > 0                                       ? call->between[(l - 1) & 1]
+                    : args->parts & SEQLSTM_BIT_BACKWARD_INPUTS ? args->grads[SEQLSTM_SLOT_RECURRENT_X]
+                                                                : NULL;
         for (int32_t d = 0; d < op->directions; d++) {
             f.r.layer = l;
             f.r.direction = d;
@@ -381,10 +381,10 @@ static void reduce_all(const struct backward_call *call, int32_t member, int32_t
                                      .stride = call->gradients_stride,
                                      .sources = call->binding->units ? 1 : call->binding->members,
                                      .direct = call->direct,
-                                     .accumulate = (call->args->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0};
+                                     .accumulate = (call->args->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0};
         float *grads[SEQLSTM_PARAM_COUNT];
         for (int k = 0; k < SEQLSTM_PARAM_COUNT; k++)
-            grads[k] = call->args->grads[SEQLSTM_RECURRENT_PARAM(ld, n, k)];
+            grads[k] = call->args->grads[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, k)];
         const struct blas_packed packed = blas_packed_own(op, &call->packed, n, 0);
         blas_gradients_reduce(op, &reduce, &packed, n / op->directions, member, members, grads);
     }
@@ -404,7 +404,7 @@ static void pack_input(const struct backward_call *call, int32_t member, int32_t
         for (int64_t p = first; p < last; p++)
             blas_pack_back(
                 op, op->pieces,
-                &(struct blas_pack){.w = call->args->slots[SEQLSTM_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
+                &(struct blas_pack){.w = call->args->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
                                     .width = op->layers[0].input,
                                     .width_pad = op->layers[0].input_pad,
                                     .map = op->rows_x + p * PANEL,
@@ -438,7 +438,7 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     }
     if (binding->op->pieces)
         binding->op->pieces->release(&tiles);
-    if (call->args->parts & SEQLSTM_BACKWARD_WEIGHTS) {
+    if (call->args->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) {
         if (members > 1)
             call->queue->services->team_barrier(call->queue);
         reduce_all(call, member, members);
@@ -485,19 +485,19 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, s
                      !args->packed      ? "packed"
                      : !args->workspace ? "workspace"
                                         : "reserve");
-    if (op->stepwise && (args->parts & SEQLSTM_BACKWARD_WEIGHTS)) {
-        if (args->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES))
+    if (op->stepwise && (args->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)) {
+        if (args->parts & (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES))
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                          "stepwise: weight gradients are asked for by a call of their own");
         if (binding->steps != binding->axis->steps)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
     }
-    call.wants_dx = (args->parts & SEQLSTM_BACKWARD_INPUTS) && args->grads[SEQLSTM_RECURRENT_X];
+    call.wants_dx = (args->parts & SEQLSTM_BIT_BACKWARD_INPUTS) && args->grads[SEQLSTM_SLOT_RECURRENT_X];
     /* A product for each gate passes over dx four times, which is less than packing for few rows. */
     call.x_in_place = op->h_in_place && !op->pieces && op->layers[0].input % GROUP == 0 && binding->rows <= 64;
     /* The weight mask is put on dW_h as a whole: not where it is added to something. */
     call.direct = op->direct && (binding->units || binding->members == 1) &&
-                  !(op->desc.weight_drop > 0.0f && (args->parts & SEQLSTM_BACKWARD_ACCUMULATE));
+                  !(op->desc.weight_drop > 0.0f && (args->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE));
     call.binding = binding;
     call.args = args;
     call.queue = queue;

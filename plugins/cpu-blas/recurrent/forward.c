@@ -32,7 +32,7 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
     const int64_t width = op->out_pad, input_pad = op->layers[r->layer].input_pad;
     const float *h0 = blas_state_slot(r, r->slots, SEQLSTM_STATE_H0);
     const float *c0 = op->lstm ? blas_state_slot(r, r->slots, SEQLSTM_STATE_C0) : NULL;
-    if (!(op->desc.options & SEQLSTM_RECURRENT_INITIAL_STATE))
+    if (!(op->desc.options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE))
         h0 = c0 = NULL;
     int64_t low = blas_min(r->panel_first * op->panel_units, width);
     int64_t high = r->panel_last == op->panels ? width : blas_min(r->panel_last * op->panel_units, width);
@@ -64,11 +64,12 @@ static const float *panel_x(const struct blas_forward_run *f, int64_t p)
     if (!op->x_in_time)
         return r->packed->forward + p * (layer->input_pad + op->out_pad) * PANEL;
     const int32_t ld = op->layer_count * op->directions;
-    op->kernels->pack_forward(&(struct blas_pack){.w = r->slots[SEQLSTM_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_X)],
-                                                  .width = layer->input,
-                                                  .width_pad = layer->input_pad,
-                                                  .map = op->rows_x + p * PANEL,
-                                                  .out = r->scratch.weights_x});
+    op->kernels->pack_forward(
+        &(struct blas_pack){.w = r->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_X)],
+                            .width = layer->input,
+                            .width_pad = layer->input_pad,
+                            .map = op->rows_x + p * PANEL,
+                            .out = r->scratch.weights_x});
     return r->scratch.weights_x;
 }
 
@@ -153,7 +154,7 @@ static void end_rows(const struct blas_forward_run *f, int64_t first, int64_t la
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    if (!(op->desc.options & SEQLSTM_RECURRENT_FINAL_STATE))
+    if (!(op->desc.options & SEQLSTM_BIT_RECURRENT_FINAL_STATE))
         return;
     float *hn = blas_state_slot(r, r->slots, SEQLSTM_STATE_HN);
     float *cn = op->lstm ? blas_state_slot(r, r->slots, SEQLSTM_STATE_CN) : NULL;
@@ -244,9 +245,9 @@ static void merge_block(const struct forward_call *call, const struct blas_block
         int64_t count = blas_block_rows(block, t) * op->out;
         const float *a = first + at, *b = second + at;
         for (int64_t i = 0; i < count; i++)
-            y[at + i] = op->desc.merge == SEQLSTM_MERGE_MUL   ? a[i] * b[i]
-                        : op->desc.merge == SEQLSTM_MERGE_AVE ? 0.5f * (a[i] + b[i])
-                                                              : a[i] + b[i];
+            y[at + i] = op->desc.merge == SEQLSTM_KIND_MERGE_MUL   ? a[i] * b[i]
+                        : op->desc.merge == SEQLSTM_KIND_MERGE_AVE ? 0.5f * (a[i] + b[i])
+                                                                   : a[i] + b[i];
     }
 }
 
@@ -269,10 +270,10 @@ static void run_block(const struct forward_call *call, const struct blas_block *
     f.r.tiles = tiles;
     f.r.barrier = members > 1;
     blas_share(op->panels, member, members, &f.r.panel_first, &f.r.panel_last);
-    const float *input = call->args->slots[SEQLSTM_RECURRENT_X];
+    const float *input = call->args->slots[SEQLSTM_SLOT_RECURRENT_X];
     for (int32_t l = 0; l < op->layer_count; l++) {
-        float *y = l + 1 < op->layer_count ? call->between[l & 1] : call->args->slots[SEQLSTM_RECURRENT_Y];
-        if (l + 1 == op->layer_count && !(op->desc.options & SEQLSTM_RECURRENT_OUTPUT))
+        float *y = l + 1 < op->layer_count ? call->between[l & 1] : call->args->slots[SEQLSTM_SLOT_RECURRENT_Y];
+        if (l + 1 == op->layer_count && !(op->desc.options & SEQLSTM_BIT_RECURRENT_OUTPUT))
             y = NULL;
         for (int32_t d = 0; d < op->directions; d++) {
             f.r.layer = l;

@@ -16,22 +16,22 @@
  * followed with others, too. */
 static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
 {
-    return desc->head.dtype_compute == SEQLSTM_FLOAT32 && desc->projection == 0 &&
-           (desc->cell != SEQLSTM_CELL_GRU || (desc->options & SEQLSTM_RECURRENT_RESET_AFTER));
+    return desc->head.dtype_compute == SEQLSTM_DTYPE_FLOAT32 && desc->projection == 0 &&
+           (desc->cell != SEQLSTM_CELL_GRU || (desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER));
 }
 
 static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
-    const char *dtype = desc->head.dtype_compute == SEQLSTM_INT8 ? "int8" : "bfloat16";
+    const char *dtype = desc->head.dtype_compute == SEQLSTM_DTYPE_INT8 ? "int8" : "bfloat16";
     if (desc->projection > 0)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-blas has a projection in float32 alone.", "precision: float32", "%s", dtype);
-    if (desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER))
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+    if (desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER))
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-blas has a GRU whose reset comes before the product in float32 alone.",
                          "precision: float32, or reset_after: true", "%s", dtype);
-    if (desc->head.dtype_compute == SEQLSTM_INT8 && desc->input + desc->hidden > BLAS_BYTES_SUM)
-        return answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
+    if (desc->head.dtype_compute == SEQLSTM_DTYPE_INT8 && desc->input + desc->hidden > BLAS_BYTES_SUM)
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
                          "cpu-blas sums products of int8 over up to 65536 inputs and units.", "precision: float32",
                          "%lld", (long long)(desc->input + desc->hidden));
     return true;
@@ -44,11 +44,11 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool til
     const int64_t widths[] = {desc->input, desc->hidden, desc->projection}, most = INT64_C(1) << 20;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i] > most) {
-            answer_no(answer, SEQLSTM_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
+            answer_no(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
                       "cpu-blas runs recurrent layers up to 1048576 wide.", "", "%lld", (long long)widths[i]);
             return;
         }
-    const bool is_narrow = desc->head.dtype_compute != SEQLSTM_FLOAT32;
+    const bool is_narrow = desc->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32;
     if (is_narrow && !narrow_supports(desc, answer))
         return;
     answer_yes(answer, is_narrow ? narrow : tiles && tiles_serve(desc) ? on_tiles : on_vectors);
@@ -90,10 +90,10 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
 {
     cell->kind = desc->cell;
     cell->training = training;
-    cell->coupled = (desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
-    cell->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
-    cell->norm = (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0;
-    cell->reset_after = (desc->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0;
+    cell->coupled = (desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
+    cell->peephole = (desc->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0;
+    cell->norm = (desc->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0;
+    cell->reset_after = (desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) != 0;
     cell->gate = desc->activations[SEQLSTM_PLACE_GATE][d];
     cell->candidate = desc->activations[SEQLSTM_PLACE_CANDIDATE][d];
     cell->output = desc->activations[SEQLSTM_PLACE_OUTPUT][d];
@@ -180,20 +180,20 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
     op->layer_count = (int32_t)desc->layers;
     op->training = desc->head.mode == SEQLSTM_MODE_TRAINING;
-    op->stepwise = op->training && (desc->options & SEQLSTM_RECURRENT_STEPWISE);
+    op->stepwise = op->training && (desc->options & SEQLSTM_BIT_RECURRENT_STEPWISE);
     op->lstm = desc->cell == SEQLSTM_CELL_LSTM;
-    op->coupled = (desc->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
-    op->peephole = (desc->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
-    op->norm = (desc->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0;
+    op->coupled = (desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
+    op->peephole = (desc->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0;
+    op->norm = (desc->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0;
     op->projection = desc->projection > 0;
-    op->gru_before = desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_RECURRENT_RESET_AFTER);
+    op->gru_before = desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
     op->pieces = tiled->kernels;
     op->piece_count = tiled->pieces;
-    op->bytes = desc->head.dtype_compute == SEQLSTM_INT8;
+    op->bytes = desc->head.dtype_compute == SEQLSTM_DTYPE_INT8;
     op->tiled_steps = op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
     if (!op->tiled_steps && op->pieces && desc->head.max_rows < op->pieces->rows_min)
         op->pieces = NULL;
-    op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_MERGE_CONCAT;
+    op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_KIND_MERGE_CONCAT;
     op->units = desc->hidden;
     op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
     op->panels = (int32_t)((op->units + op->panel_units - 1) / op->panel_units);
@@ -384,7 +384,7 @@ void blas_saved_layout(const struct blas_recurrent *op, int32_t layer, int64_t r
         out->new_c = (uint16_t *)(void *)blas_region_take(region, bits);
     if (op->desc.zoneout_hidden > 0.0f)
         out->new_h = (uint16_t *)(void *)blas_region_take(region, bits);
-    if (op->merge_apart && op->desc.merge == SEQLSTM_MERGE_MUL)
+    if (op->merge_apart && op->desc.merge == SEQLSTM_KIND_MERGE_MUL)
         out->merged = blas_region_take(region, rows * op->out);
     if (op->stepwise && op->projection)
         out->dprojected = blas_region_take(region, rows * op->out_pad);

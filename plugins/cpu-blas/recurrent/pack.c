@@ -108,8 +108,8 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
     const int32_t ld = op->layer_count * op->directions;
     const struct blas_recurrent_layer *layer = &op->layers[n / op->directions];
     const struct blas_packed own = blas_packed_own(op, &call->packed, n, copy), *p = &own;
-    const float *w_x = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
-    const float *w_h = p->masked ? p->masked : call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
+    const float *w_x = call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
+    const float *w_h = p->masked ? p->masked : call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
     const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_x_floats(op, layer->input_pad);
     const int64_t panel_floats = x_floats + blas_h_floats(op);
     const int64_t strip = blas_strip_floats(op, layer->input_pad);
@@ -144,7 +144,7 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
         pack_forward(op, op->tiled_steps, &h);
         if (op->bytes)
             blas_bytes_offsets(op, p, layer->input_pad, panel, factors,
-                               call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)]);
+                               call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)]);
         x.out = p->x_back;
         h.out = p->h_back;
         if (x.out)
@@ -155,11 +155,11 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
     if (member != 0)
         return;
     struct blas_packed vectors = own;
-    pack_vectors(op, call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)],
-                 call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PEEPHOLE)],
-                 call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_NORM)], &vectors);
+    pack_vectors(op, call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)],
+                 call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PEEPHOLE)],
+                 call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_NORM)], &vectors);
     if (op->projection) {
-        const float *w = call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PROJECTION)];
+        const float *w = call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PROJECTION)];
         pack_transposed(op, w, op->out, op->out_pad, op->units, op->units_pad, p->projection);
         if (op->training)
             pack_plain(w, op->out, op->out_pad, op->units, op->units_pad, p->projection_back);
@@ -189,7 +189,7 @@ static void pack_masked(const struct pack_call *call, int32_t n)
                                                 .elements = elements,
                                                 .rate = op->desc.weight_drop,
                                                 .bits = p->drop_bits},
-                            call->slots[SEQLSTM_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)], p->masked);
+                            call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)], p->masked);
 }
 
 static void pack_member(void *argument, int32_t member, int32_t members)

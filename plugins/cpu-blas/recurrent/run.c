@@ -212,7 +212,7 @@ static void mask_rows(const struct blas_run *run, uint32_t purpose, float rate, 
                                 .steps = 1,
                                 .rows = 1,
                                 .sequence = axis->sequence_id + b,
-                                .position0 = axis->flags & SEQLSTM_AXIS_STREAM ? axis->position0 + b : NULL,
+                                .position0 = axis->flags & SEQLSTM_BIT_AXIS_STREAM ? axis->position0 + b : NULL,
                                 .elements = width,
                                 .rate = rate,
                                 .bits = run->scratch.bits});

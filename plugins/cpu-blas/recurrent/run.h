@@ -84,7 +84,7 @@ void blas_masks_fill(const struct blas_run *run);
 /* A parameter, state or gradient slot by name. */
 static inline float *blas_state_slot(const struct blas_run *run, void *const *slots, int which)
 {
-    return slots[SEQLSTM_RECURRENT_STATE(run->n, which)];
+    return slots[SEQLSTM_SLOT_RECURRENT_STATE(run->n, which)];
 }
 
 enum { BLAS_AHEAD_REGIONS = 128, BLAS_AHEAD_PIECES = 256 };

@@ -96,7 +96,7 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
 static const float *recurrent_weights(const struct blas_run *r)
 {
     const int32_t ld = r->op->layer_count * r->op->directions;
-    return r->packed->masked ? r->packed->masked : r->slots[SEQLSTM_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_H)];
+    return r->packed->masked ? r->packed->masked : r->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, r->n, SEQLSTM_PARAM_W_H)];
 }
 
 void blas_sweep_backward(const struct blas_backward_run *f, int64_t s, int64_t end)

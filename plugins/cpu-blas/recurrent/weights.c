@@ -152,7 +152,7 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
     const int32_t ld = op->layer_count * op->directions;
     const int64_t gates = r->block->gate_base * op->panels * PANEL;
     for (int part = 0; part < 2; part++) {
-        float *dw = f->grads[SEQLSTM_RECURRENT_PARAM(ld, r->n, part == 0 ? SEQLSTM_PARAM_W_X : SEQLSTM_PARAM_W_H)];
+        float *dw = f->grads[SEQLSTM_SLOT_RECURRENT_PARAM(ld, r->n, part == 0 ? SEQLSTM_PARAM_W_X : SEQLSTM_PARAM_W_H)];
         const int64_t width = part == 0 ? layer->input : op->out;
         if (dw)
             part_run(
@@ -167,7 +167,7 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
                                         .c_row = width,
                                         .c_group = op->units * width,
                                         .direct = true,
-                                        .accumulate = !f->fresh || (f->parts & SEQLSTM_BACKWARD_ACCUMULATE)});
+                                        .accumulate = !f->fresh || (f->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE)});
     }
 }
 

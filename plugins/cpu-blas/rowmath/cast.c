@@ -65,9 +65,9 @@ BLAS_INLINE float round_to_odd(double d)
 
 static void widen(uint32_t from, bool odd, int n, const void *x, float *out)
 {
-    if (from == SEQLSTM_FLOAT32) {
+    if (from == SEQLSTM_DTYPE_FLOAT32) {
         memcpy(out, x, (size_t)n * sizeof *out);
-    } else if (from == SEQLSTM_FLOAT64) {
+    } else if (from == SEQLSTM_DTYPE_FLOAT64) {
         const double *d = x;
         if (odd)
             for (int i = 0; i < n; i++)
@@ -75,7 +75,7 @@ static void widen(uint32_t from, bool odd, int n, const void *x, float *out)
         else
             for (int i = 0; i < n; i++)
                 out[i] = (float)d[i];
-    } else if (from == SEQLSTM_BFLOAT16) {
+    } else if (from == SEQLSTM_DTYPE_BFLOAT16) {
         const uint16_t *h = x;
         for (int i = 0; i < n; i++)
             out[i] = float_of((uint32_t)h[i] << 16);
@@ -88,13 +88,13 @@ static void widen(uint32_t from, bool odd, int n, const void *x, float *out)
 
 static void narrow(uint32_t to, int n, const float *x, void *y)
 {
-    if (to == SEQLSTM_FLOAT32) {
+    if (to == SEQLSTM_DTYPE_FLOAT32) {
         memcpy(y, x, (size_t)n * sizeof *x);
-    } else if (to == SEQLSTM_FLOAT64) {
+    } else if (to == SEQLSTM_DTYPE_FLOAT64) {
         double *d = y;
         for (int i = 0; i < n; i++)
             d[i] = (double)x[i];
-    } else if (to == SEQLSTM_BFLOAT16) {
+    } else if (to == SEQLSTM_DTYPE_BFLOAT16) {
         uint16_t *h = y;
         for (int i = 0; i < n; i++)
             h[i] = to_bfloat16(x[i]);
@@ -107,7 +107,7 @@ static void narrow(uint32_t to, int n, const float *x, void *y)
 
 static size_t bytes_of(uint32_t dtype)
 {
-    return dtype == SEQLSTM_FLOAT64 ? 8 : dtype == SEQLSTM_FLOAT32 ? 4 : 2;
+    return dtype == SEQLSTM_DTYPE_FLOAT64 ? 8 : dtype == SEQLSTM_DTYPE_FLOAT32 ? 4 : 2;
 }
 
 void BLAS_NAME(cast)(uint32_t from, uint32_t to, int64_t n, const void *x, void *y)
@@ -116,7 +116,7 @@ void BLAS_NAME(cast)(uint32_t from, uint32_t to, int64_t n, const void *x, void 
         memcpy(y, x, (size_t)n * bytes_of(from));
         return;
     }
-    const bool odd = to == SEQLSTM_BFLOAT16 || to == SEQLSTM_FLOAT16;
+    const bool odd = to == SEQLSTM_DTYPE_BFLOAT16 || to == SEQLSTM_DTYPE_FLOAT16;
     float piece[PIECE];
     for (int64_t i = 0; i < n; i += PIECE) {
         int count = n - i < PIECE ? (int)(n - i) : PIECE;

@@ -123,26 +123,26 @@ void BLAS_NAME(update)(const struct blas_update *u, int64_t n, float *param, con
                        float *state_2, float *state_3)
 {
     switch (u->kind) {
-    case SEQLSTM_OPTIMIZER_SGD:
+    case SEQLSTM_KIND_OPTIMIZER_SGD:
         update_sgd(u, n, param, grad);
         break;
-    case SEQLSTM_OPTIMIZER_MOMENTUM:
+    case SEQLSTM_KIND_OPTIMIZER_MOMENTUM:
         update_momentum(u, n, param, grad, state_1);
         break;
-    case SEQLSTM_OPTIMIZER_NESTEROV:
+    case SEQLSTM_KIND_OPTIMIZER_NESTEROV:
         update_nesterov(u, n, param, grad, state_1);
         break;
-    case SEQLSTM_OPTIMIZER_ADAM:
-        if ((u->options & SEQLSTM_OPTIMIZER_AMSGRAD) != 0)
+    case SEQLSTM_KIND_OPTIMIZER_ADAM:
+        if ((u->options & SEQLSTM_BIT_OPTIMIZER_AMSGRAD) != 0)
             update_amsgrad(u, n, param, grad, state_1, state_2, state_3);
         else
             update_adam(u, n, param, grad, state_1, state_2);
         break;
-    case SEQLSTM_OPTIMIZER_RMSPROP:
+    case SEQLSTM_KIND_OPTIMIZER_RMSPROP:
         update_rmsprop(u, n, param, grad, state_1, u->momentum > 0.0f ? state_2 : NULL,
-                       (u->options & SEQLSTM_OPTIMIZER_CENTERED) != 0 ? state_3 : NULL);
+                       (u->options & SEQLSTM_BIT_OPTIMIZER_CENTERED) != 0 ? state_3 : NULL);
         break;
-    case SEQLSTM_OPTIMIZER_ADAGRAD:
+    case SEQLSTM_KIND_OPTIMIZER_ADAGRAD:
         update_adagrad(u, n, param, grad, state_1);
         break;
     default:
@@ -154,27 +154,27 @@ void BLAS_NAME(update)(const struct blas_update *u, int64_t n, float *param, con
 void BLAS_NAME(vector)(uint32_t kind, float alpha, int64_t n, const float *x, float *y)
 {
     switch (kind) {
-    case SEQLSTM_VECTOR_FILL:
+    case SEQLSTM_KIND_VECTOR_FILL:
         for (int64_t i = 0; i < n; i++)
             y[i] = alpha;
         break;
-    case SEQLSTM_VECTOR_AXPY:
+    case SEQLSTM_KIND_VECTOR_AXPY:
         for (int64_t i = 0; i < n; i++)
             y[i] += alpha * x[i];
         break;
-    case SEQLSTM_VECTOR_SCALE:
+    case SEQLSTM_KIND_VECTOR_SCALE:
         for (int64_t i = 0; i < n; i++)
             y[i] *= alpha;
         break;
-    case SEQLSTM_VECTOR_LERP:
+    case SEQLSTM_KIND_VECTOR_LERP:
         for (int64_t i = 0; i < n; i++)
             y[i] += alpha * (x[i] - y[i]);
         break;
-    case SEQLSTM_VECTOR_SIGN_AXPY:
+    case SEQLSTM_KIND_VECTOR_SIGN_AXPY:
         for (int64_t i = 0; i < n; i++)
             y[i] += x[i] > 0.0f ? alpha : x[i] < 0.0f ? -alpha : 0.0f * x[i];
         break;
-    case SEQLSTM_VECTOR_CLAMP:
+    case SEQLSTM_KIND_VECTOR_CLAMP:
         for (int64_t i = 0; i < n; i++) {
             float v = y[i] < -alpha ? -alpha : y[i];
             y[i] = (v > alpha ? alpha : v) + (y[i] - y[i]); /* 0, or NaN */

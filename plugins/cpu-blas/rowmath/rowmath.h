@@ -17,7 +17,7 @@
 
 /* One optimizer update with all that is constant over the vector computed beforehand (optimizer.c). */
 struct blas_update {
-    uint32_t kind; /* SEQLSTM_OPTIMIZER_… */
+    uint32_t kind; /* SEQLSTM_KIND_OPTIMIZER_… */
     uint32_t options;
     float learning_rate;
     float grad_scale;
@@ -94,7 +94,7 @@ struct blas_rowmath {
                    float *state_2, float *state_3);
     double (*squared_norm)(int64_t n, const float *x);
     bool (*finite)(int64_t n, const float *x);
-    /* Between SEQLSTM_FLOAT32, _BFLOAT16, _FLOAT16, _FLOAT64, to nearest even. */
+    /* Between SEQLSTM_DTYPE_FLOAT32, _BFLOAT16, _FLOAT16, _FLOAT64, to nearest even. */
     void (*cast)(uint32_t from, uint32_t to, int64_t n, const void *x, void *y);
 
     /* ATTENTION, additive: out[j] = score . tanh(query + keys[j]), j < rows; n features. And from grads [rows]:

@@ -106,11 +106,11 @@ static vf loss_of(uint32_t kind, float delta, vf x, vf target)
 {
     vf d = x - target, a = v_abs(d);
     switch (kind) {
-    case SEQLSTM_LOSS_MSE:
+    case SEQLSTM_KIND_LOSS_MSE:
         return d * d;
-    case SEQLSTM_LOSS_MAE:
+    case SEQLSTM_KIND_LOSS_MAE:
         return a;
-    case SEQLSTM_LOSS_HUBER:
+    case SEQLSTM_KIND_LOSS_HUBER:
         return v_select(a <= delta, d * d * 0.5f, (a - 0.5f * delta) * delta);
     default:
         return v_softplus(x) - target * x;
@@ -148,13 +148,13 @@ void BLAS_NAME(loss_backward)(uint32_t kind, float delta, float scale, int64_t n
     const float *dy = target;
     const vf zero = v_set(0.0f);
     switch (kind) {
-    case SEQLSTM_LOSS_MSE:
+    case SEQLSTM_KIND_LOSS_MSE:
         MAP2(in, r = (x - d) * (2.0f * scale));
         break;
-    case SEQLSTM_LOSS_MAE:
+    case SEQLSTM_KIND_LOSS_MAE:
         MAP2(in, r = x - d; r = v_select(r == 0.0f, zero, (vf)(((vi)r & (int32_t)0x80000000) ^ (vi)v_set(scale))));
         break;
-    case SEQLSTM_LOSS_HUBER:
+    case SEQLSTM_KIND_LOSS_HUBER:
         MAP2(in, r = x - d; r = v_select(r >= delta, v_set(delta), r);
              r = v_select(r <= -delta, v_set(-delta), r) * scale);
         break;

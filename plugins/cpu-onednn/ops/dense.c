@@ -11,18 +11,18 @@ static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
 {
     const struct seqlstm_dense_desc *d = &desc->dense;
     if (d->activation.kind != SEQLSTM_ACT_NONE)
-        return answer_no(answer, SEQLSTM_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
                          "cpu-onednn computes dense layers without activation.", "a layer `activation` behind it", "%u",
                          (unsigned)d->activation.kind);
-    if (d->head.dtype_compute != SEQLSTM_FLOAT32)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+    if (d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-onednn computes dense layers in float32 alone.", "precision: float32", "bfloat16");
     return true;
 }
 
 static bool has_bias(const struct seqlstm_op *op)
 {
-    return (op->desc.dense.options & SEQLSTM_DENSE_USE_BIAS) != 0;
+    return (op->desc.dense.options & SEQLSTM_BIT_DENSE_USE_BIAS) != 0;
 }
 
 static dnnl_status_t describe(const struct seqlstm_op *op, int32_t which, int64_t rows,
@@ -86,10 +86,10 @@ static dnnl_status_t run_forward(struct odn_rowwise_call *call, struct odn_part 
 {
     const struct seqlstm_dense_desc *d = &call->binding->op->desc.dense;
     struct odn_call *c = &part->calls[FORWARD];
-    odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_DENSE_X] + part->begin * d->input);
-    odn_call_set(c, DNNL_ARG_WEIGHTS, call->slots[SEQLSTM_DENSE_W]);
-    odn_call_set(c, DNNL_ARG_BIAS, call->slots[SEQLSTM_DENSE_BIAS]);
-    odn_call_set(c, DNNL_ARG_DST, (float *)call->slots[SEQLSTM_DENSE_Y] + part->begin * d->output);
+    odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_SLOT_DENSE_X] + part->begin * d->input);
+    odn_call_set(c, DNNL_ARG_WEIGHTS, call->slots[SEQLSTM_SLOT_DENSE_W]);
+    odn_call_set(c, DNNL_ARG_BIAS, call->slots[SEQLSTM_SLOT_DENSE_BIAS]);
+    odn_call_set(c, DNNL_ARG_DST, (float *)call->slots[SEQLSTM_SLOT_DENSE_Y] + part->begin * d->output);
     return odn_call_run(c, call->binding->op->instance->stream);
 }
 
@@ -105,20 +105,20 @@ static dnnl_status_t run_backward(struct odn_rowwise_call *call, struct odn_part
 {
     const struct seqlstm_op *op = call->binding->op;
     const struct seqlstm_dense_desc *d = &op->desc.dense;
-    const float *dy = (const float *)call->grads[SEQLSTM_DENSE_Y] + part->begin * d->output;
-    float *dx = call->grads[SEQLSTM_DENSE_X];
+    const float *dy = (const float *)call->grads[SEQLSTM_SLOT_DENSE_Y] + part->begin * d->output;
+    float *dx = call->grads[SEQLSTM_SLOT_DENSE_X];
     dnnl_status_t status = dnnl_success;
-    if ((call->parts & SEQLSTM_BACKWARD_INPUTS) != 0 && dx != NULL) {
+    if ((call->parts & SEQLSTM_BIT_BACKWARD_INPUTS) != 0 && dx != NULL) {
         struct odn_call *c = &part->calls[DATA];
-        odn_call_set(c, DNNL_ARG_WEIGHTS, call->slots[SEQLSTM_DENSE_W]);
+        odn_call_set(c, DNNL_ARG_WEIGHTS, call->slots[SEQLSTM_SLOT_DENSE_W]);
         odn_call_set(c, DNNL_ARG_DIFF_DST, dy);
         odn_call_set(c, DNNL_ARG_DIFF_SRC, dx + part->begin * d->input);
         status = odn_call_run(c, op->instance->stream);
     }
-    if (status == dnnl_success && (call->parts & SEQLSTM_BACKWARD_WEIGHTS) != 0) {
+    if (status == dnnl_success && (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) != 0) {
         struct odn_call *c = &part->calls[WEIGHTS];
         void *grads = odn_at(call->workspace, part->grads);
-        odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_DENSE_X] + part->begin * d->input);
+        odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_SLOT_DENSE_X] + part->begin * d->input);
         odn_call_set(c, DNNL_ARG_DIFF_DST, dy);
         odn_call_set(c, DNNL_ARG_DIFF_WEIGHTS, grads);
         odn_call_set(c, DNNL_ARG_DIFF_BIAS, odn_at(grads, weight_bytes(op)));
@@ -139,14 +139,14 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
                                     .workspace = args->workspace,
                                     .run = run_backward};
     seqlstm_status status = SEQLSTM_OK;
-    if (args->grads[SEQLSTM_DENSE_Y] == NULL)
-        odn_rowwise_clear(&call, SEQLSTM_DENSE_X, d->input);
+    if (args->grads[SEQLSTM_SLOT_DENSE_Y] == NULL)
+        odn_rowwise_clear(&call, SEQLSTM_SLOT_DENSE_X, d->input);
     else
         status = odn_rowwise_run(&call, err);
     if (status == SEQLSTM_OK) {
-        odn_rowwise_reduce(&call, 0, d->input * d->output, args->grads[SEQLSTM_DENSE_W]);
+        odn_rowwise_reduce(&call, 0, d->input * d->output, args->grads[SEQLSTM_SLOT_DENSE_W]);
         if (has_bias(binding->op))
-            odn_rowwise_reduce(&call, weight_bytes(binding->op), d->output, args->grads[SEQLSTM_DENSE_BIAS]);
+            odn_rowwise_reduce(&call, weight_bytes(binding->op), d->output, args->grads[SEQLSTM_SLOT_DENSE_BIAS]);
     }
     return status;
 }

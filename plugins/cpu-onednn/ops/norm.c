@@ -9,9 +9,9 @@ enum { FORWARD, BACKWARD };
 
 static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
-    if (desc->head.dtype_compute != SEQLSTM_FLOAT32)
-        return answer_no(answer, SEQLSTM_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "cpu-onednn normalises in float32 alone.",
-                         "precision: float32", "bfloat16");
+    if (desc->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
+                         "cpu-onednn normalises in float32 alone.", "precision: float32", "bfloat16");
     return true;
 }
 
@@ -30,8 +30,8 @@ static dnnl_status_t describe(const struct seqlstm_op *op, int32_t which, int64_
             .x = odn_layout_get(&x),
             .statistics = odn_layout_get(&statistics),
             .epsilon = d->epsilon,
-            .scale = (d->options & SEQLSTM_LAYER_NORM_GAIN) != 0,
-            .shift = (d->options & SEQLSTM_LAYER_NORM_BIAS) != 0,
+            .scale = (d->options & SEQLSTM_BIT_LAYER_NORM_GAIN) != 0,
+            .shift = (d->options & SEQLSTM_BIT_LAYER_NORM_BIAS) != 0,
             .attr = op->instance->attr,
             .forward = forward,
         };
@@ -80,9 +80,9 @@ static void set_values(const struct odn_rowwise_call *call, const struct odn_par
     const struct seqlstm_op *op = call->binding->op;
     const int64_t offset = part->begin * op->desc.layer_norm.features;
     float *mean = call->reserve;
-    odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_NORM_X] + offset);
-    odn_call_set(c, DNNL_ARG_SCALE, call->slots[SEQLSTM_NORM_GAIN]);
-    odn_call_set(c, DNNL_ARG_SHIFT, call->slots[SEQLSTM_NORM_BIAS]);
+    odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_SLOT_LAYER_NORM_X] + offset);
+    odn_call_set(c, DNNL_ARG_SCALE, call->slots[SEQLSTM_SLOT_LAYER_NORM_GAIN]);
+    odn_call_set(c, DNNL_ARG_SHIFT, call->slots[SEQLSTM_SLOT_LAYER_NORM_BIAS]);
     if (mean == NULL)
         return;
     odn_call_set(c, DNNL_ARG_MEAN, mean + part->begin);
@@ -95,7 +95,7 @@ static dnnl_status_t run_forward(struct odn_rowwise_call *call, struct odn_part 
     struct odn_call *c = &part->calls[FORWARD];
     const int64_t offset = part->begin * call->binding->op->desc.layer_norm.features;
     set_values(call, part, c);
-    odn_call_set(c, DNNL_ARG_DST, (float *)call->slots[SEQLSTM_NORM_Y] + offset);
+    odn_call_set(c, DNNL_ARG_DST, (float *)call->slots[SEQLSTM_SLOT_LAYER_NORM_Y] + offset);
     return odn_call_run(c, call->binding->op->instance->stream);
 }
 
@@ -115,13 +115,15 @@ static dnnl_status_t run_backward(struct odn_rowwise_call *call, struct odn_part
 {
     const struct seqlstm_op *op = call->binding->op;
     const int64_t features = op->desc.layer_norm.features, offset = part->begin * features;
-    const bool wanted = (call->parts & SEQLSTM_BACKWARD_INPUTS) != 0 && call->grads[SEQLSTM_NORM_X] != NULL;
+    const bool wanted =
+        (call->parts & SEQLSTM_BIT_BACKWARD_INPUTS) != 0 && call->grads[SEQLSTM_SLOT_LAYER_NORM_X] != NULL;
     const uint64_t rows_bytes = (uint64_t)op->desc.head.max_rows * (uint64_t)features * sizeof(float);
-    float *dx = wanted ? call->grads[SEQLSTM_NORM_X] : odn_at(call->workspace, op->sizes.workspace_bytes - rows_bytes);
+    float *dx = wanted ? call->grads[SEQLSTM_SLOT_LAYER_NORM_X]
+                       : odn_at(call->workspace, op->sizes.workspace_bytes - rows_bytes);
     struct odn_call *c = &part->calls[BACKWARD];
     void *grads = odn_at(call->workspace, part->grads);
     set_values(call, part, c);
-    odn_call_set(c, DNNL_ARG_DIFF_DST, (const float *)call->grads[SEQLSTM_NORM_Y] + offset);
+    odn_call_set(c, DNNL_ARG_DIFF_DST, (const float *)call->grads[SEQLSTM_SLOT_LAYER_NORM_Y] + offset);
     odn_call_set(c, DNNL_ARG_DIFF_SRC, dx + offset);
     odn_call_set(c, DNNL_ARG_DIFF_SCALE, grads);
     odn_call_set(c, DNNL_ARG_DIFF_SHIFT, odn_at(grads, vector_bytes(op)));
@@ -140,14 +142,14 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
                                     .workspace = args->workspace,
                                     .reserve = args->reserve,
                                     .run = run_backward};
-    if (args->grads[SEQLSTM_NORM_Y] == NULL)
-        odn_rowwise_clear(&call, SEQLSTM_NORM_X, d->features);
+    if (args->grads[SEQLSTM_SLOT_LAYER_NORM_Y] == NULL)
+        odn_rowwise_clear(&call, SEQLSTM_SLOT_LAYER_NORM_X, d->features);
     else
         SEQLSTM_TRY(odn_rowwise_run(&call, err));
-    if (d->options & SEQLSTM_LAYER_NORM_GAIN)
-        odn_rowwise_reduce(&call, 0, d->features, args->grads[SEQLSTM_NORM_GAIN]);
-    if (d->options & SEQLSTM_LAYER_NORM_BIAS)
-        odn_rowwise_reduce(&call, vector_bytes(binding->op), d->features, args->grads[SEQLSTM_NORM_BIAS]);
+    if (d->options & SEQLSTM_BIT_LAYER_NORM_GAIN)
+        odn_rowwise_reduce(&call, 0, d->features, args->grads[SEQLSTM_SLOT_LAYER_NORM_GAIN]);
+    if (d->options & SEQLSTM_BIT_LAYER_NORM_BIAS)
+        odn_rowwise_reduce(&call, vector_bytes(binding->op), d->features, args->grads[SEQLSTM_SLOT_LAYER_NORM_BIAS]);
     return SEQLSTM_OK;
 }
 

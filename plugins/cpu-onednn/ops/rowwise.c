@@ -157,7 +157,7 @@ void odn_rowwise_clear(struct odn_rowwise_call *call, int slot, int64_t width)
 {
     float *dx = call->grads[slot];
     call->no_gradient = true;
-    if ((call->parts & SEQLSTM_BACKWARD_INPUTS) != 0 && dx != NULL)
+    if ((call->parts & SEQLSTM_BIT_BACKWARD_INPUTS) != 0 && dx != NULL)
         memset(dx, 0, (size_t)(call->binding->bind.rows * width) * sizeof *dx);
 }
 
@@ -171,7 +171,7 @@ static void reduce_range(void *argument, int64_t begin, int64_t end)
 {
     const struct reduction *r = argument;
     const struct odn_rowwise *w = r->call->binding->rowwise;
-    const bool accumulate = (r->call->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0;
+    const bool accumulate = (r->call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0;
     for (int64_t i = begin; i < end && !accumulate; i++)
         r->ours[i] = 0.0f;
     for (int32_t p = 0; p < w->count && !r->call->no_gradient; p++) {
@@ -184,6 +184,6 @@ static void reduce_range(void *argument, int64_t begin, int64_t end)
 void odn_rowwise_reduce(struct odn_rowwise_call *call, uint64_t place, int64_t count, float *ours)
 {
     struct reduction reduction = {call, place, ours};
-    if (ours != NULL && (call->parts & SEQLSTM_BACKWARD_WEIGHTS) != 0)
+    if (ours != NULL && (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) != 0)
         call->queue->services->parallel_for(call->queue, count, 16384, reduce_range, &reduction);
 }

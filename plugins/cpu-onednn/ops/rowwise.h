@@ -31,7 +31,7 @@ struct odn_rowwise_call {
     struct seqlstm_queue *queue;
     void *const *slots;
     void *const *grads;
-    uint32_t parts; /* SEQLSTM_BACKWARD_… */
+    uint32_t parts; /* SEQLSTM_BIT_BACKWARD_… */
     void *workspace, *reserve;
     bool no_gradient; /* none arrives at the output: those of parameters are zero */
     _Atomic int32_t failed;

@@ -13,20 +13,20 @@ static void *layer_dy(const struct odn_run *run, int32_t m, int32_t layer)
 {
     const struct odn_recurrent *r = run->b->r;
     const bool plain = r->directions == 1 || r->concat;
-    if (layer == r->layers - 1 && run->b->in_place && plain && run->grads[SEQLSTM_RECURRENT_Y] != NULL)
-        return run->grads[SEQLSTM_RECURRENT_Y];
+    if (layer == r->layers - 1 && run->b->in_place && plain && run->grads[SEQLSTM_SLOT_RECURRENT_Y] != NULL)
+        return run->grads[SEQLSTM_SLOT_RECURRENT_Y];
     return odn_at(run->workspace, run->b->slices[m].dy[layer & 1]);
 }
 
 static bool wants_dx(const struct odn_run *run)
 {
-    return (run->parts & SEQLSTM_BACKWARD_INPUTS) != 0 && run->grads[SEQLSTM_RECURRENT_X] != NULL;
+    return (run->parts & SEQLSTM_BIT_BACKWARD_INPUTS) != 0 && run->grads[SEQLSTM_SLOT_RECURRENT_X] != NULL;
 }
 
 static void *layer_dx(const struct odn_run *run, int32_t m, int32_t layer)
 {
     if (layer == 0 && run->b->in_place && wants_dx(run))
-        return run->grads[SEQLSTM_RECURRENT_X];
+        return run->grads[SEQLSTM_SLOT_RECURRENT_X];
     return odn_at(run->workspace, run->b->slices[m].dy[(layer & 1) ^ 1]);
 }
 
@@ -36,7 +36,7 @@ static void load_dy(const struct odn_run *run, int32_t m, int32_t layer)
     const struct odn_recurrent *r = run->b->r;
     const struct odn_slice *s = &run->b->slices[m];
     const int64_t width = odn_y_width(r);
-    const float *given = run->grads[SEQLSTM_RECURRENT_Y];
+    const float *given = run->grads[SEQLSTM_SLOT_RECURRENT_Y];
     float *dy = layer_dy(run, m, layer);
     if (layer == r->layers - 1) {
         if (given == NULL)
@@ -44,7 +44,7 @@ static void load_dy(const struct odn_run *run, int32_t m, int32_t layer)
         else if (dy != given)
             odn_rows_in(run->b, m, width, given, &odn_float32, dy);
     }
-    if (r->directions == 2 && r->desc->merge == SEQLSTM_MERGE_AVE)
+    if (r->directions == 2 && r->desc->merge == SEQLSTM_KIND_MERGE_AVE)
         for (int64_t i = 0; i < s->rows * width; i++)
             dy[i] *= 0.5f;
 }
@@ -127,10 +127,10 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
     const struct odn_slice *s = &run->b->slices[m];
     const int32_t k = odn_kind_of(r, l), way = odn_way_of(r, d), count = s->rectangle_count;
     const struct states last = state_grads(run, l, d, SEQLSTM_STATE_HN, SEQLSTM_STATE_CN,
-                                           (r->desc->options & SEQLSTM_RECURRENT_FINAL_STATE) != 0);
+                                           (r->desc->options & SEQLSTM_BIT_RECURRENT_FINAL_STATE) != 0);
     const struct states first = state_grads(run, l, d, SEQLSTM_STATE_H0, SEQLSTM_STATE_C0,
-                                            (run->parts & SEQLSTM_BACKWARD_STATES) != 0 &&
-                                                (r->desc->options & SEQLSTM_RECURRENT_INITIAL_STATE) != 0);
+                                            (run->parts & SEQLSTM_BIT_BACKWARD_STATES) != 0 &&
+                                                (r->desc->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) != 0);
     struct states out = states_at(run, m, 0), in = states_at(run, m, 1);
     for (int32_t i = count - 1; i >= 0; i--) { /* i counts in order of execution of forward */
         const struct odn_rectangle *now = &s->rectangles[way ? count - 1 - i : i];
@@ -180,6 +180,6 @@ void odn_backward_layer(struct odn_run *run, int32_t m, int32_t l, int32_t d)
     }
     if (d == 1)
         odn_add(dnnl_f32, s->rows * kind->input, 1.0f, dx, own, dx);
-    if (l == 0 && d == r->directions - 1 && wants_dx(run) && dx != run->grads[SEQLSTM_RECURRENT_X])
-        odn_rows_out(run->b, m, kind->input, &odn_float32, dx, run->grads[SEQLSTM_RECURRENT_X]);
+    if (l == 0 && d == r->directions - 1 && wants_dx(run) && dx != run->grads[SEQLSTM_SLOT_RECURRENT_X])
+        odn_rows_out(run->b, m, kind->input, &odn_float32, dx, run->grads[SEQLSTM_SLOT_RECURRENT_X]);
 }

@@ -14,7 +14,7 @@ static bool writes_y(const struct odn_run *run, int32_t layer)
 {
     const struct odn_recurrent *r = run->b->r;
     return run->b->in_place && layer == r->layers - 1 && (r->directions == 1 || r->concat) &&
-           run->slots[SEQLSTM_RECURRENT_Y] != NULL;
+           run->slots[SEQLSTM_SLOT_RECURRENT_Y] != NULL;
 }
 
 void *odn_layer_output(const struct odn_run *run, int32_t m, int32_t layer, int32_t direction)
@@ -22,7 +22,7 @@ void *odn_layer_output(const struct odn_run *run, int32_t m, int32_t layer, int3
     const struct odn_recurrent *r = run->b->r;
     const struct odn_slice *s = &run->b->slices[m];
     const uint64_t elem = r->elem.bytes, output = (uint64_t)r->output;
-    void *base = writes_y(run, layer) ? run->slots[SEQLSTM_RECURRENT_Y]
+    void *base = writes_y(run, layer) ? run->slots[SEQLSTM_SLOT_RECURRENT_Y]
                                       : odn_at(run->reserve, s->y + (uint64_t)layer_slot(r, layer) * s->y_stride);
     const uint64_t apart = r->concat ? output : (uint64_t)s->rows * output;
     return odn_at(base, (uint64_t)direction * apart * elem);
@@ -42,7 +42,7 @@ void *odn_layer_input(const struct odn_run *run, int32_t m, int32_t layer)
 {
     if (layer > 0)
         return layer_result(run, m, layer - 1);
-    return run->b->in_place ? run->slots[SEQLSTM_RECURRENT_X] : odn_at(run->reserve, run->b->slices[m].x);
+    return run->b->in_place ? run->slots[SEQLSTM_SLOT_RECURRENT_X] : odn_at(run->reserve, run->b->slices[m].x);
 }
 
 /* States of sequences [from, to) of the slice, out of a slot of the call; zero without one. */
@@ -69,13 +69,13 @@ static void store_states(const struct odn_run *run, int32_t m, const void *rows,
 static const float *initial(const struct odn_run *run, int32_t l, int32_t d, int which)
 {
     const struct odn_recurrent *r = run->b->r;
-    return r->desc->options & SEQLSTM_RECURRENT_INITIAL_STATE ? run->slots[odn_state_slot(r, l, d, which)] : NULL;
+    return r->desc->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE ? run->slots[odn_state_slot(r, l, d, which)] : NULL;
 }
 
 static float * final(const struct odn_run *run, int32_t l, int32_t d, int which)
 {
     const struct odn_recurrent *r = run->b->r;
-    return r->desc->options & SEQLSTM_RECURRENT_FINAL_STATE ? run->slots[odn_state_slot(r, l, d, which)] : NULL;
+    return r->desc->options & SEQLSTM_BIT_RECURRENT_FINAL_STATE ? run->slots[odn_state_slot(r, l, d, which)] : NULL;
 }
 
 static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_t d)
@@ -134,9 +134,10 @@ void odn_forward_slice(struct odn_run *run, int32_t m)
     const struct odn_recurrent *r = run->b->r;
     const struct odn_slice *s = &run->b->slices[m];
     const bool merges = r->directions == 2 && !r->concat;
-    const float scale = r->desc->merge == SEQLSTM_MERGE_AVE ? 0.5f : 1.0f;
+    const float scale = r->desc->merge == SEQLSTM_KIND_MERGE_AVE ? 0.5f : 1.0f;
     if (!run->b->in_place)
-        odn_rows_in(run->b, m, r->kind[0].input, run->slots[SEQLSTM_RECURRENT_X], &r->elem, odn_at(run->reserve, s->x));
+        odn_rows_in(run->b, m, r->kind[0].input, run->slots[SEQLSTM_SLOT_RECURRENT_X], &r->elem,
+                    odn_at(run->reserve, s->x));
     for (int32_t l = 0; l < r->layers; l++) {
         for (int32_t d = 0; d < r->directions; d++) {
             const dnnl_status_t status = run_layer(run, m, l, d);
@@ -149,7 +150,7 @@ void odn_forward_slice(struct odn_run *run, int32_t m)
             odn_add(r->elem.type, s->rows * r->output, scale, odn_layer_output(run, m, l, 0),
                     odn_layer_output(run, m, l, 1), layer_result(run, m, l));
     }
-    float *y = run->slots[SEQLSTM_RECURRENT_Y];
+    float *y = run->slots[SEQLSTM_SLOT_RECURRENT_Y];
     if (y != NULL && !writes_y(run, r->layers - 1))
         odn_rows_out(run->b, m, odn_y_width(r), &r->elem, layer_result(run, m, r->layers - 1), y);
 }

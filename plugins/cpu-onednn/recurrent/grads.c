@@ -121,7 +121,7 @@ static void turn_lines(const struct odn_run *run, const struct odn_kind *kind, i
                 .inputs = inputs,
                 .stride = strides[2],
                 .ours = ours + (r->gate_map[g] * h + o) * inputs,
-                .accumulate = (run->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0,
+                .accumulate = (run->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0,
                 .streams = odn_streams(kind->grad_bytes),
             };
             turn_outputs(&t);
@@ -131,7 +131,7 @@ static void turn_lines(const struct odn_run *run, const struct odn_kind *kind, i
 
 static void reduce_vector(const struct odn_run *run, uint64_t place, int64_t count, float *ours)
 {
-    const bool accumulate = (run->parts & SEQLSTM_BACKWARD_ACCUMULATE) != 0;
+    const bool accumulate = (run->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0;
     for (int64_t i = 0; i < count; i++) {
         float sum = 0.0f;
         for (int32_t m = 0; m < run->b->slices_count; m++)
@@ -146,7 +146,7 @@ void odn_reduce_grads(struct odn_run *run, int32_t l, int32_t d, int64_t begin, 
     const struct odn_kind *kind = &r->kind[odn_kind_of(r, l)];
     static const int params[2] = {SEQLSTM_PARAM_W_X, SEQLSTM_PARAM_W_H};
     const int64_t h = r->hidden;
-    if (!(run->parts & SEQLSTM_BACKWARD_WEIGHTS) || run->failed != 0)
+    if (!(run->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) || run->failed != 0)
         return;
     for (int w = 0; w < 2; w++) {
         float *ours = odn_param(r, run->grads, l, d, params[w]);
@@ -158,7 +158,7 @@ void odn_reduce_grads(struct odn_run *run, int32_t l, int32_t d, int64_t begin, 
     if (begin != 0)
         return;
     float *bias = odn_param(r, run->grads, l, d, SEQLSTM_PARAM_BIAS);
-    for (int32_t g = 0; bias != NULL && (r->desc->options & SEQLSTM_RECURRENT_USE_BIAS) && g < r->bias_gates; g++)
+    for (int32_t g = 0; bias != NULL && (r->desc->options & SEQLSTM_BIT_RECURRENT_USE_BIAS) && g < r->bias_gates; g++)
         reduce_vector(run, kind->grad_bias + (uint64_t)(g * h) * sizeof(float), h, bias + r->gate_map[g] * h);
     float *peephole = odn_param(r, run->grads, l, d, SEQLSTM_PARAM_PEEPHOLE);
     if (r->peephole && peephole != NULL)

@@ -334,7 +334,8 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqls
     warm_up(r, threads);
     seqlstm_status status = odn_slices_cut(&b, err);
     if (status == SEQLSTM_OK)
-        status = r->desc->head.flags & SEQLSTM_DESC_UNIFORM ? find_uniform(&b, sizes, err) : find_mixed(&b, sizes, err);
+        status =
+            r->desc->head.flags & SEQLSTM_BIT_DESC_UNIFORM ? find_uniform(&b, sizes, err) : find_mixed(&b, sizes, err);
     odn_threads_set(before);
     odn_binding_forget(&b);
     return status;

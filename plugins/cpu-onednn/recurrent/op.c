@@ -8,7 +8,7 @@ static void describe_cell(struct odn_recurrent *r)
 {
     const struct seqlstm_recurrent_desc *d = r->desc;
     static const int32_t plain[4] = {0, 1, 2, 3}, gru[4] = {1, 0, 2, 3}; /* the library's update gate is first */
-    const bool after = (d->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0;
+    const bool after = (d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) != 0;
     r->lstm = d->cell == SEQLSTM_CELL_LSTM;
     r->cell = r->lstm ? ODN_LSTM : d->cell == SEQLSTM_CELL_RNN ? ODN_RNN : after ? ODN_GRU_RESET_AFTER : ODN_GRU;
     r->gates = r->lstm ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
@@ -31,16 +31,16 @@ static void describe_stack(struct odn_recurrent *r, const struct seqlstm_instanc
     const struct seqlstm_recurrent_desc *d = r->desc;
     r->layers = (int32_t)d->layers;
     r->directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
-    r->concat = r->directions == 2 && d->merge == SEQLSTM_MERGE_CONCAT;
+    r->concat = r->directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT;
     r->hidden = d->hidden;
     r->output = d->projection > 0 ? d->projection : d->hidden;
     r->projection = d->projection > 0;
-    r->peephole = (d->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0;
+    r->peephole = (d->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0;
     r->training = r->op->training;
     r->elem = odn_float32;
-    if (d->head.dtype_compute == SEQLSTM_BFLOAT16)
+    if (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16)
         r->elem = (struct odn_elem){.type = dnnl_bf16, .bytes = 2};
-    r->quantized = d->head.dtype_compute == SEQLSTM_INT8;
+    r->quantized = d->head.dtype_compute == SEQLSTM_DTYPE_INT8;
     if (r->quantized)
         r->elem = (struct odn_elem){.type = dnnl_u8, .bytes = 1, .scale = d->data_scale, .shift = d->data_shift};
     r->weight_type = r->quantized ? dnnl_s8 : r->elem.type;

@@ -204,7 +204,7 @@ static dnnl_status_t reorder_passes(const struct matrix *x)
 static void pack_bias(const struct odn_recurrent *r, const struct odn_kind *kind, const float *bias, void *packed)
 {
     float *out = odn_at(packed, kind->bias);
-    if ((r->desc->options & SEQLSTM_RECURRENT_USE_BIAS) && bias != NULL)
+    if ((r->desc->options & SEQLSTM_BIT_RECURRENT_USE_BIAS) && bias != NULL)
         permute(r, r->bias_gates, r->hidden, bias, out);
     else
         memset(out, 0, (size_t)(r->bias_gates * r->hidden) * sizeof *out);

@@ -191,12 +191,12 @@ static inline int64_t odn_y_width(const struct odn_recurrent *r)
 
 static inline int odn_state_slot(const struct odn_recurrent *r, int32_t l, int32_t d, int which)
 {
-    return SEQLSTM_RECURRENT_STATE(l * r->directions + d, which);
+    return SEQLSTM_SLOT_RECURRENT_STATE(l * r->directions + d, which);
 }
 
 static inline int odn_param_slot(const struct odn_recurrent *r, int32_t l, int32_t d, int which)
 {
-    return SEQLSTM_RECURRENT_PARAM(r->layers * r->directions, l * r->directions + d, which);
+    return SEQLSTM_SLOT_RECURRENT_PARAM(r->layers * r->directions, l * r->directions + d, which);
 }
 
 static inline void *odn_param(const struct odn_recurrent *r, void *const *pointers, int32_t l, int32_t d, int which)

@@ -258,7 +258,7 @@ seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_siz
         const int64_t runs_max = most < head->max_steps ? most : head->max_steps;
         uint64_t scratch = 0;
         SEQLSTM_TRY(bound_scratch(r, slices, &scratch, err));
-        if (head->flags & SEQLSTM_DESC_UNIFORM) {
+        if (head->flags & SEQLSTM_BIT_DESC_UNIFORM) {
             const struct parts one = {(uint64_t)head->max_rows, (uint64_t)slices, (uint64_t)head->max_sequences,
                                       (uint64_t)(slices * head->max_steps)};
             add_sizes(r, &one, (uint64_t)slices, scratch, sizes);

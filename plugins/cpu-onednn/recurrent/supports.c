@@ -14,7 +14,7 @@ static const char *name_of(uint32_t kind)
 static bool refuse_option(struct seqlstm_answer *answer, uint32_t option, const char *reason, const char *hint,
                           const char *value)
 {
-    return answer_no(answer, SEQLSTM_REFUSED_OPTION, option, reason, hint, "%s", value);
+    return answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, option, reason, hint, "%s", value);
 }
 
 static bool check_activations(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
@@ -57,11 +57,11 @@ static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm
         bool training_only, flag;
         const char *reason;
     } refused[] = {
-        {(d->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0, SEQLSTM_OPTION_COUPLED_GATES, false, true,
+        {(d->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0, SEQLSTM_OPTION_COUPLED_GATES, false, true,
          "oneDNN has no coupled gates."},
-        {(d->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0, SEQLSTM_OPTION_LAYER_NORM, false, true,
+        {(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0, SEQLSTM_OPTION_LAYER_NORM, false, true,
          "oneDNN has no normalisation inside the cell."},
-        {(d->options & SEQLSTM_RECURRENT_STEPWISE) != 0, SEQLSTM_OPTION_LENGTHS, false, true,
+        {(d->options & SEQLSTM_BIT_RECURRENT_STEPWISE) != 0, SEQLSTM_OPTION_LENGTHS, false, true,
          "oneDNN makes the gradients of weights with those of the inputs, not in a later call."},
         {(double)d->cell_clip, SEQLSTM_OPTION_CELL_CLIP, false, false, "oneDNN does not limit the cell."},
         {(double)d->gate_clip, SEQLSTM_OPTION_GATE_CLIP, false, false, "oneDNN does not limit the gates."},
@@ -78,7 +78,7 @@ static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm
         if (refused[i].value == 0.0 || (refused[i].training_only && !training))
             continue;
         return refused[i].flag ? refuse_option(answer, refused[i].option, refused[i].reason, "", "true")
-                               : answer_no(answer, SEQLSTM_REFUSED_OPTION, refused[i].option, refused[i].reason, "",
+                               : answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, refused[i].option, refused[i].reason, "",
                                            "%g", refused[i].value);
     }
     return true;
@@ -87,22 +87,23 @@ static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm
 bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer)
 {
     const struct seqlstm_recurrent_desc *d = &desc->recurrent;
-    const bool low = d->head.dtype_compute != SEQLSTM_FLOAT32, bytes = d->head.dtype_compute == SEQLSTM_INT8;
+    const bool low = d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32,
+               bytes = d->head.dtype_compute == SEQLSTM_DTYPE_INT8;
     if (!check_activations(d, answer) || !check_options(d, answer))
         return false;
-    if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_MERGE_MUL)
+    if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_KIND_MERGE_MUL)
         return refuse_option(answer, SEQLSTM_OPTION_MERGE, "cpu-onednn does not multiply directions.",
                              "merge: concat, sum or ave", "mul");
     if (d->projection > 0 && d->head.mode == SEQLSTM_MODE_TRAINING)
-        return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_PROJECTION,
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_PROJECTION,
                          "cpu-onednn trains no projections.", "a layer without projection", "%lld",
                          (long long)d->projection);
-    if (low && (d->projection > 0 || (d->options & SEQLSTM_RECURRENT_PEEPHOLE) || d->cell != SEQLSTM_CELL_LSTM))
-        return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_DTYPE,
+    if (low && (d->projection > 0 || (d->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) || d->cell != SEQLSTM_CELL_LSTM))
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_DTYPE,
                          "cpu-onednn runs the plain LSTM alone in bfloat16 and int8.", "precision: float32",
                          bytes ? "int8" : "bfloat16");
-    if (bytes && d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_MERGE_CONCAT)
-        return answer_no(answer, SEQLSTM_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE,
+    if (bytes && d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_KIND_MERGE_CONCAT)
+        return answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE,
                          "cpu-onednn joins directions in int8 by concat alone.", "merge: concat", "int8");
     return true;
 }

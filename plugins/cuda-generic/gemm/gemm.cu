@@ -33,11 +33,11 @@ extern "C" int cg_gemm_launch(void *stream, const struct cg_gemm *product)
 {
     const bool small = product->m <= 16 || product->m * product->n < 64 * 1024;
     switch (product->compute) {
-    case SEQLSTM_TF32:
+    case SEQLSTM_DTYPE_TF32:
         return launch_mma<cg_tf32>(stream, *product);
-    case SEQLSTM_BFLOAT16:
+    case SEQLSTM_DTYPE_BFLOAT16:
         return launch_mma<cg_bf16>(stream, *product);
-    case SEQLSTM_FLOAT16:
+    case SEQLSTM_DTYPE_FLOAT16:
         return launch_mma<cg_f16>(stream, *product);
     default:
         return small ? launch<cg_tile_small>(stream, *product) : launch<cg_tile_large>(stream, *product);

@@ -21,7 +21,7 @@ struct cg_gemm {
     int64_t c_row;
     const float *bias; /* [n], added to each row; NULL: none */
     int32_t add;       /* to what stands in C */
-    uint32_t compute;  /* SEQLSTM_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
+    uint32_t compute;  /* SEQLSTM_DTYPE_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
 };
 
 /* Starts the product on the stream; the code of the launch. Nothing for m or n of 0. */

@@ -137,11 +137,11 @@ template <typename NUMBER, typename GET> static __device__ uint32_t cg_slice_wor
 template <typename CHOSEN> static int cg_choose_number(uint32_t compute, CHOSEN chosen)
 {
     switch (compute) {
-    case SEQLSTM_TF32:
+    case SEQLSTM_DTYPE_TF32:
         return CHOSEN::template run<cg_wide<cg_tf32>>(chosen);
-    case SEQLSTM_BFLOAT16:
+    case SEQLSTM_DTYPE_BFLOAT16:
         return CHOSEN::template run<cg_wide<cg_bf16>>(chosen);
-    case SEQLSTM_FLOAT16:
+    case SEQLSTM_DTYPE_FLOAT16:
         return CHOSEN::template run<cg_wide<cg_f16>>(chosen);
     default:
         return CHOSEN::template run<cg_f32>(chosen);

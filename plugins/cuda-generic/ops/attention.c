@@ -20,14 +20,14 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
     if (d->head.mode != SEQLSTM_MODE_TRAINING)
         return;
     sizes->reserve_bytes = weight_bytes(d);
-    if (d->kind == SEQLSTM_ATTENTION_ADDITIVE)
+    if (d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE)
         sizes->workspace_bytes += (uint64_t)(d->head.max_rows * d->key) * sizeof(float);
 }
 
 static struct cg_attention describe(const struct cg_call *call)
 {
     const struct seqlstm_attention_desc *d = &call->desc->attention;
-    const bool shared = d->options & SEQLSTM_ATTENTION_SHARED;
+    const bool shared = d->options & SEQLSTM_BIT_ATTENTION_SHARED;
     return (struct cg_attention){
         .queries = call->rows,
         .rows = call->binding->bind.rows_in,
@@ -36,12 +36,12 @@ static struct cg_attention describe(const struct cg_call *call)
         .key = d->key,
         .value = d->value,
         .scale = d->scale,
-        .query = cg_slot(call, SEQLSTM_ATTENTION_QUERIES),
-        .keys = cg_slot(call, SEQLSTM_ATTENTION_KEYS),
-        .values = cg_slot(call, shared ? SEQLSTM_ATTENTION_KEYS : SEQLSTM_ATTENTION_VALUES),
-        .score = d->kind == SEQLSTM_ATTENTION_ADDITIVE ? cg_slot(call, SEQLSTM_ATTENTION_SCORE) : NULL,
-        .offsets = call->slots[SEQLSTM_ATTENTION_OFFSETS],
-        .memory_of = call->slots[SEQLSTM_ATTENTION_MEMORY_OF],
+        .query = cg_slot(call, SEQLSTM_SLOT_ATTENTION_QUERIES),
+        .keys = cg_slot(call, SEQLSTM_SLOT_ATTENTION_KEYS),
+        .values = cg_slot(call, shared ? SEQLSTM_SLOT_ATTENTION_KEYS : SEQLSTM_SLOT_ATTENTION_VALUES),
+        .score = d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE ? cg_slot(call, SEQLSTM_SLOT_ATTENTION_SCORE) : NULL,
+        .offsets = call->slots[SEQLSTM_SLOT_ATTENTION_OFFSETS],
+        .memory_of = call->slots[SEQLSTM_SLOT_ATTENTION_MEMORY_OF],
     };
 }
 
@@ -50,10 +50,10 @@ static seqlstm_status forward(const struct cg_call *call, struct seqlstm_error *
     const struct cg_attention w = describe(call);
     const struct seqlstm_attention_desc *d = &call->desc->attention;
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
-    float *report = d->options & SEQLSTM_ATTENTION_WEIGHTS ? cg_slot(call, SEQLSTM_ATTENTION_WEIGHT_ROWS) : NULL;
+    float *report = d->options & SEQLSTM_BIT_ATTENTION_WEIGHTS ? cg_slot(call, SEQLSTM_SLOT_ATTENTION_WEIGHTS) : NULL;
     CG_START(call, "attention",
              cg_attend(call->stream, &w, (float *)(void *)(training ? call->reserve : call->workspace), report,
-                       cg_slot(call, SEQLSTM_ATTENTION_CONTEXT)));
+                       cg_slot(call, SEQLSTM_SLOT_ATTENTION_CONTEXT)));
     return SEQLSTM_OK;
 }
 
@@ -66,12 +66,12 @@ static seqlstm_status backward(const struct cg_call *call, struct seqlstm_error 
 {
     const struct cg_attention w = describe(call);
     const struct seqlstm_attention_desc *d = &call->desc->attention;
-    const bool shared = d->options & SEQLSTM_ATTENTION_SHARED;
-    const float *dcontext = cg_grad(call, SEQLSTM_ATTENTION_CONTEXT, 0);
-    float *dquery = cg_grad(call, SEQLSTM_ATTENTION_QUERIES, SEQLSTM_BACKWARD_INPUTS);
-    float *dkeys = cg_grad(call, SEQLSTM_ATTENTION_KEYS, SEQLSTM_BACKWARD_INPUTS);
-    float *dvalues = shared ? dkeys : cg_grad(call, SEQLSTM_ATTENTION_VALUES, SEQLSTM_BACKWARD_INPUTS);
-    float *dscore = w.score ? cg_grad(call, SEQLSTM_ATTENTION_SCORE, SEQLSTM_BACKWARD_WEIGHTS) : NULL;
+    const bool shared = d->options & SEQLSTM_BIT_ATTENTION_SHARED;
+    const float *dcontext = cg_grad(call, SEQLSTM_SLOT_ATTENTION_CONTEXT, 0);
+    float *dquery = cg_grad(call, SEQLSTM_SLOT_ATTENTION_QUERIES, SEQLSTM_BIT_BACKWARD_INPUTS);
+    float *dkeys = cg_grad(call, SEQLSTM_SLOT_ATTENTION_KEYS, SEQLSTM_BIT_BACKWARD_INPUTS);
+    float *dvalues = shared ? dkeys : cg_grad(call, SEQLSTM_SLOT_ATTENTION_VALUES, SEQLSTM_BIT_BACKWARD_INPUTS);
+    float *dscore = w.score ? cg_grad(call, SEQLSTM_SLOT_ATTENTION_SCORE, SEQLSTM_BIT_BACKWARD_WEIGHTS) : NULL;
     if (dcontext == NULL) {
         SEQLSTM_TRY(clear(call, dquery, w.queries * w.key, err));
         SEQLSTM_TRY(clear(call, dkeys, w.rows * w.key, err));

@@ -141,10 +141,11 @@ static seqlstm_status dense_forward(const struct cg_call *call, struct seqlstm_e
 {
     const struct seqlstm_dense_desc *d = &call->desc->dense;
     const bool keeps = call->reserve && !has_fused_relu(call->op);
-    float *y = cg_slot(call, SEQLSTM_DENSE_Y), *z = keeps ? (float *)(void *)call->reserve : y;
+    float *y = cg_slot(call, SEQLSTM_SLOT_DENSE_Y), *z = keeps ? (float *)(void *)call->reserve : y;
     bool lt = false;
-    SEQLSTM_TRY(start_forward(call, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_DENSE_X),
-                              cg_slot(call, SEQLSTM_DENSE_W), cg_slot(call, SEQLSTM_DENSE_BIAS), z, &lt, err));
+    SEQLSTM_TRY(start_forward(call, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_SLOT_DENSE_X),
+                              cg_slot(call, SEQLSTM_SLOT_DENSE_W), cg_slot(call, SEQLSTM_SLOT_DENSE_BIAS), z, &lt,
+                              err));
     if (d->activation.kind != SEQLSTM_ACT_NONE && !(lt && has_fused_relu(call->op)))
         CG_START(call, "dense", cg_activation_forward(call->stream, &d->activation, call->rows, d->output, z, y));
     return SEQLSTM_OK;
@@ -161,10 +162,10 @@ static seqlstm_status clear_params(const struct cg_call *call, float *dw, float 
 static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_dense_desc *d = &call->desc->dense;
-    const float *dy = cg_grad(call, SEQLSTM_DENSE_Y, 0), *x = cg_slot(call, SEQLSTM_DENSE_X);
-    float *dx = cg_grad(call, SEQLSTM_DENSE_X, SEQLSTM_BACKWARD_INPUTS);
-    float *dw = cg_grad(call, SEQLSTM_DENSE_W, SEQLSTM_BACKWARD_WEIGHTS);
-    float *db = cg_grad(call, SEQLSTM_DENSE_BIAS, SEQLSTM_BACKWARD_WEIGHTS);
+    const float *dy = cg_grad(call, SEQLSTM_SLOT_DENSE_Y, 0), *x = cg_slot(call, SEQLSTM_SLOT_DENSE_X);
+    float *dx = cg_grad(call, SEQLSTM_SLOT_DENSE_X, SEQLSTM_BIT_BACKWARD_INPUTS);
+    float *dw = cg_grad(call, SEQLSTM_SLOT_DENSE_W, SEQLSTM_BIT_BACKWARD_WEIGHTS);
+    float *db = cg_grad(call, SEQLSTM_SLOT_DENSE_BIAS, SEQLSTM_BIT_BACKWARD_WEIGHTS);
     if (dy == NULL) {
         if (dx)
             SEQLSTM_TRY(cg_clear(call, dx, call->rows * d->input, err));
@@ -173,13 +174,14 @@ static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_
     if (d->activation.kind != SEQLSTM_ACT_NONE) {
         float *dz = (float *)(void *)call->workspace;
         const float *z =
-            has_fused_relu(call->op) ? cg_slot(call, SEQLSTM_DENSE_Y) : (const float *)(const void *)call->reserve;
+            has_fused_relu(call->op) ? cg_slot(call, SEQLSTM_SLOT_DENSE_Y) : (const float *)(const void *)call->reserve;
         CG_START(call, "dense, backward",
                  cg_activation_backward(call->stream, &d->activation, call->rows, d->output, z, dy, dz));
         dy = dz;
     }
     if (dx)
-        SEQLSTM_TRY(start_inputs(call, call->rows, d->input, d->output, dy, cg_slot(call, SEQLSTM_DENSE_W), dx, err));
+        SEQLSTM_TRY(
+            start_inputs(call, call->rows, d->input, d->output, dy, cg_slot(call, SEQLSTM_SLOT_DENSE_W), dx, err));
     return start_weights(call, call->rows, d->input, d->output, dy, x, dw, db, call->add, err);
 }
 
@@ -191,17 +193,17 @@ const struct cg_family cg_dense = {.sizes = dense_sizes, .forward = dense_forwar
 static struct cg_loss make_loss(const struct cg_call *call, uint32_t kind, int64_t classes, float smoothing,
                                 float delta, int64_t first)
 {
-    const float *weight = cg_slot(call, SEQLSTM_LOSS_WEIGHT);
+    const float *weight = cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_WEIGHT);
     struct cg_loss l = {.kind = kind,
                         .classes = classes,
                         .label_smoothing = smoothing,
                         .delta = delta,
                         .weight = weight ? weight + first : NULL,
-                        .class_weight = cg_slot(call, SEQLSTM_LOSS_CLASS_WEIGHTS)};
-    if (kind == SEQLSTM_LOSS_CROSS_ENTROPY)
-        l.target_class = (const int32_t *)call->slots[SEQLSTM_LOSS_TARGET] + first;
+                        .class_weight = cg_slot(call, SEQLSTM_SLOT_LOSS_CLASS_WEIGHT)};
+    if (kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY)
+        l.target_class = (const int32_t *)call->slots[SEQLSTM_SLOT_LOSS_TARGET] + first;
     else
-        l.target = cg_slot(call, SEQLSTM_LOSS_TARGET) + first * classes;
+        l.target = cg_slot(call, SEQLSTM_SLOT_LOSS_TARGET) + first * classes;
     return l;
 }
 
@@ -216,9 +218,9 @@ static seqlstm_status loss_forward(const struct cg_call *call, struct seqlstm_er
     const struct cg_loss l = make_loss(call, d->kind, d->features, d->label_smoothing, d->delta, 0);
     double *of_rows = (double *)(void *)call->workspace;
     CG_START(call, "loss",
-             cg_loss_forward(call->stream, &l, call->rows, cg_slot(call, SEQLSTM_LOSS_X),
-                             cg_slot(call, SEQLSTM_LOSS_ROW_LOSSES), of_rows));
-    CG_START(call, "loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
+             cg_loss_forward(call->stream, &l, call->rows, cg_slot(call, SEQLSTM_SLOT_LOSS_X),
+                             cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS), of_rows));
+    CG_START(call, "loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
     return SEQLSTM_OK;
 }
 
@@ -226,10 +228,10 @@ static seqlstm_status loss_backward(const struct cg_call *call, struct seqlstm_e
 {
     const struct seqlstm_loss_desc *d = &call->desc->loss;
     const struct cg_loss l = make_loss(call, d->kind, d->features, d->label_smoothing, d->delta, 0);
-    float *dx = cg_grad(call, SEQLSTM_LOSS_X, SEQLSTM_BACKWARD_INPUTS);
+    float *dx = cg_grad(call, SEQLSTM_SLOT_LOSS_X, SEQLSTM_BIT_BACKWARD_INPUTS);
     if (dx)
         CG_START(call, "loss, backward",
-                 cg_loss_backward(call->stream, &l, call->rows, &call->live, cg_slot(call, SEQLSTM_LOSS_X), dx));
+                 cg_loss_backward(call->stream, &l, call->rows, &call->live, cg_slot(call, SEQLSTM_SLOT_LOSS_X), dx));
     return SEQLSTM_OK;
 }
 
@@ -253,9 +255,9 @@ static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
     bool lt;
-    return start_forward(call, rows, d->input, d->output, cg_slot(call, SEQLSTM_LOSS_X) + first * d->input,
-                         cg_slot(call, SEQLSTM_DENSE_LOSS_W), cg_slot(call, SEQLSTM_DENSE_LOSS_BIAS), get_logits(call),
-                         &lt, err);
+    return start_forward(call, rows, d->input, d->output, cg_slot(call, SEQLSTM_SLOT_LOSS_X) + first * d->input,
+                         cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W), cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_BIAS),
+                         get_logits(call), &lt, err);
 }
 
 static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seqlstm_error *err)
@@ -263,7 +265,7 @@ static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seql
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
     const int64_t chunk = get_chunk(&d->head, d->output);
     double *of_rows = (double *)(void *)call->workspace;
-    float *row_loss = cg_slot(call, SEQLSTM_LOSS_ROW_LOSSES);
+    float *row_loss = cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS);
     for (int64_t first = 0; first < call->rows; first += chunk) {
         const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
         const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
@@ -272,7 +274,8 @@ static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seql
                  cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
                                  of_rows + 2 * first));
     }
-    CG_START(call, "dense and loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_LOSS_SUMS]));
+    CG_START(call, "dense and loss",
+             cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
     return SEQLSTM_OK;
 }
 
@@ -280,9 +283,9 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
     const int64_t chunk = get_chunk(&d->head, d->output);
-    float *dx = cg_grad(call, SEQLSTM_LOSS_X, SEQLSTM_BACKWARD_INPUTS);
-    float *dw = cg_grad(call, SEQLSTM_DENSE_LOSS_W, SEQLSTM_BACKWARD_WEIGHTS);
-    float *db = cg_grad(call, SEQLSTM_DENSE_LOSS_BIAS, SEQLSTM_BACKWARD_WEIGHTS);
+    float *dx = cg_grad(call, SEQLSTM_SLOT_LOSS_X, SEQLSTM_BIT_BACKWARD_INPUTS);
+    float *dw = cg_grad(call, SEQLSTM_SLOT_DENSE_LOSS_W, SEQLSTM_BIT_BACKWARD_WEIGHTS);
+    float *db = cg_grad(call, SEQLSTM_SLOT_DENSE_LOSS_BIAS, SEQLSTM_BIT_BACKWARD_WEIGHTS);
     for (int64_t first = 0; first < call->rows; first += chunk) {
         const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
         const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
@@ -292,10 +295,10 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
         CG_START(call, "dense and loss, backward",
                  cg_loss_backward(call->stream, &l, rows, &call->live, logits, logits));
         if (dx)
-            SEQLSTM_TRY(start_inputs(call, rows, d->input, d->output, logits, cg_slot(call, SEQLSTM_DENSE_LOSS_W),
+            SEQLSTM_TRY(start_inputs(call, rows, d->input, d->output, logits, cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W),
                                      dx + first * d->input, err));
         SEQLSTM_TRY(start_weights(call, rows, d->input, d->output, logits,
-                                  cg_slot(call, SEQLSTM_LOSS_X) + first * d->input, dw, db, add, err));
+                                  cg_slot(call, SEQLSTM_SLOT_LOSS_X) + first * d->input, dw, db, add, err));
     }
     return SEQLSTM_OK;
 }
@@ -324,8 +327,8 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
                                 .training = training,
                                 .input = dense ? d->dense.input : d->dense_loss.input,
                                 .output = dense ? d->dense.output : d->dense_loss.output,
-                                .bias =
-                                    (dense ? d->dense.options : d->dense_loss.dense_options) & SEQLSTM_DENSE_USE_BIAS,
+                                .bias = (dense ? d->dense.options : d->dense_loss.dense_options) &
+                                        SEQLSTM_BIT_DENSE_USE_BIAS,
                                 .relu = has_fused_relu(op)};
     const int64_t chunk = dense ? rows : get_chunk(&d->head, d->dense_loss.output);
     shape.rows = rows < chunk ? rows : chunk;

@@ -42,11 +42,11 @@ struct form {
 static int get_compute(uint32_t dtype)
 {
     switch (dtype) {
-    case SEQLSTM_TF32:
+    case SEQLSTM_DTYPE_TF32:
         return CG_LT_COMPUTE_TF32;
-    case SEQLSTM_BFLOAT16:
+    case SEQLSTM_DTYPE_BFLOAT16:
         return CG_LT_COMPUTE_BF16;
-    case SEQLSTM_FLOAT16:
+    case SEQLSTM_DTYPE_FLOAT16:
         return CG_LT_COMPUTE_F16;
     default:
         return CG_LT_COMPUTE_F32;

@@ -21,7 +21,7 @@ struct cg_lt_layer;
 
 struct cg_lt_shape {
     int64_t rows, input, output;
-    uint32_t compute; /* SEQLSTM_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
+    uint32_t compute; /* SEQLSTM_DTYPE_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
     bool bias, relu;  /* y = relu(x W' + b) */
     bool training;
 };

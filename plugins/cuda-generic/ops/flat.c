@@ -5,9 +5,9 @@
 
 static seqlstm_status finite_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
-    CG_START(
-        call, "finite check",
-        cg_finite_check(call->stream, call->rows, cg_slot(call, SEQLSTM_REDUCE_X), call->slots[SEQLSTM_REDUCE_RESULT]));
+    CG_START(call, "finite check",
+             cg_finite_check(call->stream, call->rows, cg_slot(call, SEQLSTM_SLOT_REDUCE_X),
+                             call->slots[SEQLSTM_SLOT_REDUCE_RESULT]));
     return SEQLSTM_OK;
 }
 
@@ -22,8 +22,8 @@ static void norm_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 static seqlstm_status norm_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     CG_START(call, "squared norm",
-             cg_squared_norm(call->stream, call->rows, cg_slot(call, SEQLSTM_REDUCE_X),
-                             (double *)(void *)call->workspace, call->slots[SEQLSTM_REDUCE_RESULT]));
+             cg_squared_norm(call->stream, call->rows, cg_slot(call, SEQLSTM_SLOT_REDUCE_X),
+                             (double *)(void *)call->workspace, call->slots[SEQLSTM_SLOT_REDUCE_RESULT]));
     return SEQLSTM_OK;
 }
 
@@ -47,12 +47,13 @@ static seqlstm_status optimizer_forward(const struct cg_call *call, struct seqls
                                       .epsilon = d->epsilon,
                                       .weight_decay = d->weight_decay,
                                       .clip_norm = d->clip_norm};
-    float *const states[3] = {cg_slot(call, SEQLSTM_OPTIMIZER_STATE_1), cg_slot(call, SEQLSTM_OPTIMIZER_STATE_2),
-                              cg_slot(call, SEQLSTM_OPTIMIZER_STATE_3)};
+    float *const states[3] = {cg_slot(call, SEQLSTM_SLOT_OPTIMIZER_STATE_1),
+                              cg_slot(call, SEQLSTM_SLOT_OPTIMIZER_STATE_2),
+                              cg_slot(call, SEQLSTM_SLOT_OPTIMIZER_STATE_3)};
     CG_START(call, "optimizer",
-             cg_optimize(call->stream, &rule, &call->live, call->rows, cg_slot(call, SEQLSTM_OPTIMIZER_PARAM),
-                         cg_slot(call, SEQLSTM_OPTIMIZER_GRAD), states, call->slots[SEQLSTM_OPTIMIZER_SUMS],
-                         call->slots[SEQLSTM_OPTIMIZER_SQUARES], (struct cg_update *)(void *)call->workspace));
+             cg_optimize(call->stream, &rule, &call->live, call->rows, cg_slot(call, SEQLSTM_SLOT_OPTIMIZER_PARAM),
+                         cg_slot(call, SEQLSTM_SLOT_OPTIMIZER_GRAD), states, call->slots[SEQLSTM_SLOT_OPTIMIZER_SUMS],
+                         call->slots[SEQLSTM_SLOT_OPTIMIZER_SQUARES], (struct cg_update *)(void *)call->workspace));
     return SEQLSTM_OK;
 }
 
@@ -62,7 +63,7 @@ static seqlstm_status vector_forward(const struct cg_call *call, struct seqlstm_
 {
     CG_START(call, "vector operation",
              cg_vector(call->stream, call->desc->vector.kind, call->rows, call->live.step.alpha,
-                       cg_slot(call, SEQLSTM_VECTOR_X), cg_slot(call, SEQLSTM_VECTOR_Y)));
+                       cg_slot(call, SEQLSTM_SLOT_VECTOR_X), cg_slot(call, SEQLSTM_SLOT_VECTOR_Y)));
     return SEQLSTM_OK;
 }
 
@@ -79,10 +80,10 @@ static seqlstm_status top_k_forward(const struct cg_call *call, struct seqlstm_e
                                   .stream = d->stream,
                                   .temperature = d->temperature,
                                   .top_p = d->top_p,
-                                  .on_sequences = (call->binding->bind.flags & SEQLSTM_BIND_ON_SEQUENCES) != 0};
+                                  .on_sequences = (call->binding->bind.flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) != 0};
     CG_START(call, "choice",
-             cg_top_k_forward(call->stream, &rule, call->axis, call->rows, cg_slot(call, SEQLSTM_TOP_K_X),
-                              call->slots[SEQLSTM_TOP_K_INDEX], cg_slot(call, SEQLSTM_TOP_K_VALUE)));
+             cg_top_k_forward(call->stream, &rule, call->axis, call->rows, cg_slot(call, SEQLSTM_SLOT_TOP_K_X),
+                              call->slots[SEQLSTM_SLOT_TOP_K_INDEX], cg_slot(call, SEQLSTM_SLOT_TOP_K_VALUE)));
     return SEQLSTM_OK;
 }
 

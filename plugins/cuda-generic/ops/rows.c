@@ -11,7 +11,7 @@ static bool find_flow(const struct cg_call *call, int32_t y, int32_t x, int64_t 
                       float **out_dx, seqlstm_status *status, struct seqlstm_error *err)
 {
     *out_dy = cg_grad(call, y, 0);
-    *out_dx = cg_grad(call, x, SEQLSTM_BACKWARD_INPUTS);
+    *out_dx = cg_grad(call, x, SEQLSTM_BIT_BACKWARD_INPUTS);
     *status = *out_dx && *out_dy == NULL ? cg_clear(call, *out_dx, x_elems, err) : SEQLSTM_OK;
     return *out_dy && *out_dx;
 }
@@ -22,23 +22,23 @@ static seqlstm_status embedding_forward(const struct cg_call *call, struct seqls
 {
     const struct seqlstm_embedding_desc *d = &call->desc->embedding;
     CG_START(call, "embedding",
-             cg_gather(call->stream, call->rows, d->features, call->slots[SEQLSTM_EMBEDDING_IDS],
-                       cg_slot(call, SEQLSTM_EMBEDDING_W), cg_slot(call, SEQLSTM_EMBEDDING_Y)));
+             cg_gather(call->stream, call->rows, d->features, call->slots[SEQLSTM_SLOT_EMBEDDING_IDS],
+                       cg_slot(call, SEQLSTM_SLOT_EMBEDDING_W), cg_slot(call, SEQLSTM_SLOT_EMBEDDING_Y)));
     return SEQLSTM_OK;
 }
 
 static seqlstm_status embedding_backward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_embedding_desc *d = &call->desc->embedding;
-    const float *dy = cg_grad(call, SEQLSTM_EMBEDDING_Y, 0);
-    float *dw = cg_grad(call, SEQLSTM_EMBEDDING_W, SEQLSTM_BACKWARD_WEIGHTS);
+    const float *dy = cg_grad(call, SEQLSTM_SLOT_EMBEDDING_Y, 0);
+    float *dw = cg_grad(call, SEQLSTM_SLOT_EMBEDDING_W, SEQLSTM_BIT_BACKWARD_WEIGHTS);
     if (dw == NULL)
         return SEQLSTM_OK;
     if (dy == NULL)
         return call->add ? SEQLSTM_OK : cg_clear(call, dw, d->vocabulary * d->features, err);
     CG_START(call, "embedding, backward",
-             cg_gather_back(call->stream, d->vocabulary, call->rows, d->features, call->slots[SEQLSTM_EMBEDDING_IDS],
-                            dy, dw, call->add));
+             cg_gather_back(call->stream, d->vocabulary, call->rows, d->features,
+                            call->slots[SEQLSTM_SLOT_EMBEDDING_IDS], dy, dw, call->add));
     return SEQLSTM_OK;
 }
 
@@ -51,7 +51,7 @@ static seqlstm_status activation_forward(const struct cg_call *call, struct seql
     const struct seqlstm_activation_desc *d = &call->desc->activation;
     CG_START(call, "activation",
              cg_activation_forward(call->stream, &d->activation, call->rows, d->features,
-                                   cg_slot(call, SEQLSTM_UNARY_X), cg_slot(call, SEQLSTM_UNARY_Y)));
+                                   cg_slot(call, SEQLSTM_SLOT_UNARY_X), cg_slot(call, SEQLSTM_SLOT_UNARY_Y)));
     return SEQLSTM_OK;
 }
 
@@ -61,11 +61,11 @@ static seqlstm_status activation_backward(const struct cg_call *call, struct seq
     const float *dy;
     float *dx;
     seqlstm_status status;
-    if (!find_flow(call, SEQLSTM_UNARY_Y, SEQLSTM_UNARY_X, call->rows * d->features, &dy, &dx, &status, err))
+    if (!find_flow(call, SEQLSTM_SLOT_UNARY_Y, SEQLSTM_SLOT_UNARY_X, call->rows * d->features, &dy, &dx, &status, err))
         return status;
     CG_START(call, "activation, backward",
              cg_activation_backward(call->stream, &d->activation, call->rows, d->features,
-                                    cg_slot(call, SEQLSTM_UNARY_X), dy, dx));
+                                    cg_slot(call, SEQLSTM_SLOT_UNARY_X), dy, dx));
     return SEQLSTM_OK;
 }
 
@@ -81,15 +81,15 @@ static seqlstm_status mask_rows(const struct cg_call *call, const float *from, f
     const struct cg_mask mask = {.live = call->live,
                                  .stream = d->stream,
                                  .rate = d->rate,
-                                 .per_step = d->mask == SEQLSTM_DROPOUT_STEP,
-                                 .on_sequences = (call->binding->bind.flags & SEQLSTM_BIND_ON_SEQUENCES) != 0};
+                                 .per_step = d->mask == SEQLSTM_KIND_DROPOUT_STEP,
+                                 .on_sequences = (call->binding->bind.flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) != 0};
     CG_START(call, "dropout", cg_dropout(call->stream, &mask, call->axis, call->rows, d->features, from, to));
     return SEQLSTM_OK;
 }
 
 static seqlstm_status dropout_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
-    return mask_rows(call, cg_slot(call, SEQLSTM_UNARY_X), cg_slot(call, SEQLSTM_UNARY_Y), err);
+    return mask_rows(call, cg_slot(call, SEQLSTM_SLOT_UNARY_X), cg_slot(call, SEQLSTM_SLOT_UNARY_Y), err);
 }
 
 static seqlstm_status dropout_backward(const struct cg_call *call, struct seqlstm_error *err)
@@ -97,8 +97,8 @@ static seqlstm_status dropout_backward(const struct cg_call *call, struct seqlst
     const float *dy;
     float *dx;
     seqlstm_status status;
-    if (!find_flow(call, SEQLSTM_UNARY_Y, SEQLSTM_UNARY_X, call->rows * call->desc->dropout.features, &dy, &dx, &status,
-                   err))
+    if (!find_flow(call, SEQLSTM_SLOT_UNARY_Y, SEQLSTM_SLOT_UNARY_X, call->rows * call->desc->dropout.features, &dy,
+                   &dx, &status, err))
         return status;
     return mask_rows(call, dy, dx, err);
 }
@@ -116,8 +116,8 @@ static void norm_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 static struct cg_norm get_norm(const struct cg_call *call)
 {
     return (struct cg_norm){.epsilon = call->desc->layer_norm.epsilon,
-                            .gain = cg_slot(call, SEQLSTM_NORM_GAIN),
-                            .bias = cg_slot(call, SEQLSTM_NORM_BIAS)};
+                            .gain = cg_slot(call, SEQLSTM_SLOT_LAYER_NORM_GAIN),
+                            .bias = cg_slot(call, SEQLSTM_SLOT_LAYER_NORM_BIAS)};
 }
 
 static seqlstm_status norm_forward(const struct cg_call *call, struct seqlstm_error *err)
@@ -125,7 +125,7 @@ static seqlstm_status norm_forward(const struct cg_call *call, struct seqlstm_er
     const struct cg_norm norm = get_norm(call);
     CG_START(call, "layer norm",
              cg_norm_forward(call->stream, &norm, call->rows, call->desc->layer_norm.features,
-                             cg_slot(call, SEQLSTM_NORM_X), cg_slot(call, SEQLSTM_NORM_Y),
+                             cg_slot(call, SEQLSTM_SLOT_LAYER_NORM_X), cg_slot(call, SEQLSTM_SLOT_LAYER_NORM_Y),
                              (float *)(void *)call->reserve));
     return SEQLSTM_OK;
 }
@@ -134,11 +134,12 @@ static seqlstm_status norm_backward(const struct cg_call *call, struct seqlstm_e
 {
     const struct cg_norm norm = get_norm(call);
     const int64_t n = call->desc->layer_norm.features;
-    const float *x = cg_slot(call, SEQLSTM_NORM_X), *stats = (const float *)(const void *)call->reserve, *dy;
-    float *dx, *dgain = cg_grad(call, SEQLSTM_NORM_GAIN, SEQLSTM_BACKWARD_WEIGHTS);
-    float *dbias = cg_grad(call, SEQLSTM_NORM_BIAS, SEQLSTM_BACKWARD_WEIGHTS);
+    const float *x = cg_slot(call, SEQLSTM_SLOT_LAYER_NORM_X), *stats = (const float *)(const void *)call->reserve, *dy;
+    float *dx, *dgain = cg_grad(call, SEQLSTM_SLOT_LAYER_NORM_GAIN, SEQLSTM_BIT_BACKWARD_WEIGHTS);
+    float *dbias = cg_grad(call, SEQLSTM_SLOT_LAYER_NORM_BIAS, SEQLSTM_BIT_BACKWARD_WEIGHTS);
     seqlstm_status status;
-    bool flows = find_flow(call, SEQLSTM_NORM_Y, SEQLSTM_NORM_X, call->rows * n, &dy, &dx, &status, err);
+    bool flows =
+        find_flow(call, SEQLSTM_SLOT_LAYER_NORM_Y, SEQLSTM_SLOT_LAYER_NORM_X, call->rows * n, &dy, &dx, &status, err);
     SEQLSTM_TRY(status);
     if (flows)
         CG_START(call, "layer norm, backward", cg_norm_backward(call->stream, &norm, call->rows, n, x, stats, dy, dx));
@@ -160,8 +161,8 @@ static seqlstm_status pool_forward(const struct cg_call *call, struct seqlstm_er
 {
     const struct seqlstm_pool_desc *d = &call->desc->pool;
     CG_START(call, "pool",
-             cg_pool_forward(call->stream, d->kind, call->axis, d->features, cg_slot(call, SEQLSTM_UNARY_X),
-                             cg_slot(call, SEQLSTM_UNARY_Y)));
+             cg_pool_forward(call->stream, d->kind, call->axis, d->features, cg_slot(call, SEQLSTM_SLOT_UNARY_X),
+                             cg_slot(call, SEQLSTM_SLOT_UNARY_Y)));
     return SEQLSTM_OK;
 }
 
@@ -171,10 +172,11 @@ static seqlstm_status pool_backward(const struct cg_call *call, struct seqlstm_e
     const float *dy;
     float *dx;
     seqlstm_status status;
-    if (!find_flow(call, SEQLSTM_UNARY_Y, SEQLSTM_UNARY_X, call->rows * d->features, &dy, &dx, &status, err))
+    if (!find_flow(call, SEQLSTM_SLOT_UNARY_Y, SEQLSTM_SLOT_UNARY_X, call->rows * d->features, &dy, &dx, &status, err))
         return status;
-    CG_START(call, "pool, backward",
-             cg_pool_backward(call->stream, d->kind, call->axis, d->features, cg_slot(call, SEQLSTM_UNARY_X), dy, dx));
+    CG_START(
+        call, "pool, backward",
+        cg_pool_backward(call->stream, d->kind, call->axis, d->features, cg_slot(call, SEQLSTM_SLOT_UNARY_X), dy, dx));
     return SEQLSTM_OK;
 }
 
@@ -186,12 +188,12 @@ static struct cg_merge make_merge(const struct cg_call *call)
 {
     const struct seqlstm_merge_desc *d = &call->desc->merge;
     struct cg_merge m = {.kind = d->kind, .inputs = d->inputs, .width = d->widths[0]};
-    if (d->kind == SEQLSTM_MERGE_CONCAT)
+    if (d->kind == SEQLSTM_KIND_MERGE_CONCAT)
         m.width = 0;
     for (uint32_t k = 0; k < d->inputs; k++) {
         m.widths[k] = d->widths[k];
-        m.width += d->kind == SEQLSTM_MERGE_CONCAT ? d->widths[k] : 0;
-        m.x[k] = cg_slot(call, SEQLSTM_MERGE_X + (int32_t)k);
+        m.width += d->kind == SEQLSTM_KIND_MERGE_CONCAT ? d->widths[k] : 0;
+        m.x[k] = cg_slot(call, SEQLSTM_SLOT_MERGE_X + (int32_t)k);
     }
     return m;
 }
@@ -199,16 +201,16 @@ static struct cg_merge make_merge(const struct cg_call *call)
 static seqlstm_status merge_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct cg_merge m = make_merge(call);
-    CG_START(call, "merge", cg_merge_forward(call->stream, &m, call->rows, cg_slot(call, SEQLSTM_MERGE_Y)));
+    CG_START(call, "merge", cg_merge_forward(call->stream, &m, call->rows, cg_slot(call, SEQLSTM_SLOT_MERGE_Y)));
     return SEQLSTM_OK;
 }
 
 static seqlstm_status merge_backward(const struct cg_call *call, struct seqlstm_error *err)
 {
     struct cg_merge m = make_merge(call);
-    const float *dy = cg_grad(call, SEQLSTM_MERGE_Y, 0);
+    const float *dy = cg_grad(call, SEQLSTM_SLOT_MERGE_Y, 0);
     for (uint32_t k = 0; k < m.inputs; k++) {
-        m.dx[k] = cg_grad(call, SEQLSTM_MERGE_X + (int32_t)k, SEQLSTM_BACKWARD_INPUTS);
+        m.dx[k] = cg_grad(call, SEQLSTM_SLOT_MERGE_X + (int32_t)k, SEQLSTM_BIT_BACKWARD_INPUTS);
         if (dy == NULL && m.dx[k])
             SEQLSTM_TRY(cg_clear(call, m.dx[k], call->rows * m.widths[k], err));
     }
@@ -224,8 +226,8 @@ const struct cg_family cg_merge_family = {.forward = merge_forward, .backward = 
 static seqlstm_status gather_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     CG_START(call, "gather",
-             cg_gather(call->stream, call->rows, call->desc->gather.features, call->slots[SEQLSTM_GATHER_INDEX],
-                       cg_slot(call, SEQLSTM_GATHER_X), cg_slot(call, SEQLSTM_GATHER_Y)));
+             cg_gather(call->stream, call->rows, call->desc->gather.features, call->slots[SEQLSTM_SLOT_GATHER_INDEX],
+                       cg_slot(call, SEQLSTM_SLOT_GATHER_X), cg_slot(call, SEQLSTM_SLOT_GATHER_Y)));
     return SEQLSTM_OK;
 }
 
@@ -235,21 +237,21 @@ static seqlstm_status gather_backward(const struct cg_call *call, struct seqlstm
     const float *dy;
     float *dx;
     seqlstm_status status;
-    if (!find_flow(call, SEQLSTM_GATHER_Y, SEQLSTM_GATHER_X, rows_in * n, &dy, &dx, &status, err))
+    if (!find_flow(call, SEQLSTM_SLOT_GATHER_Y, SEQLSTM_SLOT_GATHER_X, rows_in * n, &dy, &dx, &status, err))
         return status;
     CG_START(call, "gather, backward",
-             cg_gather_back(call->stream, rows_in, call->rows, n, call->slots[SEQLSTM_GATHER_INDEX], dy, dx, 0));
+             cg_gather_back(call->stream, rows_in, call->rows, n, call->slots[SEQLSTM_SLOT_GATHER_INDEX], dy, dx, 0));
     return SEQLSTM_OK;
 }
 
 static seqlstm_status scatter_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const int64_t n = call->desc->gather.features;
-    float *y = cg_slot(call, SEQLSTM_GATHER_Y);
+    float *y = cg_slot(call, SEQLSTM_SLOT_GATHER_Y);
     SEQLSTM_TRY(cg_clear(call, y, call->rows * n, err));
     CG_START(call, "scatter",
-             cg_scatter(call->stream, call->binding->bind.rows_in, n, call->slots[SEQLSTM_GATHER_INDEX],
-                        cg_slot(call, SEQLSTM_GATHER_X), y));
+             cg_scatter(call->stream, call->binding->bind.rows_in, n, call->slots[SEQLSTM_SLOT_GATHER_INDEX],
+                        cg_slot(call, SEQLSTM_SLOT_GATHER_X), y));
     return SEQLSTM_OK;
 }
 
@@ -259,9 +261,10 @@ static seqlstm_status scatter_backward(const struct cg_call *call, struct seqlst
     const float *dy;
     float *dx;
     seqlstm_status status;
-    if (!find_flow(call, SEQLSTM_GATHER_Y, SEQLSTM_GATHER_X, rows_in * n, &dy, &dx, &status, err))
+    if (!find_flow(call, SEQLSTM_SLOT_GATHER_Y, SEQLSTM_SLOT_GATHER_X, rows_in * n, &dy, &dx, &status, err))
         return status;
-    CG_START(call, "scatter, backward", cg_gather(call->stream, rows_in, n, call->slots[SEQLSTM_GATHER_INDEX], dy, dx));
+    CG_START(call, "scatter, backward",
+             cg_gather(call->stream, rows_in, n, call->slots[SEQLSTM_SLOT_GATHER_INDEX], dy, dx));
     return SEQLSTM_OK;
 }
 
@@ -274,21 +277,21 @@ static seqlstm_status cast_forward(const struct cg_call *call, struct seqlstm_er
 {
     const struct seqlstm_cast_desc *d = &call->desc->cast;
     CG_START(call, "cast",
-             gpu_cast(call->stream, d->from, d->to, call->rows * d->features, call->slots[SEQLSTM_UNARY_X],
-                      call->slots[SEQLSTM_UNARY_Y]));
+             gpu_cast(call->stream, d->from, d->to, call->rows * d->features, call->slots[SEQLSTM_SLOT_UNARY_X],
+                      call->slots[SEQLSTM_SLOT_UNARY_Y]));
     return SEQLSTM_OK;
 }
 
 static uint64_t dtype_bytes(uint32_t dtype)
 {
-    return dtype == SEQLSTM_FLOAT64 ? 8 : dtype == SEQLSTM_FLOAT32 ? 4 : 2;
+    return dtype == SEQLSTM_DTYPE_FLOAT64 ? 8 : dtype == SEQLSTM_DTYPE_FLOAT32 ? 4 : 2;
 }
 
 static seqlstm_status cast_backward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_cast_desc *d = &call->desc->cast;
-    const float *dy = cg_grad(call, SEQLSTM_UNARY_Y, 0);
-    float *dx = cg_grad(call, SEQLSTM_UNARY_X, SEQLSTM_BACKWARD_INPUTS);
+    const float *dy = cg_grad(call, SEQLSTM_SLOT_UNARY_Y, 0);
+    float *dx = cg_grad(call, SEQLSTM_SLOT_UNARY_X, SEQLSTM_BIT_BACKWARD_INPUTS);
     if (dx && dy == NULL)
         return gpu_fill(call->op->ordinal, call->stream, dx, 0,
                         (uint64_t)(call->rows * d->features) * dtype_bytes(d->from), err);

@@ -119,7 +119,7 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
                                    int64_t layer, int64_t n, const struct cg_layer *y, struct seqlstm_error *err)
 {
     const int64_t h = s->hidden, gh = s->gh, width = cg_layer_width(s, layer);
-    void *const *grad = &call->grads[SEQLSTM_RECURRENT_PARAM(s->layers * s->directions, n, 0)];
+    void *const *grad = &call->grads[SEQLSTM_SLOT_RECURRENT_PARAM(s->layers * s->directions, n, 0)];
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
     float *bias = grad[SEQLSTM_PARAM_BIAS], *norm = grad[SEQLSTM_PARAM_NORM];
     if (grad[SEQLSTM_PARAM_W_X])
@@ -155,7 +155,7 @@ static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack 
                               struct seqlstm_error *err)
 {
     const int64_t width = cg_layer_width(s, layer), h = s->hidden;
-    const bool coupled = s->desc->options & SEQLSTM_RECURRENT_COUPLED_GATES, masked = l->mask_x >= 0;
+    const bool coupled = s->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES, masked = l->mask_x >= 0;
     struct cg_gemm g = {.m = call->rows,
                         .n = width,
                         .depth = s->gh,
@@ -190,12 +190,12 @@ static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack 
 static void set_dy(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t layer,
                    int64_t direction, const float *dy, struct cg_layer *y)
 {
-    const uint32_t merge = s->directions == 2 ? s->desc->merge : SEQLSTM_MERGE_SUM;
+    const uint32_t merge = s->directions == 2 ? s->desc->merge : SEQLSTM_KIND_MERGE_SUM;
     y->dy = dy;
     y->dy_stride = s->merged;
-    y->dy_offset = merge == SEQLSTM_MERGE_CONCAT ? direction * s->out : 0;
-    y->dy_scale = merge == SEQLSTM_MERGE_AVE ? 0.5f : 1.0f;
-    if (merge == SEQLSTM_MERGE_MUL)
+    y->dy_offset = merge == SEQLSTM_KIND_MERGE_CONCAT ? direction * s->out : 0;
+    y->dy_scale = merge == SEQLSTM_KIND_MERGE_AVE ? 0.5f : 1.0f;
+    if (merge == SEQLSTM_KIND_MERGE_MUL)
         y->other_h = cg_record(call, s, l, 2 * layer + 1 - direction, l->h, s->out);
 }
 
@@ -287,7 +287,7 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     if (y->dh0 || y->dc0)
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
-    if (call->parts & SEQLSTM_BACKWARD_WEIGHTS)
+    if (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)
         SEQLSTM_TRY(find_weights(call, s, l, layer, n, y, err));
     return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;
 }
@@ -304,9 +304,9 @@ static seqlstm_status finish_stepwise(const struct cg_call *call, const struct c
 
 static seqlstm_status check_stepwise(const struct cg_call *call, struct seqlstm_error *err)
 {
-    if (!(call->parts & SEQLSTM_BACKWARD_WEIGHTS))
+    if (!(call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS))
         return SEQLSTM_OK;
-    if (call->parts & (SEQLSTM_BACKWARD_INPUTS | SEQLSTM_BACKWARD_STATES))
+    if (call->parts & (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients are asked for by a call of their own");
     if (call->rows != call->binding->bind.axis->rows)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
@@ -319,18 +319,18 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
     const struct cg_layout l = cg_layout_make(&s);
     struct cg_recurrent_binding *r = call->binding->recurrent;
     float *below[2] = {cg_workspace(call, l.below0), cg_workspace(call, l.below1)};
-    const bool states = call->parts & SEQLSTM_BACKWARD_STATES;
-    const bool weights_alone = s.stepwise && (call->parts & SEQLSTM_BACKWARD_WEIGHTS);
+    const bool states = call->parts & SEQLSTM_BIT_BACKWARD_STATES;
+    const bool weights_alone = s.stepwise && (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS);
     if (s.stepwise)
         SEQLSTM_TRY(check_stepwise(call, err));
     for (int64_t n = 0; n < r->count; n++) {
         const int64_t layer = n / s.directions;
         struct cg_layer *y = &r->host[n];
-        void *const *grad = &call->grads[SEQLSTM_RECURRENT_STATE(n, 0)];
+        void *const *grad = &call->grads[SEQLSTM_SLOT_RECURRENT_STATE(n, 0)];
         *y = cg_layer_make(call, &s, &l, layer, n % s.directions);
         set_workspace(call, &s, &l, n, y);
         set_dy(call, &s, &l, layer, n % s.directions,
-               layer == s.layers - 1 ? cg_grad(call, SEQLSTM_RECURRENT_Y, 0) : below[layer % 2], y);
+               layer == s.layers - 1 ? cg_grad(call, SEQLSTM_SLOT_RECURRENT_Y, 0) : below[layer % 2], y);
         y->dhn = grad[SEQLSTM_STATE_HN];
         y->dcn = s.lstm ? grad[SEQLSTM_STATE_CN] : NULL;
         y->dh0 = states ? grad[SEQLSTM_STATE_H0] : NULL;
@@ -340,7 +340,8 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
     if (s.waves && !weights_alone)
         SEQLSTM_TRY(run_wave(call, &s, &l, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
-        float *dx = layer == 0 ? cg_grad(call, SEQLSTM_RECURRENT_X, SEQLSTM_BACKWARD_INPUTS) : below[(layer - 1) % 2];
+        float *dx =
+            layer == 0 ? cg_grad(call, SEQLSTM_SLOT_RECURRENT_X, SEQLSTM_BIT_BACKWARD_INPUTS) : below[(layer - 1) % 2];
         if (!weights_alone && !s.waves)
             SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t direction = 0; direction < s.directions; direction++)

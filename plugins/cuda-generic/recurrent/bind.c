@@ -12,11 +12,12 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
     struct cg_stack s = {.desc = d,
                          .training = d->head.mode == SEQLSTM_MODE_TRAINING,
-                         .stepwise = d->head.mode == SEQLSTM_MODE_TRAINING && (d->options & SEQLSTM_RECURRENT_STEPWISE),
+                         .stepwise =
+                             d->head.mode == SEQLSTM_MODE_TRAINING && (d->options & SEQLSTM_BIT_RECURRENT_STEPWISE),
                          .lstm = d->cell == SEQLSTM_CELL_LSTM,
-                         .reset_after = (d->options & SEQLSTM_RECURRENT_RESET_AFTER) != 0,
+                         .reset_after = (d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) != 0,
                          .waves = op->variant == CG_WAVEFRONT,
-                         .normed = (d->options & SEQLSTM_RECURRENT_LAYER_NORM) != 0,
+                         .normed = (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0,
                          .compute = d->head.dtype_compute,
                          .layers = d->layers,
                          .directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1,
@@ -28,7 +29,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     s.late = d->cell == SEQLSTM_CELL_GRU && !s.reset_after;
     s.lone = !s.late && !s.normed && d->projection == 0;
     s.gh = s.gates * s.hidden;
-    s.merged = s.directions == 2 && d->merge == SEQLSTM_MERGE_CONCAT ? 2 * s.out : s.out;
+    s.merged = s.directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
     s.parts = s.waves ? s.layers : s.directions;
     s.slots = s.training ? s.layers * s.directions : s.parts;
@@ -60,7 +61,7 @@ static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_
     l->gain_v = take(at, s->normed, r * gh);
     l->gain_c = take(at, s->normed && s->lstm, r * h);
     l->bias_c = take(at, s->normed && s->lstm, r * h);
-    l->peep = take(at, (d->options & SEQLSTM_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
+    l->peep = take(at, (d->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
 }
 
 /* Of the variants whose blocks talk to each other; all zero before each launch. */
@@ -200,9 +201,9 @@ seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void
     for (int64_t n = 0; n < count; n++) {
         const uint64_t mask = get_stream(d, n / s.directions, n % s.directions, SEQLSTM_MASK_WEIGHT);
         const struct cg_mask drawn = {.live = live, .stream = mask, .rate = d->weight_drop};
-        const int code =
-            cg_weight_mask(stream, &drawn, s.gh * s.out, slots[SEQLSTM_RECURRENT_PARAM(count, n, SEQLSTM_PARAM_W_H)],
-                           packed + n * s.gh * s.out, 0);
+        const int code = cg_weight_mask(stream, &drawn, s.gh * s.out,
+                                        slots[SEQLSTM_SLOT_RECURRENT_PARAM(count, n, SEQLSTM_PARAM_W_H)],
+                                        packed + n * s.gh * s.out, 0);
         SEQLSTM_TRY(gpu_check_launch(op->ordinal, code, "weight mask", err));
     }
     return SEQLSTM_OK;
@@ -243,7 +244,7 @@ float *cg_merged(const struct cg_call *call, const struct cg_stack *s, const str
 const float *cg_layer_input(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                             int64_t layer)
 {
-    return layer == 0 ? cg_slot(call, SEQLSTM_RECURRENT_X) : cg_merged(call, s, l, layer - 1);
+    return layer == 0 ? cg_slot(call, SEQLSTM_SLOT_RECURRENT_X) : cg_merged(call, s, l, layer - 1);
 }
 
 int64_t cg_layer_width(const struct cg_stack *s, int64_t layer)
@@ -253,7 +254,7 @@ int64_t cg_layer_width(const struct cg_stack *s, int64_t layer)
 
 void *cg_param(const struct cg_call *call, const struct cg_stack *s, int64_t n, int32_t which)
 {
-    return call->slots[SEQLSTM_RECURRENT_PARAM(s->layers * s->directions, n, which)];
+    return call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(s->layers * s->directions, n, which)];
 }
 
 struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
@@ -261,7 +262,7 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
     const int64_t n = layer * s->directions + direction;
-    void *const *state = &call->slots[SEQLSTM_RECURRENT_STATE(n, 0)];
+    void *const *state = &call->slots[SEQLSTM_SLOT_RECURRENT_STATE(n, 0)];
     struct cg_layer y = {
         .cell = d->cell,
         .options = d->options,

@@ -61,25 +61,25 @@ static __global__ void vector(uint32_t kind, int64_t elems, float a, const float
 {
     CG_FOR_EACH(e, elems)
     switch (kind) {
-    case SEQLSTM_VECTOR_FILL:
+    case SEQLSTM_KIND_VECTOR_FILL:
         y[e] = a;
         break;
-    case SEQLSTM_VECTOR_AXPY:
+    case SEQLSTM_KIND_VECTOR_AXPY:
         y[e] += a * x[e];
         break;
-    case SEQLSTM_VECTOR_SCALE:
+    case SEQLSTM_KIND_VECTOR_SCALE:
         y[e] *= a;
         break;
-    case SEQLSTM_VECTOR_LERP:
+    case SEQLSTM_KIND_VECTOR_LERP:
         y[e] += a * (x[e] - y[e]);
         break;
-    case SEQLSTM_VECTOR_SIGN_AXPY:
+    case SEQLSTM_KIND_VECTOR_SIGN_AXPY:
         y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* 0 and NaN are themselves */
         break;
-    case SEQLSTM_VECTOR_CLAMP:
+    case SEQLSTM_KIND_VECTOR_CLAMP:
         y[e] = !is_finite((double)y[e]) ? nanf("") : y[e] > a ? a : y[e] < -a ? -a : y[e];
         break;
-    default: /* SEQLSTM_VECTOR_COPY */
+    default: /* SEQLSTM_KIND_VECTOR_COPY */
         y[e] = x[e];
         break;
     }
@@ -98,7 +98,7 @@ static __global__ void settle(struct cg_optimizer d, struct cg_live live, const 
 {
     const double scale = (double)CG_LIVE(&live, grad_scale), norm = scale * sqrt(*squares);
     const double limit = (double)d.clip_norm, t = (double)CG_LIVE(&live, update);
-    const bool skip = CG_LIVE(&live, flags) & SEQLSTM_STEP_SKIP;
+    const bool skip = CG_LIVE(&live, flags) & SEQLSTM_BIT_STEP_SKIP;
     update->learning_rate = CG_LIVE(&live, learning_rate);
     update->grad_scale = (float)(limit > 0 && norm > limit ? scale * limit / norm : scale);
     update->correction_1 = (float)(1 - pow((double)d.beta_1, t));
@@ -113,38 +113,38 @@ static __device__ float take_off(const struct cg_optimizer &d, const struct cg_u
     const float lr = u.learning_rate;
     float w;
     switch (d.kind) {
-    case SEQLSTM_OPTIMIZER_MOMENTUM:
+    case SEQLSTM_KIND_OPTIMIZER_MOMENTUM:
         *s1 = d.momentum * *s1 + g;
         return lr * *s1;
-    case SEQLSTM_OPTIMIZER_NESTEROV:
+    case SEQLSTM_KIND_OPTIMIZER_NESTEROV:
         *s1 = d.momentum * *s1 + g;
         return lr * (g + d.momentum * *s1);
-    case SEQLSTM_OPTIMIZER_ADAM:
+    case SEQLSTM_KIND_OPTIMIZER_ADAM:
         *s1 = d.beta_1 * *s1 + (1.0f - d.beta_1) * g;
         *s2 = d.beta_2 * *s2 + (1.0f - d.beta_2) * g * g;
         w = *s2;
-        if (d.options & SEQLSTM_OPTIMIZER_AMSGRAD)
+        if (d.options & SEQLSTM_BIT_OPTIMIZER_AMSGRAD)
             w = *s3 = fmaxf(*s3, w);
         return lr * (*s1 / u.correction_1) / (sqrtf(w / u.correction_2) + d.epsilon);
-    case SEQLSTM_OPTIMIZER_RMSPROP: {
+    case SEQLSTM_KIND_OPTIMIZER_RMSPROP: {
         *s1 = d.rho * *s1 + (1.0f - d.rho) * g * g;
         w = *s1;
-        if (d.options & SEQLSTM_OPTIMIZER_CENTERED) {
+        if (d.options & SEQLSTM_BIT_OPTIMIZER_CENTERED) {
             *s3 = d.rho * *s3 + (1.0f - d.rho) * g;
             w = fmaxf(w - *s3 * *s3, 0.0f);
         }
         const float q = g / (sqrtf(w) + d.epsilon);
         return s2 ? *s2 = d.momentum * *s2 + lr * q : lr * q;
     }
-    case SEQLSTM_OPTIMIZER_ADAGRAD:
+    case SEQLSTM_KIND_OPTIMIZER_ADAGRAD:
         *s1 += g * g;
         return lr * g / (sqrtf(*s1) + d.epsilon);
-    case SEQLSTM_OPTIMIZER_ADADELTA:
+    case SEQLSTM_KIND_OPTIMIZER_ADADELTA:
         *s1 = d.rho * *s1 + (1.0f - d.rho) * g * g;
         w = sqrtf(*s2 + d.epsilon) / sqrtf(*s1 + d.epsilon) * g;
         *s2 = d.rho * *s2 + (1.0f - d.rho) * w * w;
         return lr * w;
-    default: /* SEQLSTM_OPTIMIZER_SGD */
+    default: /* SEQLSTM_KIND_OPTIMIZER_SGD */
         return lr * g;
     }
 }

@@ -7,13 +7,13 @@ static __device__ float point_loss(const struct cg_loss &l, float x, float targe
 {
     const float e = x - target, size = fabsf(e);
     switch (l.kind) {
-    case SEQLSTM_LOSS_MSE:
+    case SEQLSTM_KIND_LOSS_MSE:
         return e * e;
-    case SEQLSTM_LOSS_MAE:
+    case SEQLSTM_KIND_LOSS_MAE:
         return size;
-    case SEQLSTM_LOSS_HUBER:
+    case SEQLSTM_KIND_LOSS_HUBER:
         return size <= l.delta ? e * e / 2.0f : l.delta * (size - l.delta / 2.0f);
-    default: /* SEQLSTM_LOSS_BINARY_CROSS_ENTROPY */
+    default: /* SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY */
         return cg_softplus(x) - target * x;
     }
 }
@@ -22,11 +22,11 @@ static __device__ float point_slope(const struct cg_loss &l, float x, float targ
 {
     const float e = x - target;
     switch (l.kind) {
-    case SEQLSTM_LOSS_MSE:
+    case SEQLSTM_KIND_LOSS_MSE:
         return 2.0f * e;
-    case SEQLSTM_LOSS_MAE:
+    case SEQLSTM_KIND_LOSS_MAE:
         return e > 0 ? 1.0f : e < 0 ? -1.0f : e;
-    case SEQLSTM_LOSS_HUBER:
+    case SEQLSTM_KIND_LOSS_HUBER:
         return fabsf(e) <= l.delta ? e : e > 0 ? l.delta : e < 0 ? -l.delta : e;
     default:
         return cg_sigmoid(x) - target;
@@ -48,7 +48,7 @@ static __device__ float log_total(const float *x, int64_t n, float *room)
 static __device__ float row_weight(const struct cg_loss &l, int64_t r)
 {
     float w = l.weight ? l.weight[r] : 1.0f;
-    if (l.kind == SEQLSTM_LOSS_CROSS_ENTROPY)
+    if (l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY)
         w *= l.target_class[r] < 0 ? 0.0f : l.class_weight ? l.class_weight[l.target_class[r]] : 1.0f;
     return w;
 }
@@ -56,7 +56,7 @@ static __device__ float row_weight(const struct cg_loss &l, int64_t r)
 /* Rows that do not count weigh 0 whatever their weight says, which may be NaN. */
 static __device__ bool row_counts(const struct cg_loss &l, int64_t r)
 {
-    return l.kind != SEQLSTM_LOSS_CROSS_ENTROPY || l.target_class[r] >= 0;
+    return l.kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY || l.target_class[r] >= 0;
 }
 
 static __global__ void loss_forward(struct cg_loss l, int64_t rows, const float *x, float *row_loss, double *sums)
@@ -69,7 +69,7 @@ static __global__ void loss_forward(struct cg_loss l, int64_t rows, const float 
         float loss = 0;
         if (!counts) {
             loss = 0;
-        } else if (l.kind == SEQLSTM_LOSS_CROSS_ENTROPY) {
+        } else if (l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
             const float total = log_total(row, n, room);
             if (l.label_smoothing > 0) {
                 for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
@@ -118,7 +118,7 @@ static __global__ void loss_backward(struct cg_loss l, int64_t rows, struct cg_l
         const float *row = x + r * n;
         const bool counts = row_counts(l, r);
         const float factor = counts ? scale * row_weight(l, r) : 0.0f;
-        if (counts && l.kind == SEQLSTM_LOSS_CROSS_ENTROPY) {
+        if (counts && l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
             const float total = log_total(row, n, room), each = l.label_smoothing / (float)n;
             __syncthreads(); /* dx may be x, whose first element all have read */
             for (int64_t k = threadIdx.x; k < n; k += blockDim.x) {
@@ -225,7 +225,7 @@ static __global__ void top_k(struct cg_top_k d, struct cg_axis axis, int64_t row
     const uint64_t key = cg_live_key(&d.live, d.stream);
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const float *row = x + r * d.features;
-        if (d.kind == SEQLSTM_TOP_K_SAMPLE) {
+        if (d.kind == SEQLSTM_KIND_TOP_K_SAMPLE) {
             const int64_t b = d.on_sequences ? r : axis.row_sequence[r];
             const uint32_t step = d.on_sequences ? 0 : axis.position0[b] + axis.t0 + (uint32_t)axis.row_step[r];
             draw(d, row, seqlstm_uniform(key, 0, step, axis.sequence_id[b]), room, &index[r], &value[r]);

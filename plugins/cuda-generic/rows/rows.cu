@@ -193,14 +193,14 @@ static __global__ void pool(uint32_t kind, struct cg_axis axis, int64_t n, const
         const int64_t b = e / n, k = e % n;
         const int32_t length = axis.lengths[b];
         float value = 0;
-        if (kind == SEQLSTM_POOL_LAST || kind == SEQLSTM_POOL_FIRST) {
-            value = x[(axis.row_offsets[kind == SEQLSTM_POOL_LAST ? length - 1 : 0] + b) * n + k];
-        } else if (kind == SEQLSTM_POOL_MAX) {
+        if (kind == SEQLSTM_KIND_POOL_LAST || kind == SEQLSTM_KIND_POOL_FIRST) {
+            value = x[(axis.row_offsets[kind == SEQLSTM_KIND_POOL_LAST ? length - 1 : 0] + b) * n + k];
+        } else if (kind == SEQLSTM_KIND_POOL_MAX) {
             value = x[(axis.row_offsets[find_most(axis, n, b, k, x)] + b) * n + k];
         } else {
             for (int32_t t = 0; t < length; t++)
                 value += x[(axis.row_offsets[t] + b) * n + k];
-            value = kind == SEQLSTM_POOL_MEAN ? value / (float)length : value;
+            value = kind == SEQLSTM_KIND_POOL_MEAN ? value / (float)length : value;
         }
         y[e] = value;
     }
@@ -213,14 +213,14 @@ static __global__ void pool_back(uint32_t kind, struct cg_axis axis, int64_t n, 
     {
         const int64_t b = e / n, k = e % n;
         const int32_t length = axis.lengths[b];
-        const int32_t chosen = kind == SEQLSTM_POOL_LAST    ? length - 1
-                               : kind == SEQLSTM_POOL_FIRST ? 0
-                               : kind == SEQLSTM_POOL_MAX   ? find_most(axis, n, b, k, x)
-                                                            : -1;
+        const int32_t chosen = kind == SEQLSTM_KIND_POOL_LAST    ? length - 1
+                               : kind == SEQLSTM_KIND_POOL_FIRST ? 0
+                               : kind == SEQLSTM_KIND_POOL_MAX   ? find_most(axis, n, b, k, x)
+                                                                 : -1;
         for (int32_t t = 0; t < length; t++)
-            dx[(axis.row_offsets[t] + b) * n + k] = chosen >= 0                 ? (t == chosen ? dy[e] : 0.0f)
-                                                    : kind == SEQLSTM_POOL_MEAN ? dy[e] / (float)length
-                                                                                : dy[e];
+            dx[(axis.row_offsets[t] + b) * n + k] = chosen >= 0                      ? (t == chosen ? dy[e] : 0.0f)
+                                                    : kind == SEQLSTM_KIND_POOL_MEAN ? dy[e] / (float)length
+                                                                                     : dy[e];
     }
 }
 
@@ -247,7 +247,7 @@ static __global__ void merge(struct cg_merge m, int64_t rows, float *y)
         const int64_t r = e / m.width;
         int64_t k = e % m.width;
         float value = 0;
-        if (m.kind == SEQLSTM_MERGE_CONCAT) {
+        if (m.kind == SEQLSTM_KIND_MERGE_CONCAT) {
             uint32_t input = 0;
             while (k >= m.widths[input])
                 k -= m.widths[input++];
@@ -255,8 +255,8 @@ static __global__ void merge(struct cg_merge m, int64_t rows, float *y)
         } else {
             value = m.x[0][e];
             for (uint32_t i = 1; i < m.inputs; i++)
-                value = m.kind == SEQLSTM_MERGE_MUL ? value * m.x[i][e] : value + m.x[i][e];
-            value = m.kind == SEQLSTM_MERGE_AVE ? value / (float)m.inputs : value;
+                value = m.kind == SEQLSTM_KIND_MERGE_MUL ? value * m.x[i][e] : value + m.x[i][e];
+            value = m.kind == SEQLSTM_KIND_MERGE_AVE ? value / (float)m.inputs : value;
         }
         y[e] = value;
     }
@@ -268,7 +268,7 @@ static __global__ void merge_back(struct cg_merge m, int64_t rows, const float *
     {
         const int64_t r = e / m.width;
         int64_t k = e % m.width;
-        if (m.kind == SEQLSTM_MERGE_CONCAT) {
+        if (m.kind == SEQLSTM_KIND_MERGE_CONCAT) {
             uint32_t input = 0;
             while (k >= m.widths[input])
                 k -= m.widths[input++];
@@ -278,10 +278,10 @@ static __global__ void merge_back(struct cg_merge m, int64_t rows, const float *
         }
         for (uint32_t i = 0; i < m.inputs; i++) {
             float value = dy[e];
-            for (uint32_t j = 0; m.kind == SEQLSTM_MERGE_MUL && j < m.inputs; j++)
+            for (uint32_t j = 0; m.kind == SEQLSTM_KIND_MERGE_MUL && j < m.inputs; j++)
                 value *= j == i ? 1.0f : m.x[j][e];
             if (m.dx[i])
-                m.dx[i][e] = m.kind == SEQLSTM_MERGE_AVE ? value / (float)m.inputs : value;
+                m.dx[i][e] = m.kind == SEQLSTM_KIND_MERGE_AVE ? value / (float)m.inputs : value;
         }
     }
 }

@@ -66,10 +66,10 @@ int cg_pool_backward(void *stream, uint32_t kind, const struct cg_axis *axis, in
 
 struct cg_merge {
     uint32_t kind, inputs;
-    int64_t widths[SEQLSTM_MERGE_INPUTS];
+    int64_t widths[SEQLSTM_MAX_MERGE_INPUTS];
     int64_t width; /* of the output */
-    const float *x[SEQLSTM_MERGE_INPUTS];
-    float *dx[SEQLSTM_MERGE_INPUTS]; /* NULL: not wanted */
+    const float *x[SEQLSTM_MAX_MERGE_INPUTS];
+    float *dx[SEQLSTM_MAX_MERGE_INPUTS]; /* NULL: not wanted */
 };
 int cg_merge_forward(void *stream, const struct cg_merge *merge, int64_t rows, float *y);
 int cg_merge_backward(void *stream, const struct cg_merge *merge, int64_t rows, const float *dy);

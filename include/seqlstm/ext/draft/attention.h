@@ -31,19 +31,19 @@
 extern "C" {
 #endif
 
-enum { SEQLSTM_ATTENTION_DOT = 1, SEQLSTM_ATTENTION_ADDITIVE = 2 };
+enum { SEQLSTM_KIND_ATTENTION_DOT = 1, SEQLSTM_KIND_ATTENTION_ADDITIVE = 2 };
 
 enum {
-    SEQLSTM_ATTENTION_SHARED = 1u << 0, /* values are the keys (V = K); the gradient of KEYS is that of both */
-    SEQLSTM_ATTENTION_WEIGHTS = 1u << 1 /* slot WEIGHTS is wanted */
+    SEQLSTM_BIT_ATTENTION_SHARED = 1u << 0, /* values are the keys (V = K); the gradient of KEYS is that of both */
+    SEQLSTM_BIT_ATTENTION_WEIGHTS = 1u << 1 /* slot WEIGHTS is wanted */
 };
 
 struct seqlstm_attention_desc {
     struct seqlstm_desc head;
     int64_t key;      /* K, features of queries and keys */
     int64_t value;    /* V, features of values and contexts */
-    uint32_t kind;    /* SEQLSTM_ATTENTION_DOT … */
-    uint32_t options; /* SEQLSTM_ATTENTION_SHARED … */
+    uint32_t kind;    /* SEQLSTM_KIND_ATTENTION_DOT … */
+    uint32_t options; /* SEQLSTM_BIT_ATTENTION_SHARED … */
     float scale;      /* > 0 with DOT; 0 with ADDITIVE */
     uint32_t reserved0;
 };
@@ -54,15 +54,15 @@ struct seqlstm_attention_desc {
  * its option): a of row q from its beginning, then zeros; it has no gradient · SCORE [K], the parameter s of ADDITIVE
  * (absent with DOT). OFFSETS and MEMORY_OF lie in the memory of the other slots; the host has checked them. */
 enum {
-    SEQLSTM_ATTENTION_QUERIES = 0,
-    SEQLSTM_ATTENTION_KEYS = 1,
-    SEQLSTM_ATTENTION_VALUES = 2,
-    SEQLSTM_ATTENTION_CONTEXT = 3,
-    SEQLSTM_ATTENTION_OFFSETS = 4,
-    SEQLSTM_ATTENTION_MEMORY_OF = 5,
-    SEQLSTM_ATTENTION_WEIGHT_ROWS = 6,
-    SEQLSTM_ATTENTION_SCORE = 7,
-    SEQLSTM_ATTENTION_SLOTS = 8
+    SEQLSTM_SLOT_ATTENTION_QUERIES = 0,
+    SEQLSTM_SLOT_ATTENTION_KEYS = 1,
+    SEQLSTM_SLOT_ATTENTION_VALUES = 2,
+    SEQLSTM_SLOT_ATTENTION_CONTEXT = 3,
+    SEQLSTM_SLOT_ATTENTION_OFFSETS = 4,
+    SEQLSTM_SLOT_ATTENTION_MEMORY_OF = 5,
+    SEQLSTM_SLOT_ATTENTION_WEIGHTS = 6,
+    SEQLSTM_SLOT_ATTENTION_SCORE = 7,
+    SEQLSTM_SLOT_ATTENTION_COUNT = 8
 };
 
 #ifdef __cplusplus

@@ -133,11 +133,11 @@ static int choose(void *stream, bool back, const struct cg_layer *layer, int64_t
                   int64_t sequences)
 {
     switch (grid->compute) {
-    case SEQLSTM_TF32:
+    case SEQLSTM_DTYPE_TF32:
         return launch<cg_wide<cg_tf32>>(stream, back, layer, directions, grid, sequences);
-    case SEQLSTM_BFLOAT16:
+    case SEQLSTM_DTYPE_BFLOAT16:
         return launch<cg_wide<cg_bf16>>(stream, back, layer, directions, grid, sequences);
-    case SEQLSTM_FLOAT16:
+    case SEQLSTM_DTYPE_FLOAT16:
         return launch<cg_wide<cg_f16>>(stream, back, layer, directions, grid, sequences);
     default:
         return launch<cg_f32>(stream, back, layer, directions, grid, sequences);

@@ -26,7 +26,7 @@ enum { CG_CLUSTER_SHARED_MOST = 227 * 1024, CG_CLUSTER_BLOCKS_MOST = 16 };
 static inline int cg_cluster_make(int64_t hidden, int64_t gates, int backward, uint32_t compute,
                                   struct cg_grid *out_grid)
 {
-    const int32_t per_word = compute >= SEQLSTM_BFLOAT16 ? 2 : 1, n = (int32_t)hidden, g = (int32_t)gates;
+    const int32_t per_word = compute >= SEQLSTM_DTYPE_BFLOAT16 ? 2 : 1, n = (int32_t)hidden, g = (int32_t)gates;
     struct cg_grid s;
     if (hidden > CG_GRID_HIDDEN_MOST)
         return 0;

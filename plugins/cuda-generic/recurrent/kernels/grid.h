@@ -33,7 +33,7 @@ struct cg_grid {
     int32_t chunk;         /* words of it that are brought at once */
     int32_t tiles;
     int32_t shared_bytes;
-    uint32_t compute; /* SEQLSTM_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
+    uint32_t compute; /* SEQLSTM_DTYPE_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
 };
 
 static inline int32_t cg_round_up(int32_t x, int32_t unit)
@@ -45,7 +45,7 @@ static inline int32_t cg_round_up(int32_t x, int32_t unit)
 static inline int cg_grid_make(int64_t hidden, int64_t gates, int backward, int64_t sequences, uint32_t compute,
                                int32_t multiprocessors, int64_t shared_most, struct cg_grid *out_grid)
 {
-    const int32_t per_word = compute >= SEQLSTM_BFLOAT16 ? 2 : 1, n = (int32_t)hidden, g = (int32_t)gates;
+    const int32_t per_word = compute >= SEQLSTM_DTYPE_BFLOAT16 ? 2 : 1, n = (int32_t)hidden, g = (int32_t)gates;
     struct cg_grid s;
     s.compute = compute;
     s.units = (n + multiprocessors - 1) / multiprocessors;

@@ -166,7 +166,7 @@ CG_HD float cg_candidate_slope(const struct cg_layer *y, float z)
 
 CG_HD int cg_is_coupled(const struct cg_layer *y)
 {
-    return (y->options & SEQLSTM_RECURRENT_COUPLED_GATES) != 0;
+    return (y->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
 }
 
 /* Rows of parameters that an option leaves unused: f of coupled gates. */

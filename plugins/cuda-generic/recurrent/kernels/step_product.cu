@@ -67,11 +67,11 @@ extern "C" int cg_step_product(void *stream, const struct cg_layer *layer, enum 
                                int64_t t, int32_t parity, int64_t m, int64_t n)
 {
     switch (compute) {
-    case SEQLSTM_TF32:
+    case SEQLSTM_DTYPE_TF32:
         return launch_fitting<cg_mma_small<cg_tf32>, cg_mma_large<cg_tf32>>(stream, layer, which, t, parity, m, n);
-    case SEQLSTM_BFLOAT16:
+    case SEQLSTM_DTYPE_BFLOAT16:
         return launch_fitting<cg_mma_small<cg_bf16>, cg_mma_large<cg_bf16>>(stream, layer, which, t, parity, m, n);
-    case SEQLSTM_FLOAT16:
+    case SEQLSTM_DTYPE_FLOAT16:
         return launch_fitting<cg_mma_small<cg_f16>, cg_mma_large<cg_f16>>(stream, layer, which, t, parity, m, n);
     default:
         return launch_fitting<cg_tile_small, cg_tile_large>(stream, layer, which, t, parity, m, n);
