@@ -20,7 +20,7 @@
  *   counter = (element / 4, step, sequence low, sequence high)
  *   u       = (philox4x32_10(counter, key)[element mod 4] >> 8) * 2^-24        0 <= u < 1
  *
- * Test vectors: tests/unit/test_philox.c. Usable from C11, C++ and CUDA (host and device).
+ * Test vectors: tests/unit/base/test_philox.c. Usable from C11, C++ and CUDA (host and device).
  */
 #ifndef SEQLSTM_PHILOX_H
 #define SEQLSTM_PHILOX_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* float32 as 16 bits and back, for host and device: to nearest even, with subnormals and infinities; NaN stays NaN.
- * tests/unit/test_cuda_element.c holds it against the kit's rounding.
+ * tests/unit/cuda-generic/test_cuda_element.c holds it against the kit's rounding.
  */
 #ifndef GPU_HALF_H
 #define GPU_HALF_H

@@ -7,7 +7,7 @@
  * the variants that have it. One section struct describes one C struct: options know their offset.
  *
  * To add a key: a member in data_config.h, layer.h, train_config.h or model.h, a line in the table of
- * section_*.c, and its row in docs/model-file.md, which tests/unit/test_model_schema.c demands.
+ * section_*.c, and its row in docs/model-file.md, which tests/unit/model/test_model_schema.c demands.
  */
 #ifndef SL_MODEL_SCHEMA_SCHEMA_TABLE_H
 #define SL_MODEL_SCHEMA_SCHEMA_TABLE_H

@@ -5,7 +5,7 @@
  * Entries are counted as the cache keeps them (primitive.c): those of bound batches, and of the others at
  * most ODN_ENTRIES_IDLE. A primitive is descriptors, copied for each of its inner products, and the code of these: what
  * both take depends on the kind of kernel, and hardly on the shape. Bytes are as measured with 2.6, and held to it by
- * tests/unit/test_onednn_primitives.c.
+ * tests/unit/cpu-onednn/test_onednn_primitives.c.
  */
 #include <string.h>
 

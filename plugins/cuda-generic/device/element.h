@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of one element, for host and device: activations and their derivatives, limits, masks. The equations are
- * those of ops.h; tests/unit/test_cuda_element.c holds them against the reference.
+ * those of ops.h; tests/unit/cuda-generic/test_cuda_element.c holds them against the reference.
  */
 #ifndef CG_ELEMENT_H
 #define CG_ELEMENT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The number types that products are computed in on tensor cores, and how float32 becomes them: for host and device.
- * tests/unit/test_cuda_element.c holds the host's arithmetic against the reference's casts; the device has an
- * instruction for each.
+ * tests/unit/cuda-generic/test_cuda_element.c holds the host's arithmetic against the reference's casts; the device has
+ * an instruction for each.
  *
  * A *word* is 32 bits of operands along the depth of a product: one TF32, or two of 16 bits, the lower depth below.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the tiles of a step's product (step_tile.h) have what: maps for host and device, exercised by
- * tests/unit/test_cuda_tiles.c.
+ * tests/unit/cuda-generic/test_cuda_tiles.c.
  *
  * Gates of a unit lie in neighbouring groups of eight: gate g of unit k has place (k / 8 * gates + g) * 8 + k % 8, so
  * that a tile with whole groups of units holds all that its cells need. Forward these are the columns of the product,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products on tiles (plugins/cpu-blas/tiles/tiles_gemm.h) of every layout and many sizes: against float64 within
- * the bound of test_pieces.c, in the middle of NaN that none of them may read or overwrite; on the processor's tiles,
- * if it has any, bit for bit as in portable C. */
+ * the bound of test_bf16_split.c, in the middle of NaN that none of them may read or overwrite; on the processor's
+ * tiles, if it has any, bit for bit as in portable C. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
