@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the CUDA plugins need of the CUDA runtime: devices, memory, streams, events and graphs of calls.
  *
- * cuda_runtime.c does it with the runtime library, linked statically; tests/gpu/emulated_runtime.cc without a device.
- * Nothing here needs CUDA's headers, so that host code of a plugin does not either.
+ * cuda_runtime.c does it with the runtime library, linked statically; tests/gpu/emulation/emulated_runtime.cc without a
+ * device. Nothing here needs CUDA's headers, so that host code of a plugin does not either.
  *
  * The primary context of each device is used and never reset. A device that failed (an illegal address …) stays failed:
  * the first call that notices returns DEVICE with the vendor's code and sentence, later ones return the same
