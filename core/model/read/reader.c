@@ -196,8 +196,8 @@ static void read_option(struct sl_reader *reader, const struct sl_section *secti
                          NULL, "`%s` has no value", option->key);
         return;
     }
-    if (node == NULL && option->fallback != NULL)
-        node = sl_reader_set_default(reader, map, option->key, option->fallback);
+    if (node == NULL && option->default_text != NULL)
+        node = sl_reader_set_default(reader, map, option->key, option->default_text);
     if (node != NULL && option->kind == SL_VALUE_LATER) {
         sl_reader_refuse_later(reader, sl_reader_get_place(map, option->key),
                                sl_reader_printf(reader, "`%s`", option->key));

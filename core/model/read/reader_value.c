@@ -290,7 +290,7 @@ static bool check_fixed(struct sl_reader *reader, const struct sl_option *option
 {
     if (!(option->flags & SL_OPTION_FIXED) || option->kind == SL_VALUE_WORD)
         return true;
-    if (node->kind == SL_NODE_SCALAR && strcmp(node->text, option->fallback) == 0)
+    if (node->kind == SL_NODE_SCALAR && strcmp(node->text, option->default_text) == 0)
         return true;
     const char *what = node->kind == SL_NODE_SCALAR
                            ? sl_reader_printf(reader, "`%s: %.60s`", option->key, node->text)

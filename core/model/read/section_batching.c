@@ -5,9 +5,6 @@
 #include "model/read/sections.h"
 
 #define AT(member) offsetof(struct sl_batching, member)
-/* clang-format off */
-#define NONE {NULL}
-/* clang-format on */
 
 static const struct sl_word unit_words[] = {
     {"sequence", SL_UNIT_SEQUENCE, "independent sequences", false},
@@ -101,50 +98,32 @@ static const struct sl_custom bucketing_custom = {
     "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
 
 static const struct sl_option batching_options[] = {
-    {"unit", SL_VALUE_WORD, AT(unit), 0, 0, "sequence", 0, 0, {.words = unit_words}, "what a batch consists of"},
-    {"bucketing",
-     SL_VALUE_CUSTOM,
-     AT(bucketing),
-     0,
-     0,
-     "pools",
-     0,
-     0,
-     {.custom = &bucketing_custom},
-     "how sequences of similar length are grouped"},
-    {"pool", SL_VALUE_INT, AT(pool), 0, 0, "100", 1, 1000000, NONE, "size of the sorted window, in batches"},
-    {"pad_to",
-     SL_VALUE_WORD,
-     AT(padding),
-     0,
-     0,
-     "none",
-     0,
-     0,
-     {.words = padding_words},
-     "for comparisons only: computes padded positions, which the loss ignores"},
-    {"max_tokens", SL_VALUE_INT, AT(max_tokens), 0, 0, NULL, 1, INT32_MAX, NONE,
-     "maximum number of steps in a batch, together with `batch_size` or instead of it; a longer sequence gets a batch "
-     "of its own"},
-    {"bptt", SL_VALUE_INT, AT(bptt), 0, 0, NULL, 1, 1000000, NONE,
-     "number of steps that gradients flow back (truncated backpropagation through time); default: 35 for streams, "
-     "otherwise whole sequences"},
-    {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, INT32_MAX, NONE,
-     "maximum length of a sequence; `on_overflow` says what happens beyond it; default: no limit"},
-    {"on_overflow",
-     SL_VALUE_WORD,
-     AT(on_overflow),
-     0,
-     0,
-     "keep",
-     0,
-     0,
-     {.words = overflow_words},
-     "what happens to a sequence that is longer than `max_length` or the last bucket"},
-    {0}};
+    OPTION(WORD, "unit", AT(unit), .default_text = "sequence", .words = unit_words, .doc = "what a batch consists of"),
+    OPTION(CUSTOM, "bucketing", AT(bucketing), .default_text = "pools", .custom = &bucketing_custom,
+           .doc = "how sequences of similar length are grouped"),
+    OPTION(INT, "pool", AT(pool), .default_text = "100", .min = 1, .max = 1000000,
+           .doc = "size of the sorted window, in batches"),
+    OPTION(WORD, "pad_to", AT(padding), .default_text = "none", .words = padding_words,
+           .doc = "for comparisons only: computes padded positions, which the loss ignores"),
+    OPTION(INT, "max_tokens", AT(max_tokens), .min = 1, .max = INT32_MAX,
+           .doc = "maximum number of steps in a batch, together with `batch_size` or instead of it; a longer sequence "
+                  "gets a batch of its own"),
+    OPTION(INT, "bptt", AT(bptt), .min = 1, .max = 1000000,
+           .doc = "number of steps that gradients flow back (truncated backpropagation through time); default: 35 for "
+                  "streams, otherwise whole sequences"),
+    OPTION(INT, "max_length", AT(max_length), .min = 1, .max = INT32_MAX,
+           .doc = "maximum length of a sequence; `on_overflow` says what happens beyond it; default: no limit"),
+    OPTION(WORD, "on_overflow", AT(on_overflow), .default_text = "keep", .words = overflow_words,
+           .doc = "what happens to a sequence that is longer than `max_length` or the last bucket"),
+    OPTION_END,
+};
 
 const struct sl_section sl_section_batching = {
-    "data.batching", "the batching", NULL, 0, NULL, NULL, batching_options, "how sequences become batches"};
+    .path = "data.batching",
+    .noun = "the batching",
+    .options = batching_options,
+    .doc = "how sequences become batches",
+};
 
 int64_t sl_batching_find_longest(const struct sl_batching *batching)
 {

@@ -3,9 +3,6 @@
 #include "model/read/sections.h"
 
 #define AT(member) offsetof(struct sl_decode_config, member)
-/* clang-format off */
-#define NONE {NULL}
-/* clang-format on */
 
 static const struct sl_word penalty_words[] = {
     {"none", SL_LENGTH_PENALTY_NONE, "log-probabilities are not divided, which favours short texts", false},
@@ -14,48 +11,47 @@ static const struct sl_word penalty_words[] = {
      false},
     {NULL, 0, NULL, false}};
 
-static const struct sl_option penalty_options[] = {{"alpha", SL_VALUE_FLOAT, offsetof(struct sl_length_penalty, alpha),
-                                                    1u << SL_LENGTH_PENALTY_GNMT, 0, "0.6", 0, 10, NONE,
-                                                    "strength of the penalty"},
-                                                   {0}};
+static const struct sl_option penalty_options[] = {
+    OPTION(FLOAT, "alpha", offsetof(struct sl_length_penalty, alpha), .variants = 1u << SL_LENGTH_PENALTY_GNMT,
+           .default_text = "0.6", .min = 0, .max = 10, .doc = "strength of the penalty"),
+    OPTION_END,
+};
 
-const struct sl_section sl_section_length_penalty = {"decode.length_penalty",
-                                                     "the length penalty",
-                                                     penalty_words,
-                                                     offsetof(struct sl_length_penalty, kind),
-                                                     NULL,
-                                                     NULL,
-                                                     penalty_options,
-                                                     "how texts of different lengths are compared"};
+const struct sl_section sl_section_length_penalty = {
+    .path = "decode.length_penalty",
+    .noun = "the length penalty",
+    .variants = penalty_words,
+    .variant_offset = offsetof(struct sl_length_penalty, kind),
+    .options = penalty_options,
+    .doc = "how texts of different lengths are compared",
+};
 
 static const struct sl_option decode_options[] = {
-    {"beam", SL_VALUE_INT, AT(beam), 0, 0, "1", 1, 1000, NONE,
-     "beam size: number of hypotheses kept at each step; 1 is greedy decoding"},
-    {"length_penalty",
-     SL_VALUE_SECTION,
-     AT(length_penalty),
-     0,
-     0,
-     "average",
-     0,
-     0,
-     {.section = &sl_section_length_penalty},
-     "how texts of different lengths are compared"},
-    {"max_length", SL_VALUE_INT, AT(max_length), 0, 0, NULL, 1, 1000000, NONE,
-     "maximum number of tokens in a text; default: twice the tokens of the source plus ten"},
-    {"n_best", SL_VALUE_INT, AT(n_best), 0, 0, "1", 1, 1000, NONE,
-     "number of texts to write for each input, best first"},
-    {"temperature", SL_VALUE_FLOAT, AT(temperature), 0, SL_OPTION_ABOVE, NULL, 0, 100, NONE,
-     "samples tokens instead of taking the best; values below 1 favour the most probable tokens"},
-    {"top_k", SL_VALUE_INT, AT(top_k), 0, 0, NULL, 1, INT32_MAX, NONE,
-     "samples only from the `top_k` most probable tokens"},
-    {"top_p", SL_VALUE_FLOAT, AT(top_p), 0, SL_OPTION_ABOVE, "1", 0, 1, NONE,
-     "samples only from the smallest set of most probable tokens whose probabilities sum to at least `top_p`"},
-    {0}};
+    OPTION(INT, "beam", AT(beam), .default_text = "1", .min = 1, .max = 1000,
+           .doc = "beam size: number of hypotheses kept at each step; 1 is greedy decoding"),
+    OPTION(SECTION, "length_penalty", AT(length_penalty), .default_text = "average",
+           .section = &sl_section_length_penalty, .doc = "how texts of different lengths are compared"),
+    OPTION(INT, "max_length", AT(max_length), .min = 1, .max = 1000000,
+           .doc = "maximum number of tokens in a text; default: twice the tokens of the source plus ten"),
+    OPTION(INT, "n_best", AT(n_best), .default_text = "1", .min = 1, .max = 1000,
+           .doc = "number of texts to write for each input, best first"),
+    OPTION(FLOAT, "temperature", AT(temperature), .flags = SL_OPTION_ABOVE, .min = 0, .max = 100,
+           .doc = "samples tokens instead of taking the best; values below 1 favour the most probable tokens"),
+    OPTION(INT, "top_k", AT(top_k), .min = 1, .max = INT32_MAX,
+           .doc = "samples only from the `top_k` most probable tokens"),
+    OPTION(
+        FLOAT, "top_p", AT(top_p), .flags = SL_OPTION_ABOVE, .default_text = "1", .min = 0, .max = 1,
+        .doc =
+            "samples only from the smallest set of most probable tokens whose probabilities sum to at least `top_p`"),
+    OPTION_END,
+};
 
 const struct sl_section sl_section_decode = {
-    "decode", "the decoding", NULL,           0,
-    NULL,     NULL,           decode_options, "how a decoder generates text: greedily, by beam search, or by sampling"};
+    .path = "decode",
+    .noun = "the decoding",
+    .options = decode_options,
+    .doc = "how a decoder generates text: greedily, by beam search, or by sampling",
+};
 
 void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model)
 {

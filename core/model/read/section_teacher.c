@@ -4,9 +4,6 @@
 
 #define AT(member) offsetof(struct sl_teacher_forcing, member)
 #define C(kind)    (1u << SL_TEACHER_##kind)
-/* clang-format off */
-#define NONE {NULL}
-/* clang-format on */
 
 enum { SAMPLED = C(CONSTANT) | C(LINEAR) | C(EXPONENTIAL) | C(INVERSE_SIGMOID) };
 
@@ -24,39 +21,32 @@ static const struct sl_word own_words[] = {{"sample", SL_OWN_SAMPLE, "sampled fr
                                            {NULL, 0, NULL, false}};
 
 static const struct sl_option teacher_options[] = {
-    {"probability", SL_VALUE_FLOAT, AT(probability), C(CONSTANT), SL_OPTION_REQUIRED, NULL, 0, 1, NONE,
-     "probability of the true token"},
-    {"from", SL_VALUE_FLOAT, AT(from), C(LINEAR), 0, "1", 0, 1, NONE, "p at the start"},
-    {"to", SL_VALUE_FLOAT, AT(to), C(LINEAR), 0, "0", 0, 1, NONE, "p at the end"},
-    {"over", SL_VALUE_PERIOD, AT(over), C(LINEAR), 0, NULL, 0, 0, NONE,
-     "duration of the schedule; default: the whole run"},
-    {"k", SL_VALUE_FLOAT, AT(k), C(EXPONENTIAL), SL_OPTION_REQUIRED | SL_OPTION_ABOVE | SL_OPTION_BELOW, NULL, 0, 1,
-     NONE, "the base"},
-    {"k", SL_VALUE_FLOAT, AT(k), C(INVERSE_SIGMOID), SL_OPTION_REQUIRED, NULL, 1, SL_NO_LIMIT, NONE,
-     "the larger k is, the later and the more slowly p falls"},
-    {"every", SL_VALUE_PERIOD, AT(every), C(EXPONENTIAL) | C(INVERSE_SIGMOID), 0, "1u", 0, 0, NONE,
-     "the period counted by i"},
-    {"own",
-     SL_VALUE_WORD,
-     AT(own),
-     SAMPLED,
-     0,
-     "sample",
-     0,
-     0,
-     {.words = own_words},
-     "how the model's own token is chosen"},
-    {0}};
+    OPTION(FLOAT, "probability", AT(probability), .variants = C(CONSTANT), .flags = SL_OPTION_REQUIRED, .min = 0,
+           .max = 1, .doc = "probability of the true token"),
+    OPTION(FLOAT, "from", AT(from), .variants = C(LINEAR), .default_text = "1", .min = 0, .max = 1,
+           .doc = "p at the start"),
+    OPTION(FLOAT, "to", AT(to), .variants = C(LINEAR), .default_text = "0", .min = 0, .max = 1, .doc = "p at the end"),
+    OPTION(PERIOD, "over", AT(over), .variants = C(LINEAR), .doc = "duration of the schedule; default: the whole run"),
+    OPTION(FLOAT, "k", AT(k), .variants = C(EXPONENTIAL),
+           .flags = SL_OPTION_REQUIRED | SL_OPTION_ABOVE | SL_OPTION_BELOW, .min = 0, .max = 1, .doc = "the base"),
+    OPTION(FLOAT, "k", AT(k), .variants = C(INVERSE_SIGMOID), .flags = SL_OPTION_REQUIRED, .min = 1, .max = SL_NO_LIMIT,
+           .doc = "the larger k is, the later and the more slowly p falls"),
+    OPTION(PERIOD, "every", AT(every), .variants = C(EXPONENTIAL) | C(INVERSE_SIGMOID), .default_text = "1u",
+           .doc = "the period counted by i"),
+    OPTION(WORD, "own", AT(own), .variants = SAMPLED, .default_text = "sample", .words = own_words,
+           .doc = "how the model's own token is chosen"),
+    OPTION_END,
+};
 
 const struct sl_section sl_section_teacher_forcing = {
-    "train.teacher_forcing",
-    "teacher forcing",
-    teacher_words,
-    AT(kind),
-    NULL,
-    NULL,
-    teacher_options,
-    "what a decoder reads during training: at each step the token of the target with probability p, otherwise its own"};
+    .path = "train.teacher_forcing",
+    .noun = "teacher forcing",
+    .variants = teacher_words,
+    .variant_offset = AT(kind),
+    .options = teacher_options,
+    .doc = "what a decoder reads during training: at each step the token of the target with probability p, otherwise "
+           "its own",
+};
 
 const char *sl_teacher_kind_get_name(enum sl_teacher_kind kind)
 {

@@ -6,9 +6,6 @@
 #include "model/read/sections.h"
 
 #define AT(member) offsetof(struct sl_data_config, member)
-/* clang-format off */
-#define NONE {NULL}
-/* clang-format on */
 
 static const char *const split_keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
 
@@ -186,77 +183,32 @@ static void read_nothing(struct sl_reader *reader, const struct sl_option *optio
 static const struct sl_custom tokenizer_custom = {read_nothing, "tokenizer", "{\"$ref\": \"#/$defs/data.tokenizer\"}"};
 
 static const struct sl_option data_options[] = {
-    {"train",
-     SL_VALUE_CUSTOM,
-     AT(splits[SL_SPLIT_TRAIN]),
-     0,
-     SL_OPTION_REQUIRED,
-     NULL,
-     0,
-     0,
-     {.custom = &split_custom},
-     "the training data"},
-    {"valid",
-     SL_VALUE_CUSTOM,
-     AT(splits[SL_SPLIT_VALID]),
-     0,
-     0,
-     NULL,
-     0,
-     0,
-     {.custom = &split_custom},
-     "the validation data, evaluated during training; `{split: 0.1}` is the last tenth of `train`"},
-    {"test",
-     SL_VALUE_CUSTOM,
-     AT(splits[SL_SPLIT_TEST]),
-     0,
-     0,
-     NULL,
-     0,
-     0,
-     {.custom = &split_custom},
-     "the test data, evaluated after training"},
-    {"tokenizer",
-     SL_VALUE_CUSTOM,
-     AT(tokenizer),
-     0,
-     0,
-     NULL,
-     0,
-     0,
-     {.custom = &tokenizer_custom},
-     "how text becomes tokens; default: `whitespace`"},
-    {"source_tokenizer",
-     SL_VALUE_CUSTOM,
-     AT(source_tokenizer),
-     0,
-     0,
-     NULL,
-     0,
-     0,
-     {.custom = &tokenizer_custom},
-     "how the source text of pairs becomes tokens; default: like `tokenizer`, but without `bos` and `eos`"},
-    {"batching",
-     SL_VALUE_SECTION,
-     AT(batching),
-     0,
-     0,
-     "{}",
-     0,
-     0,
-     {.section = &sl_section_batching},
-     "how sequences become batches"},
-    {"batch_size", SL_VALUE_INT, AT(batch_size), 0, 0, "32", 1, 1000000, NONE,
-     "number of sequences, or of streams, in a batch"},
-    {"shuffle", SL_VALUE_BOOL, AT(shuffle), 0, 0, "true", 0, 0, NONE,
-     "whether the training sequences get a new order in each epoch"},
-    {0}};
+    OPTION(CUSTOM, "train", AT(splits[SL_SPLIT_TRAIN]), .flags = SL_OPTION_REQUIRED, .custom = &split_custom,
+           .doc = "the training data"),
+    OPTION(CUSTOM, "valid", AT(splits[SL_SPLIT_VALID]), .custom = &split_custom,
+           .doc = "the validation data, evaluated during training; `{split: 0.1}` is the last tenth of `train`"),
+    OPTION(CUSTOM, "test", AT(splits[SL_SPLIT_TEST]), .custom = &split_custom,
+           .doc = "the test data, evaluated after training"),
+    OPTION(CUSTOM, "tokenizer", AT(tokenizer), .custom = &tokenizer_custom,
+           .doc = "how text becomes tokens; default: `whitespace`"),
+    OPTION(CUSTOM, "source_tokenizer", AT(source_tokenizer), .custom = &tokenizer_custom,
+           .doc =
+               "how the source text of pairs becomes tokens; default: like `tokenizer`, but without `bos` and `eos`"),
+    OPTION(SECTION, "batching", AT(batching), .default_text = "{}", .section = &sl_section_batching,
+           .doc = "how sequences become batches"),
+    OPTION(INT, "batch_size", AT(batch_size), .default_text = "32", .min = 1, .max = 1000000,
+           .doc = "number of sequences, or of streams, in a batch"),
+    OPTION(BOOL, "shuffle", AT(shuffle), .default_text = "true",
+           .doc = "whether the training sequences get a new order in each epoch"),
+    OPTION_END,
+};
 
 const struct sl_section sl_section_data = {
-    "data",       "the data",
-    NULL,         0,
-    NULL,         NULL,
-    data_options, "the data; format options of the sources may also be placed here, where they apply to all splits"};
+    .path = "data",
+    .noun = "the data",
+    .options = data_options,
+    .doc = "the data; format options of the sources may also be placed here, where they apply to all splits",
+};
 
 static bool has_text(const struct sl_data_config *data)
 {

@@ -97,16 +97,16 @@ static void append_property(struct sl_buf *out, const struct sl_option *option, 
     append_value(out, option);
     sl_buf_append_text(out, "], \"description\": ");
     sl_json_append_string(out, option->doc);
-    if (option->fallback != NULL && strcmp(option->fallback, "{}") != 0) {
+    if (option->default_text != NULL && strcmp(option->default_text, "{}") != 0) {
         sl_buf_append_text(out, ", \"default\": ");
         double number;
         bool literal = option->kind == SL_VALUE_BOOL;
         if (option->kind == SL_VALUE_INT || option->kind == SL_VALUE_FLOAT)
-            literal = sl_text_parse_float64(option->fallback, strlen(option->fallback), &number);
+            literal = sl_text_parse_float64(option->default_text, strlen(option->default_text), &number);
         if (literal)
-            sl_buf_append_text(out, option->fallback);
+            sl_buf_append_text(out, option->default_text);
         else
-            sl_json_append_string(out, option->fallback);
+            sl_json_append_string(out, option->default_text);
     }
     sl_buf_append_char(out, '}');
 }

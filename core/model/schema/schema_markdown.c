@@ -117,12 +117,12 @@ static void append_default(struct sl_buf *out, const struct sl_option *option)
 {
     if (option->flags & SL_OPTION_REQUIRED)
         sl_buf_append_text(out, "required");
-    else if (option->fallback != NULL && strcmp(option->fallback, "\t") == 0)
+    else if (option->default_text != NULL && strcmp(option->default_text, "\t") == 0)
         sl_buf_append_text(out, "a tab");
-    else if (option->fallback != NULL && strcmp(option->fallback, " ") == 0)
+    else if (option->default_text != NULL && strcmp(option->default_text, " ") == 0)
         sl_buf_append_text(out, "a space");
-    else if (option->fallback != NULL && strcmp(option->fallback, "{}") != 0)
-        sl_buf_printf(out, "`%s`", option->fallback);
+    else if (option->default_text != NULL && strcmp(option->default_text, "{}") != 0)
+        sl_buf_printf(out, "`%s`", option->default_text);
 }
 
 static void append_options(struct sl_buf *out, const struct sl_section *section)

@@ -70,8 +70,8 @@ struct sl_option {
     size_t offset;     /* of the field in the section's struct */
     uint32_t variants; /* bit (1 << value) for each variant that has it; 0: all */
     unsigned flags;
-    const char *fallback; /* the default as it would be written; NULL: none, the field stays zero */
-    double min, max;      /* of numbers; both 0: no limits */
+    const char *default_text; /* the default as it would be written; NULL: none, the field stays zero */
+    double min, max;          /* of numbers; both 0: no limits */
     union {
         const struct sl_word *words;
         const struct sl_section *section;
@@ -80,6 +80,21 @@ struct sl_option {
     };
     const char *doc; /* one sentence without a full stop */
 };
+
+/* An entry of a table: the kind of its value without SL_VALUE_, the key, the offset of its field, and the rest by name:
+ *
+ *     OPTION(INT, "units", AT(units), .flags = SL_OPTION_REQUIRED, .min = 1, .max = 1000, .doc = "number of hidden
+ * units")
+ */
+#define OPTION(value_kind, key_text, field_offset, ...)                                                                \
+    {                                                                                                                  \
+        .key = key_text, .kind = SL_VALUE_##value_kind, .offset = field_offset, __VA_ARGS__                            \
+    }
+#define OPTION_END                                                                                                     \
+    {                                                                                                                  \
+        .key = NULL                                                                                                    \
+    }
+#define SL_NO_FIELD 0 /* the offset of an option whose value goes elsewhere */
 
 struct sl_section {
     const char *path;               /* heading in the docs: "train.optimizer" */

@@ -124,18 +124,18 @@ static void test_tables_are_sound(void **state)
                 if (strcmp(o->key, p->key) == 0 && (all || (o->variants & p->variants) != 0))
                     fail_msg("%s has %s twice", (*s)->path, o->key);
             }
-            if (o->kind == SL_VALUE_WORD && o->fallback != NULL)
-                assert_non_null(sl_word_find(o->words, o->fallback));
-            if (o->kind == SL_VALUE_SECTION && o->fallback != NULL && strcmp(o->fallback, "{}") != 0)
-                assert_non_null(sl_word_find(o->section->variants, o->fallback));
+            if (o->kind == SL_VALUE_WORD && o->default_text != NULL)
+                assert_non_null(sl_word_find(o->words, o->default_text));
+            if (o->kind == SL_VALUE_SECTION && o->default_text != NULL && strcmp(o->default_text, "{}") != 0)
+                assert_non_null(sl_word_find(o->section->variants, o->default_text));
             double value;
             bool number = o->kind == SL_VALUE_INT || o->kind == SL_VALUE_FLOAT;
-            if (number && o->fallback != NULL) {
-                assert_true(sl_text_parse_float64(o->fallback, strlen(o->fallback), &value));
+            if (number && o->default_text != NULL) {
+                assert_true(sl_text_parse_float64(o->default_text, strlen(o->default_text), &value));
                 if (o->min != 0 || o->max != 0)
                     assert_true(value >= o->min && value <= o->max);
             }
-            assert_false((o->flags & SL_OPTION_REQUIRED) && o->fallback != NULL);
+            assert_false((o->flags & SL_OPTION_REQUIRED) && o->default_text != NULL);
         }
     }
 }
