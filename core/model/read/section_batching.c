@@ -7,29 +7,33 @@
 #define AT(member) offsetof(struct sl_batching, member)
 
 static const struct sl_word unit_words[] = {
-    {"sequence", SL_UNIT_SEQUENCE, "independent sequences", false},
-    {"stream", SL_UNIT_STREAM, "one long text, cut into parallel streams; states are carried over", false},
-    {NULL, 0, NULL, false}};
+    WORD("sequence", SL_UNIT_SEQUENCE, "independent sequences"),
+    WORD("stream", SL_UNIT_STREAM, "one long text, cut into parallel streams; states are carried over"),
+    WORD_END,
+};
 
 static const struct sl_word bucketing_words[] = {
-    {"off", SL_BUCKETING_OFF, "batches follow the shuffled order", false},
-    {"pools", SL_BUCKETING_POOLS, "sequences are sorted by length within a window of `pool` batches", false},
-    {"auto", SL_BUCKETING_AUTO, "the buckets that are best for the measured cost of a step", false},
-    {NULL, 0, NULL, false}};
+    WORD("off", SL_BUCKETING_OFF, "batches follow the shuffled order"),
+    WORD("pools", SL_BUCKETING_POOLS, "sequences are sorted by length within a window of `pool` batches"),
+    WORD("auto", SL_BUCKETING_AUTO, "the buckets that are best for the measured cost of a step"),
+    WORD_END,
+};
 
 static const struct sl_word overflow_words[] = {
-    {"keep", SL_OVERFLOW_KEEP, "use the whole sequence", false},
-    {"drop", SL_OVERFLOW_DROP, "leave the sequence out; the number is reported", false},
-    {"truncate", SL_OVERFLOW_TRUNCATE, "use the beginning of the sequence", false},
-    {"split", SL_OVERFLOW_SPLIT, "make several sequences of it", false},
-    {NULL, 0, NULL, false}};
+    WORD("keep", SL_OVERFLOW_KEEP, "use the whole sequence"),
+    WORD("drop", SL_OVERFLOW_DROP, "leave the sequence out; the number is reported"),
+    WORD("truncate", SL_OVERFLOW_TRUNCATE, "use the beginning of the sequence"),
+    WORD("split", SL_OVERFLOW_SPLIT, "make several sequences of it"),
+    WORD_END,
+};
 
 static const struct sl_word padding_words[] = {
-    {"none", SL_PADDING_NONE, "real steps only", false},
-    {"batch", SL_PADDING_BATCH, "to the longest sequence of the batch", false},
-    {"bucket", SL_PADDING_BUCKET, "to the edge of the bucket", false},
-    {"longest", SL_PADDING_LONGEST, "to the longest sequence of the data", false},
-    {NULL, 0, NULL, false}};
+    WORD("none", SL_PADDING_NONE, "real steps only"),
+    WORD("batch", SL_PADDING_BATCH, "to the longest sequence of the batch"),
+    WORD("bucket", SL_PADDING_BUCKET, "to the edge of the bucket"),
+    WORD("longest", SL_PADDING_LONGEST, "to the longest sequence of the data"),
+    WORD_END,
+};
 
 static void read_edges(struct sl_reader *reader, struct sl_node *node, struct sl_bucketing *out)
 {

@@ -9,20 +9,21 @@
 #define I(kind) (1u << SL_INITIALIZER_##kind)
 
 const struct sl_word sl_words_activation[] = {
-    {"linear", SL_ACTIVATION_LINEAR, "x", false},
-    {"tanh", SL_ACTIVATION_TANH, "hyperbolic tangent", false},
-    {"sigmoid", SL_ACTIVATION_SIGMOID, "1 / (1 + exp(-x))", false},
-    {"relu", SL_ACTIVATION_RELU, "max(x, 0)", false},
-    {"leaky_relu", SL_ACTIVATION_LEAKY_RELU, "x < 0: alpha x, else x", false},
-    {"thresholded_relu", SL_ACTIVATION_THRESHOLDED_RELU, "x > alpha: x, else 0", false},
-    {"scaled_tanh", SL_ACTIVATION_SCALED_TANH, "alpha tanh(beta x)", false},
-    {"hard_sigmoid", SL_ACTIVATION_HARD_SIGMOID, "alpha x + beta, limited to 0..1", false},
-    {"elu", SL_ACTIVATION_ELU, "x < 0: alpha (exp(x) - 1), else x", false},
-    {"softsign", SL_ACTIVATION_SOFTSIGN, "x / (1 + |x|)", false},
-    {"softplus", SL_ACTIVATION_SOFTPLUS, "log(1 + exp(x))", false},
-    {"affine", SL_ACTIVATION_AFFINE, "alpha x + beta", false},
-    {"softmax", SL_ACTIVATION_SOFTMAX, "normalised over the features; not available inside recurrent layers", false},
-    {NULL, 0, NULL, false}};
+    WORD("linear", SL_ACTIVATION_LINEAR, "x"),
+    WORD("tanh", SL_ACTIVATION_TANH, "hyperbolic tangent"),
+    WORD("sigmoid", SL_ACTIVATION_SIGMOID, "1 / (1 + exp(-x))"),
+    WORD("relu", SL_ACTIVATION_RELU, "max(x, 0)"),
+    WORD("leaky_relu", SL_ACTIVATION_LEAKY_RELU, "x < 0: alpha x, else x"),
+    WORD("thresholded_relu", SL_ACTIVATION_THRESHOLDED_RELU, "x > alpha: x, else 0"),
+    WORD("scaled_tanh", SL_ACTIVATION_SCALED_TANH, "alpha tanh(beta x)"),
+    WORD("hard_sigmoid", SL_ACTIVATION_HARD_SIGMOID, "alpha x + beta, limited to 0..1"),
+    WORD("elu", SL_ACTIVATION_ELU, "x < 0: alpha (exp(x) - 1), else x"),
+    WORD("softsign", SL_ACTIVATION_SOFTSIGN, "x / (1 + |x|)"),
+    WORD("softplus", SL_ACTIVATION_SOFTPLUS, "log(1 + exp(x))"),
+    WORD("affine", SL_ACTIVATION_AFFINE, "alpha x + beta"),
+    WORD("softmax", SL_ACTIVATION_SOFTMAX, "normalised over the features; not available inside recurrent layers"),
+    WORD_END,
+};
 
 static const struct sl_option activation_options[] = {
     OPTION(FLOAT, "alpha", offsetof(struct sl_activation, alpha), .variants = A(LEAKY_RELU), .default_text = "0.01",
@@ -56,25 +57,25 @@ const struct sl_section sl_section_activation = {
 };
 
 static const struct sl_word initializer_words[] = {
-    {"zeros", SL_INITIALIZER_ZEROS, "0", false},
-    {"ones", SL_INITIALIZER_ONES, "1", false},
-    {"constant", SL_INITIALIZER_CONSTANT, "`value`", false},
-    {"uniform", SL_INITIALIZER_UNIFORM, "uniform between -range and range", false},
-    {"normal", SL_INITIALIZER_NORMAL, "normal with `mean` and `stddev`", false},
-    {"truncated_normal", SL_INITIALIZER_TRUNCATED_NORMAL,
-     "normal; values more than two `stddev` from the mean are drawn again", false},
-    {"glorot_uniform", SL_INITIALIZER_GLOROT_UNIFORM, "uniform within ±sqrt(6 / (in + out))", false},
-    {"glorot_normal", SL_INITIALIZER_GLOROT_NORMAL, "truncated normal, stddev sqrt(2 / (in + out))", false},
-    {"he_uniform", SL_INITIALIZER_HE_UNIFORM, "uniform within ±sqrt(6 / in)", false},
-    {"he_normal", SL_INITIALIZER_HE_NORMAL, "truncated normal, stddev sqrt(2 / in)", false},
-    {"lecun_uniform", SL_INITIALIZER_LECUN_UNIFORM, "uniform within ±sqrt(3 / in)", false},
-    {"lecun_normal", SL_INITIALIZER_LECUN_NORMAL, "truncated normal, stddev sqrt(1 / in)", false},
-    {"orthogonal", SL_INITIALIZER_ORTHOGONAL, "`gain` times an orthonormal matrix", false},
-    {"fan_uniform", SL_INITIALIZER_FAN_UNIFORM,
-     "PyTorch's default: uniform within ±1 / sqrt(n); n is the number of units in a recurrent layer, otherwise the "
-     "input width",
-     false},
-    {NULL, 0, NULL, false}};
+    WORD("zeros", SL_INITIALIZER_ZEROS, "0"),
+    WORD("ones", SL_INITIALIZER_ONES, "1"),
+    WORD("constant", SL_INITIALIZER_CONSTANT, "`value`"),
+    WORD("uniform", SL_INITIALIZER_UNIFORM, "uniform between -range and range"),
+    WORD("normal", SL_INITIALIZER_NORMAL, "normal with `mean` and `stddev`"),
+    WORD("truncated_normal", SL_INITIALIZER_TRUNCATED_NORMAL,
+         "normal; values more than two `stddev` from the mean are drawn again"),
+    WORD("glorot_uniform", SL_INITIALIZER_GLOROT_UNIFORM, "uniform within ±sqrt(6 / (in + out))"),
+    WORD("glorot_normal", SL_INITIALIZER_GLOROT_NORMAL, "truncated normal, stddev sqrt(2 / (in + out))"),
+    WORD("he_uniform", SL_INITIALIZER_HE_UNIFORM, "uniform within ±sqrt(6 / in)"),
+    WORD("he_normal", SL_INITIALIZER_HE_NORMAL, "truncated normal, stddev sqrt(2 / in)"),
+    WORD("lecun_uniform", SL_INITIALIZER_LECUN_UNIFORM, "uniform within ±sqrt(3 / in)"),
+    WORD("lecun_normal", SL_INITIALIZER_LECUN_NORMAL, "truncated normal, stddev sqrt(1 / in)"),
+    WORD("orthogonal", SL_INITIALIZER_ORTHOGONAL, "`gain` times an orthonormal matrix"),
+    WORD("fan_uniform", SL_INITIALIZER_FAN_UNIFORM,
+         "PyTorch's default: uniform within ±1 / sqrt(n); n is the number of units in a recurrent layer, otherwise the "
+         "input width"),
+    WORD_END,
+};
 
 /* `range: r` is from -r to r. */
 static void read_range(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)

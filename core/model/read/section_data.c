@@ -11,59 +11,74 @@
 #define AT(member) offsetof(struct sl_source, member)
 
 const struct sl_word sl_words_source_type[] = {
-    {"text", SL_SOURCE_TEXT, "one long text", false},
-    {"lines", SL_SOURCE_LINES, "one sequence per line, with or without a label", false},
-    {"tsv", SL_SOURCE_TSV, "a table whose fields are separated by tabs", false},
-    {"csv", SL_SOURCE_CSV, "a table whose fields are separated by commas", false},
-    {"conll", SL_SOURCE_CONLL, "one token per line; a blank line ends a sequence", false},
-    {"npy", SL_SOURCE_NPY, "NumPy arrays", false},
-    {"tokens", SL_SOURCE_TOKENS, "token ids, one sequence per line", false},
-    {"generator", SL_SOURCE_GENERATOR, "generated on the fly from the seed", false},
-    {NULL, 0, NULL, false}};
+    WORD("text", SL_SOURCE_TEXT, "one long text"),
+    WORD("lines", SL_SOURCE_LINES, "one sequence per line, with or without a label"),
+    WORD("tsv", SL_SOURCE_TSV, "a table whose fields are separated by tabs"),
+    WORD("csv", SL_SOURCE_CSV, "a table whose fields are separated by commas"),
+    WORD("conll", SL_SOURCE_CONLL, "one token per line; a blank line ends a sequence"),
+    WORD("npy", SL_SOURCE_NPY, "NumPy arrays"),
+    WORD("tokens", SL_SOURCE_TOKENS, "token ids, one sequence per line"),
+    WORD("generator", SL_SOURCE_GENERATOR, "generated on the fly from the seed"),
+    WORD_END,
+};
 
 const struct sl_word sl_words_generator[] = {
-    {"adding_problem", SL_GENERATOR_ADDING_PROBLEM, "the sum of two marked values", false},
-    {"addition", SL_GENERATOR_ADDITION, "pairs: `535+61` and `596`", false},
-    {"copy", SL_GENERATOR_COPY, "symbols to be repeated after a delay; pairs for encoder and decoder", false},
-    {"reverse", SL_GENERATOR_REVERSE, "symbols to be repeated backwards; pairs for encoder and decoder", false},
-    {"sine", SL_GENERATOR_SINE, "noisy sine waves to be continued", false},
-    {NULL, 0, NULL, false}};
+    WORD("adding_problem", SL_GENERATOR_ADDING_PROBLEM, "the sum of two marked values"),
+    WORD("addition", SL_GENERATOR_ADDITION, "pairs: `535+61` and `596`"),
+    WORD("copy", SL_GENERATOR_COPY, "symbols to be repeated after a delay; pairs for encoder and decoder"),
+    WORD("reverse", SL_GENERATOR_REVERSE, "symbols to be repeated backwards; pairs for encoder and decoder"),
+    WORD("sine", SL_GENERATOR_SINE, "noisy sine waves to be continued"),
+    WORD_END,
+};
 
 static const struct sl_word encoding_words[] = {
-    {"utf-8", SL_ENCODING_UTF_8, "", false}, {"latin-1", SL_ENCODING_LATIN_1, "", false}, {NULL, 0, NULL, false}};
+    WORD("utf-8", SL_ENCODING_UTF_8, ""),
+    WORD("latin-1", SL_ENCODING_LATIN_1, ""),
+    WORD_END,
+};
 
-static const struct sl_word label_words[] = {{"class", SL_LABEL_CLASS, "one of a small number of words", false},
-                                             {"value", SL_LABEL_VALUE, "a number", false},
-                                             {NULL, 0, NULL, false}};
+static const struct sl_word label_words[] = {
+    WORD("class", SL_LABEL_CLASS, "one of a small number of words"),
+    WORD("value", SL_LABEL_VALUE, "a number"),
+    WORD_END,
+};
 
-static const struct sl_word gaps_words[] = {{"error", SL_GAPS_ERROR, "stop", false},
-                                            {"keep", SL_GAPS_KEEP, "ignore the gap", false},
-                                            {"break", SL_GAPS_BREAK, "a new series begins", false},
-                                            {NULL, 0, NULL, false}};
+static const struct sl_word gaps_words[] = {
+    WORD("error", SL_GAPS_ERROR, "stop"),
+    WORD("keep", SL_GAPS_KEEP, "ignore the gap"),
+    WORD("break", SL_GAPS_BREAK, "a new series begins"),
+    WORD_END,
+};
 
-static const struct sl_word scale_words[] = {{"none", SL_SCALE_NONE, "no scaling", false},
-                                             {"standard", SL_SCALE_STANDARD, "mean 0, standard deviation 1", false},
-                                             {"minmax", SL_SCALE_MINMAX, "from 0 to 1", false},
-                                             {NULL, 0, NULL, false}};
+static const struct sl_word scale_words[] = {
+    WORD("none", SL_SCALE_NONE, "no scaling"),
+    WORD("standard", SL_SCALE_STANDARD, "mean 0, standard deviation 1"),
+    WORD("minmax", SL_SCALE_MINMAX, "from 0 to 1"),
+    WORD_END,
+};
 
-static const struct sl_word fit_words[] = {{"train", SL_SCALE_FIT_TRAIN, "the training rows", false},
-                                           {"all", SL_SCALE_FIT_ALL, "the rows of every split", false},
-                                           {NULL, 0, NULL, false}};
+static const struct sl_word fit_words[] = {
+    WORD("train", SL_SCALE_FIT_TRAIN, "the training rows"),
+    WORD("all", SL_SCALE_FIT_ALL, "the rows of every split"),
+    WORD_END,
+};
 
 static const struct sl_word missing_words[] = {
-    {"error", SL_MISSING_ERROR, "stop", false},
-    {"drop", SL_MISSING_DROP, "drop the row", false},
-    {"zero", SL_MISSING_ZERO, "0", false},
-    {"mean", SL_MISSING_MEAN, "mean of the column in `train`", false},
-    {"forward_fill", SL_MISSING_FORWARD_FILL, "the last known value before it", false},
-    {NULL, 0, NULL, false}};
+    WORD("error", SL_MISSING_ERROR, "stop"),
+    WORD("drop", SL_MISSING_DROP, "drop the row"),
+    WORD("zero", SL_MISSING_ZERO, "0"),
+    WORD("mean", SL_MISSING_MEAN, "mean of the column in `train`"),
+    WORD("forward_fill", SL_MISSING_FORWARD_FILL, "the last known value before it"),
+    WORD_END,
+};
 
 static const struct sl_word tokenizer_words[] = {
-    {"whitespace", SL_TOKENIZER_WHITESPACE, "splits at whitespace", false},
-    {"char", SL_TOKENIZER_CHAR, "every character is a token", false},
-    {"word", SL_TOKENIZER_WORD, "splits at whitespace and punctuation", false},
-    {"sentencepiece", SL_TOKENIZER_SENTENCEPIECE, "splits words into pieces, with the SentencePiece library", false},
-    {NULL, 0, NULL, false}};
+    WORD("whitespace", SL_TOKENIZER_WHITESPACE, "splits at whitespace"),
+    WORD("char", SL_TOKENIZER_CHAR, "every character is a token"),
+    WORD("word", SL_TOKENIZER_WORD, "splits at whitespace and punctuation"),
+    WORD("sentencepiece", SL_TOKENIZER_SENTENCEPIECE, "splits words into pieces, with the SentencePiece library"),
+    WORD_END,
+};
 
 /* One character. */
 static void read_delimiter(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
@@ -335,9 +350,10 @@ const struct sl_section sl_section_missing = {
 };
 
 static const struct sl_word method_words[] = {
-    {"bpe", SL_PIECES_BPE, "byte-pair encoding: joins the most frequent pairs", false},
-    {"unigram", SL_PIECES_UNIGRAM, "chooses the pieces that make the text most probable", false},
-    {NULL, 0, NULL, false}};
+    WORD("bpe", SL_PIECES_BPE, "byte-pair encoding: joins the most frequent pairs"),
+    WORD("unigram", SL_PIECES_UNIGRAM, "chooses the pieces that make the text most probable"),
+    WORD_END,
+};
 
 #define PIECES    (1u << SL_TOKENIZER_SENTENCEPIECE)
 #define NO_PIECES (1u << SL_TOKENIZER_WHITESPACE | 1u << SL_TOKENIZER_CHAR | 1u << SL_TOKENIZER_WORD)

@@ -5,11 +5,11 @@
 #define AT(member) offsetof(struct sl_decode_config, member)
 
 static const struct sl_word penalty_words[] = {
-    {"none", SL_LENGTH_PENALTY_NONE, "log-probabilities are not divided, which favours short texts", false},
-    {"average", SL_LENGTH_PENALTY_AVERAGE, "log-probabilities are divided by the number of tokens", false},
-    {"gnmt", SL_LENGTH_PENALTY_GNMT, "log-probabilities are divided by ((5 + tokens) / 6)^alpha (Wu et al. 2016)",
-     false},
-    {NULL, 0, NULL, false}};
+    WORD("none", SL_LENGTH_PENALTY_NONE, "log-probabilities are not divided, which favours short texts"),
+    WORD("average", SL_LENGTH_PENALTY_AVERAGE, "log-probabilities are divided by the number of tokens"),
+    WORD("gnmt", SL_LENGTH_PENALTY_GNMT, "log-probabilities are divided by ((5 + tokens) / 6)^alpha (Wu et al. 2016)"),
+    WORD_END,
+};
 
 static const struct sl_option penalty_options[] = {
     OPTION(FLOAT, "alpha", offsetof(struct sl_length_penalty, alpha), .variants = 1u << SL_LENGTH_PENALTY_GNMT,

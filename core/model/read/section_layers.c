@@ -11,50 +11,57 @@
 #define AT(member) offsetof(struct sl_layer, member)
 
 static const struct sl_word kind_words[] = {
-    {"embedding", SL_LAYER_EMBEDDING, "maps each token to a vector", false},
-    {"lstm", SL_LAYER_LSTM, "long short-term memory", false},
-    {"gru", SL_LAYER_GRU, "gated recurrent unit", false},
-    {"rnn", SL_LAYER_RNN, "simple recurrent layer (Keras: SimpleRNN)", false},
-    {"dense", SL_LAYER_DENSE, "fully connected layer, applied to each step or to one vector", false},
-    {"output", SL_LAYER_OUTPUT, "dense layer as wide as the target", false},
-    {"activation", SL_LAYER_ACTIVATION, "applies a function to each element", false},
-    {"dropout", SL_LAYER_DROPOUT, "sets random elements to zero during training", false},
-    {"layer_norm", SL_LAYER_LAYER_NORM, "normalises each row", false},
-    {"concat", SL_LAYER_CONCAT, "concatenates the features of several layers", false},
-    {"add", SL_LAYER_ADD, "adds the outputs of several layers", false},
-    {"pool", SL_LAYER_POOL, "reduces a sequence to one vector", false},
-    {"attention", SL_LAYER_ATTENTION, "in a decoder: attention over the steps of the encoder", false},
-    {"repeat", SL_LAYER_REPEAT, "in a decoder: repeats a vector of the encoder at every step", false},
-    {NULL, 0, NULL, false}};
+    WORD("embedding", SL_LAYER_EMBEDDING, "maps each token to a vector"),
+    WORD("lstm", SL_LAYER_LSTM, "long short-term memory"),
+    WORD("gru", SL_LAYER_GRU, "gated recurrent unit"),
+    WORD("rnn", SL_LAYER_RNN, "simple recurrent layer (Keras: SimpleRNN)"),
+    WORD("dense", SL_LAYER_DENSE, "fully connected layer, applied to each step or to one vector"),
+    WORD("output", SL_LAYER_OUTPUT, "dense layer as wide as the target"),
+    WORD("activation", SL_LAYER_ACTIVATION, "applies a function to each element"),
+    WORD("dropout", SL_LAYER_DROPOUT, "sets random elements to zero during training"),
+    WORD("layer_norm", SL_LAYER_LAYER_NORM, "normalises each row"),
+    WORD("concat", SL_LAYER_CONCAT, "concatenates the features of several layers"),
+    WORD("add", SL_LAYER_ADD, "adds the outputs of several layers"),
+    WORD("pool", SL_LAYER_POOL, "reduces a sequence to one vector"),
+    WORD("attention", SL_LAYER_ATTENTION, "in a decoder: attention over the steps of the encoder"),
+    WORD("repeat", SL_LAYER_REPEAT, "in a decoder: repeats a vector of the encoder at every step"),
+    WORD_END,
+};
 
 static const struct sl_word direction_words[] = {
-    {"forward", SL_DIRECTION_FORWARD, "from the first step to the last", false},
-    {"backward", SL_DIRECTION_BACKWARD, "from the last step to the first", false},
-    {"bidirectional", SL_DIRECTION_BIDIRECTIONAL, "both directions, joined by `merge`", false},
-    {NULL, 0, NULL, false}};
+    WORD("forward", SL_DIRECTION_FORWARD, "from the first step to the last"),
+    WORD("backward", SL_DIRECTION_BACKWARD, "from the last step to the first"),
+    WORD("bidirectional", SL_DIRECTION_BIDIRECTIONAL, "both directions, joined by `merge`"),
+    WORD_END,
+};
 
-static const struct sl_word merge_words[] = {{"concat", SL_MERGE_CONCAT, "concatenated: twice the width", false},
-                                             {"sum", SL_MERGE_SUM, "added", false},
-                                             {"mul", SL_MERGE_MUL, "multiplied", false},
-                                             {"ave", SL_MERGE_AVE, "averaged", false},
-                                             {NULL, 0, NULL, false}};
+static const struct sl_word merge_words[] = {
+    WORD("concat", SL_MERGE_CONCAT, "concatenated: twice the width"),
+    WORD("sum", SL_MERGE_SUM, "added"),
+    WORD("mul", SL_MERGE_MUL, "multiplied"),
+    WORD("ave", SL_MERGE_AVE, "averaged"),
+    WORD_END,
+};
 
 static const struct sl_word mask_words[] = {
-    {"step", SL_DROPOUT_MASK_STEP, "a new mask at each step", false},
-    {"sequence", SL_DROPOUT_MASK_SEQUENCE, "one mask for the whole sequence", false},
-    {NULL, 0, NULL, false}};
+    WORD("step", SL_DROPOUT_MASK_STEP, "a new mask at each step"),
+    WORD("sequence", SL_DROPOUT_MASK_SEQUENCE, "one mask for the whole sequence"),
+    WORD_END,
+};
 
 static const struct sl_word pool_words[] = {
-    {"mean", SL_POOL_MEAN, "mean of the steps", false}, {"max", SL_POOL_MAX, "largest of the steps", false},
-    {"sum", SL_POOL_SUM, "sum of the steps", false},    {"first", SL_POOL_FIRST, "the first step", false},
-    {"last", SL_POOL_LAST, "the last step", false},     {NULL, 0, NULL, false}};
+    WORD("mean", SL_POOL_MEAN, "mean of the steps"), WORD("max", SL_POOL_MAX, "largest of the steps"),
+    WORD("sum", SL_POOL_SUM, "sum of the steps"),    WORD("first", SL_POOL_FIRST, "the first step"),
+    WORD("last", SL_POOL_LAST, "the last step"),     WORD_END,
+};
 
 static const struct sl_word score_words[] = {
-    {"dot", SL_SCORE_DOT, "dot product of query and key", false},
-    {"general", SL_SCORE_GENERAL, "dot product of a learned projection of the query and the key", false},
-    {"scaled", SL_SCORE_SCALED, "`dot` divided by the square root of the width", false},
-    {"additive", SL_SCORE_ADDITIVE, "a small network over query and key (Bahdanau)", false},
-    {NULL, 0, NULL, false}};
+    WORD("dot", SL_SCORE_DOT, "dot product of query and key"),
+    WORD("general", SL_SCORE_GENERAL, "dot product of a learned projection of the query and the key"),
+    WORD("scaled", SL_SCORE_SCALED, "`dot` divided by the square root of the width"),
+    WORD("additive", SL_SCORE_ADDITIVE, "a small network over query and key (Bahdanau)"),
+    WORD_END,
+};
 
 /* `units` of a dense layer: an integer, or the width of the target. */
 static void read_units(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
@@ -219,10 +226,11 @@ static const struct sl_option layer_options[] = {
 };
 
 static const struct sl_word bridge_words[] = {
-    {"copy", SL_BRIDGE_COPY, "the states themselves; those of two directions are concatenated", false},
-    {"sum", SL_BRIDGE_SUM, "the states of two directions are added", false},
-    {"dense", SL_BRIDGE_DENSE, "a learned layer for each state: tanh(W h + b), W c + b", false},
-    {NULL, 0, NULL, false}};
+    WORD("copy", SL_BRIDGE_COPY, "the states themselves; those of two directions are concatenated"),
+    WORD("sum", SL_BRIDGE_SUM, "the states of two directions are added"),
+    WORD("dense", SL_BRIDGE_DENSE, "a learned layer for each state: tanh(W h + b), W c + b"),
+    WORD_END,
+};
 
 static const struct sl_option initial_state_options[] = {
     OPTION(NAME, "from", offsetof(struct sl_initial_state, from), .flags = SL_OPTION_REQUIRED,

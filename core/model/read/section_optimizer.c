@@ -9,17 +9,18 @@
 #define ADAMS               (O(ADAM) | O(ADAMW))
 
 static const struct sl_word optimizer_words[] = {
-    {"sgd", SL_OPTIMIZER_SGD, "gradient descent", false},
-    {"momentum", SL_OPTIMIZER_MOMENTUM, "gradient descent with momentum", false},
-    {"nesterov", SL_OPTIMIZER_NESTEROV, "gradient descent with Nesterov momentum", false},
-    {"adam", SL_OPTIMIZER_ADAM, "Adam", false},
-    {"adamw", SL_OPTIMIZER_ADAMW, "Adam with weight decay", false},
-    {"rmsprop", SL_OPTIMIZER_RMSPROP, "RMSprop", false},
-    {"adagrad", SL_OPTIMIZER_ADAGRAD, "Adagrad", false},
-    {"adadelta", SL_OPTIMIZER_ADADELTA, "Adadelta", false},
-    {"nt_asgd", SL_OPTIMIZER_NT_ASGD, "gradient descent; the parameters are averaged once the validation loss stalls",
-     false},
-    {NULL, 0, NULL, false}};
+    WORD("sgd", SL_OPTIMIZER_SGD, "gradient descent"),
+    WORD("momentum", SL_OPTIMIZER_MOMENTUM, "gradient descent with momentum"),
+    WORD("nesterov", SL_OPTIMIZER_NESTEROV, "gradient descent with Nesterov momentum"),
+    WORD("adam", SL_OPTIMIZER_ADAM, "Adam"),
+    WORD("adamw", SL_OPTIMIZER_ADAMW, "Adam with weight decay"),
+    WORD("rmsprop", SL_OPTIMIZER_RMSPROP, "RMSprop"),
+    WORD("adagrad", SL_OPTIMIZER_ADAGRAD, "Adagrad"),
+    WORD("adadelta", SL_OPTIMIZER_ADADELTA, "Adadelta"),
+    WORD("nt_asgd", SL_OPTIMIZER_NT_ASGD,
+         "gradient descent; the parameters are averaged once the validation loss stalls"),
+    WORD_END,
+};
 
 static const struct sl_option optimizer_options[] = {
     OPTION(FLOAT, "learning_rate", AT(learning_rate), .variants = O(SGD) | O(MOMENTUM) | O(NESTEROV) | O(NT_ASGD),
@@ -65,13 +66,14 @@ const struct sl_section sl_section_optimizer = {
 };
 
 static const struct sl_word schedule_words[] = {
-    {"constant", SL_SCHEDULE_CONSTANT, "the rate does not change", false},
-    {"step", SL_SCHEDULE_STEP, "multiplied by `factor` at `start` and then once per `every`", false},
-    {"exponential", SL_SCHEDULE_EXPONENTIAL, "decays smoothly by `factor` per `every`", false},
-    {"plateau", SL_SCHEDULE_PLATEAU, "multiplied by `factor` when `monitor` stops improving", false},
-    {"cosine", SL_SCHEDULE_COSINE, "falls along half a cosine", false},
-    {"one_cycle", SL_SCHEDULE_ONE_CYCLE, "rises to `max`, then falls to a much smaller rate", false},
-    {NULL, 0, NULL, false}};
+    WORD("constant", SL_SCHEDULE_CONSTANT, "the rate does not change"),
+    WORD("step", SL_SCHEDULE_STEP, "multiplied by `factor` at `start` and then once per `every`"),
+    WORD("exponential", SL_SCHEDULE_EXPONENTIAL, "decays smoothly by `factor` per `every`"),
+    WORD("plateau", SL_SCHEDULE_PLATEAU, "multiplied by `factor` when `monitor` stops improving"),
+    WORD("cosine", SL_SCHEDULE_COSINE, "falls along half a cosine"),
+    WORD("one_cycle", SL_SCHEDULE_ONE_CYCLE, "rises to `max`, then falls to a much smaller rate"),
+    WORD_END,
+};
 
 /* `divide_by: d` is `factor: 1/d`. */
 static void read_divide_by(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)

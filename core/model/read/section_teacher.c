@@ -8,17 +8,19 @@
 enum { SAMPLED = C(CONSTANT) | C(LINEAR) | C(EXPONENTIAL) | C(INVERSE_SIGMOID) };
 
 static const struct sl_word teacher_words[] = {
-    {"always", SL_TEACHER_ALWAYS, "p = 1: always the true token", false},
-    {"constant", SL_TEACHER_CONSTANT, "p = `probability`", false},
-    {"linear", SL_TEACHER_LINEAR, "p falls linearly from `from` to `to` over `over`", false},
-    {"exponential", SL_TEACHER_EXPONENTIAL, "p = k^i, where i counts periods of `every`", false},
-    {"inverse_sigmoid", SL_TEACHER_INVERSE_SIGMOID, "p = k / (k + exp(i / k)), where i counts periods of `every`",
-     false},
-    {NULL, 0, NULL, false}};
+    WORD("always", SL_TEACHER_ALWAYS, "p = 1: always the true token"),
+    WORD("constant", SL_TEACHER_CONSTANT, "p = `probability`"),
+    WORD("linear", SL_TEACHER_LINEAR, "p falls linearly from `from` to `to` over `over`"),
+    WORD("exponential", SL_TEACHER_EXPONENTIAL, "p = k^i, where i counts periods of `every`"),
+    WORD("inverse_sigmoid", SL_TEACHER_INVERSE_SIGMOID, "p = k / (k + exp(i / k)), where i counts periods of `every`"),
+    WORD_END,
+};
 
-static const struct sl_word own_words[] = {{"sample", SL_OWN_SAMPLE, "sampled from the model's distribution", false},
-                                           {"argmax", SL_OWN_ARGMAX, "the most probable token", false},
-                                           {NULL, 0, NULL, false}};
+static const struct sl_word own_words[] = {
+    WORD("sample", SL_OWN_SAMPLE, "sampled from the model's distribution"),
+    WORD("argmax", SL_OWN_ARGMAX, "the most probable token"),
+    WORD_END,
+};
 
 static const struct sl_option teacher_options[] = {
     OPTION(FLOAT, "probability", AT(probability), .variants = C(CONSTANT), .flags = SL_OPTION_REQUIRED, .min = 0,

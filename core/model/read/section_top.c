@@ -7,35 +7,41 @@
 #define AT(member) offsetof(struct sl_model, member)
 
 static const struct sl_word policy_words[] = {
-    {"measured", SL_POLICY_MEASURED, "the fastest, timed once on batches like those of the data; the times are cached",
-     false},
-    {"estimate", SL_POLICY_ESTIMATE, "the fastest by the backends' own estimates", false},
-    {"order", SL_POLICY_ORDER, "the first backend of the list that accepts a layer", false},
-    {NULL, 0, NULL, false}};
+    WORD("measured", SL_POLICY_MEASURED,
+         "the fastest, timed once on batches like those of the data; the times are cached"),
+    WORD("estimate", SL_POLICY_ESTIMATE, "the fastest by the backends' own estimates"),
+    WORD("order", SL_POLICY_ORDER, "the first backend of the list that accepts a layer"),
+    WORD_END,
+};
 
-static const struct sl_word fallback_words[] = {{"report", SL_FALLBACK_REPORT, "mention it in the plan", false},
-                                                {"warn", SL_FALLBACK_WARN, "warn", false},
-                                                {"error", SL_FALLBACK_ERROR, "stop", false},
-                                                {NULL, 0, NULL, false}};
+static const struct sl_word fallback_words[] = {
+    WORD("report", SL_FALLBACK_REPORT, "mention it in the plan"),
+    WORD("warn", SL_FALLBACK_WARN, "warn"),
+    WORD("error", SL_FALLBACK_ERROR, "stop"),
+    WORD_END,
+};
 
 static const struct sl_word precision_words[] = {
-    {"float32", SL_PRECISION_FLOAT32, "single precision", false},
-    {"tf32", SL_PRECISION_TF32,
-     "products of recurrent and dense layers in tf32 (10 bits of mantissa) where a backend has them", false},
-    {"bfloat16", SL_PRECISION_BFLOAT16,
-     "products of recurrent and dense layers in bfloat16 where a backend has them; all else in single precision",
-     false},
-    {"float16", SL_PRECISION_FLOAT16,
-     "products of recurrent and dense layers in float16 where a backend has them, with dynamic loss scaling", false},
-    {NULL, 0, NULL, false}};
+    WORD("float32", SL_PRECISION_FLOAT32, "single precision"),
+    WORD("tf32", SL_PRECISION_TF32,
+         "products of recurrent and dense layers in tf32 (10 bits of mantissa) where a backend has them"),
+    WORD("bfloat16", SL_PRECISION_BFLOAT16,
+         "products of recurrent and dense layers in bfloat16 where a backend has them; all else in single precision"),
+    WORD("float16", SL_PRECISION_FLOAT16,
+         "products of recurrent and dense layers in float16 where a backend has them, with dynamic loss scaling"),
+    WORD_END,
+};
 
-static const struct sl_word parallel_words[] = {{"none", SL_PARALLEL_NONE, "one device", false},
-                                                {NULL, 0, NULL, false}};
+static const struct sl_word parallel_words[] = {
+    WORD("none", SL_PARALLEL_NONE, "one device"),
+    WORD_END,
+};
 
 static const struct sl_word device_words[] = {
-    {"auto", SL_DEVICE_AUTO, "the best device offered by a backend of the list", false},
-    {"cpu", SL_DEVICE_CPU, "the processor", false},
-    {NULL, 0, NULL, false}};
+    WORD("auto", SL_DEVICE_AUTO, "the best device offered by a backend of the list"),
+    WORD("cpu", SL_DEVICE_CPU, "the processor"),
+    WORD_END,
+};
 
 /* `include` was followed when the file was read. */
 static void read_include(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)

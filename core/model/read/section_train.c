@@ -8,59 +8,67 @@
 #define AT(member) offsetof(struct sl_train_config, member)
 
 const struct sl_word sl_words_task[] = {
-    {"language_model", SL_TASK_LANGUAGE_MODEL, "the next token", false},
-    {"classify", SL_TASK_CLASSIFY, "a class for each sequence", false},
-    {"tag", SL_TASK_TAG, "a class for each step", false},
-    {"regress", SL_TASK_REGRESS, "values", false},
-    {"seq2seq", SL_TASK_SEQ2SEQ, "another sequence, with an encoder and a decoder", false},
-    {NULL, 0, NULL, false}};
+    WORD("language_model", SL_TASK_LANGUAGE_MODEL, "the next token"),
+    WORD("classify", SL_TASK_CLASSIFY, "a class for each sequence"),
+    WORD("tag", SL_TASK_TAG, "a class for each step"),
+    WORD("regress", SL_TASK_REGRESS, "values"),
+    WORD("seq2seq", SL_TASK_SEQ2SEQ, "another sequence, with an encoder and a decoder"),
+    WORD_END,
+};
 
 const struct sl_word sl_words_metric[] = {
-    {"loss", SL_METRIC_LOSS, "the loss itself", false},
-    {"accuracy", SL_METRIC_ACCURACY, "fraction of correct classes", false},
-    {"perplexity", SL_METRIC_PERPLEXITY, "exp of the mean cross-entropy", false},
-    {"bits_per_token", SL_METRIC_BITS_PER_TOKEN, "mean cross-entropy in bits", false},
-    {"mse", SL_METRIC_MSE, "mean squared error", false},
-    {"mae", SL_METRIC_MAE, "mean absolute error", false},
-    {"rmse", SL_METRIC_RMSE, "square root of the mean squared error", false},
-    {"f1_span", SL_METRIC_F1_SPAN, "F1 of the spans that BIO tags mark, as conlleval counts them", false},
-    {"f1_span_strict", SL_METRIC_F1_SPAN_STRICT, "the same, but a span begins only at a B- tag", false},
-    {"mase", SL_METRIC_MASE, "mean absolute error, divided by that of repeating the previous value in `train`", false},
-    {"f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 scores of the classes; at most 256 classes", false},
-    {"f1_micro", SL_METRIC_F1_MICRO, "F1 over all classes together; at most 256 classes", false},
-    {"exact_match", SL_METRIC_EXACT_MATCH,
-     "fraction of the generated texts that equal the target; not measured on `train`", false},
-    {"bleu", SL_METRIC_BLEU, "BLEU of the generated texts, 0 to 100; not measured on `train`", false},
-    {"chrf", SL_METRIC_CHRF, "chrF2 of the generated texts, 0 to 100; not measured on `train`", false},
-    {"token_accuracy", -1, "", true},
-    {NULL, 0, NULL, false}};
+    WORD("loss", SL_METRIC_LOSS, "the loss itself"),
+    WORD("accuracy", SL_METRIC_ACCURACY, "fraction of correct classes"),
+    WORD("perplexity", SL_METRIC_PERPLEXITY, "exp of the mean cross-entropy"),
+    WORD("bits_per_token", SL_METRIC_BITS_PER_TOKEN, "mean cross-entropy in bits"),
+    WORD("mse", SL_METRIC_MSE, "mean squared error"),
+    WORD("mae", SL_METRIC_MAE, "mean absolute error"),
+    WORD("rmse", SL_METRIC_RMSE, "square root of the mean squared error"),
+    WORD("f1_span", SL_METRIC_F1_SPAN, "F1 of the spans that BIO tags mark, as conlleval counts them"),
+    WORD("f1_span_strict", SL_METRIC_F1_SPAN_STRICT, "the same, but a span begins only at a B- tag"),
+    WORD("mase", SL_METRIC_MASE, "mean absolute error, divided by that of repeating the previous value in `train`"),
+    WORD("f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 scores of the classes; at most 256 classes"),
+    WORD("f1_micro", SL_METRIC_F1_MICRO, "F1 over all classes together; at most 256 classes"),
+    WORD("exact_match", SL_METRIC_EXACT_MATCH,
+         "fraction of the generated texts that equal the target; not measured on `train`"),
+    WORD("bleu", SL_METRIC_BLEU, "BLEU of the generated texts, 0 to 100; not measured on `train`"),
+    WORD("chrf", SL_METRIC_CHRF, "chrF2 of the generated texts, 0 to 100; not measured on `train`"),
+    WORD_LATER("token_accuracy"),
+    WORD_END,
+};
 
 static const struct sl_word loss_words[] = {
-    {"mse", SL_LOSS_MSE, "mean squared error", false},
-    {"mae", SL_LOSS_MAE, "mean absolute error", false},
-    {"huber", SL_LOSS_HUBER, "squared error below `delta`, absolute error above", false},
-    {"binary_cross_entropy", SL_LOSS_BINARY_CROSS_ENTROPY, "cross-entropy of a sigmoid output", false},
-    {"cross_entropy", SL_LOSS_CROSS_ENTROPY, "cross-entropy of a softmax output, with integer targets", false},
-    {NULL, 0, NULL, false}};
+    WORD("mse", SL_LOSS_MSE, "mean squared error"),
+    WORD("mae", SL_LOSS_MAE, "mean absolute error"),
+    WORD("huber", SL_LOSS_HUBER, "squared error below `delta`, absolute error above"),
+    WORD("binary_cross_entropy", SL_LOSS_BINARY_CROSS_ENTROPY, "cross-entropy of a sigmoid output"),
+    WORD("cross_entropy", SL_LOSS_CROSS_ENTROPY, "cross-entropy of a softmax output, with integer targets"),
+    WORD_END,
+};
 
 static const struct sl_word reduction_words[] = {
-    {"mean", SL_REDUCTION_MEAN, "mean over all steps of the update", false},
-    {"step_mean", SL_REDUCTION_STEP_MEAN,
-     "sum over the steps, divided by the average number of steps in a batch: every step has the same weight in every "
-     "batch",
-     false},
-    {"sequence_mean", SL_REDUCTION_SEQUENCE_MEAN, "sum over the steps, mean over the sequences (Zaremba et al. 2014)",
-     false},
-    {NULL, 0, NULL, false}};
+    WORD("mean", SL_REDUCTION_MEAN, "mean over all steps of the update"),
+    WORD("step_mean", SL_REDUCTION_STEP_MEAN,
+         "sum over the steps, divided by the average number of steps in a batch: every step has the same weight in "
+         "every "
+         "batch"),
+    WORD("sequence_mean", SL_REDUCTION_SEQUENCE_MEAN,
+         "sum over the steps, mean over the sequences (Zaremba et al. 2014)"),
+    WORD_END,
+};
 
-static const struct sl_word mode_words[] = {{"min", SL_MODE_MIN, "smaller is better", false},
-                                            {"max", SL_MODE_MAX, "larger is better", false},
-                                            {NULL, 0, NULL, false}};
+static const struct sl_word mode_words[] = {
+    WORD("min", SL_MODE_MIN, "smaller is better"),
+    WORD("max", SL_MODE_MAX, "larger is better"),
+    WORD_END,
+};
 
-static const struct sl_word divergence_words[] = {{"stop", SL_DIVERGENCE_STOP, "end with exit status 5", false},
-                                                  {"skip", SL_DIVERGENCE_SKIP, "skip the update", false},
-                                                  {"fallback_float32", -1, "", true},
-                                                  {NULL, 0, NULL, false}};
+static const struct sl_word divergence_words[] = {
+    WORD("stop", SL_DIVERGENCE_STOP, "end with exit status 5"),
+    WORD("skip", SL_DIVERGENCE_SKIP, "skip the update"),
+    WORD_LATER("fallback_float32"),
+    WORD_END,
+};
 
 /* A list of metrics. */
 static void read_metrics(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)

@@ -44,6 +44,20 @@ struct sl_word {
     bool later;      /* known, but not available in this version */
 };
 
+/* The entries of a table of words. */
+#define WORD(text, number, meaning)                                                                                    \
+    {                                                                                                                  \
+        .word = text, .value = number, .doc = meaning                                                                  \
+    }
+#define WORD_LATER(text)                                                                                               \
+    {                                                                                                                  \
+        .word = text, .value = -1, .doc = "", .later = true                                                            \
+    }
+#define WORD_END                                                                                                       \
+    {                                                                                                                  \
+        .word = NULL                                                                                                   \
+    }
+
 struct sl_option;
 
 /* A value with a form of its own. */
