@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The prepared calls, forward and backward.
  *
- * Gradients of a tensor with several readers are added up here: the first reader (last in forward order)
- * writes it, later ones write to the scratch gradient, which is added. Gradients of parameters are
- * overwritten by their first writer in a step and added to by others (a tied matrix), unless the step
- * accumulates.
+ * Gradients of a tensor with several readers are added up here: the first reader (the last in forward order) writes the
+ * gradient, later ones write to a scratch gradient, which is added to it. The gradient of a parameter is overwritten by
+ * its first writer in a step and added to by others (a tied matrix), unless the step accumulates: then all add.
  */
 #include "exec/calls.h"
 
@@ -32,7 +31,7 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     uint64_t version = exec->params->version + 1; /* 0 means never */
     if (exec->loop.step > 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
-        (own->packed_version == version && !own->repacks && !exec->capturing)) /* a graph packs at every launch */
+        (own->packed_version == version && !own->repacks && !exec->capturing)) /* a capture packs at every launch */
         return SEQLSTM_OK;
     seqlstm_status status = table->weights_pack(call->op, get_queue(exec, c), own->slots,
                                                 get_place(exec, c)->packed + call->packed_offset, &exec->step, err);
@@ -60,7 +59,7 @@ bool sl_exec_is_initial_state(const struct sl_node *node, int32_t s)
     return find_state(node, s, true) >= 0;
 }
 
-/* Rows of a call's sequences without a step: they lie behind the others. False: it has none. */
+/* Rows of the sequences that have no step: they come after the others. False: there are none. */
 static bool find_empty(const struct sl_exec *exec, int32_t c, int64_t *out_alive, int64_t *out_count)
 {
     enum sl_axis axis = exec->calls[c].axis;
@@ -99,7 +98,7 @@ static seqlstm_status fill_empty_sequences(struct sl_exec *exec, int32_t c, stru
     return SEQLSTM_OK;
 }
 
-/* The way back: the gradient of their initial state is that of their final one, or zero. */
+/* Backward: the gradient of their initial state is that of their final one, or zero. */
 static seqlstm_status fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
@@ -116,7 +115,7 @@ static seqlstm_status fill_empty_grads(struct sl_exec *exec, int32_t c, struct s
     return SEQLSTM_OK;
 }
 
-/* The call's slots where it runs: what it reads made valid there. */
+/* Fills the slots of a call in its place; what it reads is made valid there. */
 seqlstm_status sl_exec_place_slots(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
@@ -239,8 +238,7 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
     return SEQLSTM_OK;
 }
 
-/* Notes which gradients of inputs have been written, and adds what stands in the scratch where the plan adds
- * vectors. */
+/* Notes which gradients of inputs have been written, and adds the scratch gradients where the plan adds vectors. */
 static seqlstm_status settle_inputs(struct sl_exec *exec, int32_t c, const struct request *request,
                                     struct seqlstm_error *err)
 {

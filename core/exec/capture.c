@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a run, one by one or as a graph of the device.
+/* The calls of a run, one by one or as a capture: one object of the device that launches all of them.
  *
  *   first run of a shape     call by call
  *   second                   captured, then launched
  *   later                    launched
  *
  * A shape that does not come again while it is among the last SL_EXEC_SHAPES is never captured: that would cost more
- * than it saves. A graph holds the addresses of its capture. They stay: buffers and fields are made once, axes and
- * bindings live as long as the graph. What changes from run to run lies on the device (live.c, and the fields).
+ * than it saves. A capture holds addresses, which stay valid: buffers and fields are made once, and axes and bindings
+ * live as long as the capture. What changes from run to run is kept on the device (live.c, and the fields).
  *
  * Invariants:
- *  1. Before calls that may be captured everything they read stands in their place, so that none copies from the host.
- *  2. After a launch the marks of what is valid where are those that the calls would have left.
+ *  1. Before calls that may be captured, everything they read is made valid in their place, so that none of them copies
+ *     from the host.
+ *  2. After a launch, the marks of which copies are valid are those that the calls would have left.
  */
 #include "exec/capture.h"
 
@@ -77,7 +78,7 @@ static seqlstm_status bring(struct sl_exec *exec, const struct sl_exec_step *ste
     return step->update ? sl_exec_bring_update(exec, err) : SEQLSTM_OK;
 }
 
-/* What a graph depends on besides shape and addresses: which fields the batch has, and the axes' flags. */
+/* What a capture depends on besides shape and addresses: which fields the batch has, and the flags of the axes. */
 static uint32_t get_circumstances(const struct sl_exec *exec)
 {
     const struct sl_batch *batch = exec->batch;
@@ -126,7 +127,7 @@ static void note_launch(struct sl_exec *exec, const struct sl_exec_step *step, c
         exec->timing[c].calls++;
         exec->timing[c].rows += sl_exec_get_rows(exec, exec->calls[c].axis);
     }
-    if (step->update) /* behind what was packed */
+    if (step->update) /* after packing */
         sl_exec_note_update(exec);
 }
 
@@ -148,7 +149,7 @@ static seqlstm_status record(struct sl_exec *exec, struct sl_exec_capture *captu
     return status;
 }
 
-/* A device that does not capture the step runs it call by call; one that failed says so then. */
+/* If the device cannot capture the step, it runs call by call; an error of a call is then reported by that run. */
 static seqlstm_status record_step(struct sl_exec *exec, struct sl_exec_capture *capture,
                                   const struct sl_exec_step *step, sl_exec_calls_fn *calls, struct seqlstm_error *err)
 {
@@ -182,7 +183,7 @@ static seqlstm_status run(struct sl_exec *exec, const struct sl_exec_step *step,
     SEQLSTM_TRY(bring(exec, step, err));
     if (capture->native && step->update && exec->scales_factors && capture->loss_scale != exec->step.loss_scale) {
         drop(exec, capture);
-        capture->seen = 1; /* captured anew at once */
+        capture->seen = 1; /* captured again at once */
     }
     if (capture->native == NULL && !capture->refused && capture->seen++ > 0)
         SEQLSTM_TRY(record_step(exec, capture, step, calls, err));

@@ -105,7 +105,7 @@ out:
     return SEQLSTM_OK;
 }
 
-/* An update may still be under way on a device, and what it works with is about to go. Failures come too late to
+/* An update may still be running on a device, with buffers that are about to be freed. Errors come too late to
  * matter. */
 static void finish_places(struct sl_exec *exec)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a plan on batches. Decides nothing: it walks prepared calls.
+/* Runs a plan on batches. It decides nothing: it goes through prepared calls.
  *
- * An executor is a value: several may live at once, on one set of parameters (train and evaluate), each with
- * its own buffers, carried states and bindings. One thread at a time per executor.
+ * An executor is a value: several may exist at once, on one set of parameters (train and evaluate), each with its own
+ * buffers, carried states and bindings. One thread at a time per executor.
  *
  * Invariants:
- *  1. No call to a backend is made with zero rows; zero-length sequences get h0 (or zero) as their final state.
- *  2. Buffers are sized once from the plan; a step allocates nothing but bindings of shapes not seen lately.
- *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last
- *     step without `accumulate`.
- *  4. A training step whose calls all run on one device is captured into a graph of the device, with its update, the
- *     second time that its shape of batch occurs, and launched as one afterwards (capture.c), with the same bits.
- *  5. Buffers of a call lie in the memory domain of its backend's device; where an edge of the graph crosses
+ *  1. No backend is called with zero rows; sequences of length zero get h0 (or zero) as their final state.
+ *  2. Buffers are sized once, from the plan; a step allocates nothing but bindings of shapes not seen recently.
+ *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last step without
+ *     `accumulate`.
+ *  4. A training step whose calls all run on one device is captured by the device, with its update, the second time
+ *     that its shape of batch occurs, and afterwards launched as a whole, with the same bits (capture.c).
+ *  5. The buffers of a call are in the memory domain of its backend's device; where an edge of the graph crosses
  *     domains the executor copies (place.c). A step returns when all devices have finished it.
  */
 #ifndef SL_EXEC_EXEC_H
@@ -41,24 +41,24 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
                               struct seqlstm_error *err);
 void sl_exec_destroy(struct sl_exec *exec);
 
-/* One update of all trainable parameters. It changes nothing where the loss of the last run or the sum of squares of
- * the gradients is not finite. */
+/* One update of all trainable parameters. It changes nothing if the loss of the last run or the sum of squares of the
+ * gradients is not finite. */
 struct sl_exec_update {
-    uint64_t count; /* from 1: updates that have changed something, with this one */
+    uint64_t count; /* from 1: updates that have changed something, this one included */
     double learning_rate;
-    bool skip; /* changes nothing in any case */
+    bool skip; /* change nothing */
 };
 
-/* One step's wishes. Zeroed: epoch 0, gradients overwritten. */
+/* Options of one step. Zeroed: epoch 0, gradients overwritten. */
 struct sl_exec_step {
     uint64_t epoch;    /* of the mask keys */
     double normaliser; /* TRAIN: factor of the gradient, e.g. 1 / sum of weights of the whole update */
-    double loss_scale; /* TRAIN: another factor, a power of two, which the update takes out again; 0: 1 */
+    double loss_scale; /* TRAIN: another factor, a power of two, which the update removes again; 0: 1 */
     bool accumulate;   /* TRAIN: add to grads */
-    const struct sl_exec_update *update; /* TRAIN: the gradients are complete with this run: make it; NULL: not yet */
+    const struct sl_exec_update *update; /* TRAIN: this run completes the gradients: make the update; NULL: not yet */
     uint32_t weight_mask_step;
     const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
-                                  * stays as it is until that run */
+                                  * must stay unchanged until that run */
 };
 
 struct sl_exec_result {
@@ -68,46 +68,47 @@ struct sl_exec_result {
     double squares; /* with an update: of the gradients, regularized and with clip_value, before clip_norm */
 };
 
-/* Forward, and backward in SL_PHASE_TRAIN. When batch->carry_state is false the carried states start at zero.
- * Errors: INVALID_ARGUMENT if the batch does not fit the plan's envelope (see sl_exec_fits) or its fields are
- * not those of the graph; what backends report. */
+/* Forward, and backward in SL_PHASE_TRAIN. When batch->carry_state is false the carried states start at zero. Errors:
+ * INVALID_ARGUMENT if the batch does not fit the plan's envelope (see sl_exec_fits) or its fields are not those of the
+ * graph; errors of backends. */
 seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
                            struct sl_exec_result *out_result, struct seqlstm_error *err);
 
 /* Does the batch fit the buffers? If not, a plan with a larger envelope is needed. */
 bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch);
 
-/* Sum of the weights the loss will see: rows with target >= 0, times row and class weights. */
+/* Sum of the weights in the loss: rows with target >= 0, times row and class weights. */
 double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch);
 
 /* The output of the last step, on the host: VALUES on the steps or the sequences axis. Valid until the next step, if
  * the graph needs it (output_needed) or predicts. */
 struct sl_field sl_exec_get_output(const struct sl_exec *exec);
 
-/* Carried states, for checkpoints, to be read or written until the next step: one flat buffer on the host, valid with
- * the batch order of the last batch. Errors: DEVICE. */
+/* Carried states, for checkpoints: one flat buffer on the host, in the order of the last batch. May be read or written
+ * until the next step. Errors: DEVICE. */
 seqlstm_status sl_exec_get_state(struct sl_exec *exec, float **out_state, int64_t *out_elems,
                                  struct seqlstm_error *err);
 void sl_exec_reset_state(struct sl_exec *exec);
-/* Where state s of the graph begins there: [sequences of the envelope, features], rows of the last batch first. */
+/* Where state s of the graph begins in it: [sequences of the envelope, features], rows of the last batch first. */
 int64_t sl_exec_get_state_offset(const struct sl_exec *exec, int32_t s);
 
 const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec);
 
-/* Flat-vector operations on the plan's backend; SL_PHASE_TRAIN only. y and x lie in the host's flat parameter buffers,
- * of which the newest copy is taken wherever it is, or in any 64-byte aligned host buffer. */
+/* Flat operations on the plan's backend; SL_PHASE_TRAIN only. y and x lie in the host's flat parameter buffers, of
+ * which the newest copy is used wherever it is, or in any other 64-byte aligned host buffer. */
 seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems, float alpha,
                               struct seqlstm_error *err);
-/* An update apart from a run, with the gradients as they stand. */
+/* An update without a run, with the present gradients. */
 seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
                               struct seqlstm_error *err);
 
-/* What attention looks at: from an executor of SL_PART_ENCODER, after its run, to one of SL_PART_DECODER, whose batches
- * then name the same source (axis, and the place of each sequence's source). Errors: INVALID_ARGUMENT, DEVICE. */
+/* Copies the memories that attention reads: from an executor of SL_PART_ENCODER, after its run, to one of
+ * SL_PART_DECODER, whose batches must then have the same source (axis, and the place of each sequence's source).
+ * Errors: INVALID_ARGUMENT, DEVICE. */
 seqlstm_status sl_exec_hand_memories(struct sl_exec *encoder, struct sl_exec *decoder, struct seqlstm_error *err);
 
-/* Called after each call of a forward pass that had rows, until another is set; NULL: none. It may read the tensors of
- * the call's node with sl_exec_read. Its error ends the step. */
+/* Called after each call of a forward pass that had rows, until another function is set; NULL: none. It may read the
+ * tensors of the call's node with sl_exec_read. Its error ends the step. */
 typedef seqlstm_status sl_exec_watch_fn(void *context, struct sl_exec *exec, const struct sl_node *node,
                                         struct seqlstm_error *err);
 void sl_exec_watch(struct sl_exec *exec, sl_exec_watch_fn *watch, void *context);
@@ -115,17 +116,17 @@ void sl_exec_watch(struct sl_exec *exec, sl_exec_watch_fn *watch, void *context)
 seqlstm_status sl_exec_read(struct sl_exec *exec, int32_t tensor, const float **out_values, int64_t *out_elems,
                             struct seqlstm_error *err);
 
-/* Wall time spent in each call of the plan since creation, for reports: ns and count, forward and backward, and
- * the rows that forward calls were given. Calls of a device count with the time that it took to start them. */
+/* Wall time spent in each call of the plan since creation, for reports: nanoseconds, forward and backward, number of
+ * calls, and the rows of forward calls. Calls on a device count with the time that it took to start them. */
 struct sl_exec_timing {
     int64_t forward_ns, backward_ns, calls, rows;
 };
 const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
 
-/* Training steps as graphs of the device, since creation. */
+/* Captures of training steps on the device, since creation. */
 struct sl_exec_captures {
     int64_t captured, launched;
-    char refusal[256]; /* what the device last said to a capture that failed, so that the step ran call by call; "" */
+    char refusal[256]; /* the device's last message when a capture failed, so that the step ran call by call; "" */
 };
 const struct sl_exec_captures *sl_exec_get_captures(const struct sl_exec *exec);
 

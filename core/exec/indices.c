@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors that follow from a batch: which sequence a step is of, where the memories of attention lie, and the weights
- * of rows whose classes are values.
+/* Tensors that follow from a batch: the sequence of each step, the place of the memories that attention reads, and the
+ * weights of rows whose classes are values.
  *
  *   source lengths 3 2:  memory_row 0 2 4 1 3   memory_offset 0 3 5 5 …   (packed steps 0 1 | 2 3 | 4)
  */
@@ -33,7 +33,7 @@ void sl_exec_close_indices(struct sl_exec *exec)
         free(exec->indices[k]);
 }
 
-/* Of each row of the decoder's steps: its sequence, or what a table says about that. */
+/* For each row of the decoder's steps: its sequence, or the entry of a table for that sequence. */
 static void fill_steps(const struct seqlstm_axis *axis, const int32_t *table, int32_t *index)
 {
     for (int64_t t = 0; index && t < axis->steps; t++)
@@ -41,7 +41,7 @@ static void fill_steps(const struct seqlstm_axis *axis, const int32_t *table, in
             index[axis->row_offsets[t] + k] = table ? table[k] : k;
 }
 
-/* Memories follow one another in the order of the source; those that a batch has not are empty. */
+/* Memories follow one another in the order of the source; those that the batch does not have are empty. */
 static void fill_memories(const struct seqlstm_axis *source, int64_t capacity, int32_t *offset, int32_t *row)
 {
     int32_t first = 0;

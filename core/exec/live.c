@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changes from run to run, on the device: one block, which every run fills in pinned memory and copies at once
- * before its calls, so that neither calls nor graphs have to bring it.
+/* What changes from run to run, on the device: one block, which every run fills in pinned memory and copies as a whole
+ * before its calls, so that neither calls nor captures have to copy it.
  *
  *   step | ids [N] | positions [N] || ids and positions of the source's sequences        N: sequences of the envelope
  *
@@ -15,7 +15,7 @@ static int64_t round_up(int64_t bytes)
     return (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
 }
 
-/* Where ids and positions of a side begin. */
+/* Offset of the ids of a side; its positions follow. */
 static int64_t find_ids(const struct sl_exec *exec, int side)
 {
     const int64_t n = exec->graph->facts.envelope.sequences;

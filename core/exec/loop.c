@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop of a graph: its calls step by step over the steps axis, and back through time.
+/* The loop of a graph: its calls run step by step over the steps axis, and backward through time.
  *
- * Step t works on rows [row_offsets[t], row_offsets[t+1]) of every tensor of the steps axis, and reads as "the step
- * before" the first batch_sizes[t] rows of step t-1: sequences stand longest first, so those that go on stand first,
- * and nothing is copied.
+ * Step t works on rows [row_offsets[t], row_offsets[t+1]) of every tensor on the steps axis, and reads as "the step
+ * before" the first batch_sizes[t] rows of step t-1: sequences are sorted by length, longest first, so those that
+ * continue come first, and nothing is copied.
  *
  *   value    | step 0: a b c d | step 1: a b c | step 2: a |
  *   before       (initial)       a b c of 0      a of 1
  *
- * The gradient of a row of `value` is the sum of what readers behind the loop, readers of the same step and the step
- * after give it; a sequence that ends at a step gets nothing from the next one.
+ * The gradient of a row of `value` is the sum of those from readers after the loop, readers in the same step and the
+ * following step; a sequence that ends at a step gets nothing from the next one.
  *
  * Invariants:
- *  1. All calls run in one place; what they read from outside is made valid there before the first step.
- *  2. Weight gradients come from one call over all rows where the operation keeps nothing from its forward (or is
- *     STEPWISE), else step by step.
- *  3. After backward the gradient of every tensor of the loop stands for all rows, zeros included.
+ *  1. All calls run in one place; what they read from outside the loop is made valid there before the first step.
+ *  2. Weight gradients come from one call over all rows if the operation keeps nothing from its forward call (or is
+ *     STEPWISE), else from each step.
+ *  3. After backward, the gradient of every tensor of the loop is valid for all rows, zeros included.
  */
 #include "exec/loop.h"
 
@@ -126,14 +126,14 @@ seqlstm_status sl_exec_loop_forward(struct sl_exec *exec, struct seqlstm_error *
 
 /* ---- backward ------------------------------------------------------------------------------------------------ */
 
-/* Where the gradient that a call makes of one input goes. */
+/* Where the gradient goes that a call makes for one input. */
 struct target {
-    int32_t tensor; /* whose gradient it is; -1: nobody's */
-    float *grad;    /* its rows; NULL: nobody's */
-    float *scratch; /* where the call writes what is to be added; NULL: to grad */
+    int32_t tensor; /* the gradient's tensor; -1: none */
+    float *grad;    /* its rows; NULL: it is not needed */
+    float *scratch; /* where the call writes, to be added to grad; NULL: to grad itself */
     int64_t rows;   /* that the call writes */
-    int64_t more;   /* rows behind them that get nothing: zero, when the call writes to grad */
-    bool before;    /* of the step before */
+    int64_t more;   /* rows after them that get nothing: set to zero when the call writes to grad */
+    bool before;    /* it belongs to the step before */
 };
 
 /* x, and h0 and c0 of the layers of the deepest stack. */
@@ -173,7 +173,7 @@ static struct target find_target(struct sl_exec *exec, int32_t place, int32_t t)
     return target;
 }
 
-/* Has somebody written the rows already? */
+/* Have the rows been written already? */
 static bool is_valid(const struct sl_exec *exec, const struct target *target)
 {
     bool steps = target->before && exec->loop.step > 0;
@@ -260,7 +260,7 @@ static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct reque
     return SEQLSTM_OK;
 }
 
-/* One call at one step. Segments of a STEPWISE operation come one after the other, so none is left out. */
+/* One call at one step. Segments of a STEPWISE operation must all run, one after the other. */
 static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
 {
     struct request request;
@@ -278,7 +278,8 @@ static seqlstm_status run_back(struct sl_exec *exec, int32_t c, bool accumulate,
     return settle(exec, c, &request, err);
 }
 
-/* What stands of the step's gradients before its calls run: readers behind the loop, and the step after. */
+/* Which gradients of the step are valid before its calls run: those from readers after the loop, and from the next
+ * step. */
 static void begin_step(struct sl_exec *exec, int32_t place)
 {
     for (int32_t t = 0; t < exec->graph->tensor_count; t++)
@@ -301,7 +302,7 @@ static seqlstm_status end_step(struct sl_exec *exec, int32_t place, struct seqls
     return SEQLSTM_OK;
 }
 
-/* Weight gradients of all rows at once, or, where steps have made them, zeros for those that no step has made. */
+/* Weight gradients of all rows at once; or, if steps have made them, zeros for those that no step has made. */
 static seqlstm_status finish_params(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attention looks at, from the executor of an encoder to that of its decoder, through the host. */
+/* Copies the memories that attention reads from the executor of an encoder to that of its decoder, through the host. */
 #include <string.h>
 
 #include "exec/place.h"

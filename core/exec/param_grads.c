@@ -18,7 +18,6 @@ static void note_param(struct sl_exec *exec, int32_t c, const struct sl_param_vi
     exec->param_written[view - exec->params->views] = true;
 }
 
-/* Parameters nobody has written yet start at zero when the call is going to add, or is not made at all. */
 seqlstm_status sl_exec_clear_unwritten(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {
@@ -32,7 +31,7 @@ seqlstm_status sl_exec_clear_unwritten(struct sl_exec *exec, int32_t c, struct s
     return SEQLSTM_OK;
 }
 
-/* What the call is going to add to stands where it runs. */
+/* Makes what the call adds to valid in its place. */
 static seqlstm_status provide_param_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     for (int32_t s = 0; s < exec->calls[c].slot_count; s++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers of an executor in each memory domain that its plan uses, and which copy of a tensor is valid where.
+/* Buffers of an executor in each memory domain that its plan uses, and which copies of a tensor are valid.
  *
- * Calls run where their backend's device is; a tensor that is read elsewhere than it was written is copied at that
- * edge, through the host, and stays valid in both places until it is written again. A plan that runs on the
+ * A call runs in the place of its backend's device. A tensor that is read in another place than it was written is
+ * copied there, through the host, and stays valid in both places until it is written again. A plan that runs on the
  * host alone has one place and copies nothing.
  */
 #include "exec/place.h"
@@ -38,7 +38,7 @@ static seqlstm_status open_fields(struct sl_exec *exec, struct sl_exec_place *pl
     return SEQLSTM_OK;
 }
 
-/* The host keeps room for activations whatever runs there: copies between devices go through it. */
+/* The host always has room for activations: copies between devices go through it. */
 static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *class_weights, struct seqlstm_error *err)
 {
     const struct sl_plan *plan = exec->plan;
@@ -122,7 +122,7 @@ void sl_exec_begin_values(struct sl_exec *exec)
         case SL_TENSOR_ACTIVATION:
         case SL_TENSOR_STATE_OUT:
         case SL_TENSOR_MEMORY_OUT:
-        case SL_TENSOR_BEFORE: /* stands where others stand */
+        case SL_TENSOR_BEFORE: /* shares the memory of another tensor */
             exec->valid[t] = 0;
             break;
         case SL_TENSOR_INPUT:
@@ -152,7 +152,7 @@ static void *get_field(const struct sl_exec *exec, enum sl_tensor_role role)
                                       : (void *)fields[role - SL_TENSOR_INPUT];
 }
 
-/* Where a tensor's first row stands. */
+/* The address of a tensor's first row. */
 static void *get_base(const struct sl_exec *exec, int32_t p, int32_t t)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[t];
@@ -190,7 +190,7 @@ static void *get_base(const struct sl_exec *exec, int32_t p, int32_t t)
     return NULL;
 }
 
-/* What a loop reads of the step before; at the first one, or for all steps at once, where it begins. */
+/* What a loop reads of the step before; at the first step, or for all steps at once, the initial value. */
 static void *get_before(const struct sl_exec *exec, int32_t p, const struct sl_carry *carry)
 {
     if (exec->loop.step <= 0)

@@ -15,7 +15,7 @@ int64_t sl_exec_get_rows(const struct sl_exec *exec, enum sl_axis axis)
     return sl_axis_is_steps(axis) ? exec->shape->sides[sl_exec_get_side(axis)].steps.rows : exec->shape->sequences;
 }
 
-/* A gather may read other rows than it writes, queries look at those of a memory. */
+/* A gather may read other rows than it writes; queries read the rows of a memory. */
 int64_t sl_exec_get_rows_in(const struct sl_exec *exec, const struct sl_exec_shape *shape, int32_t c, int64_t rows)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
@@ -25,7 +25,7 @@ int64_t sl_exec_get_rows_in(const struct sl_exec *exec, const struct sl_exec_sha
                                                 : -1;
     if (slot >= 0)
         rows = sl_exec_get_axis(shape, exec->graph->tensors[node->slots[slot]].axis)->rows;
-    return rows > 0 ? rows : 1; /* memories that are all empty: a row that nobody reads */
+    return rows > 0 ? rows : 1; /* all memories are empty: one row, which is not read */
 }
 
 int64_t sl_exec_get_shift(const struct sl_exec *exec, const struct sl_tensor *tensor)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bindings by shape. A shape is the list of lengths (and the number of sequences); ids and positions are copied
- * into it at every run. The least recently used shape makes room for a new one. */
+/* Bindings by shape. A shape is the list of lengths (and the number of sequences); ids and positions are copied into it
+ * at every run. A new shape replaces the least recently used one. */
 #include "exec/shapes.h"
 
 #include <stdlib.h>
@@ -190,7 +190,7 @@ static struct sl_exec_shape *find_oldest(struct sl_exec *exec)
     return oldest;
 }
 
-/* What differs between batches of one shape. */
+/* Copies what differs between batches of one shape. */
 static void copy_ids(struct sl_exec_axes *axes, const struct seqlstm_axis *from, int64_t n)
 {
     axes->steps.flags = from->flags;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The next batch's fields on their way to the devices while the present batch is computed.
+/* Copies the next batch's fields to the devices while the present batch is computed.
  *
  *   run n     calls of batch n started │ pinned ← batch n+1, copies started on the lane │ wait for both
- *   run n+1   fields of batch n+1 stand on the device already
+ *   run n+1   the fields of batch n+1 are on the device already
  *
- * Copies land in two sets of fields by turns; a run that gets the batch that was staged copies it from there to where
- * calls read it, which is the same place for all batches, while the next one lands in the other set. A run ends when
- * both streams have finished, so pinned memory and the set before are free when the next staging begins, and a copy
- * that failed is reported by the run that started it.
+ * Copies go to two sets of fields alternately. A run whose batch was staged copies it from its set to where calls read
+ * it, which is the same place for all batches, while the next batch goes to the other set. A run ends when both streams
+ * have finished, so pinned memory and the earlier set are free when the next staging begins, and a copy that failed is
+ * reported by the run that started it.
  */
 #include "exec/stage.h"
 
 #include <string.h>
 
-/* What the batch has of the field; NULL: nothing. */
+/* The values of a field; NULL: the batch has none. */
 static const void *get_field(const struct sl_batch *batch, int f, int64_t *out_bytes)
 {
     const struct sl_field *const fields[SL_EXEC_STAGED] = {&batch->input, &batch->target, &batch->weight,
@@ -25,7 +25,7 @@ static const void *get_field(const struct sl_batch *batch, int f, int64_t *out_b
     return absent ? NULL : field->values;
 }
 
-/* Which fields the calls of a place read, and room for them. */
+/* Finds out which fields the calls of a place read, and makes room for them. */
 static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm_error *err)
 {
     struct sl_exec_place *place = &exec->places[p];
@@ -48,7 +48,7 @@ static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm
         for (int set = 0; bytes[f] > 0 && set < 2; set++)
             SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &stage->fields[set][f], err));
     }
-    SEQLSTM_TRY(sl_domain_finish(place->domain, err)); /* clearing them, before copies come */
+    SEQLSTM_TRY(sl_domain_finish(place->domain, err)); /* they are cleared before copies are written to them */
     void *pinned;
     SEQLSTM_TRY(sl_domain_allocate_pinned(place->domain, all, &pinned, err));
     stage->pinned = pinned;

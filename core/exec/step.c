@@ -95,7 +95,7 @@ static seqlstm_status backward(struct sl_exec *exec, bool accumulate, struct seq
     return SEQLSTM_OK;
 }
 
-/* Final states of sequences without a step are their initial ones; what survives goes to the next batch. */
+/* Final states become the initial ones of the next run. Those of sequences without a step are their initial states. */
 static seqlstm_status carry_states(struct sl_exec *exec, struct seqlstm_error *err)
 {
     for (int32_t s = 0; s < exec->graph->state_count; s++) {
@@ -126,7 +126,7 @@ static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_st
 
 /* ---- the step --------------------------------------------------------------------------------------------------- */
 
-/* What the caller reads on the host. Waits for every device: whatever failed there is reported by this run. */
+/* Copies what the caller reads to the host. Waits for every device: whatever failed there is reported by this run. */
 static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *step, double sums[2],
                               double *out_squares, struct seqlstm_error *err)
 {
@@ -166,7 +166,8 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, c
     SEQLSTM_TRY(sl_exec_take_staged(exec, batch, err));
     SEQLSTM_TRY(sl_exec_renew_live(exec, err));
     SEQLSTM_TRY(sl_exec_run_calls(exec, step, call_by_call, err));
-    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if not, its own run says why */
+    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if it does not fit, its own run reports
+                                                                          * it */
         SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
     SEQLSTM_TRY(collect(exec, step, sums, &squares, err));
     *out_result = (struct sl_exec_result){.loss_sum = sums[0],

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The update of the parameters, behind the gradients of a step:
+/* The update of the parameters, after the gradients of a step:
  *
  *   grads += scale (l1 sign(w) + 2 l2 w)                parameters with regularizers
  *   grads = limited to scale clip_value                 if there is such a limit
  *   squares = sum of grads^2
  *   parameters, states = OPTIMIZER(grads, sums of the loss, squares)
  *
- * Gradients keep `scale`, the factor of the loss, until the optimizer takes it out. It also limits their norm, and
- * leaves all as it is where loss or squares are no number: so nothing waits for the host between a step and its update,
- * and a graph may hold both. Who reads loss and squares afterwards knows whether it was made.
+ * Gradients contain `scale`, the factor of the loss, until the optimizer removes it. The optimizer also limits their
+ * norm, and changes nothing if loss or squares are not finite. So nothing waits for the host between a step and its
+ * update, and one capture may hold both. The caller sees from loss and squares whether the update was made.
  */
 #include "exec/update.h"
 
@@ -58,7 +58,7 @@ static seqlstm_status regularize(struct sl_exec *exec, struct seqlstm_error *err
                           (float)(scale * exec->graph->clip_value), err);
 }
 
-/* The sum goes to the place's scalar. */
+/* Writes the sum to the place's scalar. */
 static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, struct seqlstm_error *err)
 {
     const int32_t p = exec->vector_places[v];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat-vector operations of training: axpy and the like, on the backend the plan chose. */
+/* Flat operations of training, axpy and the like, on the backend that the plan chose. */
 #include "exec/vectors.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static seqlstm_status create_binding(struct sl_exec *exec, int32_t v, int64_t el
     return sl_backend_get_table(call->backend)->op_bind(call->op, get_queue(exec, v), &bind, &out->binding, err);
 }
 
-/* A graph needs its bindings as long as it lives. */
+/* Bindings of a capture live as long as the capture. */
 static seqlstm_status bind_captured(struct sl_exec *exec, int32_t v, int64_t elems,
                                     struct seqlstm_binding **out_binding, struct seqlstm_error *err)
 {
@@ -60,7 +60,7 @@ void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_capture *captu
     capture->vector_count = 0;
 }
 
-/* The binding for `elems`; the last of the kept ones makes room. */
+/* The binding for `elems`; replaces the least recently used one. */
 static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems, struct seqlstm_binding **out_binding,
                                   struct seqlstm_error *err)
 {
@@ -88,7 +88,7 @@ seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *
                                 : bind_vector(exec, v, elems, &binding, err));
     const struct sl_vector_call *call = &exec->plan->vectors[v];
     struct seqlstm_step step = exec->step;
-    if (!exec->capturing) /* only then it is known to be where the operation runs */
+    if (!exec->capturing) /* only in a capture is it known to be in the operation's place */
         step.device = NULL;
     struct seqlstm_forward args = {
         .struct_size = sizeof args,
@@ -125,7 +125,7 @@ static struct operand find_operand(const struct sl_exec *exec, const float *poin
     return operand;
 }
 
-/* Where the operand stands in `place`, with its newest contents. `which`: 0 or 1, the room to stage it in. */
+/* The address of the operand in place p, with its newest contents. `which`: 0 or 1, the buffer to stage it in. */
 static seqlstm_status take(struct sl_exec *exec, int32_t p, const struct operand *operand, int which, void **out,
                            struct seqlstm_error *err)
 {
@@ -151,7 +151,7 @@ static seqlstm_status take(struct sl_exec *exec, int32_t p, const struct operand
     return sl_domain_upload(place->domain, *out, operand->host, bytes, err);
 }
 
-/* After the operand has been written in `place`. */
+/* After the operand has been written in place p. */
 static seqlstm_status leave(struct sl_exec *exec, int32_t p, const struct operand *operand, void *written,
                             struct seqlstm_error *err)
 {

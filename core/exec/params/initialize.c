@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Initial values of parameters: a pure function of the run's seed, the parameter's name and its shape.
  *
- * Uniform numbers come from Philox with key = mix64(seed, hash of the name, 0), counter = (element, draw); normal
- * ones from two of them by Box and Muller. Orthogonal matrices are normal ones made orthonormal
- * (orthonormal.h), in float64. Gates, or elements, are shared out to the threads of the pool: what is drawn does not
- * depend on how many there are.
+ * Uniform numbers come from Philox with key = mix64(seed, hash of the name, 0), counter = (element, draw); normal ones
+ * from two of them by Box and Muller. Orthogonal matrices are normal ones made orthonormal (orthonormal.h), in float64.
+ * Gates, or elements, are distributed over the threads of the pool: the values do not depend on how many there are.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -140,7 +139,7 @@ static void fill_elements(void *context, int64_t begin, int64_t end)
         d->values[e] = (float)draw(d->param, d->key, (uint64_t)e, scale);
 }
 
-/* Elements that are worth a thread: about 0.1 ms. */
+/* The least number of elements for a thread: about 0.1 ms. */
 enum { GRAIN = 4096 };
 
 seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels of rows: what earlier panels have is taken off a whole panel as two products, W = A Q' and A -= W Q, which
- * read Q once for all of the panel's rows; then its rows are taken one after the other. The products are done twice
- * where a row lost more than half of its length, and so is a row. */
+/* Works on panels of rows. The projection onto all earlier panels is subtracted from a whole panel as two products, W =
+ * A Q' and A -= W Q, which read Q once for all rows of the panel; then its rows are done one after the other. The
+ * products are repeated if a row lost more than half of its length, and so is the work on a single row. */
 #include "exec/params/orthonormal.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-/* y -= a x. Eight at a time, as in dot, which the compiler makes vectors of. */
+/* y -= a x. Eight at a time, as in dot, so that the compiler uses vectors. */
 static void subtract(double *restrict y, double a, const double *restrict x, int64_t n)
 {
     int64_t i = 0;
@@ -78,7 +78,8 @@ static void subtract_tile(double *restrict a, const double *restrict q, int64_t 
                 a[i * stride + k] -= w[i * w_stride + j] * q[j * stride + k];
 }
 
-/* Takes off the rows of a what they have of the rows of q. Whole pairs and tiles; w [rows, q_rows] is scratch. */
+/* Subtracts from the rows of a their projection onto the rows of q. Whole pairs and tiles; w [rows, q_rows] is
+ * scratch. */
 static void project_out(double *a, int64_t rows, const double *q, int64_t q_rows, int64_t columns, double *w)
 {
     memset(w, 0, (size_t)(rows * q_rows) * sizeof *w);
@@ -96,8 +97,8 @@ static void project_out(double *a, int64_t rows, const double *q, int64_t q_rows
     }
 }
 
-/* Row i against the rows from `first` on; what it has of those before that was taken off, up to rounding. Where nearly
- * all of it goes, that rounding is no longer small beside what is left: then against all of them. */
+/* Makes row i orthogonal to the rows from `first` on; its projection onto those before was subtracted already, up to
+ * rounding. If nearly all of it vanishes, that rounding is no longer small compared with the rest: then to all rows. */
 static void finish_row(double *m, int64_t i, int64_t first, int64_t columns)
 {
     double *row = m + i * columns, length = sqrt(dot(row, row, columns));
@@ -136,7 +137,7 @@ bool sl_orthonormalize(double *m, int64_t rows, int64_t columns)
         return false;
     for (int64_t begin = 0; begin < rows; begin += PANEL) {
         int64_t end = rows - begin < PANEL ? rows : begin + PANEL;
-        int64_t paired = begin > 0 ? (end - begin) / PAIR * PAIR : PANEL; /* a last odd row is taken alone */
+        int64_t paired = begin > 0 ? (end - begin) / PAIR * PAIR : PANEL; /* a last odd row is done alone */
         if (begin > 0)
             project_panel_out(m + begin * columns, paired, m, begin, columns, w);
         for (int64_t i = begin; i < end; i++)

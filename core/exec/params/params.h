@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of a model: one flat float32 buffer each for values, gradients and up to three
- * optimizer states, under one table of views.
+/* The parameters of a model: one flat float32 buffer each for values, gradients and up to three optimizer states, all
+ * with the same table of views.
  *
  *   values  | view 0 | pad | view 1 | pad | …        every view begins on a 64-byte boundary
  *   grads   | same layout                            padding is zero and stays zero
  *
  * Trainable views come first, so that one call updates [0, trainable_elems).
  *
- * When operations run in another memory domain, the newest copy of a view may be there (params_mirror.h): the
- * host's buffers are read after sl_params_pull only, and whoever writes to them says so with sl_params_touch.
+ * When operations run in another memory domain, the newest copy of a view may be there (params_mirror.h): call
+ * sl_params_pull before reading the host's buffers, and sl_params_touch after writing to them.
  */
 #ifndef SL_EXEC_PARAMS_H
 #define SL_EXEC_PARAMS_H
@@ -48,20 +48,20 @@ seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int
                                 struct sl_memory *memory, struct sl_params **out_params, struct seqlstm_error *err);
 void sl_params_destroy(struct sl_params *params);
 
-/* Draws initial values as the graph's initializers say, on the threads of `pool` (NULL: on this one alone): a pure
- * function of (seed, name of the parameter, shape), so that adding a layer changes no other layer's values.
- * Errors: NO_MEMORY. */
+/* Draws initial values as the graph's initializers say, on the threads of `pool` (NULL: only on this one): a pure
+ * function of (seed, name of the parameter, shape), so that adding a layer changes no other layer's values. Errors:
+ * NO_MEMORY. */
 seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *graph, uint64_t seed,
                               struct sl_pool *pool, struct seqlstm_error *err);
 
 /* NULL when there is none of that name. */
 const struct sl_param_view *sl_params_find(const struct sl_params *params, const char *name);
 
-/* Brings the newest values (optimizer states) to the host, where they may be read. Errors: DEVICE. */
+/* Copies the newest values (optimizer states) to the host, where they may then be read. Errors: DEVICE. */
 seqlstm_status sl_params_pull(struct sl_params *params, struct seqlstm_error *err);
 seqlstm_status sl_params_pull_states(struct sl_params *params, struct seqlstm_error *err);
 
-/* Call after writing to `values` (to `states`) on the host: all of them count as the newest from now on. */
+/* Call after writing to `values` (to `states`) on the host: from then on they count as the newest. */
 void sl_params_touch(struct sl_params *params);
 void sl_params_touch_states(struct sl_params *params);
 

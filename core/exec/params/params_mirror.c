@@ -139,7 +139,7 @@ seqlstm_status sl_params_provide(struct sl_params *params, int32_t place, enum s
     SEQLSTM_TRY(sl_params_locate(params, place, part, begin, out_elems, err));
     if (m == NULL)
         return SEQLSTM_OK;
-    /* Neighbours that are stale alike are copied at once. */
+    /* Neighbours whose newest copies are in the same place are copied together. */
     int64_t run_begin = 0, run_end = 0;
     int32_t run_from = 0;
     for (int32_t k = 0; k < params->view_count; k++) {

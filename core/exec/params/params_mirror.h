@@ -4,13 +4,13 @@
  *   place 0   the host: params->values, grads, states
  *   place p   the p-th domain that a plan on these parameters uses, each buffer laid out as on the host
  *
- * A view is copied where it is read and only if it is stale there, so parameters, gradients and optimizer states stay
+ * A view is copied where it is read, and only if it is stale there. So parameters, gradients and optimizer states stay
  * in the domain of the operations that use them, and a model that runs in one domain copies nothing.
  *
  * Invariants:
  *  1. Every view of every part is valid in at least one place.
  *  2. Padding between views is zero in every place.
- *  3. Executors on the same parameters share the domains of the mirrors, streams included: their work is ordered.
+ *  3. Executors on the same parameters share the domains of the mirrors, streams included: so their work is ordered.
  */
 #ifndef SL_EXEC_PARAMS_MIRROR_H
 #define SL_EXEC_PARAMS_MIRROR_H
@@ -36,8 +36,8 @@ struct sl_mirrors {
 
 void sl_mirrors_destroy(struct sl_mirrors *mirrors); /* NULL is fine */
 
-/* The place where a backend's device works; opens its domain when it is the first. Errors: UNSUPPORTED when there are
- * more domains than places; NO_MEMORY; what the plugin returned. */
+/* The place of a backend's device; opens its domain when it is the first one there. Errors: UNSUPPORTED when there are
+ * more domains than places; NO_MEMORY; errors of the plugin. */
 seqlstm_status sl_params_find_place(struct sl_params *params, const struct sl_backend *backend, uint32_t device,
                                     int32_t *out_place, struct seqlstm_error *err);
 
