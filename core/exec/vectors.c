@@ -41,7 +41,7 @@ static seqlstm_status bind_captured(struct sl_exec *exec, int32_t v, int64_t ele
     if (k == capture->vector_count) {
         struct sl_exec_vector_binding *more = realloc(capture->vectors, ((size_t)k + 1) * sizeof *more);
         if (more == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the graph of a step");
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the capture of a step");
         capture->vectors = more;
         SEQLSTM_TRY(create_binding(exec, v, elems, &more[k], err));
         capture->vector_count++;

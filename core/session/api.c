@@ -10,7 +10,7 @@
 #include "base/value/buf.h"
 #include "session/session.h"
 
-/* What a public session holds besides the inner one: everything that its options borrow. */
+/* What a public session holds besides the inner one: everything that the inner one's options borrow. */
 struct seqlstm_session {
     struct sl_session *session;
     struct sl_diagnostics *diagnostics;
@@ -77,7 +77,7 @@ static seqlstm_status prepare(const char *path, const struct seqlstm_options *op
     return SEQLSTM_OK;
 }
 
-/* The findings say more than "2 errors". */
+/* The findings are more precise than "2 errors". */
 static void explain(const struct seqlstm_session *s, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing a session; data and backends on demand. */
+/* Opens and closes a session. */
 #include "session/session.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static seqlstm_status read_state(struct sl_session *session, struct seqlstm_erro
     return status;
 }
 
-/* Says what overrides and overlays change in the run. */
+/* Logs what overrides and overlays change in the run. */
 static seqlstm_status note_changes(struct sl_session *session, const char *config, struct seqlstm_error *err)
 {
     const struct sl_model_request *said = session->options.model;

@@ -99,7 +99,7 @@ def test_own_tiles(t):
         t.refuse(3, 'quantize', 'r').says('cpu-blas computes in int8 on processors with AMX alone')
         print('# no AMX here: int8 of cpu-blas is not shown')
         return
-    t.run('quantize', 'r').prints('unchanged: what it hands from step to step is not kept')
+    t.run('quantize', 'r').prints('unchanged: its hidden state is not kept')
     told = t.run('quantize', 'r', '--json').json
     expect([l['accepted'] for l in told['layers']] == [True, True, True, True, False], told['layers'])
     expect({(l['backend'], l['variant']) for l in told['layers']} == {('cpu-blas', 'packed')}, told['layers'])

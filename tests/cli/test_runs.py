@@ -148,7 +148,7 @@ def test_signals(t):
         expect(summary['end'] == 'interrupted', summary)
         newest = int(checkpoints(t, f's{rc}')[-1].name[7:19])
         expect(newest == summary['updates'], f'saved {newest}, stopped at {summary["updates"]}')
-        t.run('resume', f's{rc}').says(f'going on from s{rc}/checkpoints/update-{newest:012}')
+        t.run('resume', f's{rc}').says(f'resuming from s{rc}/checkpoints/update-{newest:012}')
         expect(outcome(t, f's{rc}') == want, f'{rc}: other bits after resume')
 
 
@@ -305,7 +305,7 @@ def test_replay(t):
     for args, env in (((), {}), ((), {'SEQLSTM_THREADS': '1'}), (('--threads', '3'), {})):
         err = again(*args, env=env)
         expect('the same bits' not in err and outcome(t, 'r') == want and stored()['threads'] == 3, err)
-    expect('3 threads, as the stored plan says' in again(env={'SEQLSTM_THREADS': '1'}), 'not said')
+    expect('3 threads, as in the stored plan' in again(env={'SEQLSTM_THREADS': '1'}), 'not said')
     # a count that is said wins, and holds from then on
     expect("1 thread instead of the stored plan's 3" in again('--threads', '1'), 'not said')
     expect(stored()['threads'] == 1, stored())
@@ -400,7 +400,7 @@ def test_damage(t):
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 0x40
     newest.write_bytes(bytes(data))
-    t.run('resume', 'r').says('warning: ', newest.name, f'going on from r/checkpoints/{before.name}')
+    t.run('resume', 'r').says('warning: ', newest.name, f'resuming from r/checkpoints/{before.name}')
     expect(outcome(t, 'r') == want, 'other bits')
     (t.folder / 'r/final.safetensors').unlink()
     for path in checkpoints(t, 'r'):

@@ -30,12 +30,12 @@ void sl_session_note_data(const struct sl_session *session, const char *name, co
                       "%s: %lld sequences split into %lld parts (`on_overflow: split`)", name,
                       (long long)counts->split_records, (long long)counts->parts);
     note(session, SL_LOG_WARN, name, counts->short_groups, "series shorter than one window left out");
-    note(session, SL_LOG_INFO, name, counts->missing_values, "missing values (`missing:` says what became of them)");
+    note(session, SL_LOG_INFO, name, counts->missing_values, "missing values (treated as `missing:` says)");
     note(session, SL_LOG_INFO, name, counts->unknown_tokens, "unknown tokens read as <unk>");
 }
 
 void sl_session_note_batches(const struct sl_session *session, enum sl_split split, const struct sl_batcher *batcher)
 {
     note(session, SL_LOG_INFO, names[split], sl_batcher_get_lost_rows(batcher),
-         "steps at the end of the text left over by the parallel streams");
+         "steps at the end of the text left out: they do not fill the parallel streams");
 }

@@ -38,7 +38,7 @@ seqlstm_status sl_session_open_split(struct sl_session *session, enum sl_split s
     if (!sl_dataset_has_split(session->model, split))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model file has no data.%s", sl_split_get_name(split));
     SEQLSTM_TRY(sl_session_read_split(session, split, out_data, err));
-    /* a part cut off `train` lies in its file, which training looks at by itself */
+    /* a split cut from `train` is in the file of `train`, which reading the training data checks */
     bool cut = session->model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
     if (!cut || session->train_data == NULL)
         sl_sources_check(session, cut ? SL_SPLIT_TRAIN : split);
@@ -46,7 +46,7 @@ seqlstm_status sl_session_open_split(struct sl_session *session, enum sl_split s
     return SEQLSTM_OK;
 }
 
-/* A record of a generator does not depend on how many there are: a few show what all are like. */
+/* Records of a generator do not depend on their number: a few of them show what all are like. */
 static void shrink_generators(struct sl_model *model)
 {
     for (int s = 0; s < SL_SPLIT_COUNT; s++)

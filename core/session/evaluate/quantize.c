@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 for a trained run: ranges on the validation data, and the metrics with and without.
+/* int8 for a trained run: ranges on the validation data, and the metrics with and without int8.
  *
- * Two evaluations of the same batches. The first, in the precision of the model, notes the smallest and the largest
- * element that each recurrent layer reads and hands on; both go through one scale, because the recurrent product reads
- * what the layer handed on a step before. The second runs those layers in int8 where a backend does.
+ * Evaluates the same batches twice. The first evaluation, in the precision of the model, notes the smallest and the
+ * largest element of the input and output of each recurrent layer; both use one scale, because the recurrent product
+ * reads the output of the step before. The second evaluation runs those layers in int8 where a backend can.
  */
 #include "session/evaluate/quantize.h"
 
@@ -80,7 +80,7 @@ static bool is_bounded(const struct seqlstm_recurrent_desc *d)
     return d->projection == 0;
 }
 
-/* Is h what the layer hands on, element by element? */
+/* Is h the layer's output, element by element? */
 static bool is_seen(const struct sl_node *node)
 {
     const struct seqlstm_recurrent_desc *d = &node->desc.recurrent;
@@ -88,7 +88,7 @@ static bool is_seen(const struct sl_node *node)
            (d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL || d->merge == SEQLSTM_KIND_MERGE_CONCAT);
 }
 
-/* Of a layer whose h is not seen it is known to lie in [-1, 1], or no range is known. */
+/* If the h of a layer is not seen, it is either known to lie in [-1, 1], or no range is known. */
 static seqlstm_status watch_ranges(void *context, struct sl_exec *exec, const struct sl_node *node,
                                    struct seqlstm_error *err)
 {
@@ -102,7 +102,7 @@ static seqlstm_status watch_ranges(void *context, struct sl_exec *exec, const st
     if (is_seen(node))
         return widen(exec, node->slots[SEQLSTM_SLOT_RECURRENT_Y], report, err);
     if (!is_bounded(&node->desc.recurrent))
-        report->reason = "what it hands from step to step is not kept, and of no known range";
+        report->reason = "its hidden state is not kept, and its range is not known";
     report->low = fmin(report->low, -1);
     report->high = fmax(report->high, 1);
     return SEQLSTM_OK;
@@ -142,7 +142,7 @@ static seqlstm_status note_calls(void *context, const struct sl_stage *stage, st
     return SEQLSTM_OK;
 }
 
-/* Zero is among the values of the bytes: states begin with it. */
+/* The range includes zero, because states begin with it. */
 static void find_scale(struct sl_quantized_report *report)
 {
     const double low = fmin(report->low, 0), high = fmax(report->high, 0);
@@ -151,7 +151,7 @@ static void find_scale(struct sl_quantized_report *report)
     report->shift = (float)fmin(fmax(nearbyint(-low * scale), 0), 255);
 }
 
-/* The layers of the report (with `accepted` those alone that were) as the graph wants them. */
+/* The layers of the report (with `accepted`: only those that were accepted) in the form that the graph needs. */
 static seqlstm_status list_layers(const struct quantizing *q, bool accepted, struct sl_quantization *out,
                                   struct seqlstm_error *err)
 {
@@ -176,14 +176,14 @@ static seqlstm_status quantize(struct quantizing *q, struct seqlstm_error *err)
     struct sl_evaluation evaluation;
     struct sl_evaluation_watch watch = {
         .on_call = watch_ranges, .on_end = note_calls, .context = q, .quantization = &none};
-    session->quantization.layers.count = 0; /* an older one neither holds nor is compared */
+    session->quantization.layers.count = 0; /* an earlier one is neither used nor compared */
     SEQLSTM_TRY(sl_session_evaluate_watched(session, SL_SPLIT_VALID, &watch, &evaluation, err));
     r->before = evaluation.values;
     if (r->count == 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no recurrent layer");
     for (int32_t l = 0; l < r->count; l++) {
         if (!isfinite(r->layers[l].low) || !isfinite(r->layers[l].high))
-            SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "`%s` reads or hands on numbers that are not finite", r->layers[l].name);
+            SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "inputs or outputs of `%s` are not finite", r->layers[l].name);
         find_scale(&r->layers[l]);
     }
     SEQLSTM_TRY(list_layers(q, false, &all, err));

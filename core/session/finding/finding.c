@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors that come after the model was checked (data, graph, backends, plan), as findings with a place in the model
- * file: the phases below know the place as "file:line:column" in `where`, or not at all; here it becomes a span of
- * the user's text again.
- */
+/* Errors that occur after the model was checked (data, graph, backends, plan), as findings with a place in the model
+ * file. Lower layers give the place as "file:line:column" in `where`, or not at all; here it becomes a span of the
+ * user's text again. */
 #include "session/finding/finding.h"
 
 #include <stdlib.h>
@@ -28,8 +27,8 @@ static bool is_at(const struct sl_place *place, const struct sl_place *wanted)
            strcmp(place->file, wanted->file) == 0;
 }
 
-/* "file:line:column" as a place, with the length that the model remembers of it. `text` is cut, and stays part of
- * the result. Line 0: it is no place of the user's. */
+/* "file:line:column" as a place, with the length that the model has stored for it. `text` is cut, and becomes part of
+ * the result. Line 0: it is no place in the user's files. */
 static struct sl_place read_place(const struct sl_model *model, char *text)
 {
     struct sl_place place = {.length = 1};
@@ -50,7 +49,6 @@ static struct sl_place read_place(const struct sl_model *model, char *text)
     return place;
 }
 
-/* Of the value that was said for a key, or of what is nearest to it. */
 struct sl_place sl_session_find_value(const struct sl_session *session, const char *key)
 {
     const struct sl_model *model = session->model;
@@ -103,7 +101,7 @@ seqlstm_status sl_session_add_data_finding(struct sl_session *session, enum sl_s
     return sl_session_add_finding(session, "E0501", key, status, err);
 }
 
-/* A data file that is not there is an error of the data, as one that is broken. */
+/* A missing data file is an error of the data, like a broken one. */
 seqlstm_status sl_session_blame_data(seqlstm_status status, struct seqlstm_error *err)
 {
     if (status != SEQLSTM_NOT_FOUND && status != SEQLSTM_IO)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration that asks for other shapes than the run's weights have: which option does. The reader's error names
- * the tensor, the tensor its layer, and the layer its options, of which one comes from --set or an overlay. */
+/* The configuration asks for other shapes than the run's weights have: finds the option that causes it. The error of
+ * the reader names the tensor, the tensor its layer, and the layer its options, one of which comes from --set or an
+ * overlay. */
 #include "session/finding/mismatch.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "session/record/session_record.h"
 #include "train/checkpoint/checkpoint.h"
 
-/* The layer whose parameter it is; NULL: of none. */
+/* The layer of the parameter; NULL: it belongs to none. */
 static const struct sl_layer *find_layer(const struct sl_model *model, const char *name)
 {
     for (size_t l = 0; l < model->layer_count; l++) {
@@ -21,7 +22,7 @@ static const struct sl_layer *find_layer(const struct sl_model *model, const cha
     return NULL;
 }
 
-/* Of the options below `key`, the one that was said elsewhere than `place`, which is that of them all. */
+/* Among the options under `key`, the one that was set at another place than `place`, which is that of all of them. */
 static struct sl_place find_change(const struct sl_place_list *places, const char *key, struct sl_place place)
 {
     for (size_t i = 0; i < places->count && place.line > 0; i++) {

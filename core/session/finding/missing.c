@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and backends that a model names and that are not there. */
+/* Finds files and backends that a model names and that are not there. */
 #include "session/finding/missing.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ size_t sl_session_find_missing_files(struct sl_session *session)
     return missing;
 }
 
-/* Settings that a backend does not know or take are an error, wherever they stand in the list. */
+/* Settings that a backend does not know or accept are an error, wherever the backend is in the list. */
 static seqlstm_status find_wrong_settings(struct sl_session *session, struct seqlstm_error *err)
 {
     seqlstm_status status = SEQLSTM_OK;
@@ -68,7 +68,7 @@ seqlstm_status sl_session_find_missing_backends(struct sl_session *session, stru
             continue;
         const char *name = record->id[0] ? record->id : record->file;
         const char *reason = record->reason ? record->reason : "no reason was given";
-        if (!record->required) { /* said by name: a note; found in a folder: of interest to few */
+        if (!record->required) { /* a backend that the model names: a note; one found in a folder: only for debugging */
             sl_log_printf(session->options.log, record->origin ? SL_LOG_INFO : SL_LOG_DEBUG,
                           "note: the backend `%s` %s: %s", name, words[record->status], reason);
             continue;
@@ -130,6 +130,6 @@ seqlstm_status sl_session_find_missing_parts(struct sl_session *session, struct 
     if (plugins > 0)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the file of a required backend is missing");
     if (weights > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "weights to begin with are missing");
+        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "initial weights are missing");
     return SEQLSTM_OK;
 }

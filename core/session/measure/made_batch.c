@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that no data stand behind, to time steps on. */
+/* Batches without data, to time steps on. */
 #include "session/measure/made_batch.h"
 
 #include "base/batch/batch.h"

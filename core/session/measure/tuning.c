@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What measured dispatch needs of a session: batches like those of the data, the cache of costs, how long it may
- * take. */
+/* What measured dispatch needs of a session: batches like those of the data, the cache of costs, and a limit of
+ * time. */
 #include "session/measure/tuning.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "session/measure/whole_steps.h"
 #include "session/record/session_record.h"
 
-/* For all plans of a session together; an eighth of it goes to evaluation. */
+/* Limits for all plans of a session together; an eighth of the sum is for evaluation. */
 static const double train_seconds = 3.5, evaluate_seconds = 0.5;
 
 static seqlstm_status open_costs(struct sl_session *session, struct seqlstm_error *err)
@@ -21,7 +21,7 @@ static seqlstm_status open_costs(struct sl_session *session, struct seqlstm_erro
     SEQLSTM_TRY(sl_cost_cache_open(NULL, &session->costs, err));
     if (sl_cost_cache_find_folder(session->costs) == NULL)
         sl_log_printf(session->options.log, SL_LOG_INFO,
-                      "note: there is no cache folder (SEQLSTM_CACHE, XDG_CACHE_HOME, HOME): what is measured about "
+                      "note: there is no cache folder (SEQLSTM_CACHE, XDG_CACHE_HOME, HOME): measurements of "
                       "the backends is kept in the run's plan alone");
     return SEQLSTM_OK;
 }
@@ -55,7 +55,7 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
     if (session->costs == NULL)
         return;
     if (sl_cost_cache_save(session->costs, &why) != SEQLSTM_OK)
-        sl_log_printf(log, SL_LOG_INFO, "note: what was measured is not kept for later runs: %s", why.message);
+        sl_log_printf(log, SL_LOG_INFO, "note: measurements are not kept for later runs: %s", why.message);
     const char *folder = sl_cost_cache_find_folder(session->costs);
     const bool compared = plan->whole_steps.source == SL_COST_MEASURED;
     if (plan->timed > 0 || compared)
@@ -69,7 +69,7 @@ void sl_session_measure_process(struct sl_plan *plan)
     FILE *file = fopen("/proc/self/status", "re");
     char line[128];
     long long resident = 0, reached = 0;
-    sl_memory_trim(); /* what reading and timing left: the heap would keep it beside the buffers of the run */
+    sl_memory_trim(); /* frees what reading and timing left, which the heap would keep besides the buffers of the run */
     while (file && fgets(line, sizeof line, file)) {
         (void)sscanf(line, "VmRSS: %lld", &resident);
         (void)sscanf(line, "VmHWM: %lld", &reached);

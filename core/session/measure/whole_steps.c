@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole steps of two plans against each other: forward, and in training backward and an update that changes nothing,
- * through the executor, on batches of the data's lengths with random contents.
+/* Times whole steps of two plans: forward, and in training backward and an update that changes nothing, through the
+ * executor, on batches with the lengths of the data and random contents.
  *
  * The plans take turns. A turn makes an executor, warms it up, times a few steps and destroys it, so that no more
- * memory is taken than a run takes, and each finds the caches as a run has them: full of its own.
+ * memory is used than by a run, and each plan finds the caches filled with its own data, as in a run.
  */
 #include "session/measure/whole_steps.h"
 
@@ -17,9 +17,9 @@
 #include "session/measure/made_batch.h"
 
 enum {
-    BATCHES = 3, /* at once, as many as a run has */
+    BATCHES = 3, /* as many at once as a run has */
     ROUNDS_LEAST = 3,
-    ROUNDS_SURE = 6,   /* from then on a difference is believed */
+    ROUNDS_SURE = 6,   /* from here on a difference counts */
     REPEATS_MOST = 200 /* steps of a turn */
 };
 static const double turn_ns = 2e6, shortest = 0.125; /* of the lengths: what cutting leaves at least */
@@ -64,7 +64,7 @@ static int32_t *cut(const int32_t *lengths, int64_t sequences, int32_t most)
     return cut;
 }
 
-/* A batch of the profile, no sequence of which has more than `share` of the steps of the longest. */
+/* A batch of the profile whose lengths are cut to `share` of the longest. */
 static seqlstm_status make_batch(const struct timing *timing, const struct sl_profile *profile, double share,
                                  struct sl_batch **out_batch, struct seqlstm_error *err)
 {
@@ -94,7 +94,7 @@ static double get_rows(const struct sl_batch *batch)
     return (double)(batch->has_steps ? batch->axis.rows : batch->sequences);
 }
 
-/* What the operations of the cheaper plan take for a mean batch. */
+/* The time of the cheaper plan's operations for a mean batch. */
 static double predict(const struct sl_whole_steps_request *request)
 {
     double least = 0;
@@ -107,13 +107,14 @@ static double predict(const struct sl_whole_steps_request *request)
     return least < 1 ? 1 : least;
 }
 
-/* The second run of a shape is captured where a device has graphs. */
+/* The second run of a shape is captured if the device can. */
 static int32_t count_warm_ups(const struct sl_plan *plan)
 {
     return sl_plan_find_capture(plan).possible ? 2 : 1;
 }
 
-/* The middle profiles, as many as there is time for; cut where there is none for one. count 0: not even then. */
+/* Makes batches of the middle profiles, as many as there is time for; cut if there is not enough for one. count 0: not
+ * even for that. */
 static seqlstm_status make_batches(struct timing *timing, struct seqlstm_error *err)
 {
     const struct sl_profiles *profiles = timing->request->tuning->profiles;
@@ -202,7 +203,7 @@ static seqlstm_status take_turn(struct timing *timing, int w, struct seqlstm_err
     return status;
 }
 
-/* Does one take less in most of its rounds than the other in any? */
+/* Is one of them faster in most of its rounds than the other in any? */
 static bool is_decided(const struct sl_rounds rounds[2])
 {
     return sl_rounds_suffice(&rounds[0], ROUNDS_SURE) && sl_rounds_suffice(&rounds[1], ROUNDS_SURE) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tokens of a written text looked at, as whoever shows it wants it: tokens and weights of one text. */
+/* The attention weights of one text, with its tokens. */
 #include "session/predict/attention.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/memory/arena.h"
 #include "session/record/session_record.h"
 
-/* Texts of `count` ids. The decoder's own begin is never among them. */
+/* The texts of `count` tokens. The decoder's begin token is never among them. */
 static const char **name_tokens(struct sl_arena *arena, const struct sl_vocabulary *vocabulary, const int32_t *ids,
                                 int64_t count)
 {
@@ -17,7 +17,7 @@ static const char **name_tokens(struct sl_arena *arena, const struct sl_vocabula
     return names;
 }
 
-/* The ids that the encoder read of a sequence, in their order. */
+/* The ids that the encoder read for a sequence, in their order. */
 static int32_t *find_source(struct sl_arena *arena, const struct sl_batch *batch, int64_t sequence, int64_t *out_count)
 {
     const struct sl_source_side *source = &batch->source;

@@ -37,7 +37,7 @@ static int32_t draw(struct generator *g, const float *probabilities)
     return sl_sample_draw(&rule, probabilities, g->classes, u, g->candidates);
 }
 
-/* Runs the model over `count` tokens; the states go on from the call before. */
+/* Runs the model over `count` tokens; the states continue from the call before. */
 static seqlstm_status feed(struct generator *g, const int32_t *ids, int64_t count, bool first,
                            const float **out_probabilities, struct seqlstm_error *err)
 {

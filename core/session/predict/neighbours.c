@@ -6,7 +6,7 @@
 
 enum { LANES = 16 };
 
-/* Sixteen sums side by side, which the compiler keeps in vector registers; the same order whatever the machine. */
+/* Sixteen partial sums, which the compiler keeps in vector registers; the order is the same on every machine. */
 static float multiply(const float *a, const float *b, int64_t n)
 {
     float lanes[LANES] = {0}, sum = 0;
@@ -28,7 +28,7 @@ static void normalise(float *row, int64_t features)
         row[f] /= length;
 }
 
-/* Keeps `best` sorted. Rows come in ascending order, so that a tie goes behind. */
+/* Keeps `best` sorted. Rows come in ascending order, so that of equal ones the lower row comes first. */
 static void insert(struct sl_neighbour *best, int64_t count, int64_t row, float cosine)
 {
     int64_t at = count;

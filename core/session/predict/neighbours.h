@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nearest neighbours of each row of a matrix by cosine: whether an embedding means something is seen from what it
- * puts side by side. Exact, every pair once: n^2 F / 2 products. */
+/* The nearest neighbours of each row of a matrix by cosine: they show whether an embedding puts similar things
+ * together. Exact, every pair once: n^2 F / 2 products. */
 #ifndef SL_SESSION_NEIGHBOURS_H
 #define SL_SESSION_NEIGHBOURS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predictions in input order. Batches come in input order but are sorted by length inside; each batch's records
- * are handed out in order before the next batch is made. */
+/* Predictions in input order. Batches come in input order but are sorted by length inside; the records of a batch are
+ * passed on in order before the next batch is made. */
 #include "session/predict/predict.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
     return status;
 }
 
-/* The class that a line of training data would begin or end with; -1: what stands there is none. */
+/* The class with which a line of training data would begin or end; -1: there is none. */
 static int32_t find_label(const struct sl_source *source, const struct sl_vocabulary *classes, const char *line,
                           size_t bytes)
 {
@@ -58,7 +58,7 @@ static int32_t find_label(const struct sl_source *source, const struct sl_vocabu
     return -1;
 }
 
-/* Lines are read without a label. Where every one has one, somebody predicts the file that is for `test`. */
+/* Lines are read without a label. If every line has one, the file was probably meant for `test`. */
 static void warn_of_labels(const struct sl_session *session, const struct sl_dataset *data)
 {
     const struct sl_source *source = &session->model->data.splits[SL_SPLIT_TRAIN];
@@ -72,11 +72,11 @@ static void warn_of_labels(const struct sl_session *session, const struct sl_dat
     }
     if (labels && classes && records > 1)
         sl_log_printf(session->options.log, SL_LOG_WARN,
-                      "every line of the input %s with a label; it was read as a word of the text: leave it out here",
+                      "every line of the input %s with a label, which was read as a word of the text; remove it",
                       strcmp(source->label.column, "last") == 0 ? "ends" : "begins");
 }
 
-/* Lengths are of arrays alone; arrays that were learned from with lengths have padding behind them. */
+/* Lengths belong to arrays only. A model that was trained on arrays with lengths probably gets arrays with padding. */
 static seqlstm_status check_lengths(const struct sl_session *session, const struct sl_input_request *input,
                                     struct seqlstm_error *err)
 {
@@ -87,7 +87,7 @@ static seqlstm_status check_lengths(const struct sl_session *session, const stru
     if (input->lengths == NULL && input->path && source->type == SL_SOURCE_NPY && source->lengths)
         sl_log_printf(session->options.log, SL_LOG_WARN,
                       "the model learned from arrays with `lengths`: without `--lengths FILE` every step of the input "
-                      "is taken for real");
+                      "counts as real");
     return SEQLSTM_OK;
 }
 
@@ -128,12 +128,12 @@ seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_in
     for (size_t k = 0; k < session->model->layer_count; k++)
         has_attention = has_attention || session->model->layers[k].kind == SL_LAYER_ATTENTION;
     if (attention && !has_attention)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no attention layer whose weights could be shown");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no attention layer, so there are no weights to show");
     return run(session, input, NULL, attention, write, context, err);
 }
 
-/* What `embedding` says, or what the encoder ends in; without an encoder what goes into the last layer, where that is
- * the one that makes classes or values of it. */
+/* The layer that `embedding` names, or the last one of the encoder; without an encoder the one before the last layer,
+ * if the last layer makes classes or values of it. */
 static const struct sl_layer *find_embedding_layer(const struct sl_model *model)
 {
     if (model->encoder_count > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predictions of a batch, handed out in the order of its records. */
+/* Passes on the predictions of a batch in the order of its records. */
 #include "session/predict/records.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct rows {
 static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, const struct sl_field *output,
                              int64_t sequence, int64_t *out_rows, struct seqlstm_error *err)
 {
-    /* Without a target a batch has one order, which is that of its source. */
+    /* A batch without a target has the order of its source. */
     const struct seqlstm_axis *axis = batch->source.present && !batch->has_steps ? &batch->source.axis : &batch->axis;
     int64_t features = output->features;
     int64_t length = !output->on_steps ? 1 : sequence < axis->sequences ? axis->lengths[sequence] : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of a decoder in input order. */
+/* Writes the texts of a decoder in input order. */
 #include "session/predict/texts.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "session/record/session_record.h"
 #include "session/weights/trained.h"
 
-/* Whose texts go where. */
+/* Where texts come from and go to. */
 struct outlet {
     struct sl_session *session;
     struct sl_decoder *decoder;
@@ -22,7 +22,7 @@ struct outlet {
     void *context;
 };
 
-/* One result: its text in `buf`, all else in the arena. */
+/* One result: its text in `buf`, everything else in the arena. */
 static seqlstm_status describe(const struct outlet *outlet, const struct sl_batch *batch, int64_t sequence,
                                int32_t rank, struct sl_arena *arena, struct sl_buf *buf, struct sl_prediction_text *out,
                                struct seqlstm_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predictions for sequences of numbers in memory: one batch of all of them, packed here. */
+/* Predictions for sequences of numbers in memory, all of them packed into one batch. */
 #include "session/predict/values.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "session/record/session_record.h"
 #include "session/weights/trained.h"
 
-/* A sequence and where its values begin. */
+/* A sequence, and the offset of its values. */
 struct span {
     int64_t record;
     int64_t length;
@@ -97,7 +97,7 @@ seqlstm_status sl_session_predict_values(struct sl_session *session, const float
     struct sl_exec_step step = {0};
     struct sl_exec_result result;
     seqlstm_status status = SEQLSTM_OK;
-    if (envelope.rows == 0) /* only empty sequences: descriptors want at least one row */
+    if (envelope.rows == 0) /* only empty sequences: descriptors need at least one row */
         envelope.rows = envelope.steps = 1;
     status = sl_session_prepare_prediction(session, &envelope, false, NULL, err);
     if (status == SEQLSTM_OK)

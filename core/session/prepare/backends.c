@@ -11,8 +11,8 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-/* `first`, then (with `listed`) the model's backends as the registry wants them, then (with `oracle`) the reference;
- * each name once. */
+/* `first`, then (with `listed`) the model's backends in the form that the registry needs, then (with `oracle`) the
+ * reference; each name once. */
 static seqlstm_status list_entries(const struct sl_model *model, const struct sl_registry_entry *first, uint32_t count,
                                    bool listed, bool oracle, struct sl_arena *arena,
                                    struct sl_registry_entry **out_entries, uint32_t *out_count,

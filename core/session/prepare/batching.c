@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batchers of training and validation, and what of them is measured: the cost of a step and the edges of the buckets,
- * which a plan stores and a resumed run replays.
- *
- *   "batching": {"edges": [8, 13, 21], "step_cost": {…}}   (base/cost_json.h)
- */
+/* Batchers of training and validation, and what is measured for them: the cost of a step and the edges of the
+ * buckets. */
 #include "session/prepare/batching.h"
 
 #include <jansson.h>
@@ -22,7 +19,7 @@ static bool is_auto(const struct sl_session *session)
            session->model->data.batching.unit == SL_UNIT_SEQUENCE;
 }
 
-/* The cost of a step, for which the limits of the batches must be known: those of any edges. */
+/* Measures the cost of a step. The limits of the batches must be known for it; they do not depend on the edges. */
 static seqlstm_status measure(struct sl_session *session, struct seqlstm_error *err)
 {
     struct sl_batcher_request request = {.phase = SL_BATCHING_TRAIN, .seed = session->model->seed};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An encoder and a decoder that runs step by step: planned, and opened for whoever drives them. */
+/* Plans and opens what writes texts: an encoder, a decoder that runs step by step, and the search. */
 #include "session/prepare/decoding.h"
 
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #include "session/run_folder/stored_quantization.h"
 #include "train/metrics/metric.h"
 
-/* Streams of test text are read with one row, as published results are: every position counts. */
+/* Streams of test text are read with one row, as for published results: every position counts. */
 static int64_t get_batch_size(const struct sl_session *session, enum sl_split split)
 {
     return session->model->data.batching.unit == SL_UNIT_STREAM && split == SL_SPLIT_TEST ? 1 : 0;
@@ -66,7 +66,7 @@ seqlstm_status sl_session_plan_evaluation(struct sl_session *session, enum sl_sp
     return status;
 }
 
-/* Who runs it follows from the choices of training, as it does at the end, when they are the stored ones. */
+/* Follows the choices of training, as the evaluation at the end of the run does, when they are the stored ones. */
 seqlstm_status sl_session_plan_test(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_choices none = {0};

@@ -19,7 +19,8 @@ seqlstm_status sl_session_list_choices(const struct sl_session *session, const s
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the choices of a plan");
     for (int32_t i = 0; i < own->count; i++) {
         out->items[out->count] = own->items[i];
-        out->items[out->count++].phase = bound ? SL_PHASE_PREDICT : SL_PHASE_TRAIN; /* of another phase: not binding */
+        out->items[out->count++].phase = bound ? SL_PHASE_PREDICT : SL_PHASE_TRAIN; /* a choice of another phase is not
+                                                                                     * binding */
     }
     if (bound && own->count > 0)
         return SEQLSTM_OK;
@@ -32,7 +33,7 @@ seqlstm_status sl_session_list_choices(const struct sl_session *session, const s
     return SEQLSTM_OK;
 }
 
-/* One part of the model, for batches of the envelope and like the profiles (NULL: not known). */
+/* Plans one part of the model for batches within the envelope and like the profiles (NULL: not known). */
 static seqlstm_status plan_part(struct sl_session *session, enum sl_part part, const struct sl_envelope *envelope,
                                 const struct sl_profiles *profiles, const struct sl_choices *choices, bool attention,
                                 struct sl_stage *stage, struct seqlstm_error *err)
@@ -49,7 +50,7 @@ static seqlstm_status plan_part(struct sl_session *session, enum sl_part part, c
     return sl_session_prepare_stage(session, &request, profiles, choices, false, stage, err);
 }
 
-/* One step of each batch, with `places` hypotheses for each of its sequences. */
+/* Profiles of one step of each batch, with `places` hypotheses for each of its sequences. */
 static seqlstm_status profile_steps(const struct sl_profiles *batches, int64_t places, struct sl_profiles *out,
                                     struct seqlstm_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From model and data to executors. */
+/* Makes graph, plan and executor of one phase. */
 #include "session/prepare/stage.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ int32_t sl_optimizer_states(const struct sl_optimizer *optimizer)
     return 0;
 }
 
-/* `fallback: warn`. With `report` the table of the plan says it, with `error` there is no plan. */
+/* `fallback: warn`. With `report` the table of the plan shows it, with `error` there is no plan. */
 static void warn_of_fallbacks(const struct sl_session *session, const struct sl_plan *plan)
 {
     if (session->model->dispatch.fallback != SL_FALLBACK_WARN)
@@ -63,8 +63,8 @@ static void warn_of_fallbacks(const struct sl_session *session, const struct sl_
     }
 }
 
-/* Weights, gradients and states of the optimizer are all written, whatever else is needed: beyond the memory of the
- * machine that would end in the kernel's killing somebody, not in an allocation that fails. */
+/* Weights, gradients and states of the optimizer will all be written. If they are larger than the memory of the
+ * machine, no allocation fails, but the kernel kills a process. */
 static seqlstm_status check_room(const struct sl_graph *graph, int32_t states, struct seqlstm_error *err)
 {
     struct sysinfo machine;
@@ -76,7 +76,7 @@ static seqlstm_status check_room(const struct sl_graph *graph, int32_t states, s
     if (bytes > room)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY,
                      "%s take %.1f GB, this machine has %.1f GB of memory (`seqlstm plan --set "
-                     "dispatch.policy=estimate` says what else there is)",
+                     "dispatch.policy=estimate` shows the rest)",
                      copies > 2   ? "weights, gradients and states of the optimizer"
                      : copies > 1 ? "weights and gradients"
                                   : "the weights",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a step of training costs on the backends that the plan chose: batches of equal lengths, short and long ones, of
- * ascending width, through the executor. The slope between the lengths is the cost of a step. Of pairs one side has its
- * two lengths while the other has that of the data on average. */
+/* Measures the cost of a step of training on the backends that the plan chose: runs batches of equal lengths, short and
+ * long ones, of increasing width. The slope between the lengths is the cost of a step. For pairs, one side has its two
+ * lengths while the other has the average length of the data. */
 #include "session/prepare/step_cost.h"
 
 #include <math.h>
@@ -15,17 +15,17 @@
 
 enum {
     LONG_STEPS = 15, /* of the longer batch; the shorter one has a third */
-    ROUNDS = 4       /* runs of a shape, all shapes in turn; the first warms up, of the others the fastest counts */
+    ROUNDS = 4       /* runs of a shape, all shapes in turn; the first is a warm-up, the fastest of the others counts */
 };
 
-/* A width with its two lengths; of pairs on one side, and that of the other. */
+/* A width with its two lengths; for pairs also the length of the other side. */
 struct probe {
     int64_t width, steps[2], other;
     bool is_source;
     double ns[2], first_ns;
 };
 
-/* A batch of the probe's width whose targets count; `length`: which of its two lengths. */
+/* A batch of the probe's width whose targets count; `length` 0 or 1: which of its two lengths. */
 static seqlstm_status make_batch(const struct sl_data_facts *facts, const struct probe *probe, int length,
                                  struct sl_batch **out_batch, struct seqlstm_error *err)
 {
@@ -43,7 +43,7 @@ static seqlstm_status make_batch(const struct sl_data_facts *facts, const struct
     return status;
 }
 
-/* Runs one batch of the shape and keeps the fastest time; returns this one's. */
+/* Runs one batch of the shape and keeps the fastest time; returns the time of this run. */
 static seqlstm_status time_shape(struct sl_exec *exec, const struct sl_data_facts *facts, const struct probe *probe,
                                  int length, double *best_ns, double *out_ns, struct seqlstm_error *err)
 {
@@ -59,7 +59,7 @@ static seqlstm_status time_shape(struct sl_exec *exec, const struct sl_data_fact
     return status;
 }
 
-/* An update that changes nothing: rate and gradients are 0, the optimizer's state stays zero. */
+/* An update that changes nothing: learning rate and gradients are 0, and the optimizer's state stays zero. */
 static seqlstm_status time_update(struct sl_exec *exec, const struct sl_params *params, double *out_ns,
                                   struct seqlstm_error *err)
 {
@@ -75,8 +75,8 @@ static seqlstm_status time_update(struct sl_exec *exec, const struct sl_params *
     return SEQLSTM_OK;
 }
 
-/* Powers of two and the widest batch, of a side that has at most `most` steps and `rows` rows; a width whose batches
- * have one step at most is left out. */
+/* Powers of two and the widest batch, for a side with at most `most` steps and `rows` rows. Widths whose batches have
+ * at most one step are left out. */
 static int32_t list_probes(int64_t most, int64_t rows, int64_t sequences, struct probe *probes)
 {
     int64_t longest = most < LONG_STEPS ? most : LONG_STEPS;
@@ -93,7 +93,7 @@ static int32_t list_probes(int64_t most, int64_t rows, int64_t sequences, struct
     return count;
 }
 
-/* Steps of the side that stays: those of the data on average, as far as they fit. */
+/* Steps of the other side: the average length of the data, as far as it fits. */
 static int64_t choose_other(int64_t all_rows, int64_t records, int64_t rows, int64_t width)
 {
     int64_t mean = records > 0 ? (all_rows + records - 1) / records : 1;
@@ -101,7 +101,7 @@ static int64_t choose_other(int64_t all_rows, int64_t records, int64_t rows, int
     return mean < 1 ? 1 : mean < fitting || fitting < 1 ? mean : fitting;
 }
 
-/* The probes of both sides, the decoder's (or the only one's) first. */
+/* The probes of both sides, first those of the decoder (or of the only side). */
 static int32_t list_sides(const struct sl_data_facts *facts, const struct sl_envelope *e, struct probe *probes,
                           int32_t *out_own)
 {

@@ -47,7 +47,7 @@ static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_e
     return status;
 }
 
-/* Graphs and plans of all that training runs, before any of their buffers. */
+/* Makes the graphs and plans of everything that training runs, before any of their buffers. */
 static seqlstm_status plan_phases(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &session->model->train;
@@ -72,7 +72,7 @@ static seqlstm_status plan_phases(struct sl_session *session, struct seqlstm_err
     } else if (sl_dataset_has_split(session->model, SL_SPLIT_TEST)) {
         SEQLSTM_TRY(sl_session_plan_test(session, err));
     }
-    sl_session_measure_process(session->train.plan); /* with what all of them have made */
+    sl_session_measure_process(session->train.plan); /* now that all of them are made */
     return SEQLSTM_OK;
 }
 
@@ -99,7 +99,7 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
     if (session->decoding.pair.step.plan)
         SEQLSTM_TRY(sl_decoding_open(session, &session->decoding, err));
     SEQLSTM_TRY(sl_params_init(session->params, session->train.graph, session->model->seed, session->pool, err));
-    sl_memory_trim(); /* of the copies that orthogonal weights are made in */
+    sl_memory_trim(); /* frees the copies in which orthogonal weights were made */
     return SEQLSTM_OK;
 }
 

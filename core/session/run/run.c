@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main job: run folder → data → plan → train → evaluate → save. */
+/* A whole run: run folder → data → plan → train → evaluate → save. */
 #include "session/run/run.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 enum { PREFETCH = 4 };
 
-/* A run without a checkpoint that has its final weights was never trained here: they were imported. */
+/* A run that has final weights but no checkpoint was not trained here: its weights were imported. */
 static seqlstm_status refuse_imported(const struct sl_session *session, struct seqlstm_error *err)
 {
     char *path = sl_path_join(session->folder, "final.safetensors");
@@ -37,7 +37,7 @@ static seqlstm_status refuse_imported(const struct sl_session *session, struct s
                  session->folder, session->folder);
 }
 
-/* The newest checkpoint of a run that goes on; NULL where there is none. */
+/* The newest checkpoint of a run that is resumed; NULL if there is none. */
 static seqlstm_status open_checkpoint(struct sl_session *session, struct sl_safetensors **out_file, char **out_path,
                                       struct seqlstm_error *err)
 {
@@ -51,14 +51,14 @@ static seqlstm_status open_checkpoint(struct sl_session *session, struct sl_safe
     return status;
 }
 
-/* What the run begins with: a checkpoint, which `*out_file` and `*out_path` then are, or initial weights. */
+/* Opens the checkpoint that the run begins with, `*out_file` and `*out_path`, or else loads initial weights. */
 static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **out_file, char **out_path,
                             struct seqlstm_error *err)
 {
     if (session->is_run)
         SEQLSTM_TRY(open_checkpoint(session, out_file, out_path, err));
     if (*out_file) {
-        sl_log_printf(session->options.log, SL_LOG_INFO, "going on from %s", *out_path);
+        sl_log_printf(session->options.log, SL_LOG_INFO, "resuming from %s", *out_path);
         return SEQLSTM_OK;
     }
     if (session->is_run) {
@@ -69,8 +69,8 @@ static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **
     return sl_session_load_initial(session, err);
 }
 
-/* From here on a new run follows its own plan, as one that is resumed does: what is planned later (the test split)
- * takes the same choices. */
+/* From here on a new run follows its own plan, as a resumed one does: what is planned later (the test split) follows
+ * the same choices. */
 static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm_error *err)
 {
     if (session->stored.phases.count > 0)
@@ -129,7 +129,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
     return status;
 }
 
-/* The trainer of what was prepared, where the checkpoint was written; *out_trainer may be set on failure, too. */
+/* Makes the trainer, at the state of the checkpoint if there is one; *out_trainer may be set on failure, too. */
 static seqlstm_status open_trainer(struct sl_session *session, const struct sl_run_observer *observer,
                                    struct sl_trainer **out_trainer, struct seqlstm_error *err)
 {
@@ -145,7 +145,7 @@ static seqlstm_status open_trainer(struct sl_session *session, const struct sl_r
     return status;
 }
 
-/* Data state, plan, and what --set changed. */
+/* Writes the data state, the plan, and the configuration if --set changed it. */
 static seqlstm_status store(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
@@ -153,7 +153,7 @@ static seqlstm_status store(struct sl_session *session, struct seqlstm_error *er
     return session->changed ? sl_run_folder_write_config(session, err) : SEQLSTM_OK;
 }
 
-/* Weights, test metrics and the summary of a run that ended by itself. */
+/* Writes weights, test metrics and summary of a run that has ended. */
 static seqlstm_status finish(struct sl_session *session, struct sl_run_result *result, int64_t start_ns,
                              struct seqlstm_error *err)
 {
@@ -194,7 +194,7 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     SEQLSTM_TRY(sl_session_prepare_training(session, err));
     struct sl_trainer *trainer = NULL;
     seqlstm_status status = open_trainer(session, observer, &trainer, err);
-    if (status == SEQLSTM_OK) /* the checkpoint fits the configuration: from here on the run is that of it */
+    if (status == SEQLSTM_OK) /* the checkpoint fits the configuration: from here on the run has this configuration */
         status = store(session, err);
     if (status == SEQLSTM_OK && observer->on_start)
         observer->on_start(observer->train.context, session, session->train.plan, session->folder);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --set and overlays change in a saved run: both configurations, each written as the program writes them (one
- * key a line, two blanks a level, "- " for elements of a list), are taken apart into paths and values and compared.
- */
+/* Finds what --set and overlays change in a saved run: both configurations, each written by the program (one key a
+ * line, indented by two spaces a level, "- " for elements of a list), are split into paths and values and compared. */
 #include "session/run_folder/changes.h"
 
 #include <stdlib.h>
@@ -24,7 +23,7 @@ struct list {
 };
 
 struct level {
-    int depth; /* of its line; an element of a list lies half a step deeper than a key of the same indent */
+    int depth; /* of its line; an element of a list is half a level deeper than a key of the same indent */
     char name[96];
     int elements;
 };
@@ -45,7 +44,7 @@ static bool keep(struct sl_arena *arena, struct list *list, const struct level *
     return list->items[list->count].path && list->items[list->count++].value;
 }
 
-/* One line, which is cut up in place. */
+/* One line, which is split in place. */
 static bool take_line(struct sl_arena *arena, struct list *list, struct level *levels, int *count, char *line)
 {
     size_t indent = strspn(line, " ");
@@ -124,11 +123,11 @@ size_t sl_session_log_changes(const struct sl_session *session, const struct sl_
             if ((was && is_same(was, new.items[i].value)) || changes++ >= SHOWN)
                 continue;
             sl_log_printf(session->options.log, SL_LOG_INFO, "changed %s: %s -> %s", new.items[i].path,
-                          was ? was : "(not said)", new.items[i].value);
+                          was ? was : "(not set)", new.items[i].value);
         }
         for (size_t i = 0; i < old.count; i++)
             if (find(&new, old.items[i].path) == NULL && changes++ < SHOWN)
-                sl_log_printf(session->options.log, SL_LOG_INFO, "changed %s: %s -> (not said)", old.items[i].path,
+                sl_log_printf(session->options.log, SL_LOG_INFO, "changed %s: %s -> (not set)", old.items[i].path,
                               old.items[i].value);
         if (changes > SHOWN)
             sl_log_printf(session->options.log, SL_LOG_INFO, "and %zu more changes", changes - SHOWN);

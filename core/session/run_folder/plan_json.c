@@ -118,8 +118,6 @@ static void write_pair(const char *name, const struct sl_stage_pair *pair, struc
     sl_buf_append_text(out, "]}");
 }
 
-/* What of the plan decides about bits, as sl_stored_plan_read reads it: places in the model file, costs, the name of
- * the processor and the like would make the bytes of a checkpoint depend on more than that. */
 void sl_session_write_choices(const struct sl_session *session, struct sl_buf *out)
 {
     const struct sl_plan *plan = session->train.plan, *evaluate = session->evaluate.plan;

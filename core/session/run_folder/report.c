@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.html: what a run did, in one file that needs no network: a table of the metrics, a curve of each over the
- * updates (inline SVG, from metrics.jsonl), where the time went, what the kernels were given, and the plan.
- */
+/* report.html: a run in one file that needs no network: a table of the metrics, a curve of each metric over the updates
+ * (inline SVG, from metrics.jsonl), the time that each part took, the rows that each layer computed, and the plan. */
 #include "session/run_folder/report.h"
 
 #include <jansson.h>
@@ -21,7 +20,7 @@
 enum {
     METRICS_LIMIT = 256 << 20, /* bytes of metrics.jsonl */
     POINTS_DRAWN = 500,        /* of one line */
-    DOTS_DRAWN = 100,          /* with a number each, under the pointer */
+    DOTS_DRAWN = 100,          /* each shows its number under the pointer */
     LEFT = 64,
     TOP = 28,
     WIDTH = 640,
@@ -80,7 +79,7 @@ static bool add_point(struct series *series, double x, double y)
     return true;
 }
 
-/* The means of whole epochs are for the table: the curve is made of reports where there are any. */
+/* The means of whole epochs go into the table; the curve is made of reports if there are any. */
 static bool read_row(json_t *row, const char *metric, bool reports, struct chart *chart)
 {
     const char *split = json_string_value(json_object_get(row, "split"));
@@ -200,7 +199,7 @@ static void write_chart(struct sl_buf *out, const struct chart *chart)
     sl_buf_append_text(out, "</svg>\n");
 }
 
-/* A chart of each metric that a validation or an epoch named. */
+/* A chart of each metric in the rows. */
 static void write_charts(struct sl_buf *out, json_t *rows)
 {
     size_t i;
@@ -285,7 +284,7 @@ static void write_metrics(struct sl_buf *out, const struct sl_run_result *result
     sl_buf_append_text(out, "</table>\n");
 }
 
-/* One bar, cut as the time of this call was, and a line for each part of it. */
+/* One bar that shows how the time of this call was spent, and a line for each part of it. */
 static void write_time(struct sl_buf *out, const struct sl_run_result *result)
 {
     const struct sl_train_result *train = &result->train;
@@ -321,7 +320,7 @@ static void write_time(struct sl_buf *out, const struct sl_run_result *result)
     sl_buf_append_text(out, "</svg>\n");
 }
 
-/* Rows that the kernels were given in training, layer by layer; each is real but where `pad_to` asks for others. */
+/* The rows that each layer computed in training; all of them are real unless `pad_to` adds others. */
 static void write_rows(struct sl_buf *out, const struct sl_session *session, const struct sl_run_result *result)
 {
     int32_t count;
@@ -332,7 +331,7 @@ static void write_rows(struct sl_buf *out, const struct sl_session *session, con
     for (int32_t c = 0; c < count; c++)
         most = timing[c].rows > most ? timing[c].rows : most;
     if (train->made == 0 || (padded && train->made != train->progress.updates))
-        return; /* steps of earlier calls are not those of these rows */
+        return; /* steps before a resume are not in these rows */
     sl_buf_printf(out, "<h2>Padding</h2>\n<p>%lld real steps were trained on; ", (long long)train->progress.tokens);
     if (padded)
         sl_buf_printf(out, "<code>pad_to</code> made %lld rows of them: %lld are padding.</p>\n", (long long)most,

@@ -54,14 +54,14 @@ static seqlstm_status refuse_folder(const char *path, struct seqlstm_error *err)
 {
     const char *what = "the run folder is not empty, and holds no run; name another one (--out)";
     if (sl_run_folder_holds_weights(path))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "%s: the run folder is not empty; `seqlstm resume %s` goes on with it", path, path);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the run folder is not empty; `seqlstm resume %s` continues it",
+                     path, path);
     if (sl_run_folder_is_run(path))
         what = "a run without weights is there, which failed or has only begun; remove it, or name another (--out)";
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: %s", path, what);
 }
 
-/* A folder of exactly this name that did not exist, or was empty and is said by the user. */
+/* Takes a folder of exactly this name, which must not exist, or be empty if the user named it. */
 static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, struct seqlstm_error *err)
 {
     *out_taken = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which folder RUN means on the command line: itself, or the latest run of that name. */
+/* Finds the folder that RUN means on the command line: itself, or the latest run of that name. */
 #include "session/run_folder/run_name.h"
 
 #include <dirent.h>
@@ -33,7 +33,7 @@ struct candidate {
     long number;
 };
 
-/* Keeps the one with the larger number; takes the path. */
+/* Keeps the candidate with the larger number; takes ownership of the path. */
 static void prefer(struct candidate *best, char *path, long number)
 {
     if (path == NULL || (best->path && number <= best->number)) {
@@ -44,8 +44,8 @@ static void prefer(struct candidate *best, char *path, long number)
     *best = (struct candidate){path, number};
 }
 
-/* The subfolder with the largest number that holds a run with weights: one that failed before it had any, or has not
- * come so far, stands in nobody's way. Where none has weights, the one with the largest number. NULL: no run. */
+/* The subfolder with the largest number that holds a run with weights, so that a run which failed early or has just
+ * begun is passed over. If none has weights, the one with the largest number. NULL: no run. */
 static char *find_latest(const char *path, const struct sl_log *log)
 {
     DIR *folder = opendir(path);

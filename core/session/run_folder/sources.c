@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run says and remembers about its data: what reading dropped, cut or filled in, and the fingerprints
- * of the files (sources.json), so that resume and eval can tell that a file is another one now.
+/* Fingerprints of a run's data files (sources.json), by which resume and eval notice that a file has changed.
  *
  *   {"schema": "seqlstm.sources/1", "files": [{"split", "path", "bytes", "mtime_ns", "crc64"}]}
  */
@@ -32,7 +31,7 @@ seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm
             struct sl_fingerprint found;
             char crc[17];
             if (sl_fingerprint_compute(files[i].path, &found, NULL) != SEQLSTM_OK)
-                continue; /* who reads the split says so */
+                continue; /* reported when the split is read */
             sl_text_snprintf(crc, sizeof crc, "%016" PRIx64, found.crc64);
             json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "split",
                                                   sl_split_get_name((enum sl_split)split), "path", files[i].path,
@@ -55,7 +54,7 @@ seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm
     return status;
 }
 
-/* Says what differs. A file of the same size and time is taken for the same without reading it. */
+/* Warns if the file has changed. A file with the same size and time is not read, and counts as unchanged. */
 static void compare(const struct sl_session *session, const char *path, const json_t *stored)
 {
     const char *crc = json_string_value(json_object_get(stored, "crc64"));

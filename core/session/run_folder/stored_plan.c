@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a stored plan back, and says where this run cannot or shall not follow it. */
+/* Reads a stored plan back, and reports where this run does not follow it. */
 #include "session/run_folder/stored_plan.h"
 
 #include <jansson.h>
@@ -43,7 +43,7 @@ static seqlstm_status read_layers(const char *path, enum sl_phase phase, json_t 
     return SEQLSTM_OK;
 }
 
-/* Of parts that run step by step, where the plan has them. */
+/* The layers of an encoder and a decoder that runs step by step, if the plan has them. */
 static seqlstm_status read_pair(const char *path, const json_t *pair, struct sl_arena *arena, struct sl_choices *out,
                                 struct seqlstm_error *err)
 {
@@ -54,7 +54,7 @@ static seqlstm_status read_pair(const char *path, const json_t *pair, struct sl_
     return read_layers(path, SL_PHASE_PREDICT, layers, arena, out, err);
 }
 
-/* The layers of training, and where the plan has them those of evaluation, decoding and scheduled sampling. */
+/* The layers of training, and if the plan has them those of evaluation, decoding and scheduled sampling. */
 static seqlstm_status read_phases(const char *path, const json_t *root, struct sl_stored_plan *out,
                                   struct seqlstm_error *err)
 {
@@ -208,7 +208,7 @@ int32_t sl_stored_plan_choose_threads(const struct sl_session *session)
     int32_t usual = said ? said : sl_cpu_count(), most = sl_cpu_count_logical();
     if (!session->options.threads_given) {
         if (stored != usual)
-            sl_log_printf(log, SL_LOG_INFO, "%d thread%s, as the stored plan says; --threads changes that", stored,
+            sl_log_printf(log, SL_LOG_INFO, "%d thread%s, as in the stored plan; --threads changes that", stored,
                           stored == 1 ? "" : "s");
         if (stored > most)
             sl_log_printf(log, SL_LOG_WARN, "the stored plan's %d threads share %d processor%s here", stored, most,
@@ -229,7 +229,7 @@ void sl_stored_plan_compare_devices(const struct sl_session *session)
         const struct sl_backend *backend = sl_registry_find_backend(session->registry, was->backend);
         uint32_t device;
         if (backend == NULL || !sl_backend_find_device(backend, &device))
-            continue; /* making the plan says it */
+            continue; /* reported when the plan is made */
         const struct seqlstm_device_info *is = sl_backend_get_device(backend, device);
         if (strcmp(was->device_class, is->device_class) != 0 || (was->name[0] && strcmp(was->name, is->name) != 0))
             sl_log_printf(session->options.log, SL_LOG_WARN,

@@ -23,7 +23,7 @@ static json_t *metrics_object(const struct sl_metric_values *values)
     return object;
 }
 
-/* How the metrics that need one were computed; none: NULL. */
+/* How those metrics were computed that have a signature; NULL: none has. */
 static json_t *signatures_object(const struct sl_metric_values *values)
 {
     json_t *object = NULL;
@@ -37,7 +37,7 @@ static json_t *signatures_object(const struct sl_metric_values *values)
     return object;
 }
 
-/* A run that had ended is only evaluated again: what its summary says of the training stays. */
+/* A finished run is only evaluated again: its summary keeps what it says about training. */
 static void keep_training(const struct sl_session *session, json_t *root)
 {
     static const char *const kept[] = {"seconds", "training_seconds", "waiting", "graphs", "layers"};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights out of a run and into a new one, under the names of other programs. No backend is needed. */
+/* Exports the weights of a run, and imports weights into a new one, under the names of other programs. Needs no
+ * backend. */
 #include "session/weights/exchange.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "session/weights/trained.h"
 #include "train/checkpoint/weights.h"
 
-/* The model as a graph, and room for its parameters. Of the data only widths matter. */
+/* The model as a graph, and room for its parameters. Only the widths of the data matter. */
 static seqlstm_status make_graph(struct sl_session *session, enum sl_part part, struct sl_graph **out_graph,
                                  struct seqlstm_error *err)
 {
@@ -114,7 +115,7 @@ seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_for
 
 /* ---- in ------------------------------------------------------------------------------------------------- */
 
-/* Of what kind the file is. `*out_format` is not AUTO after this. */
+/* The format of the file. `*out_format` is not AUTO afterwards. */
 static seqlstm_status guess_format(const char *path, enum sl_weights_format *out_format, struct seqlstm_error *err)
 {
     struct sl_safetensors *file = NULL;
@@ -145,7 +146,7 @@ static seqlstm_status read_names(const struct sl_graph *graph, const struct sl_i
     return status;
 }
 
-/* A file that does not fit is wrong data, as in the other formats. */
+/* A file that does not fit is an error of the data, as for the other formats. */
 static seqlstm_status read_canonical(struct sl_session *session, const char *path, struct seqlstm_error *err)
 {
     seqlstm_status status = sl_weights_load(session->params, path, 0, NULL, err);
@@ -179,7 +180,7 @@ static seqlstm_status read_weights(struct sl_session *session, const struct sl_g
     return status;
 }
 
-/* A run that holds these weights, as if it had just ended. */
+/* Makes a run that holds these weights, as if it had just ended. */
 static seqlstm_status write_run(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->folder, err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What parameters begin with besides their initializers: ready vectors of words, weights of another run. */
+/* Initial weights other than drawn ones: pretrained word vectors, and weights of another run. */
 #include "session/weights/initial.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "session/run_folder/run_name.h"
 #include "train/checkpoint/weights.h"
 
-/* `weights` of an embedding: rows of words that the file has. */
+/* `weights` of an embedding: fills the rows of the words that the file has. */
 static seqlstm_status load_vectors(struct sl_session *session, const struct sl_layer *layer, struct seqlstm_error *err)
 {
     const struct sl_vocabulary *vocabulary = sl_data_state_find_vocabulary(session->state);
