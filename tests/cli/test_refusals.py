@@ -231,7 +231,7 @@ def test_folders(t):
     t.refuse(2, 'run', 'm.yaml', '--out', 'failed').says('failed: a run without weights is there', 'remove it')
     (t.folder / 'empty').mkdir()
     t.run('run', 'm.yaml', '--out', 'empty', '-q')
-    t.refuse(2, 'run', 'm.yaml', '--out', 'empty').says('`seqlstm resume empty` goes on')
+    t.refuse(2, 'run', 'm.yaml', '--out', 'empty').says('`seqlstm resume empty` continues it')
     t.refuse(2, 'run', 'm.yaml', '--out', 'm.yaml/below').says('m.yaml')
     t.run('run', 'm.yaml', '-q')
     t.run('run', 'm.yaml', '-q')
