@@ -33,8 +33,8 @@ VENDOR = re.compile(r'^(cblas|lapacke|openblas|dnnl|oneapi|cuda|cudnn|cublas|ncc
 # Written by the build, or by tests for the emulated device: no files of the tree.
 GENERATED = {'config.h', 'emulation.h', 'emulated_mma.h'}
 
-CIRCLE_MOST = 7
-FOLDER_MOST = 99
+CIRCLE_MOST = 4
+FOLDER_MOST = 35
 FOLDER_MOST_OF = {'core/cli': 25, 'core/session': 25}
 
 
