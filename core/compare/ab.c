@@ -9,21 +9,21 @@
 #include "compare/ab_time.h"
 #include "measure/batch_rows.h"
 #include "measure/flops.h"
-#include "compare/pairing.h"
+#include "compare/match.h"
 #include "measure/peak.h"
-#include "compare/remote.h"
-#include "compare/side.h"
+#include "compare/remote_side.h"
+#include "compare/local_side.h"
 #include "compare/verify.h"
 
 /* What both sides stand on. */
 struct stand {
     const struct sl_ab_request *request;
-    struct sl_contender a, b;
+    struct sl_backend_spec a, b;
     struct sl_sample sample;
     struct sl_pool *pool;
-    struct sl_party *parties[2];
-    struct sl_pair *pairs;
-    int32_t pair_count;
+    struct sl_compare_side *sides[2];
+    struct sl_match *matches;
+    int32_t match_count;
     struct sl_ab_report *report;
     struct seqlstm_error *err;
 };
@@ -34,8 +34,8 @@ static seqlstm_status prepare(struct stand *s)
 {
     const struct sl_ab_request *r = s->request;
     struct sl_arena *arena = &s->report->arena;
-    SEQLSTM_TRY(sl_contender_parse(arena, r->a, &s->a, s->err));
-    SEQLSTM_TRY(sl_contender_parse(arena, r->b, &s->b, s->err));
+    SEQLSTM_TRY(sl_backend_spec_parse(arena, r->a, &s->a, s->err));
+    SEQLSTM_TRY(sl_backend_spec_parse(arena, r->b, &s->b, s->err));
     SEQLSTM_TRY(sl_session_read_data(r->session, s->err));
     SEQLSTM_TRY(sl_sample_create(sl_session_find_train_data(r->session), sl_session_get_model(r->session)->seed,
                                  r->batch_size, SL_SAMPLE_MOST, &s->sample, s->err));
@@ -43,43 +43,43 @@ static seqlstm_status prepare(struct stand *s)
     return sl_pool_create(r->threads, &s->pool, s->err);
 }
 
-static struct sl_side_request describe_side(const struct stand *s, bool is_b, bool alone)
+static struct sl_local_side_request describe_side(const struct stand *s, bool is_b, bool alone)
 {
-    return (struct sl_side_request){.session = s->request->session,
-                                    .own = is_b ? &s->b : &s->a,
-                                    .other = is_b ? &s->a : &s->b,
-                                    .graph = s->report->graph,
-                                    .sample = &s->sample,
-                                    .pool = s->pool,
-                                    .alone = alone,
-                                    .interrupt = s->request->interrupt};
+    return (struct sl_local_side_request){.session = s->request->session,
+                                          .own = is_b ? &s->b : &s->a,
+                                          .other = is_b ? &s->a : &s->b,
+                                          .graph = s->report->graph,
+                                          .sample = &s->sample,
+                                          .pool = s->pool,
+                                          .alone = alone,
+                                          .interrupt = s->request->interrupt};
 }
 
-static seqlstm_status open_parties(struct stand *s)
+static seqlstm_status open_sides(struct stand *s)
 {
     const struct sl_ab_request *r = s->request;
     if (r->worker && (r->separate || strcmp(s->a.name, s->b.name) != 0))
         SEQLSTM_TRY(sl_remote_find_reason(r->worker, r->separate, &s->report->arena, &s->report->separate, s->err));
     for (int i = 0; i < 2; i++) {
-        struct sl_side_request side = describe_side(s, i == 1, false);
+        struct sl_local_side_request side = describe_side(s, i == 1, false);
         if (s->report->separate)
-            SEQLSTM_TRY(sl_remote_open(r->worker, i == 1, sl_unit_count(s->report->graph), &s->parties[i], s->err));
+            SEQLSTM_TRY(sl_remote_side_open(r->worker, i == 1, sl_unit_count(s->report->graph), &s->sides[i], s->err));
         else
-            SEQLSTM_TRY(sl_side_open(&side, &s->parties[i], s->err));
+            SEQLSTM_TRY(sl_local_side_open(&side, &s->sides[i], s->err));
     }
     return SEQLSTM_OK;
 }
 
 /* "cpu-blas:packed" */
-static const char *name_choice(struct stand *s, const struct sl_party_choice *choice)
+static const char *name_choice(struct stand *s, const struct sl_compare_side_choice *choice)
 {
     return sl_arena_printf(&s->report->arena, "%s%s%s", choice->id, choice->variant[0] ? ":" : "", choice->variant);
 }
 
 /* Why a layer is not compared. */
-static seqlstm_status explain_layer(struct stand *s, const struct sl_pair *pair, struct sl_ab_layer *layer)
+static seqlstm_status explain_layer(struct stand *s, const struct sl_match *match, struct sl_ab_layer *layer)
 {
-    const struct sl_party_unit *a = &s->report->a.units[pair->unit], *b = &s->report->b.units[pair->unit];
+    const struct sl_compare_side_unit *a = &s->report->a.units[match->unit], *b = &s->report->b.units[match->unit];
     const char *pinned = "it is pinned in the model file";
     if (!a->accepted && !b->accepted)
         layer->refused = sl_arena_printf(&s->report->arena, "A: %s; B: %s", a->reason, b->reason);
@@ -103,20 +103,20 @@ static seqlstm_status make_layers(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     bool training = report->graph->phase == SL_PHASE_TRAIN;
-    report->layers = SL_ARENA_ARRAY(&report->arena, struct sl_ab_layer, (size_t)s->pair_count);
+    report->layers = SL_ARENA_ARRAY(&report->arena, struct sl_ab_layer, (size_t)s->match_count);
     if (!report->layers)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the report");
-    report->layer_count = s->pair_count;
-    for (int32_t p = 0; p < s->pair_count; p++) {
+    report->layer_count = s->match_count;
+    for (int32_t p = 0; p < s->match_count; p++) {
         struct sl_ab_layer *layer = &report->layers[p];
-        layer->node = sl_unit_get(report->graph, s->pairs[p].unit);
-        layer->compared = s->pairs[p].compared;
-        layer->a = name_choice(s, &s->pairs[p].a);
-        layer->b = name_choice(s, &s->pairs[p].b);
+        layer->node = sl_unit_get(report->graph, s->matches[p].unit);
+        layer->compared = s->matches[p].compared;
+        layer->a = name_choice(s, &s->matches[p].a);
+        layer->b = name_choice(s, &s->matches[p].b);
         if (!layer->a || !layer->b)
             SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the report");
         if (!layer->compared)
-            SEQLSTM_TRY(explain_layer(s, &s->pairs[p], layer));
+            SEQLSTM_TRY(explain_layer(s, &s->matches[p], layer));
         report->compared += layer->compared;
         double rows = 0; /* of the mean batch, as the times are medians over all batches */
         for (int32_t b = 0; b < s->sample.count; b++)
@@ -129,44 +129,45 @@ static seqlstm_status make_layers(struct stand *s)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status plan_parties(struct stand *s)
+static seqlstm_status plan_sides(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     for (int i = 0; i < 2; i++)
-        SEQLSTM_TRY(
-            s->parties[i]->table->get_facts(s->parties[i], &report->arena, i ? &report->b : &report->a, s->err));
-    bool same = sl_contender_is_same(&s->a, &s->b);
+        SEQLSTM_TRY(s->sides[i]->table->get_facts(s->sides[i], &report->arena, i ? &report->b : &report->a, s->err));
+    bool same = sl_backend_spec_is_same(&s->a, &s->b);
     bool sides_help = same || (!report->separate && strcmp(report->a.id, report->b.id) != 0);
-    SEQLSTM_TRY(sl_pairing_create(&report->arena, report->graph, &report->a, &report->b, sides_help, &s->pairs,
-                                  &s->pair_count, s->err));
-    struct sl_party_choice *choices = SL_ARENA_ARRAY(&report->arena, struct sl_party_choice, (size_t)s->pair_count);
+    SEQLSTM_TRY(sl_matches_create(&report->arena, report->graph, &report->a, &report->b, sides_help, &s->matches,
+                                  &s->match_count, s->err));
+    struct sl_compare_side_choice *choices =
+        SL_ARENA_ARRAY(&report->arena, struct sl_compare_side_choice, (size_t)s->match_count);
     if (!choices)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     for (int i = 0; i < 2; i++) {
-        for (int32_t p = 0; p < s->pair_count; p++)
-            choices[p] = i ? s->pairs[p].b : s->pairs[p].a;
-        SEQLSTM_TRY(s->parties[i]->table->plan(s->parties[i], choices, s->pair_count, s->err));
+        for (int32_t p = 0; p < s->match_count; p++)
+            choices[p] = i ? s->matches[p].b : s->matches[p].a;
+        SEQLSTM_TRY(s->sides[i]->table->plan(s->sides[i], choices, s->match_count, s->err));
     }
     return make_layers(s);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
-static seqlstm_status judge_parties(struct stand *s)
+static seqlstm_status judge_sides(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     int32_t units = sl_unit_count(report->graph);
-    struct sl_party_verdict *verdicts = SL_ARENA_ARRAY(&report->arena, struct sl_party_verdict, (size_t)units);
+    struct sl_compare_side_verdict *verdicts =
+        SL_ARENA_ARRAY(&report->arena, struct sl_compare_side_verdict, (size_t)units);
     if (!verdicts)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the verdicts");
     report->numeric_ok = true;
     for (int i = 0; i < 2; i++) {
-        SEQLSTM_TRY(s->parties[i]->table->judge(s->parties[i], verdicts, s->err));
-        for (int32_t p = 0; p < s->pair_count; p++) {
-            if (!s->pairs[p].compared)
+        SEQLSTM_TRY(s->sides[i]->table->judge(s->sides[i], verdicts, s->err));
+        for (int32_t p = 0; p < s->match_count; p++) {
+            if (!s->matches[p].compared)
                 continue;
-            *(i ? &report->layers[p].verdict_b : &report->layers[p].verdict_a) = verdicts[s->pairs[p].unit];
-            report->numeric_ok = report->numeric_ok && !verdicts[s->pairs[p].unit].failed;
+            *(i ? &report->layers[p].verdict_b : &report->layers[p].verdict_a) = verdicts[s->matches[p].unit];
+            report->numeric_ok = report->numeric_ok && !verdicts[s->matches[p].unit].failed;
         }
     }
     return SEQLSTM_OK;
@@ -187,16 +188,16 @@ static double distance(const float *a, const float *b, int64_t elems)
 /* One step of the whole model on each side, equal weights, batch and masks. */
 static seqlstm_status compare_steps(struct stand *s)
 {
-    struct sl_party_result a, b;
+    struct sl_compare_side_result a, b;
     int64_t ns;
-    SEQLSTM_TRY(s->parties[0]->table->start(s->parties[0], 0, &a, &ns, s->err));
+    SEQLSTM_TRY(s->sides[0]->table->start(s->sides[0], 0, &a, &ns, s->err));
     float *kept = malloc((size_t)(a.elems > 0 ? a.elems : 1) * sizeof *kept);
     if (!kept)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the results of a step");
     memcpy(kept, a.values, (size_t)a.elems * sizeof *kept);
-    seqlstm_status status = s->parties[0]->table->stop(s->parties[0], s->err);
+    seqlstm_status status = s->sides[0]->table->stop(s->sides[0], s->err);
     if (status == SEQLSTM_OK)
-        status = s->parties[1]->table->start(s->parties[1], 0, &b, &ns, s->err);
+        status = s->sides[1]->table->start(s->sides[1], 0, &b, &ns, s->err);
     if (status == SEQLSTM_OK && a.elems != b.elems)
         status = seqlstm_error_set(s->err, SEQLSTM_INTERNAL, __FILE__, __LINE__, "the sides differ in size");
     if (status == SEQLSTM_OK) {
@@ -204,7 +205,7 @@ static seqlstm_status compare_steps(struct stand *s)
         s->report->loss_a = a.loss;
         s->report->loss_b = b.loss;
         s->report->numeric_ok = s->report->numeric_ok && isfinite(s->report->difference);
-        status = s->parties[1]->table->stop(s->parties[1], s->err);
+        status = s->sides[1]->table->stop(s->sides[1], s->err);
     }
     free(kept);
     return status;
@@ -212,12 +213,12 @@ static seqlstm_status compare_steps(struct stand *s)
 
 /* ---- all of it ---------------------------------------------------------------------------------------------- */
 
-static seqlstm_status time_parties(struct stand *s)
+static seqlstm_status time_sides(struct stand *s)
 {
     struct sl_ab_report *report = s->report;
     const struct sl_ab_request *r = s->request;
-    struct sl_ab_time_request request = {.parties = {s->parties[0], s->parties[1]},
-                                         .calls = s->pair_count,
+    struct sl_ab_time_request request = {.sides = {s->sides[0], s->sides[1]},
+                                         .calls = s->match_count,
                                          .batches = s->sample.count,
                                          .rounds = r->rounds,
                                          .seconds = r->seconds,
@@ -227,7 +228,7 @@ static seqlstm_status time_parties(struct stand *s)
                                          .interrupt = r->interrupt,
                                          .on_progress = r->on_progress,
                                          .context = r->context};
-    struct sl_ab_time *times = SL_ARENA_ARRAY(&report->arena, struct sl_ab_time, (size_t)s->pair_count + 1);
+    struct sl_ab_time *times = SL_ARENA_ARRAY(&report->arena, struct sl_ab_time, (size_t)s->match_count + 1);
     if (!times)
         SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the times");
     report->peak_gflops = sl_peak_measure(s->pool);
@@ -238,7 +239,7 @@ static seqlstm_status time_parties(struct stand *s)
     report->b_ns = times[0].b_ns;
     report->step = times[0].interval;
     bool on_device = report->a.on_device || report->b.on_device; /* the host sees calls begin there, not end */
-    for (int32_t p = 0; p < s->pair_count; p++) {
+    for (int32_t p = 0; p < s->match_count; p++) {
         if (on_device && report->layers[p].compared)
             continue;
         report->layers[p].a_ns = times[1 + p].a_ns;
@@ -260,20 +261,20 @@ static seqlstm_status run(struct stand *s)
     report->rows = s->sample.envelope.rows > 0 ? s->sample.envelope.rows + s->sample.envelope.source_rows
                                                : s->sample.envelope.sequences;
     report->batches = s->sample.count;
-    SEQLSTM_TRY(open_parties(s));
-    SEQLSTM_TRY(plan_parties(s));
-    SEQLSTM_TRY(judge_parties(s));
+    SEQLSTM_TRY(open_sides(s));
+    SEQLSTM_TRY(plan_sides(s));
+    SEQLSTM_TRY(judge_sides(s));
     if (!report->numeric_ok)
         return SEQLSTM_OK; /* what computes something else is not timed */
     SEQLSTM_TRY(compare_steps(s));
-    return report->numeric_ok ? time_parties(s) : SEQLSTM_OK;
+    return report->numeric_ok ? time_sides(s) : SEQLSTM_OK;
 }
 
 static void release(struct stand *s)
 {
     for (int i = 0; i < 2; i++)
-        if (s->parties[i])
-            s->parties[i]->table->close(s->parties[i]);
+        if (s->sides[i])
+            s->sides[i]->table->close(s->sides[i]);
     sl_sample_deinit(&s->sample);
     sl_pool_destroy(s->pool);
 }
@@ -309,10 +310,10 @@ seqlstm_status sl_ab_serve(const struct sl_ab_request *request, bool is_b, struc
     if (!stand.report)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a side of the comparison");
     seqlstm_status status = prepare(&stand);
-    struct sl_side_request side = describe_side(&stand, is_b, true);
+    struct sl_local_side_request side = describe_side(&stand, is_b, true);
     if (status == SEQLSTM_OK)
-        status = sl_side_open(&side, &stand.parties[0], err);
-    status = sl_remote_serve(stand.parties[0], sl_unit_count(stand.report->graph), status, err);
+        status = sl_local_side_open(&side, &stand.sides[0], err);
+    status = sl_remote_serve(stand.sides[0], sl_unit_count(stand.report->graph), status, err);
     release(&stand);
     sl_ab_report_destroy(stand.report);
     return status;
@@ -321,17 +322,17 @@ seqlstm_status sl_ab_serve(const struct sl_ab_request *request, bool is_b, struc
 seqlstm_status sl_ab_probe(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err)
 {
     struct sl_arena arena;
-    struct sl_contender contender;
+    struct sl_backend_spec spec;
     struct sl_registry *registry = NULL;
     struct sl_backend *backend = NULL;
     sl_arena_init(&arena);
-    seqlstm_status status = sl_contender_parse(&arena, is_b ? request->b : request->a, &contender, err);
+    seqlstm_status status = sl_backend_spec_parse(&arena, is_b ? request->b : request->a, &spec, err);
     if (status == SEQLSTM_OK) {
-        struct sl_registry_entry entry = sl_contender_get_entry(&contender);
+        struct sl_registry_entry entry = sl_backend_spec_get_entry(&spec);
         status = sl_session_open_registry(request->session, &entry, 1, false, &registry, err);
     }
     if (status == SEQLSTM_OK)
-        status = sl_contender_find(&contender, registry, &backend, err);
+        status = sl_backend_spec_find(&spec, registry, &backend, err);
     status = sl_remote_answer_probe(backend, status, err);
     sl_registry_destroy(registry);
     sl_arena_deinit(&arena);

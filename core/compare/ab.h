@@ -9,14 +9,14 @@
 #define SL_COMPARE_AB_H
 
 #include "base/value/buf.h"
-#include "compare/contender.h"
+#include "compare/backend_spec.h"
 #include "measure/interval.h"
-#include "compare/party.h"
+#include "compare/side.h"
 #include "session/session.h"
 
 struct sl_ab_request {
     struct sl_session *session;
-    const char *a, *b;         /* see contender.h */
+    const char *a, *b;         /* see backend_spec.h */
     enum sl_phase phase;       /* TRAIN, or PREDICT */
     int64_t batch_size;        /* 0: the model's */
     int64_t rounds;            /* 0: as many as fit into `seconds` */
@@ -25,7 +25,7 @@ struct sl_ab_request {
     double within;             /* see ab_time.h */
     int32_t threads;           /* 0: auto */
     bool separate;             /* each side in a process of its own, needed or not */
-    const char *const *worker; /* argv of a side's process but the last; see remote.h. NULL: never separate */
+    const char *const *worker; /* argv of a side's process but the last; see remote_side.h. NULL: never separate */
     const struct sl_interrupt *interrupt;
     /* Called before each round; may be NULL. */
     void (*on_progress)(void *context, double seconds_gone);
@@ -34,19 +34,19 @@ struct sl_ab_request {
 
 struct sl_ab_layer {
     const struct sl_node *node;
-    bool compared;                                /* false: the common choice runs it on both sides */
-    const char *a, *b;                            /* "cpu-blas:packed" */
-    const char *refused;                          /* not compared: by whom and why; NULL */
-    struct sl_party_verdict verdict_a, verdict_b; /* compared */
-    double a_ns, b_ns;                            /* medians; 0 when nothing was timed */
-    double gflop;                                 /* of one call, in 1e9; 0: none to count */
+    bool compared;                                       /* false: the common choice runs it on both sides */
+    const char *a, *b;                                   /* "cpu-blas:packed" */
+    const char *refused;                                 /* not compared: by whom and why; NULL */
+    struct sl_compare_side_verdict verdict_a, verdict_b; /* compared */
+    double a_ns, b_ns;                                   /* medians; 0 when nothing was timed */
+    double gflop;                                        /* of one call, in 1e9; 0: none to count */
     struct sl_interval interval;
 };
 
 struct sl_ab_report {
     struct sl_arena arena;
     struct sl_graph *graph;
-    struct sl_party_facts a, b;
+    struct sl_compare_side_facts a, b;
     const char *a_text, *b_text; /* as said */
     const char *separate;        /* why each side ran in its own process; NULL: they did not */
     int32_t threads;
@@ -70,10 +70,10 @@ seqlstm_status sl_ab_run(const struct sl_ab_request *request, struct sl_ab_repor
                          struct seqlstm_error *err);
 void sl_ab_report_destroy(struct sl_ab_report *report);
 
-/* The process of one side: serves the other end of remote.h on descriptors 3 and 4. `request` as the parent's. */
+/* The process of one side: serves the other end of remote_side.h on descriptors 3 and 4. `request` as the parent's. */
 seqlstm_status sl_ab_serve(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err);
 
-/* A process that says which files one side's backend maps; see remote.h. */
+/* A process that says which files one side's backend maps; see remote_side.h. */
 seqlstm_status sl_ab_probe(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err);
 
 /* "seqlstm.ab/1" and the table. */

@@ -66,7 +66,7 @@ static void print_row(const struct sl_ab_report *report, int width, const char *
 
 static void print_head(const struct sl_ab_report *report, struct sl_buf *out)
 {
-    const struct sl_party_facts *facts[2] = {&report->a, &report->b};
+    const struct sl_compare_side_facts *facts[2] = {&report->a, &report->b};
     const char *texts[2] = {report->a_text, report->b_text};
     for (int i = 0; i < 2; i++)
         sl_buf_printf(out, "%c  %s (%s %s)\n", 'A' + i, texts[i], facts[i]->id, facts[i]->version);
@@ -113,7 +113,7 @@ static void print_numbers(const struct sl_ab_report *report, struct sl_buf *out)
     for (int32_t l = 0; l < report->layer_count; l++)
         for (int i = 0; i < 2; i++) {
             const struct sl_ab_layer *layer = &report->layers[l];
-            const struct sl_party_verdict *verdict = i ? &layer->verdict_b : &layer->verdict_a;
+            const struct sl_compare_side_verdict *verdict = i ? &layer->verdict_b : &layer->verdict_a;
             if (verdict->failed)
                 sl_buf_printf(out, "%s on %c, %s: %s\n", layer->node->name, 'A' + i, i ? layer->b : layer->a,
                               verdict->detail);
@@ -188,7 +188,7 @@ static json_t *write_layer(const struct sl_ab_report *report, const struct sl_ab
     return head;
 }
 
-static json_t *write_side(const struct sl_party_facts *facts, const char *text)
+static json_t *write_side(const struct sl_compare_side_facts *facts, const char *text)
 {
     return json_pack("{s:s,s:s,s:s,s:s}", "said", text, "id", facts->id, "version", facts->version, "file",
                      facts->file);

@@ -37,15 +37,15 @@ struct pace {
 
 static seqlstm_status start_both(struct timer *t, bool b_first, int32_t batch, double *out_step_ns)
 {
-    struct sl_party *const *parties = t->request->parties;
+    struct sl_compare_side *const *sides = t->request->sides;
     *out_step_ns = 0;
     for (int i = 0; i < 2; i++)
-        SEQLSTM_TRY(parties[i]->table->stop(parties[i], t->err));
+        SEQLSTM_TRY(sides[i]->table->stop(sides[i], t->err));
     for (int i = 0; i < 2; i++) {
-        struct sl_party *party = parties[i != b_first];
-        struct sl_party_result result;
+        struct sl_compare_side *side = sides[i != b_first];
+        struct sl_compare_side_result result;
         int64_t ns;
-        SEQLSTM_TRY(party->table->start(party, batch, &result, &ns, t->err));
+        SEQLSTM_TRY(side->table->start(side, batch, &result, &ns, t->err));
         *out_step_ns += 0.5 * (double)ns;
     }
     return SEQLSTM_OK;
@@ -69,13 +69,13 @@ static seqlstm_status run_block(struct timer *t, const struct pace *pace, bool b
     for (int32_t c = 0; c < t->columns; c++)
         t->block_logs[c * BLOCKS_MOST + block] = 0;
     for (int i = 0; i < 4; i++) {
-        int side = (i == 1 || i == 2) != b_first;
-        struct sl_party *party = t->request->parties[side];
-        SEQLSTM_TRY(party->table->take_turn(party, pace->lead, pace->steps, t->turn[side], t->err));
+        int is_b = (i == 1 || i == 2) != b_first;
+        struct sl_compare_side *side = t->request->sides[is_b];
+        SEQLSTM_TRY(side->table->take_turn(side, pace->lead, pace->steps, t->turn[is_b], t->err));
         for (int32_t c = 0; c < t->columns; c++) {
-            double ns = fmax(t->turn[side][c], 1);
-            t->block_logs[c * BLOCKS_MOST + block] += (side ? 0.5 : -0.5) * log(ns);
-            double *sum = &t->block_ns[side][c * BLOCKS_MOST + block];
+            double ns = fmax(t->turn[is_b][c], 1);
+            t->block_logs[c * BLOCKS_MOST + block] += (is_b ? 0.5 : -0.5) * log(ns);
+            double *sum = &t->block_ns[is_b][c * BLOCKS_MOST + block];
             *sum = i < 2 ? 0.5 * ns : *sum + 0.5 * ns;
         }
     }

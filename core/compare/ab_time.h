@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two parties take turns, round after round, and what comes of their times. */
+/* Two sides take turns, round after round, and what comes of their times. */
 #ifndef SL_COMPARE_AB_TIME_H
 #define SL_COMPARE_AB_TIME_H
 
 #include "base/system/interrupt.h"
 #include "measure/interval.h"
-#include "compare/party.h"
+#include "compare/side.h"
 
 struct sl_ab_time_request {
-    struct sl_party *parties[2]; /* planned, not started */
-    int32_t calls;               /* of the plan */
-    int32_t batches;             /* of the sample: rounds go through them in turn */
-    int64_t rounds;              /* 0: as many as fit into `seconds` */
+    struct sl_compare_side *sides[2]; /* planned, not started */
+    int32_t calls;                    /* of the plan */
+    int32_t batches;                  /* of the sample: rounds go through them in turn */
+    int64_t rounds;                   /* 0: as many as fit into `seconds` */
     double seconds;
     double confidence;
     double within; /* > 0: go on until the interval of the whole step is as narrow as this share on both

@@ -1,27 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A party in this process. */
+/* One side of an A/B comparison: a backend, what the model needs besides it, and an executor of its own.
+ *
+ * A side lives in this process (sl_local_side_open) or in one of its own (sl_remote_side_open), where two plugins need
+ * different copies of one library. Whoever compares sees the same functions and plain data either way.
+ *
+ * The life of a side: hear what it offers for each unit; tell it what runs where; have it judged against the
+ * reference; start it on a batch; let it take turns; stop it.
+ *
+ * Units. Unit u < node_count is node u of the graph; the others are the alternatives, in the graph's order. All
+ * sides of a comparison see the same graph.
+ */
 #ifndef SL_COMPARE_SIDE_H
 #define SL_COMPARE_SIDE_H
 
-#include "base/system/pool.h"
-#include "compare/contender.h"
-#include "compare/party.h"
-#include "compare/sample.h"
-#include "session/session.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-struct sl_side_request {
-    struct sl_session *session; /* data are read; all of these outlive the party */
-    const struct sl_contender *own;
-    const struct sl_contender *other; /* loaded beside it where it is another backend */
-    const struct sl_graph *graph;
-    const struct sl_sample *sample;
-    struct sl_pool *pool;
-    bool alone; /* `other` is not loaded: their libraries do not go together */
-    const struct sl_interrupt *interrupt;
+#include <seqlstm/status.h>
+
+#include "base/memory/arena.h"
+#include "graph/graph.h"
+
+enum { SL_OTHERS_MOST = 8, SL_ID_BYTES = 48, SL_VARIANT_BYTES = 24 };
+
+/* What a side can do with one unit. */
+struct sl_compare_side_unit {
+    bool accepted;
+    char variant[SL_VARIANT_BYTES]; /* accepted */
+    char reason[400];               /* refused: "recurrent_dropout 0.25 (m.yaml:22:18): …" */
+    struct {                        /* other backends beside it that accept the unit, best first */
+        char id[SL_ID_BYTES];
+        char variant[SL_VARIANT_BYTES];
+    } others[SL_OTHERS_MOST];
+    int32_t other_count;
 };
 
-/* Loads `own` and all backends of the model. Errors: UNAVAILABLE when `own` does not load. */
-seqlstm_status sl_side_open(const struct sl_side_request *request, struct sl_party **out_party,
+struct sl_compare_side_facts {
+    char id[SL_ID_BYTES]; /* of its backend */
+    char version[32];
+    char file[512];                     /* "" when built in */
+    char device[32];                    /* class of the device it computes on */
+    bool on_device;                     /* its memory is not the host's: calls return before they are done */
+    struct sl_compare_side_unit *units; /* [unit_count] */
+    int32_t unit_count;
+};
+
+/* Unit `unit` runs on backend `id`. */
+struct sl_compare_side_choice {
+    int32_t unit;
+    char id[SL_ID_BYTES];
+    char variant[SL_VARIANT_BYTES];
+};
+
+struct sl_compare_side_verdict {
+    bool failed;
+    double worst; /* error over tolerance; 0 where nothing was compared */
+    char detail[400];
+};
+
+/* Results of one step: gradients of all parameters (training) or the output. */
+struct sl_compare_side_result {
+    double loss; /* mean; 0 in inference */
+    int64_t elems;
+    const float *values; /* until the next call */
+};
+
+struct sl_compare_side;
+
+struct sl_compare_side_table {
+    void (*close)(struct sl_compare_side *side);
+    /* Everything in `arena`. */
+    seqlstm_status (*get_facts)(struct sl_compare_side *side, struct sl_arena *arena,
+                                struct sl_compare_side_facts *out_facts, struct seqlstm_error *err);
+    /* The units that run, in order; the side plans. */
+    seqlstm_status (*plan)(struct sl_compare_side *side, const struct sl_compare_side_choice *choices, int32_t count,
+                           struct seqlstm_error *err);
+    /* Its own backend against the reference, on a batch of the sample's size or as large as the reference can afford:
+     * out_verdicts [unit_count]. */
+    seqlstm_status (*judge)(struct sl_compare_side *side, struct sl_compare_side_verdict *out_verdicts,
                             struct seqlstm_error *err);
+    /* Fresh weights (of equal values), buffers and bindings for batch `batch` of the sample; two steps to warm up: the
+     * results of the first, the time of the second. */
+    seqlstm_status (*start)(struct sl_compare_side *side, int32_t batch, struct sl_compare_side_result *out_result,
+                            int64_t *out_ns, struct seqlstm_error *err);
+    /* Gives back what start made. */
+    seqlstm_status (*stop)(struct sl_compare_side *side, struct seqlstm_error *err);
+    /* `lead` untimed steps, then `steps` timed ones. out_ns: [1 + calls] medians, the whole step first. */
+    seqlstm_status (*take_turn)(struct sl_compare_side *side, int32_t lead, int32_t steps, double *out_ns,
+                                struct seqlstm_error *err);
+};
+
+/* The head of every side. */
+struct sl_compare_side {
+    const struct sl_compare_side_table *table;
+};
+
+static inline int32_t sl_unit_count(const struct sl_graph *graph)
+{
+    return graph->node_count + graph->alternative_count;
+}
+
+static inline const struct sl_node *sl_unit_get(const struct sl_graph *graph, int32_t unit)
+{
+    return unit < graph->node_count ? &graph->nodes[unit] : &graph->alternatives[unit - graph->node_count].node;
+}
 
 #endif

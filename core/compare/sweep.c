@@ -14,7 +14,7 @@
 #include "measure/flops.h"
 #include "measure/interval.h"
 #include "measure/peak.h"
-#include "compare/side.h"
+#include "compare/local_side.h"
 #include "compare/verify.h"
 
 enum { ROUNDS_MOST = 25, ROUNDS_LEAST = 3, STEPS_MOST = 256 };
@@ -23,7 +23,7 @@ static const double turn_ns_least = 5e6, tie = 1.03;
 struct sweep {
     const struct sl_sweep_request *request;
     struct sl_sweep_report *report;
-    struct sl_contender backends[SL_SWEEP_BACKENDS_MOST];
+    struct sl_backend_spec backends[SL_SWEEP_BACKENDS_MOST];
     int32_t backend_count;
     int32_t threads[SL_SWEEP_THREADS_MOST];
     int32_t thread_count;
@@ -36,10 +36,10 @@ struct sweep {
 struct course {
     struct sl_sample sample;
     struct sl_graph *graph;
-    struct sl_party **parties; /* [candidate_count]; NULL: excluded */
-    double *turn;              /* [1 + calls] */
-    double *times;             /* [candidate_count][ROUNDS_MOST] */
-    int32_t *steps;            /* [candidate_count] of a turn; 0: not known yet */
+    struct sl_compare_side **sides; /* [candidate_count]; NULL: excluded */
+    double *turn;                   /* [1 + calls] */
+    double *times;                  /* [candidate_count][ROUNDS_MOST] */
+    int32_t *steps;                 /* [candidate_count] of a turn; 0: not known yet */
 };
 
 /* ---- who takes part ----------------------------------------------------------------------------------------- */
@@ -54,20 +54,20 @@ static seqlstm_status list_backends(struct sweep *s)
     const struct sl_sweep_request *r = s->request;
     struct sl_registry *registry = NULL;
     for (; s->backend_count < r->backend_count; s->backend_count++)
-        SEQLSTM_TRY(sl_contender_parse(&s->report->arena, r->backends[s->backend_count], &s->backends[s->backend_count],
-                                       s->err));
+        SEQLSTM_TRY(sl_backend_spec_parse(&s->report->arena, r->backends[s->backend_count],
+                                          &s->backends[s->backend_count], s->err));
     if (s->backend_count > 0)
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_session_open_registry(r->session, NULL, 0, true, &registry, s->err));
     seqlstm_status status = sl_registry_check_required(registry, s->err);
     for (uint32_t b = 0; status == SEQLSTM_OK && b < sl_registry_get_backend_count(registry); b++) {
         const struct sl_backend_record *record = sl_backend_get_record(sl_registry_get_backend(registry, b));
-        struct sl_contender *contender = &s->backends[s->backend_count];
+        struct sl_backend_spec *spec = &s->backends[s->backend_count];
         if (strcmp(record->id, "reference") == 0 || s->backend_count == SL_SWEEP_BACKENDS_MOST)
             continue;
-        *contender = (struct sl_contender){.text = sl_arena_strdup(&s->report->arena, record->id)};
-        contender->name = contender->text;
-        if (!contender->text)
+        *spec = (struct sl_backend_spec){.text = sl_arena_strdup(&s->report->arena, record->id)};
+        spec->name = spec->text;
+        if (!spec->text)
             status = no_memory(s);
         s->backend_count++;
     }
@@ -107,7 +107,7 @@ static seqlstm_status list_candidates(struct sweep *s)
 /* ---- one batch size ----------------------------------------------------------------------------------------- */
 
 /* The coarsest unit that the backend takes at node n; -1: none. */
-static int32_t find_own(const struct sl_graph *graph, const struct sl_party_facts *facts, int32_t n,
+static int32_t find_own(const struct sl_graph *graph, const struct sl_compare_side_facts *facts, int32_t n,
                         int32_t *out_covered)
 {
     int32_t found = facts->units[n].accepted ? n : -1;
@@ -124,16 +124,16 @@ static int32_t find_own(const struct sl_graph *graph, const struct sl_party_fact
 }
 
 /* What runs where; *out_flops of what runs on the backend itself. False: some unit is run by nobody. */
-static bool choose(const struct sl_graph *graph, const struct sl_party_facts *facts, struct sl_party_choice *choices,
-                   int32_t *out_count, double *out_flops)
+static bool choose(const struct sl_graph *graph, const struct sl_compare_side_facts *facts,
+                   struct sl_compare_side_choice *choices, int32_t *out_count, double *out_flops)
 {
     *out_count = 0;
     *out_flops = 0;
     for (int32_t n = 0; n < graph->node_count;) {
         int32_t covered, own = find_own(graph, facts, n, &covered);
-        struct sl_party_choice *choice = &choices[(*out_count)++];
-        const struct sl_party_unit *unit = &facts->units[own >= 0 ? own : n];
-        *choice = (struct sl_party_choice){.unit = own >= 0 ? own : n};
+        struct sl_compare_side_choice *choice = &choices[(*out_count)++];
+        const struct sl_compare_side_unit *unit = &facts->units[own >= 0 ? own : n];
+        *choice = (struct sl_compare_side_choice){.unit = own >= 0 ? own : n};
         if (own < 0 && unit->other_count == 0)
             return false;
         memcpy(choice->id, own >= 0 ? facts->id : unit->others[0].id, sizeof choice->id);
@@ -154,8 +154,9 @@ static seqlstm_status exclude(struct sweep *s, struct sl_sweep_candidate *candid
 }
 
 /* Layers with products that others run. */
-static seqlstm_status note_loans(struct sweep *s, const struct sl_graph *graph, const struct sl_party_facts *facts,
-                                 const struct sl_party_choice *choices, int32_t count,
+static seqlstm_status note_loans(struct sweep *s, const struct sl_graph *graph,
+                                 const struct sl_compare_side_facts *facts,
+                                 const struct sl_compare_side_choice *choices, int32_t count,
                                  struct sl_sweep_candidate *candidate)
 {
     struct sl_arena *arena = &s->report->arena;
@@ -164,7 +165,7 @@ static seqlstm_status note_loans(struct sweep *s, const struct sl_graph *graph, 
         return no_memory(s);
     candidate->loans = loans;
     for (int32_t k = 0; k < count; k++) {
-        const struct sl_party_unit *unit = &facts->units[choices[k].unit];
+        const struct sl_compare_side_unit *unit = &facts->units[choices[k].unit];
         const struct sl_node *node = sl_unit_get(graph, choices[k].unit);
         if (unit->accepted || sl_flops_count(node, 1, false, false) == 0)
             continue;
@@ -180,17 +181,17 @@ static seqlstm_status note_loans(struct sweep *s, const struct sl_graph *graph, 
 }
 
 /* Numbers before times, once for each candidate. */
-static seqlstm_status judge(struct sweep *s, struct course *course, int32_t c, const struct sl_party_choice *choices,
-                            int32_t count)
+static seqlstm_status judge(struct sweep *s, struct course *course, int32_t c,
+                            const struct sl_compare_side_choice *choices, int32_t count)
 {
     size_t units = (size_t)sl_unit_count(course->graph);
-    struct sl_party_verdict *verdicts = calloc(units, sizeof *verdicts);
+    struct sl_compare_side_verdict *verdicts = calloc(units, sizeof *verdicts);
     if (!verdicts)
         return no_memory(s);
-    struct sl_party *party = course->parties[c];
-    seqlstm_status status = party->table->judge(party, verdicts, s->err);
+    struct sl_compare_side *side = course->sides[c];
+    seqlstm_status status = side->table->judge(side, verdicts, s->err);
     for (int32_t k = 0; status == SEQLSTM_OK && k < count; k++) {
-        const struct sl_party_verdict *verdict = &verdicts[choices[k].unit];
+        const struct sl_compare_side_verdict *verdict = &verdicts[choices[k].unit];
         if (!verdict->failed || s->report->candidates[c].excluded)
             continue;
         struct sl_buf text = {0};
@@ -205,20 +206,20 @@ static seqlstm_status judge(struct sweep *s, struct course *course, int32_t c, c
 static seqlstm_status open_candidate(struct sweep *s, struct course *course, int32_t c, bool first)
 {
     struct sl_sweep_candidate *candidate = &s->report->candidates[c];
-    const struct sl_contender *backend = &s->backends[c / s->thread_count];
-    struct sl_side_request request = {.session = s->request->session,
-                                      .own = backend,
-                                      .other = backend,
-                                      .graph = course->graph,
-                                      .sample = &course->sample,
-                                      .pool = s->pools[c % s->thread_count],
-                                      .interrupt = s->request->interrupt};
-    struct sl_party_facts facts;
+    const struct sl_backend_spec *backend = &s->backends[c / s->thread_count];
+    struct sl_local_side_request request = {.session = s->request->session,
+                                            .own = backend,
+                                            .other = backend,
+                                            .graph = course->graph,
+                                            .sample = &course->sample,
+                                            .pool = s->pools[c % s->thread_count],
+                                            .interrupt = s->request->interrupt};
+    struct sl_compare_side_facts facts;
     struct sl_arena arena;
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     double flops;
     int32_t count;
-    seqlstm_status status = sl_side_open(&request, &course->parties[c], &why);
+    seqlstm_status status = sl_local_side_open(&request, &course->sides[c], &why);
     if (status == SEQLSTM_UNAVAILABLE || status == SEQLSTM_NOT_FOUND)
         return exclude(s, candidate, false, why.message);
     if (status != SEQLSTM_OK) {
@@ -226,17 +227,18 @@ static seqlstm_status open_candidate(struct sweep *s, struct course *course, int
             *s->err = why;
         return status;
     }
-    struct sl_party *party = course->parties[c];
+    struct sl_compare_side *side = course->sides[c];
     sl_arena_init(&arena);
-    struct sl_party_choice *choices = SL_ARENA_ARRAY(&arena, struct sl_party_choice, (size_t)course->graph->node_count);
-    status = choices ? party->table->get_facts(party, &arena, &facts, s->err) : no_memory(s);
+    struct sl_compare_side_choice *choices =
+        SL_ARENA_ARRAY(&arena, struct sl_compare_side_choice, (size_t)course->graph->node_count);
+    status = choices ? side->table->get_facts(side, &arena, &facts, s->err) : no_memory(s);
     if (status == SEQLSTM_OK && !choose(course->graph, &facts, choices, &count, &flops))
         status = exclude(s, candidate, false, "a layer of the model runs neither on it nor on any other backend");
     else if (status == SEQLSTM_OK && flops == 0 && course->graph->node_count > 0)
         status = exclude(s, candidate, false, "it takes no layer of the model that has products");
     else if (status == SEQLSTM_OK) {
         candidate->device = sl_arena_strdup(&s->report->arena, facts.device);
-        status = candidate->device ? party->table->plan(party, choices, count, s->err) : no_memory(s);
+        status = candidate->device ? side->table->plan(side, choices, count, s->err) : no_memory(s);
         if (status == SEQLSTM_OK && first)
             status = note_loans(s, course->graph, &facts, choices, count, candidate);
         if (status == SEQLSTM_OK && first)
@@ -254,7 +256,7 @@ static seqlstm_status open_course(struct sweep *s, struct course *course, int64_
     SEQLSTM_TRY(sl_sample_create(sl_session_find_train_data(r->session), s->report->model->seed, batch, 1,
                                  &course->sample, s->err));
     SEQLSTM_TRY(sl_lab_graph_create(r->session, r->phase, &course->sample.envelope, &course->graph, s->err));
-    course->parties = calloc((size_t)candidates, sizeof *course->parties);
+    course->sides = calloc((size_t)candidates, sizeof *course->sides);
     course->steps = calloc((size_t)candidates, sizeof *course->steps);
     course->times = calloc((size_t)candidates * ROUNDS_MOST, sizeof *course->times);
     course->turn = calloc((size_t)course->graph->node_count + 1, sizeof *course->turn);
@@ -263,7 +265,7 @@ static seqlstm_status open_course(struct sweep *s, struct course *course, int64_
                                 .rows = sl_batch_get_rows(course->sample.batches[0]),
                                 .winner = -1,
                                 .cells = SL_ARENA_ARRAY(&s->report->arena, struct sl_sweep_cell, (size_t)candidates)};
-    if (!course->parties || !course->steps || !course->times || !course->turn || !out->cells)
+    if (!course->sides || !course->steps || !course->times || !course->turn || !out->cells)
         return no_memory(s);
     for (int32_t n = 0; n < course->graph->node_count; n++) {
         const struct sl_node *node = &course->graph->nodes[n];
@@ -279,10 +281,10 @@ static seqlstm_status open_course(struct sweep *s, struct course *course, int64_
 
 static void close_course(struct sweep *s, struct course *course)
 {
-    for (int32_t c = 0; course->parties && c < s->report->candidate_count; c++)
-        if (course->parties[c])
-            course->parties[c]->table->close(course->parties[c]);
-    free(course->parties);
+    for (int32_t c = 0; course->sides && c < s->report->candidate_count; c++)
+        if (course->sides[c])
+            course->sides[c]->table->close(course->sides[c]);
+    free(course->sides);
     free(course->steps);
     free(course->times);
     free(course->turn);
@@ -292,17 +294,17 @@ static void close_course(struct sweep *s, struct course *course)
 
 static seqlstm_status take_turn(struct sweep *s, struct course *course, int32_t c, struct sl_sweep_cell *cell)
 {
-    struct sl_party *party = course->parties[c];
-    struct sl_party_result result;
+    struct sl_compare_side *side = course->sides[c];
+    struct sl_compare_side_result result;
     int64_t ns;
-    SEQLSTM_TRY(party->table->start(party, 0, &result, &ns, s->err));
+    SEQLSTM_TRY(side->table->start(side, 0, &result, &ns, s->err));
     if (course->steps[c] == 0) {
         double steps = ceil(turn_ns_least / fmax((double)ns, 1));
         course->steps[c] = steps > STEPS_MOST ? STEPS_MOST : (int32_t)steps;
     }
-    SEQLSTM_TRY(party->table->take_turn(party, course->steps[c] > 1, course->steps[c], course->turn, s->err));
+    SEQLSTM_TRY(side->table->take_turn(side, course->steps[c] > 1, course->steps[c], course->turn, s->err));
     course->times[(int64_t)c * ROUNDS_MOST + cell->rounds++] = course->turn[0];
-    return party->table->stop(party, s->err);
+    return side->table->stop(side, s->err);
 }
 
 /* All candidates once, in an order of its own. */
@@ -315,7 +317,7 @@ static seqlstm_status run_round(struct sweep *s, struct course *course, int32_t 
         int32_t c = (from + i * stride) % candidates;
         if (sl_interrupt_get_stop(s->request->interrupt))
             SEQLSTM_FAIL(s->err, SEQLSTM_CANCELLED, "interrupted");
-        if (!s->report->candidates[c].excluded && course->parties[c])
+        if (!s->report->candidates[c].excluded && course->sides[c])
             SEQLSTM_TRY(take_turn(s, course, c, &batch->cells[c]));
     }
     return SEQLSTM_OK;

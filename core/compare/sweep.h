@@ -3,20 +3,20 @@
  *
  * A candidate gives its backend every operation that it accepts; the rest runs on the best other one, and where that
  * has products it is told. Each backend is first held against the reference; what fails is not timed. At each batch
- * size the candidates take turns in an order drawn anew, each time with fresh buffers. See party.h.
+ * size the candidates take turns in an order drawn anew, each time with fresh buffers. See side.h.
  */
 #ifndef SL_COMPARE_SWEEP_H
 #define SL_COMPARE_SWEEP_H
 
 #include "base/value/buf.h"
-#include "compare/contender.h"
+#include "compare/backend_spec.h"
 #include "session/session.h"
 
 enum { SL_SWEEP_BATCHES_MOST = 32, SL_SWEEP_BACKENDS_MOST = 16, SL_SWEEP_THREADS_MOST = 8 };
 
 struct sl_sweep_request {
     struct sl_session *session;
-    const char *const *backends; /* as contender.h says; none: all that load but the reference */
+    const char *const *backends; /* as backend_spec.h says; none: all that load but the reference */
     int32_t backend_count;
     int64_t batches[SL_SWEEP_BATCHES_MOST]; /* rising; none: 1, 2, 4 … 1024 */
     int32_t batch_count;

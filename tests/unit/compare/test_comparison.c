@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "compare/contender.h"
+#include "compare/backend_spec.h"
 #include "measure/flops.h"
 #include "measure/interval.h"
-#include "compare/pairing.h"
+#include "compare/match.h"
 #include "compare/sample.h"
 #include "oom.h"
 
@@ -20,28 +20,28 @@
 static void test_contender(void **state)
 {
     struct sl_arena arena;
-    struct sl_contender c, d;
+    struct sl_backend_spec c, d;
     (void)state;
     sl_arena_init(&arena);
-    assert_int_equal(sl_contender_parse(&arena, "cpu-blas", &c, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_backend_spec_parse(&arena, "cpu-blas", &c, NULL), SEQLSTM_OK);
     assert_string_equal(c.name, "cpu-blas");
     assert_true(c.variant == NULL && c.setting_count == 0);
-    assert_int_equal(sl_contender_parse(&arena, "/a:b/mine.so:fast,tile=64,mode=x=y", &c, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_backend_spec_parse(&arena, "/a:b/mine.so:fast,tile=64,mode=x=y", &c, NULL), SEQLSTM_OK);
     assert_string_equal(c.name, "/a:b/mine.so"); /* a colon in a folder is no variant */
     assert_string_equal(c.variant, "fast");
     assert_int_equal(c.setting_count, 2);
     assert_string_equal(c.settings[0].key, "tile");
     assert_string_equal(c.settings[1].value, "x=y");
-    assert_int_equal(sl_contender_parse(&arena, "./mine.so", &c, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_backend_spec_parse(&arena, "./mine.so", &c, NULL), SEQLSTM_OK);
     assert_true(c.name[0] == '/' && strstr(c.name, "mine.so"));
     static const char *const wrong[] = {"", ":fast", "cpu-blas:", "mine.so", "cpu-blas,tile", "cpu-blas,=1", ",a=b"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(sl_contender_parse(&arena, wrong[i], &c, NULL), SEQLSTM_INVALID_ARGUMENT);
-    assert_int_equal(sl_contender_parse(&arena, "x:a,k=1", &c, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_contender_parse(&arena, "x:b,k=1", &d, NULL), SEQLSTM_OK);
-    assert_true(sl_contender_is_same(&c, &d));
-    assert_int_equal(sl_contender_parse(&arena, "x:b,k=2", &d, NULL), SEQLSTM_OK);
-    assert_false(sl_contender_is_same(&c, &d));
+        assert_int_equal(sl_backend_spec_parse(&arena, wrong[i], &c, NULL), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(sl_backend_spec_parse(&arena, "x:a,k=1", &c, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_backend_spec_parse(&arena, "x:b,k=1", &d, NULL), SEQLSTM_OK);
+    assert_true(sl_backend_spec_is_same(&c, &d));
+    assert_int_equal(sl_backend_spec_parse(&arena, "x:b,k=2", &d, NULL), SEQLSTM_OK);
+    assert_false(sl_backend_spec_is_same(&c, &d));
     sl_arena_deinit(&arena);
 }
 
@@ -149,17 +149,17 @@ struct world {
     struct sl_node nodes[3];
     struct sl_alternative alternative;
     struct sl_graph graph;
-    struct sl_party_unit units[2][4];
-    struct sl_party_facts facts[2];
+    struct sl_compare_side_unit units[2][4];
+    struct sl_compare_side_facts facts[2];
 };
 
-static void accept(struct sl_party_unit *unit, const char *variant)
+static void accept(struct sl_compare_side_unit *unit, const char *variant)
 {
     unit->accepted = true;
     strcpy(unit->variant, variant);
 }
 
-static void offer(struct sl_party_unit *unit, const char *id)
+static void offer(struct sl_compare_side_unit *unit, const char *id)
 {
     strcpy(unit->others[unit->other_count].id, id);
     strcpy(unit->others[unit->other_count++].variant, "v");
@@ -178,7 +178,7 @@ static void make_world(struct world *w)
                                  .alternatives = &w->alternative,
                                  .alternative_count = 1};
     for (int i = 0; i < 2; i++) {
-        w->facts[i] = (struct sl_party_facts){.units = w->units[i], .unit_count = 4};
+        w->facts[i] = (struct sl_compare_side_facts){.units = w->units[i], .unit_count = 4};
         strcpy(w->facts[i].id, i ? "b" : "a");
         for (int u = 0; u < 4; u++)
             offer(&w->units[i][u], "reference");
@@ -188,7 +188,7 @@ static void make_world(struct world *w)
 static void test_pairing(void **state)
 {
     struct sl_arena arena;
-    struct sl_pair *pairs = NULL;
+    struct sl_match *matches = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct world w;
     int32_t count = 0;
@@ -199,7 +199,7 @@ static void test_pairing(void **state)
     make_world(&w);
     accept(&w.units[0][0], "fast");
     strcpy(w.units[1][0].reason, "too narrow");
-    assert_int_equal(sl_pairing_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &pairs, &count, &err),
+    assert_int_equal(sl_matches_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &matches, &count, &err),
                      SEQLSTM_UNAVAILABLE);
     assert_non_null(strstr(err.message, "too narrow"));
 
@@ -209,17 +209,17 @@ static void test_pairing(void **state)
     offer(&w.units[0][1], "third");
     offer(&w.units[1][1], "third");
     offer(&w.units[0][2], "third"); /* B does not have it for this one */
-    assert_int_equal(sl_pairing_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &pairs, &count, &err),
+    assert_int_equal(sl_matches_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &matches, &count, &err),
                      SEQLSTM_OK);
     assert_int_equal(count, 3);
-    assert_true(pairs[0].compared && strcmp(pairs[0].a.variant, "fast") == 0 && strcmp(pairs[0].b.id, "b") == 0);
-    assert_true(!pairs[1].compared && strcmp(pairs[1].a.id, "third") == 0 && strcmp(pairs[1].b.id, "third") == 0);
-    assert_true(!pairs[2].compared && strcmp(pairs[2].a.id, "reference") == 0);
+    assert_true(matches[0].compared && strcmp(matches[0].a.variant, "fast") == 0 && strcmp(matches[0].b.id, "b") == 0);
+    assert_true(!matches[1].compared && strcmp(matches[1].a.id, "third") == 0 && strcmp(matches[1].b.id, "third") == 0);
+    assert_true(!matches[2].compared && strcmp(matches[2].a.id, "reference") == 0);
     accept(&w.units[1][3], "fused");
-    assert_int_equal(sl_pairing_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &pairs, &count, &err),
+    assert_int_equal(sl_matches_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &matches, &count, &err),
                      SEQLSTM_OK);
     assert_int_equal(count, 2);
-    assert_true(pairs[1].compared && pairs[1].unit == 3);
+    assert_true(matches[1].compared && matches[1].unit == 3);
 
     /* one of the sides may help only where both have the same under its id */
     make_world(&w);
@@ -228,9 +228,9 @@ static void test_pairing(void **state)
     for (int i = 0; i < 2; i++)
         offer(&w.units[i][1], "b");
     for (int help = 0; help < 2; help++) {
-        assert_int_equal(sl_pairing_create(&arena, &w.graph, &w.facts[0], &w.facts[1], help, &pairs, &count, &err),
+        assert_int_equal(sl_matches_create(&arena, &w.graph, &w.facts[0], &w.facts[1], help, &matches, &count, &err),
                          SEQLSTM_OK);
-        assert_string_equal(pairs[1].a.id, help ? "b" : "reference");
+        assert_string_equal(matches[1].a.id, help ? "b" : "reference");
     }
     sl_arena_deinit(&arena);
 }
@@ -238,7 +238,7 @@ static void test_pairing(void **state)
 static void test_pairing_pins(void **state)
 {
     struct sl_arena arena;
-    struct sl_pair *pairs = NULL;
+    struct sl_match *matches = NULL;
     struct world w;
     int32_t count = 0;
     (void)state;
@@ -254,12 +254,12 @@ static void test_pairing_pins(void **state)
     for (int i = 0; i < 2; i++)
         for (int u = 0; u < 4; u++)
             accept(&w.units[i][u], "v");
-    assert_int_equal(sl_pairing_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &pairs, &count, NULL),
+    assert_int_equal(sl_matches_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &matches, &count, NULL),
                      SEQLSTM_OK);
     assert_int_equal(count, 3); /* the coarse unit would run over the pin */
-    assert_true(pairs[1].compared && !pairs[2].compared);
-    assert_string_equal(pairs[2].b.id, "third");
-    assert_string_equal(pairs[2].b.variant, "old");
+    assert_true(matches[1].compared && !matches[2].compared);
+    assert_string_equal(matches[2].b.id, "third");
+    assert_string_equal(matches[2].b.variant, "old");
     sl_arena_deinit(&arena);
 }
 

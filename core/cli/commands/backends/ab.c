@@ -7,7 +7,7 @@
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "compare/ab.h"
-#include "compare/remote.h"
+#include "compare/remote_side.h"
 
 enum { ARGUMENTS_MOST = 250, COMMAND_LINE_MOST = 1 << 20 };
 

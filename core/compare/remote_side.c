@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See remote.h.
+/* See remote_side.h.
  *
  *   request   head {what, a, b, bytes} | payload
  *   reply     head {status, 0, 0, bytes} | payload, or the error
  *
  * Invariants:
  *  1. One request is under way at a time, and each has one reply.
- *  2. A child is waited for when its party is closed.
+ *  2. A child is waited for when its side is closed.
  */
-#include "compare/remote.h"
+#include "compare/remote_side.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ struct mapped {
 };
 
 struct remote {
-    struct sl_party party;
+    struct sl_compare_side side;
     char name; /* 'A' or 'B' */
     pid_t pid;
     int socket;
@@ -169,11 +169,11 @@ static seqlstm_status ask(struct remote *r, struct head head, const void *payloa
     return SEQLSTM_OK;
 }
 
-/* ---- the party ---------------------------------------------------------------------------------------------- */
+/* ---- the side ---------------------------------------------------------------------------------------------- */
 
-static void remote_close(struct sl_party *party)
+static void remote_close(struct sl_compare_side *side)
 {
-    struct remote *r = (struct remote *)party;
+    struct remote *r = (struct remote *)side;
     if (!r)
         return;
     bury(r);
@@ -181,69 +181,70 @@ static void remote_close(struct sl_party *party)
     free(r);
 }
 
-static seqlstm_status remote_get_facts(struct sl_party *party, struct sl_arena *arena, struct sl_party_facts *out_facts,
-                                       struct seqlstm_error *err)
+static seqlstm_status remote_get_facts(struct sl_compare_side *side, struct sl_arena *arena,
+                                       struct sl_compare_side_facts *out_facts, struct seqlstm_error *err)
 {
-    struct remote *r = (struct remote *)party;
+    struct remote *r = (struct remote *)side;
     int64_t units = r->units * (int64_t)sizeof *out_facts->units;
     SEQLSTM_TRY(ask(r, (struct head){.what = ASK_FACTS}, NULL, (int64_t)sizeof *out_facts + units, err));
     memcpy(out_facts, r->room, sizeof *out_facts);
-    out_facts->units = SL_ARENA_ARRAY(arena, struct sl_party_unit, (size_t)r->units);
+    out_facts->units = SL_ARENA_ARRAY(arena, struct sl_compare_side_unit, (size_t)r->units);
     if (!out_facts->units)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the offers of a backend");
     memcpy(out_facts->units, (char *)r->room + sizeof *out_facts, (size_t)units);
     return SEQLSTM_OK;
 }
 
-static seqlstm_status remote_plan(struct sl_party *party, const struct sl_party_choice *choices, int32_t count,
-                                  struct seqlstm_error *err)
+static seqlstm_status remote_plan(struct sl_compare_side *side, const struct sl_compare_side_choice *choices,
+                                  int32_t count, struct seqlstm_error *err)
 {
-    struct remote *r = (struct remote *)party;
+    struct remote *r = (struct remote *)side;
     r->calls = count;
     return ask(r, (struct head){.what = ASK_PLAN, .a = count, .bytes = count * (int64_t)sizeof *choices}, choices, 0,
                err);
 }
 
-static seqlstm_status remote_judge(struct sl_party *party, struct sl_party_verdict *out_verdicts,
+static seqlstm_status remote_judge(struct sl_compare_side *side, struct sl_compare_side_verdict *out_verdicts,
                                    struct seqlstm_error *err)
 {
-    struct remote *r = (struct remote *)party;
+    struct remote *r = (struct remote *)side;
     int64_t bytes = r->units * (int64_t)sizeof *out_verdicts;
     SEQLSTM_TRY(ask(r, (struct head){.what = ASK_JUDGE}, NULL, bytes, err));
     memcpy(out_verdicts, r->room, (size_t)bytes);
     return SEQLSTM_OK;
 }
 
-static seqlstm_status remote_start(struct sl_party *party, int32_t batch, struct sl_party_result *out_result,
-                                   int64_t *out_ns, struct seqlstm_error *err)
+static seqlstm_status remote_start(struct sl_compare_side *side, int32_t batch,
+                                   struct sl_compare_side_result *out_result, int64_t *out_ns,
+                                   struct seqlstm_error *err)
 {
-    struct remote *r = (struct remote *)party;
+    struct remote *r = (struct remote *)side;
     struct started started;
     SEQLSTM_TRY(ask(r, (struct head){.what = ASK_START, .a = batch}, NULL, sizeof started, err));
     memcpy(&started, r->room, sizeof started);
-    *out_result = (struct sl_party_result){.loss = started.loss,
-                                           .elems = started.elems,
-                                           .values = (const float *)((const char *)r->room + sizeof started)};
+    *out_result = (struct sl_compare_side_result){.loss = started.loss,
+                                                  .elems = started.elems,
+                                                  .values = (const float *)((const char *)r->room + sizeof started)};
     *out_ns = started.ns;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status remote_stop(struct sl_party *party, struct seqlstm_error *err)
+static seqlstm_status remote_stop(struct sl_compare_side *side, struct seqlstm_error *err)
 {
-    return ask((struct remote *)party, (struct head){.what = ASK_STOP}, NULL, 0, err);
+    return ask((struct remote *)side, (struct head){.what = ASK_STOP}, NULL, 0, err);
 }
 
-static seqlstm_status remote_take_turn(struct sl_party *party, int32_t lead, int32_t steps, double *out_ns,
+static seqlstm_status remote_take_turn(struct sl_compare_side *side, int32_t lead, int32_t steps, double *out_ns,
                                        struct seqlstm_error *err)
 {
-    struct remote *r = (struct remote *)party;
+    struct remote *r = (struct remote *)side;
     int64_t bytes = (1 + r->calls) * (int64_t)sizeof *out_ns;
     SEQLSTM_TRY(ask(r, (struct head){.what = ASK_TURN, .a = lead, .b = steps}, NULL, bytes, err));
     memcpy(out_ns, r->room, (size_t)bytes);
     return SEQLSTM_OK;
 }
 
-static const struct sl_party_table table = {
+static const struct sl_compare_side_table table = {
     .close = remote_close,
     .get_facts = remote_get_facts,
     .plan = remote_plan,
@@ -259,7 +260,7 @@ static seqlstm_status open_role(const char *const *worker, const char *role, cha
     struct remote *r = calloc(1, sizeof *r);
     if (!r)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a side of the comparison");
-    *r = (struct remote){.party.table = &table, .name = name, .socket = -1, .units = units};
+    *r = (struct remote){.side.table = &table, .name = name, .socket = -1, .units = units};
     seqlstm_status status = spawn(worker, role, &r->pid, &r->socket, err);
     if (status != SEQLSTM_OK) {
         free(r);
@@ -269,12 +270,12 @@ static seqlstm_status open_role(const char *const *worker, const char *role, cha
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_remote_open(const char *const *worker, bool is_b, int32_t units, struct sl_party **out_party,
-                              struct seqlstm_error *err)
+seqlstm_status sl_remote_side_open(const char *const *worker, bool is_b, int32_t units,
+                                   struct sl_compare_side **out_side, struct seqlstm_error *err)
 {
     struct remote *r = NULL;
     SEQLSTM_TRY(open_role(worker, is_b ? "b" : "a", is_b ? 'B' : 'A', units, &r, err));
-    *out_party = &r->party;
+    *out_side = &r->side;
     return SEQLSTM_OK;
 }
 
@@ -317,7 +318,7 @@ seqlstm_status sl_remote_find_reason(const char *const *worker, bool forced, str
         *out_reason = find_conflict(arena, files[0], counts[0], files[1], counts[1]);
     for (int i = 0; i < 2; i++)
         if (sides[i])
-            remote_close(&sides[i]->party);
+            remote_close(&sides[i]->side);
     return status;
 }
 
@@ -336,12 +337,12 @@ static bool reply(seqlstm_status status, const void *first, size_t first_bytes, 
 }
 
 struct server {
-    struct sl_party *party;
+    struct sl_compare_side *side;
     struct sl_arena arena;
     int32_t units, calls;
-    struct sl_party_verdict *verdicts;
+    struct sl_compare_side_verdict *verdicts;
     double *times;
-    struct sl_party_choice *choices;
+    struct sl_compare_side_choice *choices;
     struct seqlstm_error *err;
 };
 
@@ -349,18 +350,18 @@ static bool serve_plan(struct server *s, const struct head *head)
 {
     size_t count = (size_t)head->a;
     s->calls = head->a;
-    s->choices = SL_ARENA_ARRAY(&s->arena, struct sl_party_choice, count + 1);
+    s->choices = SL_ARENA_ARRAY(&s->arena, struct sl_compare_side_choice, count + 1);
     s->times = SL_ARENA_ARRAY(&s->arena, double, count + 1);
     if (!s->choices || !s->times || !receive_all(SL_REMOTE_SOCKET, s->choices, count * sizeof *s->choices))
         return false;
-    return reply(s->party->table->plan(s->party, s->choices, s->calls, s->err), NULL, 0, NULL, 0, s->err);
+    return reply(s->side->table->plan(s->side, s->choices, s->calls, s->err), NULL, 0, NULL, 0, s->err);
 }
 
 static bool serve_start(struct server *s, int32_t batch)
 {
-    struct sl_party_result result = {0};
+    struct sl_compare_side_result result = {0};
     struct started started = {0};
-    seqlstm_status status = s->party->table->start(s->party, batch, &result, &started.ns, s->err);
+    seqlstm_status status = s->side->table->start(s->side, batch, &result, &started.ns, s->err);
     started.loss = result.loss;
     started.elems = result.elems;
     return reply(status, &started, sizeof started, result.values, (size_t)result.elems * sizeof *result.values, s->err);
@@ -368,36 +369,37 @@ static bool serve_start(struct server *s, int32_t batch)
 
 static bool serve_one(struct server *s, const struct head *head)
 {
-    const struct sl_party_table *t = s->party->table;
-    struct sl_party_facts facts = {.unit_count = 0};
+    const struct sl_compare_side_table *t = s->side->table;
+    struct sl_compare_side_facts facts = {.unit_count = 0};
     seqlstm_status status;
     switch (head->what) {
     case ASK_FACTS:
-        status = t->get_facts(s->party, &s->arena, &facts, s->err);
+        status = t->get_facts(s->side, &s->arena, &facts, s->err);
         return reply(status, &facts, sizeof facts, facts.units, (size_t)facts.unit_count * sizeof *facts.units, s->err);
     case ASK_PLAN:
         return serve_plan(s, head);
     case ASK_JUDGE:
-        status = t->judge(s->party, s->verdicts, s->err);
+        status = t->judge(s->side, s->verdicts, s->err);
         return reply(status, s->verdicts, (size_t)s->units * sizeof *s->verdicts, NULL, 0, s->err);
     case ASK_START:
         return serve_start(s, head->a);
     case ASK_STOP:
-        return reply(t->stop(s->party, s->err), NULL, 0, NULL, 0, s->err);
+        return reply(t->stop(s->side, s->err), NULL, 0, NULL, 0, s->err);
     case ASK_TURN:
-        status = s->times ? t->take_turn(s->party, head->a, head->b, s->times, s->err) : SEQLSTM_INVALID_ARGUMENT;
+        status = s->times ? t->take_turn(s->side, head->a, head->b, s->times, s->err) : SEQLSTM_INVALID_ARGUMENT;
         return reply(status, s->times, (size_t)(1 + s->calls) * sizeof *s->times, NULL, 0, s->err);
     default:
         return false;
     }
 }
 
-seqlstm_status sl_remote_serve(struct sl_party *party, int32_t units, seqlstm_status status, struct seqlstm_error *err)
+seqlstm_status sl_remote_serve(struct sl_compare_side *side, int32_t units, seqlstm_status status,
+                               struct seqlstm_error *err)
 {
-    struct server s = {.party = party, .units = units, .err = err};
+    struct server s = {.side = side, .units = units, .err = err};
     struct head head;
     sl_arena_init(&s.arena);
-    s.verdicts = SL_ARENA_ARRAY(&s.arena, struct sl_party_verdict, (size_t)units + 1);
+    s.verdicts = SL_ARENA_ARRAY(&s.arena, struct sl_compare_side_verdict, (size_t)units + 1);
     if (status == SEQLSTM_OK && !s.verdicts)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a side");
     while (receive_all(SL_REMOTE_SOCKET, &head, sizeof head))

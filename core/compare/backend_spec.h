@@ -9,13 +9,13 @@
  *   cpu-blas,instructions=avx2     with options, as under `options:` in the model file
  *   cuda-generic,device=1          on its second device: no option of the backend, devices are counted from 0
  */
-#ifndef SL_COMPARE_CONTENDER_H
-#define SL_COMPARE_CONTENDER_H
+#ifndef SL_COMPARE_BACKEND_SPEC_H
+#define SL_COMPARE_BACKEND_SPEC_H
 
 #include "base/memory/arena.h"
 #include "registry/registry.h"
 
-struct sl_contender {
+struct sl_backend_spec {
     const char *text;    /* as said */
     const char *name;    /* id, or absolute path */
     const char *variant; /* NULL: any */
@@ -25,18 +25,18 @@ struct sl_contender {
 };
 
 /* Everything lives in `arena`. INVALID_ARGUMENT says what is wrong and how it is written; NO_MEMORY. */
-seqlstm_status sl_contender_parse(struct sl_arena *arena, const char *text, struct sl_contender *out_contender,
-                                  struct seqlstm_error *err);
+seqlstm_status sl_backend_spec_parse(struct sl_arena *arena, const char *text, struct sl_backend_spec *out_spec,
+                                     struct seqlstm_error *err);
 
 /* The entry that a registry loads it by. */
-struct sl_registry_entry sl_contender_get_entry(const struct sl_contender *contender);
+struct sl_registry_entry sl_backend_spec_get_entry(const struct sl_backend_spec *spec);
 
 /* The same file or id with the same options on the same device (variants may differ). */
-bool sl_contender_is_same(const struct sl_contender *a, const struct sl_contender *b);
+bool sl_backend_spec_is_same(const struct sl_backend_spec *a, const struct sl_backend_spec *b);
 
 /* The backend that was loaded for it. UNAVAILABLE with the record's reason. `registry` was opened with
  * its entry. */
-seqlstm_status sl_contender_find(const struct sl_contender *contender, const struct sl_registry *registry,
-                                 struct sl_backend **out_backend, struct seqlstm_error *err);
+seqlstm_status sl_backend_spec_find(const struct sl_backend_spec *spec, const struct sl_registry *registry,
+                                    struct sl_backend **out_backend, struct seqlstm_error *err);
 
 #endif

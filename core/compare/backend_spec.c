@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See contender.h. */
-#include "compare/contender.h"
+/* See backend_spec.h. */
+#include "compare/backend_spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static seqlstm_status no_memory(struct seqlstm_error *err)
 }
 
 /* "key=value,key=value" */
-static seqlstm_status parse_settings(struct sl_arena *arena, const char *text, struct sl_contender *c,
+static seqlstm_status parse_settings(struct sl_arena *arena, const char *text, struct sl_backend_spec *c,
                                      struct seqlstm_error *err)
 {
     struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, SETTINGS_MOST);
@@ -51,10 +51,10 @@ static seqlstm_status parse_settings(struct sl_arena *arena, const char *text, s
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_contender_parse(struct sl_arena *arena, const char *text, struct sl_contender *out_contender,
-                                  struct seqlstm_error *err)
+seqlstm_status sl_backend_spec_parse(struct sl_arena *arena, const char *text, struct sl_backend_spec *out_spec,
+                                     struct seqlstm_error *err)
 {
-    struct sl_contender c = {.text = sl_arena_strdup(arena, text)};
+    struct sl_backend_spec c = {.text = sl_arena_strdup(arena, text)};
     const char *comma = strchr(text, ',');
     char *name = sl_arena_strndup(arena, text, comma ? (size_t)(comma - text) : strlen(text));
     if (!c.text || !name)
@@ -82,19 +82,17 @@ seqlstm_status sl_contender_parse(struct sl_arena *arena, const char *text, stru
         if (!c.name)
             return no_memory(err);
     }
-    *out_contender = c;
+    *out_spec = c;
     return SEQLSTM_OK;
 }
 
-struct sl_registry_entry sl_contender_get_entry(const struct sl_contender *contender)
+struct sl_registry_entry sl_backend_spec_get_entry(const struct sl_backend_spec *spec)
 {
-    return (struct sl_registry_entry){.name = contender->name,
-                                      .settings = contender->settings,
-                                      .setting_count = contender->setting_count,
-                                      .device = contender->device};
+    return (struct sl_registry_entry){
+        .name = spec->name, .settings = spec->settings, .setting_count = spec->setting_count, .device = spec->device};
 }
 
-bool sl_contender_is_same(const struct sl_contender *a, const struct sl_contender *b)
+bool sl_backend_spec_is_same(const struct sl_backend_spec *a, const struct sl_backend_spec *b)
 {
     if (strcmp(a->name, b->name) != 0 || a->setting_count != b->setting_count || a->device != b->device)
         return false;
@@ -105,22 +103,22 @@ bool sl_contender_is_same(const struct sl_contender *a, const struct sl_contende
     return true;
 }
 
-seqlstm_status sl_contender_find(const struct sl_contender *contender, const struct sl_registry *registry,
-                                 struct sl_backend **out_backend, struct seqlstm_error *err)
+seqlstm_status sl_backend_spec_find(const struct sl_backend_spec *spec, const struct sl_registry *registry,
+                                    struct sl_backend **out_backend, struct seqlstm_error *err)
 {
-    bool is_file = contender->name[0] == '/';
+    bool is_file = spec->name[0] == '/';
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {
         const struct sl_backend_record *record = sl_registry_get_record(registry, r);
-        bool same_file = record->file && strcmp(record->file, contender->name) == 0;
-        if (is_file ? !same_file : strcmp(record->id, contender->name) != 0)
+        bool same_file = record->file && strcmp(record->file, spec->name) == 0;
+        if (is_file ? !same_file : strcmp(record->id, spec->name) != 0)
             continue;
         struct sl_backend *backend = sl_registry_find_backend(registry, record->id);
         if (record->status == SL_BACKEND_OK && backend && sl_backend_get_record(backend) == record) {
             *out_backend = backend;
             return SEQLSTM_OK;
         }
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the backend `%.200s` does not load: %.500s", contender->text,
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the backend `%.200s` does not load: %.500s", spec->text,
                      record->reason ? record->reason : "another one of its id was loaded");
     }
-    SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the backend `%.200s` was not loaded", contender->text);
+    SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the backend `%.200s` was not loaded", spec->text);
 }

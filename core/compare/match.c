@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pairing.h. */
-#include "compare/pairing.h"
+/* See match.h. */
+#include "compare/match.h"
 
 #include <string.h>
 
 #include "base/value/text.h"
 
-struct maker {
+struct matcher {
     const struct sl_graph *graph;
-    const struct sl_party_facts *a, *b;
+    const struct sl_compare_side_facts *a, *b;
     bool sides_help;
     struct seqlstm_error *err;
 };
 
-static const struct sl_pin *find_pin(const struct maker *m, const struct sl_node *node)
+static const struct sl_pin *find_pin(const struct matcher *m, const struct sl_node *node)
 {
     const struct sl_dispatch_config *dispatch = &m->graph->model->dispatch;
     for (size_t p = 0; node->layer >= 0 && p < dispatch->pin_count; p++)
@@ -22,28 +22,28 @@ static const struct sl_pin *find_pin(const struct maker *m, const struct sl_node
     return NULL;
 }
 
-static bool both_accept(const struct maker *m, int32_t unit)
+static bool both_accept(const struct matcher *m, int32_t unit)
 {
     return m->a->units[unit].accepted && m->b->units[unit].accepted;
 }
 
-static struct sl_party_choice choose(int32_t unit, const char *id, const char *variant)
+static struct sl_compare_side_choice choose(int32_t unit, const char *id, const char *variant)
 {
-    struct sl_party_choice choice = {.unit = unit};
+    struct sl_compare_side_choice choice = {.unit = unit};
     sl_text_snprintf(choice.id, sizeof choice.id, "%s", id);
     sl_text_snprintf(choice.variant, sizeof choice.variant, "%s", variant);
     return choice;
 }
 
-static struct sl_pair compare(const struct maker *m, int32_t unit)
+static struct sl_match compare(const struct matcher *m, int32_t unit)
 {
-    return (struct sl_pair){.unit = unit,
-                            .compared = true,
-                            .a = choose(unit, m->a->id, m->a->units[unit].variant),
-                            .b = choose(unit, m->b->id, m->b->units[unit].variant)};
+    return (struct sl_match){.unit = unit,
+                             .compared = true,
+                             .a = choose(unit, m->a->id, m->a->units[unit].variant),
+                             .b = choose(unit, m->b->id, m->b->units[unit].variant)};
 }
 
-static bool offers(const struct sl_party_unit *unit, const char *id, const char *variant)
+static bool offers(const struct sl_compare_side_unit *unit, const char *id, const char *variant)
 {
     for (int32_t o = 0; o < unit->other_count; o++)
         if (strcmp(unit->others[o].id, id) == 0 && strcmp(unit->others[o].variant, variant) == 0)
@@ -52,7 +52,7 @@ static bool offers(const struct sl_party_unit *unit, const char *id, const char 
 }
 
 /* 0: rather not; larger is better. */
-static int rank(const struct maker *m, const char *id)
+static int rank(const struct matcher *m, const char *id)
 {
     bool is_side = strcmp(id, m->a->id) == 0 || strcmp(id, m->b->id) == 0;
     if (is_side && !m->sides_help)
@@ -61,16 +61,16 @@ static int rank(const struct maker *m, const char *id)
 }
 
 /* The best backend that both sides have and that accepts the unit on both. */
-static seqlstm_status find_common(const struct maker *m, int32_t unit, struct sl_pair *out_pair)
+static seqlstm_status find_common(const struct matcher *m, int32_t unit, struct sl_match *out_match)
 {
-    const struct sl_party_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
+    const struct sl_compare_side_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
     int best = 0;
     for (int32_t o = 0; o < a->other_count; o++) {
         int now = rank(m, a->others[o].id);
         if (now <= best || !offers(b, a->others[o].id, a->others[o].variant))
             continue;
         best = now;
-        out_pair->a = out_pair->b = choose(unit, a->others[o].id, a->others[o].variant);
+        out_match->a = out_match->b = choose(unit, a->others[o].id, a->others[o].variant);
     }
     if (best > 0)
         return SEQLSTM_OK;
@@ -79,27 +79,27 @@ static seqlstm_status find_common(const struct maker *m, int32_t unit, struct sl
                  b->accepted ? "accepts it" : b->reason);
 }
 
-static seqlstm_status pair_node(const struct maker *m, int32_t n, struct sl_pair *out_pair)
+static seqlstm_status match_node(const struct matcher *m, int32_t n, struct sl_match *out_match)
 {
     const struct sl_pin *pin = find_pin(m, &m->graph->nodes[n]);
-    *out_pair = (struct sl_pair){.unit = n};
+    *out_match = (struct sl_match){.unit = n};
     if (pin) {
         char id[SL_ID_BYTES];
         const char *colon = strchr(pin->backend, ':');
         size_t bytes = colon ? (size_t)(colon - pin->backend) : strlen(pin->backend);
         sl_text_snprintf(id, sizeof id, "%.*s", (int)bytes, pin->backend);
-        out_pair->a = out_pair->b = choose(n, id, colon ? colon + 1 : "");
+        out_match->a = out_match->b = choose(n, id, colon ? colon + 1 : "");
         return SEQLSTM_OK;
     }
     if (both_accept(m, n)) {
-        *out_pair = compare(m, n);
+        *out_match = compare(m, n);
         return SEQLSTM_OK;
     }
-    return find_common(m, n, out_pair);
+    return find_common(m, n, out_match);
 }
 
 /* An alternative that begins at node n, is accepted by both and covers nothing that is pinned; -1. */
-static int32_t find_alternative(const struct maker *m, int32_t n)
+static int32_t find_alternative(const struct matcher *m, int32_t n)
 {
     int32_t found = -1, covered = 0;
     for (int32_t k = 0; k < m->graph->alternative_count; k++) {
@@ -115,39 +115,40 @@ static int32_t find_alternative(const struct maker *m, int32_t n)
     return found;
 }
 
-static seqlstm_status fail_alone(const struct maker *m)
+static seqlstm_status fail_alone(const struct matcher *m)
 {
     int32_t unit = 0; /* the first that one of them refused with a reason worth reading */
     for (int32_t u = m->graph->node_count - 1; u >= 0; u--)
         if (m->a->units[u].accepted != m->b->units[u].accepted)
             unit = u;
-    const struct sl_party_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
+    const struct sl_compare_side_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
     SEQLSTM_FAIL(m->err, SEQLSTM_UNAVAILABLE, "A (%s) and B (%s) accept no layer in common; `%s`: A: %.300s; B: %.300s",
                  m->a->id, m->b->id, sl_unit_get(m->graph, unit)->name, a->accepted ? "accepts it" : a->reason,
                  b->accepted ? "accepts it" : b->reason);
 }
 
-seqlstm_status sl_pairing_create(struct sl_arena *arena, const struct sl_graph *graph, const struct sl_party_facts *a,
-                                 const struct sl_party_facts *b, bool sides_help, struct sl_pair **out_pairs,
-                                 int32_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_matches_create(struct sl_arena *arena, const struct sl_graph *graph,
+                                 const struct sl_compare_side_facts *a, const struct sl_compare_side_facts *b,
+                                 bool sides_help, struct sl_match **out_matches, int32_t *out_count,
+                                 struct seqlstm_error *err)
 {
-    struct maker maker = {graph, a, b, sides_help, err};
-    struct sl_pair *pairs = SL_ARENA_ARRAY(arena, struct sl_pair, (size_t)graph->node_count);
+    struct matcher matcher = {graph, a, b, sides_help, err};
+    struct sl_match *matches = SL_ARENA_ARRAY(arena, struct sl_match, (size_t)graph->node_count);
     int32_t count = 0, compared = 0;
-    if (!pairs)
+    if (!matches)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the layers of the comparison");
     for (int32_t n = 0; n < graph->node_count; count++) {
-        int32_t alternative = find_alternative(&maker, n);
+        int32_t alternative = find_alternative(&matcher, n);
         if (alternative >= 0)
-            pairs[count] = compare(&maker, graph->node_count + alternative);
+            matches[count] = compare(&matcher, graph->node_count + alternative);
         else
-            SEQLSTM_TRY(pair_node(&maker, n, &pairs[count]));
+            SEQLSTM_TRY(match_node(&matcher, n, &matches[count]));
         n += alternative >= 0 ? graph->alternatives[alternative].count : 1;
-        compared += pairs[count].compared;
+        compared += matches[count].compared;
     }
     if (compared == 0)
-        return fail_alone(&maker);
-    *out_pairs = pairs;
+        return fail_alone(&matcher);
+    *out_matches = matches;
     *out_count = count;
     return SEQLSTM_OK;
 }
