@@ -84,7 +84,7 @@ static seqlstm_status match_node(const struct matcher *m, int32_t n, struct sl_m
     const struct sl_pin *pin = find_pin(m, &m->graph->nodes[n]);
     *out_match = (struct sl_match){.unit = n};
     if (pin) {
-        char id[SL_ID_BYTES];
+        char id[SEQLSTM_MAX_ID_BYTES];
         const char *colon = strchr(pin->backend, ':');
         size_t bytes = colon ? (size_t)(colon - pin->backend) : strlen(pin->backend);
         sl_text_snprintf(id, sizeof id, "%.*s", (int)bytes, pin->backend);

@@ -16,30 +16,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <seqlstm/status.h>
+#include <seqlstm/backend.h>
 
 #include "base/memory/arena.h"
 #include "graph/graph.h"
 
-enum { SL_OTHERS_MOST = 8, SL_ID_BYTES = 48, SL_VARIANT_BYTES = 24 };
+enum { SL_OTHERS_MOST = 8 };
 
 /* What a side can do with one unit. */
 struct sl_compare_side_unit {
     bool accepted;
-    char variant[SL_VARIANT_BYTES]; /* accepted */
-    char reason[400];               /* refused: "recurrent_dropout 0.25 (m.yaml:22:18): …" */
-    struct {                        /* other backends beside it that accept the unit, best first */
-        char id[SL_ID_BYTES];
-        char variant[SL_VARIANT_BYTES];
+    char variant[SEQLSTM_MAX_VARIANT_BYTES]; /* accepted */
+    char reason[400];                        /* refused: "recurrent_dropout 0.25 (m.yaml:22:18): …" */
+    struct {                                 /* other backends beside it that accept the unit, best first */
+        char id[SEQLSTM_MAX_ID_BYTES];
+        char variant[SEQLSTM_MAX_VARIANT_BYTES];
     } others[SL_OTHERS_MOST];
     int32_t other_count;
 };
 
 struct sl_compare_side_facts {
-    char id[SL_ID_BYTES]; /* of its backend */
+    char id[SEQLSTM_MAX_ID_BYTES]; /* of its backend */
     char version[32];
-    char file[512];                     /* "" when built in */
-    char device[32];                    /* class of the device it computes on */
+    char file[512];                                                     /* "" when built in */
+    char device[sizeof((struct seqlstm_device_info *)0)->device_class]; /* that it computes on */
     bool on_device;                     /* its memory is not the host's: calls return before they are done */
     struct sl_compare_side_unit *units; /* [unit_count] */
     int32_t unit_count;
@@ -48,8 +48,8 @@ struct sl_compare_side_facts {
 /* Unit `unit` runs on backend `id`. */
 struct sl_compare_side_choice {
     int32_t unit;
-    char id[SL_ID_BYTES];
-    char variant[SL_VARIANT_BYTES];
+    char id[SEQLSTM_MAX_ID_BYTES];
+    char variant[SEQLSTM_MAX_VARIANT_BYTES];
 };
 
 struct sl_compare_side_verdict {

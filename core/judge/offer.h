@@ -13,8 +13,8 @@ struct sl_offer {
     bool no_operation;                       /* refused: the whole operation is not among the backend's */
     const char *option;                      /* refused: key in the model file; "" for the whole operation */
     struct sl_place place;                   /* of the option */
-    char value[48];
-    char reason[256];
+    char value[sizeof((struct seqlstm_answer *)0)->value];
+    char reason[sizeof((struct seqlstm_answer *)0)->reason];
 };
 
 /* Asks, and creates the operation once to be sure. `variant` NULL: any. Errors: INTERNAL, when the plugin failed to

@@ -19,7 +19,7 @@
 #include "registry/registry.h"
 
 struct sl_domain {
-    char name[64];                       /* "host", "cuda:<uuid>" */
+    char name[sizeof((struct seqlstm_device_info *)0)->domain]; /* "host", "cuda:<uuid>" */
     struct sl_queue queue;               /* what calls on this domain get; must stay at its address */
     struct sl_memory *tracked;           /* host: counts its memory; may be NULL */
     const struct seqlstm_backend *table; /* who provides memory and stream; NULL: the host */

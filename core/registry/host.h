@@ -21,9 +21,9 @@ struct sl_host {
     struct seqlstm_host services; /* services.context is this struct */
     const struct sl_log *log;
     const struct sl_interrupt *interrupt;
-    struct sl_memory memory; /* what the plugin allocated */
-    char id[48];             /* put before its messages; set by the owner */
-    int64_t fail_after;      /* < 0: never; n: allocation n (from 0) and later ones give NULL (tests) */
+    struct sl_memory memory;       /* what the plugin allocated */
+    char id[SEQLSTM_MAX_ID_BYTES]; /* put before its messages; set by the owner */
+    int64_t fail_after;            /* < 0: never; n: allocation n (from 0) and later ones give NULL (tests) */
 };
 
 /* `log` and `interrupt` may be NULL. */

@@ -4,19 +4,12 @@
 
 #include <string.h>
 
+#include "base/value/backend_id.h"
 #include "registry/guard.h"
 
 enum { OPS_MAX = 4096, OPTIONS_MAX = 1024, DESC_BYTES_MAX = 1 << 16 };
 
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
-
-static bool id_is_valid(const char *id)
-{
-    if (!id || id[0] < 'a' || id[0] > 'z')
-        return false;
-    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-");
-    return id[n] == 0 && n < 48;
-}
 
 /* The first required slot that is NULL, by name, or NULL. */
 static const char *missing_slot(const struct seqlstm_backend *t)
@@ -86,8 +79,8 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct seqlstm_ba
         REFUSE("its table says that it has %u bytes, expected %u to %u", found->struct_size, required, 64 * 1024);
     memcpy(out, found, found->struct_size < sizeof *out ? found->struct_size : sizeof *out);
     out->struct_size = (uint32_t)sizeof *out;
-    if (!id_is_valid(out->id))
-        REFUSE("its id is missing or not of the form [a-z][a-z0-9-]*");
+    if (!out->id || !sl_backend_id_is_valid(out->id))
+        REFUSE("its id is missing or not of the form [a-z][a-z0-9-]*, at most %d characters", SEQLSTM_MAX_ID_BYTES - 1);
     if (!record->id || !record->id[0])
         record->id = out->id;
     if (!out->version || !out->vendor || !out->license || !out->build)

@@ -9,26 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <seqlstm/backend.h>
+
 #include "base/system/file.h"
+#include "base/value/backend_id.h"
 #include "base/value/text.h"
 #include "scaffold/templates.h"
-
-enum { ID_MAX = 32 };
 
 static const char *const kinds[] = {"language_model", "classify", "tag", "regress", "forecast"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static seqlstm_status check_id(const char *id, struct seqlstm_error *err)
 {
-    size_t length = strlen(id);
-    bool fits = length > 0 && length <= ID_MAX && id[0] >= 'a' && id[0] <= 'z';
-    for (size_t i = 0; i < length && fits; i++)
-        fits = (id[i] >= 'a' && id[i] <= 'z') || (id[i] >= '0' && id[i] <= '9') || id[i] == '-';
-    if (!fits)
+    if (!sl_backend_id_is_valid(id))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "`%.60s` cannot be the name of a backend: expected a small letter, then small letters, digits and "
-                     "dashes, at most %d in all",
-                     id, ID_MAX);
+                     "`%.60s` cannot be the name of a backend: expected a lower-case letter, then lower-case letters, "
+                     "digits and dashes, at most %d characters",
+                     id, SEQLSTM_MAX_ID_BYTES - 1);
     if (strcmp(id, "reference") == 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`reference` is the name of the backend that is built in");
     return SEQLSTM_OK;

@@ -9,7 +9,7 @@
 
 /* A meson project of a backend with this id. `folder` is made; it may exist if it is empty. Appends the names of the
  * files, one a line, to `out_files`. Errors: INVALID_CONFIG (a name that is no id, or one that is taken; a folder that
- * is not empty), IO, NO_MEMORY. What was written before an error stays. */
+ * is not empty), IO, NO_MEMORY; what was written before an error is removed. */
 seqlstm_status sl_scaffold_backend(const char *id, const char *folder, struct sl_buf *out_files,
                                    struct seqlstm_error *err);
 

@@ -42,6 +42,7 @@ extern "C" {
 #define SEQLSTM_MAGIC        0x4D54534Cu /* "LSTM", little endian */
 #define SEQLSTM_ALIGNMENT    64u         /* bytes; of every buffer the host hands over */
 #define SEQLSTM_QUERY_SYMBOL "seqlstm_backend_query_v0"
+#define SEQLSTM_MAX_ID_BYTES 48 /* of the id of a backend, with its end */
 
 /* Does the struct that `p` points to have `member`, by its owner's word? */
 #define SEQLSTM_HAS(p, member) ((p)->struct_size >= SEQLSTM_END_OF(p, member))
@@ -326,7 +327,7 @@ struct seqlstm_backend {
     uint32_t magic;            /* SEQLSTM_MAGIC */
     uint32_t abi_major;        /* SEQLSTM_ABI_MAJOR */
     uint32_t abi_minor_needed; /* lowest host minor that is enough */
-    const char *id;            /* [a-z][a-z0-9-]*, "cpu-blas" */
+    const char *id;            /* [a-z][a-z0-9-]*, shorter than SEQLSTM_MAX_ID_BYTES: "cpu-blas" */
     const char *version;       /* the plugin's own, "0.1.0" */
     const char *vendor;
     const char *license;        /* SPDX expression */

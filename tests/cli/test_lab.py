@@ -173,6 +173,21 @@ def test_ab_processes(t):
         t.refuse(1, 'ab', 'm.yaml', '--a', 'reference', '--b', plugin, '--separate').says('side B died of signal 11')
 
 
+def test_ab_long_names(t):
+    """An id and a variant as long as they may be, with the sides in this process and in processes of their own."""
+    backend, variant = 'an-id-of-forty-seven-characters-the-longest-one', 'a-name-of-thirty-one-characters'
+    plugin = BUILD / f'tests/dispatch/libseqlstm_backend_{backend}.so'
+    if not plugin.exists():
+        return 'the plugins of tests/ are not built'
+    t.write('m.yaml', with_backends(MANY, 'reference'))
+    for extra in ([], ['--separate']):
+        made = compare(t, f'{plugin}:{variant}', 'reference', *extra).quiet().json
+        expect(made['a']['id'] == backend and made['numeric_ok'], made['a'])
+        for layer in made['layers']:
+            expect(layer['compared'] and layer['a'] == f'{backend}:{variant}', layer)
+            expect(layer['b'] == 'reference:loops', layer)
+
+
 def test_device(t):
     """A backend with memory of its own: verified there, compared as a whole step."""
     plugin = BUILD / 'tests/gpu/libseqlstm_backend_fake-a.so'

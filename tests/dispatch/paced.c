@@ -9,6 +9,7 @@
  *   PACED_AWAY   says that its device is no processor
  *   PACED_HALF   takes products in float16; gradients of weights beyond `largest` become infinite
  *   PACED_TWO    has two variants, of which `slow` takes ten times as long; it is named first
+ *   PACED_LONG   has one variant, whose name is as long as the contract allows
  */
 #include <math.h>
 #include <stdbool.h>
@@ -211,6 +212,10 @@ static void overflow(const struct seqlstm_op *op, const struct seqlstm_backward 
 }
 #endif
 
+#ifdef PACED_LONG
+static const char long_variant[] = "a-name-of-thirty-one-characters";
+#endif
+
 static seqlstm_status paced_supports(const char *device_class, const struct seqlstm_desc *desc,
                                      struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
@@ -250,6 +255,13 @@ static seqlstm_status paced_supports(const char *device_class, const struct seql
         strcpy(answer->variants[1], "quick");
     }
 #endif
+#ifdef PACED_LONG
+    _Static_assert(sizeof long_variant == SEQLSTM_MAX_VARIANT_BYTES, "as long as possible");
+    if (answer->accepted) {
+        answer->variant_count = 1;
+        strcpy(answer->variants[0], long_variant);
+    }
+#endif
     return status;
 }
 
@@ -266,6 +278,11 @@ static seqlstm_status paced_op_create(struct seqlstm_instance *instance, uint32_
     op->layers = op->paced ? (double)((const struct seqlstm_recurrent_desc *)desc)->layers : 1;
 #ifdef PACED_TWO
     op->factor = strcmp(variant, "slow") == 0 ? 10 : 1;
+    variant = "loops";
+#endif
+#ifdef PACED_LONG
+    if (strcmp(variant, long_variant) != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no variant `%s`", variant);
     variant = "loops";
 #endif
 #ifdef PACED_TWINS
