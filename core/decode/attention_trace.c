@@ -14,7 +14,7 @@ struct sl_attention_trace {
     int64_t sources;
     float *values;
     size_t value_count, value_capacity;
-    size_t *parts; /* [steps, layer_count] where the weights of one layer at one step begin: [rows, sources] */
+    size_t *parts; /* [steps, layer_count] offset of the weights of one layer at one step: [rows, sources] */
     size_t part_count, part_capacity;
 };
 

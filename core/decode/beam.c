@@ -40,7 +40,7 @@ struct sl_beam {
     struct candidate *best; /* [beam] of one sentence, best first */
     struct node *nodes;
     int32_t node_count, node_capacity;
-    int32_t *text, *trail; /* of the result that was asked for last: tokens and rows */
+    int32_t *text, *trail; /* of the result that was last asked for: tokens and rows */
 };
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
@@ -154,7 +154,7 @@ static int32_t add_node(struct sl_beam *beam, int32_t row, int32_t token)
     return beam->node_count++;
 }
 
-/* Keeps a hypothesis among the sentence's results, behind equal ones. */
+/* Keeps a hypothesis among the sentence's results, after equal ones. */
 static void keep(struct sl_beam *beam, int32_t sentence, int32_t node, double log_probability, bool ended)
 {
     struct result *results = beam->results + (size_t)sentence * (size_t)beam->rule.beam;
@@ -179,7 +179,7 @@ static int32_t add_candidate(struct candidate *best, int32_t count, int32_t plac
 
 enum { BLOCK = 64 };
 
-/* Does none of the BLOCK probabilities exceed `least`? Free of branches, for the compiler's vectors. */
+/* Is none of the BLOCK probabilities larger than `least`? Without branches, so that the compiler uses vectors. */
 static bool is_block_idle(const float *block, float least)
 {
     int32_t above = 0;
@@ -210,7 +210,7 @@ static int32_t find_best(struct sl_beam *beam, int32_t first, int32_t end, int32
     return count;
 }
 
-/* Takes the candidates in; live ones are appended to `next`. */
+/* Accepts the candidates; live ones are appended to `next`. */
 static void take(struct sl_beam *beam, int32_t sentence, int32_t count, int32_t *next_count)
 {
     for (int32_t k = 0; k < count; k++) {
@@ -226,7 +226,7 @@ static void take(struct sl_beam *beam, int32_t sentence, int32_t count, int32_t 
     }
 }
 
-/* Can no live hypothesis overtake the n_best any more? Log-probabilities only fall. */
+/* Is it impossible that a live hypothesis overtakes the n_best? Log-probabilities only fall. */
 static bool is_decided(const struct sl_beam *beam, int32_t sentence, const struct sl_beam_row *live, int32_t count)
 {
     if (count == 0 || beam->result_counts[sentence] < beam->rule.n_best)

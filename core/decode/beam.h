@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beam search over a batch of sentences: bookkeeping alone; who computes probabilities is the caller's business.
+/* Beam search over a batch of sentences: only the bookkeeping; the caller computes the probabilities.
  *
- * Each sentence has `beam` places. A step takes, of all continuations of its live hypotheses, as many of the best as it
- * has places; one that ends keeps its place and leaves the batch (Sutskever et al. 2014). A sentence is done when every
- * place is taken by an ended one, when no live one can still overtake the n_best, or at its limit, where live ones
- * count as they are. Greedy search is a beam of 1. Ties go to the earlier row, then to the lower token.
+ * Each sentence has `beam` places. Of all continuations of its live hypotheses, a step takes as many of the best as
+ * there are places; one that ends keeps its place and leaves the batch (Sutskever et al. 2014). A sentence is done when
+ * every place is taken by an ended hypothesis, when no live one can still overtake the n_best, or at its limit, where
+ * live ones count as they are. Greedy search is a beam of 1. Ties go to the earlier row, then to the lower token.
  *
  * Score of y with log-probability s and n tokens, the end included:
  *   none      s
  *   average   s / n
  *   gnmt      s / ((5 + n) / 6)^alpha       (Wu et al. 2016, eq. 14)
  *
- * Invariant: rows of one sentence stand together, sentences in order.
+ * Invariant: the rows of one sentence are adjacent, and sentences are in order.
  */
 #ifndef SL_DECODE_BEAM_H
 #define SL_DECODE_BEAM_H
@@ -38,10 +38,10 @@ struct sl_beam_row {
     double log_probability;
 };
 
-/* One result. `ids` without begin and end; valid until the beam is asked again or destroyed. */
+/* One result. `ids` without begin and end; valid until the next result is asked for, or until destroy. */
 struct sl_hypothesis {
     const int32_t *ids;
-    const int32_t *rows; /* [count, and the end] of step t: the row that token t continued */
+    const int32_t *rows; /* [count, and the end] for step t: the row that token t continued */
     int64_t count;
     double score, log_probability;
     bool ended; /* false: cut at the limit */
@@ -49,14 +49,15 @@ struct sl_hypothesis {
 
 struct sl_beam;
 
-/* One row a sentence. `limits` [sentences]: most tokens, the end included, at least 1; copied. Errors: NO_MEMORY. */
+/* Starts with one row a sentence. `limits` [sentences]: the largest number of tokens, the end included, at least 1;
+ * copied. Errors: NO_MEMORY. */
 seqlstm_status sl_beam_create(const struct sl_beam_rule *rule, int32_t sentences, const int32_t *limits,
                               struct sl_beam **out_beam, struct seqlstm_error *err);
 /* Bytes of a search over as many sentences with limits of at most `limit`. */
 int64_t sl_beam_count_bytes(const struct sl_beam_rule *rule, int64_t sentences, int64_t limit);
 void sl_beam_destroy(struct sl_beam *beam);
 
-/* Rows that are still to be continued; none: the search is over. */
+/* Rows that are still to be continued; 0: the search is over. */
 const struct sl_beam_row *sl_beam_get_rows(const struct sl_beam *beam, int32_t *out_count);
 
 /* One step: `probabilities` [rows, classes], finite. Afterwards row r continues the former row sources[r], borrowed.

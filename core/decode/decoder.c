@@ -23,7 +23,7 @@ struct sl_decoder {
     int32_t *tokens;              /* [rows of the step's envelope] */
     double *log_probabilities;
     struct sl_sample_candidate *candidates; /* [classes] */
-    struct sl_attention_trace *trace;       /* NULL: nobody asked */
+    struct sl_attention_trace *trace;       /* NULL: not asked for */
     struct sl_decoder_totals totals;
 };
 
@@ -62,7 +62,7 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
     return status;
 }
 
-/* Most tokens of what is written for a source. */
+/* The largest number of tokens written for a source. */
 static int64_t get_limit(const struct sl_decode_config *config, int64_t source_steps)
 {
     int64_t limit = config->max_length ? config->max_length : 2 * source_steps + 10;
@@ -104,7 +104,7 @@ void sl_decoder_destroy(struct sl_decoder *decoder)
     free(decoder);
 }
 
-/* States go with the hypotheses that continue them. */
+/* Moves the states to the hypotheses that continue them. */
 static seqlstm_status follow(struct sl_decoder *decoder, const int32_t *sources, int32_t count,
                              struct seqlstm_error *err)
 {
@@ -138,7 +138,7 @@ static seqlstm_status run_step(struct sl_decoder *decoder, const struct sl_beam_
     return SEQLSTM_OK;
 }
 
-/* One token for each row; what is drawn depends on record and step alone. */
+/* One token for each row; a drawn token depends only on record and step. */
 static void draw(struct sl_decoder *decoder, const struct sl_batch *batch, const struct sl_beam_row *rows,
                  int32_t count, int64_t step, const float *probabilities)
 {

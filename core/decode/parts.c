@@ -37,7 +37,8 @@ void sl_parts_deinit(struct sl_parts *parts)
     *parts = (struct sl_parts){0};
 }
 
-/* The encoder's last word is the decoder's first: both keep the same states, in buffers of different heights. */
+/* Copies the encoder's final states to the decoder's initial ones: both keep the same states, in buffers of different
+ * heights. */
 static seqlstm_status hand_over(struct sl_parts *parts, int64_t sequences, struct seqlstm_error *err)
 {
     float *from, *to;
@@ -76,7 +77,7 @@ seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step
         parts->places[r] = parts->batch->source.place[parts->sentences[r]];
     }
     batch->carry_state = true;
-    batch->source = parts->batch->source; /* what attention looks at: rows of a sentence share it */
+    batch->source = parts->batch->source; /* what attention reads: rows of a sentence share it */
     batch->source.place = parts->places;
     struct sl_exec_step nothing = {0};
     struct sl_exec_result result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two executors of a decoder that runs step by step: SL_PART_ENCODER once for a batch, then SL_PART_DECODER on
- * batches of one step, whose rows each belong to a sentence of that batch. States are carried from step to step, row by
- * row. */
+ * batches of one step, each row of which belongs to a sentence of that batch. States are carried from step to step, row
+ * by row. */
 #ifndef SL_DECODE_PARTS_H
 #define SL_DECODE_PARTS_H
 
@@ -10,24 +10,24 @@
 struct sl_parts {
     struct sl_exec *encoder, *step; /* borrowed */
     const struct sl_graph *graph;   /* of the step */
-    int32_t *tokens, *sentences;    /* [rows of the step's envelope] what the next step reads; the caller's to fill */
-    int32_t *ones, *places;         /* likewise long */
-    const struct sl_batch *batch;   /* whose sources are looked at */
+    int32_t *tokens, *sentences;    /* [rows of the step's envelope] input of the next step, filled by the caller */
+    int32_t *ones, *places;         /* of the same length */
+    const struct sl_batch *batch;   /* its sources are what attention reads */
 };
 
-/* Errors: NO_MEMORY. Deinit of a zeroed struct is fine. */
+/* Errors: NO_MEMORY. Deinit accepts a zeroed struct. */
 seqlstm_status sl_parts_init(struct sl_parts *parts, struct sl_exec *encoder, struct sl_exec *step,
                              struct seqlstm_error *err);
 /* Bytes of the arrays above. */
 int64_t sl_parts_count_bytes(const struct sl_graph *step);
 void sl_parts_deinit(struct sl_parts *parts);
 
-/* Runs the encoder; afterwards row k of the next step goes on with sentence k of the batch, which stays until the last
+/* Runs the encoder; row k of the next step then continues sentence k of the batch, which must stay valid until the last
  * step. Errors: those of the executors. */
 seqlstm_status sl_parts_begin(struct sl_parts *parts, const struct sl_batch *batch, struct seqlstm_error *err);
 
-/* One step of rows [0, count): tokens and sentences are set. `*out_probabilities` [count, classes] stays until the next
- * one. Errors: those of the executor, NO_MEMORY. */
+/* One step of rows [0, count), whose tokens and sentences are set. `*out_probabilities` [count, classes] is valid until
+ * the next one. Errors: those of the executor, NO_MEMORY. */
 seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step, const float **out_probabilities,
                              struct seqlstm_error *err);
 

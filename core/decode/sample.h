@@ -21,8 +21,8 @@ struct sl_sample_candidate {
     double probability;
 };
 
-/* `u` in [0, 1) decides. `scratch` has room for `classes`. The same u gives the same class on every backend up to ties
- * in the last bits. [any thread] */
+/* `u` in [0, 1) is the random number. `scratch` has room for `classes`. The same u gives the same class on every
+ * backend, up to ties in the last bits. [any thread] */
 int32_t sl_sample_draw(const struct sl_sample_rule *rule, const float *probabilities, int64_t classes, double u,
                        struct sl_sample_candidate *scratch);
 

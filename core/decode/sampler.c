@@ -68,7 +68,7 @@ bool sl_sampler_toss(uint64_t seed, uint64_t epoch, uint64_t sequence, uint32_t 
     return draw(seed, epoch, sequence, step, COIN) < probability;
 }
 
-/* What the model says after a step: the token that `step` reads. */
+/* The model's prediction after a step: the token that `step` reads. */
 static int32_t choose(struct sl_sampler *sampler, const float *probabilities, uint64_t epoch, uint64_t sequence,
                       uint32_t step)
 {
@@ -82,7 +82,7 @@ static int32_t choose(struct sl_sampler *sampler, const float *probabilities, ui
     return best;
 }
 
-/* The last step that reads a token of the model's own; 0: none does. */
+/* The last step that reads a token of the model's own; 0: there is none. */
 static int64_t find_last(const struct sl_sampler *sampler, const struct sl_batch *batch, double probability,
                          uint64_t epoch)
 {
@@ -105,7 +105,7 @@ seqlstm_status sl_sampler_mix(struct sl_sampler *sampler, struct sl_batch *batch
         SEQLSTM_TRY(sl_parts_begin(&sampler->parts, batch, err));
     for (int64_t t = 1; t <= last; t++) {
         const float *probabilities;
-        int32_t count = axis->batch_sizes[t]; /* those that go on stand first */
+        int32_t count = axis->batch_sizes[t]; /* those that continue come first */
         for (int32_t k = 0; k < count; k++) {
             sampler->parts.tokens[k] = ids[axis->row_offsets[t - 1] + k];
             sampler->parts.sentences[k] = k;

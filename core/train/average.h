@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second copy of the weights that follows the first: an exponential moving average, or the plain mean of
- * NT-ASGD. Evaluation and the saved model use it once it is active.
+/* A second copy of the weights that follows the first: an exponential moving average, or the plain mean of NT-ASGD.
+ * Evaluation and the saved model use it once it is active.
  *
  * Invariants:
- * 1. While inactive the copy means nothing and is not saved.
- * 2. swap exchanges the contents of params->values and the copy, twice in a row is nothing; everything else
- *    is called unswapped.
+ *  1. While inactive the copy means nothing and is not saved.
+ *  2. swap exchanges the contents of params->values and the copy; twice in a row it has no effect. Everything else is
+ *     called unswapped.
  */
 #ifndef SL_TRAIN_AVERAGE_H
 #define SL_TRAIN_AVERAGE_H
@@ -35,7 +35,7 @@ seqlstm_status sl_average_init(struct sl_average *average, enum sl_average_kind 
                                struct sl_params *params, struct sl_memory *memory, struct seqlstm_error *err);
 void sl_average_deinit(struct sl_average *average);
 
-/* Begins with a copy of the weights as they are. They must be on the host (sl_params_pull), as for swap. */
+/* Begins with a copy of the present weights. They must be on the host (sl_params_pull), as for swap. */
 void sl_average_start(struct sl_average *average);
 
 /* After each update: EMA: a += (1 - decay)(w - a); MEAN: a += (w - a) / (count + 1). Nothing while inactive. */

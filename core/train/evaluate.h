@@ -17,11 +17,10 @@ struct sl_evaluation {
     int64_t batches;
 };
 
-/* `decoder` writes the texts that the rule compares with the targets as they stood in the batcher's files; NULL where
- * it reads none.
- * The batcher is put at its beginning first and stands at its end afterwards. The states of streams are carried
- * from batch to batch and reset before the first. Errors: CANCELLED once `interrupt` (may be NULL) asks to
- * stop; those of batcher and executor. [one thread at a time per executor and batcher] */
+/* `decoder` writes the texts that the rule compares with the targets in the batcher's files; NULL if it compares none.
+ * The batcher is set to its beginning first and is at its end afterwards. The states of streams are carried from batch
+ * to batch and reset before the first. Errors: CANCELLED once `interrupt` (may be NULL) asks to stop; those of batcher
+ * and executor. [one thread at a time per executor and batcher] */
 seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
                            const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
                            struct sl_evaluation *out_evaluation, struct seqlstm_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.jsonl: append whole lines; on opening, cut what lies behind the checkpoint.
+/* metrics.jsonl: appends whole lines; on opening, cuts what was written after the checkpoint.
  *
- * Lines are in the order of their updates, so what goes is the end of the file: it is cut in place, and a
- * crash while cutting leaves lines that the next opening cuts again.
+ * Lines are in the order of their updates, so what is removed is the end of the file: it is cut in place, and after a
+ * crash while cutting the next opening cuts the rest.
  */
 #include "train/metrics_log.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics.jsonl: one JSON object a line, {"update", "epoch", "seconds", "split", "metrics", …}.
  *
- * A line is written in one write, so that after a crash at most the last one is cut. Opening for a resumed run
- * removes a cut line and every line that was written behind the checkpoint; other lines stay byte for byte.
+ * A line is written in one write, so that after a crash at most the last one is incomplete. Opening for a resumed run
+ * removes an incomplete line and every line that was written after the checkpoint; other lines stay byte for byte.
  */
 #ifndef SL_TRAIN_METRICS_LOG_H
 #define SL_TRAIN_METRICS_LOG_H
@@ -15,8 +15,8 @@
 
 struct sl_metrics_log;
 
-/* Opens or makes the file. Lines with "update" > last_update go, and of the span "validation" those with "update" >
- * last_validation. `*out_seconds` (may be NULL) is the largest "seconds" that stays, 0 if none. Errors: IO,
+/* Opens or makes the file. Removes lines with "update" > last_update, and of the span "validation" those with "update"
+ * > last_validation. `*out_seconds` (may be NULL) is the largest "seconds" that stays, 0 if none. Errors: IO,
  * NO_MEMORY. */
 seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation,
                                    struct sl_metrics_log **out_log, double *out_seconds, struct seqlstm_error *err);
@@ -38,7 +38,7 @@ struct sl_metrics_row {
 seqlstm_status sl_metrics_log_append(struct sl_metrics_log *log, const struct sl_metrics_row *row,
                                      struct seqlstm_error *err);
 
-/* fsync: before a checkpoint that lies behind the rows. */
+/* fsync: before a checkpoint that comes after the rows. */
 seqlstm_status sl_metrics_log_sync(struct sl_metrics_log *log, struct seqlstm_error *err);
 void sl_metrics_log_close(struct sl_metrics_log *log);
 

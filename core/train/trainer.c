@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a training run: create, restore, loop, end. Steps are in trainer_step.c, what happens between them in
- * trainer_event.c. */
+/* The life of a training run: create, restore, loop, end. trainer_step.c has the steps, trainer_event.c what happens
+ * between them. */
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -100,7 +100,7 @@ seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struc
     sl_metric_rule_init(&trainer->train_rule, config, &config->metrics, request->is_logits, request->weighted_classes,
                         request->state);
     sl_metric_rule_drop_texts(&trainer->train_rule);
-    /* The executor of phase EVALUATE knows no class weights. */
+    /* The executor of phase EVALUATE has no class weights. */
     sl_metric_rule_init(&trainer->valid_rule, config, &config->validate.metrics, request->is_logits, false,
                         request->state);
     int64_t batches = sl_batcher_get_batches(request->train);
@@ -160,7 +160,7 @@ static int64_t read_clock(const struct sl_trainer *trainer)
     return request->clock_ns ? request->clock_ns(request->clock_context) : sl_clock_ns();
 }
 
-void sl_trainer_look(struct sl_trainer *trainer)
+void sl_trainer_update_progress(struct sl_trainer *trainer)
 {
     const struct sl_train_state *state = &trainer->state;
     double share = (double)state->ordinal / (double)state->epoch_batches;
@@ -180,7 +180,7 @@ static bool is_complete(const struct sl_trainer *trainer)
            (config->updates > 0 && trainer->state.updates >= config->updates);
 }
 
-/* True when the run is at an end. */
+/* Has the run ended? */
 static bool find_end(const struct sl_trainer *trainer, enum sl_train_end *out_end)
 {
     const struct sl_train_config *config = trainer->config;
@@ -215,7 +215,7 @@ static seqlstm_status run_update(struct sl_trainer *trainer, struct seqlstm_erro
     SEQLSTM_TRY(sl_trainer_step(trainer, err));
     if (trainer->diverged)
         return SEQLSTM_OK;
-    sl_trainer_look(trainer);
+    sl_trainer_update_progress(trainer);
     SEQLSTM_TRY(sl_trainer_report(trainer, &before, epoch_ended, err));
     struct sl_progress now = trainer->progress;
     if (sl_period_is_due(&config->validate.every, &before, &now) || is_complete(trainer))
@@ -224,7 +224,7 @@ static seqlstm_status run_update(struct sl_trainer *trainer, struct seqlstm_erro
     save |= sl_interrupt_take_save(trainer->request.interrupt);
     if (save || kept)
         SEQLSTM_TRY(sl_trainer_save(trainer, err));
-    /* Validation takes time, but periods in seconds count from this update on: none is lost. */
+    /* Validation takes time, but periods in seconds count from this update, so that none is skipped. */
     trainer->progress.seconds = now.seconds;
     return SEQLSTM_OK;
 }
@@ -254,19 +254,19 @@ static seqlstm_status start(struct sl_trainer *trainer, struct seqlstm_error *er
             SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, state->validated_at,
                                             &trainer->metrics, &trainer->seconds_before, err));
     }
-    /* What a crash between writing and removing has left. */
+    /* Removes what a crash between writing and removing has left. */
     if (trainer->checkpoints && trainer->restored)
         sl_checkpoint_prune(trainer->checkpoints, trainer->config->checkpoint.keep_last, state, trainer->request.log);
     SEQLSTM_TRY(sl_batcher_seek(trainer->request.train, (uint64_t)state->epoch, (uint64_t)state->ordinal, err));
     SEQLSTM_TRY(sl_prefetch_create(trainer->request.train, trainer->request.prefetch, &trainer->prefetch, err));
     trainer->start_ns = read_clock(trainer);
-    sl_trainer_look(trainer);
+    sl_trainer_update_progress(trainer);
     trainer->report_tokens = state->tokens;
     trainer->report_seconds = trainer->progress.seconds;
     return SEQLSTM_OK;
 }
 
-/* Leaves in params what is to be saved as the result. */
+/* Leaves in params the weights to be saved as the result. */
 static void settle(struct sl_trainer *trainer, enum sl_train_end end)
 {
     struct sl_params *params = trainer->request.params;
@@ -288,7 +288,7 @@ seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result
     int64_t before = state->updates;
     SEQLSTM_TRY(start(trainer, err));
     SEQLSTM_TRY(loop(trainer, &result.end, err));
-    sl_trainer_look(trainer);
+    sl_trainer_update_progress(trainer);
     SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
     settle(trainer, result.end);
     if (result.end == SL_END_INTERRUPTED)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The training loop. The caller builds model, data, plans, executors and parameters; the trainer drives them, and
- * tells observers. It prints nothing.
+/* The training loop. The caller builds model, data, plans, executors and parameters; the trainer runs them and informs
+ * observers. It prints nothing.
  *
- * One update: fetch `accumulate` batches (with bptt in unit: sequence all segments of a batch belong together),
- * weigh them, run each with one normaliser, the last with the update, follow the averages. Then, in
+ * One update: fetch `accumulate` batches (with bptt in unit: sequence all segments of a batch belong together), compute
+ * their weights, run each with the same normaliser, the last one with the update, and update the averages. Then, in
  * this order, where due: report, end of epoch, validation, checkpoint, request to stop.
  *
  * Invariants:
- * 1. The weights after update n are a function of (model, data, plan, n): of no time, and of no interruption.
- *    (Periods in seconds excepted.)
- * 2. A checkpoint is only written between updates, after everything that was due at its update but a
- *    validation that a request to stop cut short; that one is then the first thing after resume.
- * 3. After a run that ended by itself (epochs, updates, early stopping) params hold what is to be saved: the best
- *    weights (restore_best), else the averaged ones where averaging is active, else the last. After any other end
- *    they hold the last weights, or the averaged ones.
+ *  1. The weights after update n are a function of (model, data, plan, n): not of time, nor of interruptions. (Except
+ *     with periods in seconds.)
+ *  2. A checkpoint is only written between updates, after everything that was due at its update, except a validation
+ *     that a request to stop interrupted; that one comes first after resume.
+ *  3. After a run that ended by itself (epochs, updates, early stopping) params hold the weights to be saved: the best
+ *     ones (restore_best), else the averaged ones if averaging is active, else the last. After any other end they hold
+ *     the last weights, or the averaged ones.
  */
 #ifndef SL_TRAIN_TRAINER_H
 #define SL_TRAIN_TRAINER_H
@@ -37,12 +37,12 @@
 
 struct sl_trainer;
 
-/* What observers are told. Borrowed for the call. */
+/* Passed to observers. Borrowed for the call. */
 struct sl_train_report {
     struct sl_progress progress;
     int64_t epoch;           /* being worked on, or just ended; from 0 */
     int64_t batch;           /* batches done of it */
-    int64_t epoch_batches;   /* about as many has an epoch */
+    int64_t epoch_batches;   /* an estimate of the batches of an epoch */
     int64_t epochs, updates; /* at which the run ends; 0: not limited */
     double learning_rate;
     double teacher_forcing; /* probability of the target's tokens in the last update; NaN where it is always 1 */
@@ -50,7 +50,7 @@ struct sl_train_report {
     double loss;                           /* mean loss of the last update; NaN before the first */
     double rows_per_second;                /* since the last report */
     int64_t skipped;                       /* updates skipped by on_divergence: skip, so far */
-    bool improved;                         /* on_validation: what early stopping watches got better */
+    bool improved;                         /* on_validation: the value that early stopping watches has improved */
     const struct sl_metric_values *values; /* on_step: NULL; on_report: since the last report; on_epoch: of
                                             * the epoch; on_validation: of valid (train, where there is none) */
     const char *path;                      /* on_checkpoint: of the file; else NULL */
@@ -67,14 +67,15 @@ struct sl_train_observer {
 };
 
 struct sl_trainer_request {
-    const struct sl_model *model;      /* all of these outlive the trainer */
+    const struct sl_model *model;      /* all of these must outlive the trainer */
     const struct sl_data_state *state; /* scaling of the targets; may be NULL */
     const struct sl_data_facts *facts; /* of the training split: its records and rows */
     struct sl_exec *exec;              /* phase TRAIN */
     struct sl_exec *evaluate;          /* phase EVALUATE, for `valid`; NULL without */
-    struct sl_decoder *decoder;        /* for metrics that compare texts, with the weights of `params`; NULL without */
-    struct sl_sampler *sampler;        /* scheduled sampling, with the weights of `params`; NULL: always the target's
-                                        * tokens */
+    struct sl_decoder *decoder;        /* for metrics that compare texts, with the weights of `params`; NULL: there are
+                                        * none */
+    struct sl_sampler *sampler;        /* scheduled sampling, with the weights of `params`; NULL: the decoder always
+                                        * reads the target's tokens */
     struct sl_params *params;          /* made for training, initial values drawn; shared by both */
     struct sl_batcher *train;          /* phase TRAIN */
     struct sl_batcher *valid;          /* phase EVALUATE; NULL: no such split */
@@ -93,14 +94,14 @@ struct sl_trainer_request {
     void *clock_context;
 };
 
-/* Sets the initial states of the optimizer (adagrad). INVALID_CONFIG for what the data or the options do not
- * allow; the rest as below. */
+/* Sets the initial states of the optimizer (adagrad). INVALID_CONFIG for what data or options do not allow; other
+ * errors as below. */
 seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struct sl_trainer **out_trainer,
                                  struct seqlstm_error *err);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* Puts the trainer, params and carried states where the checkpoint was written (sl_checkpoint_open_latest). Before
- * run. INVALID_CONFIG when it does not fit the model. */
+/* Sets trainer, params and carried states to those of the checkpoint (sl_checkpoint_open_latest). Before run.
+ * INVALID_CONFIG when it does not fit the model. */
 seqlstm_status sl_trainer_restore(struct sl_trainer *trainer, const struct sl_safetensors *checkpoint,
                                   struct seqlstm_error *err);
 
@@ -108,20 +109,20 @@ enum sl_train_end {
     SL_END_EPOCHS,
     SL_END_UPDATES,
     SL_END_EARLY_STOPPING,
-    SL_END_TIME,        /* max_time, counted from this start; resume goes on: exit 75 */
+    SL_END_TIME,        /* max_time, counted from this start; can be resumed: exit 75 */
     SL_END_INTERRUPTED, /* saved; `signal` asked for it: exit 128 + signal */
-    SL_END_DIVERGED     /* nothing saved since the last checkpoint; `reason` says what: exit 5 */
+    SL_END_DIVERGED     /* nothing was saved since the last checkpoint; `reason` explains: exit 5 */
 };
 
 struct sl_train_result {
     enum sl_train_end end;
     int signal;
     struct sl_progress progress;
-    int64_t made; /* updates of this call; 0: the run was at its end already */
+    int64_t made; /* updates of this call; 0: the run had already ended */
     int64_t skipped;
     int64_t overflows;             /* updates that loss scaling skipped */
     double loss_scale;             /* at the end; 1: no scaling */
-    struct sl_metric_values train; /* of the last whole epoch, or of the running one before */
+    struct sl_metric_values train; /* of the last whole epoch, or of the running one if there was none */
     bool has_valid;
     struct sl_metric_values valid; /* of the last validation; with restore_best that of the weights kept */
     double spent_seconds;          /* of this call, validation left out */
@@ -131,8 +132,8 @@ struct sl_train_result {
     char reason[256];              /* DIVERGED */
 };
 
-/* Runs to one of the ends. A run that is already at its end returns at once. Errors: of data, executor and files;
- * checkpoints written before stay. A checkpoint is written at every end but DIVERGED (with a folder). */
+/* Runs to one of the ends. Returns at once when the run has already ended. Errors: of data, executor and files; earlier
+ * checkpoints stay. A checkpoint is written at every end but DIVERGED (with a folder). */
 seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result *out_result,
                               struct seqlstm_error *err);
 

@@ -88,7 +88,7 @@ seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_pro
 
 /* ---- validation --------------------------------------------------------------------------------------- */
 
-/* The watched number: of the last validation, or of the epoch's training. */
+/* The watched value: of the last validation, or of the epoch's training. */
 static double find_watched(const struct sl_trainer *trainer, const char *monitor)
 {
     enum sl_split split = SL_SPLIT_VALID;
@@ -128,7 +128,7 @@ static bool observe_stopping(struct sl_trainer *trainer)
     return improved;
 }
 
-/* Puts the update into the list of the best where it belongs; true when it is there. */
+/* Inserts the update into the list of the best; true if it is among them. */
 static bool observe_best(struct sl_trainer *trainer)
 {
     const struct sl_checkpoint *config = &trainer->config->checkpoint;
@@ -190,7 +190,7 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
     if (!trainer->request.valid)
         return SEQLSTM_OK;
     double begun = trainer->progress.seconds;
-    sl_trainer_look(trainer);
+    sl_trainer_update_progress(trainer);
     trainer->report_seconds += trainer->progress.seconds - begun; /* rows per second are those of training */
     trainer->validation_seconds += trainer->progress.seconds - begun;
     struct sl_train_report report = make_report(trainer, &evaluation.values);
@@ -209,7 +209,7 @@ seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error 
     struct sl_train_state state = trainer->state;
     state.averaging = trainer->average.active;
     state.averaged = trainer->average.active ? trainer->average.count : 0;
-    /* What the clock decided must not show. */
+    /* What depends on the time is not saved. */
     if (trainer->request.model->log.every.unit == SL_PERIOD_SECONDS)
         memset(&state.interval_sums, 0, sizeof state.interval_sums);
     float *carried = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trainer's inside, shared by the files trainer*.c. */
+/* What the trainer is made of, shared by the files trainer*.c. */
 #ifndef SL_TRAIN_TRAINER_PRIVATE_H
 #define SL_TRAIN_TRAINER_PRIVATE_H
 
@@ -11,7 +11,7 @@
 #include "train/checkpoint/train_state.h"
 #include "train/trainer.h"
 
-/* After so many skipped updates in a row the run has diverged all the same. */
+/* After so many skipped updates in a row the run counts as diverged. */
 enum { SL_SKIPS_MOST = 100 };
 
 struct sl_trainer {
@@ -24,10 +24,10 @@ struct sl_trainer {
     const char *metrics_path;
     struct sl_metrics_log *metrics;
     struct sl_average average;
-    float *best; /* restore_best: as params->values; NULL without */
+    float *best; /* restore_best: as params->values; else NULL */
 
     struct sl_train_state state;
-    struct sl_progress progress; /* of the last look; seconds included */
+    struct sl_progress progress; /* when it was last updated; seconds included */
     int64_t start_ns;
     double seconds_before; /* of earlier starts of this run */
 
@@ -55,18 +55,19 @@ struct sl_trainer {
 /* trainer_step.c. Fetches the batches of the next update; there is at least one. CORRUPT_DATA for an epoch without
  * batches. */
 seqlstm_status sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err);
-/* One update with the fetched group, which is then destroyed. The state stands behind it. */
+/* One update with the fetched group, which is then destroyed. Leaves the state after the update. */
 seqlstm_status sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err);
 void sl_trainer_drop_group(struct sl_trainer *trainer);
 
-/* trainer_event.c. What is due after an update that led from `before` to trainer->progress. */
+/* trainer_event.c. Does what is due after an update that led from `before` to trainer->progress. */
 seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
                                  struct seqlstm_error *err);
-/* Sets validation_pending instead when interrupted. `*out_kept`: one of the best, to be kept in a checkpoint. */
+/* Sets validation_pending instead when interrupted. `*out_kept`: the result is among the best, so a checkpoint is
+ * kept. */
 seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err);
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err);
 
 /* trainer.c */
-void sl_trainer_look(struct sl_trainer *trainer); /* updates progress */
+void sl_trainer_update_progress(struct sl_trainer *trainer); /* updates progress */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One update: which batches, which normaliser, and what a number that is none does. */
+/* One update: its batches, its normaliser, and what happens if a number is not finite. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static double get_mean_steps(const struct sl_trainer *trainer)
     return batches * (double)facts->rows / (double)trainer->state.epoch_batches;
 }
 
-/* What the gradient of the summed loss is multiplied with; 0 when nothing weighs anything. */
+/* The factor of the gradient of the summed loss; 0 when all weights are 0. */
 static double compute_normaliser(const struct sl_trainer *trainer)
 {
     enum sl_loss_reduction reduction = trainer->config->loss.reduction;
@@ -111,7 +111,7 @@ static seqlstm_status run_group(struct sl_trainer *trainer, double normaliser, s
                                        (uint64_t)trainer->state.epoch, &own, err));
         bool segment = has_segments(trainer) && batch->carry_state;
         mask_step = segment ? mask_step : batch->ordinal;
-        /* What the last run does not see itself: batches without weight, a loss before it that is no number. */
+        /* Cases that the last run does not notice: batches without weight, or an earlier loss that is not finite. */
         const struct sl_exec_update update = {.count = (uint64_t)trainer->state.applied + 1,
                                               .learning_rate = trainer->rate,
                                               .skip = normaliser <= 0 || !isfinite(sums->loss)};
@@ -122,7 +122,7 @@ static seqlstm_status run_group(struct sl_trainer *trainer, double normaliser, s
             .accumulate = i > 0,
             .update = i + 1 == trainer->group_count ? &update : NULL,
             .weight_mask_step = (uint32_t)mask_step,
-            /* what is staged for the devices is what it was before it was mixed */
+            /* what is staged for the devices is the batch before sampling changed it */
             .next = trainer->request.sampler       ? NULL
                     : i + 1 < trainer->group_count ? trainer->group[i + 1]
                                                    : trainer->pending,
@@ -138,7 +138,7 @@ static seqlstm_status run_group(struct sl_trainer *trainer, double normaliser, s
     return SEQLSTM_OK;
 }
 
-/* ---- behind the update -------------------------------------------------------------------------------- */
+/* ---- after the update ------------------------------------------------------------------------------------- */
 
 static seqlstm_status follow_average(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
@@ -172,12 +172,12 @@ static void diverge(struct sl_trainer *trainer, const char *what, double value)
                          ", the %dth update in a row to be skipped", (int)state->skipped_in_row);
         sl_log_printf(trainer->request.log, SL_LOG_WARN, "%s", trainer->reason);
     }
-    /* A state that holds NaN would spoil every batch to come. */
+    /* A state that contains NaN would spoil every later batch. */
     if (skip)
         sl_exec_reset_state(trainer->request.exec);
 }
 
-/* The loss is finite: whether the gradients were says if the parameters have changed. */
+/* The loss is finite: if the parameters have changed, so were the gradients. */
 static seqlstm_status follow_update(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;

@@ -22,7 +22,7 @@ enum {
     ROUNDS_SURE = 6,   /* from here on a difference counts */
     REPEATS_MOST = 200 /* steps of a turn */
 };
-static const double turn_ns = 2e6, shortest = 0.125; /* of the lengths: what cutting leaves at least */
+static const double turn_ns = 2e6, shortest = 0.125; /* the least share of the lengths that cutting leaves */
 
 struct timing {
     const struct sl_whole_steps_request *request;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoint files: content, proof, and the way back. Finding and removing them: checkpoint_folder.c. */
+/* Checkpoint files: writes, verifies and reads them. checkpoint_folder.c finds and removes them. */
 #include "train/checkpoint/checkpoint.h"
 
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static seqlstm_status write_file(const char *path, const struct sl_checkpoint_co
     return status;
 }
 
-/* Reads the file back: the disk may lie. */
+/* Reads the file back, since a disk may fail silently. */
 static seqlstm_status prove(const char *path, struct seqlstm_error *err)
 {
     struct sl_safetensors *file = NULL;
@@ -125,7 +125,7 @@ static bool has_prefix(const struct sl_safetensors *file, const char *prefix)
     return false;
 }
 
-/* An optional group of tensors: absent, or whole and wanted. */
+/* An optional group of tensors: absent, or complete and expected. */
 static seqlstm_status check_group(const struct sl_safetensors *file, const char *prefix, const struct sl_params *params,
                                   const float *flat, struct seqlstm_error *err)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: everything that a run needs to go on bit for bit, in one safetensors file.
+/* Checkpoints: everything that a run needs to continue bit for bit, in one safetensors file.
  *
  *   NAME                        weights under canonical names (sl_weights_load reads a checkpoint too)
  *   optimizer.1.NAME … .3.NAME  states of the optimizer
  *   average.NAME                averaged weights, once averaging is active
  *   best.NAME                   the best weights so far, with early_stopping: restore_best
  *   carried                     recurrent states between batches (unit: stream)
- *   metadata                    format "seqlstm.checkpoint", version "1", checksum, state (JSON), "averaged": "1" where
+ *   metadata                    format "seqlstm.checkpoint", version "1", checksum, state (JSON), "averaged": "1" if
  *                               averaging is active, and texts of the caller ("plan", "config")
  *
- * Files are called update-000000001234.safetensors. A file is written beside, synced, renamed, and read
- * back (structure and checksum) before older ones are removed. Bytes depend on the content alone.
+ * Files are called update-000000001234.safetensors. A file is written under a temporary name, synced, renamed, and read
+ * back (structure and checksum) before older ones are removed. Its bytes depend only on its content.
  */
 #ifndef SL_TRAIN_CHECKPOINT_CHECKPOINT_H
 #define SL_TRAIN_CHECKPOINT_CHECKPOINT_H
@@ -30,7 +30,7 @@
 #define SL_CHECKPOINT_AVERAGE "average."
 #define SL_CHECKPOINT_BEST    "best."
 
-/* What goes in. Arrays with the layout of params; NULL where there are none. */
+/* What is written. Arrays with the layout of params; NULL where there are none. */
 struct sl_checkpoint_content {
     const struct sl_params *params; /* values and states */
     const float *average;
@@ -42,30 +42,30 @@ struct sl_checkpoint_content {
     int32_t text_count;
 };
 
-/* Writes and proves folder/update-N.safetensors, N = state->updates. The folder is made when missing. On failure
- * older checkpoints are as before. `*out_path` (may be NULL) is freed with free(). */
+/* Writes and verifies folder/update-N.safetensors, N = state->updates. Makes the folder if it is missing. On failure
+ * older checkpoints are unchanged. `*out_path` (may be NULL) is freed with free(). */
 seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content, char **out_path,
                                    struct seqlstm_error *err);
 
-/* Removes checkpoints but the `keep_last` newest and those in state->best_entries; also temporaries left by a
- * crash. What cannot be removed is warned of. */
+/* Removes checkpoints except the `keep_last` newest and those in state->best_entries; also temporary files left by a
+ * crash. Warns of what cannot be removed. */
 void sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_train_state *state,
                          const struct sl_log *log);
 
-/* Opens the newest valid checkpoint of a folder. Damaged ones are passed over with a warning that names file
- * and reason. `*out_file` is NULL, with status OK, when there is none at all; CORRUPT_DATA when all are
- * damaged. `*out_path` (may be NULL) is freed with free(). */
+/* Opens the newest valid checkpoint of a folder. Skips damaged ones with a warning that names file and reason.
+ * `*out_file` is NULL, with status OK, when there is none at all; CORRUPT_DATA when all are damaged. `*out_path` (may
+ * be NULL) is freed with free(). */
 seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log *log, struct sl_safetensors **out_file,
                                          char **out_path, struct seqlstm_error *err);
 
-/* Is there a file of a checkpoint's name, whatever it holds? */
+/* Is there a file with a checkpoint's name, whatever its contents? */
 bool sl_checkpoint_folder_has_any(const char *folder);
 
 /* Opens one and checks format, version and checksum. */
 seqlstm_status sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err);
 
-/* Where to put what comes out. Arrays as in the content, required where the flag in the file says that it holds
- * them (INVALID_CONFIG if NULL). */
+/* Where to put what is read. Arrays as in the content, required if the flag in the file says that it has them
+ * (INVALID_CONFIG if NULL). */
 struct sl_checkpoint_target {
     struct sl_params *params;
     float *average;
@@ -75,8 +75,8 @@ struct sl_checkpoint_target {
     struct sl_train_state *state;
 };
 
-/* All or nothing: everything is checked before anything is written. INVALID_CONFIG when a tensor is missing or of
- * another shape: the message and err->where name it; CORRUPT_DATA when the state of the run cannot be read. */
+/* All or nothing: checks everything before it writes anything. INVALID_CONFIG when a tensor is missing or has another
+ * shape: the message and err->where name it; CORRUPT_DATA when the state of the run cannot be read. */
 seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
                                   struct seqlstm_error *err);
 

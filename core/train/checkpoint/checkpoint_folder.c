@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of checkpoints: which is the newest that is whole, and which may go. */
+/* The folder of checkpoints: finds the newest valid one, and removes those that are no longer needed. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -115,7 +115,7 @@ static void remove_file(const char *path, const struct sl_log *log)
         sl_log_printf(log, SL_LOG_WARN, "cannot remove the old checkpoint %s: error %d", path, errno);
 }
 
-/* Temporaries of writers that were killed: ".update-N.safetensors.tmp-PID-K". There is one writer per run. */
+/* Temporary files of writers that were killed: ".update-N.safetensors.tmp-PID-K". There is one writer per run. */
 static void remove_temporaries(const char *folder, const struct sl_log *log)
 {
     DIR *dir = opendir(folder);
@@ -143,7 +143,7 @@ void sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_
         sl_log_printf(log, SL_LOG_WARN, "old checkpoints stay: %s", err.message);
     int64_t kept = 0;
     for (size_t i = 0; i < scan.count; i++) {
-        /* Checkpoints of later updates are from before a resume at an older one: they were found damaged. */
+        /* Checkpoints of later updates are from before a resume at an older one: they were damaged. */
         bool last = scan.items[i].update <= state->updates && kept < (keep_last > 1 ? keep_last : 1);
         kept += last;
         if (!last && !is_best(state, scan.items[i].update))

@@ -10,7 +10,7 @@
 
 enum { NAME_BYTES = 512 };
 
-/* A matrix of one column stays a matrix; what a parameter is, its last word says. */
+/* A matrix with one column stays a matrix; the last part of a parameter's name says what it is. */
 static bool is_vector(const struct sl_param_view *view)
 {
     static const char *const VECTORS[] = {"bias", "peephole", "norm", "gain"};

@@ -19,7 +19,7 @@ struct sl_tensor_list {
     int32_t capacity;
 };
 
-/* One entry per view: prefix + name, data in `flat`, which outlives the list. NO_MEMORY. */
+/* One entry per view: prefix + name, data in `flat`, which must outlive the list. NO_MEMORY. */
 seqlstm_status sl_tensor_list_add(struct sl_tensor_list *list, const struct sl_params *params, const char *prefix,
                                   const float *flat, struct seqlstm_error *err);
 
@@ -28,12 +28,12 @@ seqlstm_status sl_tensor_list_add_vector(struct sl_tensor_list *list, const char
                                          int64_t elems, struct seqlstm_error *err);
 void sl_tensor_list_deinit(struct sl_tensor_list *list);
 
-/* Of an error about a tensor that the configuration does not fit: `err->where` becomes the tensor's name, by which the
- * option that asks for another one can be found. Returns INVALID_CONFIG. */
+/* For an error about a tensor that does not fit the configuration: sets `err->where` to the tensor's name, by which the
+ * option that causes it can be found. Returns INVALID_CONFIG. */
 seqlstm_status sl_tensor_blame(const char *name, struct seqlstm_error *err);
 
-/* Checks that prefix + name of a view is in the file, float32 (or narrower, wider floats) and of its shape.
- * `*out_entry` is NULL with status OK when it is absent. INVALID_CONFIG, of the tensor: another shape or type. */
+/* Checks that prefix + name of a view is in the file, as float32 (or another float type) and with its shape.
+ * `*out_entry` is NULL with status OK when it is absent. INVALID_CONFIG: another shape or type. */
 seqlstm_status sl_tensor_find(const struct sl_safetensors *file, const char *prefix, const struct sl_param_view *view,
                               const struct sl_safetensors_entry **out_entry, struct seqlstm_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a run as one JSON object: one table says every plain member, for writing and reading. */
+/* The state of a run as one JSON object: one table lists every plain member, for writing and reading. */
 #include "train/checkpoint/train_state.h"
 
 #include <inttypes.h>
@@ -80,7 +80,7 @@ static const struct member MEMBERS[] = {
 _Static_assert(SL_BLEU_ORDER == 4 && SL_CHRF_ORDER == 6, "every order is saved");
 enum { MEMBER_COUNT_OF_TABLE = sizeof MEMBERS / sizeof *MEMBERS };
 
-/* Counts of classes: the sums that they belong to, by name, and how many of each three arrays are written. */
+/* Counts of classes: the sums that they belong to, by name, and how many of each of three arrays are written. */
 static const struct {
     const char *name;
     size_t offset;
@@ -101,7 +101,7 @@ static int count_classes(const struct sl_metric_sums *sums)
     return count;
 }
 
-/* One [hits, missed, alarms] for each class; nothing where f1 is not measured. */
+/* One [hits, missed, alarms] for each class; nothing if f1 is not measured. */
 static void write_classes(const struct sl_train_state *state, struct sl_buf *out)
 {
     for (int i = 0; i < CLASS_COUNTS_OF_TABLE; i++) {
@@ -176,7 +176,7 @@ static bool read_float64(json_t *value, double *out)
     return true;
 }
 
-/* Counts are never negative: a bound on every one keeps later arithmetic from overflowing. */
+/* Counts are never negative: a bound on each keeps later arithmetic from overflowing. */
 static bool read_count(json_t *value, int64_t *out)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > INT64_MAX / 4)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything a run must remember besides arrays: plain values, written to and read from JSON exactly.
+/* Everything that a run must remember besides arrays: plain values, written to JSON and read from it exactly.
  *
- * Nothing in it depends on time, machine or path (with periods in seconds, the numbers do). */
+ * Nothing in it depends on time, machine or path (except the numbers, with periods in seconds).
+ */
 #ifndef SL_TRAIN_CHECKPOINT_TRAIN_STATE_H
 #define SL_TRAIN_CHECKPOINT_TRAIN_STATE_H
 
@@ -27,18 +28,18 @@ struct sl_best_entry {
 };
 
 struct sl_train_state {
-    int64_t updates; /* behind the run, skipped ones too */
+    int64_t updates; /* made so far, skipped ones included */
     int64_t applied; /* that changed the weights: the optimizer's t */
     int64_t skipped; /* by on_divergence: skip */
     int64_t skipped_in_row;
     struct sl_loss_scale loss_scale; /* of float16 */
     int64_t tokens;
     int64_t epoch;         /* of the next batch */
-    int64_t ordinal;       /* of the next batch in its epoch; 0: between two epochs */
-    int64_t epoch_batches; /* of epoch 0: the measure of the share of an epoch */
+    int64_t ordinal;       /* index of the next batch in its epoch; 0: between two epochs */
+    int64_t epoch_batches; /* of epoch 0: with it the share of an epoch is computed */
     int64_t validations;
-    int64_t validated_at;    /* updates behind the last validation; 0: none yet */
-    bool validation_pending; /* was due and did not end: comes first after resume */
+    int64_t validated_at;    /* updates made before the last validation; 0: none yet */
+    bool validation_pending; /* one was due and did not finish: comes first after resume */
 
     struct sl_schedule_state schedule;
     struct sl_monitor stopping; /* early stopping, and the best weights of restore_best */
@@ -48,9 +49,9 @@ struct sl_train_state {
 
     struct sl_metric_sums epoch_sums;      /* of the running epoch */
     struct sl_metric_sums last_epoch_sums; /* of the last whole one */
-    struct sl_metric_sums interval_sums;   /* since the last report; zero where reports come by the clock */
+    struct sl_metric_sums interval_sums;   /* since the last report; zero if reports are periodic in seconds */
     struct sl_metric_sums valid_sums;      /* of the last validation */
-    struct sl_metric_sums best_sums;       /* of that of the best weights */
+    struct sl_metric_sums best_sums;       /* of the validation of the best weights */
 
     int64_t best_count; /* keep_best: best first */
     struct sl_best_entry best_entries[SL_KEEP_BEST_MOST];
@@ -59,7 +60,7 @@ struct sl_train_state {
 /* Appends one JSON object. */
 void sl_train_state_write(const struct sl_train_state *state, struct sl_buf *out);
 
-/* CORRUPT_DATA when it is no JSON, a member is missing, of another type or out of range. */
+/* CORRUPT_DATA when it is no JSON, or a member is missing, has another type or is out of range. */
 seqlstm_status sl_train_state_read(const char *text, size_t bytes, struct sl_train_state *out_state,
                                    struct seqlstm_error *err);
 

@@ -29,7 +29,7 @@ seqlstm_status sl_weights_save(const struct sl_params *params, const char *path,
     return status;
 }
 
-/* Checkpoints hold more than weights; where averaging was active the averaged ones are meant. */
+/* Checkpoints hold more than weights; if averaging was active, the averaged weights are read. */
 static bool is_checkpoint(const struct sl_safetensors *file)
 {
     const char *format = sl_safetensors_find_text(file, "format");

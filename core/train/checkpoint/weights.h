@@ -12,23 +12,22 @@
 #include "exec/params/params.h"
 #include "interop/safetensors.h"
 
-/* Writes the values with a checksum and the given texts (NULL, 0: none) beside
- * "format": "seqlstm.weights", "version": "1". Atomic. */
+/* Writes the values with a checksum and the given texts (NULL, 0: none), besides "format": "seqlstm.weights",
+ * "version": "1". Atomic. */
 seqlstm_status sl_weights_save(const struct sl_params *params, const char *path,
                                const struct sl_safetensors_text *texts, int32_t text_count, struct seqlstm_error *err);
 
 enum {
     SL_WEIGHTS_ALLOW_MISSING = 1, /* parameters without an entry keep their values (init_from) */
-    SL_WEIGHTS_ALLOW_EXTRA = 2    /* entries without a parameter are passed over */
+    SL_WEIGHTS_ALLOW_EXTRA = 2    /* entries without a parameter are skipped */
 };
 
 struct sl_weights_report {
     int32_t loaded, missing, extra;
 };
 
-/* Reads weights, of a weights file or of a checkpoint (the averaged ones where averaging is active; its other
- * tensors are never extra), and touches params.
- * A checksum is verified where there is one. Nothing is changed on failure. Errors: as
+/* Reads weights from a weights file or a checkpoint (the averaged ones if averaging is active; its other tensors are
+ * never extra), and touches params. Verifies the checksum if there is one. Changes nothing on failure. Errors: as
  * sl_safetensors_open; INVALID_CONFIG when a shape differs, or for what the flags do not allow: the message names the
  * parameter and both shapes, `err->where` the parameter. `out_report` may be NULL. */
 seqlstm_status sl_weights_load(struct sl_params *params, const char *path, unsigned flags,

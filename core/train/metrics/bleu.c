@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens of both texts get numbers, n-grams of the numbers are counted.
+/* The tokens of both texts get numbers, and n-grams of the numbers are counted.
  *
- * 13a is a chain of replacements over the text between two blanks, each from left to right without overlap:
+ * 13a is a chain of replacements in the text between two spaces, each from left to right without overlap:
  *
- *   entities and <skipped>                              resolved, taken out
- *   any of  ! " # $ % & ( ) * + / : ; < = > ? @ [ \ ] ^ _ ` { | } ~   gets a blank on both sides
- *   . and , behind what is no digit                     get a blank on both sides
- *   . and , in front of what is no digit                the same
- *   - behind a digit                                    the same
+ *   entities and <skipped>                              resolved, removed
+ *   any of  ! " # $ % & ( ) * + / : ; < = > ? @ [ \ ] ^ _ ` { | } ~   gets a space on both sides
+ *   . and , after a character that is no digit          get a space on both sides
+ *   . and , before a character that is no digit         the same
+ *   - after a digit                                     the same
  *
- * Every character that counts is ASCII, so bytes do as well as characters.
+ * Every character that matters is ASCII, so it works on bytes.
  */
 #include "train/metrics/bleu.h"
 
@@ -31,7 +31,7 @@ static bool is_point(char c)
     return c == '.' || c == ',';
 }
 
-/* Punctuation that always stands alone: all of ASCII's but ' , - . */
+/* Punctuation that is always a token of its own: all of ASCII's but ' , - . */
 static bool stands_alone(char c)
 {
     return (c >= '!' && c <= '&') || (c >= '(' && c <= '+') || c == '/' || (c >= ':' && c <= '@') ||
@@ -53,7 +53,7 @@ static void replace(const struct sl_buf *text, const char *from, const char *to,
     }
 }
 
-/* One replacement of two neighbours at a time: c[i] and c[i + 1] apart, and a blank before or behind them. */
+/* One replacement in two neighbours at a time: separates c[i] and c[i + 1], with a space before or after them. */
 enum rule { POINT_BEHIND, POINT_BEFORE, DASH };
 
 static bool applies(enum rule rule, char a, char b)
@@ -83,7 +83,7 @@ static void part(enum rule rule, const struct sl_buf *text, struct sl_buf *out)
     }
 }
 
-/* The text of 13a, before it is cut at blanks. */
+/* The text of 13a, before it is split at spaces. */
 static void separate(const char *text, size_t bytes, struct sl_buf *out)
 {
     static const char *const pairs[][2] = {{"<skipped>", ""}, {"-\n", ""},   {"\n", " "},  {"&quot;", "\""},
@@ -112,7 +112,7 @@ static void separate(const char *text, size_t bytes, struct sl_buf *out)
     sl_buf_deinit(&work);
 }
 
-/* Blanks at the end go first, so that "-\n" is none of the text's. */
+/* White space at the end is removed first, so that "-\n" does not occur. */
 static size_t strip(const char *text, size_t bytes)
 {
     size_t end = 0, at = 0, begin, word;
@@ -199,7 +199,7 @@ double sl_bleu_compute(const struct sl_bleu_sums *sums)
         return 0;
     for (int n = 0; n < SL_BLEU_ORDER; n++) {
         if (sums->totals[n] == 0)
-            return 0; /* no hypothesis has so many words: the geometric mean has a zero in it */
+            return 0; /* no hypothesis has so many words: the geometric mean contains a zero */
         if (sums->matches[n] == 0)
             smoothing *= 2;
         const double precision =

@@ -17,8 +17,8 @@ struct sl_buf;
 enum { SL_BLEU_ORDER = 4 };
 
 enum sl_bleu_tokenizer {
-    SL_BLEU_13A, /* mteval-v13a: punctuation apart, but inside numbers */
-    SL_BLEU_NONE /* words as they stand between blanks */
+    SL_BLEU_13A, /* mteval-v13a: separates punctuation, except in numbers */
+    SL_BLEU_NONE /* words between white space */
 };
 
 struct sl_bleu_sums {
@@ -27,7 +27,7 @@ struct sl_bleu_sums {
 };
 
 /* Adds a segment. Both texts are valid UTF-8, as they would be printed, not tokenized. Errors: NO_MEMORY; the sums are
- * not changed then. [any thread] */
+ * then unchanged. [any thread] */
 seqlstm_status sl_bleu_add(struct sl_bleu_sums *sums, enum sl_bleu_tokenizer tokenizer, const char *hypothesis,
                            size_t hypothesis_bytes, const char *reference, size_t reference_bytes,
                            struct seqlstm_error *err);
@@ -35,10 +35,10 @@ seqlstm_status sl_bleu_add(struct sl_bleu_sums *sums, enum sl_bleu_tokenizer tok
 /* 0 to 100. [any thread] */
 double sl_bleu_compute(const struct sl_bleu_sums *sums);
 
-/* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp": sacreBLEU's signature but for its version. Static. */
+/* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp": sacreBLEU's signature without its version. Static. */
 const char *sl_bleu_get_signature(enum sl_bleu_tokenizer tokenizer);
 
-/* Appends the words of a text with one blank between them. For tests. */
+/* Appends the words of a text with one space between them. For tests. */
 void sl_bleu_tokenize(enum sl_bleu_tokenizer tokenizer, const char *text, size_t bytes, struct sl_buf *out);
 
 #endif

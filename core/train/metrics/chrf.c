@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code points of both texts without blanks, and their n-grams. */
+/* Takes the code points of both texts without white space, and their n-grams. */
 #include "train/metrics/chrf.h"
 
 #include <stdint.h>
@@ -37,7 +37,7 @@ seqlstm_status sl_chrf_add(struct sl_chrf_sums *sums, const char *hypothesis, si
         struct sl_ngram_counts counts;
         sl_ngram_count((const int32_t *)(const void *)said.data, H, (const int32_t *)(const void *)meant.data, R, n,
                        scratch, &counts);
-        /* Where the reference has none of this order, those of the hypothesis do not count. */
+        /* If the reference has no n-gram of this order, those of the hypothesis do not count. */
         sums->hypothesis[n - 1] += counts.reference > 0 ? (double)counts.hypothesis : 0;
         sums->reference[n - 1] += (double)counts.reference;
         sums->matches[n - 1] += (double)counts.matches;

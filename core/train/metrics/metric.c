@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of metrics over rows, and the numbers they become. */
+/* Sums of metrics over rows, and the numbers that they become. */
 #include "train/metrics/metric.h"
 
 #include <assert.h>

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics from the executor's output and the batch's targets, in float64.
  *
- * Sums are added over batches and become numbers at the end; they are plain and saved with checkpoints.
- * Rows count with their weight (batch->weight; a class target < 0 weighs 0); class weights count in the loss
- * alone.
+ * Sums are added over batches and become numbers at the end; they are plain and saved with checkpoints. Rows count with
+ * their weight (batch->weight; a class target < 0 has weight 0); class weights count only in the loss.
  *
- *   loss             sum of the loss over the sum of weights, as the loss operation gave them
- *   accuracy         classes: the largest output is the target (first of equals); values: both on one side of one
- *                    half, element by element (logits: on one side of 0)
+ *   loss             sum of the loss over the sum of weights, as the loss operation computed them
+ *   accuracy         classes: the largest output is the target (first of equals); values: both on the same side of one
+ *                    half, element by element (logits: on the same side of 0)
  *   perplexity       exp of the mean of -log softmax(x)[target], without label smoothing or class weights
  *   bits_per_token   the same mean over log 2
  *   f1_span          spans that BIO tags mark, as conlleval counts them; f1_span_strict: as seqeval's strict mode
  *                    (span.h). Steps without a target are left out
  *   f1_macro         F1 = 2 hits / (2 hits + missed + false alarms) of each class among targets or answers,
  *                    then the mean; of values (binary cross-entropy) the classes are the features above one half
- *   f1_micro         F1 of the sums over classes (of one label each it equals the accuracy)
- *   exact_match, bleu, chrf   of the best text of each sequence against the target as it stood in the file
+ *   f1_micro         F1 of the sums over classes (with one label per target it equals the accuracy)
+ *   exact_match, bleu, chrf   of the best text of each sequence against the target in the file
  *                    (text_score.h; BLEU with the tokenizer 13a)
- *   mse, mae, rmse   over rows and features; of a binary cross-entropy on the probabilities
+ *   mse, mae, rmse   over rows and features; for a binary cross-entropy on the probabilities
  *   mase             mean absolute error in the units of the file, each column's over that of the naive forecast in the
- *                    training split, which says the value of the step before (Hyndman & Koehler 2006)
+ *                    training split, which predicts the value of the step before (Hyndman & Koehler 2006)
  *
- * Where targets were scaled, mse, mae and rmse are also given in the units of the file, under the names
- * "mse_original", "mae_original", "rmse_original".
+ * If targets were scaled, mse, mae and rmse are also given in the units of the file, under the names "mse_original",
+ * "mae_original", "rmse_original".
  */
 #ifndef SL_TRAIN_METRICS_METRIC_H
 #define SL_TRAIN_METRICS_METRIC_H
@@ -37,7 +36,7 @@
 #include "train/metrics/span.h"
 #include "train/metrics/text_score.h"
 
-/* How a model's output is to be read. Filled by sl_metric_rule_init. */
+/* How to read a model's output. Filled by sl_metric_rule_init. */
 struct sl_metric_rule {
     bool wanted[SL_METRIC_COUNT];
     enum sl_loss_kind loss;
@@ -49,17 +48,17 @@ struct sl_metric_rule {
     struct sl_span_tag tags[SL_SPAN_TAGS]; /* f1_span: of each class */
 };
 
-/* `list` as in the model (loss is always wanted). `weighted_classes`: the executor was given class weights.
- * `state` may be NULL. Borrowed: model and state outlive the rule. */
+/* `list` as in the model (loss is always included). `weighted_classes`: the executor was given class weights. `state`
+ * may be NULL. Borrowed: model and state must outlive the rule. */
 void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_config *config,
                          const struct sl_metric_list *list, bool is_logits, bool weighted_classes,
                          const struct sl_data_state *state);
 
-/* Whether the graph must keep the output (sl_graph_request.need_output). [any thread] */
+/* Must the graph keep the output (sl_graph_request.need_output)? [any thread] */
 bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
                             bool weighted_classes);
 
-/* INVALID_CONFIG when the data do not allow a metric of the list: too many classes to count them apart, classes that
+/* INVALID_CONFIG when the data do not allow a metric of the list: too many classes to count separately, classes that
  * are no BIO tags, targets without a series for a naive forecast. */
 seqlstm_status sl_metric_check(const struct sl_metric_list *list, const struct sl_data_state *state,
                                struct seqlstm_error *err);
@@ -69,12 +68,12 @@ bool sl_metric_rule_reads_output(const struct sl_metric_rule *rule);
 
 /* True when texts are to be added to the sums. */
 bool sl_metric_rule_reads_texts(const struct sl_metric_rule *rule);
-/* Whether a metric of the list compares texts. */
+/* Does a metric of the list compare texts? */
 bool sl_metric_needs_texts(const struct sl_metric_list *list);
-/* Leaves out what compares texts: nothing is written while a model is trained. */
+/* Leaves out metrics that compare texts: nothing is written while a model is trained. */
 void sl_metric_rule_drop_texts(struct sl_metric_rule *rule);
 
-enum { SL_METRIC_CLASSES = 256 }; /* most that f1 counts apart */
+enum { SL_METRIC_CLASSES = 256 }; /* the most classes that f1 counts separately */
 
 /* All float64 and linear: sums of two sets of batches are added member by member. */
 struct sl_metric_sums {
@@ -87,10 +86,10 @@ struct sl_metric_sums {
     double squared_original, absolute_original;
     struct sl_text_sums text;                                                             /* of what a decoder wrote */
     double rows;                                                                          /* real steps, or sequences */
-    double hits[SL_METRIC_CLASSES], missed[SL_METRIC_CLASSES], alarms[SL_METRIC_CLASSES]; /* for f1 alone */
+    double hits[SL_METRIC_CLASSES], missed[SL_METRIC_CLASSES], alarms[SL_METRIC_CLASSES]; /* only for f1 */
 };
 
-/* Adds one batch after its step. `output` may be NULL where the rule does not read it. */
+/* Adds one batch after its step. `output` may be NULL if the rule does not read it. */
 void sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
                    const struct sl_field *output, const struct sl_exec_result *result);
 void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums *other);
@@ -99,7 +98,7 @@ void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums
 struct sl_metric_value {
     const char *name;
     double value;
-    const char *signature; /* sacreBLEU's, of what it computes; NULL for all else */
+    const char *signature; /* sacreBLEU's, for its metrics; NULL for all others */
 };
 
 enum { SL_METRIC_VALUES = SL_METRIC_COUNT + 3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* N-grams are sorted on both sides and merged: no table, no hash, and the same counts as a multiset. */
+/* Sorts the n-grams of both sides and merges them: no table, no hash, and the same counts as a multiset. */
 #include "train/metrics/ngram.h"
 
 #include "base/value/text.h"
@@ -48,7 +48,7 @@ static void sift(const int32_t **grams, int64_t root, int64_t count, int64_t ord
     }
 }
 
-/* Heap sort: qsort takes no order with it. */
+/* Heap sort: qsort passes no context to its comparison. */
 static void sort(const int32_t **grams, int64_t count, int64_t order)
 {
     for (int64_t i = count / 2; i-- > 0;)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the scores of texts share: words between Unicode's blanks, and n-grams that two sequences have in common. */
+/* What the scores of texts have in common: words between Unicode white space, and n-grams that occur in two
+ * sequences. */
 #ifndef SL_TRAIN_METRICS_NGRAM_H
 #define SL_TRAIN_METRICS_NGRAM_H
 
@@ -9,14 +10,15 @@
 
 #include <seqlstm/status.h>
 
-/* Bytes of the blank at `text`, 0 when it is none: what Python's str.split takes for one. [any thread] */
+/* Bytes of the white space character at `text`, 0 when it is none: the characters at which Python's str.split splits.
+ * [any thread] */
 size_t sl_blank_find(const char *text, size_t bytes);
 
-/* The next word of [*at, bytes), and moves *at behind it; false at the end. [any thread] */
+/* The next word of [*at, bytes), and moves *at past it; false at the end. [any thread] */
 bool sl_word_next(const char *text, size_t bytes, size_t *at, size_t *out_begin, size_t *out_bytes);
 
-/* N-grams of one order: how many each side has, and how many of the hypothesis stand in the reference, each at most as
- * often as there. */
+/* N-grams of one order: how many each side has, and how many of the hypothesis occur in the reference, each counted at
+ * most as often as it occurs there. */
 struct sl_ngram_counts {
     int64_t hypothesis, reference, matches;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both taggings step by step: a span is found where both end one that began together. */
+/* Goes through both taggings step by step: a span is found if it begins and ends at the same steps in both. */
 #include "train/metrics/span.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ bool sl_span_tag_parse(const char *const *names, int32_t index, struct sl_span_t
     return true;
 }
 
-/* Whether a span ends in front of this tag; a new one may begin here. */
+/* Does a span end before this tag? A new one may begin here. */
 static bool advance(struct sl_span_side *side, enum sl_span_rule rule, struct sl_span_tag tag, int64_t step)
 {
     if (side->open && tag.part == SL_SPAN_INSIDE && tag.type == side->type)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* NaN is better than nothing and nothing is worse than it. */
+/* Comparisons with NaN are false: NaN is never better, and nothing is better than NaN. */
 static bool is_better(enum sl_monitor_mode mode, double value, double than, double by)
 {
     return mode == SL_MODE_MAX ? value > than + by : value < than - by;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches one number over the validations: is it the best so far, for how long has it not improved? Shared by
- * early stopping, the plateau schedule and the choice of the best checkpoints.
+/* Watches one number over the validations: is it the best so far, and for how long has it not improved? Used by early
+ * stopping, the plateau schedule and the choice of the best checkpoints.
  *
  * The state is plain and is saved with checkpoints. [any thread, pure]
  */
@@ -24,17 +24,17 @@ struct sl_monitor {
     int64_t waited; /* values since the best one */
 };
 
-/* Takes one value and returns true when it is an improvement: better than the best by more than min_delta,
- * or the first. NaN never is. */
+/* Takes one value and returns true when it is an improvement: better than the best by more than min_delta, or the
+ * first. NaN never is. */
 bool sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule *rule, double value);
 
-/* "valid.loss" -> split and metric. False for another text. */
+/* "valid.loss" -> split and metric. False for any other text. */
 bool sl_monitor_parse(const char *text, enum sl_split *out_split, enum sl_metric *out_metric);
 
 enum { SL_NON_MONOTONE_MOST = 64 };
 
-/* The trigger of NT-ASGD (Merity et al. 2017): fires once a value is worse than the best of all but the
- * `patience` values before it. Ring of the last values, oldest first from `next`. */
+/* The trigger of NT-ASGD (Merity et al. 2017): fires once a value is worse than the best of all values except the
+ * `patience` ones before it. Ring of the last values, oldest first from `next`. */
 struct sl_non_monotone {
     bool fired;
     int64_t count;     /* values seen */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Shares of an epoch are quotients: 3 * 0.1 must count as 0.3. */
+/* Shares of an epoch are quotients: 3 * 0.1 must equal 0.3. */
 static const double ROUNDING = 1e-9;
 
 double sl_progress_get(const struct sl_progress *progress, enum sl_period_unit unit)

@@ -8,10 +8,10 @@
 
 #include "model/train_config.h"
 
-/* What lies behind the run, all of it counted from the first start, over every resume. */
+/* The progress of a run, counted from its first start over every resume. */
 struct sl_progress {
     int64_t updates;
-    double epochs;  /* whole at the end of an epoch; inside one the share of its batches */
+    double epochs;  /* a whole number at the end of an epoch; within one, plus the share of its batches */
     int64_t tokens; /* real time steps trained on (sequences for models without steps) */
     double seconds;
 };
@@ -22,7 +22,7 @@ double sl_progress_get(const struct sl_progress *progress, enum sl_period_unit u
 /* True when a multiple of the period was reached or crossed in (before, now]. NONE is never due. */
 bool sl_period_is_due(const struct sl_period *period, const struct sl_progress *before, const struct sl_progress *now);
 
-/* True from the period's end on; NONE has ended always. */
+/* True from the period's end on; NONE has always ended. */
 bool sl_period_is_over(const struct sl_period *period, const struct sl_progress *now);
 
 #endif

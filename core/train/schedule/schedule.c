@@ -6,7 +6,7 @@
 
 static const double PI = 3.14159265358979323846;
 
-static bool is_said(const struct sl_period *period)
+static bool is_set(const struct sl_period *period)
 {
     return period->unit != SL_PERIOD_NONE;
 }
@@ -15,13 +15,13 @@ seqlstm_status sl_schedule_check(const struct sl_train_config *config, struct se
 {
     const struct sl_schedule *schedule = &config->schedule;
     bool steps = schedule->kind == SL_SCHEDULE_STEP || schedule->kind == SL_SCHEDULE_EXPONENTIAL;
-    if (steps && !(is_said(&schedule->every) && schedule->every.count > 0))
+    if (steps && !(is_set(&schedule->every) && schedule->every.count > 0))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the schedule `%s` needs a period `every` above 0",
                      sl_schedule_kind_get_name(schedule->kind));
-    if (steps && is_said(&schedule->start) && schedule->start.unit != schedule->every.unit)
+    if (steps && is_set(&schedule->start) && schedule->start.unit != schedule->every.unit)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`start` and `every` of the schedule are in different units");
     bool over = schedule->kind == SL_SCHEDULE_COSINE || schedule->kind == SL_SCHEDULE_ONE_CYCLE;
-    if (over && !is_said(&schedule->over) && config->epochs == 0 && config->updates == 0)
+    if (over && !is_set(&schedule->over) && config->epochs == 0 && config->updates == 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "the schedule `%s` needs a period `over` in a run that only max_time ends",
                      sl_schedule_kind_get_name(schedule->kind));
@@ -33,16 +33,16 @@ static double periods_since(const struct sl_schedule *schedule, const struct sl_
                             const struct sl_progress *progress)
 {
     double t = sl_progress_get(progress, schedule->every.unit);
-    double from = is_said(start) ? start->count : 0;
+    double from = is_set(start) ? start->count : 0;
     return (t - from) / schedule->every.count;
 }
 
-/* The share of `over` behind the run, at most 1. */
+/* The share of `over` that has passed, at most 1. */
 static double share_of_run(const struct sl_train_config *config, const struct sl_progress *progress)
 {
     const struct sl_period *over = &config->schedule.over;
     double share = 0;
-    if (is_said(over)) {
+    if (is_set(over)) {
         share = over->count > 0 ? sl_progress_get(progress, over->unit) / over->count : 1;
     } else {
         if (config->updates > 0)
@@ -65,7 +65,7 @@ static double one_cycle(const struct sl_schedule *schedule, double x)
 
 static double warm_up(const struct sl_period *warmup, const struct sl_progress *progress)
 {
-    if (!is_said(warmup) || !(warmup->count > 0))
+    if (!is_set(warmup) || !(warmup->count > 0))
         return 1;
     double t = sl_progress_get(progress, warmup->unit);
     if (warmup->unit == SL_PERIOD_UPDATES)
@@ -78,14 +78,14 @@ double sl_schedule_rate(const struct sl_train_config *config, const struct sl_sc
 {
     const struct sl_schedule *schedule = &config->schedule;
     double rate = config->optimizer.learning_rate;
-    /* Multiples of a period are met exactly in updates, tokens and whole epochs; a share of an epoch is a
-     * rounded quotient. */
+    /* Multiples of a period are exact in updates, tokens and whole epochs; a share of an epoch is a rounded
+     * quotient. */
     const double rounding = 1e-9;
     switch (schedule->kind) {
     case SL_SCHEDULE_CONSTANT:
         break;
     case SL_SCHEDULE_STEP: {
-        const struct sl_period *start = is_said(&schedule->start) ? &schedule->start : &schedule->every;
+        const struct sl_period *start = is_set(&schedule->start) ? &schedule->start : &schedule->every;
         double n = floor(periods_since(schedule, start, progress) + rounding);
         rate *= n < 0 ? 1 : pow(schedule->factor, 1 + n);
         break;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The share of the way from `from` to `to`. */
+/* The share of `over` that has passed. */
 static double get_share(const struct sl_train_config *config, const struct sl_progress *progress)
 {
     const struct sl_period *over = &config->teacher_forcing.over;

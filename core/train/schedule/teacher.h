@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How likely a decoder is given the target's token: a pure function of the configuration and the progress before the
- * update (Bengio et al. 2015, section 2.4).
+/* The probability that a decoder reads the target's token: a pure function of the configuration and the progress before
+ * the update (Bengio et al. 2015, section 2.4).
  *
  *   always            1
  *   constant          probability
- *   linear            from + (to - from) min(t / over, 1); `over` that is not said is the whole run
+ *   linear            from + (to - from) min(t / over, 1); without `over` it is the whole run
  *   exponential       k^i               i = t / every
  *   inverse_sigmoid   k / (k + exp(i / k))
  */
