@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One word, one meaning: refuses the worst mixtures of the words that docs/architecture.md lists.
+
+check_words.py [ROOT]       exit 1 and one line per violation, in comments, messages, documents and names
+check_words.py --self-test  plants violations and checks that each is caught
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+TEXT = ('.c', '.h', '.cu', '.cuh', '.inc', '.cc', '.py', '.sh', '.md', '.yaml', '.build')
+TOPS = ('include', 'core', 'plugins', 'modules', 'docs', 'configs', 'examples', 'tests', 'tools')
+# Diaries of earlier days, data, and this file.
+SKIP = re.compile(r'^(docs/measurements/archive/|tests/fixtures/|configs/data/|tools/check_words\.py)')
+# Where pieces are those of SentencePiece.
+PIECES = re.compile(r'^(core/(data|model|session|cli)/|include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|unit/data|'
+                    r'unit/model|fuzz)/|.*pieces|tests/README|tools/|core/base/system/module)')
+
+# (pattern, why it is refused, the files it is not refused in)
+RULES = [
+    (re.compile(r'\b(whoever|nobody|somebody|everybody)\b', re.I), 'say which part of the program, or of the hardware', re.compile(r'tools/test-matrix\.sh$')),
+    (re.compile(r'\b(backend|plugin|layer|operation|kernel|candidate|function|thread|call|option|file|tensor|batch|'
+                r'sequence)s? who\b', re.I), 'things are "which"', None),
+    (re.compile(r'(?<![\w-])pieces?(?![\w-])|(?<![a-z])pieces?_|_pieces?(?![a-z])', re.I),
+     'pieces are tokens of SentencePiece: say part, chunk or segment', PIECES),
+    (re.compile(r'\b(run-?off|runoff)s?\b', re.I), 'whole steps are compared', None),
+    (re.compile(r'\b(contender|pairing)s?\b|\bsl_(party|contender|pairing)|(?<!third )(?<!third-)\bpart(y|ies)\b', re.I),
+     'sides are compared, in matches', None),
+    (re.compile(r'\bstands? in for\b|\bsends? home\b', re.I), 'say it without the image', None),
+]
+
+
+def check_text(name, text):
+    for number, line in enumerate(text.split('\n'), 1):
+        for pattern, reason, allowed in RULES:
+            found = pattern.search(line)
+            if found and not (allowed and (allowed.match(name) or 'SentencePiece' in line)):
+                yield f'{name}:{number}: `{found.group(0)}`: {reason}'
+
+
+def check(root):
+    problems = []
+    paths = [path for top in TOPS for path in (root / top).rglob('*')] + list(root.glob('*.md'))
+    for path in sorted(paths):
+        name = path.relative_to(root).as_posix()
+        if path.suffix in TEXT and path.is_file() and not SKIP.match(name) and '__pycache__' not in name:
+            problems += check_text(name, path.read_text(errors='replace'))
+    return problems
+
+
+def self_test():
+    bad = {
+        'core/exec/a.c': '/* whoever reads this */\n',
+        'core/exec/b.c': '/* the layer who ran */\n',
+        'plugins/x/c.c': '/* the first piece of dW */\n',
+        'core/dispatch/d.c': 'int sl_piece_fill(void);\n',
+        'core/dispatch/e.c': '/* the run-off */\n',
+        'core/compare/f.c': 'struct sl_party;\n',
+        'docs/g.md': 'A fake library stands in for cuDNN.\n',
+    }
+    good = {
+        'core/data/text/pieces.c': '/* a piece */\n',
+        'core/exec/h.c': '/* SentencePiece cuts it into pieces */\n',
+        'docs/i.md': 'A third party writes backends; the user who wrote it.\n',
+        'docs/measurements/archive/j.md': 'the run-off\n',
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**bad, **good}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        found = {line.split(':')[0] for line in check(root)}
+    missed, wrong = set(bad) - found, found - set(bad)
+    for name in sorted(missed):
+        print(f'not caught: {name}')
+    for name in sorted(wrong):
+        print(f'wrongly refused: {name}')
+    return 1 if missed or wrong else 0
+
+
+def main():
+    if sys.argv[1:] == ['--self-test']:
+        return self_test()
+    problems = check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else '.').resolve())
+    print('\n'.join(problems) if problems else 'words: ok')
+    return 1 if problems else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
