@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name maps at work: parameters to tensors of the other side and back. */
+/* Applies the name maps: parameters to another framework's tensors and back. */
 #include "interop/names.h"
 
 #include <stdio.h>
@@ -235,7 +235,7 @@ static seqlstm_status fail_absent(const struct sl_name_param *p, const char *nam
     list_names(file, &names);
     seqlstm_status status = seqlstm_error_set(
         err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-        "the file holds no `%s` for layer `%s`; `--rename THEIRS=%s` says what the file calls the layer; it has %s",
+        "the file holds no `%s` for layer `%s`; `--rename THEIRS=%s` gives the file's name of the layer; it has %s",
         name, p->layer->name, p->layer->name, sl_buf_text(&names));
     sl_buf_deinit(&names);
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths and layouts of Keras 3's LSTM, GRU, SimpleRNN, Dense, Embedding and LayerNormalization. Kernels are
- * [inputs, units]; a GRU's gates stand as z r n. */
+/* Paths and layouts of Keras 3's LSTM, GRU, SimpleRNN, Dense, Embedding and LayerNormalization. Kernels are [inputs,
+ * units]; a GRU's gates stand as z r n. */
 #include <stdio.h>
 
 #include "interop/names_private.h"

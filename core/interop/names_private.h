@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How one parameter lies in another framework's tensors. Shared by the files of the name maps. */
+/* How one parameter is stored in another framework's tensors. Shared by the files of the name maps. */
 #ifndef SL_INTEROP_NAMES_PRIVATE_H
 #define SL_INTEROP_NAMES_PRIVATE_H
 
@@ -19,18 +19,18 @@ enum sl_name_role {
     SL_NAME_OTHER /* peepholes, norms inside a cell: no framework has a name for them */
 };
 
-/* A parameter of the graph, taken apart. */
+/* A parameter of the graph and the parts of its name. */
 struct sl_name_param {
     const struct sl_param *param;
     const struct sl_layer *layer;
-    const char *prefix; /* what the other side calls the layer */
+    const char *prefix; /* what the other framework calls the layer */
     const char *suffix; /* of the canonical name, behind the layer's */
     enum sl_name_role role;
     int64_t l; /* sub-layer */
     bool is_backward;
 };
 
-/* A tensor of the other side. It is a column of blocks, each of which is one block of rows of the parameter.
+/* A tensor of the other framework. It is a column of blocks, each of which is one block of rows of the parameter.
  * Export writes the blocks marked `home` and zeros in the others; import adds all of them up. */
 struct sl_name_tensor {
     char name[SL_NAME_BYTES];
@@ -44,7 +44,7 @@ struct sl_name_tensor {
     } blocks[SL_NAME_BLOCKS];
 };
 
-/* The map of one framework: fills up to SL_NAME_TENSORS tensors; `*out_count` 0: it has no name for it. */
+/* The map of one framework: fills up to SL_NAME_TENSORS tensors; `*out_count` 0: the framework has no name for it. */
 typedef seqlstm_status sl_name_map_fn(const struct sl_name_param *param, struct sl_name_tensor *tensors,
                                       int32_t *out_count, struct seqlstm_error *err);
 sl_name_map_fn sl_names_map_pytorch;

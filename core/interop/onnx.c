@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole ONNX model: inputs, one operation after the other, outputs, and the shell around them. */
+/* The whole ONNX model: inputs, one operation after the other, outputs, and the model record around them. */
 #include "interop/onnx.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void name_value(struct sl_onnx_builder *b, int32_t tensor, const char *na
     snprintf(b->tensors[tensor].text, sizeof b->tensors[tensor].text, "%s", name);
 }
 
-/* Steps of the input: as many as one likes, but one where input feeding carries something from step to step. */
+/* Steps of the input: a free dimension, but one step where input feeding carries something from step to step. */
 static int64_t get_time(const struct sl_graph *graph)
 {
     if (graph->part == SL_PART_ENCODER)
@@ -44,7 +44,7 @@ static void add_states_in(struct sl_onnx_builder *b)
     }
 }
 
-/* What attention looks at, made by the encoder's file. */
+/* The attention memories, which the encoder's file computes. */
 static void add_memories_in(struct sl_onnx_builder *b)
 {
     const struct sl_graph *graph = b->graph;
@@ -78,7 +78,7 @@ static void add_inputs(struct sl_onnx_builder *b)
     add_memories_in(b);
 }
 
-/* A value under the name that the file promises. */
+/* Gives a value the name that the file's interface promises. */
 static void publish(struct sl_onnx_builder *b, int32_t tensor, const char *name)
 {
     struct sl_onnx_name output;
@@ -86,7 +86,7 @@ static void publish(struct sl_onnx_builder *b, int32_t tensor, const char *name)
     sl_onnx_add_node(b, "Identity", &b->tensors[tensor], 1, &output, 1);
 }
 
-/* What the decoder begins with: of the states that nothing of the encoder becomes, zeros. */
+/* What the decoder begins with; states that do not come from the encoder are zeros. */
 static void add_encoded(struct sl_onnx_builder *b)
 {
     const struct sl_graph *graph = b->graph;
@@ -172,7 +172,7 @@ static void wrap(const struct sl_onnx_builder *b, const char *name, struct sl_bu
     sl_buf_deinit(&graph);
 }
 
-/* The weights' bytes alone tell whether the file can be. */
+/* The size of the weights alone decides whether the file is possible. */
 static seqlstm_status check_size(const struct sl_graph *graph, struct seqlstm_error *err)
 {
     int64_t elems = sl_graph_param_elems(graph);

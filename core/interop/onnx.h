@@ -6,11 +6,11 @@
  *   output   [batch, time, O] or [batch, O]; rows of a sequence beyond its length mean nothing
  *
  * Of SL_PART_ENCODER and SL_PART_DECODER a file each: `source` and `source_lengths` in; the decoder's first states and
- * what attention looks at out, under the names that the decoder takes them by; for the next step as NAME.next.
+ * the attention memories out, under the names of the decoder's inputs; for the next step as NAME.next.
  *
- * batch and time are free dimensions. ONNX pads where we pack; the values at real steps are the same.
- * What ONNX's operators cannot say (projection, layer norm inside a cell, cell clip, zoneout) is refused with the
- * option and its place.
+ * batch and time are free dimensions. ONNX pads where we pack; the values at real steps are the same. What ONNX's
+ * operators cannot express (projection, layer norm inside a cell, cell clip, zoneout) is refused with the option and
+ * its place.
  */
 #ifndef SL_INTEROP_ONNX_H
 #define SL_INTEROP_ONNX_H
@@ -29,9 +29,9 @@ seqlstm_status sl_onnx_write(const struct sl_graph *graph, const float *const *v
  * LayerNormalization nodes with constant weights, in the order of the model's layers. All attributes of the recurrent
  * operators are read (activations with alpha and beta, clip, direction, input_forget, linear_before_reset, B, P) and
  * must be what the model says, as must the epsilon of a norm; what has no weights (activations of dense layers, pools)
- * is not compared. `notes` gets a line for each initial state that is taken for zeros. Values are
- * undefined after a failure. Errors: INVALID_CONFIG: another network, with the option's place; CORRUPT_DATA: no ONNX
- * file, other shapes; NOT_FOUND, IO, NO_MEMORY. [any thread] */
+ * is not compared. `notes` gets a line for each initial state that is taken for zeros. Values are undefined after a
+ * failure. Errors: INVALID_CONFIG: another network, with the option's place; CORRUPT_DATA: no ONNX file, other shapes;
+ * NOT_FOUND, IO, NO_MEMORY. [any thread] */
 seqlstm_status sl_onnx_read(const struct sl_graph *graph, const char *path, float *const *values, struct sl_buf *notes,
                             struct seqlstm_error *err);
 

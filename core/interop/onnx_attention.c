@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What crosses from an encoder to its decoder, and attention, as ONNX nodes. ONNX keeps one order of the batch, so what
- * we gather from one order into the other is there already; memories are [batch, source time, features], padded.
+/* What a decoder takes from its encoder, and attention, as ONNX nodes. ONNX keeps one order of the batch, so a gather
+ * from one order into the other needs no node; memories are [batch, source time, features], padded.
  *
  *   scores [batch, time, source time] = q k' scale, or v . tanh(q + k); softmax over the real steps of the source
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of an ONNX graph as they are put together: nodes, constants, inputs, outputs. Values have names; a name
- * is written by one node. Failures of memory are sticky in the buffers. Source: onnx.proto (ONNX IR version 8). */
+/* Building an ONNX graph: nodes, constants, inputs, outputs. Values have names; a name is written by one node. Failures
+ * of memory are sticky in the buffers. Source: onnx.proto (ONNX IR version 8). */
 #ifndef SL_INTEROP_ONNX_BUILDER_H
 #define SL_INTEROP_ONNX_BUILDER_H
 
@@ -58,10 +58,10 @@ void sl_onnx_add_output(struct sl_onnx_builder *b, const char *name, enum sl_onn
 /* The real steps of each sequence on the axis: the input of the file; "": there is none, all steps are real. */
 struct sl_onnx_name sl_onnx_get_lengths(const struct sl_onnx_builder *b, enum sl_axis axis);
 
-/* A name that nobody else has, beginning with `stem`. */
+/* A name that is not used yet, beginning with `stem`. */
 struct sl_onnx_name sl_onnx_make_name(struct sl_onnx_builder *b, const char *stem);
 
-/* y = activation(x); an activation that is none gives x itself. */
+/* y = activation(x); without an activation it is x itself. */
 struct sl_onnx_name sl_onnx_add_activation(struct sl_onnx_builder *b, const struct seqlstm_activation *activation,
                                            const struct sl_onnx_name *x);
 

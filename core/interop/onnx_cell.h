@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ONNX calls the parts of a cell: the order of its gates and the names of its activations. For both ways. */
+/* What ONNX calls the parts of a cell: the order of its gates and the names of its activations, for writing and
+ * reading. */
 #ifndef SL_INTEROP_ONNX_CELL_H
 #define SL_INTEROP_ONNX_CELL_H
 

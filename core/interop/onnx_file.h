@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ONNX file, read: its nodes in order, with their attributes, and its constant tensors. Everything is borrowed
- * from the file's bytes, which stay in memory with it.
+/* An ONNX file, read: its nodes in order, with their attributes, and its constant tensors. Everything is borrowed from
+ * the file's bytes, which stay in memory with it.
  *
  * Structure alone is checked here, all of it: indices, lengths and shapes that do not fit are CORRUPT_DATA. */
 #ifndef SL_INTEROP_ONNX_FILE_H

@@ -31,7 +31,7 @@ struct pair {
     const struct sl_onnx_node *theirs;
 };
 
-/* Follows what only changes the look of a tensor back to a constant. */
+/* Follows nodes that only change a tensor's shape or name back to a constant. */
 static struct constant resolve(const struct sl_onnx_file *file, const char *name)
 {
     enum { HOPS = 8 };
@@ -75,8 +75,8 @@ static seqlstm_status fail_tensor(const struct pair *p, const char *what, const 
                                   int64_t elems)
 {
     if (tensor == NULL)
-        SEQLSTM_FAIL(p->r->err, SEQLSTM_CORRUPT_DATA, "%s: %s of %s `%s` is no constant of the file", p->r->path, what,
-                     p->theirs->op, p->theirs->name);
+        SEQLSTM_FAIL(p->r->err, SEQLSTM_CORRUPT_DATA, "%s: %s of %s `%s` is not a constant of the file", p->r->path,
+                     what, p->theirs->op, p->theirs->name);
     if (tensor->values == NULL)
         SEQLSTM_FAIL(p->r->err, SEQLSTM_CORRUPT_DATA, "%s: `%s` is not float32", p->r->path, tensor->name);
     SEQLSTM_FAIL(p->r->err, SEQLSTM_CORRUPT_DATA,
@@ -113,7 +113,7 @@ static seqlstm_status check_activations(const struct pair *p, const struct sl_on
             const char *name = names && at < names->count ? names->texts[at] : defaults[place];
             char text[96];
             if (!sl_onnx_activation_find(name, &theirs))
-                return fail_option(p, options[place], keys[place], "an activation that is none of ONNX's");
+                return fail_option(p, options[place], keys[place], "an activation that ONNX does not have");
             const struct sl_onnx_activation *named = sl_onnx_activation_get(theirs.kind);
             if (named->has_alpha && alphas && alpha < alphas->count)
                 theirs.alpha = alphas->floats[alpha++];

@@ -148,7 +148,7 @@ static struct sl_onnx_name stack_states(const struct cell *c, int32_t which)
     return stacked;
 }
 
-/* Final states of one kind, direction by direction, where somebody wants them. */
+/* Final states of one kind, direction by direction, where a later operation reads them. */
 static void unstack_states(const struct cell *c, int32_t which, const struct sl_onnx_name *stacked)
 {
     for (int32_t d = 0; d < c->directions; d++) {

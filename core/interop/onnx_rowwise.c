@@ -84,7 +84,7 @@ static void add_embedding(struct sl_onnx_builder *b, const struct sl_node *node)
              sl_onnx_add(b, "Gather", &table, get_name(b, node, SEQLSTM_SLOT_EMBEDDING_IDS), NULL));
 }
 
-/* x W' + b. The matrix stands as we have it, so that a tied one is there once. */
+/* x W' + b. The matrix is stored as ours is, so that a tied one is stored once. */
 static void add_dense(struct sl_onnx_builder *b, const struct sl_node *node)
 {
     static const int64_t swapped[2] = {1, 0};

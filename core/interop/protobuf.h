@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protocol Buffers' wire format, written: as much of it as ONNX files need. A message is a buffer of fields; a
- * message inside a message is appended with sl_protobuf_append_message. Failures are sticky in the buffer.
- * Source: protobuf.dev, "Encoding". */
+/* Protocol Buffers' wire format, written: as much of it as ONNX files need. A message is a buffer of fields; a message
+ * inside a message is appended with sl_protobuf_append_message. Failures are sticky in the buffer. Source:
+ * protobuf.dev, "Encoding". */
 #ifndef SL_INTEROP_PROTOBUF_H
 #define SL_INTEROP_PROTOBUF_H
 

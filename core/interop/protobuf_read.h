@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protocol Buffers' wire format, read: a cursor that hands out one field after the other. Nothing is copied and
- * nothing is trusted: a field that runs over the end makes the reader fail and stop. Source: protobuf.dev,
+ * everything is checked: a field that runs past the end makes the reader fail and stop. Source: protobuf.dev,
  * "Encoding". */
 #ifndef SL_INTEROP_PROTOBUF_READ_H
 #define SL_INTEROP_PROTOBUF_READ_H

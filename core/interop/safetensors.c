@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading safetensors files. See safetensors.h for the format and what is refused.
  *
- * Invariants of an open file: entries are sorted by their place; together they cover the data exactly; the data of
- * each lies inside the mapping and has the size that its shape says; names are distinct.
+ * Invariants of an open file: entries are sorted by their place; together they cover the data exactly; the data of each
+ * lies inside the mapping and has the size that its shape says; names are distinct.
  */
 #include "interop/safetensors.h"
 
@@ -167,7 +167,7 @@ static seqlstm_status read_header(struct sl_safetensors *file, struct seqlstm_er
     if (!file->header && json_error_code(&json_error) == json_error_out_of_memory)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "%s: no memory for the header", file->name);
     if (!file->header || !json_is_object(file->header))
-        CORRUPT("%s: the header is no JSON object: %s at byte %d", file->name, json_error.text, json_error.position);
+        CORRUPT("%s: the header is not a JSON object: %s at byte %d", file->name, json_error.text, json_error.position);
     size_t most = json_object_size(file->header);
     file->entries = calloc(most + 1, sizeof *file->entries);
     file->by_name = calloc(most + 1, sizeof *file->by_name);

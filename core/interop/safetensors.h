@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The safetensors format: named arrays in one file, readable by everybody.
+/* The safetensors format: named arrays in one file, which many programs can read.
  *
  *   8 bytes        length N of the header, little endian
  *   N bytes        JSON: {"__metadata__": {text: text}, name: {"dtype", "shape", "data_offsets": [begin, end]}}
  *   the rest       the arrays, row-major, little endian, without holes or overlaps, offsets from here
  *
- * The reader trusts nothing: a header over 100 MB, a key twice, offsets that overlap, leave holes, run over
- * the end or disagree with the shape, and trailing bytes are all SEQLSTM_CORRUPT_DATA with the reason.
+ * The reader checks everything: a header over 100 MB, a key twice, offsets that overlap, leave holes, run over the end
+ * or disagree with the shape, and trailing bytes are all SEQLSTM_CORRUPT_DATA with the reason.
  *
  * Files written with a checksum carry it in the metadata as "checksum", sixteen hexadecimal digits: CRC-64
- * (base/hash.h) over the header, in which those digits read 0, and over the arrays. Other programs
- * see one more text.
+ * (base/hash.h) over the header, in which those digits read 0, and over the arrays. To other programs it is one more
+ * entry of the metadata.
  *
  * Written bytes depend on the arguments alone, and stand in the order given.
  */
@@ -61,12 +61,12 @@ struct sl_safetensors_text {
 
 struct sl_safetensors;
 
-/* Maps the file and checks its structure, not its checksum. Errors: NOT_FOUND, IO, NO_MEMORY, CORRUPT_DATA.
- * The file must not shrink while it is open. [any thread] */
+/* Maps the file and checks its structure, not its checksum. Errors: NOT_FOUND, IO, NO_MEMORY, CORRUPT_DATA. The file
+ * must not shrink while it is open. [any thread] */
 seqlstm_status sl_safetensors_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err);
 void sl_safetensors_close(struct sl_safetensors *file);
 
-/* The same on bytes that the caller keeps; `name` stands in messages. */
+/* The same on bytes that the caller keeps; `name` is used in messages. */
 seqlstm_status sl_safetensors_open_bytes(const char *name, const void *data, size_t bytes,
                                          struct sl_safetensors **out_file, struct seqlstm_error *err);
 
@@ -81,8 +81,8 @@ const struct sl_safetensors_entry *sl_safetensors_get_entry(const struct sl_safe
 const struct sl_safetensors_entry *sl_safetensors_find(const struct sl_safetensors *file, const char *name);
 const char *sl_safetensors_find_text(const struct sl_safetensors *file, const char *key);
 
-/* Copies an entry of type F32, F64, F16 or BF16 as float32 (F64 rounds to nearest). CORRUPT_DATA when the
- * entry is of another type or has other than `elems` elements. */
+/* Copies an entry of type F32, F64, F16 or BF16 as float32 (F64 rounds to nearest). CORRUPT_DATA when the entry is of
+ * another type or has other than `elems` elements. */
 seqlstm_status sl_safetensors_read_float32(const struct sl_safetensors_entry *entry, float *out, int64_t elems,
                                            struct seqlstm_error *err);
 
@@ -102,8 +102,8 @@ struct sl_safetensors_content {
     bool checksum;
 };
 
-/* Writes the file atomically (sl_file_writer): after a failure the old one is untouched. Errors: IO,
- * NO_MEMORY, INVALID_ARGUMENT (a name or key twice, not UTF-8, or a bad shape). [any thread] */
+/* Writes the file atomically (sl_file_writer): after a failure the old one is untouched. Errors: IO, NO_MEMORY,
+ * INVALID_ARGUMENT (a name or key twice, not UTF-8, or a bad shape). [any thread] */
 seqlstm_status sl_safetensors_write(const char *path, const struct sl_safetensors_content *content,
                                     struct seqlstm_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reader and writer of safetensors share. */
+/* What the reader and the writer of safetensors share. */
 #ifndef SL_INTEROP_SAFETENSORS_PRIVATE_H
 #define SL_INTEROP_SAFETENSORS_PRIVATE_H
 

@@ -109,7 +109,7 @@ static seqlstm_status put_header(struct sl_buf *header, const struct sl_safetens
         place = end;
     }
     sl_buf_append_char(header, '}');
-    /* Blanks up to a multiple of 8, so that the arrays are aligned in a mapped file. */
+    /* Blanks up to a multiple of 8 bytes, so that the arrays are aligned in a mapped file. */
     sl_buf_fill(header, ' ', (8 - header->length_bytes % 8) % 8);
     if (header->failed)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a header of %d tensors", content->entry_count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library sentencepiece behind ext/draft/pieces.h. C++ because the library offers nothing else; it holds no logic
-// of its own: every function is one call, with exceptions and messages turned into a status.
+// The functions of ext/draft/pieces.h, done by the library sentencepiece. It is C++ because the library has no C
+// interface. It has no logic of its own: every function is one call, and exceptions and messages become a status.
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -76,7 +76,7 @@ int32_t train(const seqlstm_pieces_training *training, void **out_model, uint64_
     std::string model;
     int32_t status = guarded(err, [&] {
         // Two threads always: unigram's sums depend on how many there are. Names of control pieces stay free for the
-        // specials of the vocabulary. Level 3: what goes wrong comes back as a status.
+        // specials of the vocabulary. Level 3 logs only what is fatal: errors are returned as a status.
         const std::unordered_map<std::string, std::string> options = {
             {"minloglevel", "3"},
             {"num_threads", "2"},

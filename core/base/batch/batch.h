@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A packed batch: what the data layer makes and the executor consumes.
  *
- * Sequences are sorted by length, longest first, so that the batch's order *is* the order of its steps
- * axis; zero-length sequences come last and lie outside the axis. There is no padding (unless `pad_to` asks for it,
- * for comparisons): a field on the steps axis has axis.rows rows, one on the sequences axis has `sequences` rows.
+ * base/batch: what the layers above know of the data. A batch (this file), facts of a whole data set (data_facts.h),
+ * and shapes that measurements run on (profile.h).
+ *
+ * Sequences are sorted by length, longest first, so that the batch's order *is* the order of its steps axis;
+ * zero-length sequences come last and lie outside the axis. There is no padding (unless `pad_to` asks for it, for
+ * comparisons): a field on the steps axis has axis.rows rows, one on the sequences axis has `sequences` rows.
  *
  * Invariants (sl_batch_check verifies the first two and the axis):
  *  1. axis.sequences <= sequences; sequences axis.sequences .. sequences-1 have length zero.
  *  2. axis.steps == 0 exactly for data without a steps axis (feed-forward models): then has_steps is false.
- *  3. sample[k] tells which record of the data set sequence k came from; each batch of an epoch holds
- *     records that no other batch of the epoch holds (unit: sequence).
+ *  3. sample[k] tells which record of the data set sequence k came from; each batch of an epoch holds records that no
+ *     other batch of the epoch holds (unit: sequence).
  *  4. Everything a batch points to lives in its one allocation and is freed by sl_batch_destroy.
  *  5. With a source: place and sequence are inverse permutations; without decoder steps they are the identity.
  */
@@ -80,17 +83,16 @@ struct sl_batch_shape {
     int64_t source_features;
 };
 
-/* Makes a batch of the given shape with axis arrays computed, fields allocated (zeroed), ids and positions
- * zero. The caller fills the fields through the pointers (cast away const: they are its own until
- * it hands the batch on). Errors: NO_MEMORY, INVALID_ARGUMENT (lengths increase or are negative). [any]
- * With source lengths the source's axis and the two permutations are computed too; equal lengths keep the batch's
- * order. */
+/* Makes a batch of the given shape with axis arrays computed, fields allocated (zeroed), ids and positions zero. The
+ * caller fills the fields through the pointers (cast away const: they are its own until it hands the batch on). Errors:
+ * NO_MEMORY, INVALID_ARGUMENT (lengths increase or are negative). [any] With source lengths the source's axis and the
+ * two permutations are computed too; equal lengths keep the batch's order. */
 seqlstm_status sl_batch_create(const struct sl_batch_shape *shape, struct sl_batch **out_batch,
                                struct seqlstm_error *err);
 void sl_batch_destroy(struct sl_batch *batch);
 
-/* For tests and for data that came from outside: axis arrays that agree with each other and with the
- * lengths. INTERNAL names what does not. [any] */
+/* For tests and for data that came from outside: axis arrays that agree with each other and with the lengths. INTERNAL:
+ * the message names what does not agree. [any] */
 seqlstm_status sl_batch_check(const struct sl_batch *batch, struct seqlstm_error *err);
 
 /* Row of (sequence k, step t) on the steps axis. t < lengths[k]. */

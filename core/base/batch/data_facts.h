@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the graph and the plan may know of the data: widths, kinds, sizes; never a value.
  *
- * Made by the data layer when a dataset is opened, stored in a run, and read by the graph (shapes), the
- * plan (envelope) and the explanation. A saved model is rebuilt from its facts without its data.
+ * Made by the data layer when a dataset is opened, stored in a run, and read by the graph (shapes), the plan (envelope)
+ * and the explanation. A saved model is rebuilt from its facts without its data.
  */
 #ifndef SL_BASE_BATCH_DATA_FACTS_H
 #define SL_BASE_BATCH_DATA_FACTS_H

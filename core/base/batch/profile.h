@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes of a few batches that stand for all of a data set: what measurements run on.
+/* Shapes of a few batches that represent a data set: measurements run on them.
  *
  * The weights of all profiles add up to 1, so that a weighted sum of costs is the cost of a mean batch.
  */
@@ -17,7 +17,7 @@ struct sl_profile {
     int64_t sequences;       /* B, with zero-length ones */
     int32_t *lengths;        /* [sequences], not increasing; NULL: data without a steps axis */
     int32_t *source_lengths; /* [sequences] of the encoder's side, not increasing too; NULL: no such side */
-    double weight;           /* share of the batches that it stands for; of those of an epoch: 0 */
+    double weight;           /* share of the batches that it represents; 0 in `epoch` */
 };
 
 struct sl_profiles {
@@ -41,7 +41,7 @@ seqlstm_status sl_profiles_add_epoch(struct sl_profiles *profiles, int64_t seque
 /* The items as the encoder sees them: its lengths in `lengths`. Borrowed from `profiles`; not to be deinited. */
 struct sl_profiles sl_profiles_get_source(const struct sl_profiles *profiles);
 
-/* A zeroed struct is fine, and so it is left. */
+/* A zeroed struct is allowed, and the struct is zeroed afterwards. */
 void sl_profiles_deinit(struct sl_profiles *profiles);
 
 /* Real steps; sequences where there is no steps axis. */

@@ -3,10 +3,9 @@
  *
  *   blocks -> [header | used ... | free ...] -> [header | used ...] -> ... -> NULL
  *
- * Invariants: (1) only the first block of the list is filled further; (2) bytes behind `used_bytes`
- * have never been handed out, so they are still the zeros of calloc; (3) a request larger than a
- * quarter of the next block's size gets a block of its own, put second, so that the rest of the
- * first one is not lost.
+ * Invariants: (1) only the first block of the list is filled further; (2) bytes behind `used_bytes` have never been
+ * handed out, so they are still the zeros of calloc; (3) a request larger than a quarter of the next block's size gets
+ * a block of its own, put second, so that the rest of the first one is not lost.
  */
 #include "base/memory/arena.h"
 

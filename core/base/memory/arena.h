@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An arena: many small allocations with one lifetime, freed in one call.
  *
- * Model, graph and plan each live in one. Memory is zeroed, aligned to at least 16 bytes and never
- * moves. Every allocating function returns NULL when memory runs out; the arena stays usable, and
- * what it holds is freed by sl_arena_deinit. [one thread at a time]
+ * base/memory: where memory comes from. Arenas for records, memory.h for large aligned blocks that are counted, pages.h
+ * to find out how much of a block is touched.
+ *
+ * Model, graph and plan each live in one. Memory is zeroed, aligned to at least 16 bytes and never moves. Every
+ * allocating function returns NULL when memory runs out; the arena stays usable, and what it holds is freed by
+ * sl_arena_deinit. [one thread at a time]
  */
 #ifndef SL_BASE_MEMORY_ARENA_H
 #define SL_BASE_MEMORY_ARENA_H
@@ -35,8 +38,7 @@ void *sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignm
 /* count * element_bytes zeroed bytes; NULL as well when the product overflows. */
 void *sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_bytes);
 
-/* Copies of strings. strndup copies at most `length` bytes, stops at a NUL and always ends in
- * one. */
+/* Copies of strings. strndup copies at most `length` bytes, stops at a NUL and always ends in one. */
 char *sl_arena_strdup(struct sl_arena *arena, const char *text);
 char *sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length);
 

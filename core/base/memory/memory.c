@@ -3,7 +3,7 @@
  *
  *   [ padding | header ][ the caller's bytes, aligned | padding ]
  *
- * Zeroed ones are the system's zeros: pages of theirs that nobody writes to cost nothing. Large blocks are mappings of
+ * Zeroed blocks are zero pages of the system: pages that are never written cost nothing. Large blocks are mappings of
  * their own, which begin with a large page: how many of its pages a block takes does not depend on where it lies.
  */
 #include "base/memory/memory.h"

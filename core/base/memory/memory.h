@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large aligned allocations, counted in an object that the caller passes: there is no global total.
  *
- * Blocks are aligned to at least 64 bytes, and rounded up so that reading a whole last vector stays
- * inside. Counting is atomic: one sl_memory may serve many threads.
+ * Blocks are aligned to at least 64 bytes, and rounded up so that reading a whole last vector stays inside. Counting is
+ * atomic: one sl_memory may serve many threads.
  */
 #ifndef SL_BASE_MEMORY_MEMORY_H
 #define SL_BASE_MEMORY_MEMORY_H
@@ -21,7 +21,7 @@ struct sl_memory {
     _Atomic int64_t live_bytes;  /* what the callers asked for and still hold */
     _Atomic int64_t peak_bytes;  /* most that live_bytes has been */
     _Atomic int64_t live_blocks; /* 0 at the end, or something leaks */
-    _Atomic int64_t n_allocs;    /* ever made: a flat count proves that a loop allocates nothing */
+    _Atomic int64_t n_allocs;    /* ever made: a loop that leaves it unchanged allocates nothing */
 };
 
 /* A zeroed struct sl_memory is an initialised one. */
@@ -37,7 +37,8 @@ void *sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t ali
 /* Bytes of the pages that large blocks lie on: SL_MEMORY_LARGE_PAGE, or SL_MEMORY_PAGE where there are no others. */
 size_t sl_memory_get_large_page(void);
 
-/* Gives back what the heaps of all threads keep of freed blocks: after work that needed much once. */
+/* Returns to the system what the heaps of all threads keep of freed blocks. Called after work that needed much memory
+ * once. */
 void sl_memory_trim(void);
 
 /* Frees a block of any of the above; `memory` must be the one it came from. NULL block is fine. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory a block of memory.h takes by what of it is touched: a page counts whole with its first byte. */
+/* How much memory a block of memory.h takes, by the parts of it that are touched: a page counts whole as soon as one
+ * byte is touched. */
 #ifndef SL_BASE_MEMORY_PAGES_H
 #define SL_BASE_MEMORY_PAGES_H
 
@@ -9,11 +10,11 @@
 
 struct sl_pages {
     int64_t bytes;             /* of the block */
-    int64_t large_bytes;       /* of its pages, as far as it fills them; the rest of it has small ones */
+    int64_t large_bytes;       /* of its pages, where it fills them; the rest is on small ones */
     unsigned char *is_touched; /* of each small page */
 };
 
-/* A block of which nothing is touched, on pages of the system. Errors: NO_MEMORY. */
+/* A block without a touched page, on the system's page size. Errors: NO_MEMORY. */
 seqlstm_status sl_pages_init(struct sl_pages *pages, int64_t bytes, struct seqlstm_error *err);
 void sl_pages_deinit(struct sl_pages *pages); /* a zeroed struct is fine */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines between measured points. Lowering no point keeps both properties of smooth: raising a wide point to its narrow
- * neighbour leaves it below that one by the sequence. */
+/* Lines between measured points. Lowering no point keeps both properties of smooth: a wide point raised to its narrow
+ * neighbour still costs less per sequence. */
 #include "base/operation/cost.h"
 
 #include <stddef.h>

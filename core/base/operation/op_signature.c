@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of every operation, derived from its descriptor alone, and names for people. */
+/* The slots of every operation, derived from its descriptor alone, and names for messages. */
 #include "base/operation/op_signature.h"
 
 #include <assert.h>

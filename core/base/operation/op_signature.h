@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each slot of an operation is: the machine-readable form of the slot comments of ops.h.
  *
- * One table for everybody who walks slots without knowing the operation: the executor (buffers), the
- * conformance kit (filling, guarding, comparing), verify. Derived from a descriptor alone.
+ * base/operation: what all layers know of operations. Their slots (this file), and what a step costs (cost.h).
+ *
+ * One table for all code that walks slots without knowing the operation: the executor (buffers), the conformance kit
+ * (filling, guarding, comparing), verify. Derived from a descriptor alone.
  */
 #ifndef SL_BASE_OPERATION_OP_SIGNATURE_H
 #define SL_BASE_OPERATION_OP_SIGNATURE_H
@@ -44,19 +46,19 @@ struct sl_slot {
 /* Largest slot count of any valid descriptor (recurrent, 64 layers, 2 directions). */
 enum { SL_SLOTS_MAX = SEQLSTM_SLOT_RECURRENT_COUNT(128) };
 
-/* Checks that the descriptor is well formed by ops.h (known enumerators, ranges, combinations that mean
- * something); what a *backend* may refuse is not checked. INVALID_ARGUMENT names field and value. [any] */
+/* Checks that the descriptor is well formed by ops.h (known enumerators, ranges, combinations that mean something);
+ * what a *backend* may refuse is not checked. INVALID_ARGUMENT names field and value. [any] */
 seqlstm_status sl_op_desc_check(const struct seqlstm_desc *desc, struct seqlstm_error *err);
 
-/* Fills out_slots[0 .. *out_count - 1] for a well-formed descriptor. `capacity` >= SL_SLOTS_MAX always
- * suffices. [any] */
+/* Fills out_slots[0 .. *out_count - 1] for a well-formed descriptor. `capacity` >= SL_SLOTS_MAX always suffices. [any]
+ */
 seqlstm_status sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *out_slots, int32_t capacity,
                                int32_t *out_count, struct seqlstm_error *err);
 
-/* Has the operation a backward? [any] */
+/* Whether the operation has a backward. [any] */
 bool sl_op_has_backward(uint32_t op);
 
-/* Name of an operation or option for people: "recurrent", "recurrent_dropout"; never NULL. [any] */
+/* Name of an operation or option for messages: "recurrent", "recurrent_dropout"; never NULL. [any] */
 const char *sl_op_name(uint32_t op);
 const char *sl_option_name(uint32_t option);
 /* Name of an activation as the model file writes it: "leaky_relu". */

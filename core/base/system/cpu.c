@@ -65,8 +65,8 @@ static int64_t lower_limit(int64_t a, int64_t b)
     return a == 0 ? b : b == 0 || a < b ? a : b;
 }
 
-/* The lowest quota on the way from mount/group up to mount itself. A container may see a group path
- * that does not exist below its own mount; the mount is always looked at. */
+/* The lowest quota of mount/group and of its parents up to mount itself. A container may see a group path that does not
+ * exist below its own mount; the mount is always looked at. */
 static int64_t group_quota(const char *mount, const char *group)
 {
     char folder[PATH_LENGTH];
@@ -120,8 +120,7 @@ int64_t sl_cpu_quota_milli(const char *root)
     return quota;
 }
 
-/* The lowest sibling of a processor names its core; a processor without topology is its own
- * core. */
+/* The lowest sibling of a processor names its core; a processor without topology is its own core. */
 static int core_of(int cpu)
 {
     static const char *const names[] = {"core_cpus_list", "thread_siblings_list"};
@@ -138,7 +137,7 @@ static int core_of(int cpu)
 
 static int32_t count_processors(bool cores_only)
 {
-    /* Larger than any mask of today's kernels, which refuse a smaller one. */
+    /* Larger than the mask of any current kernel, which refuses a smaller one. */
     unsigned long mask[CPUS_MOST / (8 * sizeof(unsigned long))] = {0};
     unsigned char seen[CPUS_MOST / 8] = {0};
     int32_t count = 0;

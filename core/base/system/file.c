@@ -14,8 +14,7 @@
 #include "base/value/buf.h"
 #include "base/system/file_error.h"
 
-/* Opens a file for reading; a folder is refused here, with the reason, rather than at the first
- * read. */
+/* Opens a file for reading; a folder is refused here, with the reason, rather than at the first read. */
 static seqlstm_status open_for_reading(const char *path, int *out_fd, struct stat *out_stat, struct seqlstm_error *err)
 {
     int fd;
@@ -33,8 +32,8 @@ static seqlstm_status open_for_reading(const char *path, int *out_fd, struct sta
     return SEQLSTM_OK;
 }
 
-/* Reads up to the end, or to one byte more than `limit_bytes`. The size that fstat says is only a
- * hint: pipes and /proc say 0. */
+/* Reads up to the end, or to one byte more than `limit_bytes`. The size that fstat says is only a hint: pipes and /proc
+ * say 0. */
 static seqlstm_status read_to_end(int fd, const char *path, size_t limit_bytes, size_t hint_bytes, struct sl_buf *buf,
                                   struct seqlstm_error *err)
 {
@@ -188,7 +187,7 @@ seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err)
             continue;
         char end = *p;
         *p = '\0';
-        /* Another process may make it at the same time; a file in the way is told as such. */
+        /* Another process may make it at the same time; a file of that name is reported as such. */
         if (mkdir(copy, 0777) != 0 && !sl_file_is_folder(copy)) {
             status = sl_file_fail(err, errno == EEXIST ? ENOTDIR : errno, "cannot make the folder", copy);
             break;

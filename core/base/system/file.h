@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: reading whole, mapping, and writing so that a file is either the old or the new one.
+/* base/system: the operating system. Files, the thread pool, processors, clocks, signals, the log, private modules.
  *
- * Errors are SEQLSTM_NOT_FOUND (no such file), SEQLSTM_NO_MEMORY or SEQLSTM_IO; the message names
- * the path and the system's reason, native_code is errno. Returned strings are freed with
- * free(). */
+ * This file: reading files whole, mapping, and writing so that a file is either the old or the new one.
+ *
+ * Errors are SEQLSTM_NOT_FOUND (no such file), SEQLSTM_NO_MEMORY or SEQLSTM_IO; the message names the path and the
+ * system's reason, native_code is errno. Returned strings are freed with free(). */
 #ifndef SL_BASE_SYSTEM_FILE_H
 #define SL_BASE_SYSTEM_FILE_H
 
@@ -13,13 +14,13 @@
 
 #include <seqlstm/status.h>
 
-/* Reads all of a file (or pipe). The data is NUL-terminated; the NUL does not count. A file larger
- * than `limit_bytes` is SEQLSTM_CORRUPT_DATA. `out_bytes` may be NULL. */
+/* Reads all of a file (or pipe). The data is NUL-terminated; the NUL does not count. A file larger than `limit_bytes`
+ * is SEQLSTM_CORRUPT_DATA. `out_bytes` may be NULL. */
 seqlstm_status sl_file_read(const char *path, size_t limit_bytes, char **out_data, size_t *out_bytes,
                             struct seqlstm_error *err);
 
 /* A file mapped for reading. An empty file has data "" and size 0. Where the file shrinks, reading `data` ends the
- * program: what is used for long is read with sl_file_map_read. */
+ * program: what is used for a long time is read with sl_file_map_read. */
 struct sl_file_map {
     const char *data;
     size_t size_bytes;
@@ -28,7 +29,7 @@ struct sl_file_map {
 };
 
 seqlstm_status sl_file_map_open(const char *path, struct sl_file_map *out_map, struct seqlstm_error *err);
-/* Copies bytes that are at `from` in the map out of the file. CORRUPT_DATA: the file has been cut. `name` is what
+/* Copies bytes that are at `from` in the map out of the file. CORRUPT_DATA: the file was truncated. `name` is what
  * messages call it. [any thread] */
 seqlstm_status sl_file_map_read(const struct sl_file_map *map, const char *name, const void *from, size_t bytes,
                                 void *out, struct seqlstm_error *err);
@@ -37,10 +38,9 @@ seqlstm_status sl_file_map_check(const struct sl_file_map *map, const char *name
 /* A zeroed map is fine. */
 void sl_file_map_close(struct sl_file_map *map);
 
-/* Writes a file atomically: a hidden temporary beside it, fsync, rename over `path`, fsync of the
- * folder. Until commit returns OK the old file is untouched, at any instant of a crash. After a
- * failed write further writes do nothing and commit returns the first error. [one thread at a
- * time] */
+/* Writes a file atomically: a hidden temporary beside it, fsync, rename over `path`, fsync of the folder. Until commit
+ * returns OK the old file is untouched, at any instant of a crash. After a failed write further writes do nothing and
+ * commit returns the first error. [one thread at a time] */
 struct sl_file_writer;
 
 seqlstm_status sl_file_writer_open(const char *path, struct sl_file_writer **out_writer, struct seqlstm_error *err);
@@ -64,8 +64,8 @@ bool sl_file_exists(const char *path);    /* anything of that name, a dangling l
 bool sl_file_is_folder(const char *path); /* follows links */
 seqlstm_status sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err);
 
-/* The path from `/` on: relative ones stand in the current folder; `.`, `..` and double slashes are
- * resolved in the text alone, links are not followed and nothing need exist. */
+/* The absolute path: relative ones are taken in the current folder; `.`, `..` and double slashes are resolved in the
+ * text only; links are not followed, and nothing need exist. */
 seqlstm_status sl_file_absolute(const char *path, char **out_path, struct seqlstm_error *err);
 
 /* The path with every link resolved; it must exist. */
@@ -75,7 +75,7 @@ seqlstm_status sl_file_real(const char *path, char **out_path, struct seqlstm_er
 char *sl_path_join(const char *folder, const char *name);
 /* The part before the last slash ("." if none, "/" for the root). NULL on no memory. */
 char *sl_path_folder(const char *path);
-/* The part behind the last slash, borrowed. */
+/* The part after the last slash, borrowed. */
 const char *sl_path_name(const char *path);
 
 #endif

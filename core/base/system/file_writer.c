@@ -5,9 +5,8 @@
  *   write   through a buffer
  *   commit  flush, fsync(file), close, rename over the target, fsync(folder)
  *
- * Invariants: (1) the target is touched by the rename alone; (2) a writer ends in commit or abort,
- * and unless the rename was reached the temporary is then gone; (3) after a failure nothing more is
- * written and commit reports the first failure.
+ * Invariants: (1) only the rename touches the target; (2) a writer ends in commit or abort, and unless the rename was
+ * reached the temporary is then gone; (3) after a failure nothing more is written and commit reports the first failure.
  */
 #include "base/system/file.h"
 
@@ -65,7 +64,7 @@ static char *target_of(const char *path)
     return real ? real : sl_path_join(NULL, path);
 }
 
-/* Makes the temporary; the names of a crashed process of the same number are stepped over. */
+/* Makes the temporary; names left by a crashed process with the same number are skipped. */
 static int open_temporary(struct sl_file_writer *writer)
 {
     for (int i = 0; i < WRITER_NAMES_MOST; i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a signal reaches a loop: the handler (installed by the program) sets a flag, the loop polls
- * it between steps. A caller may also set it from another thread. Lock-free, safe in signal
- * handlers. */
+/* How a signal reaches a loop: the handler (installed by the program) sets a flag, the loop polls it between steps. A
+ * caller may also set it from another thread. Lock-free, safe in signal handlers. */
 #ifndef SL_BASE_SYSTEM_INTERRUPT_H
 #define SL_BASE_SYSTEM_INTERRUPT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formatting of log messages; where they go is the sink's business. */
+/* Formatting of log messages; the sink decides where they go. */
 #include "base/system/log.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages for the user that are not errors: the core hands them to a sink that the program owns.
- * The core itself never prints. A sink may be called from any thread, also from several at once. */
+/* Messages for the user that are not errors: the core hands them to a sink that the program owns. The core itself never
+ * prints. A sink may be called from any thread, also from several at once. */
 #ifndef SL_BASE_SYSTEM_LOG_H
 #define SL_BASE_SYSTEM_LOG_H
 

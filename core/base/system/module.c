@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beside core/registry/loader.c the only dlopen. See module.h. */
+/* The only dlopen apart from core/registry/loader.c. See module.h. */
 #include "base/system/module.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ static bool is_trusted(const char *path)
            (status.st_uid == 0 || status.st_uid == geteuid());
 }
 
-/* The n-th path that the module may have; false when there are no more. */
+/* The n-th place to look for the module; false when there are no more. */
 static bool get_candidate(const char *name, int n, char out[PATH_MAX])
 {
     static const char *const tails[] = {"modules", "../" SL_LIBDIR "/seqlstm/modules"};
@@ -57,7 +57,7 @@ seqlstm_status sl_module_open(const char *name, const char *symbol, const void *
             continue;
         }
         if (!is_trusted(path))
-            SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s may be written by others, or belongs to somebody else", path);
+            SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s may be written by others, or belongs to another user", path);
         void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!handle)
             SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s cannot be mapped: %s", path, dlerror());
@@ -67,6 +67,6 @@ seqlstm_status sl_module_open(const char *name, const char *symbol, const void *
         *out_table = table;
         return SEQLSTM_OK;
     }
-    SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "there is no module libseqlstm_%s.so (the last place looked at: %s)", name,
+    SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "there is no module libseqlstm_%s.so (the last place searched: %s)", name,
                  looked[0] ? looked : "none");
 }

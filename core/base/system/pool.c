@@ -4,24 +4,19 @@
  *   caller:  job = ...; generation++            waits until remaining == 0
  *   worker:  waits for generation to change;    runs its part; remaining--
  *
- * Every wait is the same: look, spin for a bounded time (not on a crowded processor), then sleep in
- * the kernel (a futex) on the word itself. Who changes a word and then sees a sleeper wakes it.
+ * Every wait is the same: look, spin for a bounded time (not on a crowded processor), then sleep in the kernel (a
+ * futex) on the word itself. A thread that changes a word and then sees a sleeper wakes it.
  *
  * Invariants:
- * (1) `job` is written by the caller only while remaining == 0; workers read it after they have
- * seen
- *     the new generation.
- * (2) A sleeper counts itself in *before* it looks at the word for the last time; a waker changes
- * the
- *     word *before* it looks for sleepers; all four are sequentially consistent. So either the
- * waker
- *     sees the sleeper or the sleeper sees the change.
- * (3) Words that different threads write stand on different pairs of cache lines (128 bytes: the
- *     hardware fetches lines in pairs).
- * (4) The barrier is of the dissemination kind: in round r member i signals member i + 2^r and
- * waits
- *     for member i - 2^r. After ceil(log2 members) rounds each has heard of all. With two members
- *     that is one store and one wait, each on its own line.
+ * 1. The caller writes `job` only while remaining == 0; workers read it after they have seen the new generation.
+ * 2. A sleeper counts itself in *before* it looks at the word for the last time; a waker changes the word *before* it
+ *    looks for sleepers; all four are sequentially consistent. So either the waker sees the sleeper or the sleeper sees
+ *    the change.
+ * 3. Words that different threads write are on different pairs of cache lines (128 bytes: the hardware fetches lines in
+ *    pairs).
+ * 4. The barrier is a dissemination barrier: in round r member i signals member i + 2^r and waits for member i - 2^r.
+ *    After ceil(log2 members) rounds each has heard from all. With two members that is one store and one wait, each on
+ *    its own line.
  */
 #include "base/system/pool.h"
 
@@ -46,16 +41,16 @@
 #define POOL_MEMBERS_MOST 1024
 #define POOL_LINE_BYTES   128
 #define POOL_SPIN_FEW     32 /* looks before the clock is asked; all of them if oversubscribed */
-/* Longer than a wake-up (5 us on bare metal, 110 us measured on a virtual machine). Were it
- * shorter, a caller that waits for a waking worker would itself fall asleep, the worker would then
- * sleep before the caller is back, and every use would pay two wake-ups for ever. */
+/* Longer than a wake-up (5 us on bare metal, 110 us measured on a virtual machine). Were it shorter, a caller that
+ * waits for a waking worker would itself fall asleep, the worker would then sleep before the caller is back, and every
+ * use would pay for two wake-ups. */
 #define POOL_SPIN_NS 200000
-/* While spinning the processor is offered at this interval: the kernel sometimes puts a woken
- * worker on the very processor on which its caller spins. */
+/* While spinning the processor is offered at this interval: the kernel sometimes puts a woken worker on the very
+ * processor on which its caller spins. */
 #define POOL_YIELD_NS 10000
-/* A processor that comes back later than this is wanted by another program. Who yields it waits for a slice of the
- * scheduler (4 ms and more), at every use; who sleeps runs again when woken. So a member that saw it sleeps at once for
- * a while. */
+/* A processor that comes back later than this is wanted by another program. A thread that yields it waits for a slice
+ * of the scheduler (4 ms and more) at every use; a thread that sleeps runs again when woken. So a member that noticed
+ * this sleeps at once for a while. */
 #define POOL_CROWD_NS   100000
 #define POOL_CROWDED_NS 20000000
 
@@ -96,15 +91,15 @@ struct sl_pool {
     struct word barrier_sleepers;
 };
 
-/* Which member of which team the running thread is. The caller of a pool may itself be a member of
- * another one, so that entries save and restore it. It is how a barrier without a member argument
- * (the contract's team_barrier) knows who calls. */
+/* Which member of which team the running thread is. The caller of a pool may itself be a member of another one, so that
+ * entries save and restore it. A barrier without a member argument (the contract's team_barrier) finds its caller here.
+ */
 static _Thread_local struct seat {
     struct sl_pool *pool;
     int32_t member, members;
 } seat;
 
-/* Until when the running thread takes its processor for crowded. */
+/* Until when the running thread considers its processor crowded. */
 static _Thread_local int64_t crowded_until_ns;
 
 static void relax(void)
@@ -168,7 +163,7 @@ static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t o
     return now;
 }
 
-/* Writes the word and wakes who sleeps on it. */
+/* Writes the word and wakes the threads that sleep on it. */
 static void announce(struct word *word, uint32_t value, struct word *sleepers)
 {
     atomic_store(&word->value, value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The growable buffer. Invariants: (1) data is NULL, or capacity_bytes > length_bytes and
- * data[length_bytes] is NUL; (2) after `failed` the content stays as it was. */
+/* The growable buffer. Invariants: (1) data is NULL, or capacity_bytes > length_bytes and data[length_bytes] is NUL;
+ * (2) after `failed` the content stays as it was. */
 #include "base/value/buf.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growable byte buffer for text and small files.
  *
- * Failure is sticky: after an allocation failed every append does nothing, and sl_buf_take returns
- * NULL, so that a writer checks once at the end. The content is always followed by a NUL byte that
- * does not count. [one thread at a time]
+ * Failure is sticky: after an allocation failed every append does nothing, and sl_buf_take returns NULL, so that a
+ * writer checks once at the end. The content is always followed by a NUL byte that does not count. [one thread at a
+ * time]
  */
 #ifndef SL_BASE_VALUE_BUF_H
 #define SL_BASE_VALUE_BUF_H
@@ -34,18 +34,18 @@ void sl_buf_fill(struct sl_buf *buf, char c, size_t count);
 void sl_buf_printf(struct sl_buf *buf, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 void sl_buf_vprintf(struct sl_buf *buf, const char *format, va_list args) SEQLSTM_PRINTF(2, 0);
 
-/* Room for `bytes` more at the end, uninitialised; the caller writes them and they count at once.
- * NULL after a failure. Valid until the next append. */
+/* Room for `bytes` more at the end, uninitialised; the caller writes them and they count at once. NULL after a failure.
+ * Valid until the next append. */
 void *sl_buf_grow(struct sl_buf *buf, size_t bytes);
 
-/* Forgets what stands behind `length_bytes`; longer than the content: nothing. Keeps the memory. */
+/* Removes what follows the first `length_bytes`; nothing where the content is shorter. Keeps the memory. */
 void sl_buf_truncate(struct sl_buf *buf, size_t length_bytes);
 
 /* The content as a string, borrowed until the next append; "" when empty or failed. */
 const char *sl_buf_text(const struct sl_buf *buf);
 
-/* Hands the memory over: NUL-terminated, to be freed with free(). NULL after a failure. The buffer
- * is then as after sl_buf_init. `out_bytes` may be NULL. */
+/* Transfers the memory: NUL-terminated, to be freed with free(). NULL after a failure. The buffer is then as after
+ * sl_buf_init. `out_bytes` may be NULL. */
 char *sl_buf_take(struct sl_buf *buf, size_t *out_bytes);
 
 #endif

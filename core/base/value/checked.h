@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on sizes that says when it overflows. Each returns true and writes `out`, or returns
- * false and leaves it alone. [any thread] */
+/* Arithmetic on sizes that reports overflow. Each returns true and writes `out`, or returns false and leaves it alone.
+ * [any thread] */
 #ifndef SL_BASE_VALUE_CHECKED_H
 #define SL_BASE_VALUE_CHECKED_H
 

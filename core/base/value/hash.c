@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-64/XZ by eight bytes at a time, and a multiplicative hash.
  *
- * The checksum's tables are linear: the entry of i is the exclusive or of the entries of i's bits.
- * So the source holds 8 tables x 8 bits, and the preprocessor makes the 8 x 256 entries from them.
+ * The checksum's tables are linear: the entry of i is the exclusive or of the entries of i's bits. So the source holds
+ * 8 tables x 8 bits, and the preprocessor makes the 8 x 256 entries from them.
  */
 #include "base/value/hash.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checksums for files and hashes for tables. The values are the same on every machine. [any thread]
  *
- * sl_crc64 finds damage in checkpoints and cache files: CRC-64/XZ (reflected polynomial
- * 0xC96C5795D7870F42, the checksum of the .xz format), whose value for "123456789" is
- * 0x995DC9BBDF1939FA. It is streaming: crc = sl_crc64(0, a, n); crc = sl_crc64(crc, b, m).
+ * sl_crc64 finds damage in checkpoints and cache files: CRC-64/XZ (reflected polynomial 0xC96C5795D7870F42, the
+ * checksum of the .xz format), whose value for "123456789" is 0x995DC9BBDF1939FA. It is streaming: crc = sl_crc64(0, a,
+ * n); crc = sl_crc64(crc, b, m).
  */
 #ifndef SL_BASE_VALUE_HASH_H
 #define SL_BASE_VALUE_HASH_H

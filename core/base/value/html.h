@@ -3,7 +3,7 @@
  *
  * The style sheet sets the colours (--ink, --dim for what is less important, --grid, --page; light and dark), the font,
  * headings, tables of right-aligned numbers, and the classes `grid` (a thin line of a drawing) and `scroll` (a block
- * that may be wider than the window). A page adds rules of its own behind it.
+ * that may be wider than the window). A page adds rules of its own after it.
  */
 #ifndef SL_BASE_VALUE_HTML_H
 #define SL_BASE_VALUE_HTML_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON by hand: strings with their escapes, numbers that read back as the same bits. Where a whole value is built in
- * memory first, its writer uses jansson instead. */
+/* JSON written directly: strings with their escapes, numbers that read back as the same bits. Where a whole value is
+ * built in memory first, its writer uses jansson instead. */
 #ifndef SL_BASE_VALUE_JSON_WRITE_H
 #define SL_BASE_VALUE_JSON_WRITE_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers to and from text, independent of the locale: the number half of base/text.h.
  *
- * Parsing scans the grammar itself. Up to 19 digits and a power of ten of at most 22 the value is
- * one exact multiplication or division (both operands are representable); everything else goes to
- * the C library under the C locale. Printing asks the C library for the digits of %e at rising
- * precision until they read back as the same value, and lays them out itself.
+ * Parsing scans the grammar itself. Up to 19 digits and a power of ten of at most 22 the value is one exact
+ * multiplication or division (both operands are representable); everything else goes to the C library under the C
+ * locale. Printing asks the C library for the digits of %e at rising precision until they read back as the same value,
+ * and lays them out itself.
  */
 #include "base/value/text.h"
 
@@ -16,7 +16,7 @@
 
 #define NUMBER_LONGEST 1000
 
-/* For "C" glibc and musl return a static object: no allocation, nothing to free in vain. */
+/* For "C" glibc and musl return a static object: no allocation, nothing to free. */
 static locale_t c_locale(void)
 {
     return newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -171,8 +171,8 @@ bool sl_text_parse_int64(const char *text, size_t length, int64_t *out)
     return true;
 }
 
-/* Digits and exponent as %.*e prints them: value = d.ddd * 10^exponent. Whatever stands between the
- * digits is skipped, so the locale's decimal point does not matter. */
+/* Digits and exponent as %.*e prints them: value = d.ddd * 10^exponent. Whatever is between the digits is skipped, so
+ * the locale's decimal point does not matter. */
 static int split_digits(double value, int precision, char digits[24], int *out_exponent, char print[48])
 {
     snprintf(print, 48, "%.*e", precision - 1, value);
@@ -236,9 +236,8 @@ static size_t print_special(char *out, double value)
     return strlen(out);
 }
 
-/* `least` and `most`: digits that always survive text -> number -> text for normal values, and
- * digits that always identify a number. Below `smallest_normal` fewer may do, so the search begins
- * at 1. */
+/* `least` and `most`: digits that always survive text -> number -> text for normal values, and digits that always
+ * identify a number. Below `smallest_normal` fewer may do, so the search begins at 1. */
 static size_t print_shortest(char *out, double value, int least, int most, double smallest_normal, bool is_single)
 {
     if (!isfinite(value) || value == 0.0)

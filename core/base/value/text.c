@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 and the distance between words: the other half of base/text.h (number.c has the
- * numbers). */
+/* UTF-8 and the distance between words: the other half of base/text.h (number.c has the numbers). */
 #include "base/value/text.h"
 
 #include <string.h>

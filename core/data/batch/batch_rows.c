@@ -21,7 +21,7 @@ static int32_t target_id(const struct sl_dataset *d, int64_t row)
     return id == d->state->ignore_id ? -1 : id;
 }
 
-/* Ids of `count` rows: a part of the store, or read into `scratch`. */
+/* Ids of `count` rows: a part of the dataset's rows, or read into `scratch`. */
 static seqlstm_status get_ids(const struct sl_dataset *d, int64_t first, int64_t count, int32_t *scratch,
                               const int32_t **out, struct seqlstm_error *err)
 {
@@ -39,7 +39,7 @@ static const char *get_name(const struct sl_dataset *d)
     return d->file_count > 0 ? d->files[0] : "input";
 }
 
-/* Values of `count` rows, likewise: a file that is mapped may be cut by somebody. */
+/* Values of `count` rows, likewise: another process may truncate a mapped file. */
 static seqlstm_status get_values(const struct sl_dataset *d, int64_t first, int64_t count, float *scratch,
                                  const float **out, struct seqlstm_error *err)
 {

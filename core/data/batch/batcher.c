@@ -33,7 +33,7 @@ struct sl_batcher {
     struct sl_envelope envelope;
 };
 
-/* Of pairs without targets the sources are all there is. */
+/* Pairs without targets have sources only. */
 static const int32_t *get_lengths_sorted_by(const struct sl_batcher *b)
 {
     bool sources = b->dataset->source.present && b->dataset->form == SL_TARGET_NONE;
@@ -69,7 +69,7 @@ static seqlstm_status make_order(struct sl_batcher *b, struct seqlstm_error *err
     return SEQLSTM_OK;
 }
 
-/* The edges that the caller gives, or what the model says. */
+/* The edges of the request, or those that the model asks for. */
 static seqlstm_status make_edges(struct sl_batcher *b, const struct sl_batcher_request *request,
                                  struct seqlstm_error *err)
 {
@@ -96,7 +96,7 @@ static seqlstm_status make_edges(struct sl_batcher *b, const struct sl_batcher_r
     return status;
 }
 
-/* Most sequences of a batch, and most rows. What the request does not say the model does. */
+/* The largest number of sequences in a batch, and of rows: from the request, else from the model. */
 static void set_limits(struct sl_batcher *b, const struct sl_batcher_request *request)
 {
     const struct sl_data_config *config = &b->dataset->model->data;
@@ -125,7 +125,7 @@ seqlstm_status sl_batcher_open(const struct sl_dataset *dataset, const struct sl
     b->bptt = request->phase == SL_BATCHING_PREDICT || !dataset->facts.has_steps ? 0 : config->batching.bptt;
     b->shuffle = request->phase == SL_BATCHING_TRAIN && config->shuffle && !dataset->stream;
     if (dataset->stream) {
-        b->bptt = config->batching.bptt; /* also for predict: a stream has no other way */
+        b->bptt = config->batching.bptt; /* also for predict: a stream has no other batches */
         sl_stream_cut(dataset->length[0], b->batch_size, &b->streams, &b->stream_steps);
         if (b->bptt <= 0 || b->bptt > b->stream_steps)
             b->bptt = b->stream_steps;
@@ -204,7 +204,7 @@ seqlstm_status sl_batcher_next(struct sl_batcher *b, struct sl_batch **out_batch
     if ((int64_t)b->ordinal >= count_batches(b)) {
         b->epoch++;
         b->ordinal = 0;
-        SEQLSTM_TRY(make_order(b, err)); /* now, so that get_batches tells of the epoch to come */
+        SEQLSTM_TRY(make_order(b, err)); /* now, so that get_batches counts those of the next epoch */
         *out_batch = NULL;
         return SEQLSTM_OK;
     }

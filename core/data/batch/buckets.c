@@ -43,7 +43,7 @@ static seqlstm_status count_lengths(const int32_t *lengths, int64_t records, int
     return *out_length && *out_records ? SEQLSTM_OK : no_memory(err);
 }
 
-/* Lengths that are too many in groups of about equal count, each as its longest; returns how many there are then.
+/* Joins lengths to groups of about equal count, each with the length of its longest; returns how many groups there are.
  * out_group[i] is that of length i. */
 static int64_t group_lengths(const int64_t *records, int64_t count, int32_t *out_group)
 {
@@ -136,7 +136,7 @@ static int64_t batch_of(const struct sl_bucket_rule *rule, int64_t edge)
     return size > 0 ? size : 1;
 }
 
-/* Of one batch of `width` sequences, of `held` that the bucket has. */
+/* Cost of one batch of `width` sequences of a bucket that holds `held`. */
 static double price_batch(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first, int64_t last,
                           int64_t width, int64_t held)
 {
@@ -154,13 +154,13 @@ static double price_batch(const struct sl_bucket_rule *rule, const struct sl_his
     return price;
 }
 
-/* Of the sources of a bucket, longest first in batches of `size`: each as long as its first. The batch of what is left
- * over is narrower. */
+/* Of the sources of a bucket, longest first in batches of `size`: each as long as its first. The batch of the remaining
+ * ones is narrower. */
 static double price_sources(const struct sl_bucket_rule *rule, const struct sl_histogram *h, int64_t first,
                             int64_t last, int64_t size, int64_t held)
 {
     const int64_t n = h->source_count, *low = h->below + first * n, *high = h->below + last * n;
-    int64_t before = 0, narrow = held / size * size; /* where the batch of the rest begins, if there is one */
+    int64_t before = 0, narrow = held / size * size; /* where the batch of the remaining ones begins, if any */
     double price = 0;
     for (int64_t s = n - 1; s >= 0; s--) {
         int64_t end = before + high[s] - low[s];
@@ -201,7 +201,7 @@ double sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histog
     return price;
 }
 
-/* The table of the dynamic program: for k buckets over the first j lengths the price, and where the last begins. */
+/* The table of the dynamic program: the price of k buckets over the first j lengths, and where the last one begins. */
 struct table {
     struct sl_histogram lengths; /* at most SL_BUCKET_LENGTHS_MOST */
     int64_t most, row;           /* buckets; entries for one k */
@@ -216,7 +216,7 @@ static void table_deinit(struct table *t)
     free(t->begin);
 }
 
-/* At most as many lengths as the program looks at one by one. */
+/* The number of lengths that are looked at one by one. */
 static seqlstm_status join_lengths(const struct sl_histogram *h, struct sl_histogram *out, struct seqlstm_error *err)
 {
     size_t sources = (size_t)h->source_count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edges of buckets: which lengths run together. A bucket holds the lengths above the edge before it up to its own;
- * its records are cut into batches, of which the last may be incomplete. Private to core/data. [any thread]
+/* Edges of buckets: which lengths share a batch. A bucket holds the lengths above the edge before it up to its own; its
+ * records are cut into batches, of which the last may be incomplete. Private to core/data. [any thread]
  *
  * Pairs have edges for the target alone; a bucket's price is that of both sides, the sources being sorted inside it.
  *
@@ -39,7 +39,7 @@ void sl_histogram_deinit(struct sl_histogram *histogram);
 struct sl_bucket_rule {
     int64_t batch_size;              /* most sequences of a batch; 0: no limit */
     int64_t max_tokens;              /* most rows, padded to the edge; 0: no limit */
-    bool padded;                     /* every step runs all sequences; else those that are so long */
+    bool padded;                     /* every step runs all sequences; else only those that reach it */
     const struct sl_step_cost *cost; /* NULL: the number of steps */
 };
 
@@ -58,15 +58,15 @@ seqlstm_status sl_edges_auto(const struct sl_histogram *histogram, const struct 
 /* A bucket ends at the first length with which it holds a batch. */
 seqlstm_status sl_edges_greedy(const struct sl_histogram *histogram, const struct sl_bucket_rule *rule,
                                struct sl_edges *out, struct seqlstm_error *err);
-/* As `bucketing` says; a list of lengths gets the longest length as a last edge where it does not reach it. Of a kind
- * without buckets: none. */
+/* As `bucketing` asks; a list that ends below the longest length gets that length as its last edge. A kind without
+ * buckets has no edges. */
 seqlstm_status sl_edges_make(const struct sl_bucketing *bucketing, const struct sl_histogram *histogram,
                              const struct sl_bucket_rule *rule, struct sl_edges *out, struct seqlstm_error *err);
 void sl_edges_deinit(struct sl_edges *edges);
 
-/* What the bucket of the lengths first .. last - 1 of the histogram costs. Without a cost of a step, its steps: the
- * edge for each batch. Else the sum over the steps of what as many sequences cost as are that long on average. Sources
- * cost the longest of each batch. */
+/* What the bucket of the lengths first .. last - 1 of the histogram costs. Without measured step costs, its steps: the
+ * edge, once per batch. Else the sum over the steps, each at the cost of as many sequences as are that long on average.
+ * Sources cost the longest of each batch. */
 double sl_bucket_price(const struct sl_bucket_rule *rule, const struct sl_histogram *histogram, int64_t first,
                        int64_t last);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shuffle records -> into buckets, or sort inside pools -> cut -> shuffle batches -> count segments.
  *
- * Of pairs both sides' lengths bring records together: a pool is sorted by the target's length, and among equal ones
- * by the source's, upwards and downwards in turn, so that a batch that reaches from one length to the next has like
+ * For pairs the lengths of both sides decide which records share a batch: a pool is sorted by the target's length, and
+ * among equal ones by the source's, upwards and downwards in turn, so that a batch that spans two lengths has similar
  * sources; a bucket, which holds several lengths of the target, by the source's.
  *
- * Records are 4-byte numbers all the way, lengths are looked up: an epoch of many millions of records stays small. */
+ * Records are 4-byte numbers throughout and lengths are looked up, so that an epoch of many millions of records stays
+ * small. */
 #include "data/batch/order.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@
  * turn, from length to length; or by the source alone. Without sources the first two are the same. */
 enum sorting { DOWNWARDS, IN_TURN, BY_SOURCE };
 
-/* Everything that lives while an order is made. */
+/* What exists only while an order is made. */
 struct making {
     const struct sl_order_rule *rule;
     uint32_t *item, *scratch; /* [records] */
@@ -30,7 +31,7 @@ struct making {
     int64_t batches;
 };
 
-/* A number in [0, count) without bias worth speaking of: 64 bits against count < 2^53. */
+/* A number in [0, count); the bias is negligible (64 bits against count < 2^53). */
 static int64_t below(uint64_t key, uint64_t draw, int64_t count)
 {
     uint32_t counter[4] = {(uint32_t)draw, (uint32_t)(draw >> 32), 0x6f726472u, 0}, word[4];
@@ -97,7 +98,7 @@ static void sort_items(const struct making *m, enum sorting by, int64_t begin, i
         memcpy(m->item + begin, from, (size_t)count * sizeof *from);
 }
 
-/* Records of one bucket after those of the other. Inside a bucket their order stays, but for pairs. */
+/* Records, bucket after bucket. Within a bucket the order is kept, except for pairs. */
 static void put_into_buckets(struct making *m)
 {
     const struct sl_order_rule *rule = m->rule;

@@ -10,12 +10,12 @@
 
 #include "model/data_config.h"
 
-/* How batches are made of records. Buckets (edge_count > 0) or pools or neither. */
+/* How batches are made of records: with buckets (edge_count > 0), with pools, or with neither. */
 struct sl_order_rule {
     int64_t records;        /* fewer than 2^32 */
     const int32_t *lengths; /* [records] */
-    const int32_t *source;  /* [records] steps of the encoder's side of pairs: they count in max_tokens, and bring
-                             * records together as `lengths` do (order.c); NULL: none */
+    const int32_t *source;  /* [records] steps of the encoder's side of pairs: they count in max_tokens, and decide, as
+                               `lengths` do, which records share a batch (order.c); NULL: none */
     bool shuffle;           /* the records, and the batches afterwards */
     bool pools;             /* sort inside windows of pool * batch_size records */
     int64_t pool;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of results under one mutex. The thread fills it; it alone touches the batcher while it runs.
+/* A ring of results under one mutex. The thread fills it, and while it runs nothing else uses the batcher.
  *
  * Invariants:
  * 1. 0 <= count <= depth; the oldest result is ring[head].
@@ -62,7 +62,7 @@ static void *run(void *context)
     }
 }
 
-/* The thread has all signals blocked: they are the program's. */
+/* The thread blocks all signals: the main program handles them. */
 static seqlstm_status start(struct sl_prefetch *p, struct seqlstm_error *err)
 {
     sigset_t all, before;

@@ -2,7 +2,7 @@
 /* Batches built ahead by one thread, through a bounded queue, in exactly the batcher's order.
  *
  * Invariants:
- * 1. While it exists the batcher is its own; it is given back by sl_prefetch_destroy.
+ * 1. While it exists, only it may use the batcher; sl_prefetch_destroy ends that.
  * 2. The consumer sees what sl_batcher_next would have given, errors and ends of epochs included.
  */
 #ifndef SL_DATA_BATCH_PREFETCH_H
@@ -17,8 +17,8 @@
 struct sl_batcher;
 struct sl_prefetch;
 
-/* Starts the thread at the batcher's position. `depth` batches at most wait in the queue (1 .. 64); 0
- * starts no thread: batches are then built in sl_prefetch_next. The batcher outlives it. */
+/* Starts the thread at the batcher's position. `depth` batches at most wait in the queue (1 .. 64); 0 starts no thread:
+ * batches are then built in sl_prefetch_next. The batcher outlives it. */
 seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch,
                                   struct seqlstm_error *err);
 
@@ -32,8 +32,8 @@ seqlstm_status sl_prefetch_seek(struct sl_prefetch *prefetch, uint64_t epoch, ui
 /* Stops the thread, drops what waits. NULL is fine. */
 void sl_prefetch_destroy(struct sl_prefetch *prefetch);
 
-/* Time that sl_prefetch_next has waited for the thread, and time since create, in nanoseconds: their
- * ratio is the share of a run that reading costs. */
+/* Time that sl_prefetch_next has waited for the thread, and time since create, in nanoseconds: their ratio is the share
+ * of a run that reading costs. */
 int64_t sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch);
 int64_t sl_prefetch_get_total_ns(const struct sl_prefetch *prefetch);
 

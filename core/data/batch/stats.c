@@ -27,7 +27,7 @@ struct sl_data_stats {
     double least_seconds;
 };
 
-/* The shape of one batch, to be counted once. */
+/* The shape of one batch; each different one counts once. */
 struct shape {
     int64_t sequences, steps, source_steps;
 };
@@ -73,7 +73,8 @@ static void add_batch(const struct sl_order *order, const int32_t *lengths, int6
     *out_shape = (struct shape){count, steps, 0};
 }
 
-/* What the encoder reads of a batch; in a rectangle all is as long as the longest, of the batch or of the data. */
+/* What the encoder reads of a batch; in a rectangle every sequence is as long as the longest of the batch, or of the
+ * data. */
 static void add_source(const struct sl_dataset *d, const struct sl_order *order, enum sl_padding padding, int64_t batch,
                        const struct sl_step_cost *price, struct sl_batching_cost *cost, struct shape *shape)
 {

@@ -54,7 +54,7 @@ static seqlstm_status fail_token(const struct sl_raw *raw, int64_t series, int64
 {
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                  "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
-                 "(`specials: [unk]` would stand for it)",
+                 "(`specials: [unk]` would replace it)",
                  name_of(raw), (long long)find_line(raw, series, row), sl_intern_get(&raw->tokens, number, NULL));
 }
 
@@ -125,7 +125,7 @@ static seqlstm_status check_ids(const struct sl_raw *raw, int64_t classes, struc
     return SEQLSTM_OK;
 }
 
-/* Class `id` of the target store, or an error that says which label nobody has seen. */
+/* Class `id` of the target store, or an error that names a label which the training split does not have. */
 static seqlstm_status fail_label(const struct sl_raw *raw, int64_t series, int64_t row, int32_t id,
                                  struct seqlstm_error *err)
 {
@@ -176,8 +176,8 @@ static seqlstm_status map_labels(const struct sl_data_state *state, struct sl_ra
     return status;
 }
 
-/* Says which value is no float32: with its line where the source has lines (`per_row`: rows are the input's, else
- * series), with its column where columns have names. */
+/* Names the value that is not a float32: with its line where the source has lines (`per_row`: rows are the input's,
+ * else series), with its column where columns have names. */
 static seqlstm_status fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column,
                                  char *const *names, bool per_row, struct seqlstm_error *err)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A split of the data in memory: records (sequences, rows or windows) with inputs and targets.
  *
+ * data/dataset: from a raw to a dataset. The training split teaches the state (fit*.c: vocabularies, classes, scaling);
+ * the state turns any raw into a dataset (assemble.c, records.c); states are stored as JSON (state_write.c,
+ * state_read.c).
+ *
  * What a record is follows from the source, the task and the model:
  *
  *   text              unit: sequence: one line; unit: stream: all of it is one stream
@@ -37,26 +41,24 @@
 
 struct sl_dataset;
 
-/* Reads the training split and learns the state from it. Errors: CORRUPT_DATA (the content; the message
- * begins with file:line), NOT_FOUND, IO, NO_MEMORY, INVALID_CONFIG (what only the data can show: a
- * column that does not exist, a target that does not fit the loss). Close the dataset before the
- * state is destroyed. [any thread] */
+/* Reads the training split and learns the state from it. Errors: CORRUPT_DATA (the content; the message begins with
+ * file:line), NOT_FOUND, IO, NO_MEMORY, INVALID_CONFIG (what only the data can show: a column that does not exist, a
+ * target that does not fit the loss). Close the dataset before the state is destroyed. [any thread] */
 seqlstm_status sl_dataset_open_train(const struct sl_model *model, struct sl_dataset **out_dataset,
                                      struct sl_data_state **out_state, struct seqlstm_error *err);
 
-/* Reads a split with a state that was learned before (train too: resume). NOT_FOUND when the model
- * has no such split (sl_dataset_has_split). */
+/* Reads a split with a state that was learned before (train too: resume). NOT_FOUND when the model has no such split
+ * (sl_dataset_has_split). */
 seqlstm_status sl_dataset_open(const struct sl_model *model, enum sl_split split, const struct sl_data_state *state,
                                struct sl_dataset **out_dataset, struct seqlstm_error *err);
 
 bool sl_dataset_has_split(const struct sl_model *model, enum sl_split split);
-/* What is evaluated where nobody says: test, else valid, else train. */
+/* The split that is evaluated by default: test, else valid, else train. */
 enum sl_split sl_dataset_choose_split(const struct sl_model *model);
 
-/* Inputs without targets, in the format of the training split: text and lines: one text per line, no
- * label; generated pairs: sources, one per line; tables: the input columns, others are ignored; npy: x;
- * tokens: ids. Every window of a series
- * counts, also the last, whose horizon is unknown. Errors as above. */
+/* Inputs without targets, in the format of the training split: text and lines: one text per line, no label; generated
+ * pairs: sources, one per line; tables: the input columns, others are ignored; npy: x; tokens: ids. Every window of a
+ * series counts, also the last, whose horizon is unknown. Errors as above. */
 seqlstm_status sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *state,
                                      const struct sl_input_request *request, struct sl_dataset **out_dataset,
                                      struct seqlstm_error *err);
@@ -79,7 +81,7 @@ int64_t sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t r
  * Not NUL-terminated. */
 const char *sl_dataset_find_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes);
 
-/* The target's line as it stood in the file, to which what a decoder says is compared; NULL where there is none. */
+/* The target's line as it stood in the file, with which the decoder's output is compared; NULL where there is none. */
 const char *sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes);
 
 /* What opening did to the data besides reading it; a caller reports what is not 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a data file was when a run read it: size, time of change, checksum. Stored with the run, so that
- * resume and eval can say that a file has changed. [any thread] */
+/* What a data file looked like when a run read it: size, time of change, checksum. Stored with the run, so that resume
+ * and eval can say that a file has changed. [any thread] */
 #ifndef SL_DATA_DATASET_FINGERPRINT_H
 #define SL_DATA_DATASET_FINGERPRINT_H
 

@@ -78,7 +78,7 @@ static seqlstm_status check_loss(const struct sl_model *model, const struct sl_d
                      "(`label: {type: value}`, or the loss cross_entropy)",
                      name, sl_loss_kind_get_name(loss));
     if (target->classes == 0 && target->kind == SL_FIELD_IDS)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the training split has no label at all", name);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the training split has no label", name);
     return SEQLSTM_OK;
 }
 

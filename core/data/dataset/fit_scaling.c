@@ -60,7 +60,7 @@ static seqlstm_status fit_columns(enum sl_scale_type type, int64_t columns, cons
     for (int64_t c = 0; status == SEQLSTM_OK && c < columns; c++) {
         if (sums[c].n == 0)
             status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                       "%s: column `%s` has no value at all in the training split",
+                                       "%s: column `%s` has no value in the training split",
                                        raw->name ? raw->name : "data", names ? names[c] : "?");
         if (fill)
             fill[c] = sums[c].mean;

@@ -51,7 +51,7 @@ static int64_t get_count(const struct sl_tally *tally, const char *text, size_t 
     return known < 0 ? 0 : tally->counts[known];
 }
 
-/* Adds the tokens of a raw to the joined ones, for which there is room. */
+/* Adds the tokens of a raw to the joined ones; there is room for them. */
 static seqlstm_status join(struct sl_tally *tally, const struct sl_raw *raw, struct seqlstm_error *err)
 {
     int64_t *counts;
@@ -80,7 +80,7 @@ static seqlstm_status count_tokens(const struct sl_raw *raw, const struct sl_raw
     return join(tally, other, err);
 }
 
-/* The specials of the configuration at the front; returns how many. */
+/* Puts the specials of the configuration first; returns how many. */
 static int64_t put_specials(const struct sl_tokenizer *config, const struct sl_tally *tally,
                             struct sl_vocabulary_entry *entries, int32_t special_ids[SL_SPECIAL_COUNT])
 {
@@ -109,7 +109,7 @@ static bool is_special(const struct sl_vocabulary_entry *entries, int64_t specia
     return false;
 }
 
-/* One token per line; specials that the file does not list stand before it. */
+/* One token per line; specials that the file does not list come first. */
 static seqlstm_status read_vocabulary(const struct sl_tokenizer *config, const struct sl_tally *tally,
                                       struct sl_vocabulary **out, struct seqlstm_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the records of one side of the data are: sorted lengths, and what is read off them. */
+/* How long the records of one side of the data are: sorted lengths, and figures from them. */
 #ifndef SL_DATA_DATASET_LENGTHS_H
 #define SL_DATA_DATASET_LENGTHS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Series to records: windows, one stream, tokens that have a next one, and what is too long. */
+/* Cuts series into records: windows, one stream, tokens that have a next one; and treats what is too long. */
 #include "data/dataset/records.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "data/dataset/dataset_private.h"
 
-/* Records in the making. */
+/* The records made so far. */
 struct cutter {
     struct sl_dataset *d;
     struct sl_raw *raw;

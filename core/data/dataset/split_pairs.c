@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of one text that is both sides, as an autoencoder has them: what is too long becomes several pairs.
+/* Pairs of one text that is both sides, as an autoencoder has them: a pair that is too long becomes several pairs.
  *
  *   longest 4, "a b c d e f g"     source a b c   target <bos> a b c <eos>    (three words and the end: four steps)
  *                                  source d e f   target <bos> d e f <eos>
  *                                  source g       target <bos> g <eos>
  *
- * The marks are rows of their own, so that the arrays of both sides are written anew. This happens behind `split:` and
- * behind the vocabulary, which is that of the text as it stands.
+ * The marks <bos> and <eos> are rows, so the arrays of both sides are written anew. This happens after `split:` and
+ * after the vocabulary was learned from the unsplit text.
  */
 #include "data/dataset/split_pairs.h"
 
@@ -16,7 +16,7 @@
 #include "data/read/raw_builder.h"
 #include "data/text/tokenizer.h"
 
-/* One side of the pairs in the making. */
+/* One side of the pairs while they are built. */
 struct side {
     struct sl_raw *raw; /* as it was read */
     struct sl_raw made; /* its arrays anew */
@@ -47,7 +47,7 @@ static const int32_t *find_words(const struct side *side, int64_t series, int64_
     return side->raw->ids + side->raw->start[series] + side->head;
 }
 
-/* The text of the next `count` words, as it stands in the line. */
+/* The text of the next `count` words, as it is in the line. */
 static void add_text(struct side *side, struct sl_token_cursor *cursor, int64_t count)
 {
     const char *begin = NULL, *word = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a state tells, and predictions back in the units of the file. */
+/* Reading a state, and converting predictions back to the units of the file. */
 #include "data/dataset/state_private.h"
 
 #include <stdlib.h>

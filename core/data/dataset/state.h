@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was learned from the training split and belongs to the model ever after: vocabulary, classes,
- * scaling, fill-ins for missing values, the columns and their order, and the facts. Saved with the run
- * as JSON, so that eval, predict and generate need no training data.
+/* What was learned from the training split and belongs to the model from then on: vocabulary, classes, scaling,
+ * fill-ins for missing values, the columns and their order, and the facts. Saved with the run as JSON, so that eval,
+ * predict and generate need no training data.
  *
  * Invariants:
  * 1. Immutable once made; any number of datasets and threads may share it. It must outlive them.
@@ -37,8 +37,8 @@ const struct sl_vocabulary *sl_data_state_find_vocabulary(const struct sl_data_s
 /* Of what the encoder reads, which may be the same; NULL where there is no encoder. */
 const struct sl_vocabulary *sl_data_state_find_source_vocabulary(const struct sl_data_state *state);
 
-/* Of the target: class names; the tokens of a language model; NULL where targets are values (but a
- * binary cross-entropy with a class label has values 0 and 1 and two names). */
+/* Of the target: class names; the tokens of a language model; NULL where targets are values (but a binary cross-entropy
+ * with a class label has values 0 and 1 and two names). */
 const struct sl_vocabulary *sl_data_state_find_classes(const struct sl_data_state *state);
 
 /* NULL where nothing was scaled. */
@@ -49,18 +49,17 @@ const struct sl_scaling *sl_data_state_find_target_scaling(const struct sl_data_
  * file: the error of the naive forecast. NULL where the targets are no series of values. */
 const double *sl_data_state_find_naive_error(const struct sl_data_state *state, int64_t *out_columns);
 
-/* Names of the target columns (headers), or an empty list. A target row of a window holds them
- * `horizon` times: all columns of the first row, then of the second. */
+/* Names of the target columns (headers), or an empty list. A target row of a window holds them `horizon` times: all
+ * columns of the first row, then of the second. */
 struct sl_string_list sl_data_state_get_target_names(const struct sl_data_state *state);
 struct sl_string_list sl_data_state_get_input_names(const struct sl_data_state *state);
 
 /* rows x facts.target.features predictions, in place, back to the units of the file. */
 void sl_data_state_undo_targets(const struct sl_data_state *state, float *values, int64_t rows);
 
-/* Text as ids of the input vocabulary, as a record would be (lowercase, <bos>; <eos> only where
- * `whole`). For prompts. *out_ids is freed with free(); at least one element is allocated.
- * Errors: CORRUPT_DATA (not UTF-8, or an unknown token without <unk>), INVALID_ARGUMENT (no
- * vocabulary), NO_MEMORY. */
+/* Text as ids of the input vocabulary, as a record would be (lowercase, <bos>; <eos> only where `whole`). For prompts.
+ * *out_ids is freed with free(); at least one element is allocated. Errors: CORRUPT_DATA (not UTF-8, or an unknown
+ * token without <unk>), INVALID_ARGUMENT (no vocabulary), NO_MEMORY. */
 seqlstm_status sl_data_state_encode(const struct sl_data_state *state, const char *text, size_t bytes, bool whole,
                                     int32_t **out_ids, int64_t *out_count, struct seqlstm_error *err);
 

@@ -10,7 +10,7 @@
 
 #define SL_DATA_SCHEMA "seqlstm.data/1"
 
-/* Where the target of a step or record stands in the target store. */
+/* Where the target of a step or record is among the stored targets. */
 enum sl_target_form {
     SL_TARGET_NONE,
     SL_TARGET_NEXT,   /* the input id of the next row */
@@ -35,8 +35,8 @@ struct sl_data_state {
     struct sl_vocabulary *source_tokens; /* pairs: of the source; NULL: none, or they are the tokens (shared) */
     enum sl_tokenizer_type source_tokenizer;
     bool source_lowercase;
-    bool binary_values; /* a class label as the values 0 and 1 */
-    int32_t ignore_id;  /* target that weighs nothing; -1: none */
+    bool binary_values; /* a class label is the value 0 or 1 */
+    int32_t ignore_id;  /* the target that does not count in the loss; -1: none */
     char *ignore_label; /* the same as text; NULL: none */
     enum sl_scale_type scale;
     int64_t input_columns, target_columns;

@@ -179,7 +179,7 @@ static seqlstm_status get_pieces(struct reader *r, const json_t *root, const cha
     return status;
 }
 
-/* Parts that must go together for later readers not to trip. */
+/* Checks that the parts fit together, as later readers assume. */
 static void check_whole(struct reader *r, const struct sl_data_state *s)
 {
     const struct sl_field_facts *target = &s->facts.target;

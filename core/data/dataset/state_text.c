@@ -21,7 +21,7 @@ static seqlstm_status add_id(const struct sl_data_state *state, const char *toke
         id = sl_vocabulary_get_special(state->tokens, SL_SPECIAL_UNK);
     if (id < 0)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "the token \"%.*s\" is not in the vocabulary (`specials: [unk]` would stand for it)",
+                     "the token \"%.*s\" is not in the vocabulary (`specials: [unk]` would replace it)",
                      (int)(bytes > 80 ? 80 : bytes), token);
     sl_buf_append(ids, &id, sizeof id);
     return SEQLSTM_OK;
@@ -69,7 +69,7 @@ seqlstm_status sl_data_state_encode(const struct sl_data_state *state, const cha
     struct encoding e = {.state = state, .err = err};
     size_t bad;
     if (!state->tokens)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has no vocabulary, its input is no text");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model has no vocabulary, its input is not text");
     if (!sl_text_is_utf8(text, bytes, &bad))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "byte %zu of the text is not valid UTF-8", bad);
     add_special(state, SL_SPECIAL_BOS, &e.ids);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a caller gives to be read besides the model's own files, and what reading counts. */
+/* What to read in place of the model's own files, and what reading counts. */
 #ifndef SL_DATA_READ_INPUT_H
 #define SL_DATA_READ_INPUT_H
 

@@ -28,7 +28,7 @@ static seqlstm_status check_text(const char *name, const char *text, size_t byte
                      name, (long long)line_of(text, bad), (unsigned)(unsigned char)text[bad], bad);
     const char *nul = memchr(text, '\0', bytes);
     if (nul)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a NUL byte at offset %zu: this is no text file", name,
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a NUL byte at offset %zu: this is not a text file", name,
                      (long long)line_of(text, (size_t)(nul - text)), (size_t)(nul - text));
     return SEQLSTM_OK;
 }

@@ -5,9 +5,9 @@
 
 #include "data/read/raw.h"
 
-/* The source's file or the input as UTF-8 without a byte order mark, NUL-terminated, free()d by the
- * caller; *out_name (free() too) is what messages call it. CORRUPT_DATA for bytes that are no UTF-8, for
- * NULs, and for an empty file unless it is an input. */
+/* The source's file or the input as UTF-8 without a byte order mark, NUL-terminated, free()d by the caller; *out_name
+ * (free() too) is what messages call it. CORRUPT_DATA for bytes that are not UTF-8, for NULs, and for an empty file
+ * unless it is an input. */
 seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
                             struct seqlstm_error *err);
 

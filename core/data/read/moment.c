@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ISO 8601 is read by hand; other formats by the C library under the C locale. */
+/* ISO 8601 is parsed here; other formats by the C library under the C locale. */
 #include "data/read/moment.h"
 
 #include <locale.h>

@@ -35,10 +35,10 @@ struct sl_npy {
     const char *name; /* borrowed */
 };
 
-/* Maps a file. Errors: NOT_FOUND, IO, CORRUPT_DATA (no such format, truncated, a dtype or order that is
- * not read; the message says how to save it instead). */
+/* Maps a file. Errors: NOT_FOUND, IO, CORRUPT_DATA (not this format, truncated, or a dtype or order that is not
+ * supported; the message says how to save it instead). */
 seqlstm_status sl_npy_open(const char *path, struct sl_npy *out, struct seqlstm_error *err);
-/* The same for bytes in memory, which outlive it. */
+/* The same for bytes in memory, which must outlive the array. */
 seqlstm_status sl_npy_parse(const char *name, const void *data, size_t bytes, struct sl_npy *out,
                             struct seqlstm_error *err);
 void sl_npy_close(struct sl_npy *npy);

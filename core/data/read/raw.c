@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of a raw source, and the slice that `split:` takes of it. */
+/* Reading and freeing a raw source, and the slice that `split:` takes of it. */
 #include "data/read/raw.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows
     return SEQLSTM_OK;
 }
 
-/* Of the series that are left. A target without steps stands in the first row. */
+/* Of the series that are left. A target without steps is in the first row. */
 static void count_missing(struct sl_raw *raw)
 {
     raw->counts.missing_values = 0;
@@ -99,7 +99,7 @@ static void count_missing(struct sl_raw *raw)
             raw->counts.missing_values += raw->missing[raw->start[s] + i];
 }
 
-/* First index of a share; tolerant of 0.7 * 10 = 7.000000000000001 and the like. */
+/* First index of a share; tolerates rounding as in 0.7 * 10 = 7.000000000000001. */
 static int64_t cut(double share, int64_t count)
 {
     int64_t at = (int64_t)floor(share * (double)count + 1e-6);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A source as it was read: rows in file order (grouped ones gathered), cut into series, before anything
- * learned is applied to it. Private to core/data.
+/* A source as it was read: rows in file order (grouped ones gathered), cut into series, before anything learned is
+ * applied to it. Private to core/data.
+ *
+ * data/read: from files to a raw. One reader per `type:` of a model file (raw_text.c, raw_table.c, raw_npy.c, …), the
+ * file formats below them (table.h, npy.h), and the cache for large texts (token_*.c). What happens to a raw:
  *
  *   read (raw_*.c) -> slice (`split:`) -> fit (fit.c, train only) -> assemble (assemble.c) -> dataset
  *
  * Invariants:
- * 1. Series are adjacent and ascending: start[s] + length[s] <= start[s + 1]; a slice only narrows the
- *    list of series, the rows stay.
- * 2. A missing number is a NaN in `values` or `target_values`; no other NaN stands there.
+ * 1. Series are adjacent and ascending: start[s] + length[s] <= start[s + 1]; a slice only narrows the list of series,
+ *    the rows stay.
+ * 2. A missing number is a NaN in `values` or `target_values`; there is no other NaN.
  */
 #ifndef SL_DATA_READ_RAW_H
 #define SL_DATA_READ_RAW_H
@@ -26,29 +29,31 @@
 #include "data/text/pieces.h"
 #include "model/model.h"
 
-/* What to read, and for whom. */
+/* What to read, and how. */
 struct sl_read {
     const struct sl_model *model;
     const struct sl_source *source;
-    enum sl_split split;                   /* generators draw other numbers for each */
-    const struct sl_string_list *inputs;   /* tables: the columns that were learned; NULL while they are */
-    const struct sl_input_request *input;  /* predict: instead of the source's files; else NULL */
-    const struct sl_pieces *pieces;        /* while the state is being learned; then they are the state's */
-    const struct sl_pieces *source_pieces; /* the same of the source of pairs; may be those of `pieces` */
-    bool whole;                            /* not out of the token cache */
+    enum sl_split split; /* generators draw other numbers for each */
+    const struct sl_string_list
+        *inputs; /* tables: the columns that were learned; NULL while the state is being learned */
+    const struct sl_input_request *input; /* predict: instead of the source's files; else NULL */
+    const struct sl_pieces *pieces; /* what text is cut with: while the state is being learned, then the state's */
+    const struct sl_pieces *source_pieces; /* the same for the source of pairs; may equal `pieces` */
+    bool whole;                            /* without the token cache */
 };
 
 struct sl_raw {
     const struct sl_source *source;
-    char *name;          /* the file, for messages */
-    struct sl_raw *pair; /* pairs: what the encoder reads, as many series in the same order; this is what is said */
+    char *name; /* the file, for messages */
+    struct sl_raw *
+        pair; /* pairs: what the encoder reads, as many series in the same order; this one is what the decoder writes */
 
     int64_t rows;
     enum sl_field_kind input_kind;
     int64_t input_features;
     bool has_steps;
     int32_t *ids;                     /* [rows]; numbers of `tokens`, or final ids where known_ids > 0 */
-    struct sl_token_file *token_file; /* in place of ids: they are read when they are wanted */
+    struct sl_token_file *token_file; /* in place of ids: they are read from it when needed */
     struct sl_intern tokens;
     const struct sl_pieces *pieces; /* what text is cut with, in place of the tokenizer's own way; or NULL */
     int64_t known_ids;              /* ids are final and below this; 0: they are numbers of `tokens` */
@@ -87,7 +92,8 @@ struct sl_raw {
 seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err);
 void sl_raw_deinit(struct sl_raw *raw);
 
-/* A value was missing in a row, of so many; for rows that are dropped, the next that stays. NO_MEMORY. */
+/* Records that row `row` of `rows` has a missing value; for a row that is dropped, the next row that stays. NO_MEMORY.
+ */
 seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, struct seqlstm_error *err);
 
 /* Keeps the share [from, to) of the rows (streams, windows over one series) or of the series. */
@@ -107,8 +113,8 @@ seqlstm_status sl_raw_read_generator(const struct sl_read *read, struct sl_raw *
 /* counts[number of `tokens`] over the rows of the series. Freed by the caller. NO_MEMORY, IO. */
 seqlstm_status sl_raw_count_ids(const struct sl_raw *raw, int64_t **out_counts, struct seqlstm_error *err);
 
-/* raw_cached.c: a large text out of the token cache. *out_done is false where it is to be read whole instead: it is
- * small, an input of predict, not UTF-8, or there is no folder for caches. */
+/* raw_cached.c: a large text from the token cache. *out_done is false where the text must be read whole instead: it is
+ * small, an input of predict, or not UTF-8, or there is no folder for caches. */
 seqlstm_status sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw, bool *out_done,
                                   struct seqlstm_error *err);
 
@@ -117,7 +123,7 @@ bool sl_model_wants_steps(const struct sl_model *model);
 /* Whether the targets belong to each step and not to the sequence. */
 bool sl_model_wants_step_targets(const struct sl_model *model);
 
-/* Larger ids and classes are taken for damage: a softmax over so many does not exist. */
+/* Larger ids and classes are taken for corrupt data: no model has a softmax over so many. */
 #define SL_DATA_MOST_IDS     16777216
 #define SL_DATA_MOST_CLASSES 1000000
 

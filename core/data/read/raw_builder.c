@@ -97,13 +97,13 @@ void sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, s
 {
     if (builder->raw->pieces) {
         if (sl_pieces_cut(builder->raw->pieces, text, bytes, add_piece, builder, NULL) != SEQLSTM_OK)
-            builder->ids.failed = true; /* it can only be memory: the text is valid */
+            builder->ids.failed = true; /* only memory can be the reason: the text is valid */
         return;
     }
     struct sl_token_cursor cursor;
     const char *token;
     size_t token_bytes;
-    int32_t numbers[64]; /* many at a time: a character's way is short */
+    int32_t numbers[64]; /* many at a time: a single character is little work */
     int64_t count = 0, room = sizeof numbers / sizeof numbers[0];
     sl_token_cursor_init(&cursor, builder->tokenizer->type, text, bytes);
     while (sl_token_cursor_next(&cursor, &token, &token_bytes)) {
@@ -137,7 +137,7 @@ seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_
     return SEQLSTM_OK;
 }
 
-/* Hands the memory over; an empty array becomes a few bytes, so that NULL means failure. */
+/* Transfers the memory; an empty array becomes a few bytes, so that NULL means failure. */
 static void *take(struct sl_buf *buf, bool *ok)
 {
     void *array = NULL;

@@ -13,7 +13,7 @@ struct sl_raw_builder {
     struct sl_buf scratch;
     int64_t row_count;
     const struct sl_tokenizer *tokenizer;
-    int32_t specials[SL_SPECIAL_COUNT]; /* numbers of `tokens`, or what stands for one */
+    int32_t specials[SL_SPECIAL_COUNT]; /* numbers of `tokens`, or a negative mark (raw_builder.c) */
 };
 void sl_raw_builder_init(struct sl_raw_builder *builder, struct sl_raw *raw, const struct sl_tokenizer *tokenizer);
 void sl_raw_builder_begin(struct sl_raw_builder *builder, int64_t line, int64_t text_offset, int64_t text_bytes);
@@ -23,7 +23,7 @@ void sl_raw_builder_add_text(struct sl_raw_builder *builder, const char *text, s
 void sl_raw_builder_end(struct sl_raw_builder *builder);
 seqlstm_status sl_raw_builder_add_label(struct sl_raw_builder *builder, enum sl_label_type type, const char *text,
                                         size_t bytes, int64_t line, const char *column, struct seqlstm_error *err);
-/* Moves the arrays into the raw; whatever it returns the builder is empty then. */
+/* Moves the arrays into the raw. The builder is empty afterwards, also on failure. */
 seqlstm_status sl_raw_builder_finish(struct sl_raw_builder *builder, struct seqlstm_error *err);
 void sl_raw_builder_deinit(struct sl_raw_builder *builder);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A large text as a raw source: its tokens stay in their file, only where sequences begin is in memory. */
+/* A large text as a raw source: its tokens stay in their file; only the beginnings of the sequences are in memory. */
 #include "data/read/raw.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define BLOCK 65536
 
-/* Texts from so many bytes on are cached. */
+/* Texts of at least so many bytes are cached. */
 static int64_t find_limit(void)
 {
     const char *said = getenv("SEQLSTM_CACHE_LEAST");
@@ -102,7 +102,7 @@ static seqlstm_status count_range(const struct sl_raw *raw, int64_t first, int64
     return SEQLSTM_OK;
 }
 
-/* The whole file has its counts with it. */
+/* The file holds the counts of all its tokens. */
 static seqlstm_status count_file(const struct sl_raw *raw, int64_t *counts, struct seqlstm_error *err)
 {
     int64_t rows = 0;
@@ -112,7 +112,7 @@ static seqlstm_status count_file(const struct sl_raw *raw, int64_t *counts, stru
         return sl_token_file_read_counts(raw->token_file, counts, err);
     int32_t *block = malloc(BLOCK * sizeof *block);
     seqlstm_status status = block ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
-    /* Series that follow on one another are one range. */
+    /* Adjacent series are one range. */
     for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series;) {
         int64_t first = raw->start[s], last = first;
         for (; s < raw->series && raw->start[s] == last; s++)

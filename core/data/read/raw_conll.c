@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reader of column files: one token per line with its tag, a blank line ends a sequence.
  *
- * Columns are separated by the delimiter (a blank: by any run of blanks and tabs). The token is column
- * `text` (the first), the tag column `label` (the last of the line); they are numbers from 1 or names
- * out of `columns`. */
+ * Columns are separated by the delimiter (a blank: by any run of blanks and tabs). The token is column `text` (the
+ * first), the tag column `label` (the last of the line); they are numbers from 1 or names out of `columns`. */
 #include "data/read/raw.h"
 
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static seqlstm_status find_column(const struct sl_source *source, const char *na
     }
     if (!sl_text_parse_int64(name, strlen(name), &number) || number < 1)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "%s: there is no column `%s` (`%s`): expected a number from 1 or a name out of `columns`",
+                     "%s: there is no column `%s` (`%s`): expected a number from 1 or a name from `columns`",
                      source->file ? source->file : "input", name, key);
     *out = number - 1;
     return SEQLSTM_OK;
@@ -95,7 +94,7 @@ static seqlstm_status add_line(struct conll *conll, const char *line, size_t byt
         return SEQLSTM_OK;
     const char *token = part;
     if (!get_part(conll, line, bytes, conll->label_column, &part, &part_bytes) || part == token)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no tag: expected a column %s behind \"%.*s\"",
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no tag: expected a column %s after \"%.*s\"",
                      raw->name, (long long)number, source->label.column ? source->label.column : "last",
                      (int)(part_bytes > 80 ? 80 : part_bytes), part);
     return sl_raw_builder_add_label(&conll->builder, source->label.type, part, part_bytes, number,

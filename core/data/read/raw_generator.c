@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated data: every number is a function of (seed, split, record, draw), so a record is the same
- * whatever the size of the set.
+/* Generated data: every number is a function of (seed, split, record, draw), so a record is the same whatever the size
+ * of the set.
  *
- *   adding_problem  Hochreiter & Schmidhuber 1997, section 5.4, in the form that everybody uses since: a
- *                   step holds a value in [0, 1) and a mark; two steps are marked 1, one among the first
- *                   ten, one among the other steps of the first half; the first and the last step are
- *                   marked -1 unless they are among the two, all others 0. Target: the sum of the two marked values.
- *   copy, reverse   n symbols, `delay` blanks, the signal to begin, n - 1 blanks: 2 n + delay steps. The
+ *   adding_problem  Hochreiter & Schmidhuber 1997, section 5.4, in the form in common use since: a step holds a value
+ * in [0, 1) and a mark; two steps are marked 1, one among the first ten, one among the other steps of the first half;
+ * the first and the last step are marked -1 unless they are among the two, all others 0. Target: the sum of the two
+ * marked values. copy, reverse   n symbols, `delay` blanks, the signal to answer, n - 1 blanks: 2 n + delay steps. The
  *                   target is blank, and from the signal on the n symbols, forwards or backwards.
  *                   Ids: 0 blank, 1 signal, 2 .. symbols + 1. For pairs: raw_generator_pairs.c.
  *   sine            `features` series sin(2 pi (t / period + phase)), period from 8 to 64 steps, plus
  *                   noise; the target is the `horizon` values behind the last step.
- * Not said: one feature, a horizon of one, 8 symbols, no delay, no noise.
+ * Defaults: one feature, a horizon of one, 8 symbols, no delay, no noise.
  */
 #include "data/read/raw.h"
 
@@ -53,7 +52,7 @@ static int64_t length_of(const struct generator *g, int64_t record)
     return low + below(g, record, 0, high - low + 1);
 }
 
-/* Rows that a record takes up in the store. */
+/* Rows that a record takes. */
 static int64_t rows_of(const struct generator *g, int64_t record)
 {
     int64_t length = length_of(g, record);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated pairs, as the lines that they would be in two files.
+/* Generated pairs, as the lines of two files.
  *
  *   addition        "535+61" and "596": two numbers of 1 to `digits` digits (each number of digits as often), none
- *                   begins with 0 but 0 itself. No two pairs of a split have the same two numbers, in whichever order,
- *                   and none of one split occurs in another: a hash of the numbers says whose they are, so that valid
- *                   and test hold sums that training never saw, whatever the sizes and seeds.
- *   copy, reverse   `length` symbols, "3 0 7", and the same again, forwards or backwards.
+ *                   begins with 0 but 0 itself. No two pairs of a split have the same two numbers, in either order, and
+ * no pair of one split occurs in another: a hash of the numbers decides to which split they belong. So valid and test
+ * hold sums that training never saw, whatever the sizes and seeds. copy, reverse   `length` symbols, "3 0 7", and the
+ * same again, forwards or backwards.
  *
  * Every number is a function of (seed, split, draw): a record is the same whatever the size of the set.
  */
@@ -18,10 +18,10 @@
 
 #include "data/no_memory.h"
 
-/* Shares of all sums, out of so many. */
+/* Shares of all sums, in parts of this number. */
 enum { SHARES = 16, VALID_SHARES = 2, TEST_SHARES = 2 };
 
-/* Draws for one pair: after so many that were all taken before there are hardly any left. */
+/* Draws for one pair: when so many in a row were taken before, hardly any are left. */
 #define MOST_DRAWS 100000
 
 /* A whole number in [0, count). */
@@ -60,7 +60,7 @@ static bool sum_set_add(struct sum_set *set, uint64_t hash)
     return true;
 }
 
-/* A whole number in [0, count) from 64 random bits, of which what is left becomes the next ones. */
+/* A whole number in [0, count) from 64 random bits; the bits that remain serve the next draw. */
 static uint64_t take_below(uint64_t *bits, uint64_t count)
 {
     __extension__ const unsigned __int128 product = (unsigned __int128)*bits * count;
@@ -88,7 +88,7 @@ static const uint64_t least[] = {0,
                                  UINT64_C(10000000000000000)};
 
 /* A number of 1 to `digits` digits, at most 17: first how many digits, then which number of so many. Without branches,
- * which would be guessed wrong as often as not. */
+ * which would be mispredicted half of the time. */
 static uint64_t take_number(uint64_t bits, uint64_t digits)
 {
     const uint64_t low = least[take_below(&bits, digits)];
@@ -102,8 +102,8 @@ static enum sl_split find_owner(uint64_t hash)
     return share < VALID_SHARES ? SL_SPLIT_VALID : share < VALID_SHARES + TEST_SHARES ? SL_SPLIT_TEST : SL_SPLIT_TRAIN;
 }
 
-/* Two numbers of this split that no record before this one has; false when none was found. Two sums of the same hash
- * (of 64 bits) pass for the same sum: the later one is not made. */
+/* Two numbers of this split that no record before this one has; false when none was found. Two sums with the same hash
+ * (of 64 bits) count as the same sum: the later one is not made. */
 static bool draw_sum(const struct sl_read *read, uint64_t key, uint64_t record, struct sum_set *seen, uint64_t out[2])
 {
     const uint64_t digits = (uint64_t)(read->source->digits > 0 ? read->source->digits : 3);
@@ -126,7 +126,7 @@ enum { MOST_WRITTEN = 24 };
 /* A number and the character after it, at most MOST_WRITTEN bytes; returns where they end. */
 static char *write_number(char *at, uint64_t number, char end)
 {
-    if (number < 10000) { /* how many digits it has is not to be guessed: all four are written */
+    if (number < 10000) { /* the number of digits is unpredictable: all four are always written */
         const char text[8] = {(char)('0' + number / 1000), (char)('0' + number / 100 % 10),
                               (char)('0' + number / 10 % 10), (char)('0' + number % 10), end};
         const size_t zeros = (size_t)(number < 1000) + (size_t)(number < 100) + (size_t)(number < 10);

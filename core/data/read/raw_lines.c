@@ -7,7 +7,7 @@
 
 #include "data/text/vocabulary.h"
 
-/* One line into `text`, which may stay empty; false at the end. */
+/* Puts one line into `text`, which may stay empty; false at the end. */
 static bool take_line(struct sl_raw_lines *lines)
 {
     if (lines->series == lines->raw->series && lines->then)

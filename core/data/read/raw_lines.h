@@ -6,8 +6,8 @@
 #include "base/value/buf.h"
 #include "data/read/raw.h"
 
-/* Lines of what was read as words between blanks: a series, or the part of one before <eos>, with one blank between
- * words. `text` holds the last; when it has failed the lines are not all. */
+/* The lines of a raw that was read as words between blanks: a series, or the part of one before <eos>, with one blank
+ * between words. `text` holds the last; when it has failed the lines are not all. */
 struct sl_raw_lines {
     const struct sl_raw *raw;
     const struct sl_raw *then; /* goes on with this one; may be NULL */

@@ -5,7 +5,7 @@
  *      steps; [N] vectors of one
  *   y  per step [N, T] or [N, T, O]; per sequence [N] or [N, O]. Classes are whole numbers from 0.
  *
- * float32 input that nothing is applied to stays in the file: the batcher reads the mapping. */
+ * float32 input to which nothing is applied stays in the file: the batcher reads it through the mapping. */
 #include "data/read/raw.h"
 
 #include <float.h>
@@ -89,7 +89,7 @@ static seqlstm_status read_classes(const struct sl_npy *npy, int32_t **out, int6
     return SEQLSTM_OK;
 }
 
-/* The elements of the real steps of series s of an array with `width` numbers per step; behind `lengths` an
+/* The elements of the real steps of series s of an array with `width` numbers per step; after the end of a sequence an
  * array may hold anything. Per-sequence arrays have one step. */
 static void find_range(const struct sl_raw *raw, bool per_step, int64_t width, int64_t s, int64_t *out_begin,
                        int64_t *out_end)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of texts, record by record: what an encoder reads and what its decoder says.
+/* Pairs of texts, record by record: what an encoder reads and what its decoder writes.
  *
  *   lines, `source` and `target`   line k of one file and line k of the other
  *   lines, text, `file`            each line is source and target at once (text: blank ones are skipped)
  *   tables                         two columns of a row, or one that is both (raw_table.c)
  *   generator                      raw_generator_pairs.c
  *
- * The target's rows are those of a language model, <bos> y1 .. yn <eos>: the decoder reads all but the last and says
+ * The target's rows are those of a language model, <bos> y1 .. yn <eos>: the decoder reads all but the last and writes
  * all but the first. An empty line is a sequence like any other: a source without steps, a target of <eos> alone.
  */
 #include "data/read/raw_pairs.h"

@@ -12,7 +12,7 @@
 #include "data/read/raw_builder.h"
 #include "data/read/raw_pairs.h"
 
-/* Words for "no value": those of R, pandas and the UCI archive. */
+/* Words that mean "no value" in R, pandas and the UCI archive. */
 static bool is_missing(const char *text, size_t bytes)
 {
     static const char *const words[] = {"", "na", "n/a", "nan", "-nan", ".nan", "null", "none", "?"};
@@ -31,7 +31,7 @@ static seqlstm_status parse_cell(const struct sl_table_read *t, int64_t i, int64
     sl_trim(&text, &bytes);
     if (is_missing(text, bytes)) {
         if (t->source->missing.type == SL_MISSING_ERROR)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` has no value (`missing:` says what to do)",
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` has no value (`missing:` chooses what to do)",
                          SL_TABLE_LINE(t, i), name);
         *out = NAN;
         return sl_raw_note_missing(t->raw, i, t->kept, err);
@@ -72,7 +72,7 @@ static seqlstm_status fill_forward(const struct sl_table_read *t, int64_t i, dou
     return SEQLSTM_OK;
 }
 
-/* The rows' numbers, missing ones dealt with; out_keep[i] false: `missing: drop`. */
+/* The rows' numbers, missing ones filled or their rows dropped; out_keep[i] false: `missing: drop`. */
 static seqlstm_status parse_numbers(struct sl_table_read *t, const int64_t *columns, int64_t count, char **names,
                                     double *out, bool *out_keep, struct seqlstm_error *err)
 {
@@ -280,7 +280,7 @@ static seqlstm_status read_pairs(struct sl_table_read *t, struct seqlstm_error *
     struct sl_pair_builder b;
     int64_t from = t->pair_source >= 0 ? t->pair_source : t->text, to = t->pair_target >= 0 ? t->pair_target : t->text;
     SEQLSTM_TRY(sl_pair_builder_init(&b, t->read, raw, err));
-    raw->pair->text = raw->text; /* for the offsets of its cells; handed over below */
+    raw->pair->text = raw->text; /* for the offsets of its cells; transferred below */
     for (int64_t i = 0; i < t->kept; i++) {
         const struct sl_cell *source = sl_table_cell(&t->table, t->order[i], from);
         const struct sl_cell *target = to < 0 ? source : sl_table_cell(&t->table, t->order[i], to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table on its way to a raw source: the columns found, the rows chosen. Private to core/data. */
+/* A table that becomes a raw source: its columns and its rows. Private to core/data. */
 #ifndef SL_DATA_READ_RAW_TABLE_H
 #define SL_DATA_READ_RAW_TABLE_H
 
@@ -31,8 +31,8 @@ seqlstm_status sl_table_find_columns(struct sl_table_read *t, struct seqlstm_err
 /* Fills order, groups and moments: `rows`, groups gathered in the order of their first row. */
 seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_error *err);
 
-/* Order of the rows in time and gaps; out_breaks[i] (zeroed, [kept]) is set where row i begins a new
- * series after a gap. */
+/* Order of the rows in time and gaps; out_breaks[i] (zeroed, [kept]) is set where row i begins a new series after a
+ * gap. */
 seqlstm_status sl_table_check_time(const struct sl_table_read *t, bool *out_breaks, struct seqlstm_error *err);
 
 /* "file:line" of chosen row i. */

@@ -23,7 +23,7 @@ static bool is_blank_line(const char *line, size_t bytes)
     return bytes == 0;
 }
 
-/* Cuts the label off a line: text and label are parts of it. False when there is no delimiter. */
+/* Cuts a line into text and label, which point into it. False when there is no delimiter. */
 static bool cut_label(const struct sl_source *source, const char *line, size_t bytes, const char **out_text,
                       size_t *out_text_bytes, const char **out_label, size_t *out_label_bytes)
 {
@@ -169,7 +169,7 @@ static seqlstm_status add_ids(struct sl_raw_builder *builder, const char *line, 
         int64_t value;
         if (!sl_text_parse_int64(word, word_bytes, &value) || value < 0 || value >= SL_DATA_MOST_IDS)
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                         "%s:%lld: \"%.*s\" is no token id, expected an integer from 0 to %d", builder->raw->name,
+                         "%s:%lld: \"%.*s\" is not a token id, expected an integer from 0 to %d", builder->raw->name,
                          (long long)number, (int)(word_bytes > 80 ? 80 : word_bytes), word, SL_DATA_MOST_IDS - 1);
         int32_t id = (int32_t)value;
         if (id >= builder->raw->known_ids)

@@ -51,7 +51,7 @@ static seqlstm_status parse_quoted(struct parser *p, struct sl_cell *out, struct
     out->bytes = (size_t)(write - out->text);
     if (!at_delimiter(p, p->next) && !at_line_end(p, p->next))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "%s:%lld: text behind the closing quote of a field, expected \"%s\" or the end of the line",
+                     "%s:%lld: text after the closing quote of a field, expected \"%s\" or the end of the line",
                      p->file, (long long)p->line, p->delimiter);
     return SEQLSTM_OK;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A delimited table as cells: RFC 4180 for csv (quotes, doubled quotes, newlines inside quotes), bare
- * fields for tsv. Lines end in \n or \r\n; a last line without one counts; blank lines are skipped.
- * Private to core/data. */
+/* A delimited table as cells: RFC 4180 for csv (quotes, doubled quotes, newlines inside quotes), bare fields for tsv.
+ * Lines end in \n or \r\n; a last line without one counts; blank lines are skipped. Private to core/data. */
 #ifndef SL_DATA_READ_TABLE_H
 #define SL_DATA_READ_TABLE_H
 
@@ -27,16 +26,16 @@ struct sl_table {
     const char *file;      /* borrowed */
 };
 
-/* Parses `text` in place: cells point into it. `expected_names`: `columns`, used where there is no
- * header. Errors: CORRUPT_DATA (a quote that never ends, text behind a closing quote, a row of another
- * width, with file:line), NO_MEMORY. */
+/* Parses `text` in place: cells point into it. `expected_names`: `columns`, used where there is no header. Errors:
+ * CORRUPT_DATA (a quote that never ends, text after a closing quote, a row of another width, with file:line),
+ * NO_MEMORY. */
 seqlstm_status sl_table_parse(const char *file, char *text, size_t bytes, const char *delimiter, bool quotes,
                               bool header, struct sl_string_list expected_names, struct sl_table *out,
                               struct seqlstm_error *err);
 void sl_table_deinit(struct sl_table *table);
 
-/* The column of that name, or with that number (from 1) where there are no names. INVALID_CONFIG with a
- * suggestion when there is none; `key` is who asks. */
+/* The column of that name, or with that number (from 1) where there are no names. INVALID_CONFIG with a suggestion when
+ * there is none; `key` is the option that messages name. */
 seqlstm_status sl_table_find_column(const struct sl_table *table, const char *name, const char *key,
                                     int64_t *out_column, struct seqlstm_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that read, validate and cut chunks of a text. */
+/* Worker threads that read, validate and cut chunks of a text. */
 #include "data/read/token_build_private.h"
 
 #include <errno.h>
@@ -169,7 +169,7 @@ static bool is_border(const struct sl_token_build *request, char before, char be
     return before == ' ' || (before >= '\t' && before <= '\r');
 }
 
-/* The first place from the chunk's nominal begin on where no token is cut. */
+/* The first place at or after the chunk's nominal beginning at which no token would be cut in two. */
 static seqlstm_status find_border(struct sl_token_worker *w, int64_t chunk, int64_t *out)
 {
     const struct sl_token_builder *b = w->builder;
@@ -192,7 +192,7 @@ static seqlstm_status find_border(struct sl_token_worker *w, int64_t chunk, int6
     return SEQLSTM_OK;
 }
 
-/* Lines of the text before `offset`, plus one. Read again: it is wanted for one message. */
+/* Lines of the text before `offset`, plus one. Reads the text again: only one message needs it. */
 static int64_t line_of(const struct sl_token_builder *b, int64_t offset)
 {
     char bytes[LOOK_BYTES];
@@ -222,13 +222,13 @@ static seqlstm_status check_text(struct sl_token_worker *w, const char *text, in
     if ((nul = memchr(text, '\0', (size_t)bytes)) != NULL) {
         w->error_offset = offset + (nul - text);
         return seqlstm_error_set(&w->error, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                 "%s:%lld: a NUL byte at offset %lld: this is no text file", path,
+                                 "%s:%lld: a NUL byte at offset %lld: this is not a text file", path,
                                  (long long)line_of(w->builder, w->error_offset), (long long)w->error_offset);
     }
     return SEQLSTM_OK;
 }
 
-/* Reads [from, to) with the byte before it, which is what *out_text points behind. */
+/* Reads [from, to) and the byte before it; *out_text points to `from`. */
 static seqlstm_status load(struct sl_token_worker *w, int64_t from, int64_t to, const char **out_text)
 {
     const struct sl_token_builder *b = w->builder;
@@ -301,7 +301,8 @@ static void *start_worker(void *context)
     return NULL;
 }
 
-/* Workers that cannot be started leave their chunks to the first, which runs here. Signals are the program's. */
+/* The chunks of workers that cannot be started are done by the first one, which runs here. Workers block all signals:
+ * the main program handles them. */
 seqlstm_status sl_token_builder_work(struct sl_token_builder *b, void (*run)(struct sl_token_worker *worker),
                                      struct seqlstm_error *err)
 {
@@ -360,7 +361,7 @@ static void builder_deinit(struct sl_token_builder *b)
     pthread_mutex_destroy(&b->mutex);
 }
 
-/* The byte order mark, and that it is none of UTF-16. */
+/* Finds the byte order mark; that of UTF-16 is refused. */
 static seqlstm_status look_at_begin(struct sl_token_builder *b, struct seqlstm_error *err)
 {
     unsigned char mark[3] = {0};

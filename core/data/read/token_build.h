@@ -3,10 +3,10 @@
  *
  *   text ─ chunks of 4 MiB ─ a worker each: validate, cut, number ─ spill ─ merge the numbers ─ renumber ─ token file
  *
- * Workers take the next chunk when they are done with one, number tokens as they meet them in tables of their own, and
- * spill the numbers to a file without a name beside the result. When all are done the tables are joined, tokens get
- * their final ids (by count, then bytes), and the chunks are renumbered into place. A chunk ends where no token can be
- * cut: behind a newline, in streams of words behind any blank, in streams of characters behind any character.
+ * Workers take the next chunk when they are done with one, number the tokens in tables of their own, and write the
+ * numbers to an unnamed temporary file beside the result. When all are done the tables are joined, tokens get their
+ * final ids (by count, then bytes), and the chunks are renumbered into place. A chunk ends where no token is cut in
+ * two: after a newline, in streams of words after any blank, in streams of characters after any character.
  */
 #ifndef SL_DATA_READ_TOKEN_BUILD_H
 #define SL_DATA_READ_TOKEN_BUILD_H
@@ -31,7 +31,7 @@ struct sl_token_build {
 enum { SL_TOKEN_THREADS_MOST = 16 };
 
 /* Writes `out_path` (not atomically: the caller renames). On failure nothing is left there. Errors: CORRUPT_DATA (bytes
- * that are no UTF-8, with file and line; a text that changes while it is read), IO (a full disk), NO_MEMORY. */
+ * that are not UTF-8, with file and line; a text that changes while it is read), IO (a full disk), NO_MEMORY. */
 seqlstm_status sl_token_build(const struct sl_token_build *build, const char *out_path, struct seqlstm_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { SL_SPILL_BLOCK = 1 << 16 /* numbers written at once */ };
 
-/* Where the numbers of a chunk lie: `tokens` uint32 of the worker's table, then `lines` uint32, the tokens of this
+/* Where the numbers of a chunk are: `tokens` uint32 of the worker's table, then `lines` uint32, the tokens of this
  * chunk before each line that begins in it. */
 struct sl_token_chunk {
     int worker;
@@ -61,7 +61,7 @@ struct sl_token_builder {
 
 /* The next chunk, or -1 when there is none or a worker has failed. */
 int64_t sl_token_builder_take(struct sl_token_builder *builder);
-/* Runs `run` on every worker's thread; the failure that lies first in the text. */
+/* Runs `run` on every worker's thread; returns the failure that comes first in the text. */
 seqlstm_status sl_token_builder_work(struct sl_token_builder *builder, void (*run)(struct sl_token_worker *worker),
                                      struct seqlstm_error *err);
 /* Joins the tables, renumbers the chunks and writes everything into out_fd. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, proving, making and replacing files of the token cache. */
+/* Finding, checking, making and replacing files of the token cache. */
 #include "data/read/token_cache.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ static seqlstm_status describe_source(const struct sl_token_cache_request *reque
     return result;
 }
 
-/* Opens what is there. *out_file is NULL where it has to be made (anew). */
+/* Opens the file if it exists. *out_file is NULL where it must be made, or made anew. */
 static seqlstm_status look(const char *path, const struct sl_token_source *source, struct sl_token_file **out_file,
                            struct seqlstm_error *err)
 {
@@ -116,7 +116,7 @@ static seqlstm_status make(const struct sl_token_cache_request *request, const s
     return sl_token_file_open(path, false, out_file, err);
 }
 
-/* With the lock held nobody else makes it: a temporary that is there is what a crash has left. */
+/* While the lock is held no other process makes the file: an existing temporary is left from a crash. */
 static seqlstm_status make_locked(const struct sl_token_cache_request *request, const struct sl_token_source *source,
                                   const char *folder, const char *path, struct sl_token_file **out_file,
                                   struct seqlstm_error *err)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user's cache of token files: one for each text and way of cutting it, in
- * $SEQLSTM_CACHE/tokens, else $XDG_CACHE_HOME/seqlstm/tokens, else ~/.cache/seqlstm/tokens.
+/* The user's cache of token files: one for each text and way of cutting it, in $SEQLSTM_CACHE/tokens, else
+ * $XDG_CACHE_HOME/seqlstm/tokens, else ~/.cache/seqlstm/tokens.
  *
  * Invariants:
- * 1. A file of the cache is replaced by rename alone: who has it open keeps what it has.
- * 2. One process at a time makes a file (flock on NAME.lock); the others wait and take what it made.
+ * 1. A file of the cache is only ever replaced by rename: a process that has the old one open keeps it.
+ * 2. One process at a time makes a file (flock on NAME.lock); the others wait and use the result.
  * 3. A file that is damaged, of another version, or of a text that has changed is made anew; all of it may be deleted
  *    at any time.
  */

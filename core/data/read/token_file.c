@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, proving and reading files of token ids. */
+/* Opening, checking and reading files of token ids. */
 #include "data/read/token_file.h"
 
 #include <errno.h>
@@ -209,7 +209,8 @@ seqlstm_status sl_token_file_read(const struct sl_token_file *file, int64_t firs
     if (first < 0 || count < 0 || first + count > h->tokens)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "tokens %lld to %lld of %lld", (long long)first, (long long)(first + count),
                      (long long)h->tokens);
-    /* Narrow ids are read into the upper half of `out` and widened from the front: none is written over unread. */
+    /* Narrow ids are read into the upper half of `out` and widened from the front, so that none is overwritten before
+     * it is read. */
     char *bytes = (char *)out + (size_t)count * (4 - h->id_bytes);
     SEQLSTM_TRY(sl_token_read_at(file->fd, file->path, bytes, (size_t)count * h->id_bytes,
                                  file->layout.ids + first * h->id_bytes, err));
@@ -227,7 +228,7 @@ seqlstm_status sl_token_file_read(const struct sl_token_file *file, int64_t firs
 int64_t sl_token_file_find_line(const struct sl_token_file *file, int64_t token)
 {
     int64_t low = 0, high = file->header.lines, begin;
-    while (low < high) { /* the first line that begins behind the token */
+    while (low < high) { /* the first line that begins after the token */
         int64_t middle = low + (high - low) / 2;
         if (sl_token_file_read_lines(file, middle, 1, &begin, NULL) != SEQLSTM_OK)
             return 0;

@@ -5,11 +5,11 @@
  *
  * Sections begin at multiples of 8 bytes. Ids count from 0, most frequent token first, ties by bytes: they depend
  * neither on how many threads made the file, nor on vocab_size, min_count or specials, which are applied when ids are
- * read. line_begin[l] is the number of tokens before line l (lines counted from 0). Integers have the byte order of
- * the machine, which the header tells.
+ * read. line_begin[l] is the number of tokens before line l (lines counted from 0). Integers have the byte order of the
+ * machine, which the header tells.
  *
- * Ids are read with pread, not mapped: the pages of a map would count as the program's memory, and a map of a file
- * that somebody cuts short ends the program; a short read is an error.
+ * Ids are read with pread, not mapped: the pages of a map would count as the program's memory, and reading the map of a
+ * file that was truncated ends the program, while a short read is an error.
  *
  * Invariants: a file that open accepts is whole, its checksums are right and its ids are below `types`.
  */
@@ -49,14 +49,14 @@ struct sl_token_header {
 
 struct sl_token_file;
 
-/* Where the sections begin, and the size of the whole file. False: the numbers are no file's. */
+/* Where the sections begin, and the size of the whole file. False: no file has such numbers. */
 struct sl_token_layout {
     int64_t ids, line_begin, count, text_begin, text, size_bytes;
 };
 bool sl_token_layout_make(const struct sl_token_header *header, struct sl_token_layout *out);
 
-/* With `prove` reads all of it once to prove the checksum; without, for a file just made. Errors: NOT_FOUND, IO,
- * NO_MEMORY, CORRUPT_DATA (whatever is not right; the file is to be made anew). */
+/* With `prove` reads the whole file once to check the checksum; without, for a file just made. Errors: NOT_FOUND, IO,
+ * NO_MEMORY, CORRUPT_DATA (anything wrong; the file must be made anew). */
 seqlstm_status sl_token_file_open(const char *path, bool prove, struct sl_token_file **out_file,
                                   struct seqlstm_error *err);
 void sl_token_file_close(struct sl_token_file *file);
@@ -71,7 +71,7 @@ seqlstm_status sl_token_file_read_counts(const struct sl_token_file *file, int64
 /* line_begin[first .. first + count - 1] */
 seqlstm_status sl_token_file_read_lines(const struct sl_token_file *file, int64_t first, int64_t count, int64_t *out,
                                         struct seqlstm_error *err);
-/* Ids of the tokens first .. first + count - 1. Errors: IO (also where the file has been cut). [any thread] */
+/* Ids of the tokens first .. first + count - 1. Errors: IO (also where the file was truncated). [any thread] */
 seqlstm_status sl_token_file_read(const struct sl_token_file *file, int64_t first, int64_t count, int32_t *out,
                                   struct seqlstm_error *err);
 /* The line of a token, from 1; 0 where it cannot be read. */

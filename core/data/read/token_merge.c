@@ -32,7 +32,7 @@ static seqlstm_status no_memory(const struct sl_token_builder *b, struct seqlstm
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the vocabulary of %s", b->request->text_path);
 }
 
-/* Every worker's texts into `all`, whose numbers go into final_id until rank puts the final ids there. */
+/* Adds every worker's texts to `all`; final_id holds their numbers until rank replaces them by the final ids. */
 static seqlstm_status join(struct sl_token_builder *b, struct sl_intern *all, struct seqlstm_error *err)
 {
     for (int i = 0; i < b->worker_count; i++) {

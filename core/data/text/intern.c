@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear steps; the table is at most two thirds full. Texts of one byte, what a character
- * model's tokens mostly are, are looked up by that byte. */
+/* Open addressing with linear steps; the table is at most two thirds full. Texts of one byte (most tokens of a
+ * character model) are looked up by that byte. */
 #include "data/text/intern.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distinct texts numbered in the order of their first appearance. Private to core/data.
  *
- * Failure is sticky, as in base/buf.h: after an allocation failed sl_intern_add gives -1 for ever.
- * [one thread at a time] */
+ * Failure is sticky, as in base/buf.h: after an allocation failed sl_intern_add always returns -1. [one thread at a
+ * time] */
 #ifndef SL_DATA_TEXT_INTERN_H
 #define SL_DATA_TEXT_INTERN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three tokenizers, and the way back. All of them cut; none changes a byte but sl_text_lower. */
+/* The three tokenizers, and joining tokens to text again. They only cut: nothing but sl_text_lower changes a byte. */
 #include "data/text/tokenizer.h"
 
 #include <string.h>

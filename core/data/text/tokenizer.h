@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to tokens and back.
  *
+ * data/text: text without files. Cutting text into tokens (this file, word_edges, pieces), numbering words (intern,
+ * word_table), the finished vocabulary, and word vectors from a file.
+ *
  *   whitespace   runs of anything but space, tab, newline, carriage return, form feed, vertical tab
  *   word         the same, then every ASCII punctuation character is a token of its own, but an
  *                apostrophe or hyphen between letters or digits and a point or comma between digits
@@ -9,8 +12,8 @@
  *
  *   sentencepiece  pieces of words, cut by the model that the state holds (pieces.h), not here
  *
- * With `lowercase` the letters A-Z and those of Latin-1, Greek and Cyrillic that have one lower-case
- * partner are lowered before they are compared. Nothing else is normalised.
+ * With `lowercase` the letters A-Z and those of Latin-1, Greek and Cyrillic that have one lower-case partner are
+ * lowered before they are compared. Nothing else is normalised.
  */
 #ifndef SL_DATA_TEXT_TOKENIZER_H
 #define SL_DATA_TEXT_TOKENIZER_H
@@ -39,8 +42,8 @@ bool sl_token_cursor_next(struct sl_token_cursor *cursor, const char **out_token
 /* Lowers the letters of a valid UTF-8 text in place; the length never changes. */
 void sl_text_lower(char *text, size_t bytes);
 
-/* Tokens of the vocabulary as readable text, appended to `out`: with spaces between them for whitespace
- * and word, without for char, as the pieces say for sentencepiece; <bos> and <pad> are left out, <eos> is a newline. */
+/* Tokens of the vocabulary as readable text, appended to `out`: with spaces between them for whitespace and word,
+ * without for char, as the pieces ask for sentencepiece; <bos> and <pad> are left out, <eos> is a newline. */
 struct sl_buf;
 void sl_tokens_join(const struct sl_tokenizer *config, const struct sl_vocabulary *vocabulary, const int32_t *ids,
                     int64_t count, struct sl_buf *out);

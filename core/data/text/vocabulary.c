@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vocabulary is an intern table that nobody adds to any more, with counts beside it. */
+/* A vocabulary is an intern table to which nothing is added any more, and the counts of its texts. */
 #include "data/text/vocabulary.h"
 
 #include <stdlib.h>

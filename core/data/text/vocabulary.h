@@ -22,11 +22,11 @@ struct sl_vocabulary;
 struct sl_vocabulary_entry {
     const char *text; /* not NUL-terminated */
     size_t bytes;
-    int64_t count; /* how often it stood in the training split; 0: unknown or never */
+    int64_t count; /* how often it occurs in the training split; 0: unknown or never */
 };
 
-/* Copies the entries; their order is their id. `special_ids[SL_SPECIAL_…]`: the id or -1; NULL: none.
- * Errors: NO_MEMORY, CORRUPT_DATA (a text twice). [any thread] */
+/* Copies the entries; their order is their id. `special_ids[SL_SPECIAL_…]`: the id or -1; NULL: none. Errors:
+ * NO_MEMORY, CORRUPT_DATA (a text twice). [any thread] */
 seqlstm_status sl_vocabulary_create(const struct sl_vocabulary_entry *entries, int64_t count,
                                     const int32_t special_ids[SL_SPECIAL_COUNT], struct sl_vocabulary **out,
                                     struct seqlstm_error *err);
@@ -38,7 +38,7 @@ int64_t sl_vocabulary_get_size(const struct sl_vocabulary *vocabulary);
 const char *sl_vocabulary_get_text(const struct sl_vocabulary *vocabulary, int32_t id, size_t *out_bytes);
 int64_t sl_vocabulary_get_count(const struct sl_vocabulary *vocabulary, int32_t id);
 
-/* The id of a text, or -1. Unknown tokens become <unk> in the encoder, not here. */
+/* The id of a text, or -1. The caller replaces unknown tokens by <unk>. */
 int32_t sl_vocabulary_find(const struct sl_vocabulary *vocabulary, const char *text, size_t bytes);
 
 /* The id of <unk> and the like, or -1. */

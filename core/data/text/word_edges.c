@@ -8,8 +8,8 @@ enum { BLOCK = 64 };
 
 #define EACH(byte) ((byte)*UINT64_C(0x0101010101010101))
 
-/* A bit for each of eight bytes, the first lowest: whether it is no blank. Sums stay inside their byte, since bit 7 of
- * each is cleared first; bytes from 0x80 on are no blanks. */
+/* One bit for each of eight bytes, the first one lowest: 1 where the byte is not a blank. Sums stay inside their byte,
+ * since bit 7 of each is cleared first; bytes from 0x80 on are no blanks. */
 static uint64_t find_solid(const char *text)
 {
     uint64_t x;
@@ -21,8 +21,8 @@ static uint64_t find_solid(const char *text)
     uint64_t from_tab = low + EACH(0x80 - '\t'), above_return = low + EACH(0x7F - '\r');
     uint64_t no_space = (low ^ EACH(' ')) + EACH(0x7F);
     uint64_t solid = (x | ((~from_tab | above_return) & no_space)) & EACH(0x80);
-    /* Bit 7 of byte k goes to bit 56 + k: 7 + 8 k + (49 - 7 k); all other products of the constant's bits and these
-     * are below or above those eight, and no two are equal, so nothing carries. */
+    /* Bit 7 of byte k goes to bit 56 + k: 7 + 8 k + (49 - 7 k); all other products of the constant's bits and these are
+     * below or above those eight, and no two are equal, so nothing carries. */
     return ((solid >> 7) * UINT64_C(0x0102040810204080)) >> 56;
 }
 

@@ -28,7 +28,7 @@ struct key {
     uint64_t head, tail;
 };
 
-/* A tail with this bit says that the head is a hash: words with the same one are compared. */
+/* A tail with this bit: the head is a hash, so words with the same head are compared. */
 #define LONG (UINT64_C(1) << 63)
 
 static uint64_t load(const char *from)
@@ -68,7 +68,7 @@ static struct key key_of(const char *word, size_t bytes)
     return (struct key){head, 0};
 }
 
-/* The same where 8 bytes can be read. */
+/* The same where 8 bytes may be read. */
 static inline struct key key_of_padded(const char *word, size_t bytes)
 {
     if (bytes > 8 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -139,7 +139,7 @@ static bool is_word(const struct sl_word_table *table, int32_t number, const cha
     return known_bytes == bytes && memcmp(known, word, bytes) == 0;
 }
 
-/* Half of the slots stay free when so many are added. */
+/* Half of the slots are free after so many words were added. */
 static bool make_room(struct sl_word_table *table, int count)
 {
     while (!table->failed &&

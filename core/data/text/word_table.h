@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distinct words numbered in the order of their first appearance, with their counts: sl_intern made for the inner loop
- * of cutting large texts. What makes it slow is memory: a word of up to 16 bytes is its own key, a slot holds its
- * count, slots are fetched ahead, so that a word that is seldom costs one miss, which overlaps with others, and a large
+/* Distinct words numbered in the order of their first appearance, with their counts: like sl_intern, but for the inner
+ * loop that cuts large texts. The time goes into cache misses. Therefore a word of up to 16 bytes is its own key, a
+ * slot holds its count, slots are prefetched (a rare word costs one miss, which overlaps with others), and a large
  * table asks for large pages.
  *
  * Words hold no NUL. Failure is sticky as in base/buf.h. [one thread at a time] */
@@ -17,7 +17,7 @@
 /* Words hold no NUL, so first and last 8 bytes, filled up with zeros, tell all words of up to 16 bytes apart. */
 struct sl_word_slot {
     uint64_t head;  /* the first 8 bytes; of a longer word a hash */
-    uint64_t tail;  /* the other ones, if there are any; of a longer word LONG (word_table.c) */
+    uint64_t tail;  /* the bytes after them, if any; of a longer word LONG (word_table.c) */
     int32_t number; /* -1: free */
     uint32_t count; /* modulo 2^32 */
 };

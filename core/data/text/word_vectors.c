@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads vectors of words line by line: such files are larger than memory likes. */
+/* Reads word vectors line by line: such files may be larger than the memory. */
 #include "data/text/word_vectors.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "base/value/text.h"
 
-/* Where the last `dim` fields of a line begin; NULL: there are not so many behind a word. A word may hold blanks. */
+/* Where the last `dim` fields of a line begin; NULL: the line has fewer. A word may contain blanks. */
 static const char *find_numbers(const char *line, size_t bytes, int64_t dim)
 {
     const char *p = line + bytes;
@@ -46,7 +46,7 @@ static seqlstm_status read_numbers(const char *path, int64_t number, const char 
         size_t length = strcspn(text, " \t");
         double value;
         if (!sl_text_parse_float64(text, length, &value) || !isfinite((float)value))
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: `%.*s` is no number", path, (long long)number,
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: `%.*s` is not a number", path, (long long)number,
                          (int)(length < 40 ? length : 40), text);
         row[k] = (float)value;
         text += length + 1;
@@ -74,7 +74,7 @@ static seqlstm_status take_line(const char *path, int64_t number, char *line, co
     return SEQLSTM_OK;
 }
 
-/* The first line tells the width: a file of more numbers would otherwise be read as words with blanks. */
+/* The first line gives the width: in a file with more numbers per line the surplus would pass for words with blanks. */
 static seqlstm_status check_width(const char *path, int64_t number, const char *line, int64_t dim,
                                   struct seqlstm_error *err)
 {

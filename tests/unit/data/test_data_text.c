@@ -349,7 +349,7 @@ static void test_token_ids(void **state)
     assert_non_null(strstr(err.message, "valid.txt:1: the token id 9 is too large"));
     data_close(&o);
     data_write("train.txt", "1 2\n3 -4\n");
-    data_expect_failure(TOKENS, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:2: \"-4\" is no token id");
+    data_expect_failure(TOKENS, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:2: \"-4\" is not a token id");
     data_write("train.txt", "1 two\n");
     data_expect_failure(TOKENS, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:1: \"two\"");
 }
