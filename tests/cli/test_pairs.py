@@ -108,7 +108,7 @@ def test_texts_in_every_format(t):
         scores = [text['score'] for text in record['texts']]
         expect(len(scores) == 3 and scores == sorted(scores, reverse=True), f'{record}')
         expect(len({text['text'] for text in record['texts']}) == 3, f'the same text twice: {record}')
-    t.refuse(2, 'predict', 'run', '--input', 'sums.txt', '--format', 'npy').says('an array holds no texts')
+    t.refuse(2, 'predict', 'run', '--input', 'sums.txt', '--format', 'npy').says('npy cannot hold texts')
 
 
 def count_matches(hypotheses, references, order):
