@@ -13,10 +13,10 @@
 #include "measure/peak.h"
 #include "compare/remote_side.h"
 #include "compare/local_side.h"
-#include "compare/verify.h"
+#include "compare/phase_graph.h"
 
-/* What both sides stand on. */
-struct stand {
+/* A comparison under way. */
+struct comparison {
     const struct sl_ab_request *request;
     struct sl_backend_spec a, b;
     struct sl_sample sample;
@@ -30,7 +30,7 @@ struct stand {
 
 /* ---- setting up --------------------------------------------------------------------------------------------- */
 
-static seqlstm_status prepare(struct stand *s)
+static seqlstm_status prepare(struct comparison *s)
 {
     const struct sl_ab_request *r = s->request;
     struct sl_arena *arena = &s->report->arena;
@@ -39,11 +39,11 @@ static seqlstm_status prepare(struct stand *s)
     SEQLSTM_TRY(sl_session_read_data(r->session, s->err));
     SEQLSTM_TRY(sl_sample_create(sl_session_find_train_data(r->session), sl_session_get_model(r->session)->seed,
                                  r->batch_size, SL_SAMPLE_MOST, &s->sample, s->err));
-    SEQLSTM_TRY(sl_lab_graph_create(r->session, r->phase, &s->sample.envelope, &s->report->graph, s->err));
+    SEQLSTM_TRY(sl_phase_graph_create(r->session, r->phase, &s->sample.envelope, &s->report->graph, s->err));
     return sl_pool_create(r->threads, &s->pool, s->err);
 }
 
-static struct sl_local_side_request describe_side(const struct stand *s, bool is_b, bool alone)
+static struct sl_local_side_request describe_side(const struct comparison *s, bool is_b, bool alone)
 {
     return (struct sl_local_side_request){.session = s->request->session,
                                           .own = is_b ? &s->b : &s->a,
@@ -55,7 +55,7 @@ static struct sl_local_side_request describe_side(const struct stand *s, bool is
                                           .interrupt = s->request->interrupt};
 }
 
-static seqlstm_status open_sides(struct stand *s)
+static seqlstm_status open_sides(struct comparison *s)
 {
     const struct sl_ab_request *r = s->request;
     if (r->worker && (r->separate || strcmp(s->a.name, s->b.name) != 0))
@@ -71,13 +71,13 @@ static seqlstm_status open_sides(struct stand *s)
 }
 
 /* "cpu-blas:packed" */
-static const char *name_choice(struct stand *s, const struct sl_compare_side_choice *choice)
+static const char *name_choice(struct comparison *s, const struct sl_compare_side_choice *choice)
 {
     return sl_arena_printf(&s->report->arena, "%s%s%s", choice->id, choice->variant[0] ? ":" : "", choice->variant);
 }
 
 /* Why a layer is not compared. */
-static seqlstm_status explain_layer(struct stand *s, const struct sl_match *match, struct sl_ab_layer *layer)
+static seqlstm_status explain_layer(struct comparison *s, const struct sl_match *match, struct sl_ab_layer *layer)
 {
     const struct sl_compare_side_unit *a = &s->report->a.units[match->unit], *b = &s->report->b.units[match->unit];
     const char *pinned = "it is pinned in the model file";
@@ -99,7 +99,7 @@ static bool wants_input_grad(const struct sl_graph *graph, const struct sl_node 
     return t >= 0 && graph->tensors[t].needs_grad;
 }
 
-static seqlstm_status make_layers(struct stand *s)
+static seqlstm_status make_layers(struct comparison *s)
 {
     struct sl_ab_report *report = s->report;
     bool training = report->graph->phase == SL_PHASE_TRAIN;
@@ -129,7 +129,7 @@ static seqlstm_status make_layers(struct stand *s)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status plan_sides(struct stand *s)
+static seqlstm_status plan_sides(struct comparison *s)
 {
     struct sl_ab_report *report = s->report;
     for (int i = 0; i < 2; i++)
@@ -152,7 +152,7 @@ static seqlstm_status plan_sides(struct stand *s)
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
-static seqlstm_status judge_sides(struct stand *s)
+static seqlstm_status judge_sides(struct comparison *s)
 {
     struct sl_ab_report *report = s->report;
     int32_t units = sl_unit_count(report->graph);
@@ -186,7 +186,7 @@ static double distance(const float *a, const float *b, int64_t elems)
 }
 
 /* One step of the whole model on each side, equal weights, batch and masks. */
-static seqlstm_status compare_steps(struct stand *s)
+static seqlstm_status compare_steps(struct comparison *s)
 {
     struct sl_compare_side_result a, b;
     int64_t ns;
@@ -213,7 +213,7 @@ static seqlstm_status compare_steps(struct stand *s)
 
 /* ---- all of it ---------------------------------------------------------------------------------------------- */
 
-static seqlstm_status time_sides(struct stand *s)
+static seqlstm_status time_sides(struct comparison *s)
 {
     struct sl_ab_report *report = s->report;
     const struct sl_ab_request *r = s->request;
@@ -249,7 +249,7 @@ static seqlstm_status time_sides(struct stand *s)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run(struct stand *s)
+static seqlstm_status run(struct comparison *s)
 {
     struct sl_ab_report *report = s->report;
     SEQLSTM_TRY(prepare(s));
@@ -270,7 +270,7 @@ static seqlstm_status run(struct stand *s)
     return report->numeric_ok ? time_sides(s) : SEQLSTM_OK;
 }
 
-static void release(struct stand *s)
+static void release(struct comparison *s)
 {
     for (int i = 0; i < 2; i++)
         if (s->sides[i])
@@ -282,16 +282,16 @@ static void release(struct stand *s)
 seqlstm_status sl_ab_run(const struct sl_ab_request *request, struct sl_ab_report **out_report,
                          struct seqlstm_error *err)
 {
-    struct stand stand = {.request = request, .report = calloc(1, sizeof *stand.report), .err = err};
-    if (!stand.report)
+    struct comparison comparison = {.request = request, .report = calloc(1, sizeof *comparison.report), .err = err};
+    if (!comparison.report)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
-    seqlstm_status status = run(&stand);
-    release(&stand);
+    seqlstm_status status = run(&comparison);
+    release(&comparison);
     if (status != SEQLSTM_OK) {
-        sl_ab_report_destroy(stand.report);
+        sl_ab_report_destroy(comparison.report);
         return status;
     }
-    *out_report = stand.report;
+    *out_report = comparison.report;
     return SEQLSTM_OK;
 }
 
@@ -306,16 +306,16 @@ void sl_ab_report_destroy(struct sl_ab_report *report)
 
 seqlstm_status sl_ab_serve(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err)
 {
-    struct stand stand = {.request = request, .report = calloc(1, sizeof *stand.report), .err = err};
-    if (!stand.report)
+    struct comparison comparison = {.request = request, .report = calloc(1, sizeof *comparison.report), .err = err};
+    if (!comparison.report)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a side of the comparison");
-    seqlstm_status status = prepare(&stand);
-    struct sl_local_side_request side = describe_side(&stand, is_b, true);
+    seqlstm_status status = prepare(&comparison);
+    struct sl_local_side_request side = describe_side(&comparison, is_b, true);
     if (status == SEQLSTM_OK)
-        status = sl_local_side_open(&side, &stand.sides[0], err);
-    status = sl_remote_serve(stand.sides[0], sl_unit_count(stand.report->graph), status, err);
-    release(&stand);
-    sl_ab_report_destroy(stand.report);
+        status = sl_local_side_open(&side, &comparison.sides[0], err);
+    status = sl_remote_serve(comparison.sides[0], sl_unit_count(comparison.report->graph), status, err);
+    release(&comparison);
+    sl_ab_report_destroy(comparison.report);
     return status;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `seqlstm ab`: one model, one set of weights, the same batches and masks on two backends, step by step in turn.
+/* `seqlstm ab`: one model on two backends, with equal weights, batches and masks, step by step in turn.
  *
- * A replaces B only where both accept; everything else runs on one common third choice. Numbers come first: each
- * compared layer of each side is held against the reference (oracle.h), and what fails is not timed. Times are taken in
- * rounds (interval.h): fresh buffers and one batch, then blocks A B B A or B A A B, which one drawn from the seed.
+ * A and B are compared where both accept an operation; everything else runs on one common backend. Numbers come first:
+ * each compared layer of each side is checked against the reference (oracle.h), and what fails is not timed. Times are
+ * taken in rounds (interval.h): fresh buffers and one batch, then blocks of A B B A or B A A B, drawn from the seed.
  */
 #ifndef SL_COMPARE_AB_H
 #define SL_COMPARE_AB_H
@@ -36,7 +36,7 @@ struct sl_ab_layer {
     const struct sl_node *node;
     bool compared;                                       /* false: the common choice runs it on both sides */
     const char *a, *b;                                   /* "cpu-blas:packed" */
-    const char *refused;                                 /* not compared: by whom and why; NULL */
+    const char *refused;                                 /* not compared: which side refused it, and why; NULL */
     struct sl_compare_side_verdict verdict_a, verdict_b; /* compared */
     double a_ns, b_ns;                                   /* medians; 0 when nothing was timed */
     double gflop;                                        /* of one call, in 1e9; 0: none to count */
@@ -47,7 +47,7 @@ struct sl_ab_report {
     struct sl_arena arena;
     struct sl_graph *graph;
     struct sl_compare_side_facts a, b;
-    const char *a_text, *b_text; /* as said */
+    const char *a_text, *b_text; /* as written */
     const char *separate;        /* why each side ran in its own process; NULL: they did not */
     int32_t threads;
     int64_t sequences, rows; /* of the largest batch */
@@ -70,10 +70,10 @@ seqlstm_status sl_ab_run(const struct sl_ab_request *request, struct sl_ab_repor
                          struct seqlstm_error *err);
 void sl_ab_report_destroy(struct sl_ab_report *report);
 
-/* The process of one side: serves the other end of remote_side.h on descriptors 3 and 4. `request` as the parent's. */
+/* In the process of one side: serves the requests of the parent (remote_side.h). `request` as the parent's. */
 seqlstm_status sl_ab_serve(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err);
 
-/* A process that says which files one side's backend maps; see remote_side.h. */
+/* In a probe: sends the files that one side's backend maps (remote_side.h). */
 seqlstm_status sl_ab_probe(const struct sl_ab_request *request, bool is_b, struct seqlstm_error *err);
 
 /* "seqlstm.ab/1" and the table. */

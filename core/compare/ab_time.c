@@ -17,14 +17,14 @@
 
 #include "base/system/clock.h"
 
-enum { ROUNDS_MOST = 1000, ROUNDS_GOAL = 200, SECONDS_TIMES = 5, BLOCKS_MOST = 64, STEPS_MOST = 256 };
+enum { ROUNDS_GOAL = 200, SECONDS_TIMES = 5, BLOCKS_MOST = 64, STEPS_MOST = 256 };
 static const double turn_ns_least = 2e6;
 
 struct timer {
     const struct sl_ab_time_request *request;
     int32_t columns;                  /* 1 + calls */
     double *turn[2];                  /* [columns] of the turn at hand */
-    double *logs, *ns[2];             /* [columns][ROUNDS_MOST] */
+    double *logs, *ns[2];             /* [columns][SL_AB_ROUNDS_MOST] */
     double *block_logs, *block_ns[2]; /* [columns][BLOCKS_MOST] of the round at hand */
     int64_t rounds, next_look;        /* next_look: rounds at which the interval is looked at again */
     struct seqlstm_error *err;
@@ -92,7 +92,7 @@ static seqlstm_status run_round(struct timer *t)
     for (int32_t block = 0; block < pace.blocks; block++)
         SEQLSTM_TRY(run_block(t, &pace, key >> (1 + block % 63) & 1, block));
     for (int32_t c = 0; c < t->columns; c++) {
-        int64_t at = (int64_t)c * ROUNDS_MOST + t->rounds;
+        int64_t at = (int64_t)c * SL_AB_ROUNDS_MOST + t->rounds;
         t->logs[at] = sl_median(t->block_logs + (int64_t)c * BLOCKS_MOST, pace.blocks);
         for (int i = 0; i < 2; i++)
             t->ns[i][at] = sl_median(t->block_ns[i] + (int64_t)c * BLOCKS_MOST, pace.blocks);
@@ -119,7 +119,7 @@ static bool is_narrow(struct timer *t)
 static bool is_over(struct timer *t, double gone)
 {
     const struct sl_ab_time_request *r = t->request;
-    if (t->rounds == ROUNDS_MOST)
+    if (t->rounds == SL_AB_ROUNDS_MOST)
         return true;
     if (r->rounds > 0)
         return t->rounds >= r->rounds;
@@ -143,7 +143,7 @@ static seqlstm_status run(struct timer *t)
 static seqlstm_status summarise(struct timer *t, struct sl_ab_time *out_times)
 {
     for (int32_t c = 0; c < t->columns; c++) {
-        int64_t at = (int64_t)c * ROUNDS_MOST;
+        int64_t at = (int64_t)c * SL_AB_ROUNDS_MOST;
         SEQLSTM_TRY(sl_interval_compute(t->logs + at, t->rounds, t->request->confidence, t->request->seed,
                                         &out_times[c].interval, t->err));
         out_times[c].a_ns = sl_median(t->ns[0] + at, t->rounds);
@@ -156,7 +156,7 @@ seqlstm_status sl_ab_time_run(const struct sl_ab_time_request *request, struct s
                               struct seqlstm_error *err)
 {
     struct timer t = {.request = request, .columns = 1 + request->calls, .err = err};
-    size_t columns = (size_t)t.columns, rounds = columns * ROUNDS_MOST, blocks = columns * BLOCKS_MOST;
+    size_t columns = (size_t)t.columns, rounds = columns * SL_AB_ROUNDS_MOST, blocks = columns * BLOCKS_MOST;
     double *room = malloc((2 * columns + 3 * rounds + 3 * blocks) * sizeof *room);
     if (!room)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the times");

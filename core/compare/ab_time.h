@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two sides take turns, round after round, and what comes of their times. */
+/* Lets two sides take turns for many rounds, and computes the interval of the ratio of their times. */
 #ifndef SL_COMPARE_AB_TIME_H
 #define SL_COMPARE_AB_TIME_H
 
 #include "base/system/interrupt.h"
 #include "measure/interval.h"
 #include "compare/side.h"
+
+enum { SL_AB_ROUNDS_MOST = 1000 };
 
 struct sl_ab_time_request {
     struct sl_compare_side *sides[2]; /* planned, not started */

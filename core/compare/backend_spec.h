@@ -7,7 +7,7 @@
  *   ./libseqlstm_backend_mine.so   a file: anything with a slash
  *   cpu-blas:packed                only this variant of it
  *   cpu-blas,instructions=avx2     with options, as under `options:` in the model file
- *   cuda-generic,device=1          on its second device: no option of the backend, devices are counted from 0
+ *   cuda-generic,device=1          on its second device (counted from 0); `device` is not an option of the backend
  */
 #ifndef SL_COMPARE_BACKEND_SPEC_H
 #define SL_COMPARE_BACKEND_SPEC_H
@@ -16,7 +16,7 @@
 #include "registry/registry.h"
 
 struct sl_backend_spec {
-    const char *text;    /* as said */
+    const char *text;    /* as written */
     const char *name;    /* id, or absolute path */
     const char *variant; /* NULL: any */
     const struct seqlstm_setting *settings;
@@ -24,7 +24,7 @@ struct sl_backend_spec {
     int32_t device; /* as in sl_registry_entry */
 };
 
-/* Everything lives in `arena`. INVALID_ARGUMENT says what is wrong and how it is written; NO_MEMORY. */
+/* Everything lives in `arena`. Errors: INVALID_ARGUMENT says what is wrong and how a spec is written; NO_MEMORY. */
 seqlstm_status sl_backend_spec_parse(struct sl_arena *arena, const char *text, struct sl_backend_spec *out_spec,
                                      struct seqlstm_error *err);
 

@@ -19,7 +19,7 @@
 #include "exec/params/params_mirror.h"
 #include "measure/interval.h"
 #include "judge/oracle.h"
-#include "compare/verify.h"
+#include "compare/phase_graph.h"
 
 enum { STEPS_MOST = 1024, SEQUENCES_LEAST = 8 /* of the batch that is judged */ };
 
@@ -210,8 +210,9 @@ static seqlstm_status local_judge(struct sl_compare_side *side, struct sl_compar
     struct sl_graph *graph = NULL;
     memset(out_verdicts, 0, (size_t)sl_unit_count(local->request.graph) * sizeof *out_verdicts);
     int64_t sequences = local->request.sample->envelope.sequences;
-    SEQLSTM_TRY(sl_lab_sample_small(session, sequences > SEQUENCES_LEAST ? sequences : SEQUENCES_LEAST, &sample, err));
-    seqlstm_status status = sl_lab_graph_create(session, local->request.graph->phase, &sample.envelope, &graph, err);
+    SEQLSTM_TRY(
+        sl_sample_create_small(session, sequences > SEQUENCES_LEAST ? sequences : SEQUENCES_LEAST, &sample, err));
+    seqlstm_status status = sl_phase_graph_create(session, local->request.graph->phase, &sample.envelope, &graph, err);
     if (status == SEQLSTM_OK)
         status = judge(local, graph, &sample, out_verdicts, err);
     sl_graph_destroy(graph);

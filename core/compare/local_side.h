@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A side in this process. */
+/* A side of a comparison in this process. */
 #ifndef SL_COMPARE_LOCAL_SIDE_H
 #define SL_COMPARE_LOCAL_SIDE_H
 

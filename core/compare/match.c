@@ -51,7 +51,7 @@ static bool offers(const struct sl_compare_side_unit *unit, const char *id, cons
     return false;
 }
 
-/* 0: rather not; larger is better. */
+/* How suitable a backend is for what is not compared: 0 not at all, larger is better. */
 static int rank(const struct matcher *m, const char *id)
 {
     bool is_side = strcmp(id, m->a->id) == 0 || strcmp(id, m->b->id) == 0;
@@ -117,7 +117,7 @@ static int32_t find_alternative(const struct matcher *m, int32_t n)
 
 static seqlstm_status fail_alone(const struct matcher *m)
 {
-    int32_t unit = 0; /* the first that one of them refused with a reason worth reading */
+    int32_t unit = 0; /* the first that only one of them refused: its reason says most */
     for (int32_t u = m->graph->node_count - 1; u >= 0; u--)
         if (m->a->units[u].accepted != m->b->units[u].accepted)
             unit = u;

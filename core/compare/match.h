@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which units two sides are compared on, and who runs the rest. */
+/* The matches of a comparison: which units the two sides are compared on, and which backend runs the rest.
+ *
+ * A match is one unit of the graph (side.h) that runs. Where it is compared, each side runs it on its own backend;
+ * where it is not, both run it on the same one. */
 #ifndef SL_COMPARE_MATCH_H
 #define SL_COMPARE_MATCH_H
 
@@ -11,10 +14,10 @@ struct sl_match {
     struct sl_compare_side_choice a, b; /* equal where it is not compared */
 };
 
-/* The units of one plan, in order: a coarser unit where both accept it, else its parts; what is pinned in the model
- * stays with its pin. `sides_help`: what is not compared may run on one of the compared backends, since both sides
- * have the same under its id. `*out_matches` [*out_count] in `arena`. Errors: UNAVAILABLE when some unit is run by
- * nobody in common, or when nothing is compared, with the refusals. */
+/* The units that run, in order: a coarser unit where both sides accept it, otherwise its parts. A layer that the model
+ * pins to a backend stays on it. `sides_help`: what is not compared may run on one of the two compared backends, since
+ * both sides have the same backend under its id. `*out_matches` [*out_count] in `arena`. Errors: UNAVAILABLE, with the
+ * refusals, when no common backend runs a unit, or when nothing is compared. */
 seqlstm_status sl_matches_create(struct sl_arena *arena, const struct sl_graph *graph,
                                  const struct sl_compare_side_facts *a, const struct sl_compare_side_facts *b,
                                  bool sides_help, struct sl_match **out_matches, int32_t *out_count,

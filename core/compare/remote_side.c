@@ -118,7 +118,7 @@ static seqlstm_status spawn(const char *const *worker, const char *role, pid_t *
 }
 
 /* Waits for the child; the status of waitpid. */
-static int bury(struct remote *r)
+static int wait_for_child(struct remote *r)
 {
     int status = 0;
     if (r->socket >= 0)
@@ -130,9 +130,9 @@ static int bury(struct remote *r)
     return status;
 }
 
-static seqlstm_status mourn(struct remote *r, struct seqlstm_error *err)
+static seqlstm_status fail_dead(struct remote *r, struct seqlstm_error *err)
 {
-    int status = bury(r);
+    int status = wait_for_child(r);
     if (WIFSIGNALED(status))
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the process of side %c died of signal %d (%s)", r->name, WTERMSIG(status),
                      strsignal(WTERMSIG(status)));
@@ -147,7 +147,7 @@ static seqlstm_status ask(struct remote *r, struct head head, const void *payloa
     struct head reply;
     if (!send_all(r->socket, &head, sizeof head) || !send_all(r->socket, payload, (size_t)head.bytes) ||
         !receive_all(r->socket, &reply, sizeof reply))
-        return mourn(r, err);
+        return fail_dead(r, err);
     if (reply.bytes > r->room_bytes) {
         free(r->room);
         r->room_bytes = 0;
@@ -157,7 +157,7 @@ static seqlstm_status ask(struct remote *r, struct head head, const void *payloa
         r->room_bytes = reply.bytes;
     }
     if (!receive_all(r->socket, r->room, (size_t)reply.bytes))
-        return mourn(r, err);
+        return fail_dead(r, err);
     if (reply.what != SEQLSTM_OK) {
         if (err && reply.bytes == (int64_t)sizeof *err)
             memcpy(err, r->room, sizeof *err);
@@ -176,7 +176,7 @@ static void remote_close(struct sl_compare_side *side)
     struct remote *r = (struct remote *)side;
     if (!r)
         return;
-    bury(r);
+    wait_for_child(r);
     free(r->room);
     free(r);
 }
@@ -279,7 +279,7 @@ seqlstm_status sl_remote_side_open(const char *const *worker, bool is_b, int32_t
     return SEQLSTM_OK;
 }
 
-/* ---- do they need it? --------------------------------------------------------------------------------------- */
+/* ---- is it needed? --------------------------------------------------------------------------------------- */
 
 /* A library (not the plugins themselves, which come first) of one soname and two contents. */
 static const char *find_conflict(struct sl_arena *arena, const struct mapped *a, int32_t a_count,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A side in a process of its own: the program, spawned again, on the other end of a socket.
+/* A side in a process of its own: the program starts itself again and talks to that process through a socket.
  *
- * Why: the dynamic linker keeps one library of a soname for a process, so two plugins that need different copies of one
- * cannot both get theirs (RTLD_LOCAL does not help). Messages are the plain structs of side.h: both ends are one
- * program.
+ * Why: the dynamic linker loads one library of a soname for a process, so two plugins that need different copies of one
+ * cannot both have theirs (RTLD_LOCAL does not help). Messages are the plain structs of side.h, since both processes
+ * run the same program.
  */
 #ifndef SL_COMPARE_REMOTE_SIDE_H
 #define SL_COMPARE_REMOTE_SIDE_H
@@ -13,22 +13,23 @@
 
 enum { SL_REMOTE_SOCKET = 3 }; /* the child's end */
 
-/* `*out_reason` in `arena`: why the sides need processes of their own, or NULL. Spawns both as "probe-a" and "probe-b",
- * each of which loads its backend alone and says which files that maps; one soname from two places is a reason, as is
- * `forced`. `worker`: argv, NULL-terminated; the role is added to it. Errors: what keeps a side from loading. */
+/* `*out_reason` in `arena`: why each side needs a process of its own, or NULL. Starts both as "probe-a" and "probe-b",
+ * each of which loads its backend alone and lists the files which that maps. The reason is one soname that comes from
+ * two places, or `forced`. `worker`: argv, NULL-terminated; the role is appended. Errors: what keeps a side from
+ * loading. */
 seqlstm_status sl_remote_find_reason(const char *const *worker, bool forced, struct sl_arena *arena,
                                      const char **out_reason, struct seqlstm_error *err);
 
-/* Spawns side "a" or "b". `units`: sl_unit_count of the graph. */
+/* Starts the process of side "a" or "b". `units`: sl_unit_count of the graph. */
 seqlstm_status sl_remote_side_open(const char *const *worker, bool is_b, int32_t units,
                                    struct sl_compare_side **out_side, struct seqlstm_error *err);
 
-/* The child's side. Serves `side` until the other end closes; with `status` other than OK answers everything with
- * `err`. */
+/* In the child: serves `side` until the parent closes the socket. With a `status` other than OK it answers every
+ * request with `err`. */
 seqlstm_status sl_remote_serve(struct sl_compare_side *side, int32_t units, seqlstm_status status,
                                struct seqlstm_error *err);
 
-/* A probe's answer: the files that `backend` (NULL: `status` and `err` say why not) maps. */
+/* In a probe: sends the files that `backend` maps; where it is NULL, `status` and `err`, which say why. */
 seqlstm_status sl_remote_answer_probe(const struct sl_backend *backend, seqlstm_status status,
                                       struct seqlstm_error *err);
 

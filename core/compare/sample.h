@@ -9,6 +9,7 @@
 
 #include "base/batch/data_facts.h"
 #include "data/dataset/dataset.h"
+#include "session/session.h"
 
 enum { SL_SAMPLE_MOST = 8 };
 
@@ -23,11 +24,8 @@ seqlstm_status sl_sample_create(const struct sl_dataset *data, uint64_t seed, in
                                 struct sl_sample *out_sample, struct seqlstm_error *err);
 void sl_sample_deinit(struct sl_sample *sample);
 
-/* A batch of `sequences` >= batch->sequences: each of its sequences again and again, with ids of its own. NO_MEMORY. */
-seqlstm_status sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch **out_batch,
-                               struct seqlstm_error *err);
-
-/* Rows that a model works on: steps, of both sides, or sequences for data without steps. */
-int64_t sl_batch_get_rows(const struct sl_batch *batch);
+/* A sample of one batch of up to `most` sequences, as many as the reference runs in some seconds. */
+seqlstm_status sl_sample_create_small(const struct sl_session *session, int64_t most, struct sl_sample *out_sample,
+                                      struct seqlstm_error *err);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One side of an A/B comparison: a backend, what the model needs besides it, and an executor of its own.
+/* A side of a comparison: a backend, the other backends that the model needs, and an executor.
  *
- * A side lives in this process (sl_local_side_open) or in one of its own (sl_remote_side_open), where two plugins need
- * different copies of one library. Whoever compares sees the same functions and plain data either way.
+ * A side lives in this process (local_side.h) or, where two plugins need different copies of one library, in a process
+ * of its own (remote_side.h). Both are used through the same functions and plain data.
  *
- * The life of a side: hear what it offers for each unit; tell it what runs where; have it judged against the
+ * How a side is used: ask what it offers for each unit; tell it what runs where; let it be judged against the
  * reference; start it on a batch; let it take turns; stop it.
  *
- * Units. Unit u < node_count is node u of the graph; the others are the alternatives, in the graph's order. All
- * sides of a comparison see the same graph.
+ * Units. Unit u < node_count is node u of the graph; the others are the alternatives, in the graph's order. All sides
+ * of a comparison see the same graph.
  */
 #ifndef SL_COMPARE_SIDE_H
 #define SL_COMPARE_SIDE_H
@@ -69,10 +69,10 @@ struct sl_compare_side;
 
 struct sl_compare_side_table {
     void (*close)(struct sl_compare_side *side);
-    /* Everything in `arena`. */
+    /* Everything lives in `arena`. */
     seqlstm_status (*get_facts)(struct sl_compare_side *side, struct sl_arena *arena,
                                 struct sl_compare_side_facts *out_facts, struct seqlstm_error *err);
-    /* The units that run, in order; the side plans. */
+    /* Makes its plan. `choices`: the units that run, in order. */
     seqlstm_status (*plan)(struct sl_compare_side *side, const struct sl_compare_side_choice *choices, int32_t count,
                            struct seqlstm_error *err);
     /* Its own backend against the reference, on a batch of the sample's size or as large as the reference can afford:
@@ -83,14 +83,14 @@ struct sl_compare_side_table {
      * results of the first, the time of the second. */
     seqlstm_status (*start)(struct sl_compare_side *side, int32_t batch, struct sl_compare_side_result *out_result,
                             int64_t *out_ns, struct seqlstm_error *err);
-    /* Gives back what start made. */
+    /* Releases what start made. */
     seqlstm_status (*stop)(struct sl_compare_side *side, struct seqlstm_error *err);
     /* `lead` untimed steps, then `steps` timed ones. out_ns: [1 + calls] medians, the whole step first. */
     seqlstm_status (*take_turn)(struct sl_compare_side *side, int32_t lead, int32_t steps, double *out_ns,
                                 struct seqlstm_error *err);
 };
 
-/* The head of every side. */
+/* What every kind of side begins with. */
 struct sl_compare_side {
     const struct sl_compare_side_table *table;
 };

@@ -15,7 +15,7 @@
 #include "measure/interval.h"
 #include "measure/peak.h"
 #include "compare/local_side.h"
-#include "compare/verify.h"
+#include "compare/phase_graph.h"
 
 enum { ROUNDS_MOST = 25, ROUNDS_LEAST = 3, STEPS_MOST = 256 };
 static const double turn_ns_least = 5e6, tie = 1.03;
@@ -33,7 +33,7 @@ struct sweep {
 };
 
 /* One batch size under way. */
-struct course {
+struct batch_run {
     struct sl_sample sample;
     struct sl_graph *graph;
     struct sl_compare_side **sides; /* [candidate_count]; NULL: excluded */
@@ -42,7 +42,7 @@ struct course {
     int32_t *steps;                 /* [candidate_count] of a turn; 0: not known yet */
 };
 
-/* ---- who takes part ----------------------------------------------------------------------------------------- */
+/* ---- candidates ----------------------------------------------------------------------------------------- */
 
 static seqlstm_status no_memory(struct sweep *s)
 {
@@ -123,7 +123,7 @@ static int32_t find_own(const struct sl_graph *graph, const struct sl_compare_si
     return found;
 }
 
-/* What runs where; *out_flops of what runs on the backend itself. False: some unit is run by nobody. */
+/* Chooses what runs where; *out_flops counts what runs on the backend itself. False: no backend runs some unit. */
 static bool choose(const struct sl_graph *graph, const struct sl_compare_side_facts *facts,
                    struct sl_compare_side_choice *choices, int32_t *out_count, double *out_flops)
 {
@@ -153,7 +153,7 @@ static seqlstm_status exclude(struct sweep *s, struct sl_sweep_candidate *candid
     return candidate->excluded ? SEQLSTM_OK : no_memory(s);
 }
 
-/* Layers with products that others run. */
+/* Notes the layers with products that other backends run. */
 static seqlstm_status note_loans(struct sweep *s, const struct sl_graph *graph,
                                  const struct sl_compare_side_facts *facts,
                                  const struct sl_compare_side_choice *choices, int32_t count,
@@ -181,21 +181,21 @@ static seqlstm_status note_loans(struct sweep *s, const struct sl_graph *graph,
 }
 
 /* Numbers before times, once for each candidate. */
-static seqlstm_status judge(struct sweep *s, struct course *course, int32_t c,
+static seqlstm_status judge(struct sweep *s, struct batch_run *run, int32_t c,
                             const struct sl_compare_side_choice *choices, int32_t count)
 {
-    size_t units = (size_t)sl_unit_count(course->graph);
+    size_t units = (size_t)sl_unit_count(run->graph);
     struct sl_compare_side_verdict *verdicts = calloc(units, sizeof *verdicts);
     if (!verdicts)
         return no_memory(s);
-    struct sl_compare_side *side = course->sides[c];
+    struct sl_compare_side *side = run->sides[c];
     seqlstm_status status = side->table->judge(side, verdicts, s->err);
     for (int32_t k = 0; status == SEQLSTM_OK && k < count; k++) {
         const struct sl_compare_side_verdict *verdict = &verdicts[choices[k].unit];
         if (!verdict->failed || s->report->candidates[c].excluded)
             continue;
         struct sl_buf text = {0};
-        sl_buf_printf(&text, "%s: %s", sl_unit_get(course->graph, choices[k].unit)->name, verdict->detail);
+        sl_buf_printf(&text, "%s: %s", sl_unit_get(run->graph, choices[k].unit)->name, verdict->detail);
         status = exclude(s, &s->report->candidates[c], true, sl_buf_text(&text));
         sl_buf_deinit(&text);
     }
@@ -203,15 +203,15 @@ static seqlstm_status judge(struct sweep *s, struct course *course, int32_t c,
     return status;
 }
 
-static seqlstm_status open_candidate(struct sweep *s, struct course *course, int32_t c, bool first)
+static seqlstm_status open_candidate(struct sweep *s, struct batch_run *run, int32_t c, bool first)
 {
     struct sl_sweep_candidate *candidate = &s->report->candidates[c];
     const struct sl_backend_spec *backend = &s->backends[c / s->thread_count];
     struct sl_local_side_request request = {.session = s->request->session,
                                             .own = backend,
                                             .other = backend,
-                                            .graph = course->graph,
-                                            .sample = &course->sample,
+                                            .graph = run->graph,
+                                            .sample = &run->sample,
                                             .pool = s->pools[c % s->thread_count],
                                             .interrupt = s->request->interrupt};
     struct sl_compare_side_facts facts;
@@ -219,7 +219,7 @@ static seqlstm_status open_candidate(struct sweep *s, struct course *course, int
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     double flops;
     int32_t count;
-    seqlstm_status status = sl_local_side_open(&request, &course->sides[c], &why);
+    seqlstm_status status = sl_local_side_open(&request, &run->sides[c], &why);
     if (status == SEQLSTM_UNAVAILABLE || status == SEQLSTM_NOT_FOUND)
         return exclude(s, candidate, false, why.message);
     if (status != SEQLSTM_OK) {
@@ -227,88 +227,88 @@ static seqlstm_status open_candidate(struct sweep *s, struct course *course, int
             *s->err = why;
         return status;
     }
-    struct sl_compare_side *side = course->sides[c];
+    struct sl_compare_side *side = run->sides[c];
     sl_arena_init(&arena);
     struct sl_compare_side_choice *choices =
-        SL_ARENA_ARRAY(&arena, struct sl_compare_side_choice, (size_t)course->graph->node_count);
+        SL_ARENA_ARRAY(&arena, struct sl_compare_side_choice, (size_t)run->graph->node_count);
     status = choices ? side->table->get_facts(side, &arena, &facts, s->err) : no_memory(s);
-    if (status == SEQLSTM_OK && !choose(course->graph, &facts, choices, &count, &flops))
+    if (status == SEQLSTM_OK && !choose(run->graph, &facts, choices, &count, &flops))
         status = exclude(s, candidate, false, "a layer of the model runs neither on it nor on any other backend");
-    else if (status == SEQLSTM_OK && flops == 0 && course->graph->node_count > 0)
+    else if (status == SEQLSTM_OK && flops == 0 && run->graph->node_count > 0)
         status = exclude(s, candidate, false, "it takes no layer of the model that has products");
     else if (status == SEQLSTM_OK) {
         candidate->device = sl_arena_strdup(&s->report->arena, facts.device);
         status = candidate->device ? side->table->plan(side, choices, count, s->err) : no_memory(s);
         if (status == SEQLSTM_OK && first)
-            status = note_loans(s, course->graph, &facts, choices, count, candidate);
+            status = note_loans(s, run->graph, &facts, choices, count, candidate);
         if (status == SEQLSTM_OK && first)
-            status = judge(s, course, c, choices, count);
+            status = judge(s, run, c, choices, count);
     }
     sl_arena_deinit(&arena);
     return status;
 }
 
-static seqlstm_status open_course(struct sweep *s, struct course *course, int64_t batch, struct sl_sweep_batch *out)
+static seqlstm_status open_run(struct sweep *s, struct batch_run *run, int64_t batch, struct sl_sweep_batch *out)
 {
     const struct sl_sweep_request *r = s->request;
     int32_t candidates = s->report->candidate_count;
     bool training = r->phase == SL_PHASE_TRAIN;
-    SEQLSTM_TRY(sl_sample_create(sl_session_find_train_data(r->session), s->report->model->seed, batch, 1,
-                                 &course->sample, s->err));
-    SEQLSTM_TRY(sl_lab_graph_create(r->session, r->phase, &course->sample.envelope, &course->graph, s->err));
-    course->sides = calloc((size_t)candidates, sizeof *course->sides);
-    course->steps = calloc((size_t)candidates, sizeof *course->steps);
-    course->times = calloc((size_t)candidates * ROUNDS_MOST, sizeof *course->times);
-    course->turn = calloc((size_t)course->graph->node_count + 1, sizeof *course->turn);
+    SEQLSTM_TRY(sl_sample_create(sl_session_find_train_data(r->session), s->report->model->seed, batch, 1, &run->sample,
+                                 s->err));
+    SEQLSTM_TRY(sl_phase_graph_create(r->session, r->phase, &run->sample.envelope, &run->graph, s->err));
+    run->sides = calloc((size_t)candidates, sizeof *run->sides);
+    run->steps = calloc((size_t)candidates, sizeof *run->steps);
+    run->times = calloc((size_t)candidates * ROUNDS_MOST, sizeof *run->times);
+    run->turn = calloc((size_t)run->graph->node_count + 1, sizeof *run->turn);
     *out =
         (struct sl_sweep_batch){.batch = batch,
-                                .rows = sl_batch_get_rows(course->sample.batches[0]),
+                                .rows = sl_batch_get_rows(run->sample.batches[0]),
                                 .winner = -1,
                                 .cells = SL_ARENA_ARRAY(&s->report->arena, struct sl_sweep_cell, (size_t)candidates)};
-    if (!course->sides || !course->steps || !course->times || !course->turn || !out->cells)
+    if (!run->sides || !run->steps || !run->times || !run->turn || !out->cells)
         return no_memory(s);
-    for (int32_t n = 0; n < course->graph->node_count; n++) {
-        const struct sl_node *node = &course->graph->nodes[n];
-        bool input_grad = node->slots[0] >= 0 && course->graph->tensors[node->slots[0]].needs_grad;
-        int64_t rows = sl_batch_count_node_rows(course->sample.batches[0], course->graph, node);
+    for (int32_t n = 0; n < run->graph->node_count; n++) {
+        const struct sl_node *node = &run->graph->nodes[n];
+        bool input_grad = node->slots[0] >= 0 && run->graph->tensors[node->slots[0]].needs_grad;
+        int64_t rows = sl_batch_count_node_rows(run->sample.batches[0], run->graph, node);
         out->gflop += 1e-9 * sl_flops_count(node, rows, training && node->needs_backward, input_grad);
     }
     for (int32_t c = 0; c < candidates; c++)
         if (!s->report->candidates[c].excluded)
-            SEQLSTM_TRY(open_candidate(s, course, c, s->report->batch_count == 0));
+            SEQLSTM_TRY(open_candidate(s, run, c, s->report->batch_count == 0));
     return SEQLSTM_OK;
 }
 
-static void close_course(struct sweep *s, struct course *course)
+static void close_run(struct sweep *s, struct batch_run *run)
 {
-    for (int32_t c = 0; course->sides && c < s->report->candidate_count; c++)
-        if (course->sides[c])
-            course->sides[c]->table->close(course->sides[c]);
-    free(course->sides);
-    free(course->steps);
-    free(course->times);
-    free(course->turn);
-    sl_graph_destroy(course->graph);
-    sl_sample_deinit(&course->sample);
+    for (int32_t c = 0; run->sides && c < s->report->candidate_count; c++)
+        if (run->sides[c])
+            run->sides[c]->table->close(run->sides[c]);
+    free(run->sides);
+    free(run->steps);
+    free(run->times);
+    free(run->turn);
+    sl_graph_destroy(run->graph);
+    sl_sample_deinit(&run->sample);
 }
 
-static seqlstm_status take_turn(struct sweep *s, struct course *course, int32_t c, struct sl_sweep_cell *cell)
+static seqlstm_status take_turn(struct sweep *s, struct batch_run *run, int32_t c, struct sl_sweep_cell *cell)
 {
-    struct sl_compare_side *side = course->sides[c];
+    struct sl_compare_side *side = run->sides[c];
     struct sl_compare_side_result result;
     int64_t ns;
     SEQLSTM_TRY(side->table->start(side, 0, &result, &ns, s->err));
-    if (course->steps[c] == 0) {
+    if (run->steps[c] == 0) {
         double steps = ceil(turn_ns_least / fmax((double)ns, 1));
-        course->steps[c] = steps > STEPS_MOST ? STEPS_MOST : (int32_t)steps;
+        run->steps[c] = steps > STEPS_MOST ? STEPS_MOST : (int32_t)steps;
     }
-    SEQLSTM_TRY(side->table->take_turn(side, course->steps[c] > 1, course->steps[c], course->turn, s->err));
-    course->times[(int64_t)c * ROUNDS_MOST + cell->rounds++] = course->turn[0];
+    SEQLSTM_TRY(side->table->take_turn(side, run->steps[c] > 1, run->steps[c], run->turn, s->err));
+    run->times[(int64_t)c * ROUNDS_MOST + cell->rounds++] = run->turn[0];
     return side->table->stop(side, s->err);
 }
 
 /* All candidates once, in an order of its own. */
-static seqlstm_status run_round(struct sweep *s, struct course *course, int32_t round, struct sl_sweep_batch *batch)
+static seqlstm_status run_round(struct sweep *s, struct batch_run *run, int32_t round, struct sl_sweep_batch *batch)
 {
     int32_t candidates = s->report->candidate_count;
     uint64_t key = seqlstm_mix64(s->report->model->seed, (uint64_t)batch->batch, (uint64_t)round);
@@ -317,8 +317,8 @@ static seqlstm_status run_round(struct sweep *s, struct course *course, int32_t 
         int32_t c = (from + i * stride) % candidates;
         if (sl_interrupt_get_stop(s->request->interrupt))
             SEQLSTM_FAIL(s->err, SEQLSTM_CANCELLED, "interrupted");
-        if (!s->report->candidates[c].excluded && course->sides[c])
-            SEQLSTM_TRY(take_turn(s, course, c, &batch->cells[c]));
+        if (!s->report->candidates[c].excluded && run->sides[c])
+            SEQLSTM_TRY(take_turn(s, run, c, &batch->cells[c]));
     }
     return SEQLSTM_OK;
 }
@@ -337,26 +337,26 @@ static void choose_winner(struct sl_sweep_report *report, struct sl_sweep_batch 
 
 static seqlstm_status run_batch(struct sweep *s, int64_t batch, double seconds)
 {
-    struct course course = {.graph = NULL};
+    struct batch_run run = {.graph = NULL};
     struct sl_sweep_batch *out = &s->report->batches[s->report->batch_count];
-    seqlstm_status status = open_course(s, &course, batch, out);
+    seqlstm_status status = open_run(s, &run, batch, out);
     int64_t begin = sl_clock_ns();
     for (int32_t round = 0; status == SEQLSTM_OK && round < ROUNDS_MOST; round++) {
         double gone = 1e-9 * (double)(sl_clock_ns() - begin);
         if (gone > (round < ROUNDS_LEAST ? 3 * seconds : seconds))
             break;
-        status = run_round(s, &course, round, out);
+        status = run_round(s, &run, round, out);
     }
     for (int32_t c = 0; status == SEQLSTM_OK && c < s->report->candidate_count; c++) {
         struct sl_sweep_cell *cell = &out->cells[c];
-        double *times = course.times + (int64_t)c * ROUNDS_MOST;
+        double *times = run.times + (int64_t)c * ROUNDS_MOST;
         if (cell->rounds == 0)
             continue;
         cell->step_ns = sl_median(times, cell->rounds);
         cell->low_ns = times[0];
         cell->high_ns = times[cell->rounds - 1];
     }
-    close_course(s, &course);
+    close_run(s, &run);
     SEQLSTM_TRY(status);
     choose_winner(s->report, out);
     s->report->batch_count++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `seqlstm bench`: how fast each backend and thread count is on this model, over the size of the batch.
  *
- * A candidate gives its backend every operation that it accepts; the rest runs on the best other one, and where that
- * has products it is told. Each backend is first held against the reference; what fails is not timed. At each batch
- * size the candidates take turns in an order drawn anew, each time with fresh buffers. See side.h.
+ * A candidate gives its backend every operation that it accepts; the rest runs on the best other one, which the
+ * report names where that has products. Each backend is first checked against the reference; what fails is not timed.
+ * At each batch size the candidates take turns in an order drawn anew, each time with fresh buffers. See side.h.
  */
 #ifndef SL_COMPARE_SWEEP_H
 #define SL_COMPARE_SWEEP_H
@@ -33,12 +33,12 @@ struct sl_sweep_request {
 /* A layer with products that another backend runs. */
 struct sl_sweep_loan {
     const char *layer;
-    const char *id, *variant; /* who runs it */
+    const char *id, *variant; /* what runs it */
     const char *reason;       /* why not the candidate's backend */
 };
 
 struct sl_sweep_candidate {
-    const char *name;   /* as said */
+    const char *name;   /* as written */
     const char *device; /* class: "cpu:x86-64-v4" */
     int32_t threads;
     const char *excluded;              /* why it is not timed; NULL: it is */
@@ -58,7 +58,7 @@ struct sl_sweep_batch {
     int64_t batch;
     int64_t rows;                /* real steps in it */
     double gflop;                /* of one step */
-    int32_t winner;              /* candidate; ties within 3 % stay with the winner of the size before; -1: nobody */
+    int32_t winner;              /* candidate; ties within 3 % stay with the winner of the size before; -1: none */
     struct sl_sweep_cell *cells; /* [candidate_count] */
 };
 
@@ -85,7 +85,7 @@ void sl_sweep_report_destroy(struct sl_sweep_report *report);
 void sl_sweep_print_candidate(const struct sl_sweep_candidate *candidate, struct sl_buf *out);
 /* "cpu-blas, 1 thread: fastest up to batch 8; cpu-blas, 2 threads: fastest from batch 16 on." */
 void sl_sweep_print_sentence(const struct sl_sweep_report *report, struct sl_buf *out);
-/* How many loans of candidate c are to be told: once for a backend, however many numbers of threads it has. */
+/* How many loans of candidate c are reported: those of a backend once, whatever its numbers of threads. */
 int32_t sl_sweep_count_loans(const struct sl_sweep_report *report, int32_t c);
 /* "cpu-onednn: lstm_1 runs on cpu-blas:packed; activation leaky_relu (m.yaml:9:5): …" */
 void sl_sweep_print_loan(const struct sl_sweep_candidate *candidate, int32_t l, struct sl_buf *out);

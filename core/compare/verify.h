@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `seqlstm verify`: every loaded backend against the reference on the user's own model and data, layer by layer.
+/* `seqlstm verify`: every loaded backend checked against the reference on the user's own model and data, layer by
+ * layer.
  *
- * Training (forward with masks, and every gradient) and inference are walked with one batch of the training data and
+ * Training (forward with masks, and every gradient) and inference are run with one batch of the training data and
  * freshly drawn weights. See oracle.h for what is compared and tolerance.h for how far results may be apart. */
 #ifndef SL_COMPARE_VERIFY_H
 #define SL_COMPARE_VERIFY_H
@@ -28,7 +29,7 @@ seqlstm_status sl_verify_run(const struct sl_verify_request *request, struct sl_
 void sl_verify_report_destroy(struct sl_verify_report *report);
 
 int32_t sl_verify_report_get_count(const struct sl_verify_report *report);
-/* `*out_phase`: which walk it comes from. */
+/* `*out_phase`: which run it comes from. */
 const struct sl_judgement *sl_verify_report_get(const struct sl_verify_report *report, int32_t index,
                                                 enum sl_phase *out_phase);
 int32_t sl_verify_report_get_failures(const struct sl_verify_report *report);
@@ -38,16 +39,5 @@ struct sl_envelope sl_verify_report_get_batch(const struct sl_verify_report *rep
 /* "seqlstm.verify/1". NO_MEMORY. */
 seqlstm_status sl_verify_report_print_json(const struct sl_verify_report *report, struct sl_buf *out,
                                            struct seqlstm_error *err);
-
-/* ---- shared with ab and bench ------------------------------------------------------------------------------ */
-
-/* The graph of one phase of the session's model for batches within `envelope`; PREDICT has no loss. */
-seqlstm_status sl_lab_graph_create(const struct sl_session *session, enum sl_phase phase,
-                                   const struct sl_envelope *envelope, struct sl_graph **out_graph,
-                                   struct seqlstm_error *err);
-
-/* A sample of one batch of up to `most` sequences, as many as the reference runs in some seconds. */
-seqlstm_status sl_lab_sample_small(const struct sl_session *session, int64_t most, struct sl_sample *out_sample,
-                                   struct seqlstm_error *err);
 
 #endif

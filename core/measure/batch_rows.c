@@ -82,3 +82,8 @@ bool sl_batch_load_index(const struct sl_batch *batch, const struct sl_tensor *t
         return false;
     }
 }
+
+int64_t sl_batch_get_rows(const struct sl_batch *batch)
+{
+    return batch->has_steps ? batch->axis.rows + batch->source.axis.rows : batch->sequences;
+}

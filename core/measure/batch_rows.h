@@ -21,4 +21,7 @@ int64_t sl_batch_count_rows_in(const struct sl_batch *batch, const struct sl_gra
 /* Fills an index tensor, or the fields of the batch's source; false: the role is another. */
 bool sl_batch_load_index(const struct sl_batch *batch, const struct sl_tensor *tensor, double *out);
 
+/* Rows that a model works on: steps, of both sides, or sequences for data without steps. */
+int64_t sl_batch_get_rows(const struct sl_batch *batch);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conformance kit as a program of its own, for the test suite: it needs nothing of the core but lab, and
+/* The conformance kit as a program of its own, for the test suite: it needs nothing of the core but conformance, and
  * gives TAP, one line a level, or one line a case with --verbose.
  *
  *   conformance FILE.so|reference [--level NAME]... [--case NAME|GLOB]... [--variant NAME] [--full]

@@ -12,7 +12,7 @@
 #include "measure/flops.h"
 #include "measure/interval.h"
 #include "compare/match.h"
-#include "compare/sample.h"
+#include "compare/repeat.h"
 #include "oom.h"
 
 /* ---- naming a side -------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "compare/ab.h"
+#include "compare/ab_time.h"
 #include "compare/remote_side.h"
 
 enum { ARGUMENTS_MOST = 250, COMMAND_LINE_MOST = 1 << 20 };
@@ -70,7 +71,7 @@ static int read_flags(struct state *s)
                                s->cli->command->usage);
     r->seconds = 10;
     if (!cli_get_int(s->cli, "batch", 1, 1 << 20, &r->batch_size) ||
-        !cli_get_int(s->cli, "rounds", 1, 1000, &r->rounds) ||
+        !cli_get_int(s->cli, "rounds", 1, SL_AB_ROUNDS_MOST, &r->rounds) ||
         !cli_get_float(s->cli, "seconds", 0.01, 3600, &r->seconds) ||
         !cli_get_float(s->cli, "confidence", 50, 99.9, &confidence) ||
         !cli_get_float(s->cli, "within", 0, 100, &within))
