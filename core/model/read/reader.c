@@ -145,7 +145,7 @@ static bool read_variant(struct sl_reader *reader, const struct sl_section *sect
         if (section->default_variant == NULL) {
             sl_reader_report(reader, "E0206", map->place, NULL,
                              sl_reader_printf(reader, "it takes %s", sl_reader_list_words(reader, section->variants)),
-                             "%s does not say its `type`", section->noun);
+                             "%s needs a `type`", section->noun);
             return false;
         }
         sl_reader_set_default(reader, map, "type", section->default_variant);
@@ -192,7 +192,7 @@ static void read_option(struct sl_reader *reader, const struct sl_section *secti
 {
     struct sl_node *node = sl_node_find(map, option->key);
     if (node != NULL && sl_node_is_null(node)) {
-        sl_reader_report(reader, "E0104", sl_reader_get_place(map, option->key), "say a value, or take the key away",
+        sl_reader_report(reader, "E0104", sl_reader_get_place(map, option->key), "give a value, or remove the key",
                          NULL, "`%s` has no value", option->key);
         return;
     }

@@ -79,7 +79,7 @@ static bool read_int(struct sl_reader *reader, const struct sl_option *option, c
     if (node->kind != SL_NODE_SCALAR || node->quoted || !sl_text_parse_int64(node->text, strlen(node->text), &value)) {
         bool is_number = node->kind == SL_NODE_SCALAR && !node->quoted &&
                          sl_text_parse_float64(node->text, strlen(node->text), &number);
-        sl_reader_report_type(reader, option, node, is_number ? "an integer, written with digits alone" : "an integer");
+        sl_reader_report_type(reader, option, node, is_number ? "an integer, written with digits only" : "an integer");
         return false;
     }
     if (!check_limits(reader, option, node, (double)value))
@@ -96,7 +96,7 @@ static bool check_rate(struct sl_reader *reader, const struct sl_option *option,
     if (value == 0 || (value >= half_a_step && value < 1 - half_a_step))
         return true;
     sl_reader_report(reader, "E0103", node->place, value < 0.5 ? "use 0, or 1e-5 and above" : "use 0.99999 and below",
-                     NULL, "`%s` counts in 65536ths, and %s would become %d", option->key, node->text,
+                     NULL, "`%s` is rounded to a multiple of 1/65536, and %s would become %d", option->key, node->text,
                      value < 0.5 ? 0 : 1);
     return false;
 }
@@ -278,7 +278,7 @@ static void read_period(struct sl_reader *reader, const struct sl_option *option
             sl_reader_printf(reader, "write digits and a unit:%s%s%s%s", strchr(units, 'u') ? " `100u` updates," : "",
                              strchr(units, 'e') ? " `3e` epochs," : "", strchr(units, 't') ? " `10Mt` tokens," : "",
                              strcmp(units, "s") == 0 ? " `30s`, `10m` or `2h`" : " `30s`, `10m` or `2h` of time");
-        sl_reader_report(reader, "E0106", node->place, help, NULL, "`%s` takes no period `%.60s`", option->key,
+        sl_reader_report(reader, "E0106", node->place, help, NULL, "`%s` does not take the period `%.60s`", option->key,
                          node->text);
         return;
     }

@@ -50,7 +50,7 @@ static void read_edges(struct sl_reader *reader, struct sl_node *node, struct sl
         sl_reader_read_value(reader, &number, node->items[i], &edges[i]);
         if (i > 0 && reader->errors == errors && edges[i] <= edges[i - 1])
             sl_reader_report(reader, "E0103", node->items[i]->place, NULL, NULL,
-                             "the lengths of `bucketing` must ascend: %lld comes after %lld", (long long)edges[i],
+                             "the lengths of `bucketing` must increase: %lld comes after %lld", (long long)edges[i],
                              (long long)edges[i - 1]);
     }
     if (reader->errors == errors)
@@ -70,8 +70,8 @@ static void read_generator(struct sl_reader *reader, struct sl_node *node, struc
         out->kind = SL_BUCKETING_GREEDY;
     } else {
         sl_reader_report(reader, "E0102", node->place,
-                         "say `{count: 16}`, `{generator: greedy}`, `auto`, `pools` or `off`", NULL,
-                         "`bucketing` is no such map");
+                         "use `{count: 16}`, `{generator: greedy}`, `auto`, `pools` or `off`", NULL,
+                         "`bucketing` cannot be this map");
     }
 }
 

@@ -173,7 +173,7 @@ static void read_activation_pair(struct sl_reader *reader, const struct sl_optio
     for (int side = 0; side < 2; side++) {
         struct sl_node *value = sl_node_find(node, sides[side]);
         if (value == NULL)
-            sl_reader_report(reader, "E0204", node->place, NULL, NULL, "`%s` says one direction and not `%s`",
+            sl_reader_report(reader, "E0204", node->place, NULL, NULL, "`%s` gives one direction, but not `%s`",
                              option->key, sides[side]);
         else
             read_one(reader, value, &pair[side]);

@@ -87,7 +87,7 @@ static void read_delimiter(struct sl_reader *reader, const struct sl_option *opt
     size_t length = node->kind == SL_NODE_SCALAR ? strlen(node->text) : 0;
     if (length == 0 || sl_text_utf8_decode(node->text, length, &c) != length)
         sl_reader_report(reader, "E0103", node->place, "a tab is `\"\\t\"`, in double quotes", NULL,
-                         "`%s` is one character", option->key);
+                         "`%s` must be a single character", option->key);
     else
         *(const char **)field = node->text;
 }
@@ -117,7 +117,7 @@ static void read_length(struct sl_reader *reader, const struct sl_option *option
         sl_reader_read_value(reader, &number, node->items[0], &source->length_min);
         sl_reader_read_value(reader, &number, node->items[1], &source->length_max);
         if (source->length_min > source->length_max && source->length_max > 0)
-            sl_reader_report(reader, "E0103", node->place, NULL, NULL, "`%s` says the longest before the shortest",
+            sl_reader_report(reader, "E0103", node->place, NULL, NULL, "`%s` gives the longest before the shortest",
                              option->key);
         return;
     }
@@ -160,7 +160,7 @@ static void read_specials(struct sl_reader *reader, const struct sl_option *opti
             fine = fine && strcmp(list->items[i], list->items[j]) != 0;
         if (!fine)
             sl_reader_report(reader, "E0102", node->items[i]->place, NULL, "it takes pad, unk, bos and eos, each once",
-                             "`specials` cannot hold `%.60s`", list->items[i]);
+                             "`specials` cannot contain `%.60s`", list->items[i]);
     }
 }
 

@@ -68,10 +68,10 @@ void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const
                         decode->beam > 1 || decode->length_penalty.kind == SL_LENGTH_PENALTY_AVERAGE,
                         "a `beam` of more than 1");
     if (draws && decode->beam > 1)
-        sl_reader_report(reader, "E0207", sl_reader_get_place(node, "temperature"), "take one of them away", NULL,
-                         "`beam: %lld` follows the best, and `temperature` draws", (long long)decode->beam);
+        sl_reader_report(reader, "E0207", sl_reader_get_place(node, "temperature"), "remove one of them", NULL,
+                         "`beam: %lld` searches for the best text, but `temperature` samples", (long long)decode->beam);
     if (decode->n_best > decode->beam)
-        sl_reader_report(reader, "E0103", sl_reader_get_place(node, "n_best"), "say a wider `beam`", NULL,
-                         "`n_best: %lld` wants more texts than a beam of %lld follows", (long long)decode->n_best,
+        sl_reader_report(reader, "E0103", sl_reader_get_place(node, "n_best"), "use a larger `beam`", NULL,
+                         "`n_best: %lld` is more than a beam of %lld gives", (long long)decode->n_best,
                          (long long)decode->beam);
 }

@@ -73,5 +73,5 @@ void sl_model_check_teacher(struct sl_reader *reader, struct sl_node *train, con
         return;
     if (teacher->over.unit == SL_PERIOD_NONE && model->train.epochs == 0 && model->train.updates == 0)
         sl_reader_report(reader, "E0204", node->place, NULL, NULL,
-                         "the schedule needs `over`, because train says neither `epochs` nor `updates`");
+                         "the schedule needs `over`, because `train` has neither `epochs` nor `updates`");
 }

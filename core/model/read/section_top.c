@@ -77,8 +77,8 @@ static void read_dir(struct sl_reader *reader, const struct sl_option *option, s
     for (const char *at = strchr(path, '{'); at != NULL; at = strchr(at + 1, '{')) {
         size_t letters = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
         if (letters > 0 && at[1 + letters] == '}' && strncmp(at, "{name}", 6) != 0 && strncmp(at, "{run}", 5) != 0)
-            sl_reader_report(reader, "E0103", node->place, "`{name}` and `{run}` are replaced, nothing else", NULL,
-                             "`dir` knows no `%.*s`", (int)letters + 2, at);
+            sl_reader_report(reader, "E0103", node->place, "only `{name}` and `{run}` are replaced", NULL,
+                             "`dir` does not know `%.*s`", (int)letters + 2, at);
     }
 }
 

@@ -78,7 +78,7 @@ void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *op
 {
     struct sl_model *model = field;
     if (node->kind != SL_NODE_LIST || node->count == 0) {
-        sl_reader_report(reader, "E0101", node->place, "leave the key away to load every backend that is found", NULL,
+        sl_reader_report(reader, "E0101", node->place, "remove the key to load every backend that is found", NULL,
                          "`%s` takes a list of backends, not %s", option->key,
                          node->kind == SL_NODE_LIST ? "an empty one" : sl_node_kind_get_name(node->kind));
         return;
@@ -92,8 +92,7 @@ void sl_model_read_backends(struct sl_reader *reader, const struct sl_option *op
         resolve_plugin(reader, node->items[i], &entries[i]);
         for (size_t j = 0; j < i; j++)
             if (same_text(entries[i].id, entries[j].id) || same_text(entries[i].file, entries[j].file))
-                sl_reader_report(reader, "E0207", entries[i].place, NULL, NULL,
-                                 "the backend `%s` stands twice in the list",
+                sl_reader_report(reader, "E0207", entries[i].place, NULL, NULL, "the backend `%s` is listed twice",
                                  entries[i].id ? entries[i].id : entries[i].file);
     }
     model->backends = entries;

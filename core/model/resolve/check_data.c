@@ -25,7 +25,7 @@ static void check_pairs(struct sl_reader *reader, const struct sl_node *split, c
     bool from = sl_node_find(split, "source") != NULL, to = sl_node_find(split, "target") != NULL;
     if (!lines && !table && source->type != SL_SOURCE_TEXT && source->type != SL_SOURCE_GENERATOR)
         sl_reader_report(reader, "E0317", source->place, "use `lines`, `tsv`, `csv` or `text`", NULL,
-                         "`type: %s` holds no pairs of texts, which an encoder and a decoder need",
+                         "`type: %s` has no pairs of texts, which an encoder and a decoder need",
                          sl_source_type_get_name(source->type));
     if (source->type == SL_SOURCE_GENERATOR && source->generator != SL_GENERATOR_ADDITION &&
         source->generator != SL_GENERATOR_COPY && source->generator != SL_GENERATOR_REVERSE)
@@ -33,14 +33,14 @@ static void check_pairs(struct sl_reader *reader, const struct sl_node *split, c
                          "the generator `%s` makes no pairs of texts, which an encoder and a decoder need",
                          sl_generator_get_name(source->generator));
     if (from != to)
-        sl_reader_report(reader, "E0204", source->place, NULL, NULL, "`%s` needs `%s` beside it",
-                         from ? "source" : "target", from ? "target" : "source");
+        sl_reader_report(reader, "E0204", source->place, NULL, NULL, "`%s` also needs `%s`", from ? "source" : "target",
+                         from ? "target" : "source");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         bool is_text = i < 2 && (!table || i > 0); /* where the text stands: a table's is its `file` */
         if ((is_text ? from || to : i > 1) && sl_node_find(split, others[i]) != NULL)
             sl_reader_report(reader, "E0207", sl_reader_get_place(split, others[i]), NULL, NULL,
                              is_text ? "a split has `source` and `target`, or `%s`, not both"
-                                     : "`%s` has no place in pairs of texts",
+                                     : "`%s` cannot be used with pairs of texts",
                              others[i]);
     }
 }
@@ -57,13 +57,13 @@ static void check_table(struct sl_reader *reader, const struct sl_node *split, c
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "text"), NULL, NULL,
                          "a table has `inputs` or `text`, not both");
     else if (!numeric && !text && !source->source_column && !source->target_column)
-        sl_reader_report(reader, "E0317", place, "say the columns, as in `inputs: [a, b]` or `text: sentence`", NULL,
+        sl_reader_report(reader, "E0317", place, "name the columns, as in `inputs: [a, b]` or `text: sentence`", NULL,
                          "a table needs `inputs` or `text`");
     if (targets && label)
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "label"), NULL, NULL,
                          "a table has `targets` or a `label`, not both");
     if (numeric && !targets && !label)
-        sl_reader_report(reader, "E0317", place, "say what is predicted, as in `targets: [b]` or `label: kind`", NULL,
+        sl_reader_report(reader, "E0317", place, "name what is predicted, as in `targets: [b]` or `label: kind`", NULL,
                          "a table with `inputs` needs `targets` or a `label`");
     if (window && !targets)
         sl_reader_report(reader, "E0317", sl_reader_get_place(split, "window"), NULL, NULL,
@@ -73,8 +73,8 @@ static void check_table(struct sl_reader *reader, const struct sl_node *split, c
                          "`window` is for numeric columns, not for `text`");
     if (source->header && source->columns.count > 0)
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "columns"),
-                         "say `header: false` if the file has no header", NULL,
-                         "`columns` names the columns of a table without header");
+                         "add `header: false` if the file has no header", NULL,
+                         "`columns` is only for a table without a header");
 }
 
 static bool is_row_number(const char *text, int64_t *out)
@@ -92,15 +92,15 @@ static void check_rows(struct sl_reader *reader, const struct sl_node *split, co
     bool numbers = (rows->first == NULL || is_row_number(rows->first, &first)) &&
                    (rows->last == NULL || is_row_number(rows->last, &last));
     if (!numbers && source->time.column == NULL) {
-        sl_reader_report(reader, "E0317", node->place, "say `time: {column: …}`, or row numbers", NULL,
-                         "`rows` that are no numbers need a time column");
+        sl_reader_report(reader, "E0317", node->place, "add `time: {column: …}`, or use row numbers", NULL,
+                         "`rows` need a time column unless they are row numbers");
         return;
     }
     if (!numbers || source->time.column != NULL)
         return;
     if ((rows->first != NULL && first < 1) || (rows->first && rows->last && last < first))
         sl_reader_report(reader, "E0103", node->place, NULL, NULL,
-                         "`rows` are counted from 1, and the last is not before the first");
+                         "`rows` are counted from 1, and the last must not be before the first");
 }
 
 static void check_split(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source,
@@ -116,7 +116,7 @@ static void check_split(struct sl_reader *reader, const struct sl_node *split, c
     if (table && sl_node_find(split, "inputs") && sl_node_find(split, "target") && !sl_node_find(split, "source"))
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "target"),
                          "use `targets: [NAME]` for numbers, `label: NAME` for a class", NULL,
-                         "`target` is a column of texts, beside a `source`");
+                         "`target` is a column of texts, and needs a `source`");
     else if (pairs || source->source_file || source->target_file || source->source_column || source->target_column)
         check_pairs(reader, split, source);
     check_label(reader, split, source);
@@ -165,9 +165,9 @@ static void check_padding(struct sl_reader *reader, const struct sl_node *batchi
         return;
     if (model->data.pairs)
         sl_reader_report(reader, "E0318", place, NULL, NULL,
-                         "`pad_to` compares ways to batch one sequence: a model of encoder and decoder has two");
+                         "`pad_to` pads one sequence, but a model of encoder and decoder has two");
     if (model->data.batching.padding == SL_PADDING_BUCKET && !sl_bucketing_has_edges(&model->data.batching.bucketing))
-        sl_reader_report(reader, "E0318", place, "say `bucketing: {count: 16}`, or `pad_to: batch`", NULL,
+        sl_reader_report(reader, "E0318", place, "use `bucketing: {count: 16}`, or `pad_to: batch`", NULL,
                          "`pad_to: bucket` needs buckets");
     if (last != NULL && last->output_shape != SL_SHAPE_SEQUENCE)
         sl_reader_report(reader, "E0318", place, NULL, NULL,
@@ -195,8 +195,8 @@ static void check_parts_of_pairs(struct sl_reader *reader, const struct sl_node 
         const struct sl_source *source = &model->data.splits[s];
         if (source->origin == SL_SOURCE_FILES && !sl_source_has_same_target(source)) {
             sl_reader_report(reader, "E0318", place, hint, NULL,
-                             "`on_overflow: split` needs one text that is source and target: which part of another "
-                             "target belongs to a part of the source is not known");
+                             "`on_overflow: split` needs one text that is source and target: otherwise it is not known "
+                             "which part of the target belongs to a part of the source");
             return;
         }
     }
@@ -205,9 +205,9 @@ static void check_parts_of_pairs(struct sl_reader *reader, const struct sl_node 
                          "`on_overflow: split` needs one tokenizer for source and target, so that their steps are the "
                          "same words");
     if (sl_batching_find_longest(limits) == 1)
-        sl_reader_report(reader, "E0318", place, NULL, NULL,
-                         "a part of one step holds the mark of its end and no word: `on_overflow: split` needs a "
-                         "length of at least 2");
+        sl_reader_report(
+            reader, "E0318", place, NULL, NULL,
+            "a part of one step would contain only the end token: `on_overflow: split` needs a length of at least 2");
 }
 
 /* `max_tokens` alone: as many sequences as fit. */
@@ -249,7 +249,7 @@ static void check_marks(struct sl_reader *reader, struct sl_place place, const s
         eos = eos || strcmp(tokenizer->specials.items[i], "eos") == 0;
     }
     if (!bos || !eos)
-        sl_reader_report(reader, "E0317", place, NULL, NULL, "a decoder needs the specials `bos` and `eos`");
+        sl_reader_report(reader, "E0317", place, NULL, NULL, "a decoder needs the special tokens `bos` and `eos`");
 }
 
 static void check_pieces(struct sl_reader *reader, struct sl_node *node, const struct sl_tokenizer *tokenizer)
@@ -260,10 +260,10 @@ static void check_pieces(struct sl_reader *reader, struct sl_node *node, const s
     bool has_model = sl_node_find(node, "model") != NULL;
     sl_reader_drop_idle(reader, node, "method", !has_model, "pieces to learn (no `model`)");
     if (has_model && size != NULL)
-        sl_reader_report(reader, "E0207", size->place, "leave it out: the model has its pieces already", NULL,
-                         "`model` is a tokenizer that has been learned, `vocab_size` is for one that will be");
+        sl_reader_report(reader, "E0207", size->place, "remove it: the model already has its pieces", NULL,
+                         "`model` is a trained tokenizer, but `vocab_size` is for training one");
     if (!has_model && size == NULL)
-        sl_reader_report(reader, "E0204", node->place, "a few thousand pieces are usual: `vocab_size: 8000`", NULL,
+        sl_reader_report(reader, "E0204", node->place, "a few thousand pieces are typical: `vocab_size: 8000`", NULL,
                          "`sentencepiece` needs a `model`, or `vocab_size` to learn one from train");
 }
 
@@ -274,7 +274,7 @@ static void check_cut(struct sl_reader *reader, const struct sl_node *node, cons
         model->data.tokenizer.type == SL_TOKENIZER_WHITESPACE)
         return;
     sl_reader_report(reader, "E0317", node->place, "`tokenizer: whitespace` takes them as they are", NULL,
-                     "the tokens of `conll` have a tag each and cannot be cut into %s",
+                     "the tokens of `conll` have a tag each and cannot be split into %s",
                      model->data.tokenizer.type == SL_TOKENIZER_CHAR ? "characters" : "pieces");
 }
 
@@ -289,7 +289,7 @@ void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct 
     double cut = model->data.splits[SL_SPLIT_VALID].split + model->data.splits[SL_SPLIT_TEST].split;
     if (cut >= 1)
         sl_reader_report(reader, "E0103", sl_reader_get_place(data, "valid"), NULL, NULL,
-                         "`valid` and `test` together cut all of train away");
+                         "`valid` and `test` together leave nothing of `train`");
     check_batching(reader, data, model);
     check_pieces(reader, sl_node_find(data, "tokenizer"), &model->data.tokenizer);
     check_cut(reader, sl_node_find(data, "tokenizer"), model);
@@ -309,5 +309,5 @@ void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct 
         check_marks(reader, specials->place, tokenizer);
     if (!unk && specials != NULL && (tokenizer->vocab_size > 0 || tokenizer->min_count > 1))
         sl_reader_report(reader, "E0317", specials->place, NULL, NULL,
-                         "a limited vocabulary needs the special `unk` for what is left out");
+                         "a limited vocabulary needs the special token `unk` for the words that are left out");
 }

@@ -48,9 +48,8 @@ static void warn_of_growth(struct sl_reader *reader, const struct sl_model *mode
         const struct sl_recurrent *r = &layer->recurrent;
         if (is_unbounded(&r->activation[SL_FORWARD]) && is_unbounded(&r->output_activation[SL_FORWARD]))
             sl_reader_report(reader, "W0301", sl_layer_find_option_place(layer, "activation"),
-                             "add `cell_clip: 10`, or keep tanh inside and put the activation "
-                             "behind the layer",
-                             NULL, "the states of %s can grow without bound with %s inside the cell", layer->name,
+                             "add `cell_clip: 10`, or keep tanh inside and put the activation after the layer", NULL,
+                             "the states of %s can grow without bound with %s inside the cell", layer->name,
                              sl_activation_kind_get_name(r->activation[SL_FORWARD].kind));
     }
 }
@@ -61,7 +60,7 @@ void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root, co
     if (version != NULL && version->kind == SL_NODE_SCALAR && model->version != 1 &&
         (model->version != 0 || strcmp(version->text, "0") == 0))
         sl_reader_report(reader, "E0301", version->place, "write `seqlstm: 1`", NULL,
-                         "this version of the program knows schema 1, not %s", version->text);
+                         "this version of the program supports schema 1, not %s", version->text);
     check_pins(reader, model);
     warn_of_growth(reader, model);
 }

@@ -64,12 +64,12 @@ static void check_output_shape(const struct check *c)
     if ((int)last->kind < 0)
         return;
     if (per_step && last->output_shape == SL_SHAPE_VECTOR)
-        sl_reader_report(c->reader, "E0313", last->place, "let the recurrent layers say `return_sequences: true`", NULL,
+        sl_reader_report(c->reader, "E0313", last->place, "set `return_sequences: true` in the recurrent layers", NULL,
                          "the task `%s` needs an output for each step, but %s gives one per sequence",
                          sl_task_get_name(task), last->name);
     if (per_sequence && last->output_shape == SL_SHAPE_SEQUENCE)
         sl_reader_report(c->reader, "E0313", last->place,
-                         "take `return_sequences` off the last recurrent layer, or add a `pool`", NULL,
+                         "remove `return_sequences` from the last recurrent layer, or add a `pool`", NULL,
                          "the task `%s` needs one output per sequence, but %s gives one for each step",
                          sl_task_get_name(task), last->name);
 }
@@ -87,13 +87,13 @@ static void check_directions(const struct check *c)
         int giver = layer->recurrent.initial_state.layer;
         if (next_token && giver >= (int)c->model->encoder_count)
             sl_reader_report(c->reader, "E0310", sl_layer_find_option_place(layer, "initial_state"), NULL, NULL,
-                             "%s would start from states that have seen what it has to predict", layer->name);
+                             "%s would start from states that have already seen what it must predict", layer->name);
         if (layer->recurrent.direction == SL_DIRECTION_FORWARD)
             continue;
         struct sl_place place = sl_layer_find_option_place(layer, "direction");
         if (stream)
             sl_reader_report(c->reader, "E0310", place, "use `unit: sequence`, or `direction: forward`", NULL,
-                             "%s reads backwards, which a stream cannot: it has no end", layer->name);
+                             "%s reads backwards, but a stream has no end", layer->name);
         else
             sl_reader_report(c->reader, "E0310", place, "use `direction: forward`", NULL,
                              "%s would see the token that it has to predict", layer->name);
@@ -107,7 +107,7 @@ static void check_sides(const struct check *c)
     const struct sl_batching *batching = &c->model->data.batching;
     if (sides != pairs)
         sl_reader_report(c->reader, "E0309", get_value_place(c->train, "task"),
-                         sides ? "take `task` away" : "write `model: {encoder: […], decoder: […]}`", NULL,
+                         sides ? "remove `task`" : "write `model: {encoder: […], decoder: […]}`", NULL,
                          sides ? "a model of encoder and decoder has the task `seq2seq`, not `%s`"
                                : "the task `%s` needs a model of encoder and decoder",
                          sl_task_get_name(c->model->train.task));
@@ -137,16 +137,17 @@ static void check_monitor(const struct check *c, struct sl_node *map, const char
     const struct sl_word *word = sl_word_find(sl_words_metric, dot + 1);
     bool valid = strncmp(monitor, "valid.", 6) == 0, train = strncmp(monitor, "train.", 6) == 0;
     if (!valid && !train) {
-        sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` watches neither `train` nor `valid`", monitor);
+        sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` is a metric of neither `train` nor `valid`",
+                         monitor);
         return;
     }
     if (valid && c->model->data.splits[SL_SPLIT_VALID].origin == SL_SOURCE_NONE)
         sl_reader_report(c->reader, "E0312", place, "add `valid: {split: 0.1}` to the data", NULL,
-                         "`%.60s` is watched, but there is no `valid` split", monitor);
+                         "`%.60s` is monitored, but there is no `valid` split", monitor);
     const struct sl_metric_list *list = valid ? &c->model->train.validate.metrics : &c->model->train.metrics;
     bool of_texts = word != NULL && !word->later && sl_metric_is_of_texts((enum sl_metric)word->value);
     if (train && of_texts) {
-        sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` is measured on `valid` and `test` alone",
+        sl_reader_report(c->reader, "E0312", place, NULL, NULL, "`%.60s` is measured only on `valid` and `test`",
                          monitor);
         return;
     }
@@ -154,7 +155,7 @@ static void check_monitor(const struct check *c, struct sl_node *map, const char
         sl_reader_report(c->reader, "E0312", place,
                          word && !word->later ? sl_reader_printf(c->reader, "add `metrics: [%s]` to train", dot + 1)
                                               : NULL,
-                         NULL, "`%.60s` is watched, but `%.60s` is not measured", monitor, dot + 1);
+                         NULL, "`%.60s` is monitored, but `%.60s` is not measured", monitor, dot + 1);
         return;
     }
     if (mode != NULL && sl_node_find(map, "mode") == NULL) {
@@ -193,7 +194,7 @@ static void check_metrics(const struct check *c, const struct sl_node *map, cons
         bool values = m == SL_METRIC_MSE || m == SL_METRIC_MAE || m == SL_METRIC_RMSE;
         if (sl_metric_is_of_texts(m) && c->model->train.task != SL_TASK_SEQ2SEQ)
             sl_reader_report(c->reader, "E0311", node->items[i]->place, "use `accuracy`", NULL,
-                             "the metric `%s` compares texts that a decoder writes, and the task is `%s`",
+                             "the metric `%s` compares texts that a decoder writes, but the task is `%s`",
                              sl_metric_get_name(m), sl_task_get_name(c->model->train.task));
         else if ((regress && classes) || (!regress && values))
             sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL,
@@ -215,20 +216,19 @@ static void check_schedule(const struct check *c, struct sl_train_config *train)
     bool divisor = sl_node_find(node, "divide_by") != NULL;
     if (by_factor && factor == divisor)
         sl_reader_report(c->reader, factor ? "E0207" : "E0204", node->place, NULL, NULL,
-                         factor ? "the schedule says `factor` and `divide_by`: one is enough"
+                         factor ? "the schedule has both `factor` and `divide_by`"
                                 : "the schedule needs `factor` or `divide_by`");
     if (by_factor && s->start.unit != SL_PERIOD_NONE && s->every.unit != SL_PERIOD_NONE &&
         s->start.unit != s->every.unit)
         sl_reader_report(c->reader, "E0207", get_value_place(node, "start"), NULL, NULL,
-                         "`start` and `every` of a schedule have the same unit");
+                         "`start` and `every` of a schedule must have the same unit");
     if (s->kind == SL_SCHEDULE_STEP && s->start.unit == SL_PERIOD_NONE)
         s->start = s->every;
     bool whole_run =
         (s->kind == SL_SCHEDULE_COSINE || s->kind == SL_SCHEDULE_ONE_CYCLE) && s->over.unit == SL_PERIOD_NONE;
     if (whole_run && train->epochs == 0 && train->updates == 0)
         sl_reader_report(c->reader, "E0204", node->place, NULL, NULL,
-                         "the schedule needs `over`, because train says neither `epochs` nor "
-                         "`updates`");
+                         "the schedule needs `over`, because `train` has neither `epochs` nor `updates`");
     if (s->kind == SL_SCHEDULE_PLATEAU)
         check_monitor(c, node, s->monitor, NULL);
 }
@@ -278,7 +278,7 @@ void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct
     bool ends = sl_node_find(node, "epochs") || sl_node_find(node, "updates") || sl_node_find(node, "max_time");
     if (!ends)
         sl_reader_report(reader, "E0319", node->place, "add `epochs: 10`", NULL,
-                         "nothing says when the training ends: `epochs`, `updates` or `max_time`");
+                         "the training has no end: it needs `epochs`, `updates` or `max_time`");
     check_schedule(&c, train);
     if (model->layer_count > 0)
         sl_model_check_teacher(reader, node, model);

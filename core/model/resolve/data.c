@@ -143,7 +143,8 @@ static void read_cut(struct sl_reader *reader, struct sl_node *node, struct sl_s
     for (size_t i = 0; i < node->count; i++)
         if (strcmp(node->pairs[i].key, "split") != 0)
             sl_reader_report(reader, "E0207", node->pairs[i].place, NULL, NULL,
-                             "`%.60s` cannot stand beside `split`, which cuts `%s` off train", node->pairs[i].key, key);
+                             "`%.60s` cannot be combined with `split`, which takes `%s` from `train`",
+                             node->pairs[i].key, key);
     sl_reader_read_value(reader, &fraction, sl_node_find(node, "split"), &source->split);
 }
 
@@ -283,12 +284,12 @@ static void read_source_tokenizer(struct sl_reader *reader, struct sl_node *node
         return;
     }
     if (data->tokenizer.shared)
-        sl_reader_report(reader, "E0207", tokenizer->place, "say `shared: false`, or one `tokenizer`", NULL,
-                         "one vocabulary for both sides (`shared`) has one tokenizer");
+        sl_reader_report(reader, "E0207", tokenizer->place, "use `shared: false`, or one `tokenizer`", NULL,
+                         "one vocabulary for both sides (`shared`) needs one tokenizer for both");
     if (!sl_reader_expand(reader, tokenizer, "type"))
         return;
     if (tokenizer->kind == SL_NODE_MAP) {
-        sl_reader_drop_idle(reader, tokenizer, "shared", false, "`tokenizer`, where it stands");
+        sl_reader_drop_idle(reader, tokenizer, "shared", false, "`tokenizer`, to which it belongs");
         set_specials(reader, tokenizer, unk);
     }
     sl_reader_read_value(reader, &option, tokenizer, &data->source_tokenizer);

@@ -31,8 +31,8 @@ static int find_reader(struct sl_reader *reader, const struct sl_model *model, c
         if (marked[i] && sl_layer_is_recurrent(&model->layers[i]))
             return i;
     sl_reader_report(reader, "E0322", sl_layer_find_option_place(attention, "input_feeding"),
-                     "put the attention layer behind a recurrent one, or take `input_feeding` away", NULL,
-                     "no recurrent layer stands before %s, so nothing reads what it gave the step before",
+                     "put the attention layer after a recurrent one, or remove `input_feeding`", NULL,
+                     "there is no recurrent layer before %s, so nothing reads its output of the previous step",
                      attention->name);
     return -1;
 }
@@ -64,8 +64,8 @@ void sl_model_find_feeding(struct sl_reader *reader, struct sl_model *model)
             continue;
         if (first != NULL) {
             sl_reader_report(
-                reader, "E0322", sl_layer_find_option_place(layer, "input_feeding"), "say it in one of them", NULL,
-                "%s and %s both say `input_feeding`, and a decoder has one input", first->name, layer->name);
+                reader, "E0322", sl_layer_find_option_place(layer, "input_feeding"), "set it in one of them", NULL,
+                "%s and %s both set `input_feeding`, but a decoder has only one input", first->name, layer->name);
             return;
         }
         first = layer;

@@ -131,7 +131,7 @@ static bool check_list(struct sl_reader *reader, const char *key, const struct s
 {
     if (node->kind == SL_NODE_LIST && node->count > 0)
         return true;
-    sl_reader_report(reader, "E0101", node->place, "write each layer behind a `-`", NULL,
+    sl_reader_report(reader, "E0101", node->place, "write a `-` before each layer", NULL,
                      "`%s` takes a list of layers, not %s", key,
                      node->kind == SL_NODE_LIST ? "an empty one" : sl_node_kind_get_name(node->kind));
     return false;

@@ -42,14 +42,14 @@ static void check_unique_names(struct sl_reader *reader, const struct sl_layer_l
         const struct sl_node *node = sl_node_find(list->nodes[i], "name");
         struct sl_place place = node ? node->place : layers[i].place;
         if (first != NULL)
-            sl_reader_report(reader, "E0302", place, NULL, NULL, "two layers are called `%s`, the first in line %d",
+            sl_reader_report(reader, "E0302", place, NULL, NULL, "two layers are named `%s`, the first in line %d",
                              layers[i].name, first->place.line);
         if (strcmp(layers[i].name, "input") == 0)
             sl_reader_report(reader, "E0302", place, NULL, NULL,
-                             "no layer can be called `input`: that is the input of the model");
+                             "no layer can be named `input`: that is the input of the model");
         if (strcmp(layers[i].name, "none") == 0)
             sl_reader_report(reader, "E0302", place, NULL, NULL,
-                             "no layer can be called `none`: that is where no state comes from");
+                             "no layer can be named `none`: `initial_state: none` means that there is none");
     }
 }
 
@@ -89,17 +89,18 @@ static bool resolve_name(struct sl_reader *reader, const struct sl_node *node, c
     bool other_side = found && found->side != list->layers[index].side;
     const char *help = !found && close ? sl_reader_printf(reader, "did you mean `%s`?", close) : NULL;
     if (other_side && takes_input)
-        help = found->side == SL_SIDE_ENCODER ? "steps of encoder and decoder differ: take its states "
-                                                "(`initial_state`), or a vector of it (`repeat`)"
-                                              : "an encoder cannot take what its decoder yields";
+        help = found->side == SL_SIDE_ENCODER ? "encoder and decoder have different steps: use its states "
+                                                "(`initial_state`) or one vector of it (`repeat`)"
+                                              : "an encoder cannot use the output of its decoder";
     else if (found && at > index)
-        help = "move this one behind it";
+        help = "move this one after it";
     sl_reader_report(reader, "E0303", node->place, help, NULL,
-                     found == NULL  ? "there is no layer `%.60s`"
-                     : at == index  ? "layer `%.60s` cannot take its own output"
-                     : !takes_input ? "`repeat` takes a vector of the encoder, and `%.60s` is no layer of it"
-                     : other_side   ? "layer `%.60s` stands on the other side"
-                                    : "layer `%.60s` stands further down",
+                     found == NULL ? "there is no layer `%.60s`"
+                     : at == index ? "layer `%.60s` cannot read its own output"
+                     : !takes_input
+                         ? "`repeat` reads a vector of the encoder, but `%.60s` is not a layer of the encoder"
+                     : other_side ? "layer `%.60s` is on the other side"
+                                  : "layer `%.60s` comes later",
                      node->text);
     return false;
 }
@@ -124,17 +125,17 @@ static void resolve_from(struct sl_reader *reader, const struct sl_layer_list *l
     layer->from = resolved;
     if (layer->kind == SL_LAYER_REPEAT && layer->side == SL_SIDE_ENCODER)
         sl_reader_report(reader, "E0303", layer->place, "put it into the decoder", NULL,
-                         "`repeat` gives a vector to each step of a decoder, and %s stands in the encoder",
-                         layer->name);
+                         "`repeat` gives a vector to each step of a decoder, but %s is in the encoder", layer->name);
     else if (layer->kind == SL_LAYER_REPEAT && list->encoder_count == 0)
-        sl_reader_report(reader, "E0303", layer->place, "write `model: {encoder: […], decoder: […]}`", NULL,
-                         "`repeat` gives a vector of the encoder to each step of the decoder, and this model has none");
+        sl_reader_report(
+            reader, "E0303", layer->place, "write `model: {encoder: […], decoder: […]}`", NULL,
+            "`repeat` gives a vector of the encoder to each step of the decoder, but this model has neither");
     else if (layer->kind == SL_LAYER_ATTENTION && layer->side == SL_SIDE_ENCODER)
         sl_reader_report(reader, "E0303", layer->place, "put it into the decoder", NULL,
-                         "a decoder pays attention to its encoder, and %s stands in the encoder", layer->name);
+                         "a decoder attends to its encoder, but %s is in the encoder", layer->name);
     else if (layer->kind == SL_LAYER_ATTENTION && list->encoder_count == 0)
         sl_reader_report(reader, "E0303", layer->place, "write `model: {encoder: […], decoder: […]}`", NULL,
-                         "a decoder pays attention to its encoder, and this model has none");
+                         "a decoder attends to its encoder, but this model has neither");
     else if (from == NULL)
         resolved[layer->from_count++] = get_default_from(list, index);
     for (size_t i = 0; from != NULL && i < entries; i++) {
@@ -155,7 +156,8 @@ static void resolve_tie(struct sl_reader *reader, const struct sl_node *node, st
         layer->dense.tie_layer = target->index;
     else
         sl_reader_report(reader, "E0305", tie ? tie->place : layer->place, NULL, NULL,
-                         target ? "`tie` names an embedding, and `%s` is none" : "there is no embedding `%s` to tie to",
+                         target ? "`tie` must name an embedding, but `%s` is not one"
+                                : "there is no embedding `%s` to tie to",
                          layer->dense.tie);
 }
 
@@ -169,11 +171,12 @@ static void resolve_share(struct sl_reader *reader, const struct sl_node *node, 
     struct sl_place place = share ? share->place : layer->place;
     if (home == NULL || home->kind != SL_LAYER_EMBEDDING)
         sl_reader_report(reader, "E0305", place, NULL, NULL,
-                         home ? "`share` names an embedding, and `%s` is none" : "there is no embedding `%s` to share",
+                         home ? "`share` must name an embedding, but `%s` is not one"
+                              : "there is no embedding `%s` to share",
                          layer->embedding.share);
     else if (home->index >= layer->index || home->embedding.share)
         sl_reader_report(reader, "E0305", place, NULL, NULL,
-                         home->index >= layer->index ? "`%s` does not stand above this layer"
+                         home->index >= layer->index ? "`%s` does not come before this layer"
                                                      : "`%s` has no vectors of its own: it shares others",
                          layer->embedding.share);
     else if (home->embedding.dim != layer->embedding.dim)
@@ -201,15 +204,15 @@ static void resolve_state(struct sl_reader *reader, const struct sl_layer_list *
         state->layer = giver->index;
     else if (giver != NULL && giver->index < layer->index && layer->side == SL_SIDE_DECODER && list->encoder_count > 0)
         sl_reader_report(reader, "E0321", from ? from->place : layer->place, "name a layer of the encoder", NULL,
-                         "the states of `%s` are final when the decoder has written everything", giver->name);
+                         "the states of `%s` are final only when the decoder has written everything", giver->name);
     else if (giver != NULL && giver->index < layer->index)
         state->layer = giver->index;
     else
-        sl_reader_report(reader, "E0321", from ? from->place : layer->place,
-                         giver ? "name a layer above this one" : NULL, NULL,
+        sl_reader_report(reader, "E0321", from ? from->place : layer->place, giver ? "name an earlier layer" : NULL,
+                         NULL,
                          giver == NULL    ? "there is no layer `%s` to take states from"
                          : giver == layer ? "`%s` cannot start from its own states"
-                                          : "the layer `%s` does not stand above this one",
+                                          : "the layer `%s` does not come before this one",
                          state->from);
 }
 
@@ -266,9 +269,9 @@ const struct sl_layer *sl_model_find_embedding(struct sl_reader *reader, const s
                          node->text);
     else if (layer->output_shape == SL_SHAPE_SEQUENCE)
         sl_reader_report(reader, "E0305", node->place,
-                         sl_layer_is_recurrent(layer) ? "take `return_sequences` away, or add a `pool` behind it"
-                                                      : "add a `pool` behind it",
-                         NULL, "`embedding` names a layer that yields one vector, and `%s` yields one for each step",
+                         sl_layer_is_recurrent(layer) ? "remove `return_sequences`, or add a `pool` after it"
+                                                      : "add a `pool` after it",
+                         NULL, "`embedding` must name a layer that gives one vector, but `%s` gives one for each step",
                          layer->name);
     return layer;
 }

@@ -80,8 +80,8 @@ static void report_needs_sequence(const struct inference *in, const struct sl_la
     const char *upstream = get_edge_name(in, layer->from[0]);
     if (layer->from[0] == SL_LAYER_MODEL_INPUT) {
         sl_reader_report(in->reader, "E0314", layer->place,
-                         "say which rows are one sequence: `group: column`, or `window: {length: 12}`", NULL,
-                         "%s needs a sequence, but each row of the data stands alone", layer->name);
+                         "make sequences with `group: column` or `window: {length: 12}`", NULL,
+                         "%s needs a sequence, but the rows of the data are independent", layer->name);
         return;
     }
     const char *help =
@@ -154,7 +154,7 @@ static bool check_tokens(const struct inference *in, const struct sl_layer *laye
                          layer->name, get_edge_name(in, layer->from[0]));
     else
         sl_reader_report(in->reader, "E0307", layer->place, "begin with `- {type: embedding, dim: 128}`", NULL,
-                         "%s cannot take tokens: the data give words of a vocabulary", layer->name);
+                         "%s cannot read tokens, but the data are words of a vocabulary", layer->name);
     return false;
 }
 
@@ -167,8 +167,8 @@ static void check_repeat(const struct inference *in, const struct sl_layer *laye
     sl_reader_report(
         in->reader, "E0314", layer->place,
         sl_layer_is_recurrent(giver)
-            ? sl_reader_printf(in->reader, "take `return_sequences` off %s, or add a `pool` behind it", giver->name)
-            : sl_reader_printf(in->reader, "add a `pool` behind %s", giver->name),
+            ? sl_reader_printf(in->reader, "remove `return_sequences` from %s, or add a `pool` after it", giver->name)
+            : sl_reader_printf(in->reader, "add a `pool` after %s", giver->name),
         NULL, "%s repeats a vector, but %s gives one for each step of the source", layer->name, giver->name);
 }
 
@@ -188,11 +188,11 @@ static struct edge infer_attention(const struct inference *in, const struct sl_l
                          sl_layer_is_recurrent(&in->layers[last])
                              ? sl_reader_printf(in->reader, "add `return_sequences: true` to %s", in->layers[last].name)
                              : NULL,
-                         NULL, "%s pays attention to the steps of the encoder, but %s gives one vector per sequence",
+                         NULL, "%s attends to the steps of the encoder, but %s gives one vector per sequence",
                          layer->name, in->layers[last].name);
     bool widths = query.width > 0 && memory.width > 0;
     if (widths && products && query.width != memory.width)
-        sl_reader_report(in->reader, "E0315", layer->place, "say `score: general`, or make the widths equal", NULL,
+        sl_reader_report(in->reader, "E0315", layer->place, "use `score: general`, or make the widths equal", NULL,
                          "%s multiplies %lld features of its query with %lld of %s", layer->name,
                          (long long)query.width, (long long)memory.width, in->layers[last].name);
     return (struct edge){SL_SHAPE_SEQUENCE, widths ? query.width + memory.width : UNKNOWN};
@@ -205,7 +205,7 @@ static void check_tie(const struct inference *in, const struct sl_layer *layer, 
     const struct sl_layer *embedding = &in->layers[layer->dense.tie_layer];
     if (input.width > 0 && embedding->embedding.dim > 0 && input.width != embedding->embedding.dim)
         sl_reader_report(in->reader, "E0305", sl_layer_find_option_place(layer, "tie"),
-                         sl_reader_printf(in->reader, "put a dense layer of %lld units in front of %s",
+                         sl_reader_printf(in->reader, "put a dense layer of %lld units before %s",
                                           (long long)embedding->embedding.dim, layer->name),
                          NULL, "%s gets %lld features, but the vectors of %s have %lld", layer->name,
                          (long long)input.width, embedding->name, (long long)embedding->embedding.dim);
@@ -277,9 +277,9 @@ static void check_used(const struct inference *in)
         if (!in->layers[i].output_used && in->layers[i].name != NULL && !gives_states(in, i))
             sl_reader_report(in->reader, "E0316", in->layers[i].place,
                              i + 1 == in->model->encoder_count
-                                 ? "let the decoder take it: `initial_state` in a recurrent layer, or a `repeat`"
-                                 : "name it in the `from` of a later layer, or take it away",
-                             NULL, "nothing takes the output of %s", in->layers[i].name);
+                                 ? "let the decoder use it: `initial_state` in a recurrent layer, or a `repeat`"
+                                 : "name it in the `from` of a later layer, or remove it",
+                             NULL, "nothing uses the output of %s", in->layers[i].name);
 }
 
 void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)

@@ -42,14 +42,14 @@ static void check_widths(const struct check *c)
     const struct sl_recurrent *from = &c->giver->recurrent, *to = &c->layer->recurrent;
     int64_t h = get_given(c, get_width(from)), cell = get_given(c, from->units);
     if ((c->giver->kind == SL_LAYER_LSTM) != (c->layer->kind == SL_LAYER_LSTM)) {
-        sl_reader_report(c->reader, "E0321", c->place, "say `bridge: dense`", NULL,
+        sl_reader_report(c->reader, "E0321", c->place, "use `bridge: dense`", NULL,
                          "%s cannot start from %s: one of them has no cell state", c->layer->name, c->giver->name);
         return;
     }
     bool sum_fits = get_directions(from) == 2 && get_directions(to) == 1 && get_width(from) == get_width(to) &&
                     to->initial_state.bridge == SL_BRIDGE_COPY;
-    const char *help = sum_fits ? "say `initial_state: {from: …, bridge: sum}`, or `bridge: dense`"
-                                : "say `initial_state: {from: …, bridge: dense}`, or make the widths equal";
+    const char *help = sum_fits ? "use `initial_state: {from: …, bridge: sum}`, or `bridge: dense`"
+                                : "use `initial_state: {from: …, bridge: dense}`, or make the widths equal";
     if (h != get_width(to))
         report(c, help, "state", h, get_width(to));
     else if (c->layer->kind == SL_LAYER_LSTM && cell != to->units)
@@ -62,30 +62,31 @@ static void check_pair(const struct check *c)
     enum sl_bridge bridge = to->initial_state.bridge;
     if (!sl_layer_is_recurrent(c->giver)) {
         if (c->giver->output_shape == SL_SHAPE_SEQUENCE)
-            sl_reader_report(c->reader, "E0321", c->place, "name a recurrent layer, or add a `pool` behind it", NULL,
-                             "%s has no states, and yields a vector for each step", c->giver->name);
+            sl_reader_report(c->reader, "E0321", c->place, "name a recurrent layer, or add a `pool` after it", NULL,
+                             "%s has no states, and gives one vector for each step", c->giver->name);
         else if (bridge != SL_BRIDGE_DENSE)
-            sl_reader_report(c->reader, "E0321", c->place, "say `bridge: dense`", NULL,
-                             "%s has no states: its vector becomes states of %s by a learned layer", c->giver->name,
+            sl_reader_report(c->reader, "E0321", c->place, "use `bridge: dense`", NULL,
+                             "%s has no states: a learned layer must turn its vector into states of %s", c->giver->name,
                              c->layer->name);
         return;
     }
     const struct sl_recurrent *from = &c->giver->recurrent;
     if (from->layers != to->layers) {
-        sl_reader_report(c->reader, "E0321", c->place, "give both as many `layers`, or say `initial_state: none`", NULL,
+        sl_reader_report(c->reader, "E0321", c->place,
+                         "give both the same number of `layers`, or use `initial_state: none`", NULL,
                          "%s has %lld layers, and %s, which starts from their states, has %lld", c->giver->name,
                          (long long)from->layers, c->layer->name, (long long)to->layers);
         return;
     }
     if (get_directions(from) < get_directions(to)) {
         sl_reader_report(c->reader, "E0321", c->place, NULL, NULL,
-                         "%s runs in one direction, and %s, which starts from its states, in two", c->giver->name,
+                         "%s has one direction, but %s, which starts from its states, has two", c->giver->name,
                          c->layer->name);
         return;
     }
     if (bridge == SL_BRIDGE_SUM && get_directions(from) == get_directions(to))
-        sl_reader_report(c->reader, "E0321", c->place, "say `bridge: copy`", NULL,
-                         "`bridge: sum` adds two directions, and there is one for one");
+        sl_reader_report(c->reader, "E0321", c->place, "use `bridge: copy`", NULL,
+                         "`bridge: sum` adds two directions, but both layers have the same number of them");
     else if (bridge != SL_BRIDGE_DENSE)
         check_widths(c);
 }
@@ -111,8 +112,8 @@ static void check_crossing(struct sl_reader *reader, const struct sl_model *mode
             return;
     }
     sl_reader_report(reader, "E0321", layers[model->encoder_count].place,
-                     "say `initial_state` in a recurrent layer of the decoder, or add a `repeat`", NULL,
-                     "the decoder takes nothing from the encoder");
+                     "set `initial_state` in a recurrent layer of the decoder, or add a `repeat`", NULL,
+                     "the decoder uses nothing of the encoder");
 }
 
 void sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)

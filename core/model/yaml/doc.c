@@ -148,7 +148,7 @@ static bool check_tag(struct reading *r, const yaml_char_t *tag)
     char message[160];
     sl_text_snprintf(message, sizeof message, "the tag `%.60s` is not allowed", (const char *)tag);
     fail(r, "E0005", place_of(r, r->event.start_mark, r->event.start_mark), message,
-         "take it away: the key decides how its value is read");
+         "remove it: the key decides how its value is read");
     return false;
 }
 
@@ -281,8 +281,8 @@ static bool check_key(struct reading *r, const struct sl_node *map, const char *
     const struct sl_pair *before = sl_node_find_pair(map, key);
     if (before != NULL) {
         char message[200], help[200];
-        sl_text_snprintf(message, sizeof message, "the key `%.80s` is said twice", key);
-        sl_text_snprintf(help, sizeof help, "it stands in line %d already: keep one of the two", before->place.line);
+        sl_text_snprintf(message, sizeof message, "the key `%.80s` appears twice", key);
+        sl_text_snprintf(help, sizeof help, "it is already in line %d: keep one of the two", before->place.line);
         struct sl_diagnostic finding = {.code = "E0201", .place = place, .message = message, .help = help};
         sl_diagnostics_add(r->diagnostics, &finding);
         return false;
@@ -377,7 +377,7 @@ static struct sl_node *read_document(struct reading *r)
         return NULL;
     if (r->event.type != YAML_STREAM_END_EVENT)
         fail(r, "E0002", place_of(r, r->event.start_mark, r->event.start_mark),
-             "a file holds one document, and here a second one begins", NULL);
+             "a file has one document, but a second one begins here", NULL);
     return r->broken ? NULL : root;
 }
 

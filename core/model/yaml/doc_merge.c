@@ -192,8 +192,8 @@ seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const
         if (no_memory)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for `%s`", label);
         if (at == NULL) {
-            report_path(diagnostics, place, "this path leads nowhere in the model file",
-                        "list elements are `model[0]`, `model[1]`, … or the `name:` that they say");
+            report_path(diagnostics, place, "this path does not exist in the model file",
+                        "list elements are `model[0]`, `model[1]`, … or their `name:`");
             return SEQLSTM_OK;
         }
         parent = parent->kind == SL_NODE_SCALAR ? NULL : parent;
