@@ -24,7 +24,7 @@ struct sl_string_list {
 enum sl_source_origin {
     SL_SOURCE_NONE,      /* this split is absent */
     SL_SOURCE_FILES,     /* read from the files below, or generated */
-    SL_SOURCE_FROM_TRAIN /* `split: 0.1`: the last part of train in file order, cut off it */
+    SL_SOURCE_FROM_TRAIN /* `split: 0.1`: the last part of `train` in file order, removed from it */
 };
 
 enum sl_source_type {
@@ -48,8 +48,8 @@ enum sl_generator {
 
 enum sl_label_type { SL_LABEL_CLASS, SL_LABEL_VALUE };
 
-/* A column is the name in the header, or its number from 1 where there is no header (as text, "2");
- * in `lines`, "first" or "last". NULL: not said. */
+/* A column is the name in the header, or its number from 1 where there is no header (as text, "2"); in `lines`, "first"
+ * or "last". NULL: not given. */
 struct sl_label {
     const char *column;
     enum sl_label_type type;
@@ -94,7 +94,7 @@ enum sl_missing_type {
 
 struct sl_missing {
     enum sl_missing_type type;
-    int64_t limit; /* forward_fill: at most so many rows in a row; 0: no limit */
+    int64_t limit; /* forward_fill: at most this many rows in sequence; 0: no limit */
 };
 
 /* `rows: [a, b]`, both ends included: row numbers from 1 (the header not counted), or values of
@@ -110,9 +110,9 @@ struct sl_source {
     enum sl_source_type type;
 
     const char *file;        /* absolute; text, lines, tables, conll, tokens */
-    const char *source_file; /* absolute; lines: the two sides of parallel files; NULL: not said */
+    const char *source_file; /* absolute; lines: the two sides of parallel files; NULL: not given */
     const char *target_file;
-    const char *source_column; /* tables: the two texts of a row; NULL: not said */
+    const char *source_column; /* tables: the two texts of a row; NULL: not given */
     const char *target_column;
     const char *x;       /* absolute; npy */
     const char *y;       /* absolute; npy; NULL: none */
@@ -126,7 +126,7 @@ struct sl_source {
     struct sl_rows rows;
     struct sl_string_list inputs;  /* numeric input columns */
     struct sl_string_list targets; /* numeric target columns */
-    const char *group;             /* rows with one value here, in order, are one sequence; NULL */
+    const char *group;             /* rows with the same value here, in order, form one sequence; NULL */
     const char *text;              /* the column that holds text (conll: the token); NULL */
     struct sl_label label;
     struct sl_time time;
@@ -154,8 +154,8 @@ enum sl_tokenizer_type {
     SL_TOKENIZER_NONE, /* the source holds no text */
     SL_TOKENIZER_WHITESPACE,
     SL_TOKENIZER_CHAR,         /* one Unicode character */
-    SL_TOKENIZER_WORD,         /* whitespace, and punctuation cut off */
-    SL_TOKENIZER_SENTENCEPIECE /* pieces of words, of a model */
+    SL_TOKENIZER_WORD,         /* splits at whitespace and punctuation */
+    SL_TOKENIZER_SENTENCEPIECE /* pieces of words, by a SentencePiece model */
 };
 
 enum sl_pieces_method { SL_PIECES_BPE, SL_PIECES_UNIGRAM };
@@ -186,7 +186,7 @@ enum sl_bucketing_kind {
     SL_BUCKETING_POOLS,   /* sort by length inside a window of `pool` batches */
     SL_BUCKETING_AUTO,    /* buckets: the best edges for the measured cost of a step */
     SL_BUCKETING_COUNT,   /* `count` buckets: the best edges for the number of steps */
-    SL_BUCKETING_LENGTHS, /* buckets with the edges said */
+    SL_BUCKETING_LENGTHS, /* buckets with the given edges */
     SL_BUCKETING_GREEDY   /* a bucket ends as soon as it holds a batch */
 };
 
@@ -199,7 +199,7 @@ struct sl_bucketing {
 
 enum sl_overflow { SL_OVERFLOW_KEEP, SL_OVERFLOW_DROP, SL_OVERFLOW_TRUNCATE, SL_OVERFLOW_SPLIT };
 
-/* What rows are computed beside the real ones; they carry no loss. */
+/* Which rows are computed in addition to the real ones; they do not count in the loss. */
 enum sl_padding {
     SL_PADDING_NONE,
     SL_PADDING_BATCH,  /* to the longest of the batch */
@@ -212,23 +212,23 @@ struct sl_batching {
     struct sl_bucketing bucketing;
     int64_t pool;
     enum sl_padding padding;
-    int64_t max_tokens; /* most rows that a batch computes; 0: no limit */
+    int64_t max_tokens; /* largest number of rows that a batch computes; 0: no limit */
     int64_t bptt;       /* steps between truncations; 0: whole sequences (unit: sequence only) */
     int64_t max_length; /* 0: no limit; with LENGTHS and an on_overflow that is not KEEP at most the last edge */
     enum sl_overflow on_overflow; /* of a sequence longer than max_length */
 };
 
-/* The longest sequence that is neither dropped nor cut; 0: no limit. A list of lengths ends at its last one, unless
- * what is longer is kept. [any thread] */
+/* The longest sequence that is neither dropped nor truncated; 0: no limit. A list of lengths ends at its last one,
+ * unless what is longer is kept. [any thread] */
 int64_t sl_batching_find_longest(const struct sl_batching *batching);
 
 struct sl_data_config {
     struct sl_source splits[SL_SPLIT_COUNT];
     struct sl_tokenizer tokenizer;
-    bool pairs;                           /* records are a source and a target: for an encoder and a decoder */
-    struct sl_tokenizer source_tokenizer; /* pairs: of the source; as `tokenizer` without bos and eos where not said */
+    bool pairs;                           /* records are pairs of source and target, for an encoder and a decoder */
+    struct sl_tokenizer source_tokenizer; /* pairs: of the source; by default `tokenizer` without bos and eos */
     struct sl_batching batching;
-    int64_t batch_size; /* 0: `max_tokens` alone limits a batch */
+    int64_t batch_size; /* 0: only `max_tokens` limits a batch */
     bool shuffle;       /* of train, per epoch; never rows inside a sequence; false for streams */
     struct sl_place place;
 };
@@ -238,7 +238,7 @@ const char *sl_source_type_get_name(enum sl_source_type type);
 const char *sl_split_get_name(enum sl_split split);
 const char *sl_generator_get_name(enum sl_generator generator);
 
-/* A file that a source reads, and the key that says it. */
+/* A file that a source reads, and the key that names it. */
 struct sl_data_file {
     const char *key;
     const char *path;
@@ -247,13 +247,13 @@ enum { SL_DATA_FILE_COUNT = 6 };
 /* The files of a source; returns how many there are. [any thread] */
 int sl_source_list_files(const struct sl_source *source, struct sl_data_file out[SL_DATA_FILE_COUNT]);
 
-/* Whether a source of pairs has its target in it: a model that rebuilds its input. [any thread] */
+/* Whether the source text is the target, too: the model reconstructs its input. [any thread] */
 static inline bool sl_source_has_same_target(const struct sl_source *source)
 {
     return source->type != SL_SOURCE_GENERATOR && !source->target_file && !source->target_column;
 }
 
-/* Whether sequences go into buckets by their length. [any thread] */
+/* Whether sequences are put into buckets by length. [any thread] */
 static inline bool sl_bucketing_has_edges(const struct sl_bucketing *bucketing)
 {
     return bucketing->kind >= SL_BUCKETING_AUTO;

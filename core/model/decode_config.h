@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `decode:` of a model file: how a decoder writes. */
+/* The `decode:` section of a model file: how a decoder generates text. */
 #ifndef SL_MODEL_DECODE_CONFIG_H
 #define SL_MODEL_DECODE_CONFIG_H
 
@@ -21,9 +21,9 @@ struct sl_length_penalty {
 struct sl_decode_config {
     int64_t beam; /* 1: greedy */
     struct sl_length_penalty length_penalty;
-    int64_t max_length; /* tokens, the end included; 0: twice the source's and ten more */
+    int64_t max_length; /* tokens, including the end; 0: twice the tokens of the source plus ten */
     int64_t n_best;     /* 1 .. beam */
-    double temperature; /* 0: the best; above: drawn, with a beam of 1 */
+    double temperature; /* 0: takes the best; above 0: samples, with a beam of 1 */
     int64_t top_k;      /* 0: all */
     double top_p;
 };

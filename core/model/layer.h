@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer of a model as the user described it, with every option resolved: defaults filled in,
- * both directions said, initializers chosen. Plain values, owned by the model's arena, immutable.
+/* One layer of a model as the user described it, with every option resolved: defaults filled in, both directions set,
+ * initializers chosen. Plain values, owned by the model's arena, immutable.
  *
- * Widths that only the data know stay symbolic: `units` is SL_UNITS_FROM_TARGET, and no layer
- * holds an input width. Rates, clips and the like are 0 when they are off. Nothing here names a
- * backend.
+ * Widths that depend on the data stay symbolic: `units` is SL_UNITS_FROM_TARGET, and no layer holds an input width.
+ * Rates, clips and the like are 0 when they are off. Nothing here names a backend.
  */
 #ifndef SL_MODEL_LAYER_H
 #define SL_MODEL_LAYER_H
@@ -21,20 +20,20 @@ enum sl_layer_kind {
     SL_LAYER_GRU,
     SL_LAYER_RNN,
     SL_LAYER_DENSE,
-    SL_LAYER_OUTPUT, /* a dense layer onto the target's width (a vocabulary, classes, values) */
+    SL_LAYER_OUTPUT, /* a dense layer as wide as the target (a vocabulary, classes, values) */
     SL_LAYER_ACTIVATION,
     SL_LAYER_DROPOUT,
     SL_LAYER_LAYER_NORM,
     SL_LAYER_CONCAT,
     SL_LAYER_ADD,
     SL_LAYER_POOL,
-    SL_LAYER_ATTENTION, /* of a decoder over the steps of its encoder */
-    SL_LAYER_REPEAT     /* a vector of the encoder for each step of the decoder */
+    SL_LAYER_ATTENTION, /* in a decoder, over the steps of its encoder */
+    SL_LAYER_REPEAT     /* repeats a vector of the encoder at each step of the decoder */
 };
 
-/* Which list of the model a layer stands in. */
+/* Which list of the model a layer belongs to. */
 enum sl_side {
-    SL_SIDE_DECODER, /* the layers of a plain list, too: those that the output follows from */
+    SL_SIDE_DECODER, /* also the layers of a plain list */
     SL_SIDE_ENCODER  /* reads the source */
 };
 
@@ -65,7 +64,7 @@ enum sl_activation_kind {
 
 struct sl_activation {
     enum sl_activation_kind kind;
-    double alpha; /* always set: what the user said or the default of the kind; 0 where unused */
+    double alpha; /* always set, by the user or by default; 0 if unused */
     double beta;
 };
 
@@ -114,9 +113,9 @@ enum sl_merge { SL_MERGE_CONCAT, SL_MERGE_SUM, SL_MERGE_MUL, SL_MERGE_AVE };
 
 #define SL_UNITS_FROM_TARGET INT64_C(-1)
 
-/* How final states become first ones. S are those of one (layer, direction), h and for an lstm c. */
+/* How final states become initial states. */
 enum sl_bridge {
-    SL_BRIDGE_COPY, /* as they are; two directions side by side */
+    SL_BRIDGE_COPY, /* unchanged; two directions are concatenated */
     SL_BRIDGE_SUM,  /* two directions added */
     SL_BRIDGE_DENSE /* h0 = tanh(W h + b), c0 = W c + b; two directions side by side. Of a vector v, or where the giver
                      * has no c: v (or h) in place of both */
@@ -124,11 +123,11 @@ enum sl_bridge {
 
 #define SL_NO_LAYER (-1)
 
-/* `initial_state` of a recurrent layer, sub-layer by sub-layer. */
+/* `initial_state` of a recurrent layer, for each layer of its stack. */
 struct sl_initial_state {
-    const char *from; /* a layer's name, as said; NULL: not said */
+    const char *from; /* the name of a layer, as given; NULL: not given */
     enum sl_bridge bridge;
-    int layer; /* index of the layer whose final states, or whose vector, it starts from; SL_NO_LAYER: from zero */
+    int layer; /* index of the layer whose final states or vector are used; SL_NO_LAYER: from zero */
 };
 
 /* lstm, gru, rnn. Gate and cell equations with all options: include/seqlstm/ops.h. */
@@ -136,7 +135,7 @@ struct sl_recurrent {
     int64_t units;  /* H, at least 1 */
     int64_t layers; /* L, at least 1; lower ones return sequences; dropout is on each one's input */
     enum sl_direction direction;
-    enum sl_merge merge;                          /* of the directions, where there are two */
+    enum sl_merge merge;                          /* joins two directions */
     struct sl_activation activation[2];           /* candidate (rnn: the only one) */
     struct sl_activation recurrent_activation[2]; /* gates; unused by rnn */
     struct sl_activation output_activation[2];    /* of c, before the output gate; lstm only */
@@ -146,7 +145,7 @@ struct sl_recurrent {
     struct sl_initializer kernel_initializer;
     struct sl_initializer recurrent_initializer;
     struct sl_initializer bias_initializer;
-    struct sl_initializer projection_initializer; /* meant only where the option is on */
+    struct sl_initializer projection_initializer; /* used only if the option is on */
     struct sl_initializer peephole_initializer;
     struct sl_regularizer kernel_regularizer;
     struct sl_regularizer recurrent_regularizer;
@@ -183,7 +182,7 @@ struct sl_dense {
 
 struct sl_embedding {
     int64_t dim;         /* E */
-    const char *weights; /* file of ready vectors; NULL: none */
+    const char *weights; /* file of pretrained vectors; NULL: none */
     const char *share;   /* the embedding whose matrix it uses; or NULL */
     int share_layer;     /* its index; -1: none */
     struct sl_initializer initializer;
@@ -207,7 +206,7 @@ struct sl_layer_norm {
 enum sl_pool_mode { SL_POOL_MEAN, SL_POOL_MAX, SL_POOL_SUM, SL_POOL_FIRST, SL_POOL_LAST };
 
 struct sl_pool {
-    enum sl_pool_mode mode; /* over the real steps of each sequence; over none: 0 */
+    enum sl_pool_mode mode; /* over the real steps of each sequence; 0 if there are none */
 };
 
 /* How well a row k of the encoder's output fits a query q (Luong et al. 2015, eq. 8; Vaswani et al. 2017, eq. 1;
@@ -227,15 +226,15 @@ struct sl_attention {
     bool input_feeding;                       /* see struct sl_feeding */
 };
 
-/* What flows on the edge that leaves a layer. */
+/* The kind of a layer's output. */
 enum sl_shape_kind {
     SL_SHAPE_TOKENS,   /* one integer per step: the input of an embedding */
     SL_SHAPE_SEQUENCE, /* [N, T, features] */
     SL_SHAPE_VECTOR,   /* [N, features] */
-    SL_SHAPE_FROM_DATA /* SEQUENCE or VECTOR, as the arrays of an npy source say */
+    SL_SHAPE_FROM_DATA /* SEQUENCE or VECTOR, as the arrays of an npy source are */
 };
 
-/* `from` entry that means the model's input. */
+/* The entry of `from` that means the model's input. */
 #define SL_LAYER_MODEL_INPUT (-1)
 
 struct sl_layer {
@@ -243,13 +242,13 @@ struct sl_layer {
     const char *name; /* given, or kind_ordinal ("lstm_1"); unique in the model */
     int index;        /* in sl_model.layers */
     enum sl_side side;
-    const int *from; /* the layers whose outputs it takes, or SL_LAYER_MODEL_INPUT (of its side); default: the
-                      * one before it in the list. More than one only for concat and add. A repeat takes one of the
-                      * encoder. */
+    /* The layers whose outputs it reads, or SL_LAYER_MODEL_INPUT (of its side); default: the one before it in the list.
+     * More than one only for concat and add. A repeat takes one of the encoder. */
+    const int *from;
     size_t from_count;
-    bool output_used; /* another layer takes its output, or it is the model's */
+    bool output_used; /* another layer reads its output, or it is the output of the model */
     bool trainable;
-    enum sl_shape_kind output_shape;   /* what it yields */
+    enum sl_shape_kind output_shape;   /* its output */
     union {                            /* by kind */
         struct sl_recurrent recurrent; /* lstm, gru, rnn */
         struct sl_dense dense;         /* dense, output */
@@ -261,7 +260,7 @@ struct sl_layer {
         struct sl_attention attention;
     };
     struct sl_place place;       /* of the layer's entry in the list */
-    struct sl_place_list places; /* of each option that was said */
+    struct sl_place_list places; /* of each option that was given */
 };
 
 static inline bool sl_layer_is_recurrent(const struct sl_layer *layer)
@@ -274,7 +273,7 @@ static inline bool sl_layer_is_recurrent(const struct sl_layer *layer)
  * default. Never fails; borrowed texts. [any thread] */
 struct sl_place sl_layer_find_option_place(const struct sl_layer *layer, const char *key);
 
-/* Whether the user said `key` in this layer (false: it has its default). [any thread] */
+/* Whether the user gave `key` in this layer (false: it has its default). [any thread] */
 bool sl_layer_has_option(const struct sl_layer *layer, const char *key);
 
 /* "lstm", "layer_norm", … as written in a file; static. [any thread] */

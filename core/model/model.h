@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model: what the user's YAML file, its overlays and the command line say, checked and resolved.
+/* A model: the contents of the user's YAML file, its overlays and the command line, checked and resolved.
  *
  * Loading reads everything, reports every error and warning at once into a `struct
  * sl_diagnostics`, and only a description without errors becomes a model. Nothing here has looked
@@ -31,7 +31,7 @@ struct sl_arena;
 struct sl_buf;
 struct sl_diagnostics;
 
-/* An option of a backend plugin, handed to it as text. */
+/* An option of a backend plugin, passed to it as text. */
 struct sl_backend_option {
     const char *key;
     const char *value;
@@ -40,9 +40,9 @@ struct sl_backend_option {
 };
 
 struct sl_backend_entry {
-    const char *id;   /* looked up on the backend path; NULL where `file` is set */
-    const char *file; /* absolute path of a plugin; NULL where `id` is set */
-    bool require;     /* its absence is an error, not a note */
+    const char *id;   /* looked up on the backend path; NULL if `file` is set */
+    const char *file; /* absolute path of a plugin; NULL if `id` is set */
+    bool require;     /* true: if it is missing, that is an error, not a note */
     const struct sl_backend_option *options;
     size_t option_count;
     struct sl_place place;
@@ -72,7 +72,7 @@ enum sl_precision { SL_PRECISION_FLOAT32, SL_PRECISION_TF32, SL_PRECISION_BFLOAT
 enum sl_parallel { SL_PARALLEL_NONE };
 
 struct sl_output_config {
-    const char *dir; /* as said, with {name} and {run}; relative to the current directory */
+    const char *dir; /* as given, with {name} and {run}; relative to the current directory */
 };
 
 struct sl_log_config {
@@ -92,20 +92,20 @@ struct sl_model {
     struct sl_arena *arena;
     int64_t version;  /* 1 */
     const char *path; /* of the file, as typed */
-    const char *name; /* given, or the file's name without its ending */
+    const char *name; /* given, or the file name without its extension */
     uint64_t seed;
     bool deterministic;
 
     struct sl_data_config data;
     const struct sl_layer *layers;
     size_t layer_count;
-    size_t encoder_count;             /* the first so many are the encoder; 0: a plain list */
+    size_t encoder_count;             /* the number of encoder layers, which come first; 0: a plain list */
     struct sl_feeding feeding;        /* of the decoder */
-    const struct sl_layer *embedding; /* what `embed` writes; NULL: not said */
+    const struct sl_layer *embedding; /* what `embed` writes; NULL: not given */
     struct sl_train_config train;
     struct sl_decode_config decode;
 
-    bool all_backends; /* `backends` was not said: all that are found, in the order of discovery */
+    bool all_backends; /* `backends` was not given: all that are found are used, in the order of discovery */
     const struct sl_backend_entry *backends;
     size_t backend_count;
     struct sl_dispatch_config dispatch;
@@ -115,22 +115,19 @@ struct sl_model {
     struct sl_output_config output;
     struct sl_log_config log;
 
-    struct sl_place_list places; /* of everything that was said: "train.optimizer.learning_rate",
-                                  * "model[2].units" */
+    struct sl_place_list places; /* of everything that was given: "train.optimizer.learning_rate", "model[2].units" */
     const void *document;        /* the merged document, for sl_model_write_config */
 };
 
-/* One value that stands in no file. `origin` is what the messages call it: "--set", "--seed",
- * "SEQLSTM_SEED"; `assignment` is `dotted.path=YAML value`, as in
- * `train.optimizer.learning_rate=1e-3` or `model[2].units=650` (or, by name,
+/* One value that is not in a file. `origin` is its name in messages: "--set", "--seed", "SEQLSTM_SEED"; `assignment` is
+ * `dotted.path=YAML value`, as in `train.optimizer.learning_rate=1e-3` or `model[2].units=650` (or, by name,
  * `model.lstm_2.units=650`). */
 struct sl_override {
     const char *origin;
     const char *assignment;
 };
 
-/* What to load; later overlays win over earlier ones and over the file, overrides over all of
- * them. */
+/* What to load; later overlays override earlier ones and the file, and overrides override all of them. */
 struct sl_model_request {
     const char *path;
     const char *const *overlays; /* paths of YAML files (`-c`) */
@@ -139,12 +136,10 @@ struct sl_model_request {
     size_t override_count;
 };
 
-/* Loads, merges and checks a model. Errors and warnings of the content go to `diagnostics`
- * (required), sorted by sl_diagnostics_render; when there is any error the result is
- * SEQLSTM_INVALID_CONFIG and `err` says how many. A file that is absent, unreadable or too large
- * is a diagnostic too (E0001), and the result SEQLSTM_NOT_FOUND or SEQLSTM_IO. SEQLSTM_NO_MEMORY
- * is in `err` alone. `*out` is owned by the caller and independent of `diagnostics`. [any thread]
- * */
+/* Loads, merges and checks a model. Errors and warnings of the content go to `diagnostics` (required), sorted by
+ * sl_diagnostics_render; when there is any error the result is SEQLSTM_INVALID_CONFIG and `err` says how many. A file
+ * that is missing, unreadable or too large is a diagnostic too (E0001), and the result SEQLSTM_NOT_FOUND or SEQLSTM_IO.
+ * SEQLSTM_NO_MEMORY is only in `err`. `*out` is owned by the caller and independent of `diagnostics`. [any thread] */
 seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
                              struct sl_model **out, struct seqlstm_error *err);
 
@@ -164,7 +159,7 @@ const struct sl_layer *sl_model_find_layer(const struct sl_model *model, const c
 struct sl_place sl_model_find_place(const struct sl_model *model, const char *path);
 
 enum {
-    SL_CONFIG_MINIMAL = 1, /* only what was said, not the defaults */
+    SL_CONFIG_MINIMAL = 1, /* only what was given, not the defaults */
     SL_CONFIG_ORIGIN = 2   /* each value with a comment: file:line, flag or "default" */
 };
 

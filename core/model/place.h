@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a value was said: a span of the user's text, and the list of such spans that a model and
- * each of its layers carry, so that whoever refuses an option later can point at it.
+/* Where a value was given: a span of the user's text. A model and each of its layers have a list of such spans, so that
+ * a later refusal of an option can point at it.
  *
- * `file` is what the user typed ("ptb.yaml"), or the origin of a value that stands in no file:
- * "--set", "--seed", "SEQLSTM_SEED". A value that nobody said has no place (`line` is 0): it is a
- * default.
+ * `file` is what the user typed ("ptb.yaml"), or the origin of a value that is not in a file: "--set", "--seed",
+ * "SEQLSTM_SEED". A default value has no place (`line` is 0).
  */
 #ifndef SL_MODEL_PLACE_H
 #define SL_MODEL_PLACE_H
@@ -12,15 +11,14 @@
 #include <stddef.h>
 
 struct sl_place {
-    const char *file; /* as typed, or the flag or variable that said it; NULL with line 0 */
-    int line;         /* from 1; 0: said nowhere */
+    const char *file; /* as typed, or the flag or variable that set it; NULL with line 0 */
+    int line;         /* from 1; 0: not given */
     int column;       /* from 1, in characters (code points), not bytes */
-    int length;       /* characters to underline; at least 1 where line is not 0 */
+    int length;       /* characters to underline; at least 1 if line is not 0 */
 };
 
-/* One key that was said. `path` is relative to what carries the list: "learning_rate" in an
- * optimizer, "train.optimizer.learning_rate" in a model, "activation.alpha" in a layer, "from[1]"
- * in a list. */
+/* One key that was given. `path` is relative to the owner of the list: "learning_rate" in an optimizer,
+ * "train.optimizer.learning_rate" in a model, "activation.alpha" in a layer, "from[1]" in a list. */
 struct sl_place_entry {
     const char *path;
     struct sl_place key;

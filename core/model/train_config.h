@@ -22,7 +22,7 @@ enum sl_period_unit {
 
 struct sl_period {
     enum sl_period_unit unit;
-    double count; /* in that unit; whole but for epochs and seconds */
+    double count; /* in that unit; an integer, except for epochs and seconds */
 };
 
 enum sl_task {
@@ -69,7 +69,7 @@ struct sl_optimizer {
     double momentum; /* momentum, nesterov, rmsprop */
     double beta_1;   /* adam, adamw */
     double beta_2;
-    double epsilon;             /* adam, adamw, rmsprop, adagrad: added to the root; adadelta: under it */
+    double epsilon;             /* adam, adamw, rmsprop, adagrad: added to the root; adadelta: added under the root */
     bool amsgrad;               /* adam, adamw */
     double rho;                 /* rmsprop, adadelta */
     bool centered;              /* rmsprop */
@@ -95,7 +95,7 @@ struct sl_schedule {
     struct sl_period warmup; /* any kind: linear from 0 over this period; NONE: off */
     struct sl_period start;  /* step: default `every`; exponential: default 0 */
     struct sl_period every;
-    double factor;         /* also said as divide_by */
+    double factor;         /* or given as divide_by */
     struct sl_period over; /* cosine, one_cycle; NONE: the whole run (epochs or updates) */
     double max;            /* one_cycle: the highest rate */
     double rise;           /* one_cycle: fraction of `over` that goes up */
@@ -108,7 +108,7 @@ struct sl_schedule {
     double min_learning_rate; /* plateau, cosine */
 };
 
-/* How likely a decoder is given the target's token at a step; train/teacher.h has the equations. */
+/* The probability that a decoder reads the target's token at a step; train/teacher.h has the equations. */
 enum sl_teacher_kind {
     SL_TEACHER_ALWAYS,
     SL_TEACHER_CONSTANT,
@@ -117,7 +117,7 @@ enum sl_teacher_kind {
     SL_TEACHER_INVERSE_SIGMOID
 };
 
-/* What it is given else. */
+/* What it reads otherwise. */
 enum sl_own_token { SL_OWN_SAMPLE, SL_OWN_ARGMAX };
 
 struct sl_teacher_forcing {
@@ -140,10 +140,10 @@ enum sl_metric {
     SL_METRIC_RMSE,
     SL_METRIC_MASE,           /* mean absolute error over that of the naive forecast in train */
     SL_METRIC_F1_SPAN,        /* of the spans that BIO tags mark, as conlleval counts them */
-    SL_METRIC_F1_SPAN_STRICT, /* the same where a span begins at B- alone */
+    SL_METRIC_F1_SPAN_STRICT, /* the same, but a span begins only at B- */
     SL_METRIC_F1_MACRO,       /* mean over classes */
     SL_METRIC_F1_MICRO,       /* of all classes together */
-    SL_METRIC_EXACT_MATCH,    /* of the texts that a decoder writes, as the next two */
+    SL_METRIC_EXACT_MATCH,    /* of generated texts, as the next two */
     SL_METRIC_BLEU,
     SL_METRIC_CHRF,
     SL_METRIC_COUNT
@@ -160,7 +160,7 @@ enum sl_monitor_mode { SL_MODE_MIN, SL_MODE_MAX };
 
 struct sl_validate {
     struct sl_period every;
-    struct sl_metric_list metrics; /* those of train unless said */
+    struct sl_metric_list metrics; /* by default those of `train` */
 };
 
 struct sl_checkpoint {
@@ -178,7 +178,7 @@ struct sl_early_stopping {
     int64_t patience; /* validations without improvement */
     double min_delta;
     bool restore_best;
-    struct sl_period start; /* not counted before; NONE: from the beginning */
+    struct sl_period start; /* validations before it do not count; NONE: from the beginning */
 };
 
 struct sl_ema {
@@ -190,19 +190,19 @@ struct sl_ema {
 enum sl_on_divergence { SL_DIVERGENCE_STOP, SL_DIVERGENCE_SKIP };
 
 struct sl_class_weight {
-    const char *label; /* as it stands in the data */
+    const char *label; /* as it is in the data */
     double weight;
 };
 
 struct sl_train_config {
-    enum sl_task task; /* inferred from the data and the loss unless said */
+    enum sl_task task; /* inferred from the data and the loss if not given */
     struct sl_loss loss;
     struct sl_optimizer optimizer;
     struct sl_schedule schedule;
     struct sl_teacher_forcing teacher_forcing; /* of a decoder that reads tokens */
     double clip_norm;                          /* global, over all parameters; 0: off */
     double clip_value;                         /* of each element, before clip_norm; 0: off */
-    int64_t epochs;                            /* 0: not said. One of the three is said; the first reached ends it. */
+    int64_t epochs; /* 0: not given. At least one of the three is given; the first that is reached ends the training. */
     int64_t updates;
     struct sl_period max_time; /* seconds */
     int64_t accumulate;        /* batches per update */
@@ -229,7 +229,7 @@ const char *sl_metric_get_name(enum sl_metric metric);
 
 /* The direction in which a metric gets better. [any thread] */
 enum sl_monitor_mode sl_metric_get_mode(enum sl_metric metric);
-/* Whether it compares the texts that a decoder writes: of `valid` and `test` alone. [any thread] */
+/* Whether it compares generated texts, which is possible only on `valid` and `test`. [any thread] */
 bool sl_metric_is_of_texts(enum sl_metric metric);
 
 #endif

@@ -178,7 +178,7 @@ def test_scores_of_texts(t):
             .replace('train: {file: words.txt}', 'train: {file: valid.in}\n  valid: {file: valid.in}'))
     t.run('run', 'same.yaml', '--out', 'same')
     expect(json.loads(t.read('same/summary.json'))['metrics']['valid']['bleu'] is not None, 'source and target are one')
-    t.refuse(2, 'check', 'model.yaml', '--set', 'train.checkpoint.monitor=train.bleu').says('on `valid` and `test` alone')
+    t.refuse(2, 'check', 'model.yaml', '--set', 'train.checkpoint.monitor=train.bleu').says('only on `valid` and `test`')
 
 
 def test_drawing_depends_on_the_seed(t):

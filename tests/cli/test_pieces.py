@@ -230,7 +230,7 @@ def test_without_the_module(t):
 
 def test_contradictions(t):
     for tokenizer, code, words in (('lowercase: true, vocab_size: 60', 'E0202', 'lowercase'),
-                                   ('model: x.model, vocab_size: 60', 'E0207', 'has been learned'),
+                                   ('model: x.model, vocab_size: 60', 'E0207', 'is a trained tokenizer'),
                                    ('model: x.model, method: bpe', 'E0205', 'method'),
                                    ('specials: [unk]', 'E0204', 'vocab_size: 8000')):
         write(t, tokenizer)

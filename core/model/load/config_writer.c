@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effective configuration as YAML: the tree that the reader left behind, in block style. */
+/* Writes the effective configuration as YAML in block style, from the tree that the reader has completed. */
 #include <string.h>
 
 #include "base/value/buf.h"
@@ -72,7 +72,7 @@ static void append_scalar(struct sl_buf *out, const struct sl_node *node)
         append_quoted(out, node->text);
 }
 
-/* A key, which is text whatever it looks like. */
+/* A key is always text, whatever it looks like. */
 static void append_key(struct sl_buf *out, const char *key)
 {
     if (is_plain_safe(key) && !is_null_word(key))
@@ -87,7 +87,7 @@ static void begin_line(struct writing *w, int indent)
     sl_buf_fill(w->out, ' ', (size_t)indent);
 }
 
-/* Ends a line that holds a value, with where it comes from. */
+/* Ends the line of a value, with its origin. */
 static void end_line(struct writing *w, const struct sl_node *node)
 {
     if (w->flags & SL_CONFIG_ORIGIN) {
@@ -124,7 +124,7 @@ static size_t count_shown(const struct writing *w, const struct sl_node *map)
 static void write_pairs(struct writing *w, const struct sl_node *map, int indent, bool in_item);
 static void write_items(struct writing *w, const struct sl_node *list, int indent);
 
-/* Behind `key:`: on the same line, or below it. */
+/* The value after `key:`: on the same line, or below it. */
 static void write_value(struct writing *w, const struct sl_node *node, int indent)
 {
     if (node->kind == SL_NODE_SCALAR) {
@@ -151,7 +151,7 @@ static void write_value(struct writing *w, const struct sl_node *node, int inden
     }
 }
 
-/* The pairs of a map; the first one of a list item stands behind its `- `. */
+/* The pairs of a map; the first one of a list item follows its `- `. */
 static void write_pairs(struct writing *w, const struct sl_node *map, int indent, bool in_item)
 {
     for (size_t i = 0; i < map->count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading a model: file, includes, overlays and flags into one tree, the tree into structs, the structs
- * into doubt. */
+/* Loads a model: file, includes, overlays and flags into one tree, the tree into structs; then checks
+ * the structs. */
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool check_root(struct sl_diagnostics *diagnostics, const struct sl_node 
     return false;
 }
 
-/* Lays overlays and flags onto *root. What cannot be read is reported and left out. */
+/* Merges overlays and flags into *root. What cannot be read is reported and left out. */
 static seqlstm_status apply_request(const struct sl_model_request *request, struct sl_arena *arena,
                                     struct sl_diagnostics *diagnostics, struct sl_node **root,
                                     struct seqlstm_error *err)
@@ -52,7 +52,8 @@ static seqlstm_status apply_request(const struct sl_model_request *request, stru
     return first;
 }
 
-/* The file's name without folder and ending, as far as it can be a name. */
+/* Sets the default name: the file name without folder and extension, with `_` for characters that a name cannot have.
+ */
 static void set_default_name(struct sl_reader *reader, struct sl_node *root, const char *path)
 {
     const char *file = sl_path_name(path);
@@ -86,7 +87,7 @@ static bool has_sides(const struct sl_node *root)
 static void read_model(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
     set_default_name(reader, root, model->path);
-    model->data.pairs = has_sides(root); /* data are read first, and some are pairs for such a model alone */
+    model->data.pairs = has_sides(root); /* data are read first, and some are pairs only for such a model */
     sl_reader_read_section(reader, &sl_section_top, root, model);
     model->all_backends = model->backend_count == 0;
     if (!reader->no_memory)
@@ -101,7 +102,7 @@ static void read_model(struct sl_reader *reader, struct sl_node *root, struct sl
     model->document = root;
 }
 
-/* From the merged tree to the model; takes over nothing on failure. */
+/* From the merged tree to the model; on failure, the caller keeps everything. */
 static seqlstm_status build(struct sl_model *model, struct sl_node *root, struct sl_diagnostics *diagnostics,
                             struct seqlstm_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a section: its variant, its keys, then each option or its default. */
+/* Reads a section: its variant, its keys, then each option or its default. */
 #include "model/read/reader.h"
 
 #include <stdarg.h>
@@ -129,12 +129,12 @@ const char *sl_reader_describe(struct sl_reader *reader, const struct sl_section
     const char *word = sl_word_get_name(section->variants, variant);
     if (section != &sl_section_layer)
         return sl_reader_printf(reader, "%s `%s`", section->noun, word);
-    /* "an lstm", "an rnn": as the letters are spoken. */
+    /* "an lstm", "an rnn": as the letters are pronounced. */
     return sl_reader_printf(reader, "%s %s layer", strchr("aeior", word[0]) || !strcmp(word, "lstm") ? "an" : "a",
                             word);
 }
 
-/* Sets the variant; false: it cannot be known, and the rest of the map is not read. */
+/* Sets the variant; false: it is unknown, and the rest of the map is not read. */
 static bool read_variant(struct sl_reader *reader, const struct sl_section *section, struct sl_node *map, void *out,
                          int *out_variant)
 {
@@ -170,8 +170,7 @@ static bool read_variant(struct sl_reader *reader, const struct sl_section *sect
     return true;
 }
 
-/* Whether a key of another framework in this map stood for `key`: then its lack is not an error of its
- * own. */
+/* Whether this map has a key of another framework that means `key`: then a missing `key` is not another error. */
 static bool stands_for(const struct sl_section *section, const struct sl_node *map, const char *key)
 {
     for (size_t i = 0; i < map->count; i++) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a document tree to structs, by the option tables, with every complaint on the way.
+/* Reads a document tree into structs by the option tables, and reports every error.
  *
- * Reading changes the tree: defaults are added (marked is_default), bare words become maps, paths become
- * absolute. Afterwards it is the effective configuration, that sl_model_write_config prints and that
- * loads to the same structs.
+ * Reading changes the tree: defaults are added (marked is_default), bare words become maps, paths become absolute.
+ * Afterwards it is the effective configuration, which sl_model_write_config prints and which loads to the same structs.
  *
  * Invariants:
- * 1. After an error the field holds its default, or zero; reading goes on, so that all errors are seen.
- * 2. Out of memory is sticky (`no_memory`) and silent: the caller looks at the end.
+ * 1. After an error the field holds its default, or zero; reading continues, so that all errors are reported.
+ * 2. Out of memory sets `no_memory` and is not reported: the caller checks it at the end.
  */
 #ifndef SL_MODEL_READ_READER_H
 #define SL_MODEL_READ_READER_H
@@ -22,7 +21,7 @@
 
 struct sl_arena;
 
-/* What `init:` chose for parameters whose initializer is not said. */
+/* What `init:` sets for parameters without an initializer of their own. */
 enum sl_init_set { SL_INIT_KERAS, SL_INIT_PYTORCH, SL_INIT_CUSTOM };
 
 struct sl_reader {
@@ -38,7 +37,7 @@ struct sl_reader {
 void sl_reader_read_section(struct sl_reader *reader, const struct sl_section *section, struct sl_node *node,
                             void *out);
 
-/* Reads one value as the option says into `field`. */
+/* Reads one value into `field`, as the option describes it. */
 void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
 
 /* Appends `key: text` to a map as a default, unless it has the key. Returns the value's node. */
@@ -50,7 +49,7 @@ struct sl_node *sl_reader_set_default_copy(struct sl_reader *reader, struct sl_n
 /* Puts a bare word into a map under `type` (or `key`), in place; maps stay as they are. */
 bool sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char *key);
 
-/* Whether the user said `key` in this map. */
+/* Whether the user gave `key` in this map. */
 bool sl_reader_was_said(const struct sl_node *map, const char *key);
 
 /* The place of a key of this map, or the map's. */
@@ -60,7 +59,7 @@ struct sl_place sl_reader_get_place(const struct sl_node *map, const char *key);
 void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place place, const char *help,
                       const char *note, const char *format, ...) SEQLSTM_PRINTF(6, 7);
 
-/* Text in the reader's arena; "" and no_memory where memory runs out. */
+/* Text in the reader's arena; "" and no_memory if there is no memory. */
 const char *sl_reader_printf(struct sl_reader *reader, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 
 /* "E0401": `what` is not available in this version. */
@@ -76,13 +75,13 @@ void *sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_byt
  * NULL after a report. */
 const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, bool absolute);
 
-/* synonyms.c: the name of another framework, or NULL. */
+/* synonyms.c: a name that another framework uses, or NULL. */
 struct sl_synonym {
     const char *word;
     const char *section; /* path of the section, "layer", "train", …; NULL: anywhere */
     const char *key;     /* the key here, or NULL: there is none */
     const char *owner;   /* "PyTorch's name" */
-    const char *help;    /* "use `units`"; NULL: made from the key and the value */
+    const char *help;    /* "use `units`"; NULL: built from the key and the value */
 };
 const struct sl_synonym *sl_synonym_find(const char *word, const struct sl_section *section);
 

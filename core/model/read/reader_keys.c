@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys that do not belong where they stand, and what their author may have meant. */
+/* Reports unknown keys, with what their author may have meant. */
 #include <string.h>
 
 #include "base/memory/arena.h"
@@ -40,7 +40,7 @@ static const char *closest_key(const struct sl_section *section, int variant, co
     return sl_text_closest(key, names, count);
 }
 
-/* The section that has this very key, where that is one only. */
+/* The section that has this key, if there is exactly one. */
 static const struct sl_section *find_home(const char *key)
 {
     const struct sl_section *home = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths: variables of the environment, and the folder of the file that says them. */
+/* Paths: environment variables, and the folder of the file that contains them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 
 static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 
-/* Appends the value of the variable that `text` (behind `${`) names and returns the rest of the path;
- * NULL after a report. */
+/* Appends the value of the variable that `text` (after `${`) names, and returns the rest of the path; NULL after a
+ * report. */
 static const char *append_variable(struct sl_reader *reader, const struct sl_node *node, const char *text,
                                    struct sl_buf *out)
 {

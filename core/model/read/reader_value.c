@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading one value: text becomes what the option says, by the rules of YAML 1.2, or an error. */
+/* Reads one value of the type that the option has, by the rules of YAML 1.2, or reports an error. */
 #include <math.h>
 #include <string.h>
 
@@ -228,7 +228,7 @@ static void read_word(struct sl_reader *reader, const struct sl_option *option, 
         *out = word->value;
 }
 
-/* The period in the text; false: it is none. `10Mt`: digits, perhaps a multiplier, a unit. */
+/* Parses a period; false: the text is not one. `10Mt`: digits, perhaps a multiplier, a unit. */
 static bool parse_period(const char *text, struct sl_period *out)
 {
     static const struct {
@@ -285,7 +285,7 @@ static void read_period(struct sl_reader *reader, const struct sl_option *option
     *out = period;
 }
 
-/* False, and a report, where an option that has one value in this version got another. */
+/* Reports and returns false if an option with only one value in this version has another. */
 static bool check_fixed(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node)
 {
     if (!(option->flags & SL_OPTION_FIXED) || option->kind == SL_VALUE_WORD)
@@ -347,6 +347,6 @@ void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *opti
         option->custom->read(reader, option, node, field);
         break;
     case SL_VALUE_LATER:
-        break; /* refused where its key is known (reader.c) */
+        break; /* refused where the key is read (reader.c) */
     }
 }

@@ -133,7 +133,7 @@ int64_t sl_batching_find_longest(const struct sl_batching *batching)
 {
     const struct sl_bucketing *bucketing = &batching->bucketing;
     int64_t longest = batching->max_length;
-    bool ends = bucketing->kind == SL_BUCKETING_LENGTHS && bucketing->edge_count > 0; /* 0: it could not be read */
+    bool ends = bucketing->kind == SL_BUCKETING_LENGTHS && bucketing->edge_count > 0; /* 0: the list had errors */
     if (ends && batching->on_overflow != SL_OVERFLOW_KEEP) {
         int64_t last = bucketing->edges[bucketing->edge_count - 1];
         longest = longest > 0 && longest < last ? longest : last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that several layers share: activations, initializers, regularizers. */
+/* Values that several layers have: activations, initializers, regularizers. */
 #include <string.h>
 
 #include "model/read/reader.h"

@@ -144,7 +144,7 @@ static void read_vocab(struct sl_reader *reader, const struct sl_option *option,
         sl_reader_read_value(reader, &path, node, field);
 }
 
-/* A list out of the four special tokens. */
+/* A list of special tokens. */
 static void read_specials(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const char *const known[] = {"pad", "unk", "bos", "eos"};

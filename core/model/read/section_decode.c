@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of `decode:`, and what its keys say about each other. */
+/* The table of `decode:`, and the checks between its keys. */
 #include "model/read/sections.h"
 
 #define AT(member) offsetof(struct sl_decode_config, member)
@@ -63,7 +63,7 @@ void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const
     sl_reader_drop_idle(reader, root, "decode", model->encoder_count > 0, "a model of `encoder` and `decoder`");
     sl_reader_drop_idle(reader, node, "top_k", draws, "`temperature`");
     sl_reader_drop_idle(reader, node, "top_p", draws, "`temperature`");
-    /* a saved run says the default, and may be decoded with another beam */
+    /* a saved run has the default written out, and may be decoded with another beam */
     sl_reader_drop_idle(reader, node, "length_penalty",
                         decode->beam > 1 || decode->length_penalty.kind == SL_LENGTH_PENALTY_AVERAGE,
                         "a `beam` of more than 1");

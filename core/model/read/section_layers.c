@@ -74,7 +74,7 @@ static void read_units(struct sl_reader *reader, const struct sl_option *option,
         sl_reader_read_value(reader, &number, node, field);
 }
 
-/* Names of layers: looked up once all layers are known (model_layers.c). */
+/* Names of layers: looked up when all layers are known (resolve/names.c). */
 static void read_from(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     (void)field;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of `train.teacher_forcing`, and where it has a meaning. */
+/* The table of `train.teacher_forcing`, and the check that it has an effect. */
 #include "model/read/sections.h"
 
 #define AT(member) offsetof(struct sl_teacher_forcing, member)

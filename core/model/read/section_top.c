@@ -43,13 +43,13 @@ static const struct sl_word device_words[] = {
     WORD_END,
 };
 
-/* `include` was followed when the file was read. */
+/* `include` was handled when the file was read. */
 static void read_include(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     (void)reader, (void)option, (void)node, (void)field;
 }
 
-/* auto, cpu; numbered devices and lists of them belong to a later version. */
+/* auto, cpu; numbered devices and lists of them are for a later version. */
 static void read_device(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option word = {.key = "device", .kind = SL_VALUE_WORD, .words = device_words};

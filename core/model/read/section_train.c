@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of `train:`: task, loss, when it ends, what is watched. Optimizers and schedules stand in
- * section_optimizer.c. */
+/* The tables of `train:`: task, loss, end, monitoring. Optimizers and schedules are in section_optimizer.c. */
 #include <string.h>
 
 #include "model/read/sections.h"
@@ -109,7 +108,7 @@ static void read_class_weight(struct sl_reader *reader, const struct sl_option *
     train->class_weight_count = weights ? node->count : 0;
 }
 
-/* A run's name, or with a slash its folder. */
+/* The name of a run, or its folder if there is a slash. */
 static void read_run(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     const struct sl_option value = {.key = option->key,
@@ -118,7 +117,7 @@ static void read_run(struct sl_reader *reader, const struct sl_option *option, s
     sl_reader_read_value(reader, &value, node, field);
 }
 
-/* `valid.loss`: the split and the metric are checked once all is known (check_train.c). */
+/* `valid.loss`: the split and the metric are checked later (check_train.c). */
 static void read_monitor(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     const char *dot = node->kind == SL_NODE_SCALAR ? strchr(node->text, '.') : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the section files share: words, forms of values, and the steps of reading a model. */
+/* What the section files share: tables of words, value types, and the steps of reading a model. */
 #ifndef SL_MODEL_READ_SECTIONS_H
 #define SL_MODEL_READ_SECTIONS_H
 
@@ -25,8 +25,8 @@ void sl_model_read_pins(struct sl_reader *reader, const struct sl_option *option
 void sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
                                   void *entry);
 
-/* A key that does nothing with what else was said: an error if the user said it, else its default is
- * taken out of the tree. */
+/* For a key that has no effect together with other options: reports an error if the user gave it, otherwise removes its
+ * default from the tree. */
 void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const char *key, bool active,
                          const char *needs);
 
@@ -34,7 +34,7 @@ void sl_model_read_train(struct sl_reader *reader, const struct sl_option *optio
 
 /* ---- parts of sl_model_read_layers ---- */
 
-/* What the section `model: {encoder, decoder, embedding}` is read into. */
+/* The section `model: {encoder, decoder, embedding}`. */
 struct sl_model_sides {
     const char *embedding;
 };
@@ -48,23 +48,23 @@ struct sl_layer_list {
     size_t count, encoder_count;
 };
 
-/* Names every layer and finds those that others name: from, tie_layer, share_layer, initial_state. */
+/* Gives every layer a name and finds the layers that others name: from, tie_layer, share_layer, initial_state. */
 void sl_model_resolve_names(struct sl_reader *reader, const struct sl_layer_list *list);
 /* The layer of the encoder that `embedding` (may be NULL) names; NULL: none. */
 const struct sl_layer *sl_model_find_embedding(struct sl_reader *reader, const struct sl_node *node,
                                                const struct sl_layer_list *list);
-/* What each layer yields, and whether it can take what it gets; sets output_shape and output_used. */
+/* Finds the output of each layer, and checks that it fits its readers; sets output_shape and output_used. */
 void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers);
-/* Whether states fit the layers that start from them, and the encoder is of use; sets gives_state. */
+/* Checks that states fit the layers that start from them, and that the encoder is used; sets gives_state. */
 void sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers);
 
-/* Which layers input feeding joins; sets model->feeding. */
+/* Finds the layers that input feeding connects; sets model->feeding. */
 void sl_model_find_feeding(struct sl_reader *reader, struct sl_model *model);
 
-/* The activation of the model's output; linear where the last layer has none. */
+/* The activation of the model's output; linear if the last layer has none. */
 const struct sl_activation *sl_model_get_output_activation(const struct sl_model *model);
 
-/* The meaning, once everything was read: what sections say about each other. */
+/* Checks between sections, after everything was read. */
 void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model);
 void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct sl_model *model);
 /* `train` is the node of the section. */
@@ -72,7 +72,7 @@ void sl_model_check_teacher(struct sl_reader *reader, struct sl_node *train, con
 void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model);
 void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model);
 
-/* places.c: every value of the tree that was said, sorted by its path. */
+/* places.c: every value of the tree that was given, sorted by its path. */
 struct sl_place_list sl_places_collect(struct sl_reader *reader, const struct sl_node *node);
 const struct sl_place_entry *sl_places_find(const struct sl_place_list *places, const char *path);
 

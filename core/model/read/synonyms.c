@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other frameworks call things: never accepted, always answered with the key that is meant. */
+/* Names that other frameworks use. They are not accepted, but the error names the right key. */
 #include <string.h>
 
 #include "model/read/reader.h"
@@ -188,7 +188,7 @@ static const struct sl_synonym synonyms[] = {
     {"optimizer", "top", NULL, NULL, "it belongs to `train`: `optimizer: adam`"},
     {"batch_size", "top", NULL, NULL, "it belongs to `data`: `batch_size: 32`"},
 
-    /* Words in place of values. */
+    /* Words used as values. */
     {"linear_layer", NULL, "dense", PYTORCH, NULL},
     {"fc", NULL, "dense", ELSEWHERE, NULL},
     {"fully_connected", NULL, "dense", "MXNet's name", NULL},

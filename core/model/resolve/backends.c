@@ -49,7 +49,7 @@ void sl_model_read_plugin_options(struct sl_reader *reader, const struct sl_opti
     entry->option_count = node->count;
 }
 
-/* Tells an id from a file, and makes the file's path absolute in the tree too. */
+/* Distinguishes an id from a file, and makes the file's path absolute, in the tree, too. */
 static void resolve_plugin(struct sl_reader *reader, struct sl_node *node, struct sl_backend_entry *entry)
 {
     struct sl_node *plugin = sl_node_find(node, "plugin");

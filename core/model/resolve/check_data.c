@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the keys of `data:` say about each other. */
+/* Checks that the keys of `data:` fit together. */
 #include <string.h>
 
 #include "base/value/text.h"
@@ -36,7 +36,7 @@ static void check_pairs(struct sl_reader *reader, const struct sl_node *split, c
         sl_reader_report(reader, "E0204", source->place, NULL, NULL, "`%s` also needs `%s`", from ? "source" : "target",
                          from ? "target" : "source");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        bool is_text = i < 2 && (!table || i > 0); /* where the text stands: a table's is its `file` */
+        bool is_text = i < 2 && (!table || i > 0); /* the key of the text; the text of a table is in its `file` */
         if ((is_text ? from || to : i > 1) && sl_node_find(split, others[i]) != NULL)
             sl_reader_report(reader, "E0207", sl_reader_get_place(split, others[i]), NULL, NULL,
                              is_text ? "a split has `source` and `target`, or `%s`, not both"
@@ -47,7 +47,7 @@ static void check_pairs(struct sl_reader *reader, const struct sl_node *split, c
 
 static void check_table(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
 {
-    /* By what was said, not by what could be read: a broken value has its own error. */
+    /* By the keys that were given, even if their values could not be read: those have errors of their own. */
     bool numeric = sl_node_find(split, "inputs") != NULL, text = sl_node_find(split, "text") != NULL;
     bool targets = sl_node_find(split, "targets") != NULL;
     bool label = sl_node_find(split, "label") != NULL;
@@ -156,7 +156,7 @@ static void check_stream(struct sl_reader *reader, struct sl_node *data, struct 
     }
 }
 
-/* Padded steps come after the real ones: what looks back from the end would see them. */
+/* Padded steps come after the real ones, so layers that start from the end would read them. */
 static void check_padding(struct sl_reader *reader, const struct sl_node *batching, const struct sl_model *model)
 {
     struct sl_place place = sl_reader_get_place(batching, "pad_to");
@@ -181,7 +181,7 @@ static void check_padding(struct sl_reader *reader, const struct sl_node *batchi
     }
 }
 
-/* Parts of a pair are pairs only where word k of the source is word k of the target. */
+/* Parts of a pair are pairs only if word k of the source is word k of the target. */
 static void check_parts_of_pairs(struct sl_reader *reader, const struct sl_node *data, const struct sl_node *batching,
                                  const struct sl_model *model)
 {
@@ -240,7 +240,7 @@ static void check_batching(struct sl_reader *reader, struct sl_node *data, struc
     check_parts_of_pairs(reader, data, batching, model);
 }
 
-/* A decoder begins with bos, and says eos when it is done. */
+/* A decoder starts with bos, and writes eos at the end. */
 static void check_marks(struct sl_reader *reader, struct sl_place place, const struct sl_tokenizer *tokenizer)
 {
     bool bos = false, eos = false;
@@ -267,7 +267,7 @@ static void check_pieces(struct sl_reader *reader, struct sl_node *node, const s
                          "`sentencepiece` needs a `model`, or `vocab_size` to learn one from train");
 }
 
-/* The lines of `conll` are tokens: nothing cuts them. */
+/* The lines of `conll` are tokens, and are not split. */
 static void check_cut(struct sl_reader *reader, const struct sl_node *node, const struct sl_model *model)
 {
     if (node == NULL || model->data.splits[SL_SPLIT_TRAIN].type != SL_SOURCE_CONLL ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The version of the schema, pins, and advice about cells that grow without bound. */
+/* Checks the version of the schema and pins, and warns about cells that can grow without bound. */
 #include <string.h>
 
 #include "model/read/sections.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `train:`, the data and the layers say about each other. */
+/* Checks that `train:`, the data and the layers fit together. */
 #include <string.h>
 
 #include "model/read/sections.h"
@@ -51,7 +51,7 @@ static void check_loss(const struct check *c)
                          "the loss `%s` predicts values, but %s ends in a softmax", loss, last->name);
 }
 
-/* Whether the model yields what the task needs: one thing per step, or per sequence. */
+/* Checks that the output of the model fits the task: one per step, or one per sequence. */
 static void check_output_shape(const struct check *c)
 {
     const struct sl_layer *last = &c->model->layers[c->model->layer_count - 1];
@@ -74,7 +74,7 @@ static void check_output_shape(const struct check *c)
                          sl_task_get_name(task), last->name);
 }
 
-/* Layers that look ahead, where looking ahead is cheating or impossible. */
+/* Refuses layers that look ahead if they would see what they must predict, or if there is no end. */
 static void check_directions(const struct check *c)
 {
     bool stream = c->model->data.batching.unit == SL_UNIT_STREAM;
@@ -100,7 +100,7 @@ static void check_directions(const struct check *c)
     }
 }
 
-/* Encoder and decoder want pairs, whole ones. */
+/* Encoder and decoder need whole pairs. */
 static void check_sides(const struct check *c)
 {
     bool sides = c->model->encoder_count > 0, pairs = c->model->train.task == SL_TASK_SEQ2SEQ;
@@ -164,7 +164,7 @@ static void check_monitor(const struct check *c, struct sl_node *map, const char
     }
 }
 
-/* Metrics of one task alone. */
+/* Metrics that only one task has. */
 static void check_special_metrics(const struct check *c, const struct sl_node *node, const struct sl_metric_list *list)
 {
     const enum sl_task task = c->model->train.task;
@@ -249,7 +249,7 @@ static void check_watching(const struct check *c, struct sl_train_config *train)
         train->checkpoint.monitor = NULL;
 }
 
-/* Without a `valid` split there is nothing to validate on. */
+/* Without a `valid` split, validation has no effect. */
 static void check_validate(const struct check *c)
 {
     sl_reader_drop_idle(c->reader, c->train, "validate", c->model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE,

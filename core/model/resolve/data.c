@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading `data:`: options that stand beside the splits go into them, `valid` and `test` take from
- * `train` what they do not say, and what follows from the type of the source is filled in. */
+/* Reads `data:`: copies options next to the splits into them, gives `valid` and `test` the missing options of `train`,
+ * and fills in what follows from the type of the source. */
 #include <string.h>
 
 #include "model/read/sections.h"
@@ -9,7 +9,7 @@
 
 static const char *const split_keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
 
-/* Keys that belong to one split alone. */
+/* Keys that are not copied to other splits. */
 static const char *const own_keys[] = {"file", "x", "y", "lengths", "rows", "size", "seed", "split"};
 
 static int get_source_type(const struct sl_node *split)
@@ -63,7 +63,7 @@ static bool spread_pair(struct sl_reader *reader, const struct sl_node *data, co
 
 static void spread_source_options(struct sl_reader *reader, struct sl_node *data)
 {
-    /* The type first: it says which of the others fit. */
+    /* The type comes first: it decides which of the others fit. */
     struct sl_pair *type = sl_node_find_pair(data, "type");
     if (type != NULL) {
         spread_pair(reader, data, type);
@@ -101,7 +101,7 @@ static void inherit_from_train(struct sl_reader *reader, const struct sl_node *d
     }
 }
 
-/* Options of a generator that the one named has: defaults for them, an error for the others. */
+/* Sets defaults for the options that the generator has, and reports the others. */
 static void complete_generator(struct sl_reader *reader, struct sl_node *split, struct sl_source *source)
 {
     static const struct {
@@ -175,7 +175,7 @@ static const struct sl_custom split_custom = {
     "\"properties\": {\"split\": {\"type\": \"number\", \"exclusiveMinimum\": 0, "
     "\"exclusiveMaximum\": 1}}}, {\"$ref\": \"#/$defs/data.train\"}]}"};
 
-/* Read behind the sources, whose type decides whether there is one (read_tokenizer). */
+/* Read after the sources, whose type decides whether there is a tokenizer (read_tokenizer). */
 static void read_nothing(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     (void)reader, (void)option, (void)node, (void)field;
@@ -229,7 +229,7 @@ static bool has_text(const struct sl_data_config *data)
     }
 }
 
-/* `specials: [word, …]` of those that are not NULL, unless something was said. */
+/* `specials: [word, …]` of those that are not NULL, unless some were given. */
 static void set_specials(struct sl_reader *reader, struct sl_node *tokenizer, const char *const words[3])
 {
     static const struct sl_place nowhere;
@@ -246,7 +246,7 @@ static void set_specials(struct sl_reader *reader, struct sl_node *tokenizer, co
         sl_reader_set_default_copy(reader, tokenizer, "specials", list);
 }
 
-/* `[unk]`; `[unk, eos]` for a text of words; `[unk, bos, eos]` for what a decoder says. */
+/* `[unk]`; `[unk, eos]` for a text of words; `[unk, bos, eos]` for what a decoder writes. */
 static void set_default_specials(struct sl_reader *reader, struct sl_node *tokenizer, const struct sl_data_config *data)
 {
     const struct sl_node *type = sl_node_find(tokenizer, "type");
@@ -256,7 +256,7 @@ static void set_default_specials(struct sl_reader *reader, struct sl_node *token
     set_specials(reader, tokenizer, specials);
 }
 
-/* The tokenizer of the target reads the source too, but for the marks at the ends. */
+/* The tokenizer of the target also reads the source, without bos and eos. */
 static void derive_source_tokenizer(struct sl_reader *reader, struct sl_data_config *data)
 {
     struct sl_string_list *specials = &data->source_tokenizer.specials;
@@ -326,7 +326,7 @@ static void read_tokenizer(struct sl_reader *reader, struct sl_node *node, struc
     read_source_tokenizer(reader, node, data);
 }
 
-/* Whether the source alone says that it holds pairs. */
+/* Whether the options of the source show that it has pairs. */
 static bool has_pairs(const struct sl_source *train)
 {
     return train->source_file || train->target_file || train->source_column || train->target_column ||

@@ -9,7 +9,7 @@
  */
 #include "model/read/sections.h"
 
-/* Marks what `layer` takes, and what those take. */
+/* Marks the layers that `layer` reads, and those that they read. */
 static void mark_ancestors(const struct sl_layer *layers, const struct sl_layer *layer, bool *marked)
 {
     for (size_t i = 0; i < layer->from_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading `init:` and `model:`: the lists of layers, and defaults that depend on other options. */
+/* Reads `init:` and `model:`: the lists of layers, and defaults that depend on other options. */
 #include <string.h>
 
 #include "base/value/text.h"
@@ -62,7 +62,7 @@ static void set_init_defaults(struct sl_reader *reader, struct sl_node *layer, i
         sl_reader_set_default(reader, layer, "unit_forget_bias", "false");
 }
 
-/* Options that another one switches off. */
+/* Removes options that have no effect because of another one. */
 static void drop_idle_options(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layer)
 {
     if (layer->kind == SL_LAYER_LSTM || layer->kind == SL_LAYER_GRU || layer->kind == SL_LAYER_RNN) {
@@ -143,7 +143,7 @@ void sl_model_read_side(struct sl_reader *reader, const struct sl_option *option
     check_list(reader, option->key, node);
 }
 
-/* The lists of `node` one behind the other, the encoder's first; how many are the encoder's. 0: none are to be read. */
+/* Concatenates the lists of `node`, the encoder's first, and returns the number of layers; 0 after a report. */
 static size_t collect_nodes(struct sl_reader *reader, struct sl_node *node, struct sl_node ***out_nodes,
                             size_t *out_encoder_count)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of layers, given or made up, and what refers to them: `from`, `tie`, `share`, `initial_state`, `embedding`. */
+/* Names of layers, given or generated, and the options that refer to them: `from`, `tie`, `share`, `initial_state`,
+ * `embedding`. */
 #include <string.h>
 
 #include "base/value/text.h"
@@ -13,7 +14,7 @@ static const struct sl_layer *find_named(const struct sl_layer *layers, size_t c
     return NULL;
 }
 
-/* `lstm_1`, `lstm_2`: the ordinal among the layers of that kind, further up where a name is taken. */
+/* `lstm_1`, `lstm_2`: the number among the layers of that kind, or a larger one if the name is taken. */
 static void name_layer(struct sl_reader *reader, struct sl_node *node, struct sl_layer *layers, size_t count,
                        size_t index)
 {
@@ -53,7 +54,7 @@ static void check_unique_names(struct sl_reader *reader, const struct sl_layer_l
     }
 }
 
-/* Layers whose outputs one may take: those before it on its side; a repeat takes the encoder's. */
+/* Whether a layer may read another one: those before it on its side; `repeat` reads the encoder's. */
 static void find_givers(const struct sl_layer_list *list, size_t index, size_t *out_first, size_t *out_end)
 {
     const struct sl_layer *layer = &list->layers[index];
@@ -186,7 +187,7 @@ static void resolve_share(struct sl_reader *reader, const struct sl_node *node, 
         layer->embedding.share_layer = home->index;
 }
 
-/* The layer whose states a recurrent one starts from, where the file says it. */
+/* The layer whose states a recurrent layer starts from, if the file names it. */
 static void resolve_state(struct sl_reader *reader, const struct sl_layer_list *list, struct sl_layer *layer)
 {
     if (!sl_layer_is_recurrent(layer))
@@ -216,8 +217,8 @@ static void resolve_state(struct sl_reader *reader, const struct sl_layer_list *
                          state->from);
 }
 
-/* A decoder that says nothing starts where the encoder ended: its recurrent layers take the states of the encoder's one
- * by one, in order. Where a vector is repeated it is all that the decoder gets. */
+/* By default a decoder starts from the final states of the encoder: its recurrent layers take the states of the
+ * encoder's one by one, in order. Where a vector is repeated it is all that the decoder gets. */
 static void match_states(struct sl_reader *reader, const struct sl_layer_list *list)
 {
     size_t giver = 0;

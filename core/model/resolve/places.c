@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of places: every value of a tree that somebody said, sorted by path, and looking it up. */
+/* The list of places: every value of a tree that was given, sorted by path; and lookup in it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ const struct sl_place_entry *sl_places_find(const struct sl_place_list *places, 
     return bsearch(&wanted, places->items, places->count, sizeof wanted, compare_entries);
 }
 
-/* The entry of `path` or of the longest prefix of it that was said; NULL: none. */
+/* The entry of `path`, or of its longest prefix that was given; NULL: none. */
 static const struct sl_place_entry *find_longest(const struct sl_place_list *places, const char *path)
 {
     char prefix[PATH_BYTES];

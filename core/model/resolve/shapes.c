@@ -7,7 +7,7 @@
 
 enum { UNKNOWN = -1 };
 
-/* An edge; shape UNKNOWN: after an error, nothing is concluded from it. */
+/* An edge; shape UNKNOWN: after an error; no further errors follow from it. */
 struct edge {
     int shape;     /* enum sl_shape_kind or UNKNOWN */
     int64_t width; /* or UNKNOWN */
@@ -60,7 +60,7 @@ static const char *get_edge_name(const struct inference *in, int index)
     return index == SL_LAYER_MODEL_INPUT ? "the data" : in->layers[index].name;
 }
 
-/* The layer upstream that could have returned a sequence; NULL: none. */
+/* The layer before it that could return a sequence; NULL: none. */
 static const struct sl_layer *find_culprit(const struct inference *in, int index)
 {
     while (index != SL_LAYER_MODEL_INPUT) {
@@ -107,13 +107,13 @@ static struct edge infer_recurrent(const struct inference *in, const struct sl_l
                          get_recurrent_width(&layer->recurrent)};
 }
 
-/* concat, add: all inputs alike. */
+/* concat, add: all inputs must have the same kind. */
 static struct edge infer_join(const struct inference *in, const struct sl_layer *layer)
 {
     struct edge result = get_edge(in, layer->from[0]);
     bool concat = layer->kind == SL_LAYER_CONCAT;
     if (layer->from_count < 2 && sl_layer_has_option(layer, "from[1]"))
-        return (struct edge){UNKNOWN, UNKNOWN}; /* names that do not exist were reported */
+        return (struct edge){UNKNOWN, UNKNOWN}; /* unknown names were already reported */
     if (layer->from_count < 2) {
         sl_reader_report(in->reader, "E0304", layer->place, "as in `from: [lstm_1, lstm_2]`", NULL,
                          "%s joins two or more layers: name them in `from`", layer->name);
@@ -143,7 +143,7 @@ static struct edge infer_join(const struct inference *in, const struct sl_layer 
     return result;
 }
 
-/* Tokens flow into embeddings alone, and embeddings take nothing else. */
+/* Only embeddings read tokens, and they read nothing else. */
 static bool check_tokens(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     bool embedding = layer->kind == SL_LAYER_EMBEDDING;
@@ -158,7 +158,7 @@ static bool check_tokens(const struct inference *in, const struct sl_layer *laye
     return false;
 }
 
-/* repeat: what it takes has one row a sequence. */
+/* repeat: its input has one row per sequence. */
 static void check_repeat(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     const struct sl_layer *giver = &in->layers[layer->from[0]];
@@ -211,7 +211,7 @@ static void check_tie(const struct inference *in, const struct sl_layer *layer, 
                          (long long)input.width, embedding->name, (long long)embedding->embedding.dim);
 }
 
-/* One mask for a whole sequence is any mask, where a sequence has one row. */
+/* If a sequence has one row, `mask: sequence` has no effect. */
 static void check_mask(const struct inference *in, const struct sl_layer *layer, struct edge input)
 {
     if (layer->dropout.mask != SL_DROPOUT_MASK_SEQUENCE || input.shape != SL_SHAPE_VECTOR)
@@ -262,7 +262,7 @@ static struct edge infer_layer(const struct inference *in, const struct sl_layer
     }
 }
 
-/* States count as well as outputs. */
+/* A layer is used if its output or its states are. */
 static bool gives_states(const struct inference *in, size_t index)
 {
     for (size_t i = index + 1; i < in->count; i++)

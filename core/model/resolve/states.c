@@ -22,7 +22,7 @@ static int64_t get_width(const struct sl_recurrent *r)
     return r->projection > 0 ? r->projection : r->units;
 }
 
-/* What the states that reach one (layer, direction) are wide. */
+/* The width of the states that one (layer, direction) gets. */
 static int64_t get_given(const struct check *c, int64_t width)
 {
     const struct sl_recurrent *from = &c->giver->recurrent, *to = &c->layer->recurrent;
@@ -36,7 +36,7 @@ static void report(const struct check *c, const char *help, const char *what, in
                      what, c->giver->name, (long long)given, c->layer->name, (long long)wanted);
 }
 
-/* Copied or added, states keep their kind and width. */
+/* States that are copied or added keep their kind and width. */
 static void check_widths(const struct check *c)
 {
     const struct sl_recurrent *from = &c->giver->recurrent, *to = &c->layer->recurrent;
@@ -91,7 +91,7 @@ static void check_pair(const struct check *c)
         check_widths(c);
 }
 
-/* A stream or a later segment continues from its own states, so it has no place for others. */
+/* A stream or a later segment continues from its own states, so it cannot start from others. */
 static void check_unit(const struct check *c, const struct sl_model *model)
 {
     const struct sl_batching *batching = &model->data.batching;
@@ -101,7 +101,7 @@ static void check_unit(const struct check *c, const struct sl_model *model)
                          c->giver->name, batching->unit == SL_UNIT_STREAM ? "`unit: stream`" : "`bptt`");
 }
 
-/* Where nothing crosses, the decoder writes without having read. */
+/* The decoder must use something of the encoder. */
 static void check_crossing(struct sl_reader *reader, const struct sl_model *model, const struct sl_layer *layers)
 {
     for (size_t i = model->encoder_count; i < model->layer_count; i++) {

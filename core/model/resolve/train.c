@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading `train:`: the task and the loss that follow from data and layers, and defaults that depend on
- * other options. */
+/* Reads `train:`: the task and the loss that follow from data and layers, and defaults that depend on other options. */
 #include <string.h>
 
 #include "model/read/sections.h"
@@ -10,7 +9,7 @@ static bool yields_vector(const struct sl_model *model)
     return model->layer_count > 0 && model->layers[model->layer_count - 1].output_shape == SL_SHAPE_VECTOR;
 }
 
-/* The activation of the model's output; linear where the last layer has none. */
+/* The activation of the model's output; linear if the last layer has none. */
 const struct sl_activation *sl_model_get_output_activation(const struct sl_model *model)
 {
     static const struct sl_activation linear = {SL_ACTIVATION_LINEAR, 0, 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON Schema of the model file, out of the option tables. A section with variants becomes a choice
- * of objects, each with the keys of its variant. */
+/* The JSON Schema of the model file, from the option tables. A section with variants becomes a choice of objects, each
+ * with the keys of its variant. */
 #include <string.h>
 
 #include "base/value/buf.h"
@@ -85,7 +85,7 @@ static void append_value(struct sl_buf *out, const struct sl_option *option)
     }
 }
 
-/* `"key": {…}`, with what the option says; later ones are left out, so that editors do not offer them. */
+/* `"key": {…}`, described by the option. Options of later versions are left out, so that editors do not offer them. */
 static void append_property(struct sl_buf *out, const struct sl_option *option, bool *first)
 {
     if (option->kind == SL_VALUE_LATER)
@@ -119,7 +119,7 @@ static void append_required(struct sl_buf *out, const struct sl_section *section
         sl_buf_append_text(out, "\"type\"");
         first = false;
     }
-    /* The format options of a source may stand one level up, so nothing is demanded there. */
+    /* The format options of a source may also be one level up, so none is required here. */
     for (const struct sl_option *o = section->options; o->key != NULL && section != &sl_section_source; o++) {
         if (!(o->flags & SL_OPTION_REQUIRED) || !sl_option_belongs(o, variant))
             continue;
@@ -130,7 +130,7 @@ static void append_required(struct sl_buf *out, const struct sl_section *section
     sl_buf_append_text(out, "]}");
 }
 
-/* The object that one variant (or, with -1, a section without variants) is. */
+/* The object of one variant (or, with -1, of a section without variants). */
 static void append_object(struct sl_buf *out, const struct sl_section *section, const struct sl_word *variant)
 {
     bool first = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of docs/model-file.md, out of the option tables. */
+/* The tables of docs/model-file.md, from the option tables. */
 #include <string.h>
 
 #include "base/value/buf.h"
@@ -96,7 +96,7 @@ static size_t count_variants(const struct sl_section *section, const struct sl_o
     return count;
 }
 
-/* The variants that have the option; the shorter of the list and its complement. */
+/* The variants that have the option, or those that do not, whichever list is shorter. */
 static void append_owners(struct sl_buf *out, const struct sl_section *section, const struct sl_option *option)
 {
     if (option->variants == SL_ALL_VARIANTS) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking things up in the option tables. */
+/* Lookup in the option tables. */
 #include "model/schema/schema_table.h"
 
 #include <string.h>

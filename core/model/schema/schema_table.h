@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option tables: the one description of every key of the model file.
+/* The option tables: the only description of each key of the model file.
  *
- * From a table come the reading (reader.h), the defaults, the JSON Schema, the tables of
- * docs/model-file.md and the sentences of the errors. A section of the file is a map of options; where
- * it has variants, the key `type` (or a bare word in place of the map) picks one, and each option names
- * the variants that have it. One section struct describes one C struct: options know their offset.
+ * The reader (reader.h), the defaults, the JSON Schema, the tables of docs/model-file.md and the error messages all
+ * use these tables. A section of the file is a map of options. If it has variants, the key `type` (or a bare word
+ * instead of the map) selects one, and each option names the variants that have it. One section struct describes one C
+ * struct, and each option has the offset of its field.
  *
- * To add a key: a member in data_config.h, layer.h, train_config.h or model.h, a line in the table of
- * section_*.c, and its row in docs/model-file.md, which tests/unit/model/test_model_schema.c demands.
+ * To add a key: a member in data_config.h, layer.h, train_config.h or model.h, an entry in the table in section_*.c,
+ * and its row in docs/model-file.md, which tests/unit/model/test_model_schema.c demands.
  */
 #ifndef SL_MODEL_SCHEMA_SCHEMA_TABLE_H
 #define SL_MODEL_SCHEMA_SCHEMA_TABLE_H
@@ -32,7 +32,7 @@ enum sl_value_kind {
     SL_VALUE_WORD,    /* an enum, one of `words` */
     SL_VALUE_PERIOD,  /* struct sl_period */
     SL_VALUE_SECTION, /* the struct of `section` */
-    SL_VALUE_CUSTOM,  /* whatever `custom` reads */
+    SL_VALUE_CUSTOM,  /* read by `custom` */
     SL_VALUE_LATER    /* nothing: the key belongs to a later version */
 };
 
@@ -60,7 +60,7 @@ struct sl_word {
 
 struct sl_option;
 
-/* A value with a form of its own. */
+/* A value that a function of its own reads. */
 struct sl_custom {
     void (*read)(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field);
     const char *form; /* for the docs: "a name or a list of names" */
@@ -97,8 +97,7 @@ struct sl_option {
 
 /* An entry of a table: the kind of its value without SL_VALUE_, the key, the offset of its field, and the rest by name:
  *
- *     OPTION(INT, "units", AT(units), .flags = SL_OPTION_REQUIRED, .min = 1, .max = 1000, .doc = "number of hidden
- * units")
+ *     OPTION(INT, "units", AT(units), .min = 1, .max = 1000, .doc = "number of hidden units")
  */
 #define OPTION(value_kind, key_text, field_offset, ...)                                                                \
     {                                                                                                                  \
@@ -115,8 +114,8 @@ struct sl_section {
     const char *noun;               /* in messages: "the optimizer"; a layer: "a layer" */
     const struct sl_word *variants; /* NULL: none */
     size_t variant_offset;          /* of the enum that `type` sets */
-    const char *default_variant;    /* where `type` is not said; NULL: it is required */
-    const char *bare_key;           /* a bare value in place of the map is the value of this key; or NULL */
+    const char *default_variant;    /* if `type` is not given; NULL: it is required */
+    const char *bare_key;           /* a bare value instead of the map is the value of this key; or NULL */
     const struct sl_option *options;
     const char *doc;
 };
@@ -139,7 +138,7 @@ const struct sl_word *sl_word_find(const struct sl_word *words, const char *word
 /* Whether the variant `value` has the option. */
 bool sl_option_belongs(const struct sl_option *option, int value);
 
-/* The option of that key that the variant has, or NULL; any variant's with `value` -1. */
+/* The option with that key that the variant has, or NULL; with `value` -1, of any variant. */
 const struct sl_option *sl_option_find(const struct sl_section *section, const char *key, int value);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collecting findings and keeping the texts that they point into. The pictures are drawn in
- * diagnostics_render.c. */
+/* Collects findings and keeps the texts that they point into. They are printed in diagnostics_render.c. */
 #include "model/yaml/diagnostics.h"
 
 #include <stdarg.h>
@@ -31,7 +30,7 @@ void sl_diagnostics_destroy(struct sl_diagnostics *diagnostics)
     free(diagnostics);
 }
 
-/* Room for one more element; false: no memory. */
+/* Makes room for one more element; false: no memory. */
 static bool make_room(void **items, size_t count, size_t *capacity, size_t element_bytes)
 {
     if (count < *capacity)
@@ -96,7 +95,7 @@ static bool is_known(const struct sl_diagnostics *diagnostics, const struct sl_d
     return false;
 }
 
-/* A copy without control characters, which a quoted key may bring and a terminal would obey. */
+/* A copy without control characters, which a quoted key may contain and a terminal would execute. */
 static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
 {
     if (text == NULL)
@@ -112,7 +111,7 @@ static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
 
 void sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
 {
-    /* A hopeless file must not cost quadratic time: beyond the limit findings only count. */
+    /* A file with very many errors must not take quadratic time: beyond the limit, findings are only counted. */
     bool room = diagnostics->finding_count < SL_DIAGNOSTICS_KEPT;
     if (room && is_known(diagnostics, finding))
         return;

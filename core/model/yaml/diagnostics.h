@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The errors and warnings about what a user wrote: collected, sorted by place, shown all at once.
+/* The errors and warnings about the user's files and flags: collected, sorted by place, printed all at once.
  *
  * Every later phase may add to them (the graph, the data, the dispatch), as long as the places come
  * from a model that was loaded with the same diagnostics: these keep the texts of the files, so
@@ -34,7 +34,7 @@ struct sl_diagnostic {
     const char *code;      /* "E0203" */
     struct sl_place place; /* line 0: of the whole file, or of nothing */
     const char *message;   /* "unknown key `hidden_size` in an lstm layer" */
-    const char *label;     /* beside the carets: "PyTorch's name" */
+    const char *label;     /* next to the carets: "PyTorch's name" */
     const char *help;      /* "use `units: 650`" */
     const char *note;
 };
@@ -53,7 +53,7 @@ void sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diag
 void sl_diagnostics_addf(struct sl_diagnostics *diagnostics, const char *code, struct sl_place place,
                          const char *format, ...) SEQLSTM_PRINTF(4, 5);
 
-/* Forgets the findings, which were shown, and keeps the texts of the files. */
+/* Forgets the findings, after they were printed, and keeps the texts of the files. */
 void sl_diagnostics_forget(struct sl_diagnostics *diagnostics);
 
 size_t sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity);

@@ -16,9 +16,9 @@ struct sl_source_file {
 
 struct sl_diagnostics {
     struct sl_arena arena;          /* all texts */
-    struct sl_diagnostic *findings; /* in the order of their coming */
+    struct sl_diagnostic *findings; /* in the order in which they were added */
     size_t finding_count, finding_capacity;
-    struct sl_source_file *files; /* in the order of their coming, which is the order shown */
+    struct sl_source_file *files; /* in the order in which they were added, which is the order of the output */
     size_t file_count, file_capacity;
     size_t counts[2]; /* by severity; may be larger than what is kept */
     bool failed;
@@ -26,7 +26,7 @@ struct sl_diagnostics {
 
 enum sl_severity sl_diagnostic_get_severity(const struct sl_diagnostic *finding);
 
-/* Whether a finding or a text was lost because memory ran out. */
+/* Whether a finding or a text was lost because there was no memory. */
 bool sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics);
 
 const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *name);

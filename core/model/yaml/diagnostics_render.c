@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings as text with a source line and carets, and as JSON.
+/* Prints findings as text with the source line and carets, and as JSON.
  *
  * A column counts characters; the picture must line up on a terminal, so that tabs, wide and combining
  * characters are measured, and control characters are never sent to it.
@@ -21,10 +21,10 @@
 enum {
     TAB_COLUMNS = 4,
     WINDOW = 140, /* characters of a source line that are shown */
-    BEFORE = 60   /* of them before the caret, where the line is longer */
+    BEFORE = 60   /* number of them before the caret, if the line is longer */
 };
 
-/* A finding and its rank among files and arrivals: the order of the output. */
+/* A finding and its position in the output. */
 struct ranked {
     const struct sl_diagnostic *finding;
     size_t file_rank;
@@ -117,7 +117,7 @@ static int character_width(uint32_t c)
     return 1;
 }
 
-/* Appends one character of a source line as a terminal may see it and returns its columns. */
+/* Appends one character of a source line, made safe for a terminal, and returns its columns. */
 static int append_character(struct sl_buf *out, const char *text, size_t bytes, uint32_t c)
 {
     if (c == '\t') {

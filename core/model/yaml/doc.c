@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From libyaml's events to a tree. The first error ends the reading of a file: what follows a broken
- * part of YAML would only be guessed. */
+/* Builds a tree from the events of libyaml. The first error ends the reading of a file: after broken YAML, everything
+ * else would be a guess. */
 #include "model/yaml/doc.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static struct sl_place place_of_byte(const struct reading *r, size_t offset)
     return place;
 }
 
-/* Marks count characters, and what stands before an indentation is ASCII. */
+/* Marks count characters, and an indentation is ASCII. */
 static bool is_tab(const struct reading *r, yaml_mark_t mark)
 {
     const char *at = r->text, *end = r->text + r->text_bytes;
@@ -110,7 +110,7 @@ static void report_parser_error(struct reading *r)
     fail(r, "E0002", place, message, help[0] ? help : NULL);
 }
 
-/* Makes the next event current; false: stop. */
+/* Reads the next event; false: stop. */
 static bool next_event(struct reading *r)
 {
     yaml_event_delete(&r->event);
@@ -251,7 +251,7 @@ static struct sl_node *read_list(struct reading *r, int depth)
     return r->broken || r->no_memory ? NULL : list;
 }
 
-/* Copies what `from` has and `map` lacks: the meaning of `<<`. */
+/* Copies the keys of `from` that `map` lacks, as `<<` does. */
 static bool merge_map(struct reading *r, struct sl_node *map, const struct sl_node *from)
 {
     if (from->kind == SL_NODE_LIST) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A YAML file as a tree whose every node knows its place, before anything is typed.
+/* A YAML file as a tree in which every node knows its place, before values get their types.
  *
  * Scalars stay text; the schema gives them their type. Anchors, aliases and merge keys (`<<`) are
  * resolved by copying; `!tags`, duplicate keys, keys that are not scalars and second documents are
@@ -7,7 +7,7 @@
  *
  * Invariants:
  * 1. All nodes and texts live in the arena that was given; a node has one parent.
- * 2. Keys of a map are distinct, and in the order in which they were said.
+ * 2. Keys of a map are distinct, and in the order of the file.
  */
 #ifndef SL_MODEL_YAML_DOC_H
 #define SL_MODEL_YAML_DOC_H
@@ -40,8 +40,8 @@ struct sl_pair {
 
 struct sl_node {
     enum sl_node_kind kind;
-    bool quoted;     /* scalar in quotes or a block: text, never a number or a word of YAML */
-    bool is_default; /* nobody said it: the schema added it */
+    bool quoted;     /* a scalar in quotes or a block: text, never a number or a YAML keyword */
+    bool is_default; /* added by the schema, not given by the user */
     struct sl_place place;
     const char *folder;     /* what relative paths in it are relative to; NULL: the current folder */
     const char *text;       /* scalar, NUL-terminated, holds no NUL */
@@ -56,7 +56,7 @@ seqlstm_status sl_doc_parse(struct sl_arena *arena, const char *file, const char
                             size_t text_bytes, struct sl_diagnostics *diagnostics, struct sl_node **out,
                             struct seqlstm_error *err);
 
-/* The value of `key` in a map, or NULL; NULL as well for what is no map. */
+/* The value of `key` in a map, or NULL; also NULL if the node is not a map. */
 struct sl_node *sl_node_find(const struct sl_node *map, const char *key);
 struct sl_pair *sl_node_find_pair(const struct sl_node *map, const char *key);
 

@@ -126,7 +126,7 @@ static struct sl_node **descend(struct sl_arena *arena, struct sl_node **at, con
     return &pair->value;
 }
 
-/* The value, with the columns that it has behind `path=`. */
+/* The value, with the columns that it has after `path=`. */
 static seqlstm_status parse_value(struct sl_arena *arena, const char *label, const char *assignment, size_t path_bytes,
                                   struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
 {
@@ -135,7 +135,7 @@ static seqlstm_status parse_value(struct sl_arena *arena, const char *label, con
     if (padded == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for `%s`", label);
     memset(padded, ' ', path_bytes + 1);
-    if (strspn(padded, " ") == bytes) { /* nothing behind the `=`: takes the key away */
+    if (strspn(padded, " ") == bytes) { /* nothing after the `=`: removes the key */
         struct sl_place place = {label, 1, (int)path_bytes + 2, 1};
         *out = sl_node_create_scalar(arena, place, NULL, "");
         sl_diagnostics_add_file(diagnostics, label, assignment, bytes);
@@ -280,7 +280,7 @@ static seqlstm_status load_include(struct sl_arena *arena, const struct sl_node 
     return SEQLSTM_OK;
 }
 
-/* Puts what `root` includes below it. */
+/* Merges what `root` includes under it. */
 static seqlstm_status resolve_includes(struct sl_arena *arena, struct sl_diagnostics *diagnostics,
                                        struct sl_node **root, struct seqlstm_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several documents into one: includes below, overlays above, single values from flags on top.
+/* Merges several documents into one: includes below the file, overlays above it, single values of flags on top.
  *
- * Maps merge key by key; lists and single values replace. A map that says another `type` than the one
- * below replaces it; a map laid onto a bare word keeps the word as its `type`. `~` takes a key away.
+ * Maps merge key by key; lists and single values replace. A map with another `type` than the one below replaces it; a
+ * map merged into a bare word keeps the word as its `type`. `~` removes a key.
  */
 #ifndef SL_MODEL_YAML_DOC_MERGE_H
 #define SL_MODEL_YAML_DOC_MERGE_H
@@ -11,12 +11,12 @@
 
 #include "model/yaml/doc.h"
 
-/* Lays `over` onto `base` (either may be changed or become part of the result; base may be NULL) and
- * returns the result; NULL: no memory. */
+/* Merges `over` into `base` (either may be changed or become part of the result; base may be NULL) and returns the
+ * result; NULL: no memory. */
 struct sl_node *sl_doc_overlay(struct sl_arena *arena, struct sl_node *base, struct sl_node *over);
 
-/* Lays one `path=value` onto `base`, a map. `origin` names the flag. Errors of the path and the value
- * go to `diagnostics`. */
+/* Merges one `path=value` into `base`, a map. `origin` names the flag. Errors of the path and the value go to
+ * `diagnostics`. */
 seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const char *origin, const char *assignment,
                              struct sl_diagnostics *diagnostics, struct seqlstm_error *err);
 
