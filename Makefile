@@ -1,41 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-# make run [MODEL=file.yaml]   build, then train the model (default: the quickstart)
-# make test                    build, then all tests
-# make build                   packages (named; installed if that is possible), then the build in build/
-# make test-matrix             other compilers, processors, locales, users: slow, for now and then
-# make install                 meson install (DESTDIR= and -Dprefix as usual)
-# make clean                   forget build/
+# make run [MODEL=file.yaml]   build the program, then train the model (default: the quickstart). CUDA=1 also builds the
+#                              CUDA backends where no NVIDIA driver is found, CUDA=0 leaves them out where one is
+# make build                   build all that is installed
+# make install                 build all that is installed, then install it (DESTDIR= as usual)
+# make test                    build all with the tests, then run them
+# make test-matrix             other compilers, build types, processors, locales, users: slow, for now and then
+# make clean                   delete build/
+#
+# Each names the packages that it needs and installs those that are missing, if it can. MESON_FLAGS are the options of a
+# new build folder, such as -Dprefix=/usr.
 
 MODEL ?= configs/quickstart.yaml
 BUILD ?= build
-# warnings of a compiler that we have not met stop nobody from building
-MESON_FLAGS ?= -Dwerror=false
+MESON_FLAGS ?=
 
-.PHONY: run program test build packages test-matrix install clean
+.PHONY: run program build install tests test test-matrix packages packages-tests clean
 
 run: program
 	$(BUILD)/seqlstm run $(MODEL)
 
 program: packages $(BUILD)/build.ninja
-	@ninja -C $(BUILD) program
-
-test: build
-	tools/run-tests.sh $(BUILD)
+	@CUDA=$(CUDA) tools/build-program.sh $(BUILD)
 
 build: packages $(BUILD)/build.ninja
+	@ninja -C $(BUILD) installed
+
+install: build
+	meson install -C $(BUILD) --no-rebuild
+
+tests: packages-tests
+	@tools/setup-tests.sh $(BUILD) $(MESON_FLAGS)
 	@ninja -C $(BUILD)
 
+test: tests
+	tools/run-tests.sh $(BUILD)
+
+test-matrix: tests
+	tools/test-matrix.sh
+
 packages:
+	@tools/packages.sh
+
+packages-tests:
 	@tools/packages.sh tests
 
 $(BUILD)/build.ninja:
 	meson setup $(MESON_FLAGS) $(BUILD)
-
-test-matrix: build
-	tools/test-matrix.sh
-
-install: build
-	meson install -C $(BUILD)
 
 clean:
 	rm -rf $(BUILD)

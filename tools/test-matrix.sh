@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `make test` cannot show on one machine as one user: other compilers, no OpenBLAS, oneDNN 3, a
-# processor without AVX, a decimal comma, a user without a home, one core, an installed tree, and memory
-# and descriptors over 10^5 steps. Slow; for now and then. test-matrix.sh [STEP...] runs the named ones.
+# What one build on one machine as one user cannot show: gcc and clang in each build type (a warning is an error), C17, no
+# OpenBLAS, oneDNN 3, a processor without AVX, a decimal comma, a user without a home, one core, an installed tree, and
+# memory and descriptors over 10^5 steps. Slow. test-matrix.sh [STEP...] runs the named steps, or all.
 # Ends with a table and `N passed, N failed, N skipped`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ small_run="run configs/adding-problem.yaml --set train.updates=50 --progress non
 table=()
 passed=0 failed=0 skipped=0
 
-# Every step returns 0, 1, or 77 with the reason in $why.
+# Each step returns 0 (passed), 1 (failed), or 77 (skipped, with the reason in $why).
 why=''
 
 have_program() {
@@ -24,37 +24,44 @@ have_program() {
 
 have_build() {
     [ -f build/build.ninja ] || { why='no build folder'; return 77; }
+    tools/setup-tests.sh build
 }
 
-# configure FOLDER [meson arguments]: a build folder of its own, kept between calls. Without nvcc, whose ten minutes show
-# nothing about another C compiler: the host code of cuda-generic is built for its emulation all the same.
-configure() {
+# build_all FOLDER [meson options]: everything, tests included, in a build folder of its own, which is kept between calls; a
+# warning is an error. Without nvcc's kernels, which take ten minutes and tell nothing about another C compiler: the host
+# code of cuda-generic is built for the emulated device all the same.
+build_all() {
     local folder=$1
     shift
-    [ -f "$folder/build.ninja" ] ||
-        meson setup "$folder" -Dcuda-generic=disabled "$@" >"$scratch/setup.log" 2>&1 ||
+    tools/setup-tests.sh "$folder" -Dwerror=true -Dcuda-generic=disabled "$@" >"$scratch/setup.log" 2>&1 ||
         { tail -5 "$scratch/setup.log"; return 1; }
     ninja -C "$folder" >"$scratch/build.log" 2>&1 || { grep -E 'error|FAILED' "$scratch/build.log" | head; return 1; }
 }
 
-step_gcc() {
-    command -v gcc >/dev/null || { why='no gcc'; return 77; }
-    CC=gcc configure build-gcc && tools/run-tests.sh build-gcc "${quick_suites[@]}"
+# build_type COMPILER COMPILER++ TYPE [meson test arguments]
+build_type() {
+    local compiler=$1 cxx=$2 type=$3
+    shift 3
+    command -v "$compiler" >/dev/null || { why="no $compiler"; return 77; }
+    command -v "$cxx" >/dev/null || { why="no $cxx"; return 77; }
+    CC=$compiler CXX=$cxx build_all "build-$compiler-$type" --buildtype="$type" &&
+        tools/run-tests.sh "build-$compiler-$type" "$@"
 }
 
-step_clang() {
-    command -v clang >/dev/null || { why='no clang'; return 77; }
-    CC=clang configure build-clang && tools/run-tests.sh build-clang "${quick_suites[@]}"
-}
+step_gcc() { build_type gcc g++ debugoptimized "${quick_suites[@]}"; }
+step_gcc_release() { build_type gcc g++ release --suite unit --suite conformance; }
+step_gcc_plain() { build_type gcc g++ plain --suite unit; }
+step_clang() { build_type clang clang++ debugoptimized "${quick_suites[@]}"; }
+step_clang_release() { build_type clang clang++ release --suite unit --suite conformance; }
+step_clang_plain() { build_type clang clang++ plain --suite unit; }
 
 step_c17() {
-    # -O3 knows less about what functions return: its warnings on uninitialised outputs are false
-    configure build-c17 -Dc_std=c17 -Dbuildtype=release -Dwerror=false && tools/run-tests.sh build-c17 --suite unit --suite abi
+    build_all build-c17 -Dc_std=c17 --buildtype=release && tools/run-tests.sh build-c17 --suite unit --suite abi
 }
 
 # Not the suite cli: its models name no backend, and the reference runs only where it is named.
 step_no_openblas() {
-    configure build-noblas -Dcpu-blas=disabled || return 1
+    build_all build-noblas -Dcpu-blas=disabled || return 1
     [ ! -e build-noblas/backends/libseqlstm_backend_cpu-blas.so ] || { echo 'built all the same'; return 1; }
     tools/run-tests.sh build-noblas --suite unit --suite abi --suite conformance || return 1
     # a model that names no backend stops, and says what to do
@@ -85,7 +92,7 @@ step_onednn3() {
     ninja -C build-onednn-newest "$module" >"$scratch/build.log" 2>&1 ||
         { grep -E 'error|FAILED' "$scratch/build.log" | head; return 1; }
     echo "compiled with $(grep -ao 'oneDNN headers [0-9.]*' "build-onednn-newest/$module")"
-    configure build-onednn3 -Dwerror=true -Dcpu-onednn=enabled \
+    build_all build-onednn3 -Dcpu-onednn=enabled \
         -Dcpu-onednn-include="$PWD/$wheels/onednn-devel-cpu-gomp/include" || return 1
     local library=$PWD/$wheels/onednn-cpu-gomp/lib
     LD_LIBRARY_PATH=$library build-onednn3/seqlstm backends | grep 'cpu-onednn .* ok .* oneDNN 3\.' ||
@@ -192,7 +199,8 @@ step_flat() {
 }
 
 steps=("$@")
-[ $# -gt 0 ] || steps=(gcc clang c17 no_openblas onednn3 no_avx decimal_comma unprivileged one_core install flat)
+[ $# -gt 0 ] || steps=(gcc gcc_release gcc_plain clang clang_release clang_plain c17 no_openblas onednn3 no_avx decimal_comma
+    unprivileged one_core install flat)
 for name in "${steps[@]}"; do
     echo "==> $name"
     why=''

@@ -2,7 +2,7 @@
 /* Model files under libFuzzer: whatever the bytes are, loading ends with a model or with diagnostics that
  * can be shown, and a model that was accepted is printed as one that loads to the same.
  *
- *   CC=clang meson setup build-fuzz -Db_sanitize=address,undefined -Db_lundef=false \
+ *   CC=clang meson setup build-fuzz -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false \
  *       -Dc_args=-fsanitize=fuzzer-no-link
  *   ninja -C build-fuzz tests/fuzz/fuzz_model
  *   mkdir corpus && build-fuzz/tests/fuzz/fuzz_model -max_total_time=600 corpus \
