@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The claims of a backend's author: what it promises, what it says it cannot do, what is known to fail. They lie with
- * the backend, never in the kit, and each is held to its word:
+/* The claims of a backend's author: what it promises, what it says it cannot do, what is known to fail. They are
+ * kept with the backend, never in the kit, and each of them is checked:
  *
  *   claim        PATTERN           a matching case that is refused fails
  *   claim        PATTERN on CLASS  the same, on devices of a matching class alone

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `seqlstm conformance`: proves one backend, case by case, against the float64 reference.
  *
- * Cases run in worker processes (the program itself, spawned again), so that a crash or a hang is the
- * verdict of one case; then the next worker goes on behind it. Without a program to spawn they run in this
- * process, which is what a debugger wants.
+ * Cases run in worker processes (the program, started again), so that a crash or a hang is the verdict of one case; the
+ * next worker continues after it. Without a program to start they run in this process, for use in a debugger.
  */
 #ifndef SL_CONFORMANCE_CONFORMANCE_H
 #define SL_CONFORMANCE_CONFORMANCE_H

@@ -13,8 +13,8 @@
 
 struct sl_workers;
 
-/* `timeout_ns` (0: 60 s) is processor time of all threads of the worker for one case, so that a busy machine fails
- * nobody; for one that waits without end there is a limit of ten times as much by the clock. `argv` is borrowed. The
+/* `timeout_ns` (0: 60 s) is processor time of all threads of the worker for one case, so that a busy machine fails no
+ * case; a worker that waits without end is stopped after ten times as much by the clock. `argv` is borrowed. The
  * worker gets names on descriptor 3 and answers on descriptor 4; its standard output goes to standard error. */
 seqlstm_status sl_workers_create(const char *const *argv, int64_t timeout_ns, struct sl_workers **out_workers,
                                  struct seqlstm_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A check: results of a backend held against those of the reference, and the verdict. */
+/* A check: results of a backend compared with those of the reference, and the verdict. */
 #ifndef SL_JUDGE_CHECK_H
 #define SL_JUDGE_CHECK_H
 
@@ -22,7 +22,7 @@ enum sl_verdict {
 
 /* "pass", "fail", "crash", "skip", "unsupported", "xfail", "xpass". */
 const char *sl_verdict_name(enum sl_verdict verdict);
-/* FAIL, CRASH and XPASS: somebody has to look at it. */
+/* FAIL, CRASH and XPASS, which need attention. */
 bool sl_verdict_is_bad(enum sl_verdict verdict);
 
 struct sl_check_result {
@@ -37,7 +37,7 @@ struct sl_bench {
     struct sl_subject subject;   /* under test */
     struct sl_subject reference; /* the oracle, with float64 */
     struct sl_host *host;        /* the subject's: allocation counters, failure */
-    struct sl_outlet *outlet;    /* watches the subject; NULL: nobody does */
+    struct sl_outlet *outlet;    /* watches the subject; NULL: it is not watched */
     uint64_t seed;
     const char *variant;     /* test this one only; NULL: all */
     struct sl_queue *queues; /* [queue_count] further queues, 1, 2 and 3 members */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers that notice who writes beside them.
+/* Buffers that notice writes beside them.
  *
  *   [ front band | payload | rear band ]      payload aligned to SEQLSTM_ALIGNMENT; the rear band begins
  *                                             at its very next byte
  *
  * Bands and fresh payloads are filled with bytes that are NaN in every floating-point type, so that reading
- * beside a buffer, or reading what nobody wrote, shows in the results.
+ * beside a buffer, or reading what was never written, shows in the results.
  *
  * Buffers made for a device have twins there, of the whole blocks: calls get a twin's address, sl_twins_upload goes
  * before them and sl_twins_download behind, bands included.
@@ -53,7 +53,7 @@ seqlstm_status sl_twins_download(const struct sl_twins *twins, struct seqlstm_er
 /* Fills the payload with NaN again. */
 void sl_guarded_poison(struct sl_guarded *buffer);
 
-/* The first byte of [begin, end) of the payload that somebody has written; -1: none. */
+/* The first byte of [begin, end) of the payload that has been written; -1: none. */
 int64_t sl_guarded_find_written(const struct sl_guarded *buffer, uint64_t begin, uint64_t end);
 
 /* Distance to the payload of the nearest overwritten byte: negative before it, positive behind it (1 is

@@ -234,7 +234,7 @@ static seqlstm_status make_data(struct walk *w, struct sl_arena *arena, const st
     return SEQLSTM_OK;
 }
 
-/* Sums start at zero for each node; the walk keeps what they became for nobody. */
+/* Sums start at zero for each node; the walk does not keep their results. */
 static void keep_outputs(struct walk *w, const struct sl_node *node, const struct sl_data *d,
                          const struct sl_runner *runner)
 {

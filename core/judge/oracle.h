@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference on the user's own model and batch, and backends held against it layer by layer.
+/* The reference on the user's own model and batch, and backends checked against it layer by layer.
  *
  * One walk forward computes every tensor in float64 (kept rounded to float32, so that both sides read the same
  * numbers), one walk back every gradient. On the way back each operation, and each coarser operation that a backend may
@@ -27,7 +27,7 @@ struct sl_judgement {
     const char *detail;      /* "" when it passed */
 };
 
-/* Who is judged. */
+/* A backend that is judged. */
 struct sl_oracle_subject {
     const struct sl_backend *backend;
     const char *variant; /* NULL: the backend's first */
