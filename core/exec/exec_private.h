@@ -98,10 +98,10 @@ static inline bool sl_exec_is_field(enum sl_tensor_role role)
     return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_ROW_WEIGHT;
 }
 
-/* Buffers through which the next batch's fields are copied to a device (stage.c). */
+/* Buffers through which the next batch's fields are copied to a device (staging.c). */
 enum { SL_EXEC_STAGED = SL_TENSOR_SOURCE - SL_TENSOR_INPUT + 1 };
 
-struct sl_exec_stage {
+struct sl_exec_staging {
     struct sl_lane lane;             /* closed until a run is given its next batch */
     char *pinned;                    /* on the host: the fields one after the other */
     int64_t offsets[SL_EXEC_STAGED]; /* in pinned; -1: no call here reads the field */
@@ -132,7 +132,7 @@ struct sl_exec_place {
     void *fields[SL_EXEC_FIELDS]; /* from SL_TENSOR_INPUT on; not on the host */
     void *staged[2];              /* operands of flat operations that are no parameters; not on the host */
     int64_t staged_bytes[2];
-    struct sl_exec_stage stage; /* not on the host */
+    struct sl_exec_staging staging; /* not on the host */
 };
 
 struct sl_exec {

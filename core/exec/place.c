@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "exec/rows.h"
-#include "exec/stage.h"
+#include "exec/staging.h"
 
 static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
                                struct seqlstm_error *err)

@@ -13,7 +13,7 @@
 #include "exec/place.h"
 #include "exec/rows.h"
 #include "exec/shapes.h"
-#include "exec/stage.h"
+#include "exec/staging.h"
 #include "exec/update.h"
 
 /* ---- the batch -------------------------------------------------------------------------------------------------- */

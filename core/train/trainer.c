@@ -28,7 +28,7 @@ static seqlstm_status check_config(const struct sl_trainer_request *request, str
 {
     const struct sl_train_config *config = &request->model->train;
     if (config->epochs <= 0 && config->updates <= 0 && config->max_time.unit == SL_PERIOD_NONE)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "nothing ends the training: say `epochs`, `updates` or `max_time`");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "nothing ends the training: set `epochs`, `updates` or `max_time`");
     if (config->ema.enabled && config->optimizer.kind == SL_OPTIMIZER_NT_ASGD)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`ema` and the optimizer `nt_asgd` both average the weights");
     if (config->optimizer.kind == SL_OPTIMIZER_NT_ASGD &&

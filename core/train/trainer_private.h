@@ -68,6 +68,6 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err);
 
 /* trainer.c */
-void sl_trainer_update_progress(struct sl_trainer *trainer); /* updates progress */
+void sl_trainer_update_progress(struct sl_trainer *trainer);
 
 #endif

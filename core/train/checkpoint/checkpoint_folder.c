@@ -140,7 +140,7 @@ void sl_checkpoint_prune(const char *folder, int64_t keep_last, const struct sl_
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     remove_temporaries(folder, log);
     if (scan_folder(folder, &scan, &err) != SEQLSTM_OK)
-        sl_log_printf(log, SL_LOG_WARN, "old checkpoints stay: %s", err.message);
+        sl_log_printf(log, SL_LOG_WARN, "old checkpoints could not be removed: %s", err.message);
     int64_t kept = 0;
     for (size_t i = 0; i < scan.count; i++) {
         /* Checkpoints of later updates are from before a resume at an older one: they were damaged. */
@@ -165,11 +165,11 @@ seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log
         if (opened == SEQLSTM_NO_MEMORY)
             status = seqlstm_error_set(err, opened, __FILE__, __LINE__, "%s", reason.message);
         else if (opened != SEQLSTM_OK)
-            sl_log_printf(log, SL_LOG_WARN, "checkpoint passed over: %s", reason.message);
+            sl_log_printf(log, SL_LOG_WARN, "skipped a checkpoint: %s", reason.message);
     }
     if (status == SEQLSTM_OK && !file && scan.count > 0)
         status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                   "none of the %zu checkpoints in `%s` is whole", scan.count, folder);
+                                   "none of the %zu checkpoints in `%s` is valid", scan.count, folder);
     char *path = NULL;
     if (status == SEQLSTM_OK && file) {
         path = strdup(scan.items[i - 1].path);

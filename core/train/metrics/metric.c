@@ -96,7 +96,7 @@ seqlstm_status sl_metric_check(const struct sl_metric_list *list, const struct s
     for (size_t i = 0; i < list->count; i++) {
         const enum sl_metric metric = list->items[i];
         if (metric >= SL_METRIC_F1_SPAN && metric <= SL_METRIC_F1_MICRO && classes > SL_METRIC_CLASSES)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s counts at most %d classes apart, the data have %lld",
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s counts at most %d classes separately, the data have %lld",
                          sl_metric_get_name(metric), SL_METRIC_CLASSES, (long long)classes);
         if (metric == SL_METRIC_F1_SPAN || metric == SL_METRIC_F1_SPAN_STRICT)
             SEQLSTM_TRY(check_tags(state, metric, err));

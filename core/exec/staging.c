@@ -9,7 +9,7 @@
  * have finished, so pinned memory and the earlier set are free when the next staging begins, and a copy that failed is
  * reported by the run that started it.
  */
-#include "exec/stage.h"
+#include "exec/staging.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ static const void *get_field(const struct sl_batch *batch, int f, int64_t *out_b
 static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm_error *err)
 {
     struct sl_exec_place *place = &exec->places[p];
-    struct sl_exec_stage *stage = &place->stage;
+    struct sl_exec_staging *staging = &place->staging;
     int64_t bytes[SL_EXEC_STAGED] = {0}, all = 0;
     for (int32_t c = 0; c < exec->plan->call_count; c++)
         for (int32_t s = 0; exec->calls[c].place == p && s < exec->calls[c].slot_count; s++) {
@@ -41,24 +41,24 @@ static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm
             if (f >= 0 && f < SL_EXEC_STAGED)
                 bytes[f] = sl_graph_get_rows(exec->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype);
         }
-    SEQLSTM_TRY(sl_lane_open(&stage->lane, place->domain, err));
+    SEQLSTM_TRY(sl_lane_open(&staging->lane, place->domain, err));
     for (int f = 0; f < SL_EXEC_STAGED; f++) {
-        stage->offsets[f] = bytes[f] > 0 ? all : -1;
+        staging->offsets[f] = bytes[f] > 0 ? all : -1;
         all += (bytes[f] + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
         for (int set = 0; bytes[f] > 0 && set < 2; set++)
-            SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &stage->fields[set][f], err));
+            SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &staging->fields[set][f], err));
     }
     SEQLSTM_TRY(sl_domain_finish(place->domain, err)); /* they are cleared before copies are written to them */
     void *pinned;
     SEQLSTM_TRY(sl_domain_allocate_pinned(place->domain, all, &pinned, err));
-    stage->pinned = pinned;
+    staging->pinned = pinned;
     return SEQLSTM_OK;
 }
 
 seqlstm_status sl_exec_open_staging(struct sl_exec *exec, struct seqlstm_error *err)
 {
     for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++)
-        if (exec->places[p].domain != NULL && exec->places[p].stage.pinned == NULL)
+        if (exec->places[p].domain != NULL && exec->places[p].staging.pinned == NULL)
             SEQLSTM_TRY(open_stage(exec, p, err));
     return SEQLSTM_OK;
 }
@@ -66,17 +66,17 @@ seqlstm_status sl_exec_open_staging(struct sl_exec *exec, struct seqlstm_error *
 seqlstm_status sl_exec_stage(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++) {
-        struct sl_exec_stage *stage = &exec->places[p].stage;
+        struct sl_exec_staging *staging = &exec->places[p].staging;
         if (exec->places[p].domain == NULL)
             continue;
         for (int f = 0; f < SL_EXEC_STAGED; f++) {
             int64_t bytes;
             const void *values = get_field(batch, f, &bytes);
-            if (stage->offsets[f] < 0 || bytes == 0)
+            if (staging->offsets[f] < 0 || bytes == 0)
                 continue;
-            memcpy(stage->pinned + stage->offsets[f], values, (size_t)bytes);
-            SEQLSTM_TRY(sl_lane_upload(&stage->lane, stage->fields[exec->staged_set][f],
-                                       stage->pinned + stage->offsets[f], bytes, err));
+            memcpy(staging->pinned + staging->offsets[f], values, (size_t)bytes);
+            SEQLSTM_TRY(sl_lane_upload(&staging->lane, staging->fields[exec->staged_set][f],
+                                       staging->pinned + staging->offsets[f], bytes, err));
         }
     }
     exec->staged = batch;
@@ -92,12 +92,12 @@ seqlstm_status sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *
     exec->staged_set = 1 - set;
     for (int32_t p = SL_PLACE_HOST + 1; staged && p < SL_PLACES_MAX; p++) {
         struct sl_exec_place *place = &exec->places[p];
-        for (int f = 0; place->stage.pinned != NULL && f < SL_EXEC_STAGED; f++) {
+        for (int f = 0; place->staging.pinned != NULL && f < SL_EXEC_STAGED; f++) {
             int64_t bytes;
             get_field(batch, f, &bytes);
-            if (place->stage.offsets[f] < 0)
+            if (place->staging.offsets[f] < 0)
                 continue;
-            SEQLSTM_TRY(sl_domain_copy(place->domain, place->fields[f], place->stage.fields[set][f], bytes, err));
+            SEQLSTM_TRY(sl_domain_copy(place->domain, place->fields[f], place->staging.fields[set][f], bytes, err));
             for (int32_t t = 0; t < exec->graph->tensor_count; t++)
                 if (exec->graph->tensors[t].role == (enum sl_tensor_role)(SL_TENSOR_INPUT + f))
                     exec->valid[t] |= (uint8_t)(1u << p);
@@ -109,19 +109,19 @@ seqlstm_status sl_exec_take_staged(struct sl_exec *exec, const struct sl_batch *
 seqlstm_status sl_exec_finish_staging(struct sl_exec *exec, struct seqlstm_error *err)
 {
     for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++)
-        SEQLSTM_TRY(sl_lane_finish(&exec->places[p].stage.lane, err));
+        SEQLSTM_TRY(sl_lane_finish(&exec->places[p].staging.lane, err));
     return SEQLSTM_OK;
 }
 
 void sl_exec_close_staging(struct sl_exec *exec)
 {
     for (int32_t p = SL_PLACE_HOST + 1; p < SL_PLACES_MAX; p++) {
-        struct sl_exec_stage *stage = &exec->places[p].stage;
-        sl_lane_finish(&stage->lane, NULL);
-        sl_domain_release_pinned(exec->places[p].domain, stage->pinned);
+        struct sl_exec_staging *staging = &exec->places[p].staging;
+        sl_lane_finish(&staging->lane, NULL);
+        sl_domain_release_pinned(exec->places[p].domain, staging->pinned);
         for (int f = 0; f < SL_EXEC_STAGED; f++)
             for (int set = 0; set < 2; set++)
-                sl_domain_release(exec->places[p].domain, stage->fields[set][f]);
-        sl_lane_close(&stage->lane);
+                sl_domain_release(exec->places[p].domain, staging->fields[set][f]);
+        sl_lane_close(&staging->lane);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The next batch's fields are copied to the devices while the present batch is computed. */
-#ifndef SL_EXEC_STAGE_H
-#define SL_EXEC_STAGE_H
+#ifndef SL_EXEC_STAGING_H
+#define SL_EXEC_STAGING_H
 
 #include "exec/exec_private.h"
 
