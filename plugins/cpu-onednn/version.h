@@ -11,7 +11,7 @@
 
 #include <dnnl.h>
 
-/* A memory descriptor that somebody else owns; NULL: none. */
+/* A borrowed memory descriptor; NULL: none. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef const_dnnl_memory_desc_t odn_md;
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN's handles: one for each stream that somebody works on, kept when nobody does, since making one is slow.
+/* cuDNN's handles: one for each stream that is in use, kept when it is not, since making one is slow.
  *
  * Invariants:
  *  1. A handle has one stream while it has users, and all of them are on that stream: calls on it never overlap.

@@ -176,19 +176,19 @@ struct survey {
     cudnnTensorDescriptor_t matrix, bias;
 };
 
-/* Adds to the piece that ends where this one begins, on both sides, or opens a new one. */
-static void add_piece(const struct survey *v, int32_t n, int32_t which, int64_t from, int64_t elems, uint64_t to)
+/* Adds to the copy that ends where this one begins, on both sides, or opens a new one. */
+static void add_copy(const struct survey *v, int32_t n, int32_t which, int64_t from, int64_t elems, uint64_t to)
 {
     struct cdn_net *net = v->net;
-    for (int32_t k = 0; k < net->piece_count; k++) {
-        struct cdn_piece *p = &net->pieces[k];
+    for (int32_t k = 0; k < net->copy_count; k++) {
+        struct cdn_copy *p = &net->copies[k];
         if (p->n == n && p->which == which && p->from + p->elems == from &&
             p->to_bytes + (uint64_t)p->elems * cdn_element_bytes(&v->op->desc) == to) {
             p->elems += elems;
             return;
         }
     }
-    net->pieces[net->piece_count++] = (struct cdn_piece){n, which, from, elems, to};
+    net->copies[net->copy_count++] = (struct cdn_copy){n, which, from, elems, to};
 }
 
 /* Is `at` inside the weight space, and are its elements one after the other, as many as we expect? */
@@ -219,11 +219,11 @@ static seqlstm_status find_place(const struct survey *v, int32_t pseudo, int32_t
                                    &matrix, v->bias, &bias),
             "GetRNNWeightParams");
     SEQLSTM_TRY(check_place(v, v->matrix, matrix, rows, columns, err));
-    add_piece(v, n, which, from, rows * columns, (uint64_t)((unsigned char *)matrix - v->space));
+    add_copy(v, n, which, from, rows * columns, (uint64_t)((unsigned char *)matrix - v->space));
     if (bias_from < 0 || !(v->op->desc.options & SEQLSTM_BIT_RECURRENT_USE_BIAS))
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_place(v, v->bias, bias, rows, 1, err));
-    add_piece(v, n, SEQLSTM_PARAM_BIAS, bias_from, rows, (uint64_t)((unsigned char *)bias - v->space));
+    add_copy(v, n, SEQLSTM_PARAM_BIAS, bias_from, rows, (uint64_t)((unsigned char *)bias - v->space));
     return SEQLSTM_OK;
 }
 
@@ -291,17 +291,17 @@ seqlstm_status cdn_plan_open(struct seqlstm_op *op, struct cdn_plan *plan, cudnn
     const size_t most = (size_t)each * (size_t)cdn_directions(&op->desc) * (2 * (4 + 4) + 1);
     *plan = (struct cdn_plan){.algorithm = algorithm, .count = all / each};
     const size_t nets_bytes = (size_t)plan->count * sizeof *plan->nets;
-    plan->nets = host->allocate(host->context, nets_bytes + (size_t)plan->count * most * sizeof(struct cdn_piece));
+    plan->nets = host->allocate(host->context, nets_bytes + (size_t)plan->count * most * sizeof(struct cdn_copy));
     if (plan->nets == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the networks of an operation");
     memset(plan->nets, 0, nets_bytes);
-    struct cdn_piece *pieces = (struct cdn_piece *)(void *)(plan->nets + plan->count);
+    struct cdn_copy *copies = (struct cdn_copy *)(void *)(plan->nets + plan->count);
     for (int32_t k = 0; k < plan->count; k++) {
         struct cdn_net *net = &plan->nets[k];
         net->first = k * each;
         net->layers = each;
         net->input = k == 0 ? op->desc.input : cdn_width(&op->desc);
-        net->pieces = pieces + (size_t)k * most;
+        net->copies = copies + (size_t)k * most;
         SEQLSTM_TRY(measure(op, plan, net, handle, err));
         SEQLSTM_TRY(survey(op, plan, net, handle, err));
         net->packed_offset = net->gradient_offset = plan->weight_bytes;
@@ -322,8 +322,8 @@ bool cdn_plan_equals(const struct cdn_plan *a, const struct cdn_plan *b)
         return false;
     for (int32_t k = 0; k < a->count; k++) {
         const struct cdn_net *x = &a->nets[k], *y = &b->nets[k];
-        if (x->weight_bytes != y->weight_bytes || x->piece_count != y->piece_count ||
-            memcmp(x->pieces, y->pieces, (size_t)x->piece_count * sizeof *x->pieces) != 0)
+        if (x->weight_bytes != y->weight_bytes || x->copy_count != y->copy_count ||
+            memcmp(x->copies, y->copies, (size_t)x->copy_count * sizeof *x->copies) != 0)
             return false;
     }
     return true;

@@ -3,7 +3,7 @@
  * under one algorithm; a *session* is one network at one shape.
  *
  * Weight spaces are opaque: where a parameter lies in one is asked once, when the operation is made, and kept as a list
- * of *pieces*, runs of elements that are consecutive on both sides. All networks have two bias vectors, since some
+ * of *copies*, runs of elements that are consecutive on both sides. All networks have two bias vectors, since some
  * algorithms know nothing else; the second is zero, but for the one that GRU has between product and reset gate.
  */
 #ifndef CDN_NETWORK_H
@@ -31,7 +31,7 @@ struct cdn_shape {
 };
 
 /* `elems` elements at `from` of parameter `which` of layer and direction n, and at `to` of the weight space. */
-struct cdn_piece {
+struct cdn_copy {
     int32_t n, which;
     int64_t from, elems;
     uint64_t to_bytes;
@@ -44,8 +44,8 @@ struct cdn_net {
     uint64_t packed_offset;                  /* of its weight space among the packed weights */
     uint64_t gradient_offset;                /* among the plan's gradients */
     uint64_t workspace_bytes, reserve_bytes; /* cuDNN's, for the largest batch */
-    int32_t piece_count;
-    struct cdn_piece *pieces;
+    int32_t copy_count;
+    struct cdn_copy *copies;
 };
 
 struct cdn_plan {

@@ -53,8 +53,8 @@ static void count_elements(struct cdn_trial *t)
         t->elems[k] = t->axis->sequences * wider;
     for (int32_t n = 0; op->mixed && n < op->plans[0].count; n++) {
         const struct cdn_net *net = &op->plans[0].nets[n];
-        for (int32_t k = 0; k < net->piece_count; k++) {
-            const struct cdn_piece *p = &net->pieces[k];
+        for (int32_t k = 0; k < net->copy_count; k++) {
+            const struct cdn_copy *p = &net->copies[k];
             int64_t *elems = &t->elems[SEQLSTM_SLOT_RECURRENT_PARAM(count, p->n, p->which)];
             *elems = p->from + p->elems > *elems ? p->from + p->elems : *elems;
         }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters into cuDNN's weight spaces, gradients out of them: copies of pieces (network.h). */
+/* Parameters into cuDNN's weight spaces, gradients out of them: the copies of network.h. */
 #include "plugin.h"
 
-/* The canonical elements of a piece among the tensors at `slots`; NULL: the host has none. */
-static float *find_elements(const struct seqlstm_op *op, const struct cdn_piece *piece, void *const *slots)
+/* The canonical elements of a copy among the tensors at `slots`; NULL: the host has none. */
+static float *find_elements(const struct seqlstm_op *op, const struct cdn_copy *copy, void *const *slots)
 {
     const int64_t count = op->desc.layers * cdn_directions(&op->desc);
-    float *tensor = slots[SEQLSTM_SLOT_RECURRENT_PARAM(count, piece->n, piece->which)];
-    return tensor != NULL ? tensor + piece->from : NULL;
+    float *tensor = slots[SEQLSTM_SLOT_RECURRENT_PARAM(count, copy->n, copy->which)];
+    return tensor != NULL ? tensor + copy->from : NULL;
 }
 
-static seqlstm_status give_pieces(const struct seqlstm_op *op, const struct cdn_net *net, void *stream,
-                                  void *const *slots, unsigned char *space, struct seqlstm_error *err)
+static seqlstm_status copy_in(const struct seqlstm_op *op, const struct cdn_net *net, void *stream, void *const *slots,
+                              unsigned char *space, struct seqlstm_error *err)
 {
-    for (int32_t k = 0; k < net->piece_count; k++) {
-        const struct cdn_piece *p = &net->pieces[k];
+    for (int32_t k = 0; k < net->copy_count; k++) {
+        const struct cdn_copy *p = &net->copies[k];
         const float *from = find_elements(op, p, slots);
         if (from != NULL)
             SEQLSTM_TRY(cdn_elements_give(op, stream, space + p->to_bytes, from, p->elems, err));
@@ -22,11 +22,11 @@ static seqlstm_status give_pieces(const struct seqlstm_op *op, const struct cdn_
     return SEQLSTM_OK;
 }
 
-static seqlstm_status take_pieces(const struct seqlstm_op *op, const struct cdn_net *net, void *stream,
-                                  void *const *slots, const unsigned char *space, bool add, struct seqlstm_error *err)
+static seqlstm_status copy_out(const struct seqlstm_op *op, const struct cdn_net *net, void *stream, void *const *slots,
+                               const unsigned char *space, bool add, struct seqlstm_error *err)
 {
-    for (int32_t k = 0; k < net->piece_count; k++) {
-        const struct cdn_piece *p = &net->pieces[k];
+    for (int32_t k = 0; k < net->copy_count; k++) {
+        const struct cdn_copy *p = &net->copies[k];
         float *to = find_elements(op, p, slots);
         if (to != NULL)
             SEQLSTM_TRY(cdn_elements_take(op, stream, to, space + p->to_bytes, p->elems, add, err));
@@ -34,7 +34,7 @@ static seqlstm_status take_pieces(const struct seqlstm_op *op, const struct cdn_
     return SEQLSTM_OK;
 }
 
-/* What no piece fills (the second bias, what cuDNN pads) must be 0. */
+/* What no copy fills (the second bias, what cuDNN pads) must be 0. */
 seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void *const *slots, unsigned char *packed,
                                 struct seqlstm_error *err)
 {
@@ -44,7 +44,7 @@ seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void 
             const struct cdn_net *net = &op->plans[p].nets[k];
             const bool shared = p > 0 && net->packed_offset == op->plans[0].nets[k].packed_offset;
             if (!shared)
-                SEQLSTM_TRY(give_pieces(op, net, stream, slots, packed + net->packed_offset, err));
+                SEQLSTM_TRY(copy_in(op, net, stream, slots, packed + net->packed_offset, err));
         }
     return SEQLSTM_OK;
 }
@@ -61,8 +61,8 @@ seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_e
     unsigned char *gradients = call->workspace + call->run->places.gradients;
     SEQLSTM_TRY(gpu_fill(call->op->ordinal, call->stream, gradients, 0, call->plan->weight_bytes, err));
     for (int32_t k = 0; adds_inside(call) && k < call->plan->count; k++)
-        SEQLSTM_TRY(give_pieces(call->op, &call->plan->nets[k], call->stream, call->grads,
-                                gradients + call->plan->nets[k].gradient_offset, err));
+        SEQLSTM_TRY(copy_in(call->op, &call->plan->nets[k], call->stream, call->grads,
+                            gradients + call->plan->nets[k].gradient_offset, err));
     return SEQLSTM_OK;
 }
 
@@ -71,7 +71,7 @@ seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_err
     const unsigned char *gradients = call->workspace + call->run->places.gradients;
     const bool add = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !adds_inside(call);
     for (int32_t k = 0; k < call->plan->count; k++)
-        SEQLSTM_TRY(take_pieces(call->op, &call->plan->nets[k], call->stream, call->grads,
-                                gradients + call->plan->nets[k].gradient_offset, add, err));
+        SEQLSTM_TRY(copy_out(call->op, &call->plan->nets[k], call->stream, call->grads,
+                             gradients + call->plan->nets[k].gradient_offset, add, err));
     return SEQLSTM_OK;
 }

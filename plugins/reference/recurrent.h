@@ -15,9 +15,9 @@
  *            c [H]    LSTM: the carried cell, after zoneout
  *            h [O]    the carried output, after zoneout
  *            u, v [G H each]  LAYER_NORM: products before normalisation
- *            dh [O], dc [H]   STEPWISE: gradients that backward of the piece met, for the later dW
+ *            dh [O], dc [H]   STEPWISE: gradients that backward of the segment met, for the later dW
  *
- * With STEPWISE the reserve is that of all rows of the axis, and each piece works on its rows of it. Everything
+ * With STEPWISE the reserve is that of all rows of the axis, and each segment works on its rows of it. Everything
  * else is computed again in backward: masks from philox.h, activations from z.
  */
 #ifndef REF_RECURRENT_H

@@ -310,7 +310,7 @@ static void warm_up(struct odn_recurrent *r, int32_t threads)
 {
     static atomic_bool is_warm[2]; /* for inference, for training */
     const struct odn_entry_key key = {.way = odn_way_of(r, 0), .threads = threads, .n = 1, .steps = 1};
-    struct seqlstm_error ignored = SEQLSTM_ERROR_INIT; /* whoever binds the shape will hear of it */
+    struct seqlstm_error ignored = SEQLSTM_ERROR_INIT; /* binding the shape reports it */
     struct odn_entry *entry = NULL;
     odn_library_warm_up();
     if (!atomic_exchange(&is_warm[r->training], true) && odn_entry_acquire(r, &key, &entry, &ignored) == SEQLSTM_OK)

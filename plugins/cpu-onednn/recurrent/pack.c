@@ -3,7 +3,7 @@
  *
  * Layouts without blocks of float32 are written here, those of both passes while the rows that they are made of are in
  * the cache; the library changes the others, and adds zeros where these have padding. What lies between the rows of the
- * former is nobody's: the library does not read it, and leaves it as it was when it changes layouts.
+ * former belongs to no row: the library does not read it, and leaves it as it was when it changes layouts.
  */
 #include "cpu-onednn/recurrent/recurrent.h"
 #include "cpu-onednn/recurrent/turn.h"

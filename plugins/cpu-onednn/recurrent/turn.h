@@ -67,7 +67,7 @@ void odn_row_copy(const float *from, int64_t count, bool streams, float *to);
 void odn_rows_turn(const float *rows, int64_t row_pitch, int64_t count, int64_t width, bool streams, float *out,
                    int64_t pitch);
 
-/* What was streamed is there for whoever waits for this thread. */
+/* What was streamed is visible to threads that wait for this one. */
 void odn_streams_end(void);
 
 #endif

@@ -11,7 +11,7 @@ struct cg_axis {
     int64_t steps;     /* t1 - t0 */
     int64_t rows;
     uint32_t t0;
-    uint32_t stream;             /* 1: masks per sequence change with the piece */
+    uint32_t stream;             /* 1: masks per sequence change with the segment */
     const int32_t *lengths;      /* [sequences] steps inside the range */
     const int32_t *batch_sizes;  /* [steps] */
     const int64_t *row_offsets;  /* [steps + 1] */

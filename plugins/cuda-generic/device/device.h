@@ -173,7 +173,7 @@ template <typename T> static __device__ T cg_block_sum(T x, T *room)
 {
     for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
         x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
-    __syncthreads(); /* whoever still reads the sum before */
+    __syncthreads(); /* threads may still read the sum before */
     if (threadIdx.x % CG_WARP == 0)
         room[threadIdx.x / CG_WARP] = x;
     __syncthreads();

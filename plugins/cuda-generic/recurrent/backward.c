@@ -292,7 +292,7 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;
 }
 
-/* The pieces have left their gradients. */
+/* The segments have left their gradients. */
 static seqlstm_status finish_stepwise(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {

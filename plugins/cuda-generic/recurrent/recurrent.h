@@ -58,7 +58,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op);
 struct cg_layout cg_layout_make(const struct cg_stack *stack);
 
 /* Where in a call something lies; offset -1 gives NULL. Rows of a record have `width` elements; with `stepwise` they
- * are those of the whole axis, and a piece gets its first. */
+ * are those of the whole axis, and a segment gets its first. */
 float *cg_workspace(const struct cg_call *call, int64_t offset);
 float *cg_own(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout, int64_t n,
               int64_t offset);

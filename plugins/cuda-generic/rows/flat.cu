@@ -15,7 +15,7 @@ static __global__ void finite_check(int64_t elems, const float *x, int32_t *flag
 {
     CG_FOR_EACH(e, elems)
     if (!is_finite((double)x[e]))
-        *flag |= 1; /* whoever writes writes the same */
+        *flag |= 1; /* all threads that write, write the same */
 }
 
 static __global__ void squares(int64_t elems, const float *x, double *partials)

@@ -9,8 +9,8 @@
  *
  *   exchange   [sequences][layers] flags | 1 ticket; zero before each launch
  *
- * Blocks take tickets: whoever waits for another block took a later one, so that what it waits for is running or done
- * whatever the order in which the device starts blocks, and however few it holds at once.
+ * Blocks take tickets: a block waits only for blocks with earlier tickets, which are running or done, whatever the
+ * order in which the device starts blocks, and however few it holds at once.
  *
  * For stacks of two layers or more of one direction, with the options of one_block. Products of W_h, and of W_x but
  * the first layer's, are made in float32 whatever the precision.
