@@ -3,6 +3,7 @@
  * but few hosts make. */
 #include <string.h>
 
+#include <seqlstm/ext/footprint.h>
 #include <seqlstm/bind_check.h>
 
 #include "base/operation/op_signature.h"
@@ -167,7 +168,8 @@ static void unknown_extension(struct contract *c)
         return;
     if (table->get_extension(c->w->instance, "org.example.no-such-extension/7"))
         fail(c, "get_extension returned a table for an id that does not exist");
-    if (table->get_extension(c->w->instance, SEQLSTM_FLOAT64_EXTENSION "x"))
+    if (table->get_extension(c->w->instance, SEQLSTM_FLOAT64_EXTENSION "x") ||
+        table->get_extension(c->w->instance, SEQLSTM_FOOTPRINT_EXTENSION "x"))
         fail(c, "get_extension took an id with something behind it for the id itself");
 }
 

@@ -244,7 +244,7 @@ void sl_runner_destroy(struct sl_runner *r)
     sl_guarded_deinit(&r->workspace);
     sl_guarded_deinit(&r->packed);
     sl_arena_deinit(&r->arena);
-    free(r->workspace_idle);
+    sl_idle_deinit(&r->idle);
     free(r);
 }
 

@@ -61,7 +61,7 @@ bool sl_runner_read(const struct sl_runner *runner, int32_t slot, bool gradient,
 bool sl_runner_find_damage(const struct sl_runner *runner, char *text, size_t capacity_bytes);
 
 /* Asks what of workspace and reserve calls on this batch never touch; from then on both are poisoned before forward
- * alone. `out_any`: something was said. Errors: those of op_sizes; INTERNAL: more than there is. One segment only. */
+ * alone. `out_any`: something was said. Errors: the backend's; INTERNAL: more than there is. One segment only. */
 seqlstm_status sl_runner_ask_idle(struct sl_runner *runner, bool *out_any, struct seqlstm_error *err);
 /* True when some of it does not hold its poison any more; `text` says what. */
 bool sl_runner_find_busy(const struct sl_runner *runner, char *text, size_t capacity_bytes);

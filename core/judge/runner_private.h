@@ -19,6 +19,7 @@
 #define SL_JUDGE_RUNNER_PRIVATE_H
 
 #include "base/memory/arena.h"
+#include "dispatch/memory/footprint.h"
 #include "judge/guarded.h"
 #include "judge/runner.h"
 
@@ -54,10 +55,9 @@ struct sl_runner {
     bool stepwise;
     struct sl_runner_segment whole; /* stepwise: what dW is asked of */
     bool has_backward;
-    bool watches_idle;                                  /* the workspace keeps what forward left */
-    struct seqlstm_span *workspace_idle, *reserve_idle; /* what is to stay untouched, in one block; NULL: not asked */
-    uint32_t workspace_idle_count, reserve_idle_count;
-    double slope_distance; /* sl_runner_move_slopes */
+    bool watches_idle;        /* the workspace keeps what forward left */
+    struct seqlstm_idle idle; /* what is to stay untouched; zero: not asked */
+    double slope_distance;    /* sl_runner_move_slopes */
     uint64_t slope_draw;
 };
 

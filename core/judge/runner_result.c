@@ -7,7 +7,6 @@
 
 #include "base/value/hash.h"
 #include "base/value/text.h"
-#include "dispatch/memory/idle.h"
 
 bool sl_runner_read(const struct sl_runner *r, int32_t slot, bool gradient, double *out)
 {
@@ -78,38 +77,28 @@ bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacit
 
 seqlstm_status sl_runner_ask_idle(struct sl_runner *r, bool *out_any, struct seqlstm_error *err)
 {
-    if (r->workspace_idle == NULL)
-        r->workspace_idle = malloc(2 * SL_IDLE_ROOM * sizeof *r->workspace_idle);
-    if (r->workspace_idle == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
-    r->reserve_idle = r->workspace_idle + SL_IDLE_ROOM;
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
-                                  .members = r->subject.queue->members,
-                                  .axis = r->data->axis.steps > 0 ? &r->data->axis : NULL,
-                                  .workspace_idle = r->workspace_idle,
-                                  .reserve_idle = r->reserve_idle,
-                                  .idle_room = SL_IDLE_ROOM};
-    SEQLSTM_TRY(r->subject.table->op_sizes(r->op, &sizes, err));
-    SEQLSTM_TRY(
-        sl_idle_check(r->workspace_idle, sizes.workspace_idle_count, r->sizes.workspace_bytes, "workspace", err));
-    SEQLSTM_TRY(sl_idle_check(r->reserve_idle, sizes.reserve_idle_count, r->sizes.reserve_bytes, "reserve", err));
+    const struct sl_footprint footprint = {
+        .table = r->subject.table, .instance = r->subject.instance, .op = r->op, .sizes = &r->sizes};
+    const struct seqlstm_axis *axis = r->data->axis.steps > 0 ? &r->data->axis : NULL;
+    if (r->idle.workspace.at == NULL)
+        SEQLSTM_TRY(sl_idle_init(&r->idle, err));
+    SEQLSTM_TRY(sl_footprint_ask_idle(&footprint, axis, &r->idle, err));
     r->watches_idle = true;
-    r->workspace_idle_count = sizes.workspace_idle_count;
-    r->reserve_idle_count = sizes.reserve_idle_count;
-    *out_any = sizes.workspace_idle_count + sizes.reserve_idle_count > 0;
+    *out_any = r->idle.workspace.count + r->idle.reserve.count > 0;
     return SEQLSTM_OK;
 }
 
-static bool is_busy(const struct sl_guarded *buffer, const struct seqlstm_span *idle, uint32_t count, const char *name,
-                    char *text, size_t capacity)
+static bool is_busy(const struct sl_guarded *buffer, const struct seqlstm_spans *idle, const char *name, char *text,
+                    size_t capacity)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const int64_t at = sl_guarded_find_written(buffer, idle[i].begin, idle[i].end);
+    for (uint32_t i = 0; i < idle->count; i++) {
+        const struct seqlstm_span span = idle->at[i];
+        const int64_t at = sl_guarded_find_written(buffer, span.begin, span.end);
         if (at < 0)
             continue;
         sl_text_snprintf(text, capacity,
-                         "calls touched byte %lld of %s: op_sizes said that %llu to %llu of its %llu are idle",
-                         (long long)at, name, (unsigned long long)idle[i].begin, (unsigned long long)idle[i].end,
+                         "calls touched byte %lld of %s: idle_spans said that %llu to %llu of its %llu are idle",
+                         (long long)at, name, (unsigned long long)span.begin, (unsigned long long)span.end,
                          (unsigned long long)buffer->bytes);
         return true;
     }
@@ -118,8 +107,8 @@ static bool is_busy(const struct sl_guarded *buffer, const struct seqlstm_span *
 
 bool sl_runner_find_busy(const struct sl_runner *r, char *text, size_t capacity_bytes)
 {
-    return is_busy(&r->workspace, r->workspace_idle, r->workspace_idle_count, "workspace", text, capacity_bytes) ||
-           is_busy(&r->segments[0].reserve, r->reserve_idle, r->reserve_idle_count, "reserve", text, capacity_bytes);
+    return is_busy(&r->workspace, &r->idle.workspace, "workspace", text, capacity_bytes) ||
+           is_busy(&r->segments[0].reserve, &r->idle.reserve, "reserve", text, capacity_bytes);
 }
 
 uint64_t sl_runner_digest(const struct sl_runner *r)

@@ -38,7 +38,7 @@ extern "C" {
 #endif
 
 #define SEQLSTM_ABI_MAJOR    0u
-#define SEQLSTM_ABI_MINOR    5u
+#define SEQLSTM_ABI_MINOR    6u
 #define SEQLSTM_MAGIC        0x4D54534Cu /* "LSTM", little endian */
 #define SEQLSTM_ALIGNMENT    64u         /* bytes; of every buffer the host hands over */
 #define SEQLSTM_QUERY_SYMBOL "seqlstm_backend_query_v0"
@@ -215,30 +215,15 @@ enum {
     SEQLSTM_CAPTURE_ANY_SHAPE = 2  /* likewise; what is started depends on the number of rows alone */
 };
 
-/* Bytes [begin, end) of a buffer. */
-struct seqlstm_span {
-    uint64_t begin, end;
-};
-
 /* Buffers of one op, upper bounds over the whole range of its descriptor. */
 struct seqlstm_sizes {
     uint32_t struct_size;
-    uint32_t capture;                /* SEQLSTM_CAPTURE_… */
-    uint64_t workspace_bytes;        /* scratch of one call; contents are lost between calls */
-    uint64_t reserve_bytes;          /* training: from forward to its backward; one per binding in flight */
-    uint64_t packed_bytes;           /* weights as the kernels want them; 0: canonical ones are used directly */
-    const struct seqlstm_axis *axis; /* the host's: of a batch of the data; or NULL: the largest that may be */
-    /* Of these buffers, what calls on `axis` never touch, in order and apart from each other: for prediction of memory
-     * alone. The host's places for `idle_room` spans each, or NULL: it does not ask. Without room they are left out. */
-    struct seqlstm_span *workspace_idle, *reserve_idle;
-    uint32_t idle_room, workspace_idle_count, reserve_idle_count, reserved0;
-    /* What the backend takes for itself besides, by and by, as batches of these shapes come and `bound_count` of them
-     * are bound at a time: code and arguments that it keeps by shape. An estimate, for prediction of memory alone. */
-    uint64_t own_bytes;
-    const struct seqlstm_axis *const *batches; /* the host's, [batch_count], in the order in which they come; or NULL */
-    uint32_t batch_count, bound_count;
-    int32_t members; /* the host's, on CPUs: at most so many are on the queue that calls run on; 0: any number */
-    uint32_t reserved1;
+    uint32_t capture;         /* SEQLSTM_CAPTURE_… */
+    uint64_t workspace_bytes; /* scratch of one call; contents are lost between calls */
+    uint64_t reserve_bytes;   /* training: from forward to its backward; one per binding in flight */
+    uint64_t packed_bytes;    /* weights as the kernels want them; 0: canonical ones are used directly */
+    int32_t members; /* the host's, on CPUs: calls run on queues of at most so many members; 0: of any number */
+    uint32_t reserved0;
 };
 
 /* ---- bind and execute ------------------------------------------------------------------------------ */

@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saying in op_sizes what calls leave alone of a buffer. */
+/* Saying what calls leave untouched of a buffer (ext/footprint.h). */
 #ifndef COMMON_IDLE_H
 #define COMMON_IDLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <seqlstm/ext/footprint.h>
 
-#include <seqlstm/backend.h>
-
-/* Does the host ask? */
-static inline bool idle_is_asked(const struct seqlstm_sizes *sizes)
+/* Adds [begin, end), if it is not empty and there is room, behind the spans that were added before. */
+static inline void idle_add(struct seqlstm_spans *spans, uint64_t begin, uint64_t end)
 {
-    return SEQLSTM_HAS(sizes, reserve_idle_count) && sizes->workspace_idle != NULL && sizes->reserve_idle != NULL;
-}
-
-/* Behind those that were added before. */
-static inline void idle_add_workspace(struct seqlstm_sizes *sizes, uint64_t begin, uint64_t end)
-{
-    if (begin < end && sizes->workspace_idle_count < sizes->idle_room)
-        sizes->workspace_idle[sizes->workspace_idle_count++] = (struct seqlstm_span){begin, end};
-}
-
-static inline void idle_add_reserve(struct seqlstm_sizes *sizes, uint64_t begin, uint64_t end)
-{
-    if (begin < end && sizes->reserve_idle_count < sizes->idle_room)
-        sizes->reserve_idle[sizes->reserve_idle_count++] = (struct seqlstm_span){begin, end};
+    if (begin < end && spans->count < spans->room)
+        spans->at[spans->count++] = (struct seqlstm_span){begin, end};
 }
 
 #endif

@@ -258,6 +258,26 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
     return SEQLSTM_OK;
 }
 
+static seqlstm_status idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                 const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err)
+{
+    (void)err;
+    if (op->recurrent != NULL && axis != NULL)
+        blas_recurrent_find_idle(op->recurrent, sizes, axis, idle);
+    return SEQLSTM_OK;
+}
+
+static const struct seqlstm_footprint footprint = {
+    .struct_size = sizeof(struct seqlstm_footprint),
+    .idle_spans = idle_spans,
+};
+
+static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    (void)instance;
+    return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
+}
+
 static const struct seqlstm_option options[] = {
     {"instructions", "auto|avx512|avx2|portable", "auto",
      "instruction set of the plugin's own kernels; bits depend on it, and only auto has tiles of AMX"},
@@ -283,6 +303,7 @@ static const struct seqlstm_backend table = {
     .op_destroy = op_destroy,
     .backward = backend_backward,
     .weights_pack = backend_weights_pack,
+    .get_extension = backend_get_extension,
 };
 
 TABLE_EXPORT(table)

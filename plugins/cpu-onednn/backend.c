@@ -7,7 +7,6 @@
 #include <seqlstm/desc_check.h>
 
 #include "common/cpu_device.h"
-#include "common/idle.h"
 #include "common/table.h"
 #include "cpu-onednn/library.h"
 #include "cpu-onednn/plugin.h"
@@ -142,13 +141,11 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
 
 static seqlstm_status op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
 {
+    (void)err;
     sizes->workspace_bytes = op->sizes.workspace_bytes;
     sizes->reserve_bytes = op->sizes.reserve_bytes;
     sizes->packed_bytes = op->sizes.packed_bytes;
-    if (op->operation->find_own != NULL && SEQLSTM_HAS(sizes, bound_count) && sizes->batches != NULL)
-        SEQLSTM_TRY(op->operation->find_own(op, sizes, err));
-    const bool is_asked = op->operation->find_idle != NULL && idle_is_asked(sizes);
-    return is_asked ? op->operation->find_idle(op, sizes, err) : SEQLSTM_OK;
+    return SEQLSTM_OK;
 }
 
 static void binding_destroy(struct seqlstm_binding *binding)
@@ -208,6 +205,35 @@ static const struct seqlstm_option options[] = {
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_DESC_BYTES_ENTRY(
     RECURRENT, recurrent) SEQLSTM_DESC_BYTES_ENTRY(DENSE, dense) SEQLSTM_DESC_BYTES_ENTRY(LAYER_NORM, layer_norm)};
 
+static seqlstm_status idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                 const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err)
+{
+    return op->operation->find_idle != NULL && axis != NULL ? op->operation->find_idle(op, sizes, axis, idle, err)
+                                                            : SEQLSTM_OK;
+}
+
+static seqlstm_status own_bytes(const struct seqlstm_op *op, const struct seqlstm_axis *const *batches,
+                                uint32_t batch_count, uint32_t bound_count, uint64_t *out_bytes,
+                                struct seqlstm_error *err)
+{
+    *out_bytes = 0;
+    return op->operation->find_own != NULL
+               ? op->operation->find_own(op, batches, batch_count, bound_count, out_bytes, err)
+               : SEQLSTM_OK;
+}
+
+static const struct seqlstm_footprint footprint = {
+    .struct_size = sizeof(struct seqlstm_footprint),
+    .idle_spans = idle_spans,
+    .own_bytes = own_bytes,
+};
+
+static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    (void)instance;
+    return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
+}
+
 static const struct seqlstm_backend table = {
     TABLE_HEAD(ODN_ID, ODN_VERSION, ODN_BUILD),
     .desc_bytes = desc_bytes,
@@ -226,6 +252,7 @@ static const struct seqlstm_backend table = {
     .op_destroy = op_destroy,
     .backward = backend_backward,
     .weights_pack = backend_weights_pack,
+    .get_extension = backend_get_extension,
 };
 
 TABLE_EXPORT(table)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include <seqlstm/backend.h>
+#include <seqlstm/ext/footprint.h>
 
 #include "cpu-onednn/call.h"
 #include "common/answer.h"
@@ -71,10 +72,13 @@ struct odn_operation {
     /* NULL: canonical weights are used as they are */
     seqlstm_status (*pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
                            struct seqlstm_error *err);
-    /* Says what calls on the batch of `sizes` never touch, for which it was asked; NULL: they touch all. */
-    seqlstm_status (*find_idle)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
-    /* Fills own_bytes by the batches of `sizes`; NULL: there is next to nothing that a shape takes. */
-    seqlstm_status (*find_own)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
+    /* As in struct seqlstm_footprint, of a batch (never NULL); NULL: calls touch all of their buffers. */
+    seqlstm_status (*find_idle)(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err);
+    /* As own_bytes there; NULL: there is next to nothing that a shape takes. */
+    seqlstm_status (*find_own)(const struct seqlstm_op *op, const struct seqlstm_axis *const *batches,
+                               uint32_t batch_count, uint32_t bound_count, uint64_t *out_bytes,
+                               struct seqlstm_error *err);
 };
 
 extern const struct odn_operation odn_recurrent_operation, odn_dense_operation, odn_norm_operation;

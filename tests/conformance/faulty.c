@@ -13,6 +13,7 @@
 #endif
 
 #include <seqlstm/backend.h>
+#include <seqlstm/ext/footprint.h>
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -136,13 +137,29 @@ static seqlstm_status faulty_op_sizes(const struct seqlstm_op *op, struct seqlst
     seqlstm_status rc = inner->op_sizes(op, sizes, err);
     sizes->workspace_bytes += MORE;
     workspace_bytes = sizes->workspace_bytes;
-    uint64_t end = workspace_bytes;
+    return rc;
+}
+
+static seqlstm_status faulty_idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                        const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
+                                        struct seqlstm_error *err)
+{
+    (void)op;
+    (void)axis;
+    (void)err;
+    uint64_t end = sizes->workspace_bytes;
 #ifdef FAULT_IDLE_BEYOND
     end++;
 #endif
-    if (sizes->workspace_idle != NULL)
-        sizes->workspace_idle[sizes->workspace_idle_count++] = (struct seqlstm_span){workspace_bytes - IDLE, end};
-    return rc;
+    idle->workspace.at[idle->workspace.count++] = (struct seqlstm_span){sizes->workspace_bytes - IDLE, end};
+    return SEQLSTM_OK;
+}
+
+static const void *faulty_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint,
+                                                       .idle_spans = faulty_idle_spans};
+    return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : inner->get_extension(instance, id);
 }
 #endif
 
@@ -330,6 +347,7 @@ SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t h
     table.op_destroy = faulty_op_destroy;
 #if defined(FAULT_TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
     table.op_sizes = faulty_op_sizes;
+    table.get_extension = faulty_get_extension;
 #endif
     table.forward = faulty_forward;
     table.backward = faulty_backward;

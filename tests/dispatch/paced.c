@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include <seqlstm/backend.h>
+#include <seqlstm/ext/footprint.h>
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -306,11 +307,26 @@ static seqlstm_status paced_op_create(struct seqlstm_instance *instance, uint32_
 static seqlstm_status paced_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
                                      struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(inner->op_sizes(op->inner, sizes, err));
-    if (sizes->workspace_idle != NULL && op->instance->idle_mib > 0)
-        sizes->workspace_idle[sizes->workspace_idle_count++] =
-            (struct seqlstm_span){0, (uint64_t)op->instance->idle_mib << 20};
+    return inner->op_sizes(op->inner, sizes, err);
+}
+
+static seqlstm_status paced_idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                       const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
+                                       struct seqlstm_error *err)
+{
+    (void)sizes;
+    (void)axis;
+    (void)err;
+    if (op->instance->idle_mib > 0)
+        idle->workspace.at[idle->workspace.count++] = (struct seqlstm_span){0, (uint64_t)op->instance->idle_mib << 20};
     return SEQLSTM_OK;
+}
+
+static const void *paced_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint, .idle_spans = paced_idle_spans};
+    (void)instance;
+    return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
 }
 
 static void paced_op_destroy(struct seqlstm_op *op)
@@ -447,6 +463,6 @@ const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
     table.estimate = paced_estimate;
     table.binding_destroy = paced_binding_destroy;
     table.op_destroy = paced_op_destroy;
-    table.get_extension = NULL;
+    table.get_extension = paced_get_extension;
     return &table;
 }

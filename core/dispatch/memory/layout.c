@@ -197,7 +197,7 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
             plan->packed_bytes += round_up((int64_t)call->sizes.packed_bytes);
         }
         count_workspace(&call->sizes, &workspace);
-        plan->memory.backends_bytes += (int64_t)call->sizes.own_bytes;
+        plan->memory.backends_bytes += (int64_t)call->own_bytes;
     }
     for (int32_t v = 0; v < plan->vector_count; v++)
         count_workspace(&plan->vectors[v].sizes, &workspace);

@@ -6,6 +6,7 @@
 
 #include "dispatch/cost/axes.h"
 #include "dispatch/cost/estimate.h"
+#include "dispatch/memory/footprint.h"
 
 /* One side of the batches of an epoch, those without steps left out. */
 struct epoch {
@@ -45,15 +46,10 @@ static seqlstm_status epoch_init(struct epoch *epoch, const struct sl_profiles *
 
 static seqlstm_status find_own(const struct epoch *epoch, struct sl_call *call, struct seqlstm_error *err)
 {
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
-                                  .batches = epoch->steps,
-                                  .batch_count = epoch->count,
-                                  .bound_count = SL_SHAPES_BOUND};
+    const struct sl_footprint footprint = sl_footprint_of_call(call);
     if (epoch->count == 0)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_backend_get_table(call->backend)->op_sizes(call->op, &sizes, err));
-    call->sizes.own_bytes = sizes.own_bytes;
-    return SEQLSTM_OK;
+    return sl_footprint_ask_own(&footprint, epoch->steps, epoch->count, SL_SHAPES_BOUND, &call->own_bytes, err);
 }
 
 static seqlstm_status profile_side(const struct sl_graph *graph, const struct sl_profiles *profiles, bool is_source,

@@ -6,8 +6,8 @@
 #include "base/batch/profile.h"
 #include "dispatch/plan/plan.h"
 
-/* Asks the operations of calls on steps again, with batches of the data: what the backends take for themselves in an
- * epoch. Without profiles nothing changes. Errors: NO_MEMORY; those of op_sizes. */
+/* Sets own_bytes of calls on steps: what the backends take for themselves in an epoch of the data. Without profiles
+ * nothing changes. Errors: NO_MEMORY; the backends'. */
 seqlstm_status sl_sizes_profile(const struct sl_graph *graph, const struct sl_profiles *profiles, struct sl_call *calls,
                                 int32_t count, struct seqlstm_error *err);
 

@@ -11,7 +11,7 @@
 #include "base/memory/pages.h"
 #include "dispatch/cost/axes.h"
 #include "dispatch/cost/estimate.h"
-#include "dispatch/memory/idle.h"
+#include "dispatch/memory/footprint.h"
 
 /* Batches of one side, those without steps left out, and those that the graph is not for. */
 struct side {
@@ -24,7 +24,7 @@ struct touched {
     const struct sl_plan *plan;
     struct side target, source;
     struct sl_pages activations, workspace, reserve;
-    struct seqlstm_span *workspace_idle, *reserve_idle; /* [SL_IDLE_ROOM] */
+    struct seqlstm_idle idle; /* what calls on one batch leave */
 };
 
 /* ---- batches ------------------------------------------------------------------------------------------- */
@@ -77,50 +77,29 @@ static void close_side(struct side *side)
 /* ---- workspace and reserve ----------------------------------------------------------------------------- */
 
 /* All but what is idle, of `bytes` from `begin` on. */
-static void touch_rest(struct sl_pages *pages, int64_t begin, uint64_t bytes, const struct seqlstm_span *idle,
-                       uint32_t count)
+static void touch_rest(struct sl_pages *pages, int64_t begin, uint64_t bytes, const struct seqlstm_spans *idle)
 {
     uint64_t at = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        sl_pages_touch(pages, begin + (int64_t)at, begin + (int64_t)idle[i].begin);
-        at = idle[i].end;
+    for (uint32_t i = 0; i < idle->count; i++) {
+        sl_pages_touch(pages, begin + (int64_t)at, begin + (int64_t)idle->at[i].begin);
+        at = idle->at[i].end;
     }
     sl_pages_touch(pages, begin + (int64_t)at, begin + (int64_t)bytes);
-}
-
-static seqlstm_status ask(const struct sl_call *call, struct seqlstm_sizes *io_sizes, struct seqlstm_error *err)
-{
-    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    SEQLSTM_TRY(sl_backend_get_table(call->backend)->op_sizes(call->op, io_sizes, err));
-    seqlstm_status status = sl_idle_check(io_sizes->workspace_idle, io_sizes->workspace_idle_count,
-                                          call->sizes.workspace_bytes, "workspace", &why);
-    if (status == SEQLSTM_OK)
-        status = sl_idle_check(io_sizes->reserve_idle, io_sizes->reserve_idle_count, call->sizes.reserve_bytes,
-                               "reserve", &why);
-    if (status != SEQLSTM_OK)
-        SEQLSTM_FAIL(err, status, "backend %s: %s", sl_backend_get_id(call->backend), why.message);
-    return SEQLSTM_OK;
 }
 
 static seqlstm_status touch_call(struct touched *t, const struct sl_call *call, const struct seqlstm_axis *axis,
                                  struct seqlstm_error *err)
 {
     const struct seqlstm_sizes *bounds = &call->sizes;
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
-                                  .members = t->plan->threads,
-                                  .axis = axis,
-                                  .workspace_idle = t->workspace_idle,
-                                  .reserve_idle = t->reserve_idle,
-                                  .idle_room = SL_IDLE_ROOM};
-    SEQLSTM_TRY(ask(call, &sizes, err));
-    touch_rest(&t->workspace, 0, bounds->workspace_bytes, t->workspace_idle, sizes.workspace_idle_count);
+    const struct sl_footprint footprint = sl_footprint_of_call(call);
+    SEQLSTM_TRY(sl_footprint_ask_idle(&footprint, axis, &t->idle, err));
+    touch_rest(&t->workspace, 0, bounds->workspace_bytes, &t->idle.workspace);
     if (bounds->reserve_bytes == 0)
         return SEQLSTM_OK;
     const int64_t each =
         ((int64_t)bounds->reserve_bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
     for (int64_t r = 0; r < sl_call_count_reserves(t->plan, call); r++)
-        touch_rest(&t->reserve, call->reserve_offset + r * each, bounds->reserve_bytes, t->reserve_idle,
-                   sizes.reserve_idle_count);
+        touch_rest(&t->reserve, call->reserve_offset + r * each, bounds->reserve_bytes, &t->idle.reserve);
     return SEQLSTM_OK;
 }
 
@@ -174,10 +153,7 @@ static void touch_activations(struct touched *t)
 static seqlstm_status count(struct touched *t, const struct sl_profiles *profiles, struct seqlstm_error *err)
 {
     const struct sl_plan *plan = t->plan;
-    t->workspace_idle = malloc(2 * SL_IDLE_ROOM * sizeof *t->workspace_idle);
-    if (t->workspace_idle == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
-    t->reserve_idle = t->workspace_idle + SL_IDLE_ROOM;
+    SEQLSTM_TRY(sl_idle_init(&t->idle, err));
     SEQLSTM_TRY(sl_pages_init(&t->activations, plan->activation_bytes, err));
     SEQLSTM_TRY(sl_pages_init(&t->workspace, plan->workspace_bytes, err));
     SEQLSTM_TRY(sl_pages_init(&t->reserve, plan->reserve_bytes, err));
@@ -210,6 +186,6 @@ seqlstm_status sl_touched_count(struct sl_plan *plan, const struct sl_profiles *
     sl_pages_deinit(&t.reserve);
     close_side(&t.target);
     close_side(&t.source);
-    free(t.workspace_idle);
+    sl_idle_deinit(&t.idle);
     return status;
 }

@@ -7,7 +7,7 @@
 #include "dispatch/plan/plan.h"
 
 /* Takes out of the memory of a plan that is laid out what batches like those of the profiles (NULL: of any data) leave
- * untouched, where it runs on the host's memory alone. Errors: NO_MEMORY; those of op_sizes; INTERNAL where a backend
+ * untouched, where it runs on the host's memory alone. Errors: NO_MEMORY; the backends'; INTERNAL where a backend
  * says that more is idle than there is. */
 seqlstm_status sl_touched_count(struct sl_plan *plan, const struct sl_profiles *profiles, struct seqlstm_error *err);
 

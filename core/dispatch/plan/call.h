@@ -32,6 +32,7 @@ struct sl_call {
     const char *variant;
     struct seqlstm_op *op;
     struct seqlstm_sizes sizes;
+    uint64_t own_bytes;     /* what the backend takes outside the buffers of the host: a prediction */
     int64_t reserve_offset; /* bytes into the reserve buffer; -1: none */
     int64_t packed_offset;  /* bytes into the packed buffer; -1: none */
     const struct sl_refusal *refusals;

@@ -478,12 +478,14 @@ static void count_buffers(const struct blas_recurrent *op, int64_t rows, int64_t
 }
 
 /* Buffers are laid out anew for each batch, so that it touches them from the beginning on. */
-static void find_idle(const struct blas_recurrent *op, int32_t regions, struct seqlstm_sizes *sizes)
+void blas_recurrent_find_idle(const struct blas_recurrent *op, const struct seqlstm_sizes *sizes,
+                              const struct seqlstm_axis *axis, struct seqlstm_idle *idle)
 {
+    const int32_t regions = count_regions(op, SEQLSTM_HAS(sizes, members) ? sizes->members : 0);
     uint64_t workspace, reserve;
-    count_buffers(op, sizes->axis->rows, sizes->axis->sequences, regions, &workspace, &reserve);
-    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
-    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
+    count_buffers(op, axis->rows, axis->sequences, regions, &workspace, &reserve);
+    idle_add(&idle->workspace, workspace, sizes->workspace_bytes);
+    idle_add(&idle->reserve, reserve, sizes->reserve_bytes);
 }
 
 void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes)
@@ -494,6 +496,4 @@ void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, stru
     sizes->packed_bytes += (uint64_t)(blas_packed_copies(op, members) - 1) * packed.bytes;
     count_buffers(op, op->desc.head.max_rows, op->desc.head.max_sequences, regions, &sizes->workspace_bytes,
                   &sizes->reserve_bytes);
-    if (idle_is_asked(sizes) && sizes->axis != NULL)
-        find_idle(op, regions, sizes);
 }

@@ -8,6 +8,7 @@
 #define BLAS_RECURRENT_H
 
 #include <seqlstm/backend.h>
+#include <seqlstm/ext/footprint.h>
 
 #include "cpu-blas/isa/isa.h"
 #include "cpu-blas/tiles/tiles_gemm.h"
@@ -27,6 +28,9 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
 
 /* Fills workspace_bytes, reserve_bytes and packed_bytes; `members`: most on a queue, 0: any number. [any] */
 void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes);
+/* What calls on a batch leave untouched; see ext/footprint.h. [any] */
+void blas_recurrent_find_idle(const struct blas_recurrent *op, const struct seqlstm_sizes *sizes,
+                              const struct seqlstm_axis *axis, struct seqlstm_idle *idle);
 
 /* NO_MEMORY, INVALID_ARGUMENT (a shape beyond the descriptor's bounds). [queue] */
 seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,

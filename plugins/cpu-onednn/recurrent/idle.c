@@ -124,21 +124,21 @@ static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice
 }
 
 static void say_slice(const struct odn_recurrent *r, const struct odn_slice *s, const struct found *found,
-                      struct seqlstm_sizes *sizes)
+                      struct seqlstm_idle *idle)
 {
     for (int32_t n = 0; r->training && n < r->layers * r->directions; n++) {
         const int32_t layer = n / r->directions, d = n % r->directions;
         const struct spans *ws = &found->ws[odn_kind_of(r, layer)][d];
         const uint64_t at = odn_ws_place(r, s, layer, d);
         for (int32_t i = 0; i < ws->count; i++)
-            idle_add_reserve(sizes, at + ws->at[i].begin, at + ws->at[i].end);
+            idle_add(&idle->reserve, at + ws->at[i].begin, at + ws->at[i].end);
     }
     for (int32_t i = 0; i < found->scratch.count; i++)
-        idle_add_workspace(sizes, s->scratch + found->scratch.at[i].begin, s->scratch + found->scratch.at[i].end);
+        idle_add(&idle->workspace, s->scratch + found->scratch.at[i].begin, s->scratch + found->scratch.at[i].end);
 }
 
-static seqlstm_status find_uniform(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes,
-                                   struct seqlstm_error *err)
+static seqlstm_status find_uniform(struct odn_recurrent_binding *b, const struct seqlstm_sizes *sizes,
+                                   struct seqlstm_idle *idle, struct seqlstm_error *err)
 {
     const struct seqlstm_host *host = b->r->op->instance->host;
     struct found *found = host_allocate(host, (uint64_t)b->slices_count * sizeof *found);
@@ -150,10 +150,10 @@ static seqlstm_status find_uniform(struct odn_recurrent_binding *b, struct seqls
         status = find_slice(b->r, &b->slices[m], &found[m], err);
     odn_slices_lay_out(b, &reserve, &workspace);
     for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
-        say_slice(b->r, &b->slices[m], &found[m], sizes);
+        say_slice(b->r, &b->slices[m], &found[m], idle);
     host_release(host, found);
-    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
-    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
+    idle_add(&idle->reserve, reserve, sizes->reserve_bytes);
+    idle_add(&idle->workspace, workspace, sizes->workspace_bytes);
     return status;
 }
 
@@ -283,8 +283,8 @@ static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqls
     return SEQLSTM_OK;
 }
 
-static seqlstm_status find_mixed(struct odn_recurrent_binding *b, struct seqlstm_sizes *sizes,
-                                 struct seqlstm_error *err)
+static seqlstm_status find_mixed(struct odn_recurrent_binding *b, const struct seqlstm_sizes *sizes,
+                                 struct seqlstm_idle *idle, struct seqlstm_error *err)
 {
     const struct seqlstm_host *host = b->r->op->instance->host;
     struct seqlstm_span *rests = host_allocate(host, (uint64_t)b->slices_count * sizeof *rests);
@@ -296,12 +296,12 @@ static seqlstm_status find_mixed(struct odn_recurrent_binding *b, struct seqlstm
     const seqlstm_status status = expect_needs(b, rests, err);
     odn_slices_lay_out(b, &reserve, &workspace);
     for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)
-        idle_add_workspace(sizes, b->slices[m].scratch + rests[m].begin, b->slices[m].scratch + rests[m].end);
+        idle_add(&idle->workspace, b->slices[m].scratch + rests[m].begin, b->slices[m].scratch + rests[m].end);
     host_release(host, rests);
     if (status != SEQLSTM_OK)
         return status;
-    idle_add_reserve(sizes, reserve, sizes->reserve_bytes);
-    idle_add_workspace(sizes, workspace, sizes->workspace_bytes);
+    idle_add(&idle->reserve, reserve, sizes->reserve_bytes);
+    idle_add(&idle->workspace, workspace, sizes->workspace_bytes);
     return SEQLSTM_OK;
 }
 
@@ -317,14 +317,13 @@ static void warm_up(struct odn_recurrent *r, int32_t threads)
         odn_entry_release(r, entry);
 }
 
-seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                       const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
                                        struct seqlstm_error *err)
 {
     struct odn_recurrent *r = op->recurrent;
     const struct seqlstm_desc *head = &r->desc->head;
-    const struct seqlstm_axis *axis = sizes->axis;
-    if (axis == NULL || axis->sequences > head->max_sequences || axis->steps > head->max_steps ||
-        axis->rows > head->max_rows)
+    if (axis->sequences > head->max_sequences || axis->steps > head->max_steps || axis->rows > head->max_rows)
         return SEQLSTM_OK;
     struct odn_recurrent_binding b;
     SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, err));
@@ -334,8 +333,8 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqls
     warm_up(r, threads);
     seqlstm_status status = odn_slices_cut(&b, err);
     if (status == SEQLSTM_OK)
-        status =
-            r->desc->head.flags & SEQLSTM_BIT_DESC_UNIFORM ? find_uniform(&b, sizes, err) : find_mixed(&b, sizes, err);
+        status = r->desc->head.flags & SEQLSTM_BIT_DESC_UNIFORM ? find_uniform(&b, sizes, idle, err)
+                                                                : find_mixed(&b, sizes, idle, err);
     odn_threads_set(before);
     odn_binding_forget(&b);
     return status;

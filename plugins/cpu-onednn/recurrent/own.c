@@ -113,29 +113,31 @@ static seqlstm_status call_bytes(const struct odn_recurrent *r, uint64_t *out_by
     return SEQLSTM_OK;
 }
 
-static seqlstm_status count(struct odn_recurrent *r, const struct seqlstm_sizes *sizes, struct shapes *shapes,
-                            struct group *out_most, struct seqlstm_error *err)
+static seqlstm_status count(struct odn_recurrent *r, const struct seqlstm_axis *const *batches, uint32_t batch_count,
+                            uint32_t bound_count, struct shapes *shapes, struct group *out_most,
+                            struct seqlstm_error *err)
 {
-    const uint32_t at_a_time = sizes->bound_count > 0 ? sizes->bound_count : 1;
+    const uint32_t at_a_time = bound_count > 0 ? bound_count : 1;
     struct group group = {0};
-    for (uint32_t i = 0; i < sizes->batch_count; i++) {
+    for (uint32_t i = 0; i < batch_count; i++) {
         if (i % at_a_time == 0)
             group = (struct group){.number = i / at_a_time};
-        SEQLSTM_TRY(meet_batch(r, sizes->batches[i], shapes, &group, err));
+        SEQLSTM_TRY(meet_batch(r, batches[i], shapes, &group, err));
         out_most->used = group.used > out_most->used ? group.used : out_most->used;
         out_most->bound = group.bound > out_most->bound ? group.bound : out_most->bound;
     }
     return SEQLSTM_OK;
 }
 
-seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, const struct seqlstm_axis *const *batches,
+                                      uint32_t batch_count, uint32_t bound_count, uint64_t *out_bytes,
                                       struct seqlstm_error *err)
 {
     struct odn_recurrent *r = op->recurrent;
     struct shapes shapes = {.host = op->instance->host};
     struct group most = {0};
     uint64_t calls = 0;
-    seqlstm_status status = count(r, sizes, &shapes, &most, err);
+    seqlstm_status status = count(r, batches, batch_count, bound_count, &shapes, &most, err);
     host_release(shapes.host, shapes.items);
     const int before = odn_threads_set(op->exclusive ? op->instance->members_max : 1);
     if (status == SEQLSTM_OK)
@@ -144,6 +146,6 @@ seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, struct seqlst
     const int64_t entries = (int64_t)(r->kinds * r->directions);
     const int64_t all = entries * shapes.count, kept = entries * most.used + ODN_ENTRIES_IDLE;
     const uint64_t bytes = (uint64_t)(all < kept ? all : kept) * entry_bytes(r) + (uint64_t)most.bound * calls;
-    sizes->own_bytes = bytes + bytes / SLACK;
+    *out_bytes = bytes + bytes / SLACK;
     return status;
 }

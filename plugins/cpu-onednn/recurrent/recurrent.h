@@ -262,13 +262,15 @@ void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve,
 /* ---- idle.c ------------------------------------------------------------------------------ */
 
 /* See odn_operation. */
-seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                       const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
                                        struct seqlstm_error *err);
 
 /* ---- own.c ------------------------------------------------------------------------------- */
 
-/* Fills own_bytes by the batches that `sizes` shows. */
-seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+/* See odn_operation. */
+seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, const struct seqlstm_axis *const *batches,
+                                      uint32_t batch_count, uint32_t bound_count, uint64_t *out_bytes,
                                       struct seqlstm_error *err);
 
 /* ---- cut.c ------------------------------------------------------------------------------- */

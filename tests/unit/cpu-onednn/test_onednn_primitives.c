@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <seqlstm/backend.h>
+#include <seqlstm/ext/footprint.h>
 
 #include "base/system/pool.h"
 #include "registry/host.h"
@@ -129,17 +130,26 @@ static void primitives_are_kept_in_bounded_number(void **state)
 
 struct idle {
     struct seqlstm_sizes sizes;
+    struct seqlstm_idle answer;
     struct seqlstm_span workspace[64], reserve[64];
     uint64_t workspace_bytes, reserve_bytes; /* of the spans */
 };
 
-static uint64_t sum(const struct seqlstm_span *spans, uint32_t count, uint64_t bytes)
+static const struct seqlstm_footprint *get_footprint(void)
+{
+    const struct seqlstm_footprint *footprint = table->get_extension(instance, SEQLSTM_FOOTPRINT_EXTENSION);
+    assert_non_null(footprint);
+    return footprint;
+}
+
+static uint64_t sum(const struct seqlstm_spans *spans, uint64_t bytes)
 {
     uint64_t sum = 0, end = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        assert_true(end <= spans[i].begin && spans[i].begin < spans[i].end && spans[i].end <= bytes);
-        end = spans[i].end;
-        sum += spans[i].end - spans[i].begin;
+    for (uint32_t i = 0; i < spans->count; i++) {
+        const struct seqlstm_span span = spans->at[i];
+        assert_true(end <= span.begin && span.begin < span.end && span.end <= bytes);
+        end = span.end;
+        sum += span.end - span.begin;
     }
     return sum;
 }
@@ -148,14 +158,15 @@ static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seq
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_sizes *sizes = &idle->sizes;
-    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes,
-                                    .axis = axis,
-                                    .idle_room = 64,
-                                    .workspace_idle = idle->workspace,
-                                    .reserve_idle = idle->reserve};
+    struct seqlstm_idle *answer = &idle->answer;
+    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes};
+    *answer = (struct seqlstm_idle){.struct_size = sizeof *answer,
+                                    .workspace = {.at = idle->workspace, .room = 64},
+                                    .reserve = {.at = idle->reserve, .room = 64}};
     assert_int_equal(table->op_sizes(op, sizes, &err), SEQLSTM_OK);
-    idle->workspace_bytes = sum(idle->workspace, sizes->workspace_idle_count, sizes->workspace_bytes);
-    idle->reserve_bytes = sum(idle->reserve, sizes->reserve_idle_count, sizes->reserve_bytes);
+    assert_int_equal(get_footprint()->idle_spans(op, sizes, axis, answer, &err), SEQLSTM_OK);
+    idle->workspace_bytes = sum(&answer->workspace, sizes->workspace_bytes);
+    idle->reserve_bytes = sum(&answer->reserve, sizes->reserve_bytes);
 }
 
 static void smaller_batches_leave_more_idle(void **state)
@@ -199,7 +210,7 @@ static void sequences_without_steps_take_nothing(void **state)
     table->op_destroy(op);
 }
 
-/* Spans find no more room than the host gives them, and are not asked for where it gives none. */
+/* No more spans are written than the host gives room for. */
 static void room_for_what_is_idle_is_kept(void **state)
 {
     (void)state;
@@ -208,18 +219,13 @@ static void room_for_what_is_idle_is_kept(void **state)
     struct seqlstm_op *op = make_lstm(512, SEQLSTM_MODE_TRAINING, "sliced");
     batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
     struct seqlstm_span guard[2] = {{7, 7}, {7, 7}};
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes,
-                                  .axis = &large.axis,
-                                  .workspace_idle = guard,
-                                  .reserve_idle = guard + 1,
-                                  .idle_room = 0};
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    struct seqlstm_idle idle = {
+        .struct_size = sizeof idle, .workspace = {.at = guard}, .reserve = {.at = guard + 1, .room = 0}};
     assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    assert_int_equal(sizes.workspace_idle_count + sizes.reserve_idle_count, 0);
+    assert_int_equal(get_footprint()->idle_spans(op, &sizes, &large.axis, &idle, &err), SEQLSTM_OK);
+    assert_int_equal(idle.workspace.count + idle.reserve.count, 0);
     assert_true(guard[0].begin == 7 && guard[0].end == 7 && guard[1].begin == 7 && guard[1].end == 7);
-    sizes.workspace_idle = sizes.reserve_idle = NULL;
-    sizes.idle_room = 64;
-    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    assert_int_equal(sizes.workspace_idle_count + sizes.reserve_idle_count, 0);
     table->op_destroy(op);
 }
 
@@ -251,19 +257,16 @@ static double compare_own(uint32_t mode)
         batch_fill(&batches[k], SEQUENCES - k % 5, 8 + k % 7, 20 + k % 40);
         axes[k] = &batches[k].axis;
     }
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .batches = axes, .batch_count = 1, .bound_count = 1};
-    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    const uint64_t one = sizes.own_bytes;
-    sizes.batch_count = BATCHES;
-    sizes.bound_count = BOUND;
-    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    assert_true(0 < one && one < sizes.own_bytes / 2);
+    uint64_t one = 0, all = 0;
+    assert_int_equal(get_footprint()->own_bytes(op, axes, 1, 1, &one, &err), SEQLSTM_OK);
+    assert_int_equal(get_footprint()->own_bytes(op, axes, BATCHES, BOUND, &all, &err), SEQLSTM_OK);
+    assert_true(0 < one && one < all / 2);
     const int64_t before = measure_resident();
     for (int32_t k = 0; k < BATCHES; k++) {
         table->binding_destroy(bound[k % BOUND]);
         bound[k % BOUND] = bind(op, &batches[k]);
     }
-    const double ratio = (double)sizes.own_bytes / (double)(measure_resident() - before);
+    const double ratio = (double)all / (double)(measure_resident() - before);
     for (int32_t k = 0; k < BOUND; k++)
         table->binding_destroy(bound[k]);
     table->op_destroy(op);

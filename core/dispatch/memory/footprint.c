@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See footprint.h. */
+#include "dispatch/memory/footprint.h"
+
+#include <stdlib.h>
+
+seqlstm_status sl_idle_init(struct seqlstm_idle *idle, struct seqlstm_error *err)
+{
+    *idle = (struct seqlstm_idle){.struct_size = sizeof *idle};
+    struct seqlstm_span *room = malloc(2 * SL_IDLE_ROOM * sizeof *room);
+    if (room == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
+    idle->workspace = (struct seqlstm_spans){.at = room, .room = SL_IDLE_ROOM};
+    idle->reserve = (struct seqlstm_spans){.at = room + SL_IDLE_ROOM, .room = SL_IDLE_ROOM};
+    return SEQLSTM_OK;
+}
+
+void sl_idle_deinit(struct seqlstm_idle *idle)
+{
+    free(idle->workspace.at); /* one block for both */
+    idle->workspace.at = idle->reserve.at = NULL;
+}
+
+/* NULL: the backend does not have the extension. */
+static const struct seqlstm_footprint *find_extension(const struct sl_footprint *footprint)
+{
+    const struct seqlstm_backend *table = footprint->table;
+    return table->get_extension ? table->get_extension(footprint->instance, SEQLSTM_FOOTPRINT_EXTENSION) : NULL;
+}
+
+static seqlstm_status check_spans(const char *id, const struct seqlstm_spans *spans, uint64_t bytes, const char *name,
+                                  struct seqlstm_error *err)
+{
+    if (spans->count > SL_IDLE_ROOM)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "backend %s: it says that calls leave %u parts of %s idle, in room for %d",
+                     id, spans->count, name, SL_IDLE_ROOM);
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < spans->count; i++) {
+        const struct seqlstm_span span = spans->at[i];
+        if (span.begin < end || span.end < span.begin || span.end > bytes)
+            SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
+                         "backend %s: it says that calls leave bytes %llu to %llu of %llu bytes of %s idle", id,
+                         (unsigned long long)span.begin, (unsigned long long)span.end, (unsigned long long)bytes, name);
+        end = span.end;
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_footprint_ask_idle(const struct sl_footprint *footprint, const struct seqlstm_axis *axis,
+                                     struct seqlstm_idle *idle, struct seqlstm_error *err)
+{
+    const struct seqlstm_footprint *extension = find_extension(footprint);
+    idle->workspace.count = idle->reserve.count = 0;
+    if (extension == NULL || !SEQLSTM_HAS(extension, idle_spans) || extension->idle_spans == NULL)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(extension->idle_spans(footprint->op, footprint->sizes, axis, idle, err));
+    SEQLSTM_TRY(
+        check_spans(footprint->table->id, &idle->workspace, footprint->sizes->workspace_bytes, "workspace", err));
+    SEQLSTM_TRY(check_spans(footprint->table->id, &idle->reserve, footprint->sizes->reserve_bytes, "reserve", err));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_footprint_ask_own(const struct sl_footprint *footprint, const struct seqlstm_axis *const *batches,
+                                    uint32_t batch_count, uint32_t bound_count, uint64_t *out_bytes,
+                                    struct seqlstm_error *err)
+{
+    const struct seqlstm_footprint *extension = find_extension(footprint);
+    *out_bytes = 0;
+    if (extension == NULL || !SEQLSTM_HAS(extension, own_bytes) || extension->own_bytes == NULL)
+        return SEQLSTM_OK;
+    return extension->own_bytes(footprint->op, batches, batch_count, bound_count, out_bytes, err);
+}
