@@ -19,7 +19,7 @@ struct sl_onnx_builder {
     struct sl_onnx_name *tensors; /* name of each tensor of the graph, "" until it is written */
     struct sl_buf graph_fields;   /* of GraphProto */
     struct sl_buf attributes;     /* of the node that comes next */
-    int32_t serial;               /* numbers the names that nobody gave */
+    int32_t serial;               /* numbers the names that are made up here */
     struct seqlstm_error *err;
 };
 

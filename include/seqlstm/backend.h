@@ -52,7 +52,7 @@ extern "C" {
 /* ---- axes ------------------------------------------------------------------------------------ */
 
 enum {
-    SEQLSTM_BIT_AXIS_STREAM = 1u << 0, /* pieces of long streams: per-sequence masks change with the piece */
+    SEQLSTM_BIT_AXIS_STREAM = 1u << 0, /* segments of long streams: per-sequence masks change with the segment */
     SEQLSTM_BIT_AXIS_UNIFORM = 1u << 1 /* all lengths are equal */
 };
 
@@ -85,7 +85,7 @@ struct seqlstm_step {
     uint64_t seed;             /* of the run */
     uint64_t epoch;            /* mask keys: mix64(seed, stream, epoch) */
     uint64_t update;           /* optimizer: t, counted from 1 */
-    uint32_t weight_mask_step; /* weight drop: position of the piece, or ordinal of the batch in the epoch */
+    uint32_t weight_mask_step; /* weight drop: position of the segment, or ordinal of the batch in the epoch */
     float normaliser;          /* losses: factor of the gradient */
     float loss_scale;          /* losses: further factor; 1 in float32 */
     float learning_rate;       /* optimizer */
@@ -265,13 +265,13 @@ enum {
 /* `slots` are forward's, unchanged. A grads pointer may be NULL when its part is not in `parts`, and for
  * an output slot whose gradient is zero everywhere (dy of an unused y, dhn).
  *
- * SEQLSTM_BIT_RECURRENT_STEPWISE: the steps of an axis run in pieces, each with a binding [t0, t1) of its own, but dW
- * is made at once, from more rows than a piece has. All pieces share one reserve, packed weights and queue:
- *   forward of the pieces in order of time; H0 and C0 of a piece are HN and CN of the one before
- *   backward of the pieces, last first, with INPUTS and STATES, never WEIGHTS
+ * SEQLSTM_BIT_RECURRENT_STEPWISE: the steps of an axis run in segments, each with a binding [t0, t1) of its own, but dW
+ * is made at once, from more rows than a segment has. All segments share one reserve, packed weights and queue:
+ *   forward of the segments in order of time; H0 and C0 of a segment are HN and CN of the one before
+ *   backward of the segments, last first, with INPUTS and STATES, never WEIGHTS
  *   backward with WEIGHTS alone on a binding of the whole axis; slots point to the whole tensors (states: the
- *   first piece's), gradients but those of parameters are not read. Then the contents of the reserve are lost.
- * Between these calls the host leaves the reserve alone. Directions other than FORWARD have one piece. */
+ *   first segment's), gradients but those of parameters are not read. Then the contents of the reserve are lost.
+ * Between these calls the host leaves the reserve alone. Directions other than FORWARD have one segment. */
 struct seqlstm_backward {
     uint32_t struct_size;
     uint32_t slot_count;

@@ -114,7 +114,7 @@ SEQLSTM_API seqlstm_status seqlstm_predict_values(struct seqlstm_session *sessio
  * Borrowed from the session. */
 SEQLSTM_API const char *seqlstm_find_class(const struct seqlstm_session *session, int64_t index);
 
-/* Text from a language model, piece by piece. The same seed gives the same text. */
+/* Text from a language model, token by token. The same seed gives the same text. */
 typedef seqlstm_status (*seqlstm_text_fn)(void *context, const char *text, size_t bytes);
 SEQLSTM_API seqlstm_status seqlstm_generate(struct seqlstm_session *session, const char *prompt, int64_t length,
                                             double temperature, uint64_t seed, seqlstm_text_fn write, void *context,

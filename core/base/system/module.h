@@ -3,7 +3,7 @@
  * else in modules/ of the build tree that the program lies in, in <libdir>/seqlstm/modules of the prefix that it is
  * installed in, or where the build said. A module stays mapped until the program ends.
  *
- * As for backends, a file is refused that everybody may write, or that belongs to neither root nor the user. */
+ * As for backends, a file is refused that all users may write, or that belongs to neither root nor the user. */
 #ifndef SL_BASE_SYSTEM_MODULE_H
 #define SL_BASE_SYSTEM_MODULE_H
 

@@ -134,9 +134,9 @@ static void log_filters_formats_and_cuts(void **state)
     assert_string_equal(seen.message, "shown 3");
     sl_log_printf(&log, SL_LOG_INFO, "%3000d", 1);
     assert_int_equal(strlen(seen.message), 1023);
-    sl_log_printf(NULL, SL_LOG_ERROR, "nobody");
+    sl_log_printf(NULL, SL_LOG_ERROR, "no sink");
     log.write = NULL;
-    sl_log_printf(&log, SL_LOG_ERROR, "nobody");
+    sl_log_printf(&log, SL_LOG_ERROR, "no sink");
     assert_int_equal(seen.calls, 2);
     assert_string_equal(sl_log_level_name(SL_LOG_WARN), "warning");
 }

@@ -187,7 +187,7 @@ static void leased_threads_use_no_processor(void **state)
     sl_pool_destroy(meeting.pool);
 }
 
-/* A processor for each of two members; a thread of somebody else wants that of the first. */
+/* A processor for each of two members; a thread outside the pool wants that of the first. */
 struct crowd {
     int processors[2];
     _Atomic bool over;
@@ -238,7 +238,7 @@ static void crowded_processors_are_left_alone(void **state)
         if (CPU_ISSET((size_t)c, &before))
             crowd.processors[found++] = c;
     if (found < 2) {
-        print_message("# one processor here: nobody can have the other one\n");
+        print_message("# one processor here: no other thread can have the second one\n");
         return;
     }
     struct sl_pool *pool = make(2);
@@ -262,7 +262,7 @@ static void inner_member(void *context, int32_t member, int32_t members)
     struct meeting *meeting = context;
     assert_int_equal(member, 0);
     assert_int_equal(members, 1);
-    sl_pool_barrier(meeting->pool); /* a team of one: nobody to wait for */
+    sl_pool_barrier(meeting->pool); /* a team of one: no other member to wait for */
     meeting->entered++;
 }
 

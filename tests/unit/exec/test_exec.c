@@ -212,8 +212,8 @@ static void empty_sequences_are_served(void **state)
     close_world(&w);
 }
 
-/* Two pieces with carried states end where one run over both ends. */
-static void carried_states_join_pieces(void **state)
+/* Two segments with carried states end where one run over both ends. */
+static void carried_states_join_segments(void **state)
 {
     (void)state;
     static const char layers[] =
@@ -224,8 +224,8 @@ static void carried_states_join_pieces(void **state)
     struct world w;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     open_world(&w, data, layers, &facts, true);
-    static const int32_t whole_lengths[] = {6, 6}, piece_lengths[] = {3, 3};
-    struct sl_batch *whole = NULL, *pieces[2] = {NULL, NULL};
+    static const int32_t whole_lengths[] = {6, 6}, segment_lengths[] = {3, 3};
+    struct sl_batch *whole = NULL, *segments[2] = {NULL, NULL};
     struct sl_batch_shape shape = {.sequences = 2,
                                    .lengths = whole_lengths,
                                    .input_kind = SL_FIELD_VALUES,
@@ -235,27 +235,27 @@ static void carried_states_join_pieces(void **state)
                                    .input_on_steps = true,
                                    .target_on_steps = true};
     ok(sl_batch_create(&shape, &whole, &err), &err);
-    shape.lengths = piece_lengths;
+    shape.lengths = segment_lengths;
     for (int p = 0; p < 2; p++)
-        ok(sl_batch_create(&shape, &pieces[p], &err), &err);
+        ok(sl_batch_create(&shape, &segments[p], &err), &err);
     for (int i = 0; i < 12 * 2; i++) {
         ((float *)whole->input.values)[i] = number((uint64_t)i);
-        ((float *)pieces[i / 12]->input.values)[i % 12] = number((uint64_t)i);
+        ((float *)segments[i / 12]->input.values)[i % 12] = number((uint64_t)i);
     }
-    pieces[1]->carry_state = true;
+    segments[1]->carry_state = true;
     double expected = run(&w, whole, false);
     float last[4];
     memcpy(last, sl_exec_get_output(w.exec).values + 11 * 4, sizeof last);
-    double got = run(&w, pieces[0], false) + run(&w, pieces[1], false);
+    double got = run(&w, segments[0], false) + run(&w, segments[1], false);
     assert_true(fabs(expected - got) <= 1e-6 * fabs(expected));
     const float *again = sl_exec_get_output(w.exec).values + 5 * 4;
     for (int f = 0; f < 4; f++)
         assert_true(fabsf(again[f] - last[f]) <= 1e-6f);
-    run(&w, pieces[0], false); /* not carried: starts at zero again */
-    double alone = run(&w, pieces[0], false);
-    assert_true(fabs(alone - run(&w, pieces[0], false)) == 0.0);
+    run(&w, segments[0], false); /* not carried: starts at zero again */
+    double alone = run(&w, segments[0], false);
+    assert_true(fabs(alone - run(&w, segments[0], false)) == 0.0);
     for (int p = 0; p < 2; p++)
-        sl_batch_destroy(pieces[p]);
+        sl_batch_destroy(segments[p]);
     sl_batch_destroy(whole);
     close_world(&w);
 }
@@ -369,7 +369,7 @@ int main(void)
         cmocka_unit_test(alternative_equals_its_parts),
         cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(empty_sequences_are_served),
-        cmocka_unit_test(carried_states_join_pieces),
+        cmocka_unit_test(carried_states_join_segments),
         cmocka_unit_test(weights_are_packed_when_they_change_only),
         cmocka_unit_test(too_large_batch_is_refused),
         cmocka_unit_test(initial_values_do_not_depend_on_threads),

@@ -127,9 +127,9 @@ struct domain_case {
     bool tokens, on_steps, need_output, weighted;
 };
 
-#define TOKENS "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n"
-#define VALUES "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n"
-#define PIECES "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}, batching: {bptt: 3}}\n"
+#define TOKENS   "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n"
+#define VALUES   "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n"
+#define SEGMENTS "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}, batching: {bptt: 3}}\n"
 
 static const struct domain_case cases[] = {
     {"last state, dense", VALUES,
@@ -154,7 +154,7 @@ static const struct domain_case cases[] = {
      " {type: output, activation: softmax}]\n"
      "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}",
      true, true, false, false},
-    {"carried states", PIECES,
+    {"carried states", SEGMENTS,
      "model: [{type: lstm, units: 4, layers: 2, return_sequences: true}, {type: dense, units: 3}]\n"
      "train: {loss: mse, epochs: 1, optimizer: {type: adam}}",
      false, true, true, true},
