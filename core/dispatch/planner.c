@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph + registry -> plan:
  *
- *   ask (candidate.c) -> pins, stored choices, --backend (constraint.c) -> costs (tune.c) -> cheapest way (route.c)
- *   -> whole steps of it and of the next (route/whole_steps.c) -> calls
+ *   1. candidate.c         asks every backend about every operation
+ *   2. constraint.c        excludes candidates by pins, stored choices and --backend
+ *   3. tune.c              gives each candidate a cost
+ *   4. route.c             finds the cheapest route through the graph
+ *   5. whole_steps.c       compares it with the second-best one, if that is close
+ *   6. layout.c, touched.c place the buffers and predict the memory
  *
- * An op that refuses at creation puts its candidate out, and the way is searched again.
+ * If an operation refuses when it is created, its candidate is excluded, and step 4 is repeated.
  */
 #include "dispatch/planner.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/value/buf.h"
 #include "base/system/clock.h"
-#include "base/operation/op_signature.h"
 #include "dispatch/candidate/candidate.h"
-#include "dispatch/plan/refusal.h"
+#include "dispatch/failure.h"
 #include "dispatch/route/loop_domain.h"
 #include "dispatch/memory/layout.h"
 #include "dispatch/route/constraint.h"
@@ -47,51 +48,6 @@ static seqlstm_status no_memory(struct planner *p)
     SEQLSTM_FAIL(p->err, SEQLSTM_NO_MEMORY, "no memory for the plan");
 }
 
-/* Fails with the place of the node's layer in `where`. */
-static seqlstm_status fail_at(struct planner *p, const struct sl_node *node, struct sl_place place, const char *text)
-{
-    if (place.line == 0 && node && node->layer >= 0)
-        place = p->graph->model->layers[node->layer].place;
-    seqlstm_error_set(p->err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s", text);
-    if (p->err && place.line > 0)
-        snprintf(p->err->where, sizeof p->err->where, "%s:%d:%d", place.file, place.line, place.column);
-    return SEQLSTM_UNAVAILABLE;
-}
-
-/* Names the backend that runs everything where it was neither found nor left out by the model; or false. */
-static bool advise(const struct planner *p, struct sl_buf *text)
-{
-    const struct sl_registry *registry = p->request->registry;
-    const uint32_t count = sl_registry_get_record_count(registry);
-    bool main_one = false;
-    for (uint32_t i = 0; i < count; i++)
-        main_one = main_one || strcmp(sl_registry_get_record(registry, i)->id, "cpu-blas") == 0;
-    if (p->graph->model->all_backends && !main_one)
-        sl_buf_append_text(text, "; cpu-blas is not there: it is built where OpenBLAS is (Debian: libopenblas-dev)");
-    return p->graph->model->all_backends && !main_one;
-}
-
-/* Says what became of every backend that was looked for, and what runs the model all the same. */
-static seqlstm_status fail_empty(struct planner *p)
-{
-    const struct sl_registry *registry = p->request->registry;
-    const uint32_t count = sl_registry_get_record_count(registry);
-    struct sl_buf text = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        const struct sl_backend_record *record = sl_registry_get_record(registry, i);
-        const char *name = record->id[0] ? record->id : record->file;
-        if (i < 3)
-            sl_buf_printf(&text, "; `%.60s`: %.120s", name, record->reason ? record->reason : "no reason was given");
-    }
-    (void)advise(p, &text);
-    seqlstm_error_set(p->err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
-                      "no backend is loaded%s. The reference, which is slow, runs every model: --set "
-                      "'backends=[reference]'; `seqlstm backends -v` says what was looked for and where",
-                      sl_buf_text(&text));
-    sl_buf_deinit(&text);
-    return SEQLSTM_UNAVAILABLE;
-}
-
 static seqlstm_status list_backends(struct planner *p)
 {
     uint32_t count = sl_registry_get_backend_count(p->request->registry);
@@ -109,22 +65,10 @@ static seqlstm_status list_backends(struct planner *p)
         if (backend != first)
             p->listed[p->listed_count++] = backend;
     }
-    return p->listed_count > 0 ? SEQLSTM_OK : fail_empty(p);
+    return p->listed_count > 0 ? SEQLSTM_OK : sl_failure_no_backend(p->graph, p->request->registry, p->err);
 }
 
-static seqlstm_status refuse_fallback(struct planner *p, const struct sl_call *call)
-{
-    struct sl_buf buf = {0};
-    sl_buf_printf(&buf, "`%s` falls back to %s, and `dispatch.fallback: error` forbids it: ", call->node->name,
-                  sl_backend_get_id(call->backend));
-    sl_refusals_write(&buf, call->refusals, call->refusal_count);
-    seqlstm_status status =
-        fail_at(p, call->node, call->refusals[0].place, buf.failed ? "a layer falls back" : buf.data);
-    sl_buf_deinit(&buf);
-    return status;
-}
-
-/* Other backends, and other variants of this one, that accepted. */
+/* Lists the other candidates: other backends, and other variants of this one. */
 static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span, const struct sl_candidate *chosen,
                                   struct sl_call *call)
 {
@@ -149,30 +93,11 @@ static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct s
     candidate->op = NULL;
     SEQLSTM_TRY(list_rivals(p, span, candidate, call));
     if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR)
-        return refuse_fallback(p, call);
+        return sl_failure_fallback(p->graph, call, p->err);
     return sl_span_find_refusal_costs(&p->tuner, p->policy, span, &call->cost, p->err);
 }
 
-static seqlstm_status refuse(struct planner *p, const struct sl_span *span)
-{
-    struct sl_buf buf = {0};
-    const char *name = span->node->name, *op = sl_op_name(span->node->desc.head.op);
-    if (span->pin)
-        sl_buf_printf(&buf, "`%s` (%s) is pinned to `%s`, which does not run it: ", name, op, span->pin);
-    else
-        sl_buf_printf(&buf, "no listed backend runs `%s` (%s): ", name, op);
-    sl_refusals_write(&buf, span->refusals, span->refusal_count);
-    if (span->pin == NULL && advise(p, &buf))
-        sl_buf_append_text(&buf, ". The reference, which is slow, runs every model: --set 'backends=[reference]'");
-    struct sl_place none = {0};
-    seqlstm_status status =
-        fail_at(p, span->node->layer >= 0 ? span->node : NULL, span->refusal_count ? span->refusals[0].place : none,
-                buf.failed ? "no listed backend runs an operation of the model" : buf.data);
-    sl_buf_deinit(&buf);
-    return status;
-}
-
-/* ---- the way ---- */
+/* ---- the route ---- */
 
 static seqlstm_status follow_route(struct planner *p, const struct sl_route *route)
 {
@@ -181,8 +106,8 @@ static seqlstm_status follow_route(struct planner *p, const struct sl_route *rou
     return SEQLSTM_OK;
 }
 
-/* The span that tells why no step gets past a node: where that is pinned, the widest that has it, since some variants
- * run whole stacks alone. */
+/* The span whose refusals explain why no route gets past a node: the node's own. If it is pinned, the widest span that
+ * contains it, since some variants run only whole stacks. */
 static const struct sl_span *find_stuck(const struct planner *p, int32_t node)
 {
     const struct sl_span *found = &p->spans.items[node];
@@ -194,7 +119,7 @@ static const struct sl_span *find_stuck(const struct planner *p, int32_t node)
     return found;
 }
 
-/* One search; *out_open false: an op refused, and there may be another way. */
+/* One search. *out_open false: an op refused when it was created; another route may exist. */
 static seqlstm_status search_route(struct planner *p, struct sl_route *route, bool *out_open)
 {
     sl_candidate_routes_deinit(&p->routes);
@@ -204,12 +129,12 @@ static seqlstm_status search_route(struct planner *p, struct sl_route *route, bo
     seqlstm_status status = p->policy == SL_POLICY_ORDER ? sl_route_find_first(&p->routes.problem, route, p->err)
                                                          : sl_route_find_cheapest(&p->routes.problem, route, p->err);
     if (status == SEQLSTM_UNSUPPORTED && route->stuck >= 0)
-        return refuse(p, find_stuck(p, route->stuck));
+        return sl_failure_refused(p->graph, p->request->registry, find_stuck(p, route->stuck), p->err);
     SEQLSTM_TRY(status);
     return sl_candidate_routes_open(&p->routes, &p->spans, route, out_open, p->err);
 }
 
-/* Everybody who may run the operations, and what it takes them. */
+/* Finds the candidates and their costs. */
 static seqlstm_status price(struct planner *p)
 {
     SEQLSTM_TRY(sl_spans_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->spans, p->err));
@@ -221,7 +146,7 @@ static seqlstm_status price(struct planner *p)
     return sl_spans_settle_loop(&p->spans, p->err);
 }
 
-/* Operations of the update: the first of the list that accepts. */
+/* Chooses a backend for each operation of the update: the first in the list that accepts it. */
 static seqlstm_status choose_vectors(struct planner *p)
 {
     for (int32_t v = 0; v < p->graph->vector_op_count; v++) {
@@ -236,7 +161,7 @@ static seqlstm_status choose_vectors(struct planner *p)
         if (chosen == NULL) {
             struct sl_node node = {.name = "update", .layer = -1, .desc = *desc};
             span.node = &node;
-            return refuse(p, &span);
+            return sl_failure_refused(p->graph, p->request->registry, &span, p->err);
         }
         p->vectors[p->plan->vector_count++] = (struct sl_vector_call){.desc = desc,
                                                                       .backend = chosen->backend,
@@ -247,7 +172,7 @@ static seqlstm_status choose_vectors(struct planner *p)
     return SEQLSTM_OK;
 }
 
-/* The cheapest way, or the next where whole steps say so. */
+/* The cheapest route, or the second-best if it is faster in whole steps. */
 static seqlstm_status choose_route(struct planner *p, struct sl_route *route)
 {
     for (bool open = false; !open;)

@@ -306,7 +306,7 @@ seqlstm_status sl_registry_fail_unloaded(const struct sl_registry *registry, con
     for (uint32_t b = 0; b < count; b++)
         sl_buf_printf(&text, "%s`%s`", b == 0 ? "; there is " : ", ",
                       sl_backend_get_id(sl_registry_get_backend(registry, b)));
-    sl_buf_append_text(&text, "; `seqlstm backends -v` says what was looked for and where");
+    sl_buf_append_text(&text, "; `seqlstm backends -v` shows where backends were looked for");
     seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s", sl_buf_text(&text));
     sl_buf_deinit(&text);
     return SEQLSTM_UNAVAILABLE;

@@ -47,7 +47,7 @@ def test_whole_steps(t):
     expect(sources(again) == {'cache'} and costs.read_bytes() == content, 'something was timed again')
     expect([who(again, name) for name in ('lstm_1', 'lstm_2')] == [who(made, name) for name in ('lstm_1', 'lstm_2')],
            'another choice')
-    t.run('plan', 'm.yaml', *jealous(6000)).prints('ms as a whole (cache)', f'with {kept} on paced-a:loops, though')
+    t.run('plan', 'm.yaml', *jealous(6000)).prints('ms for a whole step (cache)', f'with {kept} on paced-a:loops, although')
     # a damaged record is timed again, and nothing else is
     damaged = [line.replace(b'whole', b'whale') for line in content.splitlines(keepends=True)]
     expect(sum(line not in content for line in damaged) in (1, 2), 'one record for training, one for evaluation')
@@ -150,7 +150,7 @@ def test_whole_steps_stay_in_the_run(t):
     follow = [*jealous(6000), '--plan', 'r/plan.json']
     expect(plan(t, *follow)['whole_steps'] == replayed, 'plan --plan')
     other, = steps['other']
-    t.run('plan', 'm.yaml', *follow).prints('ms as a whole (stored)', f'with {other["name"]} on paced-a:loops, though')
+    t.run('plan', 'm.yaml', *follow).prints('ms for a whole step (stored)', f'with {other["name"]} on paced-a:loops, although')
     for name in ('lstm_1', 'lstm_2'):
         for backend in ('paced-a', 'paced-b'):
             pinned = plan(t, *follow, '--set', f'dispatch.pin={{{name}: {backend}}}')

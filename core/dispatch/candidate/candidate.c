@@ -28,14 +28,14 @@ static seqlstm_status note_refusal(const struct sl_spans *spans, struct sl_span 
     };
     if (!refusal.value || !refusal.reason || !refusal.hint)
         return no_memory(err);
-    int32_t at = span->refusal_count++; /* those of an earlier backend stay before it */
+    int32_t at = span->refusal_count++; /* sorted by the place of the backend in the list */
     for (; at > 0 && span->refusals[at - 1].rank > rank; at--)
         span->refusals[at] = span->refusals[at - 1];
     span->refusals[at] = refusal;
     return SEQLSTM_OK;
 }
 
-/* An answer becomes candidates, one for each variant, or a refusal. */
+/* Turns an answer into candidates, one for each variant, or into a refusal. */
 static seqlstm_status note_answer(const struct sl_spans *spans, struct sl_span *span, uint32_t rank, uint32_t device,
                                   const struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
@@ -68,8 +68,8 @@ static seqlstm_status ask_all(const struct sl_spans *spans, const union seqlstm_
     return SEQLSTM_OK;
 }
 
-/* Nobody computes it in the precision that the model asks for: the same in float32. Who refused the precision stays
- * noted; the others answer again. */
+/* Asks for float32 instead, if no backend has the precision of the model. Refusals of the precision stay noted; all
+ * other answers are replaced. */
 static seqlstm_status ask_in_float32(const struct sl_spans *spans, struct sl_span *span, struct seqlstm_error *err)
 {
     struct sl_node *node = SL_ARENA_NEW(spans->arena, struct sl_node);
@@ -148,7 +148,7 @@ seqlstm_status sl_span_refuse_candidate(const struct sl_spans *spans, struct sl_
     return note_refusal(spans, span, candidate->rank, &answer, err);
 }
 
-/* For calls on at most `threads` (0: any number). */
+/* Asks for the sizes of calls on at most `threads` threads (0: any number). */
 static seqlstm_status ask_sizes(const struct sl_backend *backend, const struct seqlstm_op *op, int32_t threads,
                                 struct seqlstm_sizes *out_sizes, struct seqlstm_error *err)
 {

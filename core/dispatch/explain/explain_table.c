@@ -38,7 +38,7 @@ static void write_bytes(char *out, size_t bytes, int64_t count)
     snprintf(out, bytes, value < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
-/* `digits` that count, at least all before the point. */
+/* With `digits` significant digits, but at least all digits before the point. */
 static void write_time(char *out, size_t bytes, double value, int digits)
 {
     static const char *const units[] = {"ns", "us", "ms", "s"};
@@ -50,7 +50,7 @@ static void write_time(char *out, size_t bytes, double value, int digits)
     snprintf(out, bytes, "%.*f %s", places, value, units[unit]);
 }
 
-/* Empty where it is only guessed. */
+/* Empty if the cost is only a guess. */
 static void write_ns(char *out, size_t bytes, const struct sl_cost *cost)
 {
     out[0] = '\0';
@@ -58,7 +58,7 @@ static void write_ns(char *out, size_t bytes, const struct sl_cost *cost)
         write_time(out, bytes, cost->forward_ns + cost->backward_ns, 2);
 }
 
-/* The tensor that the call hands on: its first output, or -1. */
+/* The first output of the call that is used; -1: there is none. */
 static int32_t find_output(const struct sl_graph *graph, const struct sl_node *node)
 {
     static const int32_t first_output[SEQLSTM_OP_COUNT] = {
@@ -113,8 +113,9 @@ static bool is_shown(const struct sl_refusal *refusal, bool brief)
     return !brief || !(refusal->code & SEQLSTM_BIT_REFUSED_OPERATION);
 }
 
-/* "    cpu-onednn refuses peephole true (m.yaml:12:5): reason; without peephole it takes 1/1.8 of the time" */
-static void write_refusal(const struct sl_refusal *refusal, struct sl_buf *out)
+/* "    cpu-onednn refuses peephole true (m.yaml:12:5): reason; without peephole it would be 1.8 times as fast as
+ * cpu-blas" where cpu-blas is `chosen`. */
+static void write_refusal(const struct sl_refusal *refusal, const char *chosen, struct sl_buf *out)
 {
     sl_buf_printf(out, "    %s refuses", refusal->backend);
     if (refusal->option[0])
@@ -125,7 +126,8 @@ static void write_refusal(const struct sl_refusal *refusal, struct sl_buf *out)
     bool stops = length > 0 && refusal->reason[length - 1] == '.';
     sl_buf_printf(out, ": %.*s", (int)(length - stops), refusal->reason);
     if (refusal->speedup >= 1.05)
-        sl_buf_printf(out, "; without %s it takes 1/%.1f of the time", refusal->without, refusal->speedup);
+        sl_buf_printf(out, "; without %s it would be %.1f times as fast as %s", refusal->without, refusal->speedup,
+                      chosen);
     else if (refusal->speedup > 0)
         sl_buf_printf(out, "; not faster without %s", refusal->without);
     sl_buf_append_char(out, '\n');
@@ -142,16 +144,16 @@ static void write_rival(const struct sl_rival *rival, const struct sl_cost *chos
     else if (time[0] && ours > 0)
         sl_buf_printf(out, " takes %s, %.2fx", time, its / ours);
     else
-        sl_buf_append_text(out, " would run it, too");
+        sl_buf_append_text(out, " accepts it too");
     sl_buf_append_char(out, '\n');
 }
 
-/* Why not another: first who refused, then who would have run it. */
+/* The other backends and variants: first those that refused, then those that would also run it. */
 static void write_others(const struct sl_call *call, bool brief, struct sl_buf *out)
 {
     for (int32_t r = 0; r < call->refusal_count; r++)
         if (is_shown(&call->refusals[r], brief))
-            write_refusal(&call->refusals[r], out);
+            write_refusal(&call->refusals[r], sl_backend_get_id(call->backend), out);
     for (int32_t r = 0; r < call->rival_count && !brief; r++)
         write_rival(&call->rivals[r], &call->cost, out);
 }
@@ -170,7 +172,7 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside
     write_bytes(backends, sizeof backends, m.backends_bytes);
     write_bytes(batches, sizeof batches, m.batches_bytes);
     write_bytes(decoding, sizeof decoding, m.decoding_bytes);
-    const bool tests = m.test_bytes > m.checkpoint_bytes; /* then it is the one that counts */
+    const bool tests = m.test_bytes > m.checkpoint_bytes; /* only the larger of the two is in the peak */
     write_bytes(checkpoint, sizeof checkpoint, tests ? m.test_bytes : m.checkpoint_bytes);
     write_bytes(process, sizeof process, m.process_bytes);
     write_bytes(peak, sizeof peak, m.peak_bytes);
@@ -183,8 +185,8 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside
                   tests ? "test at the end" : "checkpoint", checkpoint, process,
                   m.batches_bytes > 0 ? ", batches on devices " : "", m.batches_bytes > 0 ? batches : "");
     if (m.peak_bytes <= m.reached_bytes)
-        sl_buf_append_text(out, "        (the peak is what reading files and timing the backends took; "
-                                "the run stays below)\n");
+        sl_buf_append_text(out, "        (the peak was reached while reading files and timing backends; "
+                                "the run itself needs less)\n");
     if (envelope->steps > 0)
         sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n", (long long)envelope->sequences,
                       (long long)envelope->steps, (long long)envelope->rows);
@@ -230,22 +232,25 @@ static void write_casts(const struct sl_plan *plan, struct sl_buf *out)
     sl_buf_append_text(out, count > CASTS ? ", …\n" : "\n");
 }
 
-/* Of training on a device: is a step one graph, and if not, who is in the way? */
+/* Training on a device: is a step captured as one graph, and if not, why? */
 static void write_capture(const struct sl_plan *plan, struct sl_buf *out)
 {
     const struct sl_capture capture = sl_plan_find_capture(plan);
     if (plan->graph->phase != SL_PHASE_TRAIN || !capture.on_device)
         return;
     if (capture.with_update)
-        sl_buf_append_text(out, "graph   a step and its update are captured when the shape of batch comes again\n");
+        sl_buf_append_text(
+            out, "graph   a step and its update are captured when a batch has the same shape as an earlier one\n");
     else if (capture.possible)
-        sl_buf_printf(out, "graph   a step is captured when the shape of batch comes again, without its update: %s\n",
-                      capture.reason);
+        sl_buf_printf(
+            out,
+            "graph   a step without its update is captured when a batch has the same shape as an earlier one: %s\n",
+            capture.reason);
     else
-        sl_buf_printf(out, "graph   none, call by call: %s\n", capture.reason);
+        sl_buf_printf(out, "graph   none, each call is started separately: %s\n", capture.reason);
 }
 
-/* Parameters, and the time of a step where all of it is known: the update is not in it. */
+/* The number of parameters, and the time of a step without its update if all of it is known. */
 static void write_total(const struct sl_plan *plan, struct sl_buf *out)
 {
     char count[32], time[CELL];
@@ -267,7 +272,7 @@ static void write_total(const struct sl_plan *plan, struct sl_buf *out)
     sl_buf_append_char(out, '\n');
 }
 
-/* "steps   2.31 ms as a whole (measured), 2.40 ms with lstm_1 on cpu-onednn:exclusive" */
+/* "steps   2.31 ms for a whole step (measured), 2.40 ms with lstm_1 on cpu-onednn:exclusive" */
 static void write_whole_steps(const struct sl_plan *plan, bool brief, struct sl_buf *out)
 {
     const struct sl_whole_steps *steps = &plan->whole_steps;
@@ -276,11 +281,12 @@ static void write_whole_steps(const struct sl_plan *plan, bool brief, struct sl_
         return;
     write_time(chosen, sizeof chosen, steps->chosen_ns, 3);
     write_time(other, sizeof other, steps->other_ns, 3);
-    sl_buf_printf(out, "steps   %s as a whole (%s), %s with ", chosen, sl_cost_source_get_name(steps->source), other);
+    sl_buf_printf(out, "steps   %s for a whole step (%s), %s with ", chosen, sl_cost_source_get_name(steps->source),
+                  other);
     for (int32_t k = 0; k < steps->other_count; k++)
         sl_buf_printf(out, "%s%s on %s:%s", k ? ", " : "", steps->other[k].node, steps->other[k].backend,
                       steps->other[k].variant);
-    sl_buf_printf(out, "%s\n", steps->overturned ? ", though its operations take less one by one" : "");
+    sl_buf_printf(out, "%s\n", steps->overturned ? ", although its operations take less time when run alone" : "");
 }
 
 static void write_loop(const struct sl_plan *plan, struct sl_buf *out)
@@ -291,7 +297,7 @@ static void write_loop(const struct sl_plan *plan, struct sl_buf *out)
                       plan->graph->nodes[loop->first].name, plan->graph->nodes[loop->first + loop->count - 1].name);
 }
 
-/* No blanks at the end. */
+/* Without blanks at the end of the line. */
 static void write_row(const struct row *row, const size_t widths[COLUMNS], struct sl_buf *out)
 {
     size_t last = COLUMNS - 1;

@@ -36,13 +36,13 @@ static void look_at_calls(const struct sl_plan *plan, struct sl_capture *capture
         else if (strcmp(own, domain) != 0)
             refuse(capture, possible, "%s runs in %s, %s in %s", first->node->name, domain, call->node->name, own);
         else if (!may_be_captured(&call->sizes))
-            refuse(capture, possible, "%s:%s does not let %s be captured", id, call->variant, call->node->name);
+            refuse(capture, possible, "%s:%s does not allow %s to be captured", id, call->variant, call->node->name);
     }
     if (capture->possible && !sl_domain_has_graphs(sl_backend_get_table(first->backend)))
-        refuse(capture, possible, "%s has no graphs", sl_backend_get_id(first->backend));
+        refuse(capture, possible, "%s cannot capture graphs", sl_backend_get_id(first->backend));
 }
 
-/* Where a tensor has several readers, their gradients are added by a flat operation. */
+/* If a tensor has several readers, an operation on flat vectors adds their gradients. */
 static void look_at_adding(const struct sl_plan *plan, struct sl_capture *capture)
 {
     const char *domain = sl_call_get_domain(&plan->calls[0]);
@@ -64,7 +64,8 @@ static void look_at_update(const struct sl_plan *plan, struct sl_capture *captur
         const uint32_t op = call->desc->head.op;
         const char *own = sl_backend_get_device(call->backend, call->device)->domain;
         if (strcmp(own, domain) != 0 || !may_be_captured(&call->sizes))
-            refuse(capture, &capture->with_update, "%s does %s", sl_backend_get_id(call->backend), sl_op_name(op));
+            refuse(capture, &capture->with_update, "the operation %s of the update runs on %s", sl_op_name(op),
+                   sl_backend_get_id(call->backend));
     }
 }
 

@@ -18,10 +18,10 @@ static int32_t find_domain(struct sl_candidate_routes *routes, const struct sl_c
     return routes->problem.domain_count++;
 }
 
-/* Every activation that a node reads, with what it costs to bring it (and in training its gradient back) across. */
+/* Lists the activations that nodes read, with the cost of copying each (in training also its gradient back). */
 static void list_reads(struct sl_candidate_routes *routes, const struct sl_graph *graph)
 {
-    static const double copy_ns = 10000, bytes_per_ns = 10; /* about what PCIe 4 takes */
+    static const double copy_ns = 10000, bytes_per_ns = 10; /* about those of PCIe 4 */
     int32_t count = 0;
     for (int32_t n = 0; n < graph->node_count; n++)
         for (int32_t s = 0; s < graph->nodes[n].slot_count; s++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ways through a graph: its candidates as the steps of a path. Private to core/dispatch. */
+/* The candidates of a graph as the steps of its routes: the input of route.h. Private to core/dispatch. */
 #ifndef SL_DISPATCH_ROUTE_CANDIDATE_ROUTES_H
 #define SL_DISPATCH_ROUTE_CANDIDATE_ROUTES_H
 
@@ -8,19 +8,20 @@
 
 struct sl_candidate_routes {
     struct sl_route_problem problem;
-    struct sl_route_step *steps; /* [problem.step_count], and of each: */
+    struct sl_route_step *steps; /* [problem.step_count], and for each step: */
     struct sl_span **spans;
     struct sl_candidate **candidates;
     struct sl_route_read *reads;
     char (*domains)[64];
 };
 
-/* Of the candidates that are not out, by the costs that they have. Errors: NO_MEMORY. */
+/* Takes the candidates that are not excluded, with their costs. Errors: NO_MEMORY. */
 seqlstm_status sl_candidate_routes_init(struct sl_candidate_routes *routes, const struct sl_spans *spans,
                                         struct seqlstm_error *err);
-void sl_candidate_routes_deinit(struct sl_candidate_routes *routes); /* a zeroed struct is fine, and so it is left */
+void sl_candidate_routes_deinit(
+    struct sl_candidate_routes *routes); /* leaves a zeroed struct; one is also fine as input */
 
-/* Opens the ops along a route; *out_open false: one of them refused, and the ways are others now. */
+/* Creates the ops of a route. *out_open false: one of them refused, so these routes are no longer valid. */
 seqlstm_status sl_candidate_routes_open(const struct sl_candidate_routes *routes, const struct sl_spans *spans,
                                         const struct sl_route *route, bool *out_open, struct seqlstm_error *err);
 

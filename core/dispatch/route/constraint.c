@@ -8,7 +8,7 @@
 
 #include "base/value/buf.h"
 
-/* What one span is restricted to. */
+/* The backend, and perhaps the variant, that a span is restricted to. */
 struct wish {
     const char *backend;
     size_t backend_bytes;
@@ -39,13 +39,13 @@ static void exclude_all(struct sl_span *span)
         span->candidates[c].excluded = true;
 }
 
-/* Leaves the wished candidates. A backend that accepts, but not with this variant, counts as refusing. */
+/* Excludes all other candidates. A backend that accepts the span, but lacks the variant, counts as refusing. */
 static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span, const struct wish *wish,
                              struct seqlstm_error *err)
 {
     if (!is_loaded(spans, wish)) {
         seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
-                          "the backend `%.*s` is not loaded; `seqlstm backends -v` says why", (int)wish->backend_bytes,
+                          "the backend `%.*s` is not loaded; `seqlstm backends -v` shows why", (int)wish->backend_bytes,
                           wish->backend);
         if (err && wish->place.line > 0)
             snprintf(err->where, sizeof err->where, "%s:%d:%d", wish->place.file, wish->place.line, wish->place.column);
@@ -63,7 +63,7 @@ static seqlstm_status insist(const struct sl_spans *spans, struct sl_span *span,
             other = candidate;
         candidate->excluded = candidate->excluded || !is_wished(wish, candidate);
     }
-    int32_t kept = 0; /* what others said does not matter */
+    int32_t kept = 0; /* refusals of other backends do not matter */
     for (int32_t r = 0; r < span->refusal_count; r++)
         if (strlen(span->refusals[r].backend) == wish->backend_bytes &&
             memcmp(span->refusals[r].backend, wish->backend, wish->backend_bytes) == 0)
@@ -127,7 +127,7 @@ static bool is_within(const struct sl_span *inner, const struct sl_span *outer)
     return inner->first >= outer->first && inner->first + inner->count <= outer->first + outer->count;
 }
 
-/* Does the stored plan run the span's nodes as part of something larger, or in parts? */
+/* Does the stored plan run the nodes of the span in a larger span, or in smaller ones? */
 static bool is_run_otherwise(const struct sl_spans *spans, const struct sl_plan_request *request,
                              const struct sl_span *span, bool binding)
 {
@@ -144,7 +144,7 @@ static seqlstm_status follow_stored(const struct sl_spans *spans, const struct s
                                     struct sl_span *span, bool binding, struct seqlstm_error *err)
 {
     const struct sl_plan_choice *choice = find_stored(request, span, binding);
-    if (span->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8) /* the stored plan is of the time before */
+    if (span->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8) /* the stored plan was made before quantization */
         return SEQLSTM_OK;
     if (choice == NULL) {
         if (is_run_otherwise(spans, request, span, binding))
@@ -173,7 +173,7 @@ static bool has_candidate_of(const struct sl_span *span, const struct sl_backend
     return false;
 }
 
-/* The forced backend gets every node that it can run, alone or with others. */
+/* Gives the forced backend every node that it can run, alone or together with other nodes. */
 static void force(struct sl_spans *spans, const struct sl_backend *forced)
 {
     for (int32_t i = 0; i < spans->count; i++) {

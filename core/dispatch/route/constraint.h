@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was decided before any cost counts: pins, stored choices, a forced backend. Private to core/dispatch. */
+/* Choices that do not depend on costs: pins, stored choices, a forced backend. Private to core/dispatch. */
 #ifndef SL_DISPATCH_ROUTE_CONSTRAINT_H
 #define SL_DISPATCH_ROUTE_CONSTRAINT_H
 

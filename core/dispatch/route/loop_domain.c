@@ -17,7 +17,8 @@ static bool is_within(const struct sl_loop *loop, const struct sl_span *span)
     return span->first >= loop->first && span->first + span->count <= loop->first + loop->count;
 }
 
-/* What the loop's nodes cost at least on one domain; negative: it does not run them all. `least` [count + 1]. */
+/* The least cost of the loop's nodes in one domain; negative: it cannot run them all. `least` [count + 1] is scratch.
+ */
 static double price(const struct sl_spans *spans, const char *domain, double *least)
 {
     const struct sl_loop *loop = &spans->graph->loop;

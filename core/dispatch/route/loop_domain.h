@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop runs in one memory: what its steps hand on is never copied. Private to core/dispatch. */
+/* Chooses the memory domain of a loop. A loop runs in one domain, so that nothing is copied between its steps. Private
+ * to core/dispatch. */
 #ifndef SL_DISPATCH_ROUTE_LOOP_DOMAIN_H
 #define SL_DISPATCH_ROUTE_LOOP_DOMAIN_H
 

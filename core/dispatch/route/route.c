@@ -5,21 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The best way to stand behind node `node - 1` with the last step in one domain. */
+/* The best route through nodes [0, node) whose last step runs in one domain. */
 struct state {
     bool reached;
     double cost;
-    int32_t step;   /* the last; -1: the beginning */
+    int32_t step;   /* the last one; -1: no step yet */
     int32_t domain; /* of the step before the last */
 };
 
-/* One more way to get to a state. */
+/* A possible last step into a state. */
 struct arrival {
     double cost;
     int32_t step, domain; /* domain of the state that it comes from */
 };
 
-/* What ties are decided by, over the steps since two ways parted. */
+/* What decides a tie: sums over the steps since two routes parted. */
 struct standing {
     uint32_t last_rank, variants;
     int32_t steps;
@@ -27,10 +27,10 @@ struct standing {
 
 struct search {
     const struct sl_route_problem *problem;
-    int32_t barred;           /* a step that is not taken; -1: none */
+    int32_t barred;           /* a step that is left out; -1: none */
     struct state *states;     /* [(node_count + 1) * domain_count] */
     struct arrival *arrivals; /* [step_count * domain_count] */
-    int32_t *domains;         /* [node_count] of a way's nodes */
+    int32_t *domains;         /* [node_count] of the nodes of a route */
 };
 
 static struct state *get_state(const struct search *s, int32_t node, int32_t domain)
@@ -38,7 +38,7 @@ static struct state *get_state(const struct search *s, int32_t node, int32_t dom
     return &s->states[node * s->problem->domain_count + domain];
 }
 
-/* Fills domains[0 .. node) of the best way to a state. */
+/* Fills domains[0 .. node) of the best route to a state. */
 static void trace(const struct search *s, int32_t node, int32_t domain)
 {
     while (node > 0) {
@@ -73,7 +73,7 @@ static void count_step(const struct search *s, int32_t step, struct standing *st
         standing->last_rank = taken->rank;
 }
 
-/* Follows two ways to the same state back to where they part; returns the cost there. */
+/* Follows two routes to the same state back to where they part. Returns the cost there. */
 static double part(const struct search *s, const struct arrival pair[2], struct standing standings[2])
 {
     int32_t node[2], domain[2];
@@ -99,7 +99,7 @@ static double part(const struct search *s, const struct arrival pair[2], struct 
     return get_state(s, node[0], domain[0])->cost;
 }
 
-/* Is `a`, which ties with the cheapest, to be taken before `b`, which does, too? */
+/* Both tie with the cheapest: is `a` preferred to `b`? */
 static bool is_earlier(const struct search *s, const struct arrival *a, const struct arrival *b)
 {
     struct standing standings[2];
@@ -131,7 +131,7 @@ static const struct arrival *choose(const struct search *s, const struct arrival
     return best;
 }
 
-/* All ways to stand behind node `node - 1` with the last step in `domain`. */
+/* Finds the best route through nodes [0, node) whose last step runs in `domain`. */
 static void arrive(struct search *s, int32_t node, int32_t domain)
 {
     int32_t count = 0;
@@ -162,7 +162,7 @@ static seqlstm_status write_route(const struct search *s, int32_t domain, struct
     if (out->steps == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     out->cost_ns = get_state(s, node, domain)->cost;
-    while (node > 0) { /* from the end, so fill from the end */
+    while (node > 0) { /* from the last step to the first */
         const struct state *state = get_state(s, node, domain);
         out->steps[--at] = state->step;
         node = s->problem->steps[state->step].first;
@@ -173,11 +173,11 @@ static seqlstm_status write_route(const struct search *s, int32_t domain, struct
     return SEQLSTM_OK;
 }
 
-/* The last node that is reached: nothing leads on from there. */
+/* `node`: the first node that no route gets past. */
 static seqlstm_status fail_stuck(int32_t node, struct sl_route *out, struct seqlstm_error *err)
 {
     out->stuck = node;
-    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no way leads past operation %d", node);
+    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no route gets past operation %d", node);
 }
 
 static seqlstm_status search(struct search *s, struct sl_route *out, struct seqlstm_error *err)
@@ -223,7 +223,7 @@ seqlstm_status sl_route_find_cheapest(const struct sl_route_problem *problem, st
     return find_without(problem, -1, out_route, err);
 }
 
-/* ---- the second ---- */
+/* ---- the second-best ---- */
 
 bool sl_route_has_step(const struct sl_route *route, int32_t step)
 {
@@ -233,7 +233,7 @@ bool sl_route_has_step(const struct sl_route *route, int32_t step)
     return false;
 }
 
-/* What the steps of `a` cost that are not in `b`. */
+/* The cost of the steps of `a` that are not in `b`. */
 static double sum_apart(const struct sl_route_problem *problem, const struct sl_route *a, const struct sl_route *b)
 {
     double cost = 0;
@@ -310,7 +310,7 @@ seqlstm_status sl_route_find_first(const struct sl_route_problem *problem, struc
                 best = i;
         }
         best = best < 0 ? any : best;
-        if (best < 0) { /* an early choice led into a corner */
+        if (best < 0) { /* a dead end after an earlier choice */
             free(out_route->steps);
             return sl_route_find_cheapest(problem, out_route, err);
         }

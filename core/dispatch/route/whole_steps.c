@@ -10,9 +10,9 @@
 #include "dispatch/cost/cost_key.h"
 #include "dispatch/memory/layout.h"
 
-static const double close_by = 0.10; /* totals that differ by more are not timed */
-static const double trifle = 0.01;   /* of the step: what takes less makes no other plan */
-static const double unsure = 0.02;   /* whole steps of equal plans were up to 1.5 % apart */
+static const double close_by = 0.10; /* routes whose totals differ by more are not compared */
+static const double trifle = 0.01;   /* of a step: routes that differ in less are not compared */
+static const double unsure = 0.02;   /* whole steps of identical plans differed by up to 1.5 % */
 
 struct comparison {
     const struct sl_whole_steps_setup *request;
@@ -22,7 +22,7 @@ struct comparison {
     double ns[2];
 };
 
-/* ---- is there one? ---- */
+/* ---- the second-best route ---- */
 
 static bool is_measured(const struct sl_candidate_routes *routes, const struct sl_route *route)
 {
@@ -32,7 +32,7 @@ static bool is_measured(const struct sl_candidate_routes *routes, const struct s
     return true;
 }
 
-/* Would a plan that goes this way be refused by `fallback: error`? */
+/* Would `fallback: error` refuse a plan with this route? */
 static bool is_forbidden(const struct comparison *comparison, const struct sl_route *route)
 {
     const struct sl_candidate_routes *routes = comparison->request->routes;
@@ -60,7 +60,7 @@ static seqlstm_status find_rival(struct comparison *comparison, struct seqlstm_e
     return SEQLSTM_OK;
 }
 
-/* ---- its key ---- */
+/* ---- the cache ---- */
 
 static struct sl_cost_key get_plan_key(const struct comparison *comparison, const struct sl_route *route)
 {
@@ -75,7 +75,7 @@ static struct sl_cost_key get_plan_key(const struct comparison *comparison, cons
     return key;
 }
 
-/* The plan whose time the record has first: the order of the costs may change, that of the keys does not. */
+/* The plan whose time stands first in the record. The keys decide: unlike the costs, they do not change. */
 static int get_first(const struct comparison *comparison)
 {
     return memcmp(&comparison->keys[0], &comparison->keys[1], sizeof comparison->keys[0]) <= 0 ? 0 : 1;
@@ -131,7 +131,7 @@ static seqlstm_status lay_out(const struct comparison *comparison, const struct 
     return sl_plan_lay_out(out_plan, calls, comparison->request->optimizer_states, err);
 }
 
-/* *out_timed false: something was in the way. */
+/* *out_timed false: they could not be timed, or there is no time for it. */
 static seqlstm_status time_both(struct comparison *comparison, bool *out_timed, struct seqlstm_error *err)
 {
     const struct sl_tuning *tuning = comparison->request->tuner->tuning;
@@ -152,14 +152,14 @@ static seqlstm_status time_both(struct comparison *comparison, bool *out_timed, 
     }
     if (status != SEQLSTM_OK)
         sl_log_printf(tuning->log, SL_LOG_DEBUG, "whole steps of the best two plans are not timed: %s", why.message);
-    for (int w = 0; w < 2; w++) /* the cache has tenths: whole ones are found again as they were said */
+    for (int w = 0; w < 2; w++) /* the cache stores tenths: whole numbers stay the same */
         comparison->ns[w] = floor(comparison->ns[w] + 0.5);
     return *out_timed ? keep(comparison, err) : SEQLSTM_OK;
 }
 
-/* ---- the verdict ---- */
+/* ---- the decision ---- */
 
-/* Where whole steps tie, the finer measure stays: the one of the operations. */
+/* If whole steps tie, the times of the operations decide, which are more precise. */
 static int find_winner(const struct comparison *comparison)
 {
     return comparison->ns[1] < (1 - unsure) * comparison->ns[0] ? 1 : 0;
@@ -207,16 +207,17 @@ static seqlstm_status compare(struct comparison *comparison, int *out_winner, st
     return describe(comparison, *out_winner, source, out, err);
 }
 
-seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *route,
+seqlstm_status sl_whole_steps_compare(const struct sl_whole_steps_setup *request, struct sl_route *io_route,
                                       struct sl_whole_steps *out_steps, struct seqlstm_error *err)
 {
     const struct sl_tuning *tuning = request->tuner->tuning;
-    struct comparison comparison = {.request = request, .pair = {*route, {0}}};
+    struct comparison comparison = {.request = request, .pair = {*io_route, {0}}};
     int winner = 0;
-    if (tuning == NULL || tuning->time_whole_steps == NULL || !tuning->measure || !is_measured(request->routes, route))
+    if (tuning == NULL || tuning->time_whole_steps == NULL || !tuning->measure ||
+        !is_measured(request->routes, io_route))
         return SEQLSTM_OK;
     seqlstm_status status = compare(&comparison, &winner, out_steps, err);
-    *route = comparison.pair[winner];
+    *io_route = comparison.pair[winner];
     free(comparison.pair[1 - winner].steps);
     return status;
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See failure.h. */
+#include "dispatch/failure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/operation/op_signature.h"
+#include "base/value/buf.h"
+#include "dispatch/plan/refusal.h"
+
+static const char reference_hint[] =
+    "The reference backend runs every model, but is slow: --set 'backends=[reference]'";
+
+/* `place`, or that of the node's layer. `node` may be NULL. */
+static seqlstm_status fail_at(const struct sl_graph *graph, const struct sl_node *node, struct sl_place place,
+                              const char *text, struct seqlstm_error *err)
+{
+    if (place.line == 0 && node && node->layer >= 0)
+        place = graph->model->layers[node->layer].place;
+    seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s", text);
+    if (err && place.line > 0)
+        snprintf(err->where, sizeof err->where, "%s:%d:%d", place.file, place.line, place.column);
+    return SEQLSTM_UNAVAILABLE;
+}
+
+/* Is cpu-blas missing, although the model does not leave it out? */
+static bool lacks_blas(const struct sl_graph *graph, const struct sl_registry *registry)
+{
+    const uint32_t count = sl_registry_get_record_count(registry);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(sl_registry_get_record(registry, i)->id, "cpu-blas") == 0)
+            return false;
+    return graph->model->all_backends;
+}
+
+static void advise_blas(struct sl_buf *text)
+{
+    sl_buf_append_text(text,
+                       "; cpu-blas was not found: it is built if OpenBLAS is installed (Debian: libopenblas-dev)");
+}
+
+seqlstm_status sl_failure_no_backend(const struct sl_graph *graph, const struct sl_registry *registry,
+                                     struct seqlstm_error *err)
+{
+    const uint32_t count = sl_registry_get_record_count(registry);
+    struct sl_buf text = {0};
+    for (uint32_t i = 0; i < count && i < 3; i++) {
+        const struct sl_backend_record *record = sl_registry_get_record(registry, i);
+        const char *name = record->id[0] ? record->id : record->file;
+        sl_buf_printf(&text, "; `%.60s`: %.120s", name, record->reason ? record->reason : "no reason was given");
+    }
+    if (lacks_blas(graph, registry))
+        advise_blas(&text);
+    seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
+                      "no backend is loaded%s. %s; `seqlstm backends -v` shows where backends were looked for",
+                      sl_buf_text(&text), reference_hint);
+    sl_buf_deinit(&text);
+    return SEQLSTM_UNAVAILABLE;
+}
+
+seqlstm_status sl_failure_fallback(const struct sl_graph *graph, const struct sl_call *call, struct seqlstm_error *err)
+{
+    struct sl_buf buf = {0};
+    sl_buf_printf(&buf, "`%s` falls back to %s, and `dispatch.fallback: error` forbids it: ", call->node->name,
+                  sl_backend_get_id(call->backend));
+    sl_refusals_write(&buf, call->refusals, call->refusal_count);
+    seqlstm_status status =
+        fail_at(graph, call->node, call->refusals[0].place, buf.failed ? "a layer falls back" : buf.data, err);
+    sl_buf_deinit(&buf);
+    return status;
+}
+
+seqlstm_status sl_failure_refused(const struct sl_graph *graph, const struct sl_registry *registry,
+                                  const struct sl_span *span, struct seqlstm_error *err)
+{
+    struct sl_buf buf = {0};
+    const char *name = span->node->name, *op = sl_op_name(span->node->desc.head.op);
+    if (span->pin)
+        sl_buf_printf(&buf, "`%s` (%s) is pinned to `%s`, which does not run it: ", name, op, span->pin);
+    else
+        sl_buf_printf(&buf, "no listed backend runs `%s` (%s): ", name, op);
+    sl_refusals_write(&buf, span->refusals, span->refusal_count);
+    if (span->pin == NULL && lacks_blas(graph, registry)) {
+        advise_blas(&buf);
+        sl_buf_printf(&buf, ". %s", reference_hint);
+    }
+    struct sl_place none = {0};
+    seqlstm_status status =
+        fail_at(graph, span->node->layer >= 0 ? span->node : NULL, span->refusal_count ? span->refusals[0].place : none,
+                buf.failed ? "no listed backend runs an operation of the model" : buf.data, err);
+    sl_buf_deinit(&buf);
+    return status;
+}
