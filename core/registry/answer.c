@@ -25,7 +25,7 @@ static bool is_terminated(const char *text, size_t capacity)
     return memchr(text, 0, capacity) != NULL;
 }
 
-/* What is wrong with an answer, or NULL. */
+/* Why an answer makes no sense; NULL: it does. */
 static const char *nonsense(const struct seqlstm_answer *a)
 {
     if (a->accepted > 1)

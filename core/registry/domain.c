@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory domains. See domain.h. */
+/* See domain.h. */
 #include "registry/domain.h"
 
 #include <stdio.h>
@@ -29,7 +29,8 @@ seqlstm_status sl_domain_open(struct sl_domain *domain, const struct seqlstm_bac
     *domain = (struct sl_domain){.name = ""};
     if (!has_tables(table))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "the backend %s works in the domain %s but offers no memory and streams there", table->id, name);
+                     "the backend %s works in the domain %s, but has no tables for memory and streams", table->id,
+                     name);
     void *stream = NULL;
     SEQLSTM_TRY(table->streams->create(instance, device, &stream, err));
     domain->table = table;

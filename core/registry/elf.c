@@ -58,7 +58,7 @@ static seqlstm_status check_symbols(struct view view, const ElfW(Shdr) * symbols
             first = name;
     }
     if (!found)
-        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it does not export %s: it is no seqlstm backend of ABI v%u",
+        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it does not export %s, so it is not a seqlstm backend of ABI v%u",
                      SEQLSTM_QUERY_SYMBOL, SEQLSTM_ABI_MAJOR);
     if (foreign > 0)
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH,
@@ -80,7 +80,7 @@ static seqlstm_status check_image(struct view view, struct seqlstm_error *err)
 #endif
     if (head->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
         (own.e_machine != 0 && head->e_machine != own.e_machine))
-        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it is made for another kind of processor (ELF machine %u)",
+        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it is built for another kind of processor (ELF machine %u)",
                      (unsigned)head->e_machine);
     if (head->e_type != ET_DYN)
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it is not a shared object (ELF type %u)", (unsigned)head->e_type);

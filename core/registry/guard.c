@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of the process that foreign code must leave alone, saved, compared and restored. */
+/* See guard.h. */
 #include "registry/guard.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ void sl_fp_state_set(struct sl_fp_state state)
 }
 #endif
 
-/* Names of the locale's categories. Asking through langinfo does not touch the locale. */
+/* Names of the locale's categories. Unlike setlocale, langinfo only reads. */
 static void locale_names(char *out, size_t capacity)
 {
 #ifdef _NL_LOCALE_NAME
@@ -108,7 +108,7 @@ bool sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t cap
             (uint64_t)status.st_ino != guard->folder_inode) {
             int rc = fchdir(guard->folder);
             sl_text_snprintf(text, capacity_bytes, "changed the current folder%s",
-                             rc == 0 ? "" : " (which could not be put back)");
+                             rc == 0 ? "" : " (which could not be restored)");
             changed = true;
         }
         close(guard->folder);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches what a plugin may not change in the process: floating-point modes, the folder it runs in,
- * the locale, signal handlers. Around every dlopen, query and open:
+/* Guards the state of the process that plugins must not change: floating-point modes, the current folder, the locale,
+ * signal handlers. Used around every dlopen, query and open:
  *
  *   struct sl_process_guard guard;
  *   sl_process_guard_begin(&guard);
- *   ... foreign code ...
+ *   ... code of the plugin ...
  *   changed = sl_process_guard_end(&guard, text, sizeof text);
  */
 #ifndef SL_REGISTRY_GUARD_H
@@ -37,8 +37,8 @@ struct sl_process_guard {
 
 void sl_process_guard_begin(struct sl_process_guard *guard);
 
-/* Puts back modes, folder and handlers (the locale stays: no number of ours depends on it). False: nothing
- * had changed. True: `text` says what, as the end of "it …". */
+/* Restores modes, folder and handlers (not the locale: seqlstm's numbers do not depend on it). False: nothing had
+ * changed. True: `text` says what; it completes "it …". */
 bool sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t capacity_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host services of one instance, and the adapter from the thread pool to struct seqlstm_queue. */
+/* See host.h. */
 #include "registry/host.h"
 
 #include <string.h>

@@ -38,9 +38,9 @@ static seqlstm_status read_devices(struct sl_arena *arena, const struct seqlstm_
         if (!is_text(devices[i].name, sizeof devices[i].name) ||
             !is_text(devices[i].device_class, sizeof devices[i].device_class) ||
             !is_text(devices[i].domain, sizeof devices[i].domain))
-            REFUSE("it gives device %u no proper name, class or domain", i);
+            REFUSE("it gives device %u no valid name, class or domain", i);
         if (strcmp(devices[i].domain, "host") != 0 && (!table->memory || !table->streams))
-            REFUSE("its device %u works in the domain %s, and it offers no memory and streams there", i,
+            REFUSE("its device %u works in the domain %s, but it has no tables for memory and streams", i,
                    devices[i].domain);
     }
     record->devices = devices;
@@ -82,7 +82,7 @@ seqlstm_status sl_instance_open(struct sl_arena *arena, const struct seqlstm_bac
                                 err, rc == SEQLSTM_UNAVAILABLE ? "%s" : "it did not open: %s", text);
     }
     if (!instance)
-        REFUSE("its open said OK and returned no instance");
+        REFUSE("its open returned OK but no instance");
     seqlstm_status kept = SEQLSTM_OK;
     if (changed)
         kept = sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, "its open %s", change);

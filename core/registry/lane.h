@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A second stream of a memory domain, for copies that run while the domain's queue computes, out of pinned memory of
- * the host's, which the device's copy engine reads by itself.
+/* A lane: a second stream of a memory domain. It copies from pinned memory on the host while the domain's queue
+ * computes.
  *
  * Invariants:
- *  1. Nothing orders a lane with the queue: the caller uses what was copied after sl_lane_finish, and copies to where
- *     no running call reads.
- *  2. Pinned memory stays as it is from sl_lane_upload to sl_lane_finish. One thread at a time. */
+ *  1. A lane and the queue are not ordered: the caller uses copies only after sl_lane_finish, and copies only to where
+ * no running call reads.
+ *  2. Pinned memory does not change between sl_lane_upload and sl_lane_finish. One thread at a time.
+ */
 #ifndef SL_REGISTRY_LANE_H
 #define SL_REGISTRY_LANE_H
 
@@ -20,7 +21,7 @@ seqlstm_status sl_lane_open(struct sl_lane *lane, struct sl_domain *domain, stru
 /* Waits for its copies. A zeroed struct is fine. */
 void sl_lane_close(struct sl_lane *lane);
 
-/* Starts a copy out of pinned memory to the device and returns. */
+/* Starts a copy from pinned memory to the device, and returns. */
 seqlstm_status sl_lane_upload(struct sl_lane *lane, void *to, const void *pinned, int64_t bytes,
                               struct seqlstm_error *err);
 /* Returns when all copies have finished; failures appear here. A closed lane has none. */

@@ -66,7 +66,7 @@ seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool tru
     if (stat(real, &status) != 0 || !S_ISREG(status.st_mode))
         REFUSE("%s is not a file", path);
     if (!trust && sl_owner_check(real, &why) != SEQLSTM_OK)
-        REFUSE("it %s (--trust loads it all the same)", why.message);
+        REFUSE("it %s (--trust loads it anyway)", why.message);
     if (sl_elf_check_plugin(real, &why) != SEQLSTM_OK)
         REFUSE("%s", why.message);
     seqlstm_backend_query_fn query = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The difference of two lists of mapped files, remembered by plugin. See mapped_files.h. */
+/* See mapped_files.h. */
 #include "registry/mapped_files.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ struct note {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct note *notes; /* newest first; never freed: neither is what they are about */
+static struct note *notes; /* newest first; never freed, as the libraries are never unmapped */
 
 static bool has_path(const struct sl_backend_file *files, uint32_t count, const char *path)
 {

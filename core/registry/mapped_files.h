@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plugin maps while it is opened: a vendor's library that may be absent is loaded inside `open`, where the
- * dynamic linker knows of no tie between the two. Compared before and after:
+/* Finds the libraries that a plugin maps in `open`. Vendors' libraries that may be absent are loaded there, so the
+ * dynamic linker does not list them as needed by the plugin. Used around `open`:
  *
  *   struct sl_mapped_files mapped;
  *   sl_mapped_files_begin(&mapped, arena);
  *   ... open ...
  *   sl_mapped_files_end(&mapped, record, err);     adds to record->files
  *
- * A library stays mapped, so the second open of a plugin maps nothing new. What the first one mapped is therefore
- * remembered for the life of the process, as the mapping itself is. A library that another plugin (or the program)
- * had mapped before is not seen.
+ * Libraries stay mapped, so opening a plugin again maps nothing new. What the first `open` mapped is therefore
+ * remembered for the life of the process. A library that another plugin or the program had mapped before is not found.
  */
 #ifndef SL_REGISTRY_MAPPED_FILES_H
 #define SL_REGISTRY_MAPPED_FILES_H

@@ -59,7 +59,7 @@ static const char *read_build_id(struct sl_arena *arena, const struct dl_phdr_in
     return sl_arena_strdup(arena, "");
 }
 
-/* An address of the dynamic section: glibc relocates them in place on most machines, not on all. */
+/* An address from the dynamic section, relocated: on most machines, but not on all, glibc has done that already. */
 static ElfW(Addr) relocated(const struct dl_phdr_info *info, ElfW(Addr) address)
 {
     return address < info->dlpi_addr ? address + info->dlpi_addr : address;

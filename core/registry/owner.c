@@ -18,7 +18,7 @@ static seqlstm_status check_owner_of(const char *path, bool is_ancestor, struct 
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "is not safe to load: %s belongs to user %u, neither root nor you",
                      path, (unsigned)status.st_uid);
     if ((status.st_mode & S_IWOTH) && !(is_ancestor && (status.st_mode & S_ISVTX)))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "is not safe to load: anybody may write to %s", path);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "is not safe to load: any user may write to %s", path);
     return SEQLSTM_OK;
 }
 

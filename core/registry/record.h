@@ -15,44 +15,44 @@
 
 enum sl_backend_status {
     SL_BACKEND_OK = 0,
-    SL_BACKEND_UNAVAILABLE, /* a sound plugin that does not work on this machine */
-    SL_BACKEND_REFUSED,     /* not a plugin, wrong ABI, not trusted, broke a rule */
+    SL_BACKEND_UNAVAILABLE, /* a valid plugin that does not work on this machine */
+    SL_BACKEND_REFUSED,     /* no plugin, wrong ABI, not trusted, or against a rule */
     SL_BACKEND_NOT_FOUND,   /* no such file */
-    SL_BACKEND_SHADOWED     /* a file of an id that was found earlier; not loaded */
+    SL_BACKEND_SHADOWED     /* not loaded, because a file of the same id was found earlier */
 };
 
 /* The word for JSON: "ok", "unavailable", "refused", "not_found", "shadowed". */
 const char *sl_backend_status_name(enum sl_backend_status status);
 
-/* A mapped file: the plugin itself (first), something it depends on, or what it mapped in `open`. */
+/* A mapped file: the plugin itself (first), a library that it depends on, or one that it mapped in `open`. */
 struct sl_backend_file {
     const char *path;     /* every link resolved */
-    const char *soname;   /* what others ask the linker for; "" if it has none */
+    const char *soname;   /* the name by which others depend on it; "" if it has none */
     const char *build_id; /* lower-case hex; "" if the file has none */
 };
 
 struct sl_backend_record {
-    const char *id;     /* asked for, or the table's; "" if neither is known */
+    const char *id;     /* as requested, or from the table; "" if neither is known */
     const char *file;   /* absolute; NULL: built in, or not found */
-    const char *origin; /* of the entry, or NULL */
+    const char *origin; /* the entry's, or NULL */
     bool required;
     bool misconfigured;     /* refused for its settings */
     int32_t entry;          /* index in the request's entries; -1: found in a folder */
     uint64_t settings_hash; /* of the entry's settings */
-    int32_t wrong_setting;  /* index in the entry's settings of the one that is wrong; -1: none, or all together */
+    int32_t wrong_setting;  /* index of the wrong setting of the entry; -1: none, or not a single one */
     enum sl_backend_status status;
     const char *reason;  /* one sentence; NULL when OK */
     const char *dlerror; /* the system's text; NULL: dlopen did not fail */
-    bool has_abi;        /* the two below were read */
+    bool has_abi;        /* the next two are known */
     uint32_t abi_major, abi_minor_needed;
-    const char *version, *vendor, *license, *build; /* NULL: the table was never read */
+    const char *version, *vendor, *license, *build; /* NULL: the table was not read */
     uint32_t device_count;
     const struct seqlstm_device_info *devices;
     uint32_t option_count; /* of the table */
     const struct seqlstm_option *options;
     uint32_t file_count;
     const struct sl_backend_file *files;
-    uint32_t searched_count; /* folders looked into for this one, in order */
+    uint32_t searched_count; /* folders in which it was looked for, in order */
     const char *const *searched;
 };
 

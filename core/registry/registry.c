@@ -26,10 +26,10 @@ struct sl_registry {
     struct sl_search search;
     struct node *first_node, **last_node;
     uint32_t record_count, backend_count;
-    const struct sl_registry_entry *entries; /* the request's, while it is worked on */
+    const struct sl_registry_entry *entries; /* the request's, during sl_registry_create */
 };
 
-/* ---- making records ------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------- */
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
 {
@@ -107,7 +107,7 @@ static void report(const struct sl_registry_request *request, const struct sl_ba
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* `expected_id` is what the file's name promises, or NULL. */
+/* `expected_id`: the id in the file's name, or NULL. */
 static seqlstm_status load_file(struct sl_registry *r, const struct sl_registry_request *request,
                                 const struct sl_registry_entry *entry, const char *path, const char *expected_id,
                                 struct seqlstm_error *err)
@@ -209,7 +209,7 @@ static seqlstm_status load_by_path(struct sl_registry *r, const struct sl_regist
     return load_file(r, request, entry, path, NULL, err);
 }
 
-/* Is there a record for this id or this very file? */
+/* The record of this id or this file; NULL: there is none. */
 static const struct sl_backend_record *find_record(const struct sl_registry *r, const char *id, const char *file)
 {
     for (const struct node *n = r->first_node; n; n = n->next)
@@ -229,7 +229,7 @@ static seqlstm_status load_all(struct sl_registry *r, const struct sl_registry_r
         if (!id)
             return no_memory(err);
         if (find_builtin(request, id))
-            continue; /* the one in the program is the same, and found first */
+            continue; /* the built-in one is used */
         const struct sl_backend_record *known = find_record(r, id, files[i]);
         if (!known)
             SEQLSTM_TRY(load_file(r, request, NULL, files[i], id, err));

@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry: every backend that was asked for, loaded, opened, or the reason why not.
+/* The registry finds, loads and opens backends: those that a request lists, or all.
  *
- * It is the only place of the program that opens shared objects. It never aborts and never lets a
- * candidate pass in silence: each one leaves a record. Backends stay mapped until the process ends.
+ * Only core/registry opens plugins. A backend that does not load is no error: each one that is looked for leaves a
+ * record (record.h) which says why. Files stay mapped until the process ends.
  *
- * Search order for a bare id (file libseqlstm_backend_ID.so): the folders of the request
- * (--backend-path), SEQLSTM_BACKEND_PATH, $XDG_DATA_HOME/seqlstm/backends (or
- * ~/.local/share/seqlstm/backends), the build's own folder when the program runs from its build tree,
- * <libdir>/seqlstm/backends. Never the current folder; a relative folder is refused. A name with `/`
- * is a file. The first file found decides; later ones of the same id are reported as shadowed.
+ * Where a backend named by its id (file libseqlstm_backend_ID.so) is looked for, in this order: the folders of the
+ * request
+ * (--backend-path), SEQLSTM_BACKEND_PATH, $XDG_DATA_HOME/seqlstm/backends (or ~/.local/share/seqlstm/backends), the
+ * build folder if the program runs from its build tree, <libdir>/seqlstm/backends. Never in the current folder; a
+ * relative folder is refused. A name with `/` is a file. The first file found is used; later files of the same id are
+ * reported as shadowed.
+ *
+ * The other files of core/registry, in the order in which a plugin passes through them:
+ *   search                  the folders, and the files in them
+ *   owner, elf              checks before a file is mapped
+ *   loader, objects         maps it, and lists the libraries that come with it
+ *   table                   checks its table of functions
+ *   settings                checks the user's options for it
+ *   instance, mapped_files  opens it, and lists what it maps by itself
+ *   guard                   watches what it changes in the process meanwhile
+ *   backend                 an open backend;  answer: whether it runs an operation
+ *   host, domain, lane      what the host offers it: services, queues, memory, streams
  *
  * Invariants:
- *  1. Records stand in the order of the request (all_backends: order of discovery, built-in first);
- *     `sl_registry_get_backend(r, i)` in the same order, counting only those with status OK.
- *  2. A backend's table has the host's full size: slots that its author did not know are NULL.
+ *  1. Records stand in the order of the request (all_backends: in the order in which files are found, built-in ones
+ *     first). Backends are those records with status OK, in the same order.
+ *  2. A backend's table has the host's full size: functions that are newer than the plugin are NULL.
  *  3. Everything returned is borrowed and lives until sl_registry_destroy.
  */
 #ifndef SL_REGISTRY_REGISTRY_H
@@ -36,14 +48,14 @@ struct sl_registry_entry {
     const char *name;                       /* id ("cpu-blas"), or a file: then it contains '/' and is absolute or
                                                relative to the current folder (the caller has resolved the model's) */
     const char *origin;                     /* where it was asked for, for messages: "model.yaml:86:5"; NULL: unknown */
-    bool require;                           /* sl_registry_check_required fails when it is not there */
+    bool require;                           /* sl_registry_check_required fails if it is not open */
     const struct seqlstm_setting *settings; /* the `options:` map as text */
     uint32_t setting_count;
-    int32_t device; /* n: the n-th of its devices alone, 1 the first; 0: which suits */
+    int32_t device; /* n: only the n-th of its devices, counted from 1; 0: any */
 };
 
-/* A backend that is linked into the program. Opened only when an entry names its id, or with
- * all_builtins: so the reference runs only where it is listed. */
+/* A backend that is linked into the program. Opened only if an entry names its id, or with all_builtins; so the
+ * reference is used only where it is listed. */
 struct sl_backend_builtin {
     const char *id;
     seqlstm_backend_query_fn query;
@@ -62,14 +74,14 @@ struct sl_registry_request {
     uint32_t folder_count;
     bool only_folders;                    /* search nothing but `folders`: tests */
     const struct sl_log *log;             /* may be NULL; outlives the registry */
-    const struct sl_interrupt *interrupt; /* behind host.cancelled; may be NULL; outlives it */
+    const struct sl_interrupt *interrupt; /* answers host.cancelled; may be NULL; outlives it */
 };
 
 /* ---- the registry ------------------------------------------------------------------------- */
 
 struct sl_registry;
 
-/* Looks up, loads and opens. A backend that does not load is a record, not an error.
+/* Finds, loads and opens. A backend that does not load is a record, not an error.
  * Errors: NO_MEMORY; INVALID_ARGUMENT (a relative folder). Not while another thread calls dlopen. */
 seqlstm_status sl_registry_create(const struct sl_registry_request *request, struct sl_registry **out_registry,
                                   struct seqlstm_error *err);
@@ -80,13 +92,13 @@ void sl_registry_destroy(struct sl_registry *registry);
 /* NOT_FOUND or UNAVAILABLE, with the record's reason, for the first required backend that is not OK. */
 seqlstm_status sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_error *err);
 
-/* UNAVAILABLE: the backend `id` is not loaded; why not, and which are. */
+/* Returns UNAVAILABLE: the backend `id` is not loaded. The message says why not, and which are. */
 seqlstm_status sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err);
 
 uint32_t sl_registry_get_record_count(const struct sl_registry *registry);
 const struct sl_backend_record *sl_registry_get_record(const struct sl_registry *registry, uint32_t index);
 
-/* Folders that were searched, in order (also when nothing was looked up in them). */
+/* The folders of the search, in order, even if nothing was looked for. */
 uint32_t sl_registry_get_folder_count(const struct sl_registry *registry);
 const char *sl_registry_get_folder(const struct sl_registry *registry, uint32_t index);
 

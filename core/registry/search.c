@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backend path. */
+/* See search.h. */
 #include "registry/search.h"
 
 #include <dirent.h>
@@ -40,7 +40,7 @@ static seqlstm_status add_folder(struct sl_search *search, struct sl_arena *aren
     return SEQLSTM_OK;
 }
 
-/* A colon-separated list. Empty parts mean nothing; relative ones would depend on the current folder. */
+/* A colon-separated list. Empty parts are skipped; relative ones are refused, as they depend on the current folder. */
 static seqlstm_status add_list(struct sl_search *search, struct sl_arena *arena, const char *list,
                                struct seqlstm_error *err)
 {
@@ -85,7 +85,7 @@ static bool cut_last(char *path)
     return slash != NULL;
 }
 
-/* Is `path` TAIL below a prefix? Then it is cut to the prefix. */
+/* Does `path` end with `tail`? Then it is cut off. */
 static bool cut_tail(char *path, const char *tail)
 {
     size_t length = strlen(path), end = strlen(tail);
@@ -95,8 +95,8 @@ static bool cut_tail(char *path, const char *tail)
     return true;
 }
 
-/* The build tree that the program lies in, or the backends of the prefix that it is installed in: wherever that
- * was moved to. */
+/* The build tree in which the program lies, or the backends of the prefix in which it is installed, even if the prefix
+ * was moved. */
 static seqlstm_status add_program_folders(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
 {
     char program[PATH_MAX], path[PATH_MAX + 64];
@@ -118,7 +118,7 @@ static seqlstm_status add_program_folders(struct sl_search *search, struct sl_ar
     return add_folder(search, arena, path, err);
 }
 
-/* The same for a program of somebody else that uses libseqlstm.so: its backends lie beside the library. */
+/* For another program that uses libseqlstm.so: the backends lie beside the library. */
 static seqlstm_status add_library_folder(struct sl_search *search, struct sl_arena *arena, struct seqlstm_error *err)
 {
     Dl_info info;

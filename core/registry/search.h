@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where backends lie: the folders, in order, and the files in them. */
+/* The backend path: the folders in which backends are looked for, and the files in them. */
 #ifndef SL_REGISTRY_SEARCH_H
 #define SL_REGISTRY_SEARCH_H
 
@@ -15,14 +15,14 @@ struct sl_search {
     uint32_t folder_count;
 };
 
-/* The folders of the request first, then (unless only_folders) environment, user, build tree, the prefix that the
- * program or libseqlstm.so lies in, the one that it was built for.
+/* The folders of the request. Then, unless only_folders, those of the environment, the user, the build tree, the prefix
+ * in which the program or libseqlstm.so lies, and the prefix that it was built for.
  * Errors: INVALID_ARGUMENT (a relative folder in the request), NO_MEMORY. */
 seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *const *folders,
                               uint32_t folder_count, bool only_folders, struct seqlstm_error *err);
 
-/* The files of id in all folders, in order; *out_count may be 0. id NULL: of all ids, by folder and
- * then by name. Errors: NO_MEMORY. */
+/* The files of `id` in all folders, in order; *out_count may be 0. id NULL: of all ids, sorted by folder and then by
+ * name. Errors: NO_MEMORY. */
 seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
                               const char ***out_files, uint32_t *out_count, struct seqlstm_error *err);
 

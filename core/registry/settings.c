@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a backend: an unknown key or a value of the wrong type never reaches the plugin. */
+/* See settings.h. */
 #include "registry/settings.h"
 
 #include <stdbool.h>
@@ -30,14 +30,14 @@ static bool is_one_of(const char *choices, const char *value)
     }
 }
 
-/* Is `type` the word, alone or with a range behind it? */
+/* Is `type` this word, perhaps followed by a range? */
 static bool is_number(const char *type, const char *word)
 {
     size_t length = strlen(word);
     return strncmp(type, word, length) == 0 && (type[length] == 0 || type[length] == ' ');
 }
 
-/* Reads " LOW..HIGH" behind the word; false: there is none. */
+/* Reads " LOW..HIGH" after the word; false: there is no range. */
 static bool find_range(const char *type, double *low, double *high)
 {
     const char *text = strchr(type, ' '), *dots = text ? strstr(text, "..") : NULL;
@@ -74,7 +74,7 @@ static seqlstm_status unknown_key(const struct seqlstm_backend *table, const cha
                 (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", table->options[i].key);
     }
     if (count == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no options, so none is called '%.60s'", table->id,
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no option '%.60s'; it has no options", table->id,
                      key);
     const char *near = sl_text_closest(key, names, count);
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no option '%.60s'; %s%s%sit has: %s", table->id, key,

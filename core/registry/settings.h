@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the user's `options:` of a backend against the options that its table declares. */
+/* Checks the user's `options:` for a backend against those that its table declares: an unknown key or a value of the
+ * wrong type never reaches the plugin. */
 #ifndef SL_REGISTRY_SETTINGS_H
 #define SL_REGISTRY_SETTINGS_H
 

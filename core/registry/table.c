@@ -11,7 +11,7 @@ enum { OPS_MAX = 4096, OPTIONS_MAX = 1024, DESC_BYTES_MAX = 1 << 16 };
 
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
 
-/* The first required slot that is NULL, by name, or NULL. */
+/* The name of the first required function that is NULL; NULL: none is. */
 static const char *missing_slot(const struct seqlstm_backend *t)
 {
     const struct {
@@ -36,7 +36,7 @@ static const char *missing_slot(const struct seqlstm_backend *t)
     return NULL;
 }
 
-/* Descriptor sizes and options. Returns what is wrong with them, or NULL. */
+/* What is wrong with the lists of descriptor sizes and options; NULL: nothing. */
 static const char *bad_lists(const struct seqlstm_backend *t)
 {
     if (t->desc_count > OPS_MAX || (t->desc_count > 0 && !t->desc_bytes))
@@ -44,7 +44,7 @@ static const char *bad_lists(const struct seqlstm_backend *t)
     for (uint32_t i = 0; i < t->desc_count; i++)
         if (t->desc_bytes[i] != 0 && (t->desc_bytes[i] < sizeof(struct seqlstm_desc) || t->desc_bytes[i] % 8 != 0 ||
                                       t->desc_bytes[i] > DESC_BYTES_MAX))
-            return "an entry of desc_bytes is no possible size of a descriptor";
+            return "an entry of desc_bytes cannot be the size of a descriptor";
     if (t->option_count > OPTIONS_MAX || (t->option_count > 0 && !t->options))
         return "its list of options is missing or too long";
     for (uint32_t i = 0; i < t->option_count; i++)
@@ -53,7 +53,7 @@ static const char *bad_lists(const struct seqlstm_backend *t)
     return NULL;
 }
 
-/* A draft must be matched exactly; from major 1 on a host has all that its minors brought. */
+/* While the ABI is a draft (major 0) both numbers must be equal. Later a host supports all earlier minors. */
 static bool abi_fits(uint32_t major, uint32_t minor_needed)
 {
     return major == SEQLSTM_ABI_MAJOR &&
@@ -76,7 +76,7 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct seqlstm_ba
         REFUSE("it is built for ABI %u.%u, this program has %u.%u%s", found->abi_major, found->abi_minor_needed,
                SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, SEQLSTM_ABI_MAJOR == 0 ? " (a draft: both must be equal)" : "");
     if (found->struct_size < required || found->struct_size > 64 * 1024)
-        REFUSE("its table says that it has %u bytes, expected %u to %u", found->struct_size, required, 64 * 1024);
+        REFUSE("its table claims a size of %u bytes, expected %u to %u", found->struct_size, required, 64 * 1024);
     memcpy(out, found, found->struct_size < sizeof *out ? found->struct_size : sizeof *out);
     out->struct_size = (uint32_t)sizeof *out;
     if (!out->id || !sl_backend_id_is_valid(out->id))

@@ -33,10 +33,10 @@ struct expected {
 static const struct expected expectations[] = {
     {"good", SL_BACKEND_OK, NULL},
     {"magic", SL_BACKEND_REFUSED, "magic number 0xdeadbeef"},
-    {"size", SL_BACKEND_REFUSED, "says that it has 40 bytes"},
+    {"size", SL_BACKEND_REFUSED, "claims a size of 40 bytes"},
     {"short-table", SL_BACKEND_OK, NULL},
     {"long-table", SL_BACKEND_OK, NULL},
-    {"endless-table", SL_BACKEND_REFUSED, "says that it has 4294967280 bytes"},
+    {"endless-table", SL_BACKEND_REFUSED, "claims a size of 4294967280 bytes"},
     {"minor", SL_BACKEND_REFUSED, "built for ABI 0."},
     {"major", SL_BACKEND_REFUSED, "built for ABI 9."},
     {"bad-id", SL_BACKEND_REFUSED, "id is missing or not of the form"},
@@ -373,7 +373,7 @@ static void what_others_can_write_is_not_loaded(void **state)
     assert_int_equal(chmod(path, 0666), 0);
     registry = create(&entry, 1, NULL, 0);
     assert_int_equal(only_record(registry)->status, SL_BACKEND_REFUSED);
-    assert_non_null(strstr(only_record(registry)->reason, "anybody may write"));
+    assert_non_null(strstr(only_record(registry)->reason, "any user may write"));
     assert_non_null(strstr(only_record(registry)->reason, "--trust"));
     sl_registry_destroy(registry);
 

@@ -421,7 +421,7 @@ def test_bound_of_experience(t):
 def test_impossible_sizes(t):
     t.write('m.yaml', TINY)
     t.refuse(1, 'plan', 'm.yaml', *backends(('paced-a', {'idle_mib': 1000}))) \
-        .says('paced-a', 'leave bytes 0 to 1048576000 of', 'bytes of workspace', 'idle')
+        .says('paced-a', 'reports bytes 0 to 1048576000 of the workspace as idle', 'outside its')
 
 
 def test_bench_of_devices(t):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The axes of a batch with the lengths of a profile. Private to core/dispatch. */
+/* The axes of a batch whose lengths are those of a profile. Private to core/dispatch. */
 #ifndef SL_DISPATCH_COST_AXES_H
 #define SL_DISPATCH_COST_AXES_H
 
@@ -8,7 +8,7 @@
 #include "base/batch/profile.h"
 
 struct sl_axes {
-    struct seqlstm_axis steps; /* of the sequences that have steps; no rows where the data have none */
+    struct seqlstm_axis steps; /* of the sequences that have steps; no rows if the data have no steps */
     struct seqlstm_axis rows;  /* every sequence as one step: for operations on the sequences axis */
     void *storage;             /* of both */
 };

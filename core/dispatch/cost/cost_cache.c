@@ -21,7 +21,7 @@
 enum { FILE_LIMIT = 64 << 20, COMPACT_BYTES = 4 << 20, LOCK_TRIES = 100, LOCK_WAIT_NS = 10000000 };
 
 struct sl_cost_cache {
-    char *folder, *path; /* NULL: kept nowhere */
+    char *folder, *path; /* NULL: in memory only */
     struct sl_cost_record *records;
     size_t count, capacity, saved; /* records [saved, count) are not in the file yet */
     bool damaged;
@@ -219,7 +219,7 @@ static bool is_last_of_key(const struct sl_cost_cache *cache, size_t r)
     return sl_cost_cache_find(cache, &cache->records[r].key) == &cache->records[r];
 }
 
-/* The newest half of what the file holds now, with what was added here. */
+/* Rewrites the file: its records (of a large file the newer half) and the added ones. */
 static seqlstm_status rewrite(struct sl_cost_cache *cache, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     struct sl_cost_cache all = {0};
@@ -240,7 +240,7 @@ static seqlstm_status rewrite(struct sl_cost_cache *cache, const char *text, siz
     return status;
 }
 
-/* One write of whole lines. `torn`: the file ends inside of a line. */
+/* Appends whole lines in one write. `torn`: the file ends inside a line. */
 static seqlstm_status append(const struct sl_cost_cache *cache, bool torn, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a measured cost depends on, as a key of the cache. Private to core/dispatch. */
+/* Keys of the cache: everything that a measured cost depends on. Private to core/dispatch. */
 #ifndef SL_DISPATCH_COST_COST_KEY_H
 #define SL_DISPATCH_COST_COST_KEY_H
 
@@ -12,12 +12,12 @@
 struct sl_cost_key sl_cost_key_begin(int32_t threads, const struct sl_profiles *profiles);
 
 /* Of one candidate: Build-IDs of the plugin and of all that it loads, its settings, device and variant, and the
- * operation. Mask streams of the descriptor do not count, for they change no time; `parts` says what else was
- * asked for. */
+ * operation. Mask streams of the descriptor are left out, since they do not affect the time. `parts`: what the
+ * call has to compute. */
 struct sl_cost_key sl_cost_key_get(const struct sl_cost_key *process, const struct sl_backend *backend, uint32_t device,
                                    const char *variant, const union seqlstm_any_desc *desc, uint32_t parts);
 
-/* Makes `part` a part of the key. */
+/* Mixes another key into `key`. */
 void sl_cost_key_join(struct sl_cost_key *key, const struct sl_cost_key *part);
 
 #endif

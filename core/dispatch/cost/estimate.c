@@ -8,7 +8,7 @@
 #include "base/operation/op_signature.h"
 #include "dispatch/cost/axes.h"
 
-/* A middling core: what matters is that small work costs little and that no backend is preferred. */
+/* An average core. It only matters that small work costs little, and that no backend is preferred. */
 static const double call_ns = 2000, flops_per_ns = 20, bytes_per_ns = 5;
 
 bool sl_node_is_on_steps(const struct sl_graph *graph, const struct sl_node *node)
@@ -45,7 +45,7 @@ static bool is_cost(double value)
     return isfinite(value) && value >= 0;
 }
 
-/* The backend's own; false: it has none. */
+/* Asks for the backend's estimate. *out_answered false: it has none. */
 static seqlstm_status ask(const struct sl_candidate *candidate, bool on_steps, bool backward,
                           const struct sl_profiles *profiles, bool *out_answered, struct sl_cost *out_cost,
                           struct seqlstm_error *err)

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sl_lesson {
+struct sl_observation {
     const struct sl_backend *backend;
     uint32_t device, variant, op;
     double work_ns;
     struct sl_cost cost;
 };
 
-static bool is_about(const struct sl_lesson *lesson, const struct sl_candidate *candidate, uint32_t op)
+static bool is_about(const struct sl_observation *observation, const struct sl_candidate *candidate, uint32_t op)
 {
-    return lesson->backend == candidate->backend && lesson->device == candidate->device &&
-           lesson->variant == candidate->variant_index && lesson->op == op;
+    return observation->backend == candidate->backend && observation->device == candidate->device &&
+           observation->variant == candidate->variant_index && observation->op == op;
 }
 
 seqlstm_status sl_experience_add(struct sl_experience *experience, const struct sl_candidate *candidate, uint32_t op,
@@ -23,14 +23,15 @@ seqlstm_status sl_experience_add(struct sl_experience *experience, const struct 
 {
     if (experience->count == experience->capacity) {
         int32_t capacity = experience->capacity ? 2 * experience->capacity : 32;
-        struct sl_lesson *lessons = realloc(experience->lessons, (size_t)capacity * sizeof *lessons);
-        if (lessons == NULL)
+        struct sl_observation *observations =
+            realloc(experience->observations, (size_t)capacity * sizeof *observations);
+        if (observations == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for measured costs");
-        experience->lessons = lessons;
+        experience->observations = observations;
         experience->capacity = capacity;
     }
-    experience->lessons[experience->count++] =
-        (struct sl_lesson){candidate->backend, candidate->device, candidate->variant_index, op, work_ns, *cost};
+    experience->observations[experience->count++] =
+        (struct sl_observation){candidate->backend, candidate->device, candidate->variant_index, op, work_ns, *cost};
     return SEQLSTM_OK;
 }
 
@@ -39,13 +40,13 @@ bool sl_experience_predict(const struct sl_experience *experience, const struct 
 {
     double nearest = 0; /* as a factor of work, >= 1 */
     for (int32_t i = 0; i < experience->count; i++) {
-        const struct sl_lesson *lesson = &experience->lessons[i];
-        double factor = work_ns / lesson->work_ns, distance = factor < 1 ? 1 / factor : factor;
-        if (!is_about(lesson, candidate, op) || (nearest > 0 && distance >= nearest))
+        const struct sl_observation *observation = &experience->observations[i];
+        double factor = work_ns / observation->work_ns, distance = factor < 1 ? 1 / factor : factor;
+        if (!is_about(observation, candidate, op) || (nearest > 0 && distance >= nearest))
             continue;
         nearest = distance;
-        *out_cost =
-            (struct sl_cost){SL_COST_ESTIMATE, factor * lesson->cost.forward_ns, factor * lesson->cost.backward_ns};
+        *out_cost = (struct sl_cost){SL_COST_ESTIMATE, factor * observation->cost.forward_ns,
+                                     factor * observation->cost.backward_ns};
     }
     return nearest > 0;
 }
@@ -55,9 +56,9 @@ double sl_experience_get_bound(const struct sl_experience *experience, const str
 {
     double bound = 0;
     for (int32_t i = 0; i < experience->count; i++) {
-        const struct sl_lesson *lesson = &experience->lessons[i];
-        double ns = lesson->cost.forward_ns + lesson->cost.backward_ns;
-        if (is_about(lesson, candidate, op) && lesson->work_ns <= work_ns && ns > bound)
+        const struct sl_observation *observation = &experience->observations[i];
+        double ns = observation->cost.forward_ns + observation->cost.backward_ns;
+        if (is_about(observation, candidate, op) && observation->work_ns <= work_ns && ns > bound)
             bound = ns;
     }
     return bound;
@@ -65,6 +66,6 @@ double sl_experience_get_bound(const struct sl_experience *experience, const str
 
 void sl_experience_deinit(struct sl_experience *experience)
 {
-    free(experience->lessons);
+    free(experience->observations);
     memset(experience, 0, sizeof *experience);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What timings of a plan teach about operations that were not timed. Private to core/dispatch.
+/* Predicts the cost of operations that were not timed from those that were. Private to core/dispatch.
  *
- * Two rules, for one backend, variant and kind of operation: the time grows in proportion to the work (a prediction,
- * from the most similar amount of work), and more work takes no less time (a bound).
+ * Two rules, for the same backend, variant and kind of operation: time is proportional to work (a prediction, from the
+ * most similar amount of work), and more work does not take less time (a lower bound).
  */
 #ifndef SL_DISPATCH_COST_EXPERIENCE_H
 #define SL_DISPATCH_COST_EXPERIENCE_H
@@ -10,7 +10,7 @@
 #include "dispatch/candidate/candidate.h"
 
 struct sl_experience {
-    struct sl_lesson *lessons;
+    struct sl_observation *observations;
     int32_t count, capacity;
 };
 
@@ -18,11 +18,11 @@ struct sl_experience {
 seqlstm_status sl_experience_add(struct sl_experience *experience, const struct sl_candidate *candidate, uint32_t op,
                                  double work_ns, const struct sl_cost *cost, struct seqlstm_error *err);
 
-/* What a candidate will cost; false: nothing like it was timed. */
+/* The expected cost of a candidate; false: nothing similar was timed. */
 bool sl_experience_predict(const struct sl_experience *experience, const struct sl_candidate *candidate, uint32_t op,
                            double work_ns, struct sl_cost *out_cost);
 
-/* What it will cost at least; 0: nothing is known. */
+/* The least cost of a candidate; 0: unknown. */
 double sl_experience_get_bound(const struct sl_experience *experience, const struct sl_candidate *candidate,
                                uint32_t op, double work_ns);
 

@@ -9,7 +9,7 @@
 
 enum { OPTIONS_MOST = 8 };
 
-/* Takes away what the backend refuses until it accepts. *out_keys NULL: it never does. */
+/* Removes refused options until the backend accepts. *out_keys: the removed ones; NULL: it never accepts. */
 static seqlstm_status strip(const struct sl_tuner *tuner, const struct sl_span *span, struct sl_backend *backend,
                             uint32_t device, uint32_t option, union seqlstm_any_desc *desc,
                             struct seqlstm_answer *out_answer, const char **out_keys, struct seqlstm_error *err)
@@ -48,7 +48,7 @@ static seqlstm_status find_refusal_cost(struct sl_tuner *tuner, enum sl_dispatch
         return SEQLSTM_OK;
     candidate.variant = answer.variants[0];
     struct sl_refusal scratch[1];
-    struct sl_span alone = {.node = span->node, .refusals = scratch}; /* whose refusals nobody reads */
+    struct sl_span alone = {.node = span->node, .refusals = scratch}; /* its refusals are not used */
     SEQLSTM_TRY(sl_span_open_candidate(tuner->spans, &alone, &desc, &candidate, err));
     if (candidate.excluded)
         return SEQLSTM_OK;

@@ -51,7 +51,7 @@ static int64_t count_elems(const struct sl_testbed *testbed, const struct sl_slo
     return rows * slot->features;
 }
 
-/* How many values an id may have: rows of a table, classes. */
+/* The number of ids: rows of a table, or classes. */
 static int64_t count_ids(const union seqlstm_any_desc *desc)
 {
     switch (desc->head.op) {
@@ -66,7 +66,7 @@ static int64_t count_ids(const union seqlstm_any_desc *desc)
     }
 }
 
-/* The rows of the smallest profile as memories of equal length, each looked at in turn, as a decoder's steps do. */
+/* Memories of equal length from the rows of the smallest profile, read in turn, as the steps of a decoder do. */
 static void fill_memories(const struct sl_testbed *testbed, const struct sl_slot *slot, int32_t *buffer, int64_t elems)
 {
     int64_t rows = INT64_MAX, count = testbed->desc.head.max_sequences, longest = testbed->desc.head.max_steps;
@@ -100,7 +100,7 @@ static void fill(const struct sl_testbed *testbed, const struct sl_slot *slot, v
     }
 }
 
-/* A buffer of the testbed's domain, filled by way of the host where that is not the host itself. */
+/* A buffer in the testbed's domain. Its content is made on the host and copied. */
 static seqlstm_status make_buffer(struct sl_testbed *testbed, const struct sl_slot *slot, bool filled,
                                   void **out_buffer, struct seqlstm_error *err)
 {
@@ -121,7 +121,7 @@ static seqlstm_status make_buffer(struct sl_testbed *testbed, const struct sl_sl
     return status;
 }
 
-/* Is it a slot whose gradient the call takes in or gives out, when the model is trained? */
+/* Does the call read or write the gradient of this slot in training? */
 static bool has_grad(const struct sl_testbed *testbed, int32_t s, const struct sl_testbed_request *request)
 {
     const struct sl_slot *slot = &testbed->signature[s];

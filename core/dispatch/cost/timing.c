@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See timing.h.
  *
- * probe (few steps of one profile) -> how many profiles, and how long, the budget bears -> rounds until the leader is
- * sure, the budget is spent or SL_ROUNDS_MOST are done. As long as rounds differ much there are more of them, and
- * nobody is sent home for rounds in which others took the processor (rounds.h).
+ * First a probe: a few steps of one profile. From it follows how many profiles, and how long ones, fit into the budget.
+ * Then rounds, until the fastest op is known, the budget is spent or SL_ROUNDS_MOST are done. While rounds differ much,
+ * there are more of them; and no op is dropped because of rounds in which other programs took the processor (rounds.h).
  */
 #include "dispatch/cost/timing.h"
 
@@ -14,16 +14,20 @@
 #include "dispatch/cost/rounds.h"
 
 enum { PROBE_STEPS = 4, PROBES_MOST = 4, ROUNDS_BEHIND = 2, ROUNDS_LEAST = 3, REPEATS_MOST = 20 };
-static const double sample_ns = 100e3; /* a sample of less is repeated */
-static const double beyond_hope = 30, beyond_hope_ns = 250e6, hopeless = 3, behind = 1.5, sure = 1.1, steady = 1.2;
-static const double again_ns = 50e6; /* a probe of more is not repeated */
+static const double sample_ns = 100e3; /* samples that take less are repeated */
+/* Factors of the best: slower ops are dropped after the first probe (if they also take first_drop_ns), after the second
+ * probe, after rounds. */
+static const double first_drop = 30, first_drop_ns = 250e6, second_drop = 3, round_drop = 1.5;
+static const double undecided = 1.1; /* ops within this factor of the best may still turn out faster */
+static const double steady = 1.2;    /* rounds of the best that differ by more are not conclusive */
+static const double again_ns = 50e6; /* a probe that takes more is not repeated */
 
-/* One timed on the track. */
+/* The timings of one op. */
 struct series {
     struct sl_timed_op *timed;
-    struct sl_testbed *testbed; /* in the domain of its device; those of one domain share it */
+    struct sl_testbed *testbed; /* in the domain of its device; shared by all series of the domain */
     struct seqlstm_binding *bindings[SL_PROFILES];
-    bool rests; /* too far behind to be timed further */
+    bool dropped; /* failed, or too slow to be timed further */
     int32_t repeats;
     struct sl_rounds rounds; /* weighted sums over the profiles */
 };
@@ -33,22 +37,22 @@ struct timing {
     struct series *series;
     int32_t count;
     int32_t profile_first, profile_count;
-    double scale; /* from what is run to a mean batch */
+    double scale; /* from the batches that are run to a mean batch */
 };
 
 static void fail(struct series *series, const struct seqlstm_error *why)
 {
-    series->timed->failed = series->rests = true;
+    series->timed->failed = series->dropped = true;
     snprintf(series->timed->failure, sizeof series->timed->failure, "it failed when it was timed: %.150s",
              why->message[0] ? why->message : "without a message");
 }
 
-/* Runs once and says how long; a failure puts the series to rest. False: it did not run. */
+/* Runs once and returns the time; drops the series if it fails. False: it did not run. */
 static bool run(struct series *series, int32_t profile, double *out_forward, double *out_backward)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     struct sl_timed_op *timed = series->timed;
-    if (series->rests)
+    if (series->dropped)
         return false;
     seqlstm_status status = SEQLSTM_OK;
     if (series->bindings[profile] == NULL)
@@ -149,7 +153,7 @@ static seqlstm_status check_interrupt(const struct timing *timing, struct seqlst
 
 /* ---- the probe ---- */
 
-/* Takes what a probe says as the result until rounds say more. */
+/* Takes the times of a probe as the result, until there are rounds. */
 static void note_probe(const struct timing *timing, struct series *series, double forward, double backward)
 {
     double weight = timing->request->profiles->items[timing->profile_first].weight, ns = forward + backward;
@@ -159,7 +163,8 @@ static void note_probe(const struct timing *timing, struct series *series, doubl
     series->repeats = repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int32_t)repeats;
 }
 
-/* The least of a few short runs where others take the processor, or else of one. False: it did not run. */
+/* Runs once; or a few times, of which the fastest counts, if other programs took the processor. False: it did not run.
+ */
 static bool run_undisturbed(struct series *series, double *out_forward, double *out_backward)
 {
     int64_t before = sl_rounds_count_preemptions();
@@ -181,7 +186,8 @@ static bool run_undisturbed(struct series *series, double *out_forward, double *
     return true;
 }
 
-/* Runs all once; who took more than `limit` times the best, and than `limit_ns`, rests. Returns the best. */
+/* Runs each once, and drops those that took more than `limit` times the best and more than `limit_ns`. Returns the
+ * best. */
 static seqlstm_status probe_once(struct timing *timing, double limit, double limit_ns, double *out_best,
                                  struct seqlstm_error *err)
 {
@@ -198,20 +204,20 @@ static seqlstm_status probe_once(struct timing *timing, double limit, double lim
         const struct sl_timed_op *timed = timing->series[r].timed;
         double ns = (timed->forward_ns + timed->backward_ns) / (weight * timing->scale);
         if (ns > limit * best && ns > limit_ns)
-            timing->series[r].rests = true;
+            timing->series[r].dropped = true;
     }
     *out_best = best;
     return SEQLSTM_OK;
 }
 
-/* Nanoseconds of the best for one row. The first time is for memory, caches and code that is generated when it is first
- * needed; it tells only who is beyond all hope. */
+/* Returns the time of the best for one row. The first run warms up memory and caches and generates code; after it, only
+ * extremely slow ops are dropped. */
 static seqlstm_status probe(struct timing *timing, double *out_row_ns, struct seqlstm_error *err)
 {
     double best;
     SEQLSTM_TRY(enter(timing, timing->request->profiles->count / 2, 1, PROBE_STEPS, err));
-    SEQLSTM_TRY(probe_once(timing, beyond_hope, beyond_hope_ns, &best, err));
-    SEQLSTM_TRY(probe_once(timing, hopeless, 0, &best, err));
+    SEQLSTM_TRY(probe_once(timing, first_drop, first_drop_ns, &best, err));
+    SEQLSTM_TRY(probe_once(timing, second_drop, 0, &best, err));
     *out_row_ns = best / (double)sl_testbed_get_rows(timing->series[0].testbed, 0);
     leave(timing);
     return SEQLSTM_OK;
@@ -235,30 +241,31 @@ static void run_round(const struct timing *timing, struct series *series)
     sl_rounds_add(&series->rounds, forward, backward, sl_rounds_count_preemptions() > preemptions);
 }
 
-/* Sends those home who are far behind; true when nothing is left to find out. */
+/* Drops ops that are far slower than the best. True: the result is known. */
 static bool settle(struct timing *timing)
 {
     const struct sl_rounds *best = NULL;
-    int32_t close = 0, running = 0;
+    int32_t leaders = 0, running = 0;
     bool suffice = true;
     for (int32_t r = 0; r < timing->count; r++) {
         const struct series *series = &timing->series[r];
-        if (!series->rests && series->rounds.count > 0 &&
+        if (!series->dropped && series->rounds.count > 0 &&
             (!best || sl_rounds_find(&series->rounds, 0.5) < sl_rounds_find(best, 0.5)))
             best = &series->rounds;
     }
     for (int32_t r = 0; r < timing->count && best; r++) {
         struct series *series = &timing->series[r];
         const struct sl_rounds *rounds = &series->rounds;
-        if (series->rests || rounds->count == 0)
+        if (series->dropped || rounds->count == 0)
             continue;
         running++;
         suffice &= sl_rounds_suffice(rounds, ROUNDS_LEAST);
-        close += sl_rounds_find(rounds, 0) <= sure * sl_rounds_find(best, 0.5);
-        if (sl_rounds_suffice(rounds, ROUNDS_BEHIND) && sl_rounds_find(rounds, 0) > behind * sl_rounds_find(best, 0.5))
-            series->rests = true;
+        leaders += sl_rounds_find(rounds, 0) <= undecided * sl_rounds_find(best, 0.5);
+        if (sl_rounds_suffice(rounds, ROUNDS_BEHIND) &&
+            sl_rounds_find(rounds, 0) > round_drop * sl_rounds_find(best, 0.5))
+            series->dropped = true;
     }
-    return running == 0 || (suffice && close <= 1 && sl_rounds_find(best, 0.5) <= steady * sl_rounds_find(best, 0));
+    return running == 0 || (suffice && leaders <= 1 && sl_rounds_find(best, 0.5) <= steady * sl_rounds_find(best, 0));
 }
 
 static void write_results(struct timing *timing)
@@ -267,14 +274,14 @@ static void write_results(struct timing *timing)
         const struct series *series = &timing->series[r];
         struct sl_timed_op *timed = series->timed;
         if (series->rounds.count == 0)
-            continue; /* the probe's */
+            continue; /* the times of the probe stay */
         sl_rounds_get(&series->rounds, &timed->forward_ns, &timed->backward_ns);
         timed->forward_ns *= timing->scale;
         timed->backward_ns *= timing->scale;
     }
 }
 
-/* How many profiles and steps the budget bears, for ROUNDS_LEAST rounds and one to warm up. */
+/* How many profiles and steps fit into the budget, for ROUNDS_LEAST rounds and one to warm up. */
 static void fit_budget(const struct timing *timing, double row_ns, int64_t budget_ns, int32_t *out_count,
                        int64_t *out_steps)
 {
@@ -282,7 +289,7 @@ static void fit_budget(const struct timing *timing, double row_ns, int64_t budge
     int32_t series = 0, count = profiles->count;
     double need = 0;
     for (int32_t r = 0; r < timing->count; r++)
-        series += !timing->series[r].rests;
+        series += !timing->series[r].dropped;
     for (;; count = (count + 1) / 2) {
         need = 0;
         for (int32_t p = 0; p < count; p++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times several ops for one descriptor against each other. Private to core/dispatch. See tune.h. */
+/* Times several ops for one descriptor in turn. Private to core/dispatch. See tune.h. */
 #ifndef SL_DISPATCH_COST_TIMING_H
 #define SL_DISPATCH_COST_TIMING_H
 
@@ -23,7 +23,7 @@ struct sl_timing_request {
     const struct sl_profiles *profiles;
     struct sl_pool *pool;
     const struct sl_interrupt *interrupt;
-    int64_t budget_ns; /* aimed at: one probe of each is always run */
+    int64_t budget_ns; /* a target: one probe of each op is always run */
 };
 
 /* Fills the results of all timed_ops. Errors: NO_MEMORY, CANCELLED, INVALID_ARGUMENT (see sl_testbed_create). */

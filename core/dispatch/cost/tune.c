@@ -13,13 +13,12 @@
 #include "dispatch/cost/estimate.h"
 #include "dispatch/cost/timing.h"
 
-/* Who estimates so many times more than the best is not timed. */
-static const double hopeless = 3;
-/* Who took so many times longer on less work, either. */
-static const double beyond_hope = 30;
-static const int64_t least_ns = 20000000; /* that a span gets */
+/* A candidate is not timed if its estimate is more than skip_by_estimate times the best one, or if it took, on less
+ * work, more than skip_by_experience times what the best candidate is expected to take. */
+static const double skip_by_estimate = 3, skip_by_experience = 30;
+static const int64_t least_ns = 20000000; /* the least time for a span */
 
-/* One batch as large as the envelope allows, sequences of equal length. */
+/* A profile in place of sampled ones: one batch as large as the envelope allows, of sequences of equal length. */
 static seqlstm_status suppose_profile(const struct sl_graph *graph, struct sl_profiles *out, struct seqlstm_error *err)
 {
     const struct sl_envelope *envelope = &graph->facts.envelope;
@@ -80,7 +79,7 @@ static const struct sl_profiles *get_profiles(const struct sl_tuner *tuner, cons
     return &tuner->sides[get_side(tuner, node)];
 }
 
-/* What is asked of a call besides its descriptor. */
+/* What a call has to compute, besides what its descriptor says. */
 struct parts {
     bool on_steps, backward, input_grad, param_grad;
 };
@@ -99,7 +98,7 @@ static struct parts get_parts(const struct sl_graph *graph, const struct sl_node
     return parts;
 }
 
-/* Keys of refusals have this bit in place of the parts. */
+/* The keys of refusals have this bit instead of the parts. */
 #define REFUSAL (1u << 31)
 
 static struct sl_cost_key get_refusal_key(const struct sl_tuner *tuner, const struct sl_node *node,
@@ -130,14 +129,14 @@ static double find_best(const struct sl_span *span)
     return best;
 }
 
-/* Not worth timing. */
-static bool is_hopeless(const struct sl_candidate *candidate, double best)
+/* Is it excluded, or not worth timing? `best`: the least estimate. */
+static bool is_skipped(const struct sl_candidate *candidate, double best)
 {
-    return candidate->excluded || sl_cost_get_ns(&candidate->cost) > hopeless * best;
+    return candidate->excluded || sl_cost_get_ns(&candidate->cost) > skip_by_estimate * best;
 }
 
-/* Takes the costs that the cache holds; true when nothing is missing. Who is not timed must not win by an estimate
- * that was too good: it gets at least three times the best. `best`: of the estimates. */
+/* Takes the costs of a span from the cache. True: none is missing. A candidate that was skipped must not win by an
+ * estimate that is too good: its cost is at least three times the best. `best`: the least estimate. */
 static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc, double best,
                    enum sl_cost_source source)
 {
@@ -146,7 +145,7 @@ static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const uni
     int32_t count = span->candidate_count < 64 ? span->candidate_count : 64;
     for (int32_t c = 0; c < count; c++) {
         records[c] = NULL;
-        if (is_hopeless(&span->candidates[c], best))
+        if (is_skipped(&span->candidates[c], best))
             continue;
         struct sl_cost_key key = sl_tuner_get_key(tuner, span->node, desc, &span->candidates[c]);
         records[c] = sl_cost_cache_find(tuner->tuning->cache, &key);
@@ -160,13 +159,13 @@ static bool recall(const struct sl_tuner *tuner, struct sl_span *span, const uni
         if (records[c])
             *cost = (struct sl_cost){records[c]->bound ? SL_COST_BOUND : source, records[c]->forward_ns,
                                      records[c]->backward_ns};
-        else if (!span->candidates[c].excluded && sl_cost_get_ns(cost) < hopeless * fastest)
-            *cost = (struct sl_cost){SL_COST_BOUND, hopeless * fastest, 0};
+        else if (!span->candidates[c].excluded && sl_cost_get_ns(cost) < skip_by_estimate * fastest)
+            *cost = (struct sl_cost){SL_COST_BOUND, skip_by_estimate * fastest, 0};
     }
     return true;
 }
 
-/* Remembers what a candidate took, or (bound) takes at least: for this plan and for later runs. */
+/* Records what a candidate took, or (bound) takes at least, for this plan and for later runs. */
 static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, const union seqlstm_any_desc *desc,
                            const struct sl_candidate *candidate, bool bound, double forward_ns, double backward_ns,
                            struct seqlstm_error *err)
@@ -177,25 +176,25 @@ static seqlstm_status keep(struct sl_tuner *tuner, const struct sl_span *span, c
                                     .bound = bound};
     struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
     SEQLSTM_TRY(sl_cost_guess(tuner->spans->graph, span->node, desc, get_profiles(tuner, span->node), &work, err));
-    if (!bound) /* there is nothing to learn from what was not timed */
+    if (!bound) /* a bound is no timing */
         SEQLSTM_TRY(sl_experience_add(&tuner->experience, candidate, desc->head.op, sl_cost_get_ns(&work), &cost, err));
     snprintf(record.label, sizeof record.label, "%.24s:%.31s/%.16s", sl_backend_get_id(candidate->backend),
              candidate->variant, sl_op_name(desc->head.op));
     return sl_cost_cache_add(tuner->tuning->cache, &record, err);
 }
 
-/* Has a candidate already taken so long on less work that it needs no timing? Then at least as long counts for it.
- * `quickest`: what the best of the span is going to take. */
+/* Did a candidate take so long on less work that it is not timed? Then that time is recorded as a lower bound.
+ * `quickest`: the expected time of the best candidate. */
 static seqlstm_status is_known_slow(struct sl_tuner *tuner, const struct sl_span *span,
                                     const union seqlstm_any_desc *desc, const struct sl_candidate *candidate,
                                     double quickest, double work_ns, bool *out_slow, struct seqlstm_error *err)
 {
     double bound = sl_experience_get_bound(&tuner->experience, candidate, desc->head.op, work_ns);
-    *out_slow = quickest > 0 && bound > beyond_hope * quickest;
+    *out_slow = quickest > 0 && bound > skip_by_experience * quickest;
     return *out_slow ? keep(tuner, span, desc, candidate, true, bound, 0, err) : SEQLSTM_OK;
 }
 
-/* What experience makes of the quickest candidate; 0: nothing. */
+/* The expected time of the quickest candidate by experience; 0: unknown. */
 static double predict_quickest(const struct sl_tuner *tuner, const struct sl_span *span,
                                const union seqlstm_any_desc *desc, double work_ns)
 {
@@ -209,7 +208,7 @@ static double predict_quickest(const struct sl_tuner *tuner, const struct sl_spa
     return quickest;
 }
 
-/* Times all candidates of the span that are worth it and remembers what they took. */
+/* Times the candidates of a span that are not skipped, and records the results. */
 static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
                                 double best, int64_t budget_ns, struct seqlstm_error *err)
 {
@@ -225,7 +224,7 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to time backends");
     for (int32_t c = 0; status == SEQLSTM_OK && c < span->candidate_count; c++) {
         struct sl_candidate *candidate = &span->candidates[c];
-        bool slow = is_hopeless(candidate, best);
+        bool slow = is_skipped(candidate, best);
         if (!slow)
             status = is_known_slow(tuner, span, desc, candidate, quickest, work_ns, &slow, err);
         if (slow)
@@ -258,7 +257,7 @@ static seqlstm_status time_span(struct sl_tuner *tuner, struct sl_span *span, co
     return status;
 }
 
-/* The last of the backend's. */
+/* The reason of the backend's last refusal. */
 static const char *get_reason(const struct sl_span *span, const struct sl_candidate *candidate)
 {
     int32_t r = span->refusal_count - 1;
@@ -267,7 +266,7 @@ static const char *get_reason(const struct sl_span *span, const struct sl_candid
     return span->refusals[r].reason;
 }
 
-/* Making an operation may take a trial run: who refused in an earlier run is not asked again. */
+/* Creating an op may take a trial run, so refusals are cached: the backend is not asked again in a later run. */
 static seqlstm_status open_candidate(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
                                      struct sl_candidate *candidate, struct seqlstm_error *err)
 {
@@ -300,7 +299,7 @@ static seqlstm_status open_candidates(struct sl_tuner *tuner, struct sl_span *sp
 
 /* ---- all spans ---- */
 
-/* Spans that stand in each other's place have one region: the lowest of their nodes. */
+/* Spans that compete with each other form a region, named by the lowest of their nodes. */
 static void find_regions(const struct sl_spans *spans, int32_t *region)
 {
     for (int32_t n = 0; n < spans->graph->node_count; n++)
@@ -322,43 +321,43 @@ static void find_regions(const struct sl_spans *spans, int32_t *region)
     }
 }
 
-/* One span's way to its costs. */
-struct errand {
+/* What is left to do for the costs of one span. */
+struct task {
     double best;  /* of the estimates */
-    double share; /* what is expected that timing takes, relative to others */
+    double share; /* expected time for timing it, relative to other spans */
     bool done;    /* cached or timed */
 };
 
-/* Estimates for all, costs from the cache where they are complete. */
-static seqlstm_status start_errands(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct errand *errands,
-                                    struct seqlstm_error *err)
+/* Estimates all costs, and takes those of spans that are complete in the cache. */
+static seqlstm_status start_tasks(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct task *tasks,
+                                  struct seqlstm_error *err)
 {
     for (int32_t i = 0; i < tuner->spans->count; i++) {
         struct sl_span *span = &tuner->spans->items[i];
         SEQLSTM_TRY(open_candidates(tuner, span, &span->node->desc, err));
-        errands[i] = (struct errand){.best = find_best(span)};
-        if (policy != SL_POLICY_MEASURED || tuner->tuning == NULL || errands[i].best < 0)
+        tasks[i] = (struct task){.best = find_best(span)};
+        if (policy != SL_POLICY_MEASURED || tuner->tuning == NULL || tasks[i].best < 0)
             continue;
-        errands[i].done = recall(tuner, span, &span->node->desc, errands[i].best, SL_COST_CACHED);
-        errands[i].share = errands[i].done ? 0 : errands[i].best * sl_span_count_candidates(span);
+        tasks[i].done = recall(tuner, span, &span->node->desc, tasks[i].best, SL_COST_CACHED);
+        tasks[i].share = tasks[i].done ? 0 : tasks[i].best * sl_span_count_candidates(span);
     }
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run_errand(struct sl_tuner *tuner, struct sl_span *span, struct errand *errand, double all,
-                                 struct seqlstm_error *err)
+static seqlstm_status run_task(struct sl_tuner *tuner, struct sl_span *span, struct task *task, double all,
+                               struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    if (recall(tuner, span, &span->node->desc, errand->best, SL_COST_MEASURED)) { /* an equal span was timed */
-        errand->done = true;
+    if (recall(tuner, span, &span->node->desc, task->best, SL_COST_MEASURED)) { /* an identical span has been timed */
+        task->done = true;
         return SEQLSTM_OK;
     }
     int64_t left = tuner->deadline_ns - sl_clock_ns();
     if (left <= 0)
         return SEQLSTM_OK;
-    int64_t budget = (int64_t)((double)left * errand->share / all);
+    int64_t budget = (int64_t)((double)left * task->share / all);
     seqlstm_status status =
-        time_span(tuner, span, &span->node->desc, errand->best, budget > least_ns ? budget : least_ns, &why);
+        time_span(tuner, span, &span->node->desc, task->best, budget > least_ns ? budget : least_ns, &why);
     if (status == SEQLSTM_CANCELLED || status == SEQLSTM_NO_MEMORY) {
         if (err)
             *err = why;
@@ -366,11 +365,11 @@ static seqlstm_status run_errand(struct sl_tuner *tuner, struct sl_span *span, s
     }
     if (status != SEQLSTM_OK)
         sl_log_printf(tuner->tuning->log, SL_LOG_DEBUG, "`%s` cannot be timed: %s", span->node->name, why.message);
-    errand->done = status == SEQLSTM_OK && recall(tuner, span, &span->node->desc, errand->best, SL_COST_MEASURED);
+    task->done = status == SEQLSTM_OK && recall(tuner, span, &span->node->desc, task->best, SL_COST_MEASURED);
     return SEQLSTM_OK;
 }
 
-/* In place of measured costs: what was learned from other spans, or else what was estimated before. */
+/* Replaces measured costs by estimates: by experience from other spans, or else by the earlier estimates. */
 static seqlstm_status estimate_again(struct sl_tuner *tuner, struct sl_span *span, struct seqlstm_error *err)
 {
     const union seqlstm_any_desc *desc = &span->node->desc;
@@ -384,8 +383,8 @@ static seqlstm_status estimate_again(struct sl_tuner *tuner, struct sl_span *spa
     return SEQLSTM_OK;
 }
 
-/* Where one span of a region has no measured cost, none is believed. */
-static seqlstm_status level_regions(struct sl_tuner *tuner, const struct errand *errands, struct seqlstm_error *err)
+/* If one span of a region has no measured cost, estimates the costs of the whole region. */
+static seqlstm_status unify_regions(struct sl_tuner *tuner, const struct task *tasks, struct seqlstm_error *err)
 {
     const struct sl_spans *spans = tuner->spans;
     int32_t *region = calloc((size_t)spans->graph->node_count + 1, sizeof *region);
@@ -396,7 +395,7 @@ static seqlstm_status level_regions(struct sl_tuner *tuner, const struct errand 
     } else {
         find_regions(spans, region);
         for (int32_t i = 0; i < spans->count; i++)
-            if (!errands[i].done && sl_span_count_candidates(&spans->items[i]) > 0)
+            if (!tasks[i].done && sl_span_count_candidates(&spans->items[i]) > 0)
                 unsure[region[spans->items[i].first]] = true;
     }
     for (int32_t i = 0; status == SEQLSTM_OK && i < spans->count; i++)
@@ -409,22 +408,22 @@ static seqlstm_status level_regions(struct sl_tuner *tuner, const struct errand 
 
 seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct seqlstm_error *err)
 {
-    struct errand *errands = calloc((size_t)tuner->spans->count + 1, sizeof *errands);
-    if (errands == NULL)
+    struct task *tasks = calloc((size_t)tuner->spans->count + 1, sizeof *tasks);
+    if (tasks == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     bool measured = policy == SL_POLICY_MEASURED && tuner->tuning;
-    seqlstm_status status = start_errands(tuner, policy, errands, err);
+    seqlstm_status status = start_tasks(tuner, policy, tasks, err);
     double all = 0;
     for (int32_t i = 0; i < tuner->spans->count; i++)
-        all += errands[i].share;
+        all += tasks[i].share;
     for (int32_t i = 0; status == SEQLSTM_OK && measured && tuner->tuning->measure && i < tuner->spans->count; i++) {
-        if (errands[i].best >= 0 && !errands[i].done)
-            status = run_errand(tuner, &tuner->spans->items[i], &errands[i], all, err);
-        all -= errands[i].share;
+        if (tasks[i].best >= 0 && !tasks[i].done)
+            status = run_task(tuner, &tuner->spans->items[i], &tasks[i], all, err);
+        all -= tasks[i].share;
     }
     if (status == SEQLSTM_OK && measured)
-        status = level_regions(tuner, errands, err);
-    free(errands);
+        status = unify_regions(tuner, tasks, err);
+    free(tasks);
     return status;
 }
 

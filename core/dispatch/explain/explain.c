@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the table and the JSON of a plan both say. See explain.h. */
+/* What the table and the JSON of a plan share. See explain.h. */
 #include "dispatch/explain/explain.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ int64_t sl_call_param_elems(const struct sl_graph *graph, const struct sl_call *
         if (t < 0 || graph->tensors[t].role != SL_TENSOR_PARAM)
             continue;
         const struct sl_param *param = &graph->params[graph->tensors[t].owner];
-        if (param->layer == call->node->layer) /* a tied matrix counts at home */
+        if (param->layer == call->node->layer) /* a tied matrix counts in the layer that owns it */
             elems += param->rows * param->columns;
     }
     return elems;
@@ -27,7 +27,7 @@ const char *sl_cost_source_get_name(enum sl_cost_source source)
     return names[source];
 }
 
-/* What the plan's executor allocates, and backends with it: parameters are there already. */
+/* What the plan's executor and its backends allocate; parameters exist already. */
 static int64_t count_buffers(const struct sl_plan_memory *memory)
 {
     return memory->activations_bytes + memory->workspace_bytes + memory->backends_bytes + memory->batches_bytes;
@@ -50,8 +50,8 @@ static void add_evaluation(struct sl_plan_memory *sum, const struct sl_plan *eva
     sum->peak_bytes += count_buffers(more);
 }
 
-/* At the end the test split is evaluated while the rest is still there, with a decoder in place of the validation's; it
- * finds what backends keep by shape where there was a validation. */
+/* At the end the test split is evaluated while everything else still exists, with its own decoder instead of the
+ * validation's. After a validation, the backends' own memory is there already. */
 static int64_t count_test(const struct sl_plan *plan, const struct sl_plan_beside *beside)
 {
     if (beside->test)
@@ -71,7 +71,7 @@ struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struc
     sum.test_bytes = count_test(plan, beside);
     if (sum.test_bytes > sum.checkpoint_bytes)
         sum.peak_bytes += sum.test_bytes - sum.checkpoint_bytes;
-    /* A run's weights are read from a file, of which all pages are there once, before anything else is. */
+    /* The weights of a run are read from a file before anything else: then the file is in memory, too. */
     const int64_t reading = sum.process_bytes + 2 * sum.weights_bytes;
     if (plan->graph->phase == SL_PHASE_EVALUATE && sum.reached_bytes < reading)
         sum.reached_bytes = reading;
@@ -80,7 +80,7 @@ struct sl_plan_memory sl_plan_sum_memory(const struct sl_plan *plan, const struc
     return sum;
 }
 
-/* The domain that a tensor is written in before call `reader`; NULL: it is no activation that another call writes. */
+/* The domain in which a tensor is written before call `reader`; NULL: no other call writes it. */
 static const char *find_domain(const struct sl_plan *plan, int32_t t, int32_t reader)
 {
     enum sl_tensor_role role = plan->graph->tensors[t].role;
@@ -111,7 +111,7 @@ int32_t sl_plan_list_copies(const struct sl_plan *plan, struct sl_copy *out_copi
     return count;
 }
 
-/* Does a call before `reader` write the tensor, or the batch hold it? */
+/* Does a call before `reader` write the tensor, or does the batch contain it? */
 static bool is_given(const struct sl_plan *plan, int32_t t, int32_t reader)
 {
     bool given = plan->graph->tensors[t].role == SL_TENSOR_INPUT;
@@ -127,7 +127,7 @@ int32_t sl_plan_list_casts(const struct sl_plan *plan, struct sl_cast *out_casts
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_node *node = plan->calls[c].node;
         const uint32_t type = node->desc.head.dtype_compute;
-        if (type == SEQLSTM_DTYPE_FLOAT32 || type == SEQLSTM_DTYPE_TF32) /* tf32 rounds inside of products */
+        if (type == SEQLSTM_DTYPE_FLOAT32 || type == SEQLSTM_DTYPE_TF32) /* tf32 rounds inside products, without casts */
             continue;
         for (int32_t s = 0; s < node->slot_count; s++) {
             const int32_t t = node->slots[s];

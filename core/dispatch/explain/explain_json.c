@@ -22,7 +22,7 @@ static json_t *write_refusal(const struct sl_refusal *refusal)
     return object;
 }
 
-/* A cost in whole nanoseconds; null: it is only the host's guess, or there is none. */
+/* A cost in whole nanoseconds; null: it is only a guess, or unknown. */
 static json_t *write_ns(const struct sl_cost *cost, double ns)
 {
     return cost->source > SL_COST_GUESS ? json_integer((json_int_t)ns) : json_null();
@@ -162,7 +162,7 @@ static json_t *write_memory(const struct sl_plan_memory *memory)
     return object;
 }
 
-/* Who runs the parts that run step by step. */
+/* The backends of a decoder that runs step by step. */
 static json_t *write_pair(const struct sl_plan_pair *pair)
 {
     const struct sl_plan *const plans[] = {pair->encoder, pair->step};

@@ -9,7 +9,7 @@ seqlstm_status sl_idle_init(struct seqlstm_idle *idle, struct seqlstm_error *err
     *idle = (struct seqlstm_idle){.struct_size = sizeof *idle};
     struct seqlstm_span *room = malloc(2 * SL_IDLE_ROOM * sizeof *room);
     if (room == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the idle parts of buffers");
     idle->workspace = (struct seqlstm_spans){.at = room, .room = SL_IDLE_ROOM};
     idle->reserve = (struct seqlstm_spans){.at = room + SL_IDLE_ROOM, .room = SL_IDLE_ROOM};
     return SEQLSTM_OK;
@@ -32,15 +32,17 @@ static seqlstm_status check_spans(const char *id, const struct seqlstm_spans *sp
                                   struct seqlstm_error *err)
 {
     if (spans->count > SL_IDLE_ROOM)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "backend %s: it says that calls leave %u parts of %s idle, in room for %d",
-                     id, spans->count, name, SL_IDLE_ROOM);
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
+                     "backend %s: it reports %u idle parts of the %s, more than the %d that there is room for", id,
+                     spans->count, name, SL_IDLE_ROOM);
     uint64_t end = 0;
     for (uint32_t i = 0; i < spans->count; i++) {
         const struct seqlstm_span span = spans->at[i];
         if (span.begin < end || span.end < span.begin || span.end > bytes)
-            SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
-                         "backend %s: it says that calls leave bytes %llu to %llu of %llu bytes of %s idle", id,
-                         (unsigned long long)span.begin, (unsigned long long)span.end, (unsigned long long)bytes, name);
+            SEQLSTM_FAIL(
+                err, SEQLSTM_INTERNAL,
+                "backend %s: it reports bytes %llu to %llu of the %s as idle, out of order or outside its %llu bytes",
+                id, (unsigned long long)span.begin, (unsigned long long)span.end, name, (unsigned long long)bytes);
         end = span.end;
     }
     return SEQLSTM_OK;

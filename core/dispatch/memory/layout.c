@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers of a plan by life time.
+/* Places buffers by their life times.
  *
- * Time runs 0 .. n-1 over the calls forward and, in training, n .. 2n-1 back: call i's backward is at 2n-1-i.
+ * Time runs from 0 to n-1 over the calls forward and, in training, from n to 2n-1 backward: the backward of call i is
+ * at 2n-1-i.
  *
  *   activation   from its producer to its last reader; in training to the last backward that reads it
  *   gradient     from the first backward of a reader to the backward of its producer
  *
- * All calls of a loop count as one: what they touch lives as long as the loop, forward and back.
+ * All calls of a loop count as one: what they use lives as long as the loop, forward and backward.
  *
- * Each block takes the lowest place that no block with an overlapping life holds (first fit in order of
- * birth). Reserves live across the turning point, so they never share.
+ * Each block gets the lowest offset at which it overlaps no block that lives at the same time (first fit, in the order
+ * in which lives begin). Reserves are written forward and read backward, so they never share memory.
  */
 #include "dispatch/memory/layout.h"
 
@@ -68,7 +69,7 @@ static void find_round(const struct sl_plan *plan, const struct sl_call *calls, 
         ++*out_last;
 }
 
-/* Lives of all values and gradients. A block that no call touches keeps end = -1. */
+/* Finds the lives of all values and gradients. A block that no call uses keeps end = -1. */
 static void collect(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks, struct block *grads)
 {
     const struct sl_graph *graph = plan->graph;
@@ -97,7 +98,7 @@ static void collect(const struct sl_plan *plan, const struct sl_call *calls, str
     }
 }
 
-/* Where the loop begins is no slot of its calls, but read by them all the same. */
+/* The initial values of a loop are no slots of its calls, but its calls read them. */
 static void collect_initial(const struct sl_plan *plan, const struct sl_call *calls, struct block *blocks,
                             struct block *grads)
 {
@@ -127,7 +128,7 @@ static int compare_birth(const void *a, const void *b)
     return x->tensor < y->tensor ? -1 : 1;
 }
 
-/* First fit: the lowest offset where no placed block with an overlapping life stands in the way. */
+/* First fit: the lowest offset at which it overlaps no placed block that lives at the same time. */
 static int64_t place(struct block *const *placed, int32_t placed_count, const struct block *block)
 {
     int64_t offset = 0;
@@ -154,8 +155,8 @@ static int32_t count_touches(const struct sl_plan *plan, const struct sl_call *c
     return touches;
 }
 
-/* A tensor read by several differentiable calls, or at several steps, needs a second place for what the later ones add:
- * room for all such inputs of one call at once. */
+/* The gradient of a tensor that several calls read, or that is read at several steps, is a sum: each later part is
+ * computed in a scratch buffer and added. It has room for all such inputs of one call. */
 static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *calls, const struct block *grads)
 {
     int64_t most = 0;
@@ -212,8 +213,8 @@ static bool reads(const struct sl_call *call, int32_t tensor)
     return false;
 }
 
-/* What the executor keeps of batches in the domain of calls[first]: room for every field of the graph, and in training
- * those that calls there read twice more on the device and once in pinned memory, for the batches that come next. */
+/* Memory for batches in the domain of calls[first]: every field of the graph. In training also copies for the next
+ * batches of the fields that calls there read: two on the device and one in pinned memory. */
 static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_call *calls, int32_t first)
 {
     const struct sl_graph *graph = plan->graph;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where every tensor of a plan lives. Private to core/dispatch. */
+/* The buffers of a plan: at which offset every tensor lies, and how much memory a run needs. Private to core/dispatch.
+ *
+ * The folder: layout (offsets and sizes), footprint (asks backends what they really use), touched (which pages are
+ * really used), sizes (what backends allocate for themselves). */
 #ifndef SL_DISPATCH_MEMORY_LAYOUT_H
 #define SL_DISPATCH_MEMORY_LAYOUT_H
 
@@ -10,7 +13,7 @@
 seqlstm_status sl_plan_lay_out(struct sl_plan *plan, struct sl_call *calls, int32_t optimizer_states,
                                struct seqlstm_error *err);
 
-/* What the process holds besides the plan's buffers, and the most that it has held: for the memory table. */
+/* For the memory table: what the process holds besides the plan's buffers now, and the most that it has held. */
 void sl_plan_set_process(struct sl_plan *plan, int64_t resident_bytes, int64_t reached_bytes);
 
 #endif

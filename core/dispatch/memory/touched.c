@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See touched.h. Buffers are blocks of base/memory.h, of which pages that nobody touches take nothing. Activations are
- * touched up to the rows of the largest batch; of workspace and reserves the backends say what calls on a batch leave
- * idle, and all but what all batches leave counts. */
+/* See touched.h. Activations are touched up to the rows of the largest batch. For workspace and reserves, backends
+ * report which parts the calls on a batch leave idle; a page counts unless every batch leaves it idle. */
 #include "dispatch/memory/touched.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "dispatch/cost/estimate.h"
 #include "dispatch/memory/footprint.h"
 
-/* Batches of one side, those without steps left out, and those that the graph is not for. */
+/* The batches of one side, except those without steps and those that the graph is not made for. */
 struct side {
     struct sl_axes *axes;
     int32_t count;
@@ -29,7 +28,7 @@ struct touched {
 
 /* ---- batches ------------------------------------------------------------------------------------------- */
 
-/* May the operations of the graph meet it? A test's batches may be smaller than those that the profiles are of. */
+/* Is the graph made for such a batch? The batches of a test may be smaller than those of the profiles. */
 static bool fits(const struct sl_graph *graph, const struct seqlstm_axis *axis, bool is_source)
 {
     const struct sl_envelope *most = &graph->facts.envelope;
@@ -76,7 +75,7 @@ static void close_side(struct side *side)
 
 /* ---- workspace and reserve ----------------------------------------------------------------------------- */
 
-/* All but what is idle, of `bytes` from `begin` on. */
+/* Touches `bytes` bytes from `begin` on, except the idle parts. */
 static void touch_rest(struct sl_pages *pages, int64_t begin, uint64_t bytes, const struct seqlstm_spans *idle)
 {
     uint64_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One prepared call of a plan: which backend computes which nodes of the graph, and why that one. */
+/* One prepared call of a plan: which backend runs which nodes of the graph, and why that one. */
 #ifndef SL_DISPATCH_PLAN_CALL_H
 #define SL_DISPATCH_PLAN_CALL_H
 
@@ -13,20 +13,20 @@
 #include "graph/graph.h"
 #include "registry/registry.h"
 
-/* A backend, or another variant, that would have run the operation. */
+/* Another backend or variant that accepted the operation. */
 struct sl_rival {
     const char *backend, *variant;
     struct sl_cost cost;
 };
 
-/* Shapes of batches whose bindings an executor keeps. Ragged data bring a new one with nearly every batch; streams
- * reuse one. */
+/* The number of batch shapes for which an executor keeps bindings. With data of mixed lengths nearly every batch has a
+ * new shape; streams have one. */
 enum { SL_SHAPES_BOUND = 8 };
 
 /* One prepared call. */
 struct sl_call {
     const struct sl_node *node;     /* of graph->nodes or of an alternative */
-    int32_t node_first, node_count; /* the nodes it stands for */
+    int32_t node_first, node_count; /* the nodes that it runs */
     struct sl_backend *backend;
     uint32_t device;
     const char *variant;
@@ -40,7 +40,7 @@ struct sl_call {
     const struct sl_rival *rivals;
     int32_t rival_count;
     struct sl_cost cost;
-    bool fallback; /* an earlier-listed backend refused it */
+    bool fallback; /* a backend that stands earlier in the list refused it */
 };
 
 /* A flat-vector operation of training. */
@@ -52,13 +52,13 @@ struct sl_vector_call {
     struct seqlstm_sizes sizes;
 };
 
-/* Do its nodes run step by step? */
+/* Do the nodes of the call run step by step? */
 static inline bool sl_call_is_in_loop(const struct sl_graph *graph, const struct sl_call *call)
 {
     return call->node_first >= graph->loop.first && call->node_first < graph->loop.first + graph->loop.count;
 }
 
-/* Name of the memory domain in which the call's operands stand: "host", "cuda:<uuid>". Borrowed. */
+/* The memory domain in which the call works: "host", "cuda:<uuid>". Borrowed. */
 const char *sl_call_get_domain(const struct sl_call *call);
 
 #endif

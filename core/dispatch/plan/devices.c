@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The devices that a plan uses: what its bits depend on besides choices and threads. */
+/* The devices that a plan uses. The bits of its results depend on them, besides its choices and threads. */
 #include "dispatch/plan/plan.h"
 
 #include <string.h>

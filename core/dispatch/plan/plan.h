@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan: which backend runs which operation, with which variant, in which buffers, and why.
  *
- * graph + registry -> plan. Each node of the graph (or an alternative that stands for several) becomes one
- * prepared call: the cheapest way through the graph, by the policy of the model. For every backend that refused a call
- * the refusal is kept, with the option's key and place in the model file; for every other that accepted, its cost.
+ * Each node of the graph, or an alternative to several nodes, becomes one prepared call. For each call the plan keeps
+ * the refusals of other backends, with the option's key and its place in the model file, and the costs of those that
+ * accepted. planner.h makes plans; core/exec runs them.
  *
  * Invariants:
  *  1. A plan is immutable and lives in its own arena; graph and registry must outlive it.
- *  2. calls are in execution order. Every op in it was created successfully: from here on only memory or the
- *     device may fail.
- *  3. Offsets index one buffer of `activation_bytes`; tensors with overlapping life never overlap.
+ *  2. calls are in execution order. Every op was created successfully: from here on only memory or a device can fail.
+ *  3. Offsets index one buffer of `activation_bytes`; tensors that live at the same time do not overlap.
  */
 #ifndef SL_DISPATCH_PLAN_PLAN_H
 #define SL_DISPATCH_PLAN_PLAN_H
@@ -22,12 +21,12 @@
 #include "dispatch/plan/choice.h"
 #include "graph/graph.h"
 
-/* Where a backend of the plan computes. Class and name say which instruction set and library its kernels use, so
- * that they stand for the bits of its results. */
+/* Where a backend of the plan computes. Class and name tell which instruction set and library its kernels use; the bits
+ * of its results depend on these. */
 struct sl_plan_device {
     const char *backend;
     const char *device_class; /* "cpu:x86-64-v4" */
-    const char *name;         /* as the backend says it */
+    const char *name;         /* as the backend reports it */
 };
 
 struct sl_plan_memory {
@@ -36,26 +35,26 @@ struct sl_plan_memory {
     int64_t optimizer_bytes;
     int64_t activations_bytes; /* activations, their gradients, reserves, states, memories of attention */
     int64_t workspace_bytes;   /* scratch and packed weights */
-    int64_t backends_bytes;    /* that backends take for themselves as batches come: code, arguments by shape */
+    int64_t backends_bytes;    /* what backends allocate for themselves: code, arguments by shape of batch */
     int64_t batches_bytes;     /* fields of the batch on devices with memory of their own; in training two more
                                 * sets for the next ones there, and one in pinned memory */
-    int64_t decoding_bytes;    /* of what runs the model step by step besides: texts for metrics, tokens for training;
-                                * 0 in a plan, the sum has it (explain.h) */
-    int64_t checkpoint_bytes;  /* weights and optimizer once more: a checkpoint is read back when it was written */
-    int64_t test_bytes;        /* of the test's evaluation, after the last checkpoint was read; 0 in a plan, likewise */
-    int64_t process_bytes;     /* what the process holds besides: program, plugins and their libraries, data */
-    int64_t reached_bytes;     /* the most that the process has held so far: reading data, timing backends; in the sum
-                                * of an evaluation at least what reading the weights takes */
-    int64_t peak_bytes;        /* the sum of all before but that; of checkpoint and test the larger counts */
+    int64_t decoding_bytes;    /* decoders that run step by step, for texts of metrics and for sampled tokens; 0 in a
+                                * plan, filled in the sum (explain.h) */
+    int64_t checkpoint_bytes;  /* a copy of weights and optimizer: each checkpoint is read back after writing */
+    int64_t test_bytes;        /* evaluation of the test split, after the last checkpoint; 0 in a plan, likewise */
+    int64_t process_bytes;     /* the rest of the process: program, plugins and their libraries, data */
+    int64_t reached_bytes;     /* the most that the process has held so far, while reading data and timing backends; in
+                                * the sum of an evaluation, at least what reading the weights takes */
+    int64_t peak_bytes;        /* the sum of the others without reached_bytes; of checkpoint and test only the larger */
 };
 
-/* The two cheapest plans as whole steps: forward, and in training backward and update. */
+/* The times of whole steps (forward, in training also backward and update) of the two best plans. */
 struct sl_whole_steps {
-    enum sl_cost_source source;         /* SL_COST_NONE: there was none */
+    enum sl_cost_source source;         /* SL_COST_NONE: they were not compared */
     double chosen_ns, other_ns;         /* of a mean batch */
     const struct sl_plan_choice *other; /* what the other plan does differently */
     int32_t other_count;
-    bool overturned; /* the other is the cheaper by its operations */
+    bool overturned; /* the other is cheaper by the sum of its operations */
 };
 
 struct sl_plan {
@@ -73,25 +72,25 @@ struct sl_plan {
     const int64_t *tensor_offsets; /* [tensor_count] bytes into the activation buffer; -1: elsewhere or fused away */
     const int64_t *grad_offsets;   /* [tensor_count] likewise for gradients; -1: none */
     int64_t activation_bytes;
-    int64_t scratch_grad_offset; /* room for second gradients of a call's inputs with several readers; -1 */
+    int64_t scratch_grad_offset; /* scratch for gradients of tensors with several readers; -1: none */
     int64_t scratch_grad_bytes;
     int64_t reserve_bytes;
     int64_t packed_bytes;
     int64_t workspace_bytes;
     struct sl_plan_memory memory;
-    int32_t threads;                      /* of the CPU pool that it was made for */
+    int32_t threads;                      /* of the CPU pool that the plan is made for */
     const struct sl_plan_device *devices; /* in the order of first use */
     int32_t device_count;
 };
 
-/* Reserves that the call has from reserve_offset on, one behind the other, each rounded up to 64 bytes: one for each
- * step in a loop, unless its steps share one. */
+/* The number of reserves of a call: one, or in a loop one for each step, unless the steps share one. They follow each
+ * other from reserve_offset on, each rounded up to 64 bytes. */
 int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call);
 
 /* Fills the devices of a plan whose calls are chosen. Errors: NO_MEMORY. */
 seqlstm_status sl_plan_list_devices(struct sl_plan *plan, struct seqlstm_error *err);
 
-/* Destroys its operations, too. NULL is fine. */
+/* Also destroys its operations. NULL is fine. */
 void sl_plan_destroy(struct sl_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a backend does not run an operation, for programs and as a sentence. */
+/* Why a backend does not run an operation. */
 #ifndef SL_DISPATCH_PLAN_REFUSAL_H
 #define SL_DISPATCH_PLAN_REFUSAL_H
 
@@ -8,7 +8,7 @@
 #include "base/value/buf.h"
 #include "graph/graph.h"
 
-/* A backend that was asked and said no. */
+/* The refusal of one backend. */
 struct sl_refusal {
     const char *backend;
     uint32_t rank;      /* place of the backend in the list */
@@ -19,8 +19,8 @@ struct sl_refusal {
     const char *reason;
     const char *hint;
     struct sl_place place;
-    const char *without; /* keys of all options without which it would accept; NULL: it would not, or was not asked */
-    double speedup;      /* how many times faster than the chosen backend it is without them; 0: not known */
+    const char *without; /* keys of the options without which it would accept; NULL: it would not, or is not known */
+    double speedup;      /* how many times as fast as the chosen backend it would be without them; 0: not known */
 };
 
 /* Appends "cpu-onednn: recurrent_dropout 0.25 (m.yaml:22:18): reason; …" */
