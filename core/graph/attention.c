@@ -6,8 +6,8 @@
  *   query [steps] ┬ W (general, additive) ──────────────────── queries ──────┘                 concat: the output
  *                 └───────────────────────────────────────────────────────────────────────────────┘
  *
- * The memory is made once for all attention layers, keys once for each. Run in parts, the encoder's leaves both and
- * the decoder's is given them.
+ * The memory is made once for all attention layers, the keys once for each layer. If encoder and decoder run
+ * separately, the encoder writes both, and the decoder reads them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #include "graph/builder.h"
 
-/* A tensor on the memory axis: an activation, or what the two parts share. */
+/* Adds a tensor on the memory axis: an activation, or one that encoder and decoder share. */
 static int32_t add_rows(struct sl_builder *b, const char *name, int64_t features, bool needs_grad)
 {
     enum sl_part part = b->request->part;
@@ -31,8 +31,8 @@ static int32_t add_rows(struct sl_builder *b, const char *name, int64_t features
     return tensor;
 }
 
-/* x W' into y (-1: a new activation), W [units, features of x] the parameter "<layer>.<suffix>". `computes`: false
- * for what the other part has done. */
+/* x W' into y (-1: a new activation), W [units, features of x] the parameter "<layer>.<suffix>". `computes`
+ * false: the other part computes it. */
 static int32_t add_product(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int32_t x,
                            int64_t units, int32_t y, bool computes)
 {
@@ -64,8 +64,8 @@ seqlstm_status sl_graph_cross_memory(struct sl_builder *b, const struct sl_layer
     bool computes = b->request->part != SL_PART_DECODER;
     if (b->tensors[x].axis != SL_AXIS_SOURCE_STEPS || b->tensors[x].dtype != SEQLSTM_DTYPE_FLOAT32)
         return sl_builder_fail(b, layer->place,
-                               "layer `%s` pays attention to the steps of the encoder, but `%s` yields one vector for "
-                               "each sequence; let it say `return_sequences: true`",
+                               "layer `%s` attends to the steps of the encoder, but `%s` yields one vector for "
+                               "each sequence; set `return_sequences: true` there",
                                layer->name, giver->name);
     if (b->memory < 0) {
         b->memory_row =

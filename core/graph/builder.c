@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing tables of the half-built graph. See builder.h. */
+/* See builder.h. */
 #include "graph/builder.h"
 
 #include <stdarg.h>
@@ -21,7 +21,7 @@ seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, cons
     return SEQLSTM_INVALID_CONFIG;
 }
 
-/* Room for one more element; the old table stays in the arena, unused. NULL: out of memory. */
+/* Makes room for one more element; the old table stays in the arena, unused. NULL: out of memory. */
 static void *grow(struct sl_builder *b, void *items, int32_t count, int32_t *capacity, size_t bytes)
 {
     if (count < *capacity)
@@ -166,7 +166,7 @@ int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t fea
     return b->state_count++;
 }
 
-/* What a lower precision is for: the rest is memory traffic and sums that want all their bits. */
+/* A lower precision pays off for products. Other operations are limited by memory, or are sums that need all bits. */
 static bool has_products(uint32_t op)
 {
     return op == SEQLSTM_OP_RECURRENT || op == SEQLSTM_OP_DENSE || op == SEQLSTM_OP_DENSE_LOSS;

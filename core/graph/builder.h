@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The half-built graph, private to core/graph: growing tables and the helpers that add to them.
+/* A graph under construction: growing tables, and helpers that add to them. Private to core/graph.
  *
- * Running out of memory is sticky (`failed`) and checked once at the end, so that the files that describe
- * layers read like the layers.
+ * Running out of memory is sticky (`failed`) and checked once at the end, so that the code for layers need not check
+ * it.
  */
 #ifndef SL_GRAPH_BUILDER_H
 #define SL_GRAPH_BUILDER_H
@@ -10,7 +10,7 @@
 #include "base/memory/arena.h"
 #include "graph/graph.h"
 
-/* What a new parameter is, apart from its name and shape. */
+/* The properties of a new parameter other than its name and shape. */
 struct sl_param_spec {
     struct sl_initializer initializer;
     struct sl_regularizer regularizer;
@@ -24,7 +24,7 @@ struct sl_cell_states {
     int32_t slots[4]; /* SEQLSTM_STATE_… */
 };
 
-/* The axes of an encoder or a decoder (or plain model), and what its first layers read. */
+/* The axes of an encoder or of a decoder (or plain model), and the input of its first layers. */
 struct sl_builder_side {
     enum sl_axis steps, sequences;
     int32_t input;
@@ -50,25 +50,25 @@ struct sl_builder {
     int32_t alternative_count, alternative_capacity;
 
     struct sl_builder_side sides[2];      /* by enum sl_side */
-    int32_t *layer_outputs;               /* [layer_count] tensor each layer yields; -1: none */
-    struct sl_cell_states **layer_states; /* [layer_count] where its states begin and end, [layers * directions]; made
-                                           * by sl_graph_add_starts before the layer is added */
-    int32_t *repeated; /* [layer_count] of the encoder: its vector in the decoder's order, where one is repeated */
+    int32_t *layer_outputs;               /* [layer_count] output of each layer; -1: none */
+    struct sl_cell_states **layer_states; /* [layer_count] its initial and final states, [layers * directions];
+                                           * made by sl_graph_add_starts before the layer is added */
+    int32_t *repeated; /* [layer_count] of the encoder: its vector in the decoder's order, if a layer repeats it */
     int32_t place, sequence; /* index tensors; -1 until they are needed */
     int32_t memory;          /* the encoder's output, sequence by sequence; -1 without attention */
     int32_t memory_row, memory_offset, memory_of;
-    int32_t *keys; /* [layer_count] what an attention layer compares queries with: `memory`, or its own */
+    int32_t *keys;                   /* [layer_count] keys of an attention layer: `memory`, or its own */
     struct sl_memory_pair *memories; /* [layer_count] */
     int32_t memory_count;
-    int32_t decoder_node; /* the first node behind the encoder and what leads out of it */
+    int32_t decoder_node; /* the first node after the encoder and the nodes that lead out of it */
     int32_t decoder_alternative;
     struct sl_loop loop; /* input feeding; its carries are these: */
     struct sl_carry *carries;
     int32_t carry_count;
-    int32_t fed_input;             /* what the layer that is fed reads; -1: none is */
-    int32_t fed_before, fed_state; /* what is fed: in a loop, carried by the parts */
+    int32_t fed_input;             /* the input of the layer that is fed; -1: there is none */
+    int32_t fed_before, fed_state; /* the value that is fed: in a loop; as a state carried by the parts */
     bool training;
-    bool carries_state; /* states continue from batch to batch */
+    bool carries_state; /* states are carried from batch to batch */
     bool output_is_logits;
 };
 
@@ -79,7 +79,7 @@ seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, cons
 /* Adds a tensor and returns its index. */
 int32_t sl_builder_add_tensor(struct sl_builder *b, const char *name, enum sl_tensor_role role, enum sl_axis axis,
                               uint32_t dtype, int64_t rows, int64_t features);
-/* An activation with a gradient if any of `inputs` (-1: none) has one or `has_params` and trainable. */
+/* Adds an activation, which in training has a gradient if `needs_grad`. */
 int32_t sl_builder_add_activation(struct sl_builder *b, const char *name, enum sl_axis axis, int64_t features,
                                   bool needs_grad);
 /* Adds a parameter "<layer>.<suffix>" and returns its tensor. */
@@ -88,14 +88,14 @@ int32_t sl_builder_add_param(struct sl_builder *b, const struct sl_layer *layer,
 /* Adds an operation; `slots` is copied. needs_backward is derived from the slots' tensors. */
 void sl_builder_add_node(struct sl_builder *b, const char *name, int32_t layer, const union seqlstm_any_desc *desc,
                          const int32_t *slots, int32_t slot_count);
-/* Adds an alternative for the nodes [first, first + count). */
+/* Adds an alternative to the nodes [first, first + count). */
 void sl_builder_add_alternative(struct sl_builder *b, const char *name, int32_t layer,
                                 const union seqlstm_any_desc *desc, const int32_t *slots, int32_t slot_count,
                                 int32_t first, int32_t count);
 /* Adds a carried state of `features` per sequence; returns its index. */
 int32_t sl_builder_add_state(struct sl_builder *b, const char *name, int64_t features);
 
-/* Zeroed descriptor with its head filled for tensors on `axis`. */
+/* A zeroed descriptor whose head is filled for tensors on `axis`. */
 union seqlstm_any_desc sl_builder_describe(const struct sl_builder *b, uint32_t op, enum sl_axis axis);
 
 /* The contract's form of an activation. */
@@ -107,38 +107,39 @@ static inline const struct sl_builder_side *sl_builder_get_side(const struct sl_
     return &b->sides[layer->side];
 }
 
-/* y[i] = x[index[i]], or x[index] of each step. `y` -1: a new activation. Returns y. */
+/* Adds y[i] = x[index[i]], or x[index] of each step. `y` -1: a new activation. Returns y. */
 int32_t sl_builder_add_gather(struct sl_builder *b, const char *name, int32_t layer, int32_t x, int32_t index,
                               int32_t y);
-/* y = act(x W' + b) with new parameters "<layer>.<suffix>.w" and ".bias", drawn as the layer's own. */
+/* Adds y = act(x W' + b) with new parameters "<layer>.<suffix>.w" and ".bias", which use the initializers of the layer.
+ * Returns y. */
 int32_t sl_builder_add_linear(struct sl_builder *b, const struct sl_layer *layer, const char *suffix, int32_t x,
                               int64_t units, enum sl_activation_kind activation);
-/* `count` (1 to SEQLSTM_MAX_MERGE_INPUTS) tensors of one axis as one; widths may differ where they are set side by
- * side. */
+/* Merges `count` (1 to SEQLSTM_MAX_MERGE_INPUTS) tensors of one axis; only for a concatenation their widths may differ.
+ * Returns the merged tensor. */
 int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t layer, const int32_t *x, size_t count,
                              uint32_t kind);
 
-/* Tensor that layer input number `which` reads. */
+/* The tensor that is input number `which` of a layer. */
 int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which);
 
 /* Base of the mask streams of a layer; sub-layer l adds SEQLSTM_STREAMS_PER_LAYER * l. */
 uint64_t sl_builder_get_stream(const struct sl_layer *layer);
 
-/* Makes layer_states of a recurrent layer: carried ones, or what it takes from another layer. */
+/* Makes layer_states of a recurrent layer: carried states, or states from another layer. */
 seqlstm_status sl_graph_add_starts(struct sl_builder *b, const struct sl_layer *layer);
-/* Behind the encoder: everything that the decoder takes of it, in the decoder's order. */
+/* After the encoder: adds everything that the decoder reads from it, in the decoder's order. */
 seqlstm_status sl_graph_cross(struct sl_builder *b);
 
 /* Each adds the nodes of one layer and sets layer_outputs[layer->index]. */
 seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_layer *layer);
 seqlstm_status sl_graph_add_rowwise(struct sl_builder *b, const struct sl_layer *layer);
 seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_layer *layer);
-/* Behind the encoder: the memory of all attention layers, and keys of one. */
+/* After the encoder: adds the memory of all attention layers, and the keys of one. */
 seqlstm_status sl_graph_cross_memory(struct sl_builder *b, const struct sl_layer *layer);
-/* Before the layer that input feeding feeds, and behind the one that feeds. */
+/* The begin of a loop, before the layer that is fed; its end, after the layer whose output is fed. */
 seqlstm_status sl_graph_enter_loop(struct sl_builder *b);
 seqlstm_status sl_graph_leave_loop(struct sl_builder *b);
-/* The loss of the model behind its last layer. */
+/* Adds the loss after the last layer. */
 seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums);
 
 #endif

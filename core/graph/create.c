@@ -24,7 +24,7 @@ static void describe_optimizer(const struct sl_train_config *train, struct seqls
         [SL_OPTIMIZER_RMSPROP] = SEQLSTM_KIND_OPTIMIZER_RMSPROP,
         [SL_OPTIMIZER_ADAGRAD] = SEQLSTM_KIND_OPTIMIZER_ADAGRAD,
         [SL_OPTIMIZER_ADADELTA] = SEQLSTM_KIND_OPTIMIZER_ADADELTA,
-        [SL_OPTIMIZER_NT_ASGD] = SEQLSTM_KIND_OPTIMIZER_SGD, /* averaging is the trainer's */
+        [SL_OPTIMIZER_NT_ASGD] = SEQLSTM_KIND_OPTIMIZER_SGD, /* core/train averages */
     };
     desc->kind = kinds[o->kind];
     desc->beta_1 = (float)o->beta_1;
@@ -57,7 +57,7 @@ static int64_t get_rows(const struct sl_envelope *envelope, const struct sl_tens
     return tensor->rows;
 }
 
-/* Longest flat vector: all parameters with their padding, or the largest activation. */
+/* The longest flat vector: all parameters with their padding, or the largest activation. */
 static int64_t get_longest_vector(const struct sl_builder *b)
 {
     int64_t params = 0, longest = 1;
@@ -129,7 +129,7 @@ static seqlstm_status add_layers(struct sl_builder *b)
     return SEQLSTM_OK;
 }
 
-/* Keeps the nodes of one part. */
+/* Keeps only the nodes of the requested part. */
 static void cut_part(struct sl_builder *b)
 {
     if (b->request->part == SL_PART_ENCODER) {
@@ -154,7 +154,7 @@ static bool reads(const struct sl_builder *b, enum sl_tensor_role role)
     return false;
 }
 
-/* Nothing behind the layer whose output is wanted is run; its parameters stay (invariant 4). */
+/* Removes the nodes after the layer whose output is wanted. Their parameters stay (invariant 4). */
 static void cut_behind(struct sl_builder *b, int32_t layer)
 {
     while (b->node_count && b->nodes[b->node_count - 1].layer > layer)
@@ -163,7 +163,7 @@ static void cut_behind(struct sl_builder *b, int32_t layer)
         b->alternative_count--;
 }
 
-/* What is left of the loop when nodes were cut off behind. */
+/* The loop, shortened if nodes at the end were removed. */
 static struct sl_loop get_loop(const struct sl_builder *b)
 {
     struct sl_loop loop = {b->loop.first, b->loop.count, b->carries, b->carry_count};

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as operations on axes: model + data facts -> graph.
+/* The graph of a model: model + data facts -> operations, tensors and parameters.
  *
- * The graph says *what* is computed: descriptors of the contract, tensors with an axis, parameters with
- * names and initial values. It knows neither backends nor batches. Sizes along the data are symbolic (an
- * axis); the descriptors carry the envelope's bounds.
+ * The graph says *what* is computed: operations (descriptors of the contract), the tensors between them, parameters
+ * with names and initial values. It knows neither backends nor batches. How many rows a tensor has depends on the
+ * batch, so it only names an axis; the descriptors contain the envelope's bounds. core/dispatch assigns the operations
+ * to backends.
+ *
+ * The files: create makes a graph; builder has the growing tables and helpers; recurrent, rowwise, attention and loss
+ * add the operations of one kind of layer; starts, the initial states of recurrent layers; loop, input feeding; option,
+ * the key in the model file behind an option.
  *
  * Invariants:
- *  1. A graph is immutable and lives in its own arena; texts and places point into the model, which must
- *     outlive it.
+ *  1. A graph is immutable and lives in its own arena; texts and places point into the model, which
+ *     must outlive it.
  *  2. nodes are in topological order: a node reads only inputs, parameters, states and what earlier nodes write.
  *  3. Every tensor is written by at most one node. Only tensors of equal axis meet in a row-wise node.
  *  4. Parameters have the same order, names and shapes in every phase of one model.
- *  5. nodes are as fine as they can be (one recurrent layer each, dense apart from its loss); alternatives are
- *     the coarser operations that a backend may take instead.
+ *  5. nodes are as small as possible (one recurrent layer each, a dense layer and its loss separate). An alternative is
+ * a larger operation that a backend may run instead of several nodes.
  */
 #ifndef SL_GRAPH_GRAPH_H
 #define SL_GRAPH_GRAPH_H
@@ -32,21 +37,22 @@ enum sl_phase {
     SL_PHASE_PREDICT   /* forward; the output has its activation applied */
 };
 
-/* Which part of a model of encoder and decoder is run. Parameters are those of the whole in any case. */
+/* Which part of an encoder-decoder model is run. The parameters are always those of the whole model. */
 enum sl_part {
     SL_PART_WHOLE,
-    SL_PART_ENCODER, /* PREDICT: the encoder, and what the decoder begins with: its carried states are written */
-    SL_PART_DECODER  /* PREDICT: the decoder, on states that it carries from step to step; reads no source */
+    SL_PART_ENCODER, /* PREDICT: the encoder, and the initial states of the decoder, which it writes as carried states
+                      */
+    SL_PART_DECODER  /* PREDICT: the decoder, with states carried from step to step; does not read the source */
 };
 
-/* What a tensor's rows are. */
+/* The meaning of a tensor's rows. */
 enum sl_axis {
     SL_AXIS_FREE,             /* `rows` of its own */
     SL_AXIS_STEPS,            /* packed steps of the batch */
-    SL_AXIS_SEQUENCES,        /* one row a sequence, zero-length ones included */
+    SL_AXIS_SEQUENCES,        /* one row per sequence, including those of length 0 */
     SL_AXIS_SOURCE_STEPS,     /* packed steps of the batch's source */
-    SL_AXIS_SOURCE_SEQUENCES, /* one row a sequence, in the order of the source */
-    SL_AXIS_MEMORY            /* the source's steps again, sequence by sequence: what attention looks at */
+    SL_AXIS_SOURCE_SEQUENCES, /* one row per sequence, in the order of the source */
+    SL_AXIS_MEMORY            /* the steps of the source, sequence by sequence: read by attention */
 };
 
 static inline bool sl_axis_is_steps(enum sl_axis axis)
@@ -65,19 +71,19 @@ enum sl_tensor_role {
     SL_TENSOR_TARGET,        /* field of the batch */
     SL_TENSOR_WEIGHT,        /* field of the batch */
     SL_TENSOR_SOURCE,        /* field of the batch */
-    SL_TENSOR_PLACE,         /* of each sequence in the order of the source: where to gather its row */
-    SL_TENSOR_SEQUENCE,      /* of each step: where to gather its sequence's row */
-    SL_TENSOR_MEMORY_ROW,    /* of each row of the memories: where to gather it among the source's steps */
+    SL_TENSOR_PLACE,         /* for each sequence: its row in the order of the source, for gather */
+    SL_TENSOR_SEQUENCE,      /* for each step: the row of its sequence, for gather */
+    SL_TENSOR_MEMORY_ROW,    /* for each row of the memories: its row among the source's steps, for gather */
     SL_TENSOR_MEMORY_OFFSET, /* first rows of the memories: OFFSETS of ATTENTION */
-    SL_TENSOR_MEMORY_OF,     /* of each step: MEMORY_OF of ATTENTION */
-    SL_TENSOR_ROW_WEIGHT,    /* of each row of values 0 and 1: its weight times its class's */
+    SL_TENSOR_MEMORY_OF,     /* for each step: MEMORY_OF of ATTENTION */
+    SL_TENSOR_ROW_WEIGHT,    /* for each row with targets 0 and 1: its weight times the weight of its class */
     SL_TENSOR_CLASS_WEIGHTS, /* given to the executor */
     SL_TENSOR_PARAM,
-    SL_TENSOR_STATE_IN,   /* carried from the batch before */
-    SL_TENSOR_STATE_OUT,  /* carried to the next batch */
-    SL_TENSOR_BEFORE,     /* in a loop: what another tensor held at the step before; on the steps axis */
+    SL_TENSOR_STATE_IN,   /* carried over from the previous batch */
+    SL_TENSOR_STATE_OUT,  /* carried over to the next batch */
+    SL_TENSOR_BEFORE,     /* in a loop: the value of another tensor at the previous step; on the steps axis */
     SL_TENSOR_MEMORY_IN,  /* PART_DECODER: given to the executor */
-    SL_TENSOR_MEMORY_OUT, /* PART_ENCODER: what to give it */
+    SL_TENSOR_MEMORY_OUT, /* PART_ENCODER: the value to give it */
     SL_TENSOR_SUMS        /* loss sums */
 };
 
@@ -88,7 +94,7 @@ struct sl_tensor {
     uint32_t dtype;   /* SEQLSTM_DTYPE_FLOAT32 … */
     int64_t rows;     /* FREE */
     int64_t features; /* per row */
-    bool needs_grad;  /* a trainable parameter lies behind it */
+    bool needs_grad;  /* it depends on a trainable parameter */
     int32_t owner;    /* PARAM: index into params; STATE_*: into states; BEFORE: into the loop's carries; else -1 */
 };
 
@@ -101,16 +107,16 @@ struct sl_param {
     int64_t columns; /* 1 for vectors */
     bool trainable;
     struct sl_initializer initializer;
-    int64_t fan_in; /* for the fan rules */
+    int64_t fan_in; /* for initializers that depend on the fan */
     int64_t fan_out;
     int64_t fan_units; /* FAN_UNIFORM */
-    int64_t gates;     /* row blocks that ORTHOGONAL draws apart; >= 1 */
-    int64_t one_begin; /* rows [one_begin, one_end) get 1 added (forget bias, gains start there) */
+    int64_t gates;     /* blocks of rows that ORTHOGONAL draws separately; >= 1 */
+    int64_t one_begin; /* 1 is added to rows [one_begin, one_end): forget bias, gains */
     int64_t one_end;
     struct sl_regularizer regularizer;
 };
 
-/* A recurrent state carried between batches (unit: stream, BPTT segments). On the sequences axis. */
+/* A recurrent state carried from batch to batch (unit: stream, truncated BPTT). On the sequences axis. */
 struct sl_state {
     const char *name;
     int32_t tensor_in;
@@ -118,7 +124,7 @@ struct sl_state {
     int64_t features;
 };
 
-/* Rows that attention looks at: PART_ENCODER writes them, PART_DECODER reads them. In both in one order. */
+/* Rows that attention reads, in the same order in both parts: PART_ENCODER writes them, PART_DECODER reads them. */
 struct sl_memory_pair {
     int32_t tensor_in;  /* -1: PART_ENCODER */
     int32_t tensor_out; /* -1: PART_DECODER */
@@ -127,32 +133,33 @@ struct sl_memory_pair {
 /* One operation. */
 struct sl_node {
     const char *name; /* the layer's, with a suffix where a layer needs several: "lstm_1", "output.loss" */
-    int32_t layer;    /* index in model->layers; -1: the loss of the model. What leads from the encoder to a layer
-                       * of the decoder is that layer's */
+    int32_t layer;    /* index in model->layers; -1: the loss of the model. Nodes that lead from the encoder to a
+                       * layer of the decoder belong to that layer */
     union seqlstm_any_desc desc;
     int32_t slot_count;
     const int32_t *slots; /* tensor of each slot; -1: absent */
-    bool needs_backward;  /* some input or parameter of it needs a gradient */
+    bool needs_backward;  /* an input or a parameter needs a gradient */
 };
 
-/* `node` may stand for nodes [first, first + count). */
+/* `node` may replace nodes [first, first + count). */
 struct sl_alternative {
     struct sl_node node;
     int32_t first;
     int32_t count;
 };
 
-/* What a loop carries: `before` at step t is `value` at step t-1, of the sequences that have a step t. */
+/* A value that a loop carries: `before` at step t is `value` at step t-1, for the sequences that have a step t. */
 struct sl_carry {
     int32_t value; /* written by the body; on the steps axis */
     int32_t before;
-    int32_t initial; /* at the first step, one row a sequence; -1: zeros */
+    int32_t initial; /* the value before the first step, one row per sequence; -1: zeros */
 };
 
-/* Nodes [first, first + count) run step by step over the steps axis, active rows alone, since a step reads what the one
- * before it wrote; backward through the steps in reverse. All their outputs are on that axis. */
+/* Nodes [first, first + count) run step by step over the steps axis, because a step reads what the previous one wrote.
+ * Only the active rows are computed. Backward runs through the steps in reverse. All outputs of the nodes are on that
+ * axis. */
 struct sl_loop {
-    int32_t first, count; /* count 0: there is none */
+    int32_t first, count; /* count 0: there is no loop */
     const struct sl_carry *carries;
     int32_t carry_count;
 };
@@ -175,25 +182,25 @@ struct sl_graph {
     int32_t node_count;
     const struct sl_alternative *alternatives;
     int32_t alternative_count;
-    struct sl_loop loop; /* of PART_WHOLE; alternatives lie within it or outside */
+    struct sl_loop loop; /* only in PART_WHOLE; an alternative lies inside or outside of it */
 
     enum sl_part part;
     int32_t output;        /* tensor of the model's output: logits where output_is_logits; -1: PART_ENCODER */
     int32_t output_layer;  /* index of the layer that makes it */
-    bool output_is_logits; /* the activation before a cross-entropy is left to the loss */
-    bool output_needed;    /* nobody may fuse the output away */
-    bool reads_input;      /* some node does; the batch must have it */
+    bool output_is_logits; /* the loss computes the activation before a cross-entropy */
+    bool output_needed;    /* the output must be computed, not fused away */
+    bool reads_input;      /* a node reads it, so the batch must have it */
     bool reads_source;
     int32_t sums; /* tensor of the loss sums; -1 without a loss */
 
-    /* Operations over flat vectors that training needs besides the nodes; descriptors with max_rows = all
-     * parameters. Only in SL_PHASE_TRAIN. */
+    /* Operations on flat vectors that training needs besides the nodes; their max_rows is the number of all parameters.
+     * Only in SL_PHASE_TRAIN. */
     const union seqlstm_any_desc *vector_ops;
     int32_t vector_op_count;
     double clip_value; /* largest magnitude of an element of the gradient; 0: no limit */
 };
 
-/* A recurrent layer that runs in int8: what `data_scale` and `data_shift` of ops.h are for it. */
+/* A recurrent layer that runs in int8, with its `data_scale` and `data_shift` (ops.h). */
 struct sl_quantized_layer {
     const char *node; /* name of its node */
     float scale;
@@ -209,34 +216,34 @@ struct sl_graph_request {
     const struct sl_model *model;
     const struct sl_data_facts *facts;
     enum sl_phase phase;
-    bool need_output; /* metrics want the output; PREDICT always has it */
-    bool carry_state; /* states go on from batch to batch even if the data are independent sequences */
-    /* Not TRAIN. Those layers in int8, and no recurrent layers joined to stacks, so that each has inputs to look at;
-     * NULL: as the model says. */
+    bool need_output; /* for metrics; PREDICT always has the output */
+    bool carry_state; /* carry states from batch to batch even if the data are independent sequences */
+    /* Not in TRAIN. Runs these layers in int8, and offers no stacks, so that the inputs of every recurrent layer can be
+     * observed; NULL: as in the model. */
     const struct sl_quantization *quantization;
-    const struct sl_layer *output_layer; /* PREDICT: end with this layer's output; NULL: with the last one's */
+    const struct sl_layer *output_layer; /* PREDICT: the layer whose output is wanted; NULL: the last one */
     enum sl_part part;
-    bool attention_weights; /* nodes of ATTENTION write their weights too */
+    bool attention_weights; /* nodes of ATTENTION also write their weights */
 };
 
-/* Builds the graph. Errors that come from the model and the data together (a dense layer narrower than the
- * targets …) are INVALID_CONFIG with the layer's place in `where` and a message that names the fix.
- * `*out_graph` is owned by the caller. [any thread] */
+/* Makes the graph. If model and data do not fit (for example a dense layer narrower than the targets), the error is
+ * INVALID_CONFIG with the layer's place in `where` and a message that names the fix. The caller owns `*out_graph`. [any
+ * thread] */
 seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl_graph **out_graph,
                                struct seqlstm_error *err);
 void sl_graph_destroy(struct sl_graph *graph);
 
-/* The YAML key that stands behind an option a backend named, and the place where it was said. */
+/* The key in the model file for an option that a backend named, and its place. */
 struct sl_option_place {
     const char *key;       /* "recurrent_dropout" */
-    struct sl_place place; /* of the key, or of the layer where it is a default; line 0 for the loss */
+    struct sl_place place; /* of the key, or of the layer if it is a default; line 0 for the loss */
 };
 struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node, uint32_t option);
 
-/* The axis on which the rows of an operation are: that of what it reads, or (gather) writes. */
+/* The axis of an operation: that of its input, or for gather that of its output. */
 enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_node *node);
 
-/* Most rows that a tensor has in any batch of the envelope. */
+/* The most rows that a tensor has in any batch of the envelope. */
 int64_t sl_graph_get_rows(const struct sl_graph *graph, const struct sl_tensor *tensor);
 
 /* Sum of the elements of all parameters. */

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input feeding as a loop over the steps: its body, and what it carries.
+/* Input feeding: a loop over the steps. Its body, and the values that it carries.
  *
  *   x_t ────────────────╮
  *   fed_(t-1) ── concat ┴ recurrent ─ attention ─ … ─ fed_t          (Luong et al. 2015, section 3.3)
  *                          h_(t-1), c_(t-1) ⤴
  *
- * What is carried stands on the steps axis as well: step t reads the first rows of step t-1, since sequences are sorted
- * by length. Recurrent layers make their weight gradients over all steps at once (SEQLSTM_BIT_RECURRENT_STEPWISE).
+ * Carried values are on the steps axis as well: step t reads the first rows of step t-1, since sequences are sorted by
+ * length. Recurrent layers compute their weight gradients over all steps at once (SEQLSTM_BIT_RECURRENT_STEPWISE).
  *
- * The decoder alone (SL_PART_DECODER) runs one step for each batch, so nothing loops there: what is fed is a carried
- * state as the others are.
+ * A separate decoder (SL_PART_DECODER) runs one step per batch, so it has no loop: the value that is fed is a carried
+ * state, like the others.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/builder.h"
 
-/* Width of what a layer of the decoder is going to yield, before it is added; 0: none is known. */
+/* The width of the output of a layer of the decoder that is not added yet; 0: not known. */
 static int64_t find_width(const struct sl_builder *b, int index)
 {
     if (index == SL_LAYER_MODEL_INPUT)
@@ -47,7 +47,7 @@ static int64_t find_width(const struct sl_builder *b, int index)
     }
 }
 
-/* A tensor that stands for `value` of the step before. */
+/* Adds a tensor for the value of another one at the previous step. */
 static int32_t add_before(struct sl_builder *b, const char *name, int64_t features)
 {
     int32_t before =
@@ -70,7 +70,7 @@ static size_t count_cells(const struct sl_layer *layer)
     return (size_t)layer->recurrent.layers;
 }
 
-/* Room for h and c of every layer of the body, and what is fed. */
+/* Makes room for h and c of every layer of the body, and for the value that is fed. */
 static bool make_carries(struct sl_builder *b, const struct sl_feeding *feeding)
 {
     size_t count = 1;
@@ -82,7 +82,7 @@ static bool make_carries(struct sl_builder *b, const struct sl_feeding *feeding)
     return !b->failed;
 }
 
-/* States of a layer of the body go from step to step. */
+/* Carries the states of a layer of the body from step to step. */
 static void carry_states(struct sl_builder *b, const struct sl_layer *layer)
 {
     for (size_t l = 0; l < count_cells(layer) && !b->failed; l++)
@@ -101,7 +101,7 @@ static void carry_states(struct sl_builder *b, const struct sl_layer *layer)
         }
 }
 
-/* [x, what was fed], which the reader takes in place of x. */
+/* Concatenates x and the value that is fed; the reader reads it instead of x. */
 static void join(struct sl_builder *b, const struct sl_layer *reader, int32_t fed)
 {
     char name[256];
@@ -119,11 +119,12 @@ seqlstm_status sl_graph_enter_loop(struct sl_builder *b)
     int32_t x = sl_builder_get_input(b, reader, 0);
     int64_t width = find_width(b, feeding->giver);
     if (b->tensors[x].dtype != SEQLSTM_DTYPE_FLOAT32 || b->tensors[x].axis != SL_AXIS_STEPS)
-        return SEQLSTM_OK; /* the layer itself says what is wrong */
+        return SEQLSTM_OK; /* adding the layer reports what is wrong */
     if (loops && b->carries_state)
-        return sl_builder_fail(b, reader->place,
-                               "layer `%s` is fed step by step within a batch: its state cannot go on in the next",
-                               reader->name);
+        return sl_builder_fail(
+            b, reader->place,
+            "layer `%s` is fed step by step within a batch, so its state cannot be carried to the next one",
+            reader->name);
     char name[256];
     snprintf(name, sizeof name, "%s.before", giver->name);
     if (!loops) {
@@ -144,7 +145,7 @@ seqlstm_status sl_graph_enter_loop(struct sl_builder *b)
     return SEQLSTM_OK;
 }
 
-/* The state that the next step of the decoder reads: y of the only step, in the order of the sequences. */
+/* Writes the state that the next step of the decoder reads: y of the only step, in the order of the sequences. */
 static void keep_state(struct sl_builder *b, const struct sl_layer *giver, int32_t y)
 {
     char name[256];

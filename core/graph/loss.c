@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss behind the last layer, and the compound of both that a backend may take instead. */
+/* The loss after the last layer, and the operation that combines both as an alternative. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const char *say_axis(enum sl_axis axis)
     return axis == SL_AXIS_STEPS ? "one row per step" : "one row per sequence";
 }
 
-/* Do output and target fit each other and the loss? */
+/* Checks that output, target and loss fit together. */
 static seqlstm_status check_fit(struct sl_builder *b, int32_t output)
 {
     const struct sl_layer *last = &b->model->layers[b->model->layer_count - 1];
@@ -64,7 +64,7 @@ static int32_t add_input(struct sl_builder *b, const char *name, enum sl_tensor_
     return sl_builder_add_tensor(b, name, role, on_steps ? SL_AXIS_STEPS : SL_AXIS_SEQUENCES, dtype, 0, features);
 }
 
-/* The last dense layer and the loss as one operation, where nobody else reads the output. */
+/* Offers the last dense layer and the loss as one operation, if nothing else reads the output. */
 static void add_compound(struct sl_builder *b, int32_t output, const struct seqlstm_loss_desc *loss,
                          const int32_t *loss_slots)
 {
@@ -113,14 +113,14 @@ seqlstm_status sl_graph_add_loss(struct sl_builder *b, int32_t *out_sums)
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_LOSS, y.axis);
     desc.loss.features = y.features;
     desc.loss.kind = loss_kinds[train->loss.kind];
-    /* Evaluation reports the plain loss: perplexities and early stopping mean the data, not the smoothing. */
+    /* Evaluation reports the plain loss: perplexity and early stopping are about the data, without smoothing. */
     if (b->training)
         desc.loss.label_smoothing = (float)train->loss.label_smoothing;
     if (train->loss.kind == SL_LOSS_HUBER)
         desc.loss.delta = (float)train->loss.delta;
     const bool weighted = b->training && (train->balanced_classes || train->class_weight_count);
     if (b->facts->has_weight || (weighted && !classes)) {
-        /* A class that is a value, 0 or 1, weighs its row. */
+        /* Where classes are values 0 and 1, the weight of a class becomes a weight of the row. */
         const bool made = weighted && !classes;
         desc.loss.options |= SEQLSTM_BIT_LOSS_ROW_WEIGHT;
         slots[SEQLSTM_SLOT_LOSS_ROW_WEIGHT] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the option a backend named to the key in the model file and its place. */
+/* The key in the model file, and its place, for an option that a backend named. */
 #include <stddef.h>
 
 #include "graph/graph.h"
@@ -39,7 +39,7 @@ static const char *const option_keys[SEQLSTM_OPTION_COUNT] = {
     [SEQLSTM_OPTION_KIND] = "type",
 };
 
-/* The attention layer that makes `layer` run step by step; NULL: none does. */
+/* The attention layer whose input feeding makes `layer` run step by step; NULL: there is none. */
 static const struct sl_layer *find_feeder(const struct sl_model *model, int layer)
 {
     const struct sl_feeding *feeding = &model->feeding;

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lstm, gru and rnn layers as operations.
+/* Layers of type lstm, gru and rnn.
  *
  * A layer of the model file with `layers: L` becomes L operations of one layer each and, where L > 1, an
- * alternative for each contiguous part of the stack. Mask streams belong to the sub-layer, so all give the same
- * masks. `return_sequences: false` asks for final states only and joins the directions' last h.
+ * alternative for each contiguous part of the stack. Mask streams belong to the sub-layer, so the masks do not
+ * depend on the choice. With `return_sequences: false` a layer only outputs final states, and the last h of both
+ * directions are merged.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/builder.h"
 
-/* The deepest stack whose parts are offered, too: their number grows with the square. */
+/* Parts of deeper stacks are not offered: their number grows with the square of the depth. */
 enum { SEGMENTED_LAYERS = 12 };
 
-/* One (sub-layer, direction)'s tensors, -1 where absent, in the order of the slots. */
+/* The tensors of one (sub-layer, direction), -1 where absent, in the order of the slots. */
 struct cell_tensors {
     struct sl_cell_states *states;
     int32_t params[SEQLSTM_PARAM_COUNT];
 };
 
-/* What one layer of the model file works with. */
+/* One layer of the model file. */
 struct stack {
     struct sl_builder *b;
     const struct sl_layer *layer;
@@ -116,7 +117,7 @@ static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int
     return any;
 }
 
-/* int8 where the request says so for the node. */
+/* Sets int8 if the request asks for it for this node. */
 static void quantize(const struct stack *s, const char *node, union seqlstm_any_desc *any)
 {
     const struct sl_quantization *q = s->b->request->quantization;
@@ -184,7 +185,7 @@ static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t 
     return t;
 }
 
-/* Final states where they are wanted: h as the layer's output, both for another layer. */
+/* Adds final states that are read: h if it is the layer's output, h and c if another layer reads them. */
 static void add_finals(const struct stack *s, int64_t l, int32_t d, bool is_output, struct sl_cell_states *states)
 {
     char name[256];
@@ -209,7 +210,7 @@ static void place_cell(int32_t *slots, int32_t cells, int32_t n, const struct ce
         slots[SEQLSTM_SLOT_RECURRENT_PARAM(cells, n, k)] = t->params[k];
 }
 
-/* The last h of all directions as one tensor on the sequences axis. */
+/* Merges the last h of all directions into one tensor on the sequences axis. */
 static int32_t join_final(const struct stack *s, const struct cell_tensors *last)
 {
     if (s->directions == 1)
@@ -226,7 +227,7 @@ static int32_t join_final(const struct stack *s, const struct cell_tensors *last
     return sl_builder_add_merge(s->b, name, s->layer->index, x, 2, merges[s->options->merge]);
 }
 
-/* Layers [first, first + count) as one operation, in place of that many nodes. */
+/* Offers layers [first, first + count) as one operation, as an alternative to their nodes. */
 static void offer_segment(const struct stack *s, const struct cell_tensors *tensors, const int32_t *xs, int64_t first,
                           int64_t count, int32_t node)
 {
@@ -252,7 +253,7 @@ static void offer_segment(const struct stack *s, const struct cell_tensors *tens
     sl_builder_add_alternative(b, name, s->layer->index, &desc, slots, slot_count, node, (int32_t)count);
 }
 
-/* Every contiguous part of the stack, the whole of it first; of very deep ones the whole alone. */
+/* Offers every contiguous part of the stack, the whole stack first; of very deep stacks only the whole. */
 static void offer_segments(const struct stack *s, const struct cell_tensors *tensors, const int32_t *xs,
                            int32_t first_node)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that need no recurrence: embedding, dense, output, activation, dropout, layer norm, pool, concat, add.
+/* Layers without recurrence: embedding, dense, output, activation, dropout, layer norm, pool, concat, add, repeat.
  *
- * What changes nothing (a linear activation, dropout outside training) adds no operation: the layer's output
- * is its input's tensor.
+ * A layer that changes nothing (a linear activation, dropout outside training) adds no operation: its output is the
+ * tensor of its input.
  */
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static int64_t get_target_width(const struct sl_builder *b)
     return target->kind == SL_FIELD_IDS ? target->classes : target->features;
 }
 
-/* Is this the model's last layer and its activation the loss's business? */
+/* Is this the last layer, and does the loss compute its activation? */
 static bool leaves_activation(const struct sl_builder *b, const struct sl_layer *layer,
                               const struct sl_activation *activation)
 {
@@ -71,7 +71,7 @@ static bool leaves_activation(const struct sl_builder *b, const struct sl_layer 
            (loss == SL_LOSS_BINARY_CROSS_ENTROPY && activation->kind == SL_ACTIVATION_SIGMOID);
 }
 
-/* The embedding's matrix that a tied output uses; its width must be the input's. */
+/* Finds the matrix of the embedding that a tied output uses; its width must be that of the input. */
 static seqlstm_status find_tied(struct sl_builder *b, const struct sl_layer *layer, int32_t x, int64_t units,
                                 int32_t *out_tensor)
 {
@@ -232,7 +232,7 @@ static seqlstm_status add_pool(struct sl_builder *b, const struct sl_layer *laye
     return SEQLSTM_OK;
 }
 
-/* The vector of each sequence at all of its steps. */
+/* Repeats the vector of each sequence at all of its steps. */
 static void add_repeat(struct sl_builder *b, const struct sl_layer *layer)
 {
     if (b->sequence < 0)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where states begin, and what else a decoder takes from its encoder.
+/* The initial states of recurrent layers, and what else a decoder reads from its encoder.
  *
  *   encoder's final states ─ both directions joined ─ dense bridge ─ gather: the decoder's order ─ h0, c0
  *   encoder's vector ────────────────────────────────────────────── gather ───────────────────── repeat
  *   encoder's steps ─────────────────────────────────────────────── attention.c
  *
- * A whole model uses what is gathered at once. The encoder alone writes it as the decoder's carried states; the
- * decoder alone reads those, so that it can go on from step to step. A vector that is repeated is a carried state that
- * nobody changes.
+ * A whole model uses the gathered states at once. If encoder and decoder run separately, the encoder writes them as the
+ * decoder's carried states, which the decoder reads and updates from step to step. A vector that is repeated is a
+ * carried state that does not change.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/builder.h"
 
-/* A recurrent layer that starts. */
+/* A recurrent layer, and where its initial states come from. */
 struct start {
     struct sl_builder *b;
-    const struct sl_layer *layer, *giver; /* giver NULL: from zero, or carried */
+    const struct sl_layer *layer, *giver; /* giver NULL: they are zero, or carried */
     int32_t directions;
     bool crosses; /* from the encoder to the decoder */
 };
@@ -60,7 +60,7 @@ static void carry(const struct start *s, int64_t l, int32_t d, struct sl_cell_st
     }
 }
 
-/* What the giver has for h or c of one (sub-layer, direction): its directions joined where there are too many. */
+/* The state of the giver for h or c of one (sub-layer, direction); its directions are merged if the layer has fewer. */
 static int32_t find_given(const struct start *s, int64_t l, int32_t d, int which)
 {
     struct sl_builder *b = s->b;
@@ -87,7 +87,7 @@ static int32_t get_place(struct sl_builder *b)
     return b->place;
 }
 
-/* h0 or c0 of one (sub-layer, direction). */
+/* Adds h0 or c0 of one (sub-layer, direction). */
 static void start(const struct start *s, int64_t l, int32_t d, int which, struct sl_cell_states *states)
 {
     struct sl_builder *b = s->b;
@@ -140,7 +140,7 @@ seqlstm_status sl_graph_add_starts(struct sl_builder *b, const struct sl_layer *
     return SEQLSTM_OK;
 }
 
-/* A vector of the encoder, once for all that repeat it. */
+/* Adds the gathered vector of the encoder, once for all layers that repeat it. */
 static seqlstm_status cross_vector(struct sl_builder *b, const struct sl_layer *repeat)
 {
     const struct sl_layer *giver = &b->model->layers[repeat->from[0]];

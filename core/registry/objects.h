@@ -11,8 +11,7 @@
 #include "base/memory/arena.h"
 #include "registry/record.h"
 
-/* The object whose resolved path is `path`, then everything that it needs, directly or indirectly. Errors: NO_MEMORY.
- */
+/* The object whose resolved path is `path`, then all that it needs, directly or indirectly. Errors: NO_MEMORY. */
 seqlstm_status sl_objects_find(struct sl_arena *arena, const char *path, struct sl_backend_file **out_files,
                                uint32_t *out_count, struct seqlstm_error *err);
 

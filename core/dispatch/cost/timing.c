@@ -163,8 +163,7 @@ static void note_probe(const struct timing *timing, struct series *series, doubl
     series->repeats = repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int32_t)repeats;
 }
 
-/* Runs once; or a few times, of which the fastest counts, if other programs took the processor. False: it did not run.
- */
+/* Runs once. If other programs took the processor, runs a few times, and the fastest counts. False: it did not run. */
 static bool run_undisturbed(struct series *series, double *out_forward, double *out_backward)
 {
     int64_t before = sl_rounds_count_preemptions();

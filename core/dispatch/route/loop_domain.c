@@ -17,8 +17,7 @@ static bool is_within(const struct sl_loop *loop, const struct sl_span *span)
     return span->first >= loop->first && span->first + span->count <= loop->first + loop->count;
 }
 
-/* The least cost of the loop's nodes in one domain; negative: it cannot run them all. `least` [count + 1] is scratch.
- */
+/* The least cost of the loop in one domain; negative: the domain cannot run it. `least` [count + 1] is scratch. */
 static double price(const struct sl_spans *spans, const char *domain, double *least)
 {
     const struct sl_loop *loop = &spans->graph->loop;

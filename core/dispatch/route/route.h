@@ -27,8 +27,7 @@ struct sl_route_step {
     double cost_ns;
 };
 
-/* Node `reader` reads what node `writer` (-1: the batch, on the host) wrote; copied if they run in different domains.
- */
+/* Node `reader` reads what node `writer` (-1: the batch, on the host) wrote. Copied if their domains differ. */
 struct sl_route_read {
     int32_t reader, writer;
     double copy_ns;
