@@ -127,7 +127,7 @@ int32_t sl_plan_list_casts(const struct sl_plan *plan, struct sl_cast *out_casts
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_node *node = plan->calls[c].node;
         const uint32_t type = node->desc.head.dtype_compute;
-        if (type == SEQLSTM_DTYPE_FLOAT32 || type == SEQLSTM_DTYPE_TF32) /* tf32 rounds inside products, without casts */
+        if (type == SEQLSTM_DTYPE_FLOAT32 || type == SEQLSTM_DTYPE_TF32) /* tf32 rounds inside products */
             continue;
         for (int32_t s = 0; s < node->slot_count; s++) {
             const int32_t t = node->slots[s];
