@@ -135,7 +135,7 @@ def test_cache_folders(t):
     for nowhere in ({'SEQLSTM_CACHE': ''}, {'XDG_CACHE_HOME': None, 'HOME': None}):
         t.run('plan', 'm.yaml', env=nowhere).says('note: there is no cache folder').prints('cpu-blas')
     t.write('file', 'not a folder')
-    t.run('plan', 'm.yaml', env={'SEQLSTM_CACHE': 'file'}).says('is not kept').prints('cpu-blas')
+    t.run('plan', 'm.yaml', env={'SEQLSTM_CACHE': 'file'}).says('are not kept').prints('cpu-blas')
 
 
 def test_runs_at_once(t):
