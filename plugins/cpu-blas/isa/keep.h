@@ -15,12 +15,7 @@
 #include <immintrin.h>
 #endif
 
-#ifdef __clang__
-#define KEEP_UNROLL _Pragma("unroll")
-#else
-#define KEEP_UNROLL _Pragma("GCC unroll 4")
-#endif
-#define KEEP_INLINE static inline __attribute__((always_inline))
+#include "cpu-blas/isa/unit.h"
 
 enum {
     KEEP_RUN = 64,
@@ -39,7 +34,7 @@ struct keep_run {
     uint64_t sequence;
 };
 
-KEEP_INLINE keep_vector keep_multiply(keep_vector a, uint32_t factor)
+INLINE keep_vector keep_multiply(keep_vector a, uint32_t factor)
 {
 #if BLAS_LANES == 16
     return (keep_vector)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64((long long)factor));
@@ -53,7 +48,7 @@ KEEP_INLINE keep_vector keep_multiply(keep_vector a, uint32_t factor)
 }
 
 /* Counters in the order in which keep_compare wants them. */
-KEEP_INLINE keep_vector keep_counters(uint32_t first)
+INLINE keep_vector keep_counters(uint32_t first)
 {
 #if BLAS_LANES == 16
     return (keep_vector){0, 4, 1, 5, 2, 6, 3, 7} + (uint64_t)first;
@@ -66,7 +61,7 @@ KEEP_INLINE keep_vector keep_counters(uint32_t first)
 
 /* Bit i is set where element i of these counters is kept: its half is at least `least`. Words 0 and 1, 2 and 3 join to
  * four halves each, in the order of the elements. */
-KEEP_INLINE uint64_t keep_compare(const keep_vector c[4], uint32_t least)
+INLINE uint64_t keep_compare(const keep_vector c[4], uint32_t least)
 {
     const keep_vector a = (c[0] & 0xFFFFFFFFu) | c[1] << 32, b = (c[2] & 0xFFFFFFFFu) | c[3] << 32;
 #if BLAS_LANES == 16
@@ -100,7 +95,7 @@ struct keep_keys {
     keep_vector round[KEEP_ROUNDS][2];
 };
 
-KEEP_INLINE void keep_schedule(uint64_t key, struct keep_keys *out)
+INLINE void keep_schedule(uint64_t key, struct keep_keys *out)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int i = 0; i < KEEP_ROUNDS; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
@@ -110,11 +105,11 @@ KEEP_INLINE void keep_schedule(uint64_t key, struct keep_keys *out)
 }
 
 /* The bits of `runs` runs; `least` is seqlstm_mask_count of the rate. */
-KEEP_INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t least, const struct keep_run *run,
-                           uint64_t *out_bits)
+INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t least, const struct keep_run *run,
+                      uint64_t *out_bits)
 {
     keep_vector c[KEEP_CHAINS][4];
-    KEEP_UNROLL
+    UNROLL
     for (int i = 0; i < runs * KEEP_VECTORS; i++) {
         const struct keep_run *r = &run[i / KEEP_VECTORS];
         c[i][0] = keep_counters(r->counter + (uint32_t)(i % KEEP_VECTORS * KEEP_LANES));
@@ -123,7 +118,7 @@ KEEP_INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_
         c[i][3] = (keep_vector){0} + (r->sequence >> 32);
     }
     for (int round = 0; round < KEEP_ROUNDS; round++) {
-        KEEP_UNROLL
+        UNROLL
         for (int i = 0; i < runs * KEEP_VECTORS; i++) {
             const keep_vector p0 = keep_multiply(c[i][0], 0xD2511F53u), p1 = keep_multiply(c[i][2], 0xCD9E8D57u);
             c[i][0] = (p1 >> 32) ^ c[i][1] ^ keys->round[round][0];
@@ -132,18 +127,18 @@ KEEP_INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_
             c[i][3] = p0;
         }
     }
-    KEEP_UNROLL
+    UNROLL
     for (int n = 0; n < runs; n++) {
         out_bits[n] = 0;
-        KEEP_UNROLL
+        UNROLL
         for (int i = 0; i < KEEP_VECTORS; i++)
             out_bits[n] |= keep_compare(c[n * KEEP_VECTORS + i], least) << (i * 8 * KEEP_LANES % 64);
     }
 }
 
 /* The same of 1 to KEEP_RUNS runs. */
-KEEP_INLINE void keep_draw_some(int runs, const struct keep_keys *keys, uint32_t least, struct keep_run run[KEEP_RUNS],
-                                uint64_t out_bits[KEEP_RUNS])
+INLINE void keep_draw_some(int runs, const struct keep_keys *keys, uint32_t least, struct keep_run run[KEEP_RUNS],
+                           uint64_t out_bits[KEEP_RUNS])
 {
     if (runs == 1) {
         keep_draw(1, keys, least, run, out_bits);

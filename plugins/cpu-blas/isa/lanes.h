@@ -15,39 +15,29 @@
 #include <immintrin.h>
 #endif
 
-#ifndef BLAS_LANES
-#error "BLAS_LANES must be given by the build"
-#endif
-
-#define BLAS_INLINE static inline __attribute__((always_inline))
-
-#if defined(__clang__)
-#define BLAS_UNROLL _Pragma("unroll")
-#else
-#define BLAS_UNROLL _Pragma("GCC unroll 8")
-#endif
+#include "cpu-blas/isa/unit.h"
 
 typedef float vf __attribute__((vector_size(4 * BLAS_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * BLAS_LANES)));
 typedef float vf_mem __attribute__((vector_size(4 * BLAS_LANES), aligned(4), may_alias));
 
-BLAS_INLINE vf v_load(const float *p)
+INLINE vf v_load(const float *p)
 {
     return *(const vf_mem *)p;
 }
 
-BLAS_INLINE void v_store(float *p, vf v)
+INLINE void v_store(float *p, vf v)
 {
     *(vf_mem *)p = v;
 }
 
-BLAS_INLINE vf v_set(float x)
+INLINE vf v_set(float x)
 {
     return (vf){0} + x;
 }
 
 /* The first n < BLAS_LANES elements, the others `fill`. */
-BLAS_INLINE vf v_load_tail(const float *p, int n, float fill)
+INLINE vf v_load_tail(const float *p, int n, float fill)
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
     return (vf)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), (__mmask16)((1u << n) - 1u), p);
@@ -61,7 +51,7 @@ BLAS_INLINE vf v_load_tail(const float *p, int n, float fill)
 #endif
 }
 
-BLAS_INLINE void v_store_tail(float *p, int n, vf v)
+INLINE void v_store_tail(float *p, int n, vf v)
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)v);
@@ -73,13 +63,13 @@ BLAS_INLINE void v_store_tail(float *p, int n, vf v)
 #endif
 }
 
-BLAS_INLINE vf v_select(vi mask, vf yes, vf no)
+INLINE vf v_select(vi mask, vf yes, vf no)
 {
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
 }
 
 /* b where a is NaN. */
-BLAS_INLINE vf v_max(vf a, vf b)
+INLINE vf v_max(vf a, vf b)
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
@@ -90,13 +80,13 @@ BLAS_INLINE vf v_max(vf a, vf b)
 #endif
 }
 
-BLAS_INLINE vf v_abs(vf x)
+INLINE vf v_abs(vf x)
 {
     return (vf)((vi)x & 0x7FFFFFFF);
 }
 
 /* In the fixed order of a binary tree. */
-BLAS_INLINE float v_sum(vf v)
+INLINE float v_sum(vf v)
 {
     float part[BLAS_LANES];
     v_store(part, v);
@@ -106,7 +96,7 @@ BLAS_INLINE float v_sum(vf v)
     return part[0];
 }
 
-BLAS_INLINE float v_largest(vf v)
+INLINE float v_largest(vf v)
 {
     float part[BLAS_LANES];
     v_store(part, v);
@@ -117,7 +107,7 @@ BLAS_INLINE float v_largest(vf v)
 }
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2; *scale = 2^n. For -87.4 < x < 88. */
-BLAS_INLINE vf v_reduce(vf x, vf *scale)
+INLINE vf v_reduce(vf x, vf *scale)
 {
     const float magic = 12582912.0f; /* 1.5 * 2^23: rounds to an integer in the low bits */
     vf t = x * 1.44269504f + magic;
@@ -128,7 +118,7 @@ BLAS_INLINE vf v_reduce(vf x, vf *scale)
 }
 
 /* (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2: its Taylor series, remainder 5e-9. */
-BLAS_INLINE vf v_exp_rest(vf r)
+INLINE vf v_exp_rest(vf r)
 {
     vf p = r * (1.0f / 5040.0f) + 1.0f / 720.0f;
     p = p * r + 1.0f / 120.0f;
@@ -138,7 +128,7 @@ BLAS_INLINE vf v_exp_rest(vf r)
 }
 
 /* exp(x) for x <= 88; exactly 0 below -87.33 and for -infinity. */
-BLAS_INLINE vf v_exp(vf x)
+INLINE vf v_exp(vf x)
 {
     const float low = -87.33f;
     vi under = x < low;
@@ -148,21 +138,21 @@ BLAS_INLINE vf v_exp(vf x)
 }
 
 /* exp(x) - 1 for x <= 0, exact to the last places near 0. */
-BLAS_INLINE vf v_expm1(vf x)
+INLINE vf v_expm1(vf x)
 {
     const float low = -40.0f;
     vf scale, r = v_reduce(v_select(x < low, v_set(low), x), &scale);
     return (v_exp_rest(r) * (r * r) + r) * scale + (scale - 1.0f);
 }
 
-BLAS_INLINE vf v_sigmoid(vf x)
+INLINE vf v_sigmoid(vf x)
 {
     vf e = v_exp((vf)((vi)x | (int32_t)0x80000000));
     vf s = 1.0f / (1.0f + e);
     return v_select(x < 0.0f, e * s, s);
 }
 
-BLAS_INLINE vf v_tanh(vf x)
+INLINE vf v_tanh(vf x)
 {
     vi sign = (vi)x & (int32_t)0x80000000;
     vf e = v_expm1(v_abs(x) * -2.0f);
@@ -170,7 +160,7 @@ BLAS_INLINE vf v_tanh(vf x)
 }
 
 /* log(1 + u) for 0 <= u <= 1: 2 atanh(u / (2 + u)). */
-BLAS_INLINE vf v_log1p(vf u)
+INLINE vf v_log1p(vf u)
 {
     vf s = u / (u + 2.0f), q = s * s;
     vf p = q * (1.0f / 15.0f) + 1.0f / 13.0f;
@@ -184,7 +174,7 @@ BLAS_INLINE vf v_log1p(vf u)
 }
 
 /* log(1 + exp(x)) without overflow. */
-BLAS_INLINE vf v_softplus(vf x)
+INLINE vf v_softplus(vf x)
 {
     vf rest = v_log1p(v_exp((vf)((vi)x | (int32_t)0x80000000)));
     return v_select(x > 0.0f, x + rest, rest);

@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in the units that meson.build compiles once per instruction set, with BLAS_SET (portable, avx2, avx512) and
- * BLAS_LANES (floats of a vector) given. */
+/* What every unit begins with that meson.build compiles once per instruction set, with BLAS_SET (portable, avx2,
+ * avx512) and BLAS_LANES (floats of a vector) given: names, and how functions and loops are expanded. */
 #ifndef BLAS_ISA_UNIT_H
 #define BLAS_ISA_UNIT_H
+
+#ifndef BLAS_LANES
+#error "BLAS_LANES must be given by the build"
+#endif
 
 #define BLAS_JOIN_(a, b) a##_##b
 #define BLAS_JOIN(a, b)  BLAS_JOIN_(a, b)
 #define BLAS_NAME(name)  BLAS_JOIN(blas_##name, BLAS_SET)
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* On the line before a loop. */
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("nounroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#define ROLLED _Pragma("GCC unroll 1")
+#endif
 
 #endif

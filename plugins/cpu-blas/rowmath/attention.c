@@ -6,12 +6,12 @@
 /* One vector of the sum q + k, or its last `count` elements. */
 #define SUM(i, count) (v_load_piece(query + (i), count) + v_load_piece(keys + j * n + (i), count))
 
-BLAS_INLINE vf v_load_piece(const float *p, int count)
+INLINE vf v_load_piece(const float *p, int count)
 {
     return count == BLAS_LANES ? v_load(p) : v_load_tail(p, count, 0.0f);
 }
 
-BLAS_INLINE void v_store_piece(float *p, int count, vf v)
+INLINE void v_store_piece(float *p, int count, vf v)
 {
     if (count == BLAS_LANES)
         v_store(p, v);
@@ -35,8 +35,8 @@ void BLAS_NAME(tanh_scores)(int64_t rows, int64_t n, const float *query, const f
 }
 
 /* Column by column of vectors: the gradients of query and score stay in registers. */
-BLAS_INLINE void back_columns(int64_t rows, int64_t n, int64_t i, int count, const float *query, const float *keys,
-                              const float *score, const float *grads, float *dquery, float *dkeys, float *dscore)
+INLINE void back_columns(int64_t rows, int64_t n, int64_t i, int count, const float *query, const float *keys,
+                         const float *score, const float *grads, float *dquery, float *dkeys, float *dscore)
 {
     const vf s = v_load_piece(score + i, count);
     vf of_query = v_set(0.0f), of_score = v_set(0.0f);

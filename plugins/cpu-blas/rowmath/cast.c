@@ -7,21 +7,21 @@
 
 enum { PIECE = 512 };
 
-BLAS_INLINE uint32_t bits_of(float x)
+INLINE uint32_t bits_of(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-BLAS_INLINE float float_of(uint32_t bits)
+INLINE float float_of(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-BLAS_INLINE uint16_t to_bfloat16(float x)
+INLINE uint16_t to_bfloat16(float x)
 {
     uint32_t bits = bits_of(x);
     uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
@@ -29,7 +29,7 @@ BLAS_INLINE uint16_t to_bfloat16(float x)
     return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded);
 }
 
-BLAS_INLINE uint16_t to_float16(float x)
+INLINE uint16_t to_float16(float x)
 {
     uint32_t bits = bits_of(x), sign = (bits >> 16) & 0x8000u, a = bits & 0x7FFFFFFFu;
     /* below 2^-14 the sum with 0.5 leaves the subnormal's bits, rounded, at the bottom */
@@ -41,7 +41,7 @@ BLAS_INLINE uint16_t to_float16(float x)
     return (uint16_t)(r | sign);
 }
 
-BLAS_INLINE float from_float16(uint16_t h)
+INLINE float from_float16(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, a = (uint32_t)(h & 0x7FFFu) << 13;
     uint32_t exponent = a & 0x0F800000u;
@@ -53,7 +53,7 @@ BLAS_INLINE float from_float16(uint16_t h)
 }
 
 /* The float next to d towards zero, its last bit set if anything was lost. */
-BLAS_INLINE float round_to_odd(double d)
+INLINE float round_to_odd(double d)
 {
     float f = (float)d;
     double back = (double)f;

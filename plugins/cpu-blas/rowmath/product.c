@@ -17,7 +17,7 @@ enum {
 };
 
 /* The sums of four vectors, side by side. */
-BLAS_INLINE void fold4(vf a, vf b, vf c, vf d, float out[4])
+INLINE void fold4(vf a, vf b, vf c, vf d, float out[4])
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
     __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps((__m512)a, (__m512)b), _mm512_unpackhi_ps((__m512)a, (__m512)b));
@@ -39,18 +39,18 @@ BLAS_INLINE void fold4(vf a, vf b, vf c, vf d, float out[4])
 }
 
 /* m rows of A against 4 rows of B (of which `columns` count); the caller repeats pointers beyond the last. */
-BLAS_INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const float *const b[4], bool add,
-                          float *c, int64_t ldc, int columns)
+INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const float *const b[4], bool add, float *c,
+                     int64_t ldc, int columns)
 {
     vf acc[ROWS][4];
-    BLAS_UNROLL
+    UNROLL
     for (int r = 0; r < m; r++)
         acc[r][0] = acc[r][1] = acc[r][2] = acc[r][3] = (vf){0};
     const float *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
     int64_t i = 0;
     for (; i + BLAS_LANES <= k; i += BLAS_LANES) {
         const vf v0 = v_load(b0 + i), v1 = v_load(b1 + i), v2 = v_load(b2 + i), v3 = v_load(b3 + i);
-        BLAS_UNROLL
+        UNROLL
         for (int r = 0; r < m; r++) {
             const vf x = v_load(a + r * lda + i);
             acc[r][0] += x * v0;
@@ -63,7 +63,7 @@ BLAS_INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, c
         const int n = (int)(k - i);
         const vf v0 = v_load_tail(b0 + i, n, 0.0f), v1 = v_load_tail(b1 + i, n, 0.0f);
         const vf v2 = v_load_tail(b2 + i, n, 0.0f), v3 = v_load_tail(b3 + i, n, 0.0f);
-        BLAS_UNROLL
+        UNROLL
         for (int r = 0; r < m; r++) {
             const vf x = v_load_tail(a + r * lda + i, n, 0.0f);
             acc[r][0] += x * v0;
@@ -72,7 +72,7 @@ BLAS_INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, c
             acc[r][3] += x * v3;
         }
     }
-    BLAS_UNROLL
+    UNROLL
     for (int r = 0; r < m; r++) {
         float sums[4];
         fold4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], sums);
@@ -93,32 +93,32 @@ BLAS_INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, c
     (whole || (v) < nv - 1 ? v_load((p) + (v)*BLAS_LANES) : v_load_tail((p) + (v)*BLAS_LANES, last, 0.0f))
 
 /* m rows of C, nv vectors wide, over k rows of B. */
-BLAS_INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, const float *a, int64_t a_row,
-                          int64_t a_k, const float *b, int64_t ldb, bool add, float *c, int64_t ldc, int last)
+INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, const float *a, int64_t a_row, int64_t a_k,
+                     const float *b, int64_t ldb, bool add, float *c, int64_t ldc, int last)
 {
     vf acc[ROWS][4];
-    BLAS_UNROLL
+    UNROLL
     for (int r = 0; r < m; r++) {
-        BLAS_UNROLL
+        UNROLL
         for (int v = 0; v < nv; v++)
             acc[r][v] = add ? LOAD(c + r * ldc, v) : (vf){0};
     }
     for (int64_t i = 0; i < k; i++) {
         vf w[4];
-        BLAS_UNROLL
+        UNROLL
         for (int v = 0; v < nv; v++)
             w[v] = LOAD(b + i * ldb, v);
-        BLAS_UNROLL
+        UNROLL
         for (int r = 0; r < m; r++) {
             const vf x = v_set(a[r * a_row + i * a_k]);
-            BLAS_UNROLL
+            UNROLL
             for (int v = 0; v < nv; v++)
                 acc[r][v] += x * w[v];
         }
     }
-    BLAS_UNROLL
+    UNROLL
     for (int r = 0; r < m; r++) {
-        BLAS_UNROLL
+        UNROLL
         for (int v = 0; v < nv; v++) {
             if (whole || v < nv - 1)
                 v_store(c + r * ldc + v * BLAS_LANES, acc[r][v]);

@@ -142,7 +142,7 @@ void BLAS_NAME(norm_gain_sums)(int64_t rows, int64_t n, int64_t stride, const fl
 /* ---- masks ---------------------------------------------------------------------------------- */
 
 /* The factors of BLAS_LANES elements: `scale` where the bit is set, else 0. */
-BLAS_INLINE vf factors(uint64_t bits, float scale)
+INLINE vf factors(uint64_t bits, float scale)
 {
     vi lane;
     for (int i = 0; i < BLAS_LANES; i++)

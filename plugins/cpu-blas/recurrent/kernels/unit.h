@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every unit of the recurrent kernels begins with: the vectors of its instruction set, how loops are unrolled, and
- * the kernels of the table, of which each unit (recurrent_kernels_*.c) defines some and may call the others. */
+/* What every unit of the recurrent kernels begins with: the vectors of its instruction set, and the kernels of the
+ * table, of which each unit defines some and may call the others. */
 #ifndef BLAS_RECURRENT_UNIT_H
 #define BLAS_RECURRENT_UNIT_H
 
-#include "cpu-blas/isa/unit.h"
-#if BLAS_LANES == 16
-#include "cpu-blas/isa/simd_avx512.h"
-#elif BLAS_LANES == 8
-#include "cpu-blas/isa/simd_avx2.h"
-#else
-#include "cpu-blas/isa/simd_portable.h"
-#endif
+#include "cpu-blas/isa/vector.h"
 #include "cpu-blas/recurrent/kernels/kernels.h"
-
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#define ROLLED _Pragma("nounroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#define ROLLED _Pragma("GCC unroll 1")
-#endif
-#define INLINE static inline __attribute__((always_inline))
 
 #define kernel_product               BLAS_NAME(kernel_product)
 #define kernel_outer                 BLAS_NAME(kernel_outer)
