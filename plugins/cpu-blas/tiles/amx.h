@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cpu-blas/tiles/tiles.h"
-#include "cpu-blas/recurrent/kernels/unit.h"
 
 typedef struct tile_file tile_file; /* the processor's own */
 #define TILE_FILE(tiles) ((void)(tiles), (tile_file *)NULL)

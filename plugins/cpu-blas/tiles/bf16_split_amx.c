@@ -5,8 +5,6 @@
 
 #define TILE_PRODUCT(file, c, a, b) ON_TILES(file, _tile_dpbf16ps(c, a, b))
 
-#include "cpu-blas/tiles/product.inc"
-
 #include "cpu-blas/tiles/bf16_split.inc"
 
 const struct blas_pieces_kernels blas_pieces_kernels_amx = {.name = "amx",

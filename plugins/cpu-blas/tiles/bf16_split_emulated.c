@@ -34,8 +34,6 @@ static void tile_product(tile_file *file, int c, int a, int b)
 
 #define TILE_PRODUCT(file, c, a, b) tile_product(file, c, a, b)
 
-#include "cpu-blas/tiles/product.inc"
-
 #include "cpu-blas/tiles/bf16_split.inc"
 
 const struct blas_pieces_kernels blas_pieces_kernels_emulated = {.name = "emulated",

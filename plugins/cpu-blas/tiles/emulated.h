@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cpu-blas/tiles/tiles.h"
-#include "cpu-blas/recurrent/kernels/unit.h"
 
 typedef struct tile_file {
     uint8_t rows[8];

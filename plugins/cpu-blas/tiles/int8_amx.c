@@ -10,8 +10,6 @@ INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
     return (lanes)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
 
-#include "cpu-blas/tiles/product.inc"
-
 #include "cpu-blas/tiles/int8.inc"
 
 const struct blas_pieces_kernels blas_bytes_kernels_amx = {.name = "amx",

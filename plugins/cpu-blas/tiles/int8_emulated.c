@@ -22,12 +22,10 @@ static void tile_product(tile_file *file, int c, int a, int b)
 
 INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
 {
-    for (int i = 0; i < GROUP; i++)
+    for (int i = 0; i < LANE_COUNT; i++)
         c[i] = fmaf(a[i], b[i], c[i]);
     return c;
 }
-
-#include "cpu-blas/tiles/product.inc"
 
 #include "cpu-blas/tiles/int8.inc"
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen numbers at once, in the compiler's own vectors: what tiles are made of. After recurrent/kernels/unit.h. */
+/* Sixteen numbers at once, in the compiler's own vectors: what tiles are made of. */
 #ifndef BLAS_TILES_LANES_H
 #define BLAS_TILES_LANES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "cpu-blas/isa/vector.h"
+
+enum { LANE_COUNT = 16 };
 
 typedef float lanes __attribute__((vector_size(64)));
 typedef uint32_t bits __attribute__((vector_size(64)));
@@ -16,8 +23,8 @@ INLINE lanes lanes_load(const float *from)
 /* The first `count` of them, and zeros: of none, of some, or of more than there are lanes. */
 INLINE lanes lanes_load_first(const float *from, int64_t count)
 {
-    float x[GROUP] __attribute__((aligned(64))) = {0};
-    for (int at = 0; at < GROUP && at < count; at += VW)
+    float x[LANE_COUNT] __attribute__((aligned(64))) = {0};
+    for (int at = 0; at < LANE_COUNT && at < count; at += VW)
         v_store(x + at, v_load_first(from + at, (int)(count - at < VW ? count - at : VW)));
     return lanes_load(x);
 }
