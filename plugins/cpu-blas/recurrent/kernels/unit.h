@@ -12,6 +12,8 @@
 #define kernel_outer_tile_a          BLAS_NAME(kernel_outer_tile_a)
 #define kernel_lstm_forward          BLAS_NAME(kernel_lstm_forward)
 #define kernel_lstm_backward         BLAS_NAME(kernel_lstm_backward)
+#define kernel_lstm_plain_forward    BLAS_NAME(kernel_lstm_plain_forward)
+#define kernel_lstm_plain_backward   BLAS_NAME(kernel_lstm_plain_backward)
 #define kernel_sweep_forward         BLAS_NAME(kernel_sweep_forward)
 #define kernel_sweep_backward        BLAS_NAME(kernel_sweep_backward)
 #define kernel_lstm_norm_forward_1   BLAS_NAME(kernel_lstm_norm_forward_1)
@@ -44,6 +46,9 @@ void kernel_outer(const struct blas_outer *o);
 void kernel_outer_tile_a(const struct blas_outer *o, float *out);
 void kernel_lstm_forward(const struct blas_cell_forward *f);
 void kernel_lstm_backward(const struct blas_cell_backward *b);
+/* Of plain cells, for the two above. */
+void kernel_lstm_plain_forward(const struct blas_cell_forward *f);
+void kernel_lstm_plain_backward(const struct blas_cell_backward *b);
 void kernel_sweep_forward(const struct blas_sweep_forward *w);
 void kernel_sweep_backward(const struct blas_sweep_backward *w);
 void kernel_lstm_norm_forward_1(const struct blas_cell_forward *f);

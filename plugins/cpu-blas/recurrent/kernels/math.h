@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, tanh, sigmoid and every other activation on vectors, with derivatives. Included by the unit of the cells.
+/* exp, tanh, sigmoid and every other activation on vectors, with derivatives.
  * Absolute errors are below 3e-7; results saturate; NaN in gives NaN out.
  *
  * exp(x) - 1 = (2^n - 1) + 2^n q,   n = round(x log2 e),   q = 2^f - 1 = f p(f),   |f| <= 1/2
  * p is the interpolation of (2^f - 1) / f in the Chebyshev nodes of degree 4 (error of q 1.6e-7); the form keeps
  * small arguments exact, so that tanh and elu are accurate near zero in the relative sense too. */
+#ifndef BLAS_RECURRENT_MATH_H
+#define BLAS_RECURRENT_MATH_H
+
+#include <stdint.h>
+
+#include <seqlstm/ops.h>
+
+#include "cpu-blas/isa/vector.h"
 
 enum { MATH_LANES = 8 };
 
@@ -265,3 +273,5 @@ INLINE vf v_clip_gradient(float limit, vf z, vf d)
         d = v_select(v_le(v_abs(z), v_set(limit)), d, v_zero());
     return d;
 }
+
+#endif

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The LSTM cell of sigmoid, tanh, tanh and no option on one panel of 16 units. Included after math.inc.
+/* The LSTM cell of sigmoid, tanh, tanh and no option on one panel of 16 units.
  *
  * What a call asks for is copied, or the compiler takes any store for one to it. */
+#include <stddef.h>
 
-/* Leaves the four of one vector of units, `put` or in the caches. */
-INLINE void lstm_gates_leave(const bool put, float *to, vf i, vf f, vf g, vf o)
-{
-    v_put(put, to, i);
-    v_put(put, to + 16, f);
-    v_put(put, to + 32, g);
-    v_put(put, to + 48, o);
-}
+#include "cpu-blas/recurrent/kernels/lstm_gates.h"
+#include "cpu-blas/recurrent/kernels/unit.h"
 
-enum { VECTORS = GROUP / VW, LSTM_TANHS = 1 << 2 | 1 << 4 }; /* curves of i, f, g, o and a cell */
+enum { LSTM_TANHS = 1 << 2 | 1 << 4 }; /* curves of i, f, g, o and a cell */
 
 /* A vector of units whose h waits for the tanh of its cell. */
 struct lstm_wait {
@@ -67,16 +62,11 @@ INLINE void lstm_forward_loop(const bool ahead, const struct blas_cell_forward *
 }
 
 /* Sixteen lanes fill the two ports of AVX-512 with the operations of one vector. */
-static void lstm_forward_plain(const struct blas_cell_forward *f)
+void kernel_lstm_plain_forward(const struct blas_cell_forward *f)
 {
     const struct blas_cell_forward own = *f;
     if (own.rows > 0)
         lstm_forward_loop(VW < 16, &own);
-}
-
-static inline void add_to(float *p, vf a)
-{
-    v_store(p, v_add(v_load(p), a));
 }
 
 /* A row of each operand of the plain cell's gradients. */
@@ -148,7 +138,7 @@ INLINE void lstm_backward_loop(const bool whole, const struct blas_cell_backward
     UNROLL for (int n = 0; n < VECTORS; n++) lstm_back_rest(whole, &row, n * VW, a[n]);
 }
 
-static void lstm_backward_plain(const struct blas_cell_backward *b)
+void kernel_lstm_plain_backward(const struct blas_cell_backward *b)
 {
     static const float zeros[GROUP];
     struct blas_cell_backward own = *b;

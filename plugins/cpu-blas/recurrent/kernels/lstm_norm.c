@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The LSTM cell on one panel where the cell is normalised too: q = N(c^) gain + bias needs the whole row of c^ first,
- * which cuts the cell into two phases. Included after lstm.inc. */
+ * which cuts the cell into two phases. */
+#include <stddef.h>
+
+#include "cpu-blas/recurrent/kernels/lstm_gates.h"
+#include "cpu-blas/recurrent/kernels/unit.h"
 
 /* Rows whose chains run side by side, two denominators to a reciprocal. */
 enum { NORM_LANES = 4 };
