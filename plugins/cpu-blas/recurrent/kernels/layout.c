@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Canonical weights into panels. What is more than the caches hold is written past them: they would read every line
  * from memory first, only to drop it before it is used. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cpu-blas/recurrent/kernels/unit.h"
 
 enum { PACK_AHEAD = 128 }; /* floats: how far ahead of a block its rows are fetched */
 

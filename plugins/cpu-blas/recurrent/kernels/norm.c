@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layer norm of the gate products, and the element-wise helpers of the drivers.
+/* Layer norm of the gate products; means and deviations of rows.
  *
  *   z = (u - mean u) rstd_u gain_u + (v - mean v) rstd_v gain_v + bias        per row, over all panels
  * Columns that are not elements of the norm hold zeros and are left out of the variance by `valid`. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "cpu-blas/recurrent/kernels/unit.h"
 
 /* Rows that go through a norm side by side, so that none waits for its own sums, and gains are read once for all. */
 enum { NORM_ROWS = VW == 16 ? 4 : 2 };
@@ -223,45 +227,5 @@ void kernel_fold(int64_t rows, const float *x, float scale, float *y)
         for (int v = VW; v < GROUP; v += VW)
             sum = v_add(sum, v_load(x + v));
         y[r] = scale * v_sum(sum);
-    }
-}
-
-/* ---- rows ---------------------------------------------------------------------------------------- */
-
-void kernel_copy(const struct blas_rows *c)
-{
-    for (int64_t r = 0; r < c->rows; r++) {
-        const float *x = c->x + r * c->x_row, *m = c->m ? c->m + r * c->m_row : NULL;
-        float *y = c->y + r * c->y_row;
-        int64_t i = 0;
-        for (; i + VW <= c->n; i += VW) {
-            vf a = v_load(x + i);
-            v_store(y + i, m ? v_mul(a, v_load(m + i)) : a);
-        }
-        if (i < c->n) {
-            int left = (int)(c->n - i);
-            vf a = v_load_first(x + i, left);
-            v_store_first(y + i, m ? v_mul(a, v_load_first(m + i, left)) : a, left);
-        }
-    }
-}
-
-void kernel_add(const struct blas_rows *c)
-{
-    for (int64_t r = 0; r < c->rows; r++) {
-        const float *x = c->x + r * c->x_row, *m = c->m ? c->m + r * c->m_row : NULL;
-        float *y = c->y + r * c->y_row;
-        int64_t i = 0;
-        for (; i + VW <= c->n; i += VW) {
-            const vf a = v_load(x + i);
-            v_store(y + i, v_add(v_load(y + i), m ? v_mul(a, v_load(m + i)) : a));
-        }
-        if (i < c->n) {
-            const int left = (int)(c->n - i);
-            vf a = v_load_first(x + i, left);
-            if (m)
-                a = v_mul(a, v_load_first(m + i, left));
-            v_store_first(y + i, v_add(v_load_first(y + i, left), a), left);
-        }
     }
 }

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tall register tiles: up to TALL_ROWS rows by one vector, for products of one group of columns where a vector has them
  * all. A tile of NN_ROWS such rows would wait for its own sums: a multiply-add takes four cycles, in which a processor
- * can begin eight. The last panel of 650 or 200 units is one group wide. Included by tiles.inc. */
+ * can begin eight. The last panel of 650 or 200 units is one group wide. */
+#ifndef BLAS_RECURRENT_TALL_H
+#define BLAS_RECURRENT_TALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cpu-blas/isa/vector.h"
+#include "cpu-blas/recurrent/kernels/kernels.h"
 
 enum { TALL_ROWS = 16 };
 
@@ -33,3 +41,5 @@ INLINE void tall_add(const int m, const bool across, const float *a, int64_t a_s
         UNROLL_TALL for (int i = 0; i < TALL_ROWS / 4; i++) rows[i]++;
     }
 }
+
+#endif

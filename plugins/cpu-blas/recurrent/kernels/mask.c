@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mask bits of rows, and masks put on rows. Included after unit.h. */
+/* Mask bits of rows, and masks put on rows. */
+#include <string.h>
+
+#include <seqlstm/philox.h>
+
 #include "cpu-blas/isa/keep.h"
+#include "cpu-blas/recurrent/kernels/unit.h"
 
 void kernel_keep_bits(const struct blas_keep *k)
 {
