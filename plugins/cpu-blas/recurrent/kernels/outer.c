@@ -193,12 +193,9 @@ typedef void outer_tiles_fn(const struct blas_outer *o, const struct outer_slice
     {                                                                                                                  \
         outer_tiles(m, nv, fetch, o, s, m0, count, column, columns, tile);                                             \
     }
-#define OUTER_TILES_0(m, nv) OUTER_TILES(0, m, nv)
-#define OUTER_TILES_2(m, nv) OUTER_TILES(2, m, nv)
-#define OUTER_TILES_4(m, nv) OUTER_TILES(4, m, nv)
-TILES(OUTER_TILES_0)
-TILES(OUTER_TILES_2)
-TILES(OUTER_TILES_4)
+TILES(OUTER_TILES, 0)
+TILES(OUTER_TILES, 2)
+TILES(OUTER_TILES, 4)
 
 /* By rate, rows and vectors. */
 static outer_tiles_fn *const outer_kinds[5][NN_ROWS][NN_VECTORS] = {

@@ -206,16 +206,12 @@ typedef void product_tiles_fn(const struct blas_product *p, const struct slice *
     {                                                                                                                  \
         product_tiles(m, nv, fetch, p, s, tile, count, row, column, columns);                                          \
     }
-#define PRODUCT_TILES_0(m, nv) PRODUCT_TILES(0, m, nv)
-#define PRODUCT_TILES_1(m, nv) PRODUCT_TILES(1, m, nv)
-#define PRODUCT_TILES_2(m, nv) PRODUCT_TILES(2, m, nv)
-#define PRODUCT_TILES_4(m, nv) PRODUCT_TILES(4, m, nv)
-TILES(PRODUCT_TILES_0)
-TILES(PRODUCT_TILES_2)
-TILES(PRODUCT_TILES_4)
+TILES(PRODUCT_TILES, 0)
+TILES(PRODUCT_TILES, 2)
+TILES(PRODUCT_TILES, 4)
 
 #if VW == 8
-TILES(PRODUCT_TILES_1) /* that of strips */
+TILES(PRODUCT_TILES, 1) /* that of strips */
 #endif
 
 /* By rate, rows and vectors. */

@@ -38,43 +38,30 @@ INLINE bool fetch_now(const int fetch, const int i)
     return fetch > 0 && i % (TURN_K / fetch) == 0;
 }
 
-/* TILES: kind(m, nv) of each tile there is; TILE_TABLE: the tiles of that name, [m - 1][nv - 1]. */
+/* TILES: kind(x, m, nv) of each tile there is; TILE_TABLE: the tiles x_m_nv, [m - 1][nv - 1]. */
 /* clang-format off */
 #if VW == 16
-#define TILES(kind) \
-    TILES_OF(kind, 1) TILES_OF(kind, 2) TILES_OF(kind, 3) TILES_OF(kind, 4) TILES_OF(kind, 5) TILES_OF(kind, 6)
-#define TILES_OF(kind, m) kind(m, 1) kind(m, 2) kind(m, 3) kind(m, 4)
-#define TILE_TABLE(name) \
-    { \
-        TILE_NAMES(name, 1), \
-        TILE_NAMES(name, 2), \
-        TILE_NAMES(name, 3), \
-        TILE_NAMES(name, 4), \
-        TILE_NAMES(name, 5), \
-        TILE_NAMES(name, 6) \
-    }
-#define TILE_NAMES(name, m) {name##_##m##_1, name##_##m##_2, name##_##m##_3, name##_##m##_4}
+#define TILES_OF(kind, x, m) kind(x, m, 1) kind(x, m, 2) kind(x, m, 3) kind(x, m, 4)
+#define TILES(kind, x) \
+    TILES_OF(kind, x, 1) \
+    TILES_OF(kind, x, 2) \
+    TILES_OF(kind, x, 3) \
+    TILES_OF(kind, x, 4) \
+    TILES_OF(kind, x, 5) \
+    TILES_OF(kind, x, 6)
 #elif VW == 8
-#define TILES(kind) \
-    kind(1, 2) kind(1, 4) kind(1, 8) \
-    kind(2, 2) kind(2, 4) \
-    kind(3, 2) kind(3, 4) \
-    kind(4, 2) kind(4, 3) \
-    kind(5, 2) \
-    kind(6, 2)
-#define TILE_TABLE(name) \
-    { \
-        [0] = {[1] = name##_1_2, [3] = name##_1_4, [7] = name##_1_8}, \
-        [1] = {[1] = name##_2_2, [3] = name##_2_4}, \
-        [2] = {[1] = name##_3_2, [3] = name##_3_4}, \
-        [3] = {[1] = name##_4_2, [2] = name##_4_3}, \
-        [4] = {[1] = name##_5_2}, \
-        [5] = {[1] = name##_6_2} \
-    }
+#define TILES(kind, x) \
+    kind(x, 1, 2) kind(x, 1, 4) kind(x, 1, 8) \
+    kind(x, 2, 2) kind(x, 2, 4) \
+    kind(x, 3, 2) kind(x, 3, 4) \
+    kind(x, 4, 2) kind(x, 4, 3) \
+    kind(x, 5, 2) \
+    kind(x, 6, 2)
 #else
-#define TILES(kind) kind(1, 4) kind(2, 4)
-#define TILE_TABLE(name) {[0] = {[3] = name##_1_4}, [1] = {[3] = name##_2_4}}
+#define TILES(kind, x) kind(x, 1, 4) kind(x, 2, 4)
 #endif
+#define TILE_ENTRY(x, m, nv) [(m) - 1][(nv) - 1] = x##_##m##_##nv,
+#define TILE_TABLE(x)        {TILES(TILE_ENTRY, x)}
 /* clang-format on */
 
 /* Vectors that a tile of m rows takes of the `left` ones that a panel still has. */
