@@ -109,8 +109,7 @@ INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t lea
                       uint64_t *out_bits)
 {
     keep_vector c[KEEP_CHAINS][4];
-    UNROLL
-    for (int i = 0; i < runs * KEEP_VECTORS; i++) {
+    UNROLL_FOR (int i = 0; i < runs * KEEP_VECTORS; i++) {
         const struct keep_run *r = &run[i / KEEP_VECTORS];
         c[i][0] = keep_counters(r->counter + (uint32_t)(i % KEEP_VECTORS * KEEP_LANES));
         c[i][1] = (keep_vector){0} + (uint64_t)r->step;
@@ -118,8 +117,7 @@ INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t lea
         c[i][3] = (keep_vector){0} + (r->sequence >> 32);
     }
     for (int round = 0; round < KEEP_ROUNDS; round++) {
-        UNROLL
-        for (int i = 0; i < runs * KEEP_VECTORS; i++) {
+        UNROLL_FOR (int i = 0; i < runs * KEEP_VECTORS; i++) {
             const keep_vector p0 = keep_multiply(c[i][0], 0xD2511F53u), p1 = keep_multiply(c[i][2], 0xCD9E8D57u);
             c[i][0] = (p1 >> 32) ^ c[i][1] ^ keys->round[round][0];
             c[i][2] = (p0 >> 32) ^ c[i][3] ^ keys->round[round][1];
@@ -127,11 +125,9 @@ INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t lea
             c[i][3] = p0;
         }
     }
-    UNROLL
-    for (int n = 0; n < runs; n++) {
+    UNROLL_FOR (int n = 0; n < runs; n++) {
         out_bits[n] = 0;
-        UNROLL
-        for (int i = 0; i < KEEP_VECTORS; i++)
+        UNROLL_FOR (int i = 0; i < KEEP_VECTORS; i++)
             out_bits[n] |= keep_compare(c[n * KEEP_VECTORS + i], least) << (i * 8 * KEEP_LANES % 64);
     }
 }

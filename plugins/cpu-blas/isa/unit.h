@@ -14,13 +14,13 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* On the line before a loop. */
+/* In place of `for`: how far the compiler unrolls the loop. */
 #ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#define ROLLED _Pragma("nounroll")
+#define UNROLL_FOR _Pragma("unroll") for
+#define ROLLED_FOR _Pragma("nounroll") for
 #else
-#define UNROLL _Pragma("GCC unroll 8")
-#define ROLLED _Pragma("GCC unroll 1")
+#define UNROLL_FOR _Pragma("GCC unroll 8") for
+#define ROLLED_FOR _Pragma("GCC unroll 1") for
 #endif
 
 #endif

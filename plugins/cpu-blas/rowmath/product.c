@@ -43,15 +43,13 @@ INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const 
                      int64_t ldc, int columns)
 {
     vf acc[ROWS][4];
-    UNROLL
-    for (int r = 0; r < m; r++)
+    UNROLL_FOR (int r = 0; r < m; r++)
         acc[r][0] = acc[r][1] = acc[r][2] = acc[r][3] = (vf){0};
     const float *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
     int64_t i = 0;
     for (; i + BLAS_LANES <= k; i += BLAS_LANES) {
         const vf v0 = v_load(b0 + i), v1 = v_load(b1 + i), v2 = v_load(b2 + i), v3 = v_load(b3 + i);
-        UNROLL
-        for (int r = 0; r < m; r++) {
+        UNROLL_FOR (int r = 0; r < m; r++) {
             const vf x = v_load(a + r * lda + i);
             acc[r][0] += x * v0;
             acc[r][1] += x * v1;
@@ -63,8 +61,7 @@ INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const 
         const int n = (int)(k - i);
         const vf v0 = v_load_tail(b0 + i, n, 0.0f), v1 = v_load_tail(b1 + i, n, 0.0f);
         const vf v2 = v_load_tail(b2 + i, n, 0.0f), v3 = v_load_tail(b3 + i, n, 0.0f);
-        UNROLL
-        for (int r = 0; r < m; r++) {
+        UNROLL_FOR (int r = 0; r < m; r++) {
             const vf x = v_load_tail(a + r * lda + i, n, 0.0f);
             acc[r][0] += x * v0;
             acc[r][1] += x * v1;
@@ -72,8 +69,7 @@ INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const 
             acc[r][3] += x * v3;
         }
     }
-    UNROLL
-    for (int r = 0; r < m; r++) {
+    UNROLL_FOR (int r = 0; r < m; r++) {
         float sums[4];
         fold4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], sums);
         for (int j = 0; j < columns; j++)
@@ -97,29 +93,22 @@ INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, con
                      const float *b, int64_t ldb, bool add, float *c, int64_t ldc, int last)
 {
     vf acc[ROWS][4];
-    UNROLL
-    for (int r = 0; r < m; r++) {
-        UNROLL
-        for (int v = 0; v < nv; v++)
+    UNROLL_FOR (int r = 0; r < m; r++) {
+        UNROLL_FOR (int v = 0; v < nv; v++)
             acc[r][v] = add ? LOAD(c + r * ldc, v) : (vf){0};
     }
     for (int64_t i = 0; i < k; i++) {
         vf w[4];
-        UNROLL
-        for (int v = 0; v < nv; v++)
+        UNROLL_FOR (int v = 0; v < nv; v++)
             w[v] = LOAD(b + i * ldb, v);
-        UNROLL
-        for (int r = 0; r < m; r++) {
+        UNROLL_FOR (int r = 0; r < m; r++) {
             const vf x = v_set(a[r * a_row + i * a_k]);
-            UNROLL
-            for (int v = 0; v < nv; v++)
+            UNROLL_FOR (int v = 0; v < nv; v++)
                 acc[r][v] += x * w[v];
         }
     }
-    UNROLL
-    for (int r = 0; r < m; r++) {
-        UNROLL
-        for (int v = 0; v < nv; v++) {
+    UNROLL_FOR (int r = 0; r < m; r++) {
+        UNROLL_FOR (int v = 0; v < nv; v++) {
             if (whole || v < nv - 1)
                 v_store(c + r * ldc + v * BLAS_LANES, acc[r][v]);
             else

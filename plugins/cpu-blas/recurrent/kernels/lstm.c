@@ -47,8 +47,7 @@ INLINE void lstm_forward_options(const bool usual, const struct blas_cell_forwar
     for (int64_t r = 0; r < f->rows; r++) {
         struct lstm_gates s[VECTORS];
         vf old[VECTORS], now[VECTORS], a[VECTORS];
-        UNROLL for (int n = 0; n < VECTORS; n++)
-        {
+        UNROLL_FOR (int n = 0; n < VECTORS; n++) {
             const int v = n * VW;
             old[n] = v_load(f->c + r * f->c_row + v);
             s[n] = lstm_gates_compute(cell, f->gates + r * f->gates_row + v, f->peephole + r * f->unit_step + v,
@@ -56,7 +55,8 @@ INLINE void lstm_forward_options(const bool usual, const struct blas_cell_forwar
             now[n] = s[n].now;
         }
         v_activate_all(VECTORS, &cell->output, now, a);
-        UNROLL for (int n = 0; n < VECTORS; n++) lstm_forward_rest(cell, f, r, n * VW, &s[n], old[n], a[n]);
+        UNROLL_FOR (int n = 0; n < VECTORS; n++)
+            lstm_forward_rest(cell, f, r, n * VW, &s[n], old[n], a[n]);
     }
 }
 
@@ -96,16 +96,14 @@ INLINE void lstm_backward_options(const bool usual, const struct blas_cell_backw
     for (int64_t r = 0; r < b->rows; r++) {
         struct lstm_gates s[VECTORS];
         vf now[VECTORS], a[VECTORS];
-        UNROLL for (int n = 0; n < VECTORS; n++)
-        {
+        UNROLL_FOR (int n = 0; n < VECTORS; n++) {
             const int v = n * VW;
             s[n] = lstm_gates_again(cell, b->gates + r * b->gates_row + v, b->peephole + r * b->unit_step + v,
                                     b->peephole_row, v_load(b->c_saved + r * b->saved_row + v), true);
             now[n] = s[n].now;
         }
         v_activate_all(VECTORS, &cell->output, now, a);
-        UNROLL for (int n = 0; n < VECTORS; n++)
-        {
+        UNROLL_FOR (int n = 0; n < VECTORS; n++) {
             lstm_backward_rest(cell, b, r, n * VW, &s[n], a[n], &sums[n]);
             if (!b->unit_step && r + 1 < b->rows)
                 continue; /* the next row is of the same units */

@@ -69,15 +69,13 @@ INLINE void lstm_norm_output_rows(const int lanes, const struct blas_cell *cell,
                                   int64_t first, int v)
 {
     vf q[NORM_LANES], a[NORM_LANES];
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         const int64_t r = first + i, row = f->unit_step ? 0 : r, unit = r * f->unit_step + v;
         vf hat = v_sub(v_load(f->extra + r * f->extra_row + v), v_set(f->mean[row]));
         q[i] = v_fma(v_mul(hat, v_set(f->rstd[row])), v_load(f->norm_gain + unit), v_load(f->norm_bias + unit));
     }
     v_activate_all(lanes, &cell->output, q, a);
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         const int64_t r = first + i;
         float *c = f->c + r * f->c_row + v, *h = f->h + r * f->h_row + v;
         const uint16_t *new_c = f->new_c ? f->new_c + r * f->bits_row : NULL;
@@ -126,8 +124,7 @@ INLINE void lstm_norm_output_rows_back(const int lanes, const struct blas_cell *
 {
     struct lstm_gates s[NORM_LANES];
     vf hat[NORM_LANES], q[NORM_LANES], a[NORM_LANES];
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         const int64_t r = first + i, row = b->unit_step ? 0 : r, unit = r * b->unit_step + v;
         const float *gates = b->gates + r * b->gates_row + v;
         const vf old = v_load(b->c_saved + r * b->saved_row + v);
@@ -137,8 +134,7 @@ INLINE void lstm_norm_output_rows_back(const int lanes, const struct blas_cell *
         q[i] = v_fma(hat[i], v_load(b->norm_gain + unit), v_load(b->norm_bias + unit));
     }
     v_activate_all(lanes, &cell->output, q, a);
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         const int64_t r = first + i, row = b->unit_step ? 0 : r, unit = r * b->unit_step + v;
         float *gates = b->gates + r * b->gates_row, *row_sums = b->sums + 2 * GROUP * row + v;
         const uint16_t *new_h = b->new_h ? b->new_h + r * b->bits_row : NULL;

@@ -32,8 +32,7 @@ INLINE void lstm_forward_loop(const bool ahead, const struct blas_cell_forward *
     if (ahead)
         lstm_plain_begin(f->gates, v_zero(), d);
     for (int64_t r = 0; r < f->rows; r++) {
-        UNROLL for (int v = 0; v < GROUP; v += VW)
-        {
+        UNROLL_FOR (int v = 0; v < GROUP; v += VW) {
             float *gates = f->gates + r * f->gates_row + v, *c = f->c + r * f->c_row + v;
             const int64_t row = v + VW == GROUP && r + 1 < f->rows ? r + 1 : r; /* of the next vector, if any */
             if (ahead)
@@ -53,12 +52,14 @@ INLINE void lstm_forward_loop(const bool ahead, const struct blas_cell_forward *
                 else
                     lstm_gates_leave(false, gates, y[0], y[1], y[2], y[3]);
             }
-            UNROLL for (int k = 0; k < 5 && ahead; k++) d[k] = next[k];
+            UNROLL_FOR (int k = 0; k < 5 && ahead; k++)
+                d[k] = next[k];
         }
     }
     const vf cells[2] = {wait[0].cell, wait[1].cell};
     v_curves(waits, ~0u, cells, y);
-    UNROLL for (int k = waits - 1; k >= 0; k--) v_store(wait[k].h, v_mul(wait[k].o, y[k]));
+    UNROLL_FOR (int k = waits - 1; k >= 0; k--)
+        v_store(wait[k].h, v_mul(wait[k].o, y[k]));
 }
 
 /* Sixteen lanes fill the two ports of AVX-512 with the operations of one vector. */
@@ -91,8 +92,7 @@ INLINE void lstm_back_row_next(const struct blas_cell_backward *b, struct lstm_b
 INLINE void lstm_back_tanh(const struct lstm_back_row *row, vf out[VECTORS])
 {
     vf now[VECTORS];
-    UNROLL for (int n = 0; n < VECTORS; n++)
-    {
+    UNROLL_FOR (int n = 0; n < VECTORS; n++) {
         const float *gates = row->gates + n * VW;
         now[n] = v_fma(v_load(gates + 16), v_load(row->c_saved + n * VW), v_mul(v_load(gates), v_load(gates + 32)));
     }
@@ -131,11 +131,14 @@ INLINE void lstm_backward_loop(const bool whole, const struct blas_cell_backward
     for (int64_t left = b->rows; left > 1; left--) {
         lstm_back_row_next(b, &next);
         lstm_back_tanh(&next, a_next);
-        UNROLL for (int n = 0; n < VECTORS; n++) lstm_back_rest(whole, &row, n * VW, a[n]);
-        UNROLL for (int n = 0; n < VECTORS; n++) a[n] = a_next[n];
+        UNROLL_FOR (int n = 0; n < VECTORS; n++)
+            lstm_back_rest(whole, &row, n * VW, a[n]);
+        UNROLL_FOR (int n = 0; n < VECTORS; n++)
+            a[n] = a_next[n];
         row = next;
     }
-    UNROLL for (int n = 0; n < VECTORS; n++) lstm_back_rest(whole, &row, n * VW, a[n]);
+    UNROLL_FOR (int n = 0; n < VECTORS; n++)
+        lstm_back_rest(whole, &row, n * VW, a[n]);
 }
 
 void kernel_lstm_plain_backward(const struct blas_cell_backward *b)

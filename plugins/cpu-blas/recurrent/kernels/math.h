@@ -28,11 +28,12 @@ enum { EXP_P = sizeof exp_p / sizeof *exp_p };
 INLINE void v_exp_polynomial(const int lanes, const vf *f, vf *p)
 {
     const vf first = v_constant(exp_p[0]), second = v_constant(exp_p[1]);
-    UNROLL for (int i = 0; i < lanes; i++) p[i] = v_fma(first, f[i], second);
-    UNROLL for (int k = 2; k < EXP_P; k++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        p[i] = v_fma(first, f[i], second);
+    UNROLL_FOR (int k = 2; k < EXP_P; k++) {
         const vf c = v_constant(exp_p[k]);
-        UNROLL for (int i = 0; i < lanes; i++) p[i] = v_fma(p[i], f[i], c);
+        UNROLL_FOR (int i = 0; i < lanes; i++)
+            p[i] = v_fma(p[i], f[i], c);
     }
 }
 
@@ -42,8 +43,7 @@ INLINE void v_exp_reduce(const int lanes, const unsigned which, const float most
                          vf *pushed)
 {
     const vf push = v_constant(EXP_PUSH), up = v_constant(most), low = v_constant(-most), by = v_constant(rate);
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         if (!(which >> i & 1))
             continue;
         const vf t = v_min(up, v_max(low, x[i]));
@@ -62,32 +62,31 @@ INLINE void v_curves_begin(const int lanes, const unsigned tanhs, const vf *x, v
     vf f[MATH_LANES], p[MATH_LANES], scale[MATH_LANES];
 #ifdef BLAS_SIMD_SCALE
     vf t[MATH_LANES];
-    UNROLL for (int i = 0; i < lanes; i++) t[i] =
-        v_min(v_set(62.0f), v_mul(x[i], v_set(tanhs >> i & 1 ? 2.88539008f : -1.44269504f)));
-    UNROLL for (int i = 0; i < lanes; i++) f[i] = tanhs >> i & 1 ? v_fraction(t[i]) : v_floor_rest(t[i]);
-    UNROLL for (int i = 0; i < lanes; i++) p[i] =
-        tanhs >> i & 1 ? v_set(exp_p[0]) : v_fma(v_set(exp_whole[0]), f[i], v_set(exp_whole[1]));
-    UNROLL for (int k = 1; k < EXP_P; k++)
-    {
-        UNROLL for (int i = 0; i < lanes; i++) p[i] =
-            v_fma(p[i], f[i], v_set(tanhs >> i & 1 ? exp_p[k] : exp_whole[k + 1]));
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        t[i] = v_min(v_set(62.0f), v_mul(x[i], v_set(tanhs >> i & 1 ? 2.88539008f : -1.44269504f)));
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        f[i] = tanhs >> i & 1 ? v_fraction(t[i]) : v_floor_rest(t[i]);
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        p[i] = tanhs >> i & 1 ? v_set(exp_p[0]) : v_fma(v_set(exp_whole[0]), f[i], v_set(exp_whole[1]));
+    UNROLL_FOR (int k = 1; k < EXP_P; k++) {
+        UNROLL_FOR (int i = 0; i < lanes; i++)
+            p[i] = v_fma(p[i], f[i], v_set(tanhs >> i & 1 ? exp_p[k] : exp_whole[k + 1]));
     }
-    UNROLL for (int i = 0; i < lanes; i++) scale[i] =
-        tanhs >> i & 1 ? v_scale(one, v_sub(t[i], f[i])) : v_scale(p[i], t[i]);
-    UNROLL for (int i = 0; i < lanes; i++) d[i] =
-        tanhs >> i & 1 ? v_fma(v_mul(scale[i], f[i]), p[i], v_sub(scale[i], one)) : v_add(scale[i], one);
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        scale[i] = tanhs >> i & 1 ? v_scale(one, v_sub(t[i], f[i])) : v_scale(p[i], t[i]);
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        d[i] = tanhs >> i & 1 ? v_fma(v_mul(scale[i], f[i]), p[i], v_sub(scale[i], one)) : v_add(scale[i], one);
 #else
     vf pushed[MATH_LANES];
     v_exp_reduce(lanes, ~tanhs, 43.0f, -1.44269504f, x, f, pushed);
     v_exp_reduce(lanes, tanhs, 21.5f, 2.88539008f, x, f, pushed);
     v_exp_polynomial(lanes, f, p);
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         scale[i] = v_pow2_pushed(pushed[i]);
         f[i] = v_mul(scale[i], f[i]);
     }
-    UNROLL for (int i = 0; i < lanes; i++) d[i] =
-        v_fma(f[i], p[i], tanhs >> i & 1 ? v_sub(scale[i], one) : v_add(scale[i], one));
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        d[i] = v_fma(f[i], p[i], tanhs >> i & 1 ? v_sub(scale[i], one) : v_add(scale[i], one));
 #endif
 }
 
@@ -95,16 +94,17 @@ INLINE void v_curves_begin(const int lanes, const unsigned tanhs, const vf *x, v
 INLINE void v_curves_end(const int lanes, const unsigned tanhs, const vf *d, vf *y)
 {
     vf below[MATH_LANES];
-    UNROLL for (int i = 0; i < lanes; i++) below[i] = tanhs >> i & 1 ? v_add(d[i], v_set(2.0f)) : d[i];
-    UNROLL for (int i = 0; i + 1 < lanes; i += 2)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        below[i] = tanhs >> i & 1 ? v_add(d[i], v_set(2.0f)) : d[i];
+    UNROLL_FOR (int i = 0; i + 1 < lanes; i += 2) {
         vf both = v_reciprocal(v_mul(below[i], below[i + 1]));
         y[i] = v_mul(below[i + 1], both);
         y[i + 1] = v_mul(below[i], both);
     }
     if (lanes & 1)
         y[lanes - 1] = v_reciprocal(below[lanes - 1]);
-    UNROLL for (int i = 0; i < lanes; i++) y[i] = tanhs >> i & 1 ? v_mul(d[i], y[i]) : y[i];
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        y[i] = tanhs >> i & 1 ? v_mul(d[i], y[i]) : y[i];
 }
 
 /* y = sigmoid(x), or tanh(x) where bit i of `tanhs` is set. */
@@ -237,7 +237,8 @@ INLINE void v_activate_all(const int count, const struct seqlstm_activation *act
     else if (act->kind == SEQLSTM_ACT_TANH)
         v_curves(count, ~0u, x, y);
     else
-        UNROLL for (int i = 0; i < count; i++) y[i] = v_activate(act, x[i]);
+        UNROLL_FOR (int i = 0; i < count; i++)
+            y[i] = v_activate(act, x[i]);
 }
 
 /* dy/dx at x, where y = activation(x). */

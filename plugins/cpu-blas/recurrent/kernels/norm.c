@@ -18,13 +18,15 @@ INLINE void norm_rows_stats(const int lanes, const bool whole, const float *x, i
 {
     const int sums = lanes == 1 ? 4 : 2; /* of a row, independent of one another */
     vf sum[NORM_ROWS][4], squares[NORM_ROWS][4], mean[NORM_ROWS];
-    UNROLL for (int i = 0; i < lanes; i++) UNROLL for (int k = 0; k < sums; k++) sum[i][k] = squares[i][k] = v_zero();
+    UNROLL_FOR (int i = 0; i < lanes; i++)
+        UNROLL_FOR (int k = 0; k < sums; k++)
+            sum[i][k] = squares[i][k] = v_zero();
     for (int32_t p = 0; p < n->panels; p++)
         for (int v = 0; v < PANEL; v += sums * VW)
-            UNROLL for (int k = 0; k < sums; k++) UNROLL for (int i = 0; i < lanes; i++) sum[i][k] =
-                v_add(sum[i][k], v_load(x + p * panel_stride + i * PANEL + v + k * VW));
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+            UNROLL_FOR (int k = 0; k < sums; k++)
+                UNROLL_FOR (int i = 0; i < lanes; i++)
+                    sum[i][k] = v_add(sum[i][k], v_load(x + p * panel_stride + i * PANEL + v + k * VW));
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         if (lanes == 1)
             sum[i][0] = v_add(sum[i][0], sum[i][2]), sum[i][1] = v_add(sum[i][1], sum[i][3]);
         stats[4 * i] = v_sum(v_add(sum[i][0], sum[i][1])) * n->inverse_count;
@@ -32,15 +34,14 @@ INLINE void norm_rows_stats(const int lanes, const bool whole, const float *x, i
     }
     for (int32_t p = 0; p < n->panels; p++)
         for (int v = 0; v < PANEL; v += sums * VW)
-            UNROLL for (int k = 0; k < sums; k++) UNROLL for (int i = 0; i < lanes; i++)
-            {
-                vf d = v_sub(v_load(x + p * panel_stride + i * PANEL + v + k * VW), mean[i]);
-                if (!whole)
-                    d = v_mul(d, v_load(valid + p * PANEL + v + k * VW));
-                squares[i][k] = v_fma(d, d, squares[i][k]);
-            }
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+            UNROLL_FOR (int k = 0; k < sums; k++)
+                UNROLL_FOR (int i = 0; i < lanes; i++) {
+                    vf d = v_sub(v_load(x + p * panel_stride + i * PANEL + v + k * VW), mean[i]);
+                    if (!whole)
+                        d = v_mul(d, v_load(valid + p * PANEL + v + k * VW));
+                    squares[i][k] = v_fma(d, d, squares[i][k]);
+                }
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         if (lanes == 1)
             squares[i][0] = v_add(squares[i][0], squares[i][2]), squares[i][1] = v_add(squares[i][1], squares[i][3]);
         stats[4 * i + 1] = 1.0f / sqrtf(v_sum(v_add(squares[i][0], squares[i][1])) * n->inverse_count + n->epsilon);
@@ -52,8 +53,7 @@ INLINE void norm_rows_stats(const int lanes, const bool whole, const float *x, i
 INLINE void norm_rows_join(const int lanes, const struct blas_norm *n, int64_t r)
 {
     vf mean_u[NORM_ROWS], rstd_u[NORM_ROWS], mean_v[NORM_ROWS], rstd_v[NORM_ROWS];
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         const float *stats = n->stats + 4 * (r + i);
         mean_u[i] = v_set(stats[0]);
         rstd_u[i] = v_set(stats[1]);
@@ -63,12 +63,10 @@ INLINE void norm_rows_join(const int lanes, const struct blas_norm *n, int64_t r
     for (int32_t p = 0; p < n->panels; p++) {
         const float *u = n->u + p * n->panel_stride + r * PANEL, *w = n->v + p * n->v_stride + r * PANEL;
         float *z = n->z + p * n->z_stride + r * PANEL;
-        UNROLL for (int v = 0; v < PANEL; v += VW)
-        {
+        UNROLL_FOR (int v = 0; v < PANEL; v += VW) {
             const vf gain_u = v_load(n->gain_u + p * PANEL + v), gain_v = v_load(n->gain_v + p * PANEL + v);
             const vf bias = v_load(n->bias + p * PANEL + v);
-            UNROLL for (int i = 0; i < lanes; i++)
-            {
+            UNROLL_FOR (int i = 0; i < lanes; i++) {
                 const int64_t at = i * PANEL + v;
                 if (lanes > 1)
                     __builtin_prefetch(z + at + lanes * PANEL, 1);
@@ -138,21 +136,18 @@ INLINE void norm_rows_backward(const int lanes, const struct blas_norm *n, int64
     const float *dz = n->z + r * PANEL;
     vf mean[NORM_ROWS], rstd[NORM_ROWS], sum_1[NORM_ROWS][2], sum_2[NORM_ROWS][2], mean_1[NORM_ROWS], slope[NORM_ROWS];
     x += r * PANEL;
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         mean[i] = v_set(stats[4 * i]);
         rstd[i] = v_set(stats[4 * i + 1]);
         sum_1[i][0] = sum_1[i][1] = sum_2[i][0] = sum_2[i][1] = v_zero();
     }
     for (int32_t p = 0; p < n->panels; p++)
         for (int v = 0; v < PANEL; v += sums * VW)
-            UNROLL for (int k = 0; k < sums; k++)
-            {
+            UNROLL_FOR (int k = 0; k < sums; k++) {
                 const int at = v + k * VW;
                 const vf g = v_load(gain + p * PANEL + at);
                 vf dg = v_load(dgain + p * PANEL + at);
-                UNROLL for (int i = 0; i < lanes; i++)
-                {
+                UNROLL_FOR (int i = 0; i < lanes; i++) {
                     vf d = v_load(dz + p * n->z_stride + i * PANEL + at);
                     vf t = v_mul(d, v_sub(v_load(x + p * panel_stride + i * PANEL + at), mean[i]));
                     dg = v_fma(t, rstd[i], dg);
@@ -163,18 +158,15 @@ INLINE void norm_rows_backward(const int lanes, const struct blas_norm *n, int64
             }
     /* dx = rstd (dz gain - mean_1 - x^ mean_2), x^ = (x - mean) rstd; what is equal to its mean must become 0 here,
      * too. */
-    UNROLL for (int i = 0; i < lanes; i++)
-    {
+    UNROLL_FOR (int i = 0; i < lanes; i++) {
         const float squared = stats[4 * i + 1] * stats[4 * i + 1];
         mean_1[i] = v_set(v_sum(v_add(sum_1[i][0], sum_1[i][1])) * n->inverse_count);
         slope[i] = v_set(v_sum(v_add(sum_2[i][0], sum_2[i][1])) * n->inverse_count * squared);
     }
     for (int32_t p = 0; p < n->panels; p++)
-        UNROLL for (int v = 0; v < PANEL; v += VW)
-        {
+        UNROLL_FOR (int v = 0; v < PANEL; v += VW) {
             const vf g = v_load(gain + p * PANEL + v);
-            UNROLL for (int i = 0; i < lanes; i++)
-            {
+            UNROLL_FOR (int i = 0; i < lanes; i++) {
                 float *at = x + p * panel_stride + i * PANEL + v;
                 if (lanes > 1)
                     __builtin_prefetch(at + lanes * PANEL, 1);

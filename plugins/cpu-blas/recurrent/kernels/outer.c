@@ -37,23 +37,24 @@ INLINE void outer_rows_add(const int m, const int nv, const int fetch, const int
 {
 #if VW == 8
     if (count == TURN_K) {
-        UNROLL for (int i = 0; i < fetch; i++, ahead += step) __builtin_prefetch(ahead, 0, 2);
+        UNROLL_FOR (int i = 0; i < fetch; i++, ahead += step)
+            __builtin_prefetch(ahead, 0, 2);
         turn_add(m, nv, true, a, a_row, b, b_row, acc);
         return;
     }
 #endif
-    UNROLL for (int q = 0; q < count; q++, a += a_row, b += b_row)
-    {
+    UNROLL_FOR (int q = 0; q < count; q++, a += a_row, b += b_row) {
         vf bv[NN_VECTORS];
         if (fetch_now(fetch, q)) {
             __builtin_prefetch(ahead, 0, 2);
             ahead += step;
         }
-        UNROLL for (int v = 0; v < nv; v++) bv[v] = m > 1 ? v_load_once(b + v * VW) : v_load(b + v * VW);
-        UNROLL for (int r = 0; r < m; r++)
-        {
+        UNROLL_FOR (int v = 0; v < nv; v++)
+            bv[v] = m > 1 ? v_load_once(b + v * VW) : v_load(b + v * VW);
+        UNROLL_FOR (int r = 0; r < m; r++) {
             vf av = v_set(a[r]);
-            UNROLL for (int v = 0; v < nv; v++) acc[r][v] = v_fma(av, bv[v], acc[r][v]);
+            UNROLL_FOR (int v = 0; v < nv; v++)
+                acc[r][v] = v_fma(av, bv[v], acc[r][v]);
         }
     }
 }
@@ -71,7 +72,8 @@ static void outer_rows_find(const struct blas_outer *o, float *unwanted, float *
 /* Prefetches a row of a tile of C. A long sum does one in each turn: all lines at once would keep out those of b. */
 INLINE void outer_row_fetch(const int nv, const float *c)
 {
-    UNROLL for (int v = 0; v < nv; v += LINE) __builtin_prefetch(c + v * VW, 1);
+    UNROLL_FOR (int v = 0; v < nv; v += LINE)
+        __builtin_prefetch(c + v * VW, 1);
 }
 
 /* C (+)= a row of a tile, of which `left` columns are wanted. */
@@ -87,10 +89,9 @@ INLINE void outer_row_store(const int nv, const vf *acc, bool add, int64_t left,
 INLINE void outer_tile_store(const int m, const int nv, vf (*acc)[NN_VECTORS], bool add, float *const *c,
                              int64_t column)
 {
-    UNROLL for (int r = 0; r < m; r++)
-    {
+    UNROLL_FOR (int r = 0; r < m; r++) {
         float *to = c[r] + column;
-        UNROLL for (int v = 0; v < nv; v++)
+        UNROLL_FOR (int v = 0; v < nv; v++)
             v_store(to + v * VW, add ? v_add(v_load(to + v * VW), acc[r][v]) : acc[r][v]);
     }
 }
@@ -101,9 +102,9 @@ INLINE void outer_tile(const int m, const int nv, const int fetch, const struct 
     const int64_t a_row = o->a_tiled ? m : o->a_row, b_row = o->b_row;
     float *const *rows = s->c + m0;
     vf acc[NN_ROWS][NN_VECTORS];
-    UNROLL for (int r = 0; r < m; r++)
-    {
-        UNROLL for (int v = 0; v < nv; v++) acc[r][v] = v_zero();
+    UNROLL_FOR (int r = 0; r < m; r++) {
+        UNROLL_FOR (int v = 0; v < nv; v++)
+            acc[r][v] = v_zero();
     }
     const float *a = o->a + (o->a_tiled ? s->first * o->m_count + m0 * s->rows : s->first * a_row + m0);
     const float *b = o->b + s->first * b_row + (o->b_strip ? column / GROUP * o->b_strip : column);
@@ -123,7 +124,8 @@ INLINE void outer_tile(const int m, const int nv, const int fetch, const struct 
     const int64_t left = (int64_t)o->groups * GROUP - o->n_skip - column;
     __asm__("" : "+r"(rows)); /* or the compiler keeps where rows begin through the loop, which needs all registers */
     if (left < nv * VW) {
-        UNROLL for (int r = 0; r < m; r++) outer_row_store(nv, acc[r], s->from_c, left, rows[r] + column);
+        UNROLL_FOR (int r = 0; r < m; r++)
+            outer_row_store(nv, acc[r], s->from_c, left, rows[r] + column);
     } else if (s->from_c) {
         outer_tile_store(m, nv, acc, true, rows, column);
     } else {
@@ -231,15 +233,15 @@ static void outer_tall(const struct blas_outer *o, const struct outer_slice *s, 
     const float *a = o->a + s->first * o->a_row + m0, *b = o->b + s->first * o->b_row;
     float *const *c = s->c + m0;
     vf acc[TALL_ROWS];
-    UNROLL_TALL for (int r = 0; r < TALL_ROWS; r++)
-    {
+    UNROLL_TALL_FOR (int r = 0; r < TALL_ROWS; r++) {
         __builtin_prefetch(c[r], 1);
         acc[r] = v_zero();
     }
     /* four lines of each row, shared by four tiles */
     const float *ahead = s->next && o->b_row == PANEL ? s->next + m0 / TALL_ROWS * s->rows * GROUP : NULL;
     tall_add(TALL_ROWS, true, a, o->a_row, b, o->b_row, s->rows, ahead, acc);
-    UNROLL_TALL for (int r = 0; r < TALL_ROWS; r++) outer_row_store(1, acc + r, s->from_c, GROUP - o->n_skip, c[r]);
+    UNROLL_TALL_FOR (int r = 0; r < TALL_ROWS; r++)
+        outer_row_store(1, acc + r, s->from_c, GROUP - o->n_skip, c[r]);
 }
 #endif
 

@@ -38,10 +38,10 @@ struct slice {
  * addresses before the sum and spills them. */
 INLINE void tile_prefetch(const int m, const int nv, float *c, int64_t c_row)
 {
-    UNROLL for (int r = 0; r < m; r++, c += c_row)
-    {
+    UNROLL_FOR (int r = 0; r < m; r++, c += c_row) {
         __asm__("" : "+r"(c));
-        UNROLL for (int v = 0; v < nv; v += LINE) __builtin_prefetch(c + v * VW, 1);
+        UNROLL_FOR (int v = 0; v < nv; v += LINE)
+            __builtin_prefetch(c + v * VW, 1);
     }
 }
 
@@ -50,14 +50,14 @@ INLINE void tile_store(const int m, const int nv, vf (*acc)[NN_VECTORS], bool ad
 {
     if (add) {
         float *from = c;
-        UNROLL for (int r = 0; r < m; r++, from += c_row)
-        {
-            UNROLL for (int v = 0; v < nv; v++) acc[r][v] = v_add(v_load(from + v * VW), acc[r][v]);
+        UNROLL_FOR (int r = 0; r < m; r++, from += c_row) {
+            UNROLL_FOR (int v = 0; v < nv; v++)
+                acc[r][v] = v_add(v_load(from + v * VW), acc[r][v]);
         }
     }
-    UNROLL for (int r = 0; r < m; r++, c += c_row)
-    {
-        UNROLL for (int v = 0; v < nv; v++) v_store(c + v * VW, acc[r][v]);
+    UNROLL_FOR (int r = 0; r < m; r++, c += c_row) {
+        UNROLL_FOR (int v = 0; v < nv; v++)
+            v_store(c + v * VW, acc[r][v]);
     }
 }
 
@@ -66,19 +66,20 @@ INLINE void product_turn(const int m, const int nv, const int fetch, const float
                          int64_t b_row, const float *ahead, vf (*acc)[NN_VECTORS])
 {
 #if VW == 8
-    UNROLL for (int i = 0; i < fetch; i++) __builtin_prefetch(ahead + i * GROUP, 0, 2);
+    UNROLL_FOR (int i = 0; i < fetch; i++)
+        __builtin_prefetch(ahead + i * GROUP, 0, 2);
     turn_add(m, nv, false, ak, a_row, b, b_row, acc);
 #else
-    UNROLL for (int turn = 0; turn < TURN_K; turn++, ak++, b += b_row)
-    {
+    UNROLL_FOR (int turn = 0; turn < TURN_K; turn++, ak++, b += b_row) {
         vf bv[NN_VECTORS];
         if (fetch_now(fetch, turn))
             __builtin_prefetch(ahead + turn * fetch / TURN_K * GROUP, 0, 2);
-        UNROLL for (int v = 0; v < nv; v++) bv[v] = m > 1 ? v_load_once(b + v * VW) : v_load(b + v * VW);
-        UNROLL for (int r = 0; r < m; r++)
-        {
+        UNROLL_FOR (int v = 0; v < nv; v++)
+            bv[v] = m > 1 ? v_load_once(b + v * VW) : v_load(b + v * VW);
+        UNROLL_FOR (int r = 0; r < m; r++) {
             vf av = v_set(ak[r * a_row]);
-            UNROLL for (int v = 0; v < nv; v++) acc[r][v] = v_fma(av, bv[v], acc[r][v]);
+            UNROLL_FOR (int v = 0; v < nv; v++)
+                acc[r][v] = v_fma(av, bv[v], acc[r][v]);
         }
     }
 #endif
@@ -88,16 +89,17 @@ INLINE void product_turn(const int m, const int nv, const int fetch, const float
 INLINE void product_pairs(const int nv, const float *a, const float *b, int32_t count, vf *acc)
 {
     vf odd[NN_VECTORS];
-    UNROLL for (int v = 0; v < nv; v++) odd[v] = v_zero();
+    UNROLL_FOR (int v = 0; v < nv; v++)
+        odd[v] = v_zero();
     for (int32_t k = 0; k < count; k += 2, a += 2, b += 2 * PANEL) {
         vf even_a = v_set(a[0]), odd_a = v_set(a[1]);
-        UNROLL for (int v = 0; v < nv; v++)
-        {
+        UNROLL_FOR (int v = 0; v < nv; v++) {
             acc[v] = v_fma(even_a, v_load(b + v * VW), acc[v]);
             odd[v] = v_fma(odd_a, v_load(b + PANEL + v * VW), odd[v]);
         }
     }
-    UNROLL for (int v = 0; v < nv; v++) acc[v] = v_add(acc[v], odd[v]);
+    UNROLL_FOR (int v = 0; v < nv; v++)
+        acc[v] = v_add(acc[v], odd[v]);
 }
 
 /* One tile of m rows and nv vectors. `ahead`: what it prefetches, `pieces`: or one for each block. */
@@ -110,10 +112,10 @@ INLINE void product_tile(const int m, const int nv, const int fetch, const struc
     vf acc[NN_ROWS][NN_VECTORS];
     if (!s->warm)
         tile_prefetch(m, nv, c, c_row);
-    UNROLL for (int v = 0; v < nv; v++)
-    {
+    UNROLL_FOR (int v = 0; v < nv; v++) {
         vf first = start == START_INIT ? v_load(init + v * VW) : v_zero();
-        UNROLL for (int r = 0; r < m; r++) acc[r][v] = first;
+        UNROLL_FOR (int r = 0; r < m; r++)
+            acc[r][v] = first;
     }
     for (int32_t block = 0; block < s->k_blocks; block++, a += p->a_block, b += p->b_skip) {
         if (m == 1 && nv <= 4 && b_row == PANEL) {
@@ -252,8 +254,7 @@ INLINE void product_tall(const int m, const struct blas_product *p, const struct
     const vf first = s->start == START_INIT ? v_load(p->init) : v_zero();
     float *c = p->c + row * p->c_row;
     vf acc[TALL_ROWS];
-    UNROLL_TALL for (int r = 0; r < m; r++)
-    {
+    UNROLL_TALL_FOR (int r = 0; r < m; r++) {
         __builtin_prefetch(c + r * p->c_row, 1);
         acc[r] = first;
     }
@@ -262,7 +263,7 @@ INLINE void product_tall(const int m, const struct blas_product *p, const struct
         a += p->a_block;
         b += s->k_inner * p->b_row + p->b_skip;
     }
-    UNROLL_TALL for (int r = 0; r < m; r++, c += p->c_row)
+    UNROLL_TALL_FOR (int r = 0; r < m; r++, c += p->c_row)
         v_store(c, s->start == START_C ? v_add(v_load(c), acc[r]) : acc[r]);
 }
 

@@ -37,33 +37,28 @@ INLINE void sweep_row(const int np, const struct blas_sweep_forward *w, const fl
     const int64_t stride = w->cell.gates_row, way = reverse ? -SWEEP_K : SWEEP_K, first = reverse ? w->k - SWEEP_K : 0;
     const float *at[SWEEP_PANELS];
     vf acc[2][SWEEP_PANELS][SWEEP_VECTORS];
-    UNROLL for (int p = 0; p < np; p++)
-    {
+    UNROLL_FOR (int p = 0; p < np; p++) {
         at[p] = b + p * w->weights_panel + first * PANEL;
         __asm__("" : "+r"(at[p])); /* or the compiler makes it an offset again */
-        UNROLL for (int v = 0; v < SWEEP_VECTORS; v++)
-        {
+        UNROLL_FOR (int v = 0; v < SWEEP_VECTORS; v++) {
             acc[0][p][v] = w->norm ? v_zero() : v_load(c + p * stride + v * VW);
             acc[1][p][v] = v_zero();
         }
     }
     a += first;
-    ROLLED for (int32_t k = 0; k < w->k; k += SWEEP_K, a += way)
-    {
-        UNROLL for (int i = 0; i < SWEEP_K; i++)
-        {
+    ROLLED_FOR (int32_t k = 0; k < w->k; k += SWEEP_K, a += way) {
+        UNROLL_FOR (int i = 0; i < SWEEP_K; i++) {
             const vf av = v_set(a[i]);
-            UNROLL for (int p = 0; p < np; p++)
-            {
-                UNROLL for (int v = 0; v < SWEEP_VECTORS; v++) acc[i % sums][p][v] =
-                    v_fma(av, v_load(at[p] + i * PANEL + v * VW), acc[i % sums][p][v]);
+            UNROLL_FOR (int p = 0; p < np; p++) {
+                UNROLL_FOR (int v = 0; v < SWEEP_VECTORS; v++)
+                    acc[i % sums][p][v] = v_fma(av, v_load(at[p] + i * PANEL + v * VW), acc[i % sums][p][v]);
             }
         }
-        UNROLL for (int p = 0; p < np; p++) at[p] += way * PANEL;
+        UNROLL_FOR (int p = 0; p < np; p++)
+            at[p] += way * PANEL;
     }
-    UNROLL for (int p = 0; p < np; p++)
-    {
-        UNROLL for (int v = 0; v < SWEEP_VECTORS; v++)
+    UNROLL_FOR (int p = 0; p < np; p++) {
+        UNROLL_FOR (int v = 0; v < SWEEP_VECTORS; v++)
             v_store(c + p * stride + v * VW, sums == 2 ? v_add(acc[0][p][v], acc[1][p][v]) : acc[0][p][v]);
     }
 }
@@ -102,40 +97,38 @@ INLINE void sweep_row_back(const int nv, const bool reverse, const struct blas_s
     const int64_t inner_step = w->in_place ? w->cell.gates_row : GROUP;
     const float *at[SWEEP_K];
     vf acc[SWEEP_K][SWEEP_VECTORS];
-    UNROLL for (int v = 0; v < nv; v++)
-    {
+    UNROLL_FOR (int v = 0; v < nv; v++) {
         acc[0][v] = w->carry && !w->mask ? v_load(c + v * VW) : v_zero();
-        UNROLL for (int i = 1; i < SWEEP_K; i++) acc[i][v] = v_zero();
+        UNROLL_FOR (int i = 1; i < SWEEP_K; i++)
+            acc[i][v] = v_zero();
     }
     if (reverse) {
         a += (outer - 1) * outer_step + (inner - 1) * inner_step + GROUP - SWEEP_K;
         b += ((int64_t)w->panels * PANEL - SWEEP_K) * row;
     }
-    UNROLL for (int i = 0; i < SWEEP_K; i++) at[i] = b + i * row;
+    UNROLL_FOR (int i = 0; i < SWEEP_K; i++)
+        at[i] = b + i * row;
     for (int32_t o = 0; o < outer; o++, a += way * outer_step) {
         const float *ai = a;
         if (w->in_place && w->cell.cell->coupled && (reverse ? outer - 1 - o : o) == 1) {
-            UNROLL for (int k = 0; k < SWEEP_K; k++) at[k] +=
-                way * inner * GROUP * row; /* rows of the forget gate, which stand unused */
+            UNROLL_FOR (int k = 0; k < SWEEP_K; k++)
+                at[k] += way * inner * GROUP * row; /* rows of the forget gate, which stand unused */
             continue;
         }
         for (int32_t i = 0; i < inner; i++, ai += way * inner_step) {
             const float *aj = ai;
-            ROLLED for (int j = 0; j < GROUP; j += SWEEP_K, aj += way * SWEEP_K)
-            {
-                UNROLL for (int k = 0; k < SWEEP_K; k++)
-                {
+            ROLLED_FOR (int j = 0; j < GROUP; j += SWEEP_K, aj += way * SWEEP_K) {
+                UNROLL_FOR (int k = 0; k < SWEEP_K; k++) {
                     const vf av = v_set(aj[k]);
-                    UNROLL for (int v = 0; v < nv; v++) acc[k % sums][v] =
-                        v_fma(av, v_load(at[k] + v * VW), acc[k % sums][v]);
+                    UNROLL_FOR (int v = 0; v < nv; v++)
+                        acc[k % sums][v] = v_fma(av, v_load(at[k] + v * VW), acc[k % sums][v]);
                     at[k] += way * SWEEP_K * row;
                     __asm__("" : "+r"(at[k])); /* as above */
                 }
             }
         }
     }
-    UNROLL for (int v = 0; v < nv; v++)
-    {
+    UNROLL_FOR (int v = 0; v < nv; v++) {
         const vf even = sums > 2 ? v_add(acc[0][v], acc[2][v]) : acc[0][v];
         const vf odd = sums > 3 ? v_add(acc[1][v], acc[3][v]) : acc[1][v];
         v_store(c + v * VW, sums > 1 ? v_add(even, odd) : even);

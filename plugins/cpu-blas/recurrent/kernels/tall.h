@@ -14,9 +14,9 @@
 enum { TALL_ROWS = 16 };
 
 #ifdef __clang__
-#define UNROLL_TALL _Pragma("unroll")
+#define UNROLL_TALL_FOR _Pragma("unroll") for
 #else
-#define UNROLL_TALL _Pragma("GCC unroll 16")
+#define UNROLL_TALL_FOR _Pragma("GCC unroll 16") for
 #endif
 
 /* acc[r] += sum of `count` products of a scalar of row r and a vector of b. Scalars of a row follow one another, and
@@ -26,8 +26,7 @@ INLINE void tall_add(const int m, const bool across, const float *a, int64_t a_s
                      int64_t count, const float *ahead, vf *acc)
 {
     const float *rows[TALL_ROWS / 4]; /* every fourth: an address has room for two strides, registers are few */
-    UNROLL_TALL for (int i = 0; i < TALL_ROWS / 4; i++)
-    {
+    UNROLL_TALL_FOR (int i = 0; i < TALL_ROWS / 4; i++) {
         rows[i] = across || 4 * i >= m ? a : a + 4 * i * a_stride;
         __asm__("" : "+r"(rows[i]));
     }
@@ -35,10 +34,11 @@ INLINE void tall_add(const int m, const bool across, const float *a, int64_t a_s
         if (ahead)
             __builtin_prefetch(ahead + k * GROUP, 0, 2);
         const vf bv = v_load_once(b);
-        UNROLL_TALL for (int r = 0; r < m; r++) acc[r] =
-            v_fma(v_set(across ? a[r] : rows[r / 4][r % 4 * a_stride]), bv, acc[r]);
+        UNROLL_TALL_FOR (int r = 0; r < m; r++)
+            acc[r] = v_fma(v_set(across ? a[r] : rows[r / 4][r % 4 * a_stride]), bv, acc[r]);
         a += across ? a_stride : 0;
-        UNROLL_TALL for (int i = 0; i < TALL_ROWS / 4; i++) rows[i]++;
+        UNROLL_TALL_FOR (int i = 0; i < TALL_ROWS / 4; i++)
+            rows[i]++;
     }
 }
 
