@@ -17,6 +17,7 @@ struct sl_param_spec {
     int64_t fan_in, fan_out, fan_units;
     int64_t gates; /* 0 counts as 1 */
     int64_t one_begin, one_end;
+    bool is_vector;
 };
 
 /* Tensors of the states of one (sub-layer, direction), -1 where absent, in the order of the slots. */

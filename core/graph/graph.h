@@ -105,6 +105,7 @@ struct sl_param {
     int32_t layer; /* index in model->layers */
     int64_t rows;
     int64_t columns; /* 1 for vectors */
+    bool is_vector;  /* by its role: a matrix may have one column, too */
     bool trainable;
     struct sl_initializer initializer;
     int64_t fan_in; /* for initializers that depend on the fan */

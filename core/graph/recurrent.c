@@ -154,7 +154,8 @@ static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t 
     t.params[SEQLSTM_PARAM_W_H] = sl_builder_add_param(s->b, s->layer, NAMED("w_h"), gh, s->output, &w_h);
     if (o->use_bias) {
         bool two = s->layer->kind == SL_LAYER_GRU && o->reset_after;
-        struct sl_param_spec bias = {.initializer = o->bias_initializer,
+        struct sl_param_spec bias = {.is_vector = true,
+                                     .initializer = o->bias_initializer,
                                      .regularizer = o->bias_regularizer,
                                      .fan_in = input,
                                      .fan_out = gh,
@@ -167,7 +168,7 @@ static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t 
     }
     if (o->peephole) {
         struct sl_param_spec peephole = {
-            .initializer = o->peephole_initializer, .fan_in = h, .fan_out = h, .fan_units = h};
+            .is_vector = true, .initializer = o->peephole_initializer, .fan_in = h, .fan_out = h, .fan_units = h};
         t.params[SEQLSTM_PARAM_PEEPHOLE] = sl_builder_add_param(s->b, s->layer, NAMED("peephole"), 3 * h, 1, &peephole);
     }
     if (o->projection) {
@@ -178,7 +179,8 @@ static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t 
     }
     if (o->layer_norm) {
         int64_t gains = 2 * gh + (s->is_lstm ? h : 0), all = gains + (s->is_lstm ? h : 0);
-        struct sl_param_spec norm = {.initializer = {.kind = SL_INITIALIZER_ZEROS}, .one_begin = 0, .one_end = gains};
+        struct sl_param_spec norm = {
+            .is_vector = true, .initializer = {.kind = SL_INITIALIZER_ZEROS}, .one_begin = 0, .one_end = gains};
         t.params[SEQLSTM_PARAM_NORM] = sl_builder_add_param(s->b, s->layer, NAMED("norm"), all, 1, &norm);
     }
 #undef NAMED

@@ -119,7 +119,8 @@ static seqlstm_status add_dense(struct sl_builder *b, const struct sl_layer *lay
         w = sl_builder_add_param(b, layer, "w", units, input, &spec);
     }
     if (o->use_bias) {
-        struct sl_param_spec spec = {.initializer = o->bias_initializer,
+        struct sl_param_spec spec = {.is_vector = true,
+                                     .initializer = o->bias_initializer,
                                      .regularizer = o->bias_regularizer,
                                      .fan_in = input,
                                      .fan_out = units,
@@ -196,8 +197,8 @@ static seqlstm_status add_layer_norm(struct sl_builder *b, const struct sl_layer
     SEQLSTM_TRY(need_values(b, layer, x));
     int64_t features = b->tensors[x].features;
     enum sl_axis axis = b->tensors[x].axis;
-    struct sl_param_spec gain = {.initializer = {.kind = SL_INITIALIZER_ONES}};
-    struct sl_param_spec bias = {.initializer = {.kind = SL_INITIALIZER_ZEROS}};
+    struct sl_param_spec gain = {.is_vector = true, .initializer = {.kind = SL_INITIALIZER_ONES}};
+    struct sl_param_spec bias = {.is_vector = true, .initializer = {.kind = SL_INITIALIZER_ZEROS}};
     int32_t slots[SEQLSTM_SLOT_LAYER_NORM_COUNT];
     slots[SEQLSTM_SLOT_LAYER_NORM_X] = x;
     slots[SEQLSTM_SLOT_LAYER_NORM_GAIN] = sl_builder_add_param(b, layer, "gain", features, 1, &gain);

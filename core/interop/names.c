@@ -163,7 +163,7 @@ static seqlstm_status export_unnamed(struct export *x, const struct sl_name_para
 {
     int64_t shape[2] = {p->param->rows, p->param->columns}, elems = shape[0] * shape[1];
     float *out = NULL;
-    SEQLSTM_TRY(add_entry(x, p->param->name, shape[1] == 1 ? 1 : 2, shape, elems, &out, err));
+    SEQLSTM_TRY(add_entry(x, p->param->name, p->param->is_vector ? 1 : 2, shape, elems, &out, err));
     memcpy(out, values, (size_t)elems * sizeof *out);
     sl_buf_printf(notes, "`%s` has no name there and keeps this one\n", p->param->name);
     return SEQLSTM_OK;
@@ -292,7 +292,7 @@ static seqlstm_status import_param(const struct sl_name_param *p, enum sl_conven
     if (count == 0) {
         snprintf(tensors[0].name, sizeof tensors[0].name, "%s.%s", p->prefix, p->suffix);
         sl_name_tensor_set_whole(&tensors[0], p, false);
-        tensors[0].rank = p->param->columns == 1 ? 1 : 2;
+        tensors[0].rank = p->param->is_vector ? 1 : 2;
         count = 1;
     }
     memset(values, 0, (size_t)(p->param->rows * p->param->columns) * sizeof *values);

@@ -21,7 +21,7 @@ static struct sl_onnx_name add_param(struct sl_onnx_builder *b, int32_t tensor)
     const struct sl_param *param = &b->graph->params[b->graph->tensors[tensor].owner];
     int64_t shape[2] = {param->rows, param->columns};
     if (b->tensors[tensor].text[0] == '\0')
-        b->tensors[tensor] = sl_onnx_add_floats(b, param->name, shape, param->columns == 1 ? 1 : 2,
+        b->tensors[tensor] = sl_onnx_add_floats(b, param->name, shape, param->is_vector ? 1 : 2,
                                                 b->values[b->graph->tensors[tensor].owner]);
     return b->tensors[tensor];
 }

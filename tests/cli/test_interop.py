@@ -231,6 +231,61 @@ def test_json_of_what_is_no_number(t):
     expect(t.run('predict', 'none', '--input', 'train.csv').out.splitlines()[0] == b'nan', 'not nan')
 
 
+def read_fields(data):
+    """(number, value) of the fields of a protocol buffer: integers and bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if data[at - 1] < 128:
+                return value
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            size = varint() if key & 7 == 2 else 4
+            yield key >> 3, data[at:at + size]
+            at += size
+
+
+def read_initializers(path):
+    """Shape of each initializer of an ONNX file by its name, without the number that makes it unique."""
+    (graph,) = [value for number, value in read_fields(path.read_bytes()) if number == 7]
+    tensors = [list(read_fields(value)) for number, value in read_fields(graph) if number == 5]
+    return {dict(t)[8].decode().split(':')[0]: [value for number, value in t if number == 1] for t in tensors}
+
+
+def test_matrices_of_one_column_keep_two_dimensions(t):
+    t.write('train.csv', 'g,a,y\n' + ''.join(f'{g},{k * 0.3 - 1},{k % 3}\n' for g in range(3) for k in range(5)))
+    series = 'seqlstm: 1\ndata: {type: csv, group: g, inputs: [a], targets: [y], train: {file: train.csv}, batch_size: 2}\n'
+    train = 'train: {loss: mse, epochs: 1}\n'
+    t.write('units.yaml', f'{series}model:\n  - {{type: lstm, units: 1, return_sequences: true}}\n'
+            f'  - {{type: dense, units: from_target}}\n{train}')
+    t.write('dense.yaml', f'{series}model:\n  - {{type: dense, units: 4, activation: tanh}}\n'
+            f'  - {{type: lstm, units: 3, return_sequences: true}}\n  - {{type: dense, units: from_target}}\n{train}')
+    t.write('text.txt', 'one two three two one\n' * 12)
+    t.write('tied.yaml', 'seqlstm: 1\ndata:\n  train: {type: text, file: text.txt}\n  tokenizer: {type: char}\n'
+            '  batch_size: 4\n  batching: {unit: stream, bptt: 10}\nmodel:\n  - {type: embedding, dim: 1, name: e}\n'
+            '  - {type: lstm, units: 1, return_sequences: true}\n  - {type: output, tie: e, activation: softmax}\n'
+            'train: {epochs: 1}\n')
+    for name, shapes in (('units', {'dense_1.w': [1, 1], 'dense_1.bias': [1]}),
+                         ('dense', {'dense_1.w': [4, 1], 'dense_1.bias': [4], 'dense_2.w': [1, 3]}),
+                         ('tied', {'e.w': [10, 1]})):
+        t.run('run', f'{name}.yaml', '--out', name)
+        t.run('export', name, '--file', f'{name}.onnx')
+        made = read_initializers(t.folder / f'{name}.onnx')
+        expect({k: made.get(k) for k in shapes} == shapes, f'{name}: {made}')
+        t.run('import', f'{name}.onnx', '--into', f'{name}.yaml', '--out', f'{name}-back')
+        for folder in (name, f'{name}-back'):
+            t.run('export', folder, '--file', f'{folder}.safetensors')
+        expect(t.read(f'{name}.safetensors') == t.read(f'{name}-back.safetensors'), f'{name}: other weights')
+
+
 def test_usage(t):
     t.write('model.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
     t.run('run', 'model.yaml', '--out', 'run')
