@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ABI side of cuda-cudnn: its table, its instance, and the way of a call. */
+/* The vtable of cuda-cudnn, its instance, and how a call runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
 
 static const struct seqlstm_option options[] = {
     {"library", "string", "auto",
-     "file of cuDNN, or a folder that has it: cuDNN's own, or the site-packages of a Python with cuDNN's wheel"},
-    {"capture", "bool", "true", "let the host capture calls into the graph of a training step"},
+     "file of cuDNN, or a folder that contains it: cuDNN's own, or the site-packages of a Python with cuDNN's wheel"},
+    {"capture", "bool", "true", "let the host record calls into the capture of a training step"},
 };
 
 /* ---- instance --------------------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static seqlstm_status backend_op_sizes(const struct seqlstm_op *op, struct seqls
     return SEQLSTM_OK;
 }
 
-/* An operation that was made is a promise: what cuDNN refuses now is a failure. */
+/* An operation that was created must run: from here on, a refusal of cuDNN is a failure. */
 static seqlstm_status keep_promise(seqlstm_status status, struct seqlstm_error *err)
 {
     if (status != SEQLSTM_UNSUPPORTED)
@@ -107,7 +107,7 @@ static struct cdn_call make_call(struct seqlstm_binding *b, int32_t plan, struct
                              .packed = packed};
 }
 
-/* Goes on to the next plan, for this call and all later ones. False: there is none. */
+/* Switches to the next plan, for this call and all later ones. Returns false if there is none. */
 static bool fall_back(struct cdn_call *call)
 {
     struct seqlstm_binding *b = call->binding;
@@ -140,7 +140,7 @@ static seqlstm_status backend_backward(struct seqlstm_binding *b, struct seqlstm
     call.parts = args->parts;
     SEQLSTM_TRY(gpu_use(b->op->ordinal, err));
     seqlstm_status status = cdn_backward(&call, err);
-    while (status == SEQLSTM_UNSUPPORTED && fall_back(&call)) { /* the next plan's reserve needs its own forward */
+    while (status == SEQLSTM_UNSUPPORTED && fall_back(&call)) { /* its reserve needs a forward of its own */
         call.again = true;
         status = cdn_forward(&call, err);
         if (status == SEQLSTM_OK)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward of a plan: its networks from the last to the first, data before weights, since the one prepares the reserve
- * for the other. Parameters' gradients leave at the end, so that a call that is refused in between may be repeated. */
+/* Backward under a plan: runs its networks from the last to the first. Data come before weights, since the former
+ * prepares the reserve for the latter. Gradients of parameters are copied out at the end, so that a call which cuDNN
+ * refuses midway can be repeated. */
 #include "edges.h"
 
-/* What forward left as the output of a network. */
+/* The output of a network, as forward has left it. */
 static seqlstm_status read_output(const struct cdn_call *call, int32_t net, const void **out_y,
                                   struct seqlstm_error *err)
 {
@@ -26,7 +27,7 @@ static seqlstm_status read_input(const struct cdn_call *call, int32_t net, const
                          call->binding->shape.rows * call->op->desc.input, out_x, err);
 }
 
-/* The gradient of the last network's output; zero where the host has none. */
+/* The gradient of the last network's output; zero if the host has none. */
 static seqlstm_status read_output_gradient(const struct cdn_call *call, const void **out_dy, struct seqlstm_error *err)
 {
     const struct seqlstm_recurrent_desc *d = &call->op->desc;

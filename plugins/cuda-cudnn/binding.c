@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One shape under each plan of the op: sessions, places, and the plan that runs it. */
+/* One shape under each plan of the operation: its sessions and places, and which plan runs it. */
 #include <string.h>
 
 #include "plugin.h"
@@ -27,7 +27,7 @@ static seqlstm_status check_bind(const struct seqlstm_op *op, const struct seqls
     return SEQLSTM_OK;
 }
 
-/* The range of the axis; `lengths` behind the binding. */
+/* Reads the segment of the axis; `lengths` lies behind the binding. */
 static void read_shape(const struct seqlstm_bind *bind, struct cdn_shape *shape)
 {
     const struct seqlstm_axis *axis = bind->axis;

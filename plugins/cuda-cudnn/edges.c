@@ -2,7 +2,7 @@
 /* See edges.h. */
 #include "edges.h"
 
-/* Can cuDNN work on the slot itself? */
+/* Can cuDNN use the slot in place? */
 static bool is_direct(const struct cdn_call *call, const void *slot)
 {
     return !cdn_is_narrow(&call->op->desc) && (uintptr_t)slot % CDN_POINTER_ALIGNMENT == 0;
@@ -51,7 +51,7 @@ static int64_t get_count(const struct cdn_call *call, const struct cdn_net *net)
     return net->layers * cdn_directions(&call->op->desc);
 }
 
-/* The slot of the network's k-th state. */
+/* The slot of state k of the network. */
 static void *get_slot(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s, int64_t k)
 {
     return s->slots[SEQLSTM_SLOT_RECURRENT_STATE(net->first * cdn_directions(&call->op->desc) + k, s->which)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See elements.h. A build without nvcc has no kernels that convert: supports.c then refuses 16 bits. */
+/* See elements.h. A build without nvcc has no conversion kernels; supports.c then refuses 16 bits. */
 #include "elements.h"
 
 #include "plugin.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's elements, always float32, as cuDNN's: the same, or 16 bits where the products are to be in 16 bits. All of
- * a network is then in 16 bits, edges and states and weights, but for the sums of its products.
- */
+/* Conversion between the host's elements, always float32, and cuDNN's: float32 too, or 16 bits if the products are to
+ * use 16 bits. All of such a network is in 16 bits (edges, states, weights), except the sums of its products. */
 #ifndef CDN_ELEMENTS_H
 #define CDN_ELEMENTS_H
 
@@ -14,7 +13,7 @@
 
 struct seqlstm_op;
 
-/* Are cuDNN's elements other than the host's? */
+/* Do cuDNN's elements differ from the host's? */
 static inline bool cdn_is_narrow(const struct seqlstm_recurrent_desc *d)
 {
     return d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT16 || d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16;
@@ -32,11 +31,11 @@ static inline cudnnDataType_t cdn_data_type(const struct seqlstm_recurrent_desc 
                : (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
 }
 
-/* Copies `elems` elements of the host for cuDNN. [queue] */
+/* Copies `elems` elements of the host to cuDNN. [queue] */
 seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void *to, const float *from, int64_t elems,
                                  struct seqlstm_error *err);
 
-/* And back. `add` (16 bits only): to += from, in float32. [queue] */
+/* Copies them back. `add` (16 bits only): to += from, in float32. [queue] */
 seqlstm_status cdn_elements_take(const struct seqlstm_op *op, void *stream, float *to, const void *from, int64_t elems,
                                  bool add, struct seqlstm_error *err);
 

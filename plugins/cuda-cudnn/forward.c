@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward of a plan: its networks one after the other. */
+/* Forward under a plan: runs its networks one after another. */
 #include "edges.h"
 
-/* The output of a network: slot Y for the last, where it is wanted; the reserve, or the workspace in inference. */
+/* The output of a network: slot Y for the last one, if wanted; otherwise the reserve, or in inference the workspace. */
 static void *get_output(const struct cdn_call *call, int32_t net)
 {
     const struct cdn_places *places = &call->run->places;

@@ -18,7 +18,8 @@ void cdn_handles_deinit(struct cdn_handles *handles)
     pthread_mutex_destroy(&handles->lock);
 }
 
-/* A cuDNN that does not start (built for a later driver …) is a refusal: other backends go on. */
+/* If cuDNN does not start (for example, because it was built for a later driver), this is a refusal: the program
+ * continues with other backends. */
 static seqlstm_status start(int32_t ordinal, cudnnHandle_t *out_handle, struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
@@ -28,7 +29,7 @@ static seqlstm_status start(int32_t ordinal, cudnnHandle_t *out_handle, struct s
     SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN does not start on CUDA device %d: %s", (int)ordinal, why.message);
 }
 
-/* The handle in use on the stream, or an idle one of the device, or NULL. */
+/* The handle in use on the stream; else an idle one of the device; else NULL. */
 static struct cdn_handle *find(struct cdn_handles *handles, int32_t ordinal, const void *stream)
 {
     struct cdn_handle *idle = NULL;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN's handles: one for each stream that is in use, kept when it is not, since making one is slow.
+/* cuDNN's handles: one per stream in use. Idle handles are kept, since creating one is slow.
  *
- * Invariants:
- *  1. A handle has one stream while it has users, and all of them are on that stream: calls on it never overlap.
- *  2. A handle without users has no stream: a stream may be destroyed once its bindings are.
- */
+ * Invariants: 1. A handle with users has one stream, and all its users are on that stream: calls on it never overlap.
+ * 2. A handle without users has no stream: a stream may be destroyed once its bindings are. */
 #ifndef CDN_HANDLES_H
 #define CDN_HANDLES_H
 
@@ -31,9 +29,9 @@ struct cdn_handles {
 void cdn_handles_init(struct cdn_handles *handles);
 void cdn_handles_deinit(struct cdn_handles *handles);
 
-/* Errors: NO_MEMORY; UNSUPPORTED when cuDNN does not start on the device; DEVICE. [any] */
+/* Errors: NO_MEMORY; UNSUPPORTED if cuDNN does not start on the device; DEVICE. [any] */
 seqlstm_status cdn_handles_acquire(struct cdn_handles *handles, int32_t ordinal, void *stream,
                                    struct cdn_handle **out_handle, struct seqlstm_error *err);
-void cdn_handles_release(struct cdn_handles *handles, struct cdn_handle *handle); /* NULL is fine. [any] */
+void cdn_handles_release(struct cdn_handles *handles, struct cdn_handle *handle); /* may be NULL. [any] */
 
 #endif

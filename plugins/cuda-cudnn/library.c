@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening of cuDNN. The table `cdn` is written once, under the lock, before any operation exists. */
+/* Opens cuDNN. The table `cdn` is written once, under the lock, before any operation exists. */
 #include "library.h"
 
 #include <dlfcn.h>
@@ -37,9 +37,8 @@ static seqlstm_status load_locked(const char *file, struct seqlstm_error *err)
         const size_t version = cdn.GetVersion();
         snprintf(version_text, sizeof version_text, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
         if (version / 10000 != CUDNN_MAJOR)
-            status =
-                seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
-                                  "the library says that it is version %zu, expected cuDNN %d", version, CUDNN_MAJOR);
+            status = seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
+                                       "the library has version %zu, expected cuDNN %d", version, CUDNN_MAJOR);
     }
 #define FIND(function) vendor_library_find(library, "cudnn" #function, &cdn.function, &missing);
     if (status == SEQLSTM_OK) {

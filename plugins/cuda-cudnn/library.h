@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN, loaded when the backend is opened and never linked against, so that its absence is a sentence and not a
- * dynamic linker's error. Its functions are members of `cdn`, under their names without `cudnn`; they may be called
- * after cdn_library_load succeeded once.
- */
+/* cuDNN, loaded when the backend is opened and never linked against, so that its absence gives a clear message rather
+ * than an error of the dynamic linker. Its functions are members of `cdn`, named without their prefix `cudnn`. They may
+ * be called once cdn_library_load has succeeded. */
 #ifndef CDN_LIBRARY_H
 #define CDN_LIBRARY_H
 
@@ -45,18 +44,19 @@ struct cdn_functions {
 #undef CDN_MEMBER
 extern struct cdn_functions cdn;
 
-/* Opens the library on the first call. `file`: "auto", the library's path, or a folder that has it (also the
- * site-packages of a Python with cuDNN's wheel). UNAVAILABLE, with the reason: absent, of another major version, or
- * without a function. One process has one: what was loaded first stays. [any] */
+/* Opens the library on the first call. `file`: "auto", the library's path, or a folder that contains it (also the
+ * site-packages of a Python with cuDNN's wheel). UNAVAILABLE, with the reason, if it is absent, has another major
+ * version or lacks a function. A process has only one: the one that was loaded first stays. [any] */
 seqlstm_status cdn_library_load(const char *file, struct seqlstm_error *err);
 
-/* "9.19.0"; "" before it was loaded. */
+/* Such as "9.19.0"; "" before it is loaded. */
 const char *cdn_library_version(void);
 
-/* Did cuDNN say no (rather than fail)? Then another algorithm may do. */
+/* Did cuDNN refuse (rather than fail)? Then another algorithm may work. */
 bool cdn_is_refusal(cudnnStatus_t status);
 
-/* A status as ours: UNSUPPORTED for a refusal, NO_MEMORY, or DEVICE, with cuDNN's words and code. `what`: the call. */
+/* Translates a status of cuDNN: UNSUPPORTED for a refusal, NO_MEMORY or DEVICE, with cuDNN's message and code. `what`:
+ * the call. */
 seqlstm_status cdn_check(cudnnStatus_t status, const char *what, struct seqlstm_error *err);
 
 #endif

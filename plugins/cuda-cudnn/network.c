@@ -17,7 +17,7 @@ static cudnnRNNMode_t get_mode(const struct seqlstm_recurrent_desc *d)
     return d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind == SEQLSTM_ACT_RELU ? CUDNN_RNN_RELU : CUDNN_RNN_TANH;
 }
 
-/* Sums are float32 whatever the elements are: all algorithms take that, float16 sums only the standard one. */
+/* Sums are float32 whatever the elements are: all algorithms accept that, float16 sums only the standard one does. */
 static cudnnMathType_t get_math(const struct seqlstm_recurrent_desc *d)
 {
     if (cdn_is_narrow(d))
@@ -25,7 +25,7 @@ static cudnnMathType_t get_math(const struct seqlstm_recurrent_desc *d)
     return d->head.dtype_compute == SEQLSTM_DTYPE_TF32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
 }
 
-/* Equal lengths go as rectangles without padding (the layout that all algorithms take), others packed. */
+/* Equal lengths are passed as rectangles without padding (the layout that all algorithms accept), others packed. */
 static cudnnStatus_t set_network(cudnnRNNDescriptor_t rnn, const struct seqlstm_recurrent_desc *d,
                                  const struct cdn_plan *plan, const struct cdn_net *net, bool uniform)
 {
@@ -55,7 +55,7 @@ static cudnnStatus_t set_state(cudnnTensorDescriptor_t tensor, cudnnDataType_t t
     return cdn.SetTensorNdDescriptor(tensor, type, 3, dims, strides);
 }
 
-/* Returns from the calling function with cuDNN's refusal or failure. */
+/* Returns from the calling function if cuDNN refuses or fails. */
 #define CDN_TRY(call, what) SEQLSTM_TRY(cdn_check((call), (what), err))
 
 static seqlstm_status describe(struct cdn_session *s, const struct seqlstm_op *op, const struct cdn_plan *plan,
@@ -119,7 +119,7 @@ void cdn_shape_fill(struct cdn_shape *shape, int64_t steps, int64_t sequences, i
     shape->steps = (int32_t)steps;
     shape->lengths[0] = (int32_t)steps;
     shape->rows = steps;
-    for (int64_t b = 1; b < sequences; b++) { /* what is left, shared out as evenly as it goes */
+    for (int64_t b = 1; b < sequences; b++) { /* distributes the remaining rows as evenly as possible */
         const int64_t left = rows - shape->rows, share = (left + sequences - b - 1) / (sequences - b);
         shape->lengths[b] = (int32_t)(share < 1 ? 1 : (share > steps ? steps : share));
         shape->rows += shape->lengths[b];
@@ -134,7 +134,7 @@ static seqlstm_status ask(const struct seqlstm_op *op, const struct cdn_plan *pl
 {
     struct cdn_session session;
     SEQLSTM_TRY(cdn_session_open(&session, op, plan, net, shape, handle, err));
-    /* cuDNN says that these sizes do not grow evenly: somewhat more than the largest seen */
+    /* cuDNN says that these sizes do not grow evenly: reserves somewhat more than the largest seen */
     const uint64_t workspace = session.workspace_bytes + session.workspace_bytes / 8 + SLACK_BYTES;
     const uint64_t reserve = session.reserve_bytes + session.reserve_bytes / 8 + SLACK_BYTES;
     net->workspace_bytes = workspace > net->workspace_bytes ? workspace : net->workspace_bytes;
@@ -143,7 +143,7 @@ static seqlstm_status ask(const struct seqlstm_op *op, const struct cdn_plan *pl
     return SEQLSTM_OK;
 }
 
-/* The largest batch in each respect, and the longest and widest rectangles that it may become. */
+/* Measures the largest batch in each respect, and the longest and widest rectangles that it may become. */
 static seqlstm_status measure(const struct seqlstm_op *op, const struct cdn_plan *plan, struct cdn_net *net,
                               struct cdn_handle *handle, struct seqlstm_error *err)
 {
@@ -152,13 +152,13 @@ static seqlstm_status measure(const struct seqlstm_op *op, const struct cdn_plan
     const int64_t rows = head->max_rows < t + b - 1 ? t + b - 1 : head->max_rows;
     const int64_t wide = rows / t < b ? rows / t : b, high = rows / b < t ? rows / b : t;
     const int64_t rectangles[4][2] = {{t, wide}, {high, b}, {t, 1}, {1, b}};
-    struct cdn_shape shape = op->shape; /* shares its lengths */
+    struct cdn_shape shape = op->shape; /* uses the same lengths */
     seqlstm_status status = ask(op, plan, net, &shape, handle, err);
-    const int count = plan->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC ? 0 : 4; /* each batch would be compiled */
+    const int count = plan->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC ? 0 : 4; /* it would compile each of them */
     for (int k = 0; k < count && status == SEQLSTM_OK; k++) {
         cdn_shape_fill(&shape, rectangles[k][0], rectangles[k][1], rectangles[k][0] * rectangles[k][1]);
         status = ask(op, plan, net, &shape, handle, err);
-        if (status == SEQLSTM_UNSUPPORTED) /* a shape that the standard algorithm will run */
+        if (status == SEQLSTM_UNSUPPORTED) /* the standard algorithm will run this shape */
             status = SEQLSTM_OK;
     }
     cdn_shape_fill(&shape, t, b, rows);
@@ -176,7 +176,7 @@ struct survey {
     cudnnTensorDescriptor_t matrix, bias;
 };
 
-/* Adds to the copy that ends where this one begins, on both sides, or opens a new one. */
+/* Appends to the copy that ends where this one begins, on both sides; otherwise starts a new copy. */
 static void add_copy(const struct survey *v, int32_t n, int32_t which, int64_t from, int64_t elems, uint64_t to)
 {
     struct cdn_net *net = v->net;
@@ -191,7 +191,7 @@ static void add_copy(const struct survey *v, int32_t n, int32_t which, int64_t f
     net->copies[net->copy_count++] = (struct cdn_copy){n, which, from, elems, to};
 }
 
-/* Is `at` inside the weight space, and are its elements one after the other, as many as we expect? */
+/* Is `at` inside the weight space, and are its elements contiguous and as many as expected? */
 static seqlstm_status check_place(const struct survey *v, cudnnTensorDescriptor_t tensor, const void *at, int64_t rows,
                                   int64_t columns, struct seqlstm_error *err)
 {
@@ -209,7 +209,7 @@ static seqlstm_status check_place(const struct survey *v, cudnnTensorDescriptor_
     return SEQLSTM_OK;
 }
 
-/* The matrix `id` of a layer and direction, and its bias where `bias_from` is not negative. */
+/* Finds the matrix `id` of a layer and direction, and its bias if `bias_from` is not negative. */
 static seqlstm_status find_place(const struct survey *v, int32_t pseudo, int32_t id, int32_t which, int64_t rows,
                                  int64_t columns, int64_t from, int64_t bias_from, struct seqlstm_error *err)
 {
@@ -227,7 +227,8 @@ static seqlstm_status find_place(const struct survey *v, int32_t pseudo, int32_t
     return SEQLSTM_OK;
 }
 
-/* cuDNN's numbers: the gates' input matrices in our order (i f g o, r z n), their recurrent ones, the projection. */
+/* cuDNN's numbering: the gates' input matrices in our order (i f g o, r z n), then the recurrent ones, then the
+ * projection. */
 static seqlstm_status find_places(const struct survey *v, struct seqlstm_error *err)
 {
     const struct seqlstm_recurrent_desc *d = &v->op->desc;
@@ -287,7 +288,7 @@ seqlstm_status cdn_plan_open(struct seqlstm_op *op, struct cdn_plan *plan, cudnn
 {
     const struct seqlstm_host *host = &op->instance->domain.host;
     const int32_t all = (int32_t)op->desc.layers, each = layers ? 1 : all;
-    /* matrices and biases of a layer and direction: four gates twice, a projection */
+    /* matrices and biases of a layer and direction: four gates twice, and a projection */
     const size_t most = (size_t)each * (size_t)cdn_directions(&op->desc) * (2 * (4 + 4) + 1);
     *plan = (struct cdn_plan){.algorithm = algorithm, .count = all / each};
     const size_t nets_bytes = (size_t)plan->count * sizeof *plan->nets;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making of an operation: its plans, its sizes, its trial. */
+/* Creates an operation: its plans, its sizes, and its trial run. */
 #include <seqlstm/desc_check.h>
 
 #include "common/answer.h"
 #include "common/host_memory.h"
 #include "plugin.h"
 
-/* Upper bounds over both plans. Packed weights of the second stand behind those of the first, unless they are alike. */
+/* Upper bounds over both plans. The packed weights of the second plan follow those of the first, unless both are
+ * equal. */
 static void measure(struct seqlstm_op *op)
 {
     const struct seqlstm_desc *head = &op->desc.head;
@@ -53,7 +54,8 @@ static seqlstm_status open_op(struct seqlstm_op *op, const char *variant, struct
     if (op->shape.lengths == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the lengths of a batch");
     cdn_shape_fill(&op->shape, head->max_steps, head->max_sequences, head->max_rows);
-    op->mixed = v.backward != v.forward; /* supports.c: then it is the standard one, which is the second plan */
+    op->mixed = v.backward != v.forward; /* then backward uses the standard algorithm (supports.c), which is the second
+                                          * plan */
     SEQLSTM_TRY(open_plans(op, &v, err));
     measure(op);
     return cdn_trial_run(op, err);

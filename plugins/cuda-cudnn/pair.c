@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May one algorithm run back what another has run forward? cuDNN says that the reserve of a forward belongs to the
- * backward of the same network, and nothing about other algorithms. So a mixed variant exists only where two things
- * hold: cuDNN keeps as many bytes for both, at every shape that runs mixed; and on this device, before the operation is
- * said to exist, gradients of random values are the same, within rounding, as those of one algorithm for both passes.
- * Batches of another number of sequences than the one that was checked run under the standard algorithm alone.
+/* Can one algorithm run backward after another has run forward? According to cuDNN, the reserve of a forward belongs to
+ * the backward of the same network; it says nothing about other algorithms. So a mixed variant exists only under two
+ * conditions. First, cuDNN needs equally many bytes for both at every shape that runs mixed. Second, before the
+ * operation's creation succeeds on this device, the gradients for random values must be the same, within rounding, as
+ * those of one algorithm for both passes. Batches with another number of sequences than the one checked run entirely
+ * with the standard algorithm.
  *
- * Each pass has its own packed weights, so that their places need not agree. The reserve is full of NaN before each
- * forward: what the other algorithm would read and this one has not written shows.
- */
+ * Each pass has packed weights of its own, so their layouts may differ. The reserve is filled with NaN before each
+ * forward, which reveals what backward reads and the other algorithm has not written. */
 #include <math.h>
 
 #include <seqlstm/philox.h>
@@ -52,14 +52,14 @@ static bool is_parameter(const struct cdn_trial *t, size_t slot)
            (size_t)SEQLSTM_SLOT_RECURRENT_PARAM(t->call.op->desc.layers * cdn_directions(&t->call.op->desc), 0, 0);
 }
 
-/* In [-1, 1), 24 bits. Matrices have millions: one multiplication each. */
+/* In [-1, 1), with 24 bits. Matrices have millions of elements, so each takes only one multiplication. */
 static float draw_one(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (float)(*state >> 40) * 0x1p-23f - 1;
 }
 
-/* Uniform: parameters small enough for gates to stay clear of their limits, all else in [-1, 1). */
+/* Uniform values: parameters small enough to keep gates away from saturation, everything else in [-1, 1). */
 static void draw(const struct cdn_trial *t, unsigned char *host)
 {
     const struct seqlstm_recurrent_desc *d = &t->call.op->desc;
@@ -77,7 +77,7 @@ static void draw(const struct cdn_trial *t, unsigned char *host)
         }
 }
 
-/* All gradients of a forward under plan `plan` and a backward under the second. */
+/* All gradients after a forward under plan `plan` and a backward under the second plan. */
 static seqlstm_status run(struct cdn_trial *t, int32_t plan, unsigned char *out_made, struct seqlstm_error *err)
 {
     const int32_t ordinal = t->call.op->ordinal;
@@ -92,9 +92,9 @@ static seqlstm_status run(struct cdn_trial *t, int32_t plan, unsigned char *out_
 
 /* ---- comparison ------------------------------------------------------------------------------------------------- */
 
-/* The error model of docs/numerics.md for gradients of recurrent layers, where the elements are of the number type and
- * sums are float32, as a part of the root of the mean square; rounding never explains more than half of it. A relu
- * whose sum is 0 within that error may be on or off: so many elements, and one. */
+/* The error model of docs/numerics.md for gradients of recurrent layers, with elements of the number type and sums in
+ * float32, as a fraction of the root mean square; rounding never explains more than half of it. A relu whose sum is 0
+ * within that error may be on or off: that fraction of the elements, plus one. */
 static double get_allowed(const struct cdn_trial *t)
 {
     const struct seqlstm_recurrent_desc *d = &t->call.op->desc;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies where in workspace and reserve under one plan, at one shape or, as an upper bound, at the largest.
+/* Where everything lies in workspace and reserve under one plan: for one shape or, as an upper bound, for the largest.
  *
- *   workspace   edges that are not as kernels want them (alignment, number type) | states of one network |
- *               gradients between networks | gradients of weights | cuDNN's own
- *   reserve     outputs of networks that no slot takes | cuDNN's own, one after the other
- */
+ *   workspace   edges that cuDNN cannot use in place (alignment, number type) | states of one network | gradients
+ * between networks | gradients of weights | cuDNN's own workspace reserve     outputs of networks that no slot receives
+ * | cuDNN's own reserves, one after another */
 #ifndef CDN_PLACES_H
 #define CDN_PLACES_H
 
@@ -12,17 +11,17 @@
 
 #include "network.h"
 
-/* Tensor kernels read 16 bytes at once. The host's buffers are aligned, rows inside of them need not be. */
+/* Tensor kernels read 16 bytes at once. The host's buffers are aligned, but rows inside them need not be. */
 enum { CDN_POINTER_ALIGNMENT = 16 };
 
-/* States of one network, side by side as cuDNN wants them. */
+/* States of one network, contiguous as cuDNN requires. */
 enum { CDN_STATE_H, CDN_STATE_C, CDN_STATE_HN, CDN_STATE_CN, CDN_STATE_DH, CDN_STATE_DC, CDN_STATE_COUNT };
 
 struct cdn_places {
     /* offsets into the workspace */
     uint64_t x, y, dx, dy;
     uint64_t states[CDN_STATE_COUNT];
-    uint64_t between[2]; /* outputs (inference) or their gradients (backward), in turn */
+    uint64_t between[2]; /* outputs (inference) or their gradients (backward), used alternately */
     uint64_t gradients;
     uint64_t library;
     /* offsets into the reserve, by network */
@@ -31,11 +30,11 @@ struct cdn_places {
     uint64_t workspace_bytes, reserve_bytes;
 };
 
-/* `sessions` NULL: the bounds that the plan has. */
+/* `sessions` NULL: the upper bounds of the plan. */
 void cdn_places_make(struct cdn_places *places, const struct seqlstm_recurrent_desc *desc, const struct cdn_plan *plan,
                      int64_t rows, int64_t sequences, const struct cdn_session *sessions);
 
-/* Is the output of the network (in training) kept in the reserve, and not in slot Y? */
+/* Does training keep the output of this network in the reserve, rather than in slot Y? */
 static inline bool cdn_keeps_output(const struct seqlstm_recurrent_desc *desc, const struct cdn_plan *plan, int32_t net)
 {
     return net + 1 < plan->count || !(desc->options & SEQLSTM_BIT_RECURRENT_OUTPUT);

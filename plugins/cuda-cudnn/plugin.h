@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of cuda-cudnn: recurrent layers on cuDNN's RNN functions.
+/* The backend cuda-cudnn: recurrent layers on the RNN functions of cuDNN. Start here; README.md says what it can do.
  *
- *   backend.c      the ABI: table, arguments, the way of a call
- *   supports.c     what is accepted, by rules alone; the variants
+ *   backend.c      the vtable: checks arguments, runs calls
+ *   supports.c     what is accepted and the variants; needs no device
  *   library.[ch]   cuDNN, opened at run time
  *   handles.[ch]   its handles
- *   network.[ch]   a descriptor's layers as networks of cuDNN: descriptors, sizes, where parameters lie
- *   op.c           making of an operation
- *   trial.[ch]     a run of it, since some refusals come no earlier
- *   pair.c         may one algorithm run back what another has run forward?
- *   elements.[ch]  the host's elements as cuDNN's, which may have 16 bits
- *   weights.c      parameters into cuDNN's weight space, gradients out of it
- *   places.[ch]    what lies where in workspace and reserve
- *   edges.[ch]     the host's buffers as cuDNN takes them
- *   binding.c forward.c backward.c   one shape, and the work
+ *   network.[ch]   a descriptor's layers as networks of cuDNN: descriptors, sizes, positions of parameters
+ *   op.c           creates an operation
+ *   trial.[ch]     runs it once, since cuDNN refuses some operations only then
+ *   pair.c         can one algorithm run backward after another has run forward?
+ *   elements.[ch]  converts the host's elements to cuDNN's, which may have 16 bits
+ *   weights.c      copies parameters to cuDNN's weight space, and gradients back
+ *   places.[ch]    where everything lies in workspace and reserve
+ *   edges.[ch]     gives cuDNN the host's buffers
+ *   binding.c forward.c backward.c   one shape, and its calls
  *
- * Host code never touches device memory: it hands addresses on. All work is ordered on the queue's stream; nothing
- * waits for it.
- */
+ * A call passes from backend.c to cdn_forward or cdn_backward, which run the networks of the binding's plan. If cuDNN
+ * refuses the shape, backend.c repeats the call under the next plan. Host code never reads or writes device memory; it
+ * only passes addresses. All work is ordered on the queue's stream, and the host waits for none of it. */
 #ifndef CDN_PLUGIN_H
 #define CDN_PLUGIN_H
 
@@ -41,13 +41,14 @@ struct seqlstm_instance {
     bool captures; /* the option `capture` */
 };
 
-/* Plans of an op: what the variant says, and the standard algorithm for shapes that the variant's refuses. */
+/* Plans of an operation: the one that its variant names, and the standard algorithm for shapes that the first
+ * refuses. */
 enum { CDN_PLANS = 2 };
 
-/* What the name of a variant says: "small_h", "small_h+standard_layers". */
+/* A variant's name, parsed: "small_h", "small_h+standard_layers". */
 struct cdn_variant {
     cudnnRNNAlgo_t forward, backward;
-    bool layers; /* a call a layer */
+    bool layers; /* one call per layer */
 };
 
 struct seqlstm_op {
@@ -57,11 +58,11 @@ struct seqlstm_op {
     struct cdn_shape shape; /* the largest batch */
     int32_t plan_count;
     struct cdn_plan plans[CDN_PLANS];
-    bool mixed; /* what ran forward under the first plan runs back under the second (pair.c) */
+    bool mixed; /* after forward under the first plan, backward runs under the second (pair.c) */
     uint64_t workspace_bytes, reserve_bytes, packed_bytes;
 };
 
-/* A binding under one plan. */
+/* The state of a binding under one plan. */
 struct cdn_run {
     bool usable;                  /* false: cuDNN refused this shape */
     struct cdn_session *sessions; /* [plan.count] */
@@ -73,11 +74,11 @@ struct seqlstm_binding {
     struct cdn_handle *handle;
     struct cdn_shape shape;
     struct cdn_run runs[CDN_PLANS];
-    int32_t active;      /* which of the plans; only grows */
-    void *own_workspace; /* cuDNN wanted more for this shape than for larger ones */
+    int32_t active;      /* the plan in use; only grows */
+    void *own_workspace; /* allocated if cuDNN needs more for this shape than for larger ones */
 };
 
-/* Under which plan does backward of the binding run? */
+/* The plan under which backward of the binding runs. */
 static inline int32_t cdn_backward_plan(const struct seqlstm_binding *binding)
 {
     return binding->op->mixed && binding->active == 0 ? 1 : binding->active;
@@ -91,11 +92,11 @@ struct cdn_call {
     const struct cdn_run *run;
     void *stream;
     void *const *slots;
-    void *const *grads; /* backward */
+    void *const *grads; /* backward only */
     uint32_t parts;
     unsigned char *workspace, *reserve;
     const unsigned char *packed;
-    bool again; /* forward repeated within backward: slots that it writes stay as they are */
+    bool again; /* forward is repeated within backward: the slots that it writes must not change */
 };
 
 static inline void cdn_call_set_plan(struct cdn_call *call, int32_t plan)
@@ -113,29 +114,31 @@ const char *cdn_algorithm_get_name(cudnnRNNAlgo_t algorithm);
 /* op.c. Errors: UNSUPPORTED with cuDNN's reason, NO_MEMORY, DEVICE. [control] */
 seqlstm_status cdn_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                              const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err);
-void cdn_op_destroy(struct seqlstm_op *op); /* NULL is fine */
+void cdn_op_destroy(struct seqlstm_op *op); /* may be NULL */
 
-/* trial.c: what the variant says, once, of an op whose sizes are known. UNSUPPORTED: cuDNN refuses, or a pair of
- * algorithms does not go together. [control] */
+/* trial.c: runs once what the variant says, for an operation whose sizes are known. UNSUPPORTED if cuDNN refuses, or if
+ * a pair of algorithms is not compatible. [control] */
 seqlstm_status cdn_trial_run(const struct seqlstm_op *op, struct seqlstm_error *err);
 
-/* pair.c: does cuDNN keep as much under both plans for this shape? UNSUPPORTED, with the numbers. */
+/* pair.c: does cuDNN need equally many bytes under both plans for this shape? Otherwise UNSUPPORTED, with the
+ * numbers. */
 seqlstm_status cdn_pair_check_sizes(const struct seqlstm_binding *binding, struct seqlstm_error *err);
 
-/* weights.c: every parameter into the weight spaces of each plan. [queue] */
+/* weights.c: copies every parameter to the weight spaces of each plan. [queue] */
 seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void *const *slots, unsigned char *packed,
                                 struct seqlstm_error *err);
-/* Before BackwardWeights: zero, or the gradients so far where they are added to. */
+/* Call before BackwardWeights: clears the gradients, or copies the earlier ones if they are added to. */
 seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_error *err);
 seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_error *err);
 
-/* binding.c. UNSUPPORTED: cuDNN refuses the shape under every plan. [queue] */
+/* binding.c. UNSUPPORTED if cuDNN refuses the shape under every plan. [queue] */
 seqlstm_status cdn_binding_create(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                                   const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                                   struct seqlstm_error *err);
 void cdn_binding_destroy(struct seqlstm_binding *binding);
 
-/* forward.c, backward.c: under the plan of the call. UNSUPPORTED: cuDNN refuses, and outputs are not to be used. */
+/* forward.c, backward.c: run under the plan of the call. UNSUPPORTED if cuDNN refuses; the outputs are then
+ * undefined. */
 seqlstm_status cdn_forward(const struct cdn_call *call, struct seqlstm_error *err);
 seqlstm_status cdn_backward(const struct cdn_call *call, struct seqlstm_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cuda-cudnn accepts: rules over descriptors, without a device and without the library. What cuDNN has no
- * parameter for is refused here; what it refuses only when asked (some shapes under some algorithms), when the
- * operation is made. */
+/* What cuda-cudnn accepts: rules over descriptors, which need neither device nor library. Here it refuses what cuDNN
+ * has no parameter for. What cuDNN itself refuses (some shapes under some algorithms) is refused when the operation is
+ * created. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ const char *cdn_algorithm_get_name(cudnnRNNAlgo_t algorithm)
     return algorithms[k].name;
 }
 
-/* The algorithm that the text begins with; the text goes on behind it. */
+/* Parses the algorithm at the beginning of the text, and moves the text past it. */
 static bool take_algorithm(const char **text, cudnnRNNAlgo_t *out_algorithm)
 {
     for (int k = 0; k < ALGORITHMS; k++) {
@@ -76,7 +76,7 @@ static bool accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *a
     if (d->dtype_compute == SEQLSTM_DTYPE_FLOAT32 || d->dtype_compute == SEQLSTM_DTYPE_TF32 || (narrow && CDN_KERNELS))
         return true;
     return refuse(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, answer_dtype_name(d->dtype_compute),
-                  narrow ? "this build of cuda-cudnn has no kernels that convert to 16 bits: it was made without nvcc"
+                  narrow ? "this build of cuda-cudnn cannot convert to 16 bits: it was built without nvcc"
                          : "cuDNN's recurrent networks compute in float32, tf32, float16 or bfloat16",
                   narrow ? "a build with nvcc, or precision: tf32" : "precision: float32");
 }
@@ -99,23 +99,24 @@ static bool accept_activations(const struct seqlstm_recurrent_desc *d, struct se
         const bool rnn = d->cell == SEQLSTM_CELL_RNN;
         if (candidate != SEQLSTM_ACT_TANH && !(rnn && candidate == SEQLSTM_ACT_RELU))
             return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
-                          rnn ? "cuDNN's simple RNN has tanh and relu"
-                              : "cuDNN's cells have tanh built in, and no other function",
+                          rnn ? "cuDNN's simple RNN supports only tanh and relu"
+                              : "cuDNN's cells support no activation but tanh",
                           "activation: tanh");
         if (candidate != d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind)
             return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
-                          "cuDNN has one activation for both directions", "the same activation in both directions");
+                          "cuDNN uses the same activation in both directions",
+                          "the same activation in both directions");
         if (!rnn && gate != SEQLSTM_ACT_SIGMOID)
             return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_RECURRENT_ACTIVATION,
-                          name_activation(gate), "cuDNN's gates are sigmoids", "recurrent_activation: sigmoid");
+                          name_activation(gate), "cuDNN's gates are always sigmoids", "recurrent_activation: sigmoid");
         if (d->cell == SEQLSTM_CELL_LSTM && output != SEQLSTM_ACT_TANH)
             return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_OUTPUT_ACTIVATION, name_activation(output),
-                          "cuDNN's LSTM has tanh built in, and no other function", "output_activation: tanh");
+                          "cuDNN's LSTM supports no output activation but tanh", "output_activation: tanh");
     }
     return true;
 }
 
-/* What cuDNN has no parameter for. Masks exist in training alone. */
+/* Refuses options for which cuDNN has no parameter. Masks exist only in training. */
 static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
@@ -130,12 +131,12 @@ static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlst
         {o & SEQLSTM_BIT_RECURRENT_COUPLED_GATES, SEQLSTM_OPTION_COUPLED_GATES, 0, "cuDNN's LSTM has no coupled gates",
          ""},
         {o & SEQLSTM_BIT_RECURRENT_LAYER_NORM, SEQLSTM_OPTION_LAYER_NORM, 0,
-         "cuDNN's cells have no normalisation inside", ""},
+         "cuDNN's cells have no layer normalisation", ""},
         {d->cell == SEQLSTM_CELL_GRU && !(o & SEQLSTM_BIT_RECURRENT_RESET_AFTER), SEQLSTM_OPTION_RESET_AFTER, 0,
-         "cuDNN's GRU resets after the product", "reset_after: true"},
+         "cuDNN's GRU always resets after the product", "reset_after: true"},
         {o & SEQLSTM_BIT_RECURRENT_STEPWISE, SEQLSTM_OPTION_LENGTHS, 0,
-         "cuDNN makes the gradients of weights of each range from that range's own reserve", ""},
-        {d->gate_clip > 0, SEQLSTM_OPTION_GATE_CLIP, d->gate_clip, "cuDNN limits the cell, not the gates", "cell_clip"},
+         "cuDNN computes the weight gradients of each segment from the reserve of that segment", ""},
+        {d->gate_clip > 0, SEQLSTM_OPTION_GATE_CLIP, d->gate_clip, "cuDNN clips the cell, not the gates", "cell_clip"},
         {d->zoneout_cell > 0, SEQLSTM_OPTION_ZONEOUT, d->zoneout_cell, "cuDNN has no zoneout", ""},
         {d->zoneout_hidden > 0, SEQLSTM_OPTION_ZONEOUT, d->zoneout_hidden, "cuDNN has no zoneout", ""},
         {training && d->recurrent_dropout > 0, SEQLSTM_OPTION_RECURRENT_DROPOUT, d->recurrent_dropout,
@@ -143,7 +144,7 @@ static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlst
         {training && d->weight_drop > 0, SEQLSTM_OPTION_WEIGHT_DROP, d->weight_drop,
          "cuDNN has no masks on the recurrent weights", ""},
         {training && d->dropout > 0, SEQLSTM_OPTION_DROPOUT, d->dropout,
-         "cuDNN draws its own masks, each step and between layers only", "a dropout layer before this one"},
+         "cuDNN draws its own masks: for each step, and only between layers", "a dropout layer before this one"},
     };
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
         char text[24];
@@ -162,23 +163,23 @@ static bool accept_form(const struct seqlstm_recurrent_desc *d, struct seqlstm_a
     const int64_t sizes[] = {d->input, d->hidden, d->head.max_sequences, d->head.max_steps, d->head.max_rows};
     if (d->head.flags & SEQLSTM_BIT_DESC_DETERMINISTIC)
         return refuse(answer, SEQLSTM_BIT_REFUSED_DETERMINISM, SEQLSTM_OPTION_DETERMINISM, "true",
-                      "cuDNN does not promise the same bits for the same call of its recurrent networks", "");
+                      "cuDNN does not guarantee that repeated calls of its recurrent networks give the same bits", "");
     if (d->direction == SEQLSTM_DIRECTION_BACKWARD)
         return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_DIRECTION, "backward",
-                      "cuDNN runs forwards, or in both directions", "direction: bidirectional");
+                      "cuDNN runs forward or in both directions", "direction: bidirectional");
     if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_KIND_MERGE_CONCAT)
         return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, merges[d->merge],
-                      "cuDNN puts the two directions side by side", "merge: concat");
-    if (d->projection >= d->hidden) { /* to cuDNN, as many as the units means none */
+                      "cuDNN always concatenates the two directions", "merge: concat");
+    if (d->projection >= d->hidden) { /* to cuDNN, a projection to as many units as the layer has means none */
         char text[24];
         snprintf(text, sizeof text, "%lld", (long long)d->projection);
         return refuse(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_PROJECTION, text,
-                      "cuDNN projects to fewer units than the layer has", "a projection smaller than units");
+                      "cuDNN projects only to fewer units than the layer has", "a projection smaller than units");
     }
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         if (sizes[k] > INT32_MAX / 8)
             return refuse(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, "",
-                          "cuDNN counts in 32 bits: sizes and rows of a batch stay below 2^28", "");
+                          "cuDNN counts in 32 bits: sizes and rows of a batch must be below 2^28", "");
     return true;
 }
 
@@ -190,8 +191,8 @@ static void offer(struct seqlstm_answer *answer, int algorithm, bool back_standa
              algorithms[algorithm].name, back_standard ? "+standard" : "", layers ? layers_suffix : "");
 }
 
-/* Hidden sizes up to which the algorithm has kernels, `back` too; cuDNN's plain RNN has one matrix for the LSTM's
- * four. */
+/* Does the algorithm have kernels for this hidden size, with `back` for backward too? cuDNN's plain RNN has one matrix
+ * where the LSTM has four. */
 static bool fits(const struct seqlstm_recurrent_desc *d, int algorithm, bool back)
 {
     const int64_t most = back ? 128 : 192;
@@ -199,8 +200,8 @@ static bool fits(const struct seqlstm_recurrent_desc *d, int algorithm, bool bac
            d->hidden <= (d->cell == SEQLSTM_CELL_RNN ? 2 * most : most);
 }
 
-/* Those that keep the recurrent weights on the chip want equal lengths, and know no projection. In training each may
- * leave the way back to the standard algorithm: pair.c finds out whether it can. */
+/* Algorithms that keep the recurrent weights on the chip need equal lengths and support no projection. In training each
+ * of them may leave backward to the standard algorithm; pair.c finds out whether that works. */
 static void offer_variants(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
@@ -225,13 +226,14 @@ seqlstm_status cdn_supports(const char *device_class, const struct seqlstm_desc 
     (void)err;
     if (capability < GPU_CAPABILITY_MIN) {
         refuse(answer, SEQLSTM_BIT_REFUSED_DEVICE, SEQLSTM_OPTION_NONE, device_class,
-               capability == 0 ? "cuda-cudnn runs on CUDA devices only" : "the device is older than cuDNN 9 wants", "");
+               capability == 0 ? "cuda-cudnn runs on CUDA devices only" : "cuDNN 9 does not support a device this old",
+               "");
         return SEQLSTM_OK;
     }
     if (!seqlstm_desc_check(desc, answer))
         return SEQLSTM_OK;
     if (desc->op != SEQLSTM_OP_RECURRENT) {
-        refuse(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, "", "cuda-cudnn runs recurrent layers only",
+        refuse(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, "", "cuda-cudnn runs only recurrent layers",
                "cuda-generic has the other operations");
         return SEQLSTM_OK;
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run of a fresh op, forwards and (in training) back, before its creation is said to have succeeded: cuDNN refuses
- * some combinations of algorithm, device and shape no earlier. The largest batch, a few steps; zeros, but for mixed
- * variants, whose gradients are looked at (pair.c). */
+/* Runs a new operation once, forward and (in training) backward, before its creation succeeds: cuDNN refuses some
+ * combinations of algorithm, device and shape only when they run. The batch has the largest number of sequences and a
+ * few steps. Its values are zeros, except for mixed variants, whose gradients are compared (pair.c). */
 #include "trial.h"
 
 #include <string.h>
 
 enum { STEPS = 2, STEPS_OF_PAIR = 4 };
 
-/* An axis whose first sequence has STEPS steps and, unless all are equal, the others one; fewer where the largest batch
- * has no more rows. */
+/* An axis whose first sequence has STEPS steps; the others have one step, or STEPS too if all lengths are equal. Fewer
+ * where the largest batch has not enough rows. */
 struct trial_axis {
     struct seqlstm_axis axis;
     int32_t batch_sizes[STEPS_OF_PAIR];
@@ -61,7 +61,7 @@ static void count_elements(struct cdn_trial *t)
     }
 }
 
-/* Y and the final states. */
+/* Is this slot an output: Y or a final state? */
 static bool comes_out(const struct cdn_trial *t, size_t slot)
 {
     const int64_t count = t->call.op->desc.layers * cdn_directions(&t->call.op->desc);
@@ -76,7 +76,7 @@ static void *take(const struct cdn_trial *t, uint64_t *end, uint64_t bytes)
     return t->base != NULL && bytes > 0 ? t->base + at : NULL;
 }
 
-/* Everything has its place in the block; without a base, only sizes are found. Returns its bytes. */
+/* Gives everything its place in the block; without a base, only computes sizes. Returns the number of bytes. */
 static uint64_t place(struct cdn_trial *t, uint64_t workspace_bytes)
 {
     uint64_t end = 0;
@@ -125,7 +125,7 @@ static seqlstm_status run(struct cdn_trial *t, struct seqlstm_error *err)
     return gpu_stream_synchronize(op->ordinal, t->call.stream, err);
 }
 
-/* Why does a batch as large as it may be not run as the variant says? */
+/* Explains why the largest batch does not run as the variant says. */
 static seqlstm_status explain(const struct seqlstm_binding *binding, struct seqlstm_error *err)
 {
     const struct seqlstm_op *op = binding->op;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fresh operation with memory to run it once. Private to trial.c and pair.c.
+/* A new operation with memory to run it once. Private to trial.c and pair.c.
  *
- * One block on the device: what is read (input, initial states, gradients of what comes out, parameters) | gradients of
- * what was read | what comes out | workspace, reserve, packed weights. Parameters have a place only where pair.c asks
- * for values, since zeros do elsewhere.
- */
+ * One block of device memory holds the inputs (input, initial states, gradients of the outputs, parameters) | the
+ * gradients of these | the outputs | workspace, reserve, packed weights. Parameters have a place only if pair.c needs
+ * their values; otherwise they are zero. */
 #ifndef CDN_TRIAL_H
 #define CDN_TRIAL_H
 
@@ -23,7 +22,7 @@ struct cdn_trial {
     unsigned char *packed;
 };
 
-/* Do both algorithms of a mixed variant go together? UNSUPPORTED: they do not, and by how much. The binding runs under
+/* Are both algorithms of a mixed variant compatible? If not, UNSUPPORTED with the difference. The binding runs under
  * the first plan. [control] */
 seqlstm_status cdn_pair_check_gradients(struct cdn_trial *trial, struct seqlstm_error *err);
 

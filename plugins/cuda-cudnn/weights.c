@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters into cuDNN's weight spaces, gradients out of them: the copies of network.h. */
+/* Copies parameters to cuDNN's weight spaces and gradients back, by the copies of network.h. */
 #include "plugin.h"
 
-/* The canonical elements of a copy among the tensors at `slots`; NULL: the host has none. */
+/* The elements of a copy in the host's tensors at `slots`; NULL: the host has none. */
 static float *find_elements(const struct seqlstm_op *op, const struct cdn_copy *copy, void *const *slots)
 {
     const int64_t count = op->desc.layers * cdn_directions(&op->desc);
@@ -34,7 +34,7 @@ static seqlstm_status copy_out(const struct seqlstm_op *op, const struct cdn_net
     return SEQLSTM_OK;
 }
 
-/* What no copy fills (the second bias, what cuDNN pads) must be 0. */
+/* What no copy fills (the second bias, cuDNN's padding) must be 0. */
 seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void *const *slots, unsigned char *packed,
                                 struct seqlstm_error *err)
 {
@@ -49,8 +49,8 @@ seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void 
     return SEQLSTM_OK;
 }
 
-/* Does cuDNN add to the gradients so far? It adds to what is there and knows no other way; in 16 bits they would lose
- * most of their places, so ours are added to them afterwards, in float32. */
+/* Does cuDNN add to the earlier gradients itself? It always adds to what is in the weight space. In 16 bits the earlier
+ * gradients would lose most of their precision, so cuDNN starts from zero, and its result is added in float32. */
 static bool adds_inside(const struct cdn_call *call)
 {
     return (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !cdn_is_narrow(&call->op->desc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ABI side of cuda-generic: its table, how an operation is created and bound, and the way of a call. */
+/* The vtable of cuda-generic: how an operation is created and bound, and how a call reaches its family. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,14 +39,15 @@ static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_ENTRY)};
 
 static const struct seqlstm_option options[] = {
-    {"capture", "bool", "true", "let the host capture calls into the graph of a training step"},
+    {"capture", "bool", "true", "let the host record calls into the capture of a training step"},
     {"cublaslt", "string", CG_LT_DEFAULT,
-     "file of cuBLASLt, a folder that has it (also the site-packages of a Python with NVIDIA's wheels), or none"},
+     "file of cuBLASLt, a folder that contains it (also the site-packages of a Python with NVIDIA's wheels), or none"},
 };
 
 /* ---- instance --------------------------------------------------------------------------------------------- */
 
-/* Its absence is noted, and told where it is asked for. One that is named must be there. */
+/* A missing cuBLASLt is noted, and reported where an operation asks for it. If the option names a library, it must
+ * load. */
 static seqlstm_status open_cublaslt(struct seqlstm_instance *instance, const char *place, struct seqlstm_error *err)
 {
     const struct seqlstm_host *host = &instance->domain.host;
@@ -107,13 +108,13 @@ static void backend_close(struct seqlstm_instance *instance)
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
-/* The variants that depend on the very device. */
+/* Lays out the variants whose layout depends on the device. */
 static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const struct gpu_device *device = &op->instance->domain.devices[op->device];
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
     const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
-    if (op->variant == CG_CLUSTER) /* supports has seen that it fits */
+    if (op->variant == CG_CLUSTER) /* supports has checked that it fits */
         for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++)
             cg_cluster_make(d->hidden, gates, back, d->head.dtype_compute, &op->grid[back]);
     if (op->variant != CG_GRID)
@@ -129,7 +130,7 @@ static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-/* The products of the largest batch: what cuBLASLt has no algorithm for is refused here. */
+/* Creates the products of the largest batch: refuses here what cuBLASLt has no algorithm for. */
 static seqlstm_status try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
@@ -215,7 +216,8 @@ static void backend_binding_destroy(struct seqlstm_binding *binding)
     host_release(&binding->op->instance->domain.host, binding);
 }
 
-/* The operation is a promise: rows that cuBLASLt has no algorithm for go to our own kernels. */
+/* Once created, an operation must bind: our own kernels compute the numbers of rows that cuBLASLt has no algorithm
+ * for. */
 static seqlstm_status bind_cublaslt(struct seqlstm_binding *b, struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
@@ -266,7 +268,7 @@ struct cg_live cg_live_make(const struct seqlstm_step *step)
     return live;
 }
 
-/* cuBLASLt wants its workspace so. */
+/* cuBLASLt requires an aligned workspace. */
 static unsigned char *align_up(unsigned char *pointer)
 {
     return pointer +
@@ -305,7 +307,8 @@ static seqlstm_status backend_backward(struct seqlstm_binding *b, struct seqlstm
                                        const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     if (b->op->family->backward == NULL || b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u has no backward here", b->op->desc.head.op);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-generic has no backward of operation %u",
+                     b->op->desc.head.op);
     struct cg_call call = {.slots = args->slots,
                            .grads = args->grads,
                            .parts = args->parts,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The axis of a binding on the device: one block, filled at bind but for ids and positions.
+/* The axis of a binding on the device: one block, filled at bind except for ids and positions.
  *
- *   row_offsets [T+1] | ids [B] | positions [B] | lengths [B] | batch_sizes [T] | row_sequence [R] | row_step [R]
- */
+ *   row_offsets [T+1] | ids [B] | positions [B] | lengths [B] | batch_sizes [T] | row_sequence [R] | row_step [R] */
 #include <string.h>
 
 #include "cuda-generic/plugin.h"
@@ -17,7 +16,7 @@ static struct shape measure(const struct seqlstm_bind *bind)
     const struct seqlstm_axis *axis = bind->axis;
     struct shape s = {.sequences = axis->batch_sizes[bind->t0], .steps = bind->t1 - bind->t0};
     s.rows = axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0];
-    if (bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) /* a row a sequence */
+    if (bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) /* one row per sequence */
         s = (struct shape){.sequences = bind->rows, .steps = 1, .rows = bind->rows};
     s.ids = (uint64_t)(s.steps + 1) * 8;
     s.positions = s.ids + (uint64_t)s.sequences * 8;
@@ -49,7 +48,7 @@ static void fill(const struct shape *s, const struct seqlstm_bind *bind, unsigne
     offsets[s->steps] = row;
 }
 
-/* The host's copies of ids and positions on the device, if it keeps such. */
+/* Does the host keep copies of ids and positions on the device? */
 static bool has_copies(const struct seqlstm_axis *axis)
 {
     return SEQLSTM_HAS(axis, device_position0) && axis->device_sequence_id && axis->device_position0;

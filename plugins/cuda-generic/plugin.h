@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of cuda-generic: every operation of the ABI in kernels of our own.
+/* The backend cuda-generic: every operation of the contract in CUDA kernels of our own. Start here.
  *
- *   backend.c          the ABI: table, create, bind, dispatch of calls to families
- *   supports.c         what is accepted, by rules alone
- *   bound_axis.c       the axis of a binding on the device
- *   ops/, recurrent/   families of operations: which kernels run, on which pointers
- *   cublaslt/          cuBLASLt, opened at run time if it is there
+ *   backend.c          the vtable: create and bind operations, pass each call to its family
+ *   supports.c         what is accepted; needs no device
+ *   bound_axis.c       the axis of a binding in device memory
+ *   ops/, recurrent/   one family of operations per file: which kernels run, on which pointers
+ *   cublaslt/          cuBLASLt, opened at run time if it is installed
  *   device/, gemm/, rows/, recurrent/kernels/
- *                      kernels (.cu) with their launches, and headers which both sides read
+ *                      kernels and their launch functions (.cu), with headers for both host and device code
  *
- * Host code never touches device memory: it hands addresses on. Everything is ordered on the queue's stream; nothing
- * waits for it. Sums have a fixed order: the same call gives the same bits.
- */
+ * A call passes through backend.c, which renews the axis and looks up the struct cg_family of the operation. The
+ * family's function in ops/ or recurrent/ computes the addresses and calls launch functions, such as cg_gemm_launch.
+ * Host code never reads or writes device memory; it only passes addresses. All work is ordered on the queue's stream
+ * and the host waits for none of it. Sums have a fixed order, so the same call gives the same bits. */
 #ifndef CG_PLUGIN_H
 #define CG_PLUGIN_H
 
@@ -36,12 +37,12 @@ struct seqlstm_instance {
     struct gpu_domain domain;         /* first: common/cuda_domain.h */
     bool captures;                    /* the option `capture` */
     struct cg_lt_handles *lt_handles; /* NULL: no cuBLASLt */
-    char lt_reason[768];              /* then why */
+    char lt_reason[768];              /* if NULL: why */
 };
 
 struct cg_family;
 
-/* How a recurrent operation runs its steps; in the order of their names in supports.c. */
+/* How a recurrent operation runs its steps, in the order of their names in supports.c. */
 enum cg_variant { CG_STEP_GRAPH, CG_ONE_BLOCK, CG_GRID, CG_CLUSTER, CG_WAVEFRONT };
 
 struct seqlstm_op {
@@ -51,16 +52,17 @@ struct seqlstm_op {
     int32_t ordinal;
     enum cg_variant variant; /* RECURRENT */
     struct cg_grid grid[2];  /* CG_GRID, CG_CLUSTER: forward, backward */
-    bool lt;                 /* DENSE, DENSE_LOSS: products by cuBLASLt */
-    uint64_t lt_offset;      /* of its workspace */
+    bool lt;                 /* DENSE, DENSE_LOSS: cuBLASLt computes the products */
+    uint64_t lt_offset;      /* where its workspace begins */
     union seqlstm_any_desc desc;
 };
 
-/* A binding's axis on the device, and where its ids and positions are put together before each call. */
+/* The axis of a binding on the device, and the host memory in which its ids and positions are collected before each
+ * call. */
 struct cg_bound_axis {
     struct cg_axis device;
-    unsigned char *block;   /* device memory of all arrays; NULL: the operation needs none */
-    unsigned char *staging; /* host: ids, then positions; NULL: the host brings them itself */
+    unsigned char *block;   /* device memory of all arrays; NULL: the operation needs no axis */
+    unsigned char *staging; /* host memory: ids, then positions; NULL: the host copies them to the device itself */
 };
 
 struct cg_recurrent_binding;
@@ -69,8 +71,9 @@ struct seqlstm_binding {
     const struct seqlstm_op *op;
     struct seqlstm_bind bind;
     struct cg_bound_axis axis;
-    struct cg_recurrent_binding *recurrent; /* RECURRENT alone */
-    struct cg_lt_layer *lt[2];              /* with cuBLASLt: the rows of a chunk, and what is left for the last one */
+    struct cg_recurrent_binding *recurrent; /* RECURRENT only */
+    struct cg_lt_layer *lt[2];              /* with cuBLASLt: products of a full chunk of rows, and of the last, shorter
+                                             * one */
 };
 
 /* One call, forward or backward. */
@@ -81,18 +84,19 @@ struct cg_call {
     const struct cg_axis *axis;
     void *stream;
     int64_t rows;
-    int64_t row0; /* RECURRENT with STEPWISE: the range's first row in the reserve, which is the axis's; else 0 */
+    int64_t row0; /* RECURRENT with STEPWISE: the first row of the segment in the reserve, which holds the whole axis;
+                   * else 0 */
     void *const *slots;
-    void *const *grads; /* backward */
+    void *const *grads; /* backward only */
     uint32_t parts;
-    bool add; /* backward: gradients of parameters are added to */
+    bool add; /* backward: add to the gradients of the parameters */
     unsigned char *workspace, *reserve;
     unsigned char *lt_workspace;
     const float *packed;
     struct cg_live live;
 };
 
-/* One kind of operation. */
+/* The functions for one kind of operation. */
 struct cg_family {
     void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: all 0 */
     seqlstm_status (*forward)(const struct cg_call *call, struct seqlstm_error *err);
@@ -104,7 +108,7 @@ extern const struct cg_family cg_recurrent, cg_embedding, cg_dense, cg_activatio
     cg_top_k_family, cg_finite_check_family, cg_squared_norm_family, cg_optimizer_family, cg_vector_family,
     cg_attention_family;
 
-/* Returns from the calling function when a launch was refused. */
+/* Returns from the calling function if a launch fails. */
 #define CG_START(call, what, launch) SEQLSTM_TRY(gpu_check_launch((call)->op->ordinal, (launch), (what), err))
 
 static inline float *cg_slot(const struct cg_call *call, int32_t slot)
@@ -112,7 +116,7 @@ static inline float *cg_slot(const struct cg_call *call, int32_t slot)
     return call->slots[slot];
 }
 
-/* The gradient at a slot if it is wanted under `part` (0: always); NULL otherwise. */
+/* The gradient at `slot` if it is wanted under `part` (0: always); NULL otherwise. */
 static inline float *cg_grad(const struct cg_call *call, int32_t slot, uint32_t part)
 {
     return part == 0 || (call->parts & part) ? call->grads[slot] : NULL;
@@ -130,24 +134,24 @@ static inline seqlstm_status cg_copy(const struct cg_call *call, void *to, const
                     err);
 }
 
-/* supports.c. cg_fits_grid: may grid.h run this descriptor, on a device where its slices fit? */
+/* supports.c. cg_fits_grid: can the variant grid run this descriptor, given a device on which its slices fit? */
 bool cg_fits_grid(const struct seqlstm_recurrent_desc *desc);
 bool cg_find_variant(const char *name, enum cg_variant *out_variant);
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err);
 
-/* The step block of a call, as far as its owner fills it. */
+/* The step block of a call, as far as the host has filled it. */
 struct cg_live cg_live_make(const struct seqlstm_step *step);
 
 /* bound_axis.c. Errors: NO_MEMORY, DEVICE. */
 seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_bind *bind,
                             void *stream, struct seqlstm_error *err);
 void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
-/* Brings the ids and positions of this call to the device, unless the host does. */
+/* Copies the ids and positions of this call to the device, unless the host does so. */
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
                              void *stream, struct seqlstm_error *err);
 
-/* ops/dense.c, for operations with cuBLASLt: what they want more, and less, of memory; their products. */
+/* ops/dense.c, for operations with cuBLASLt: the sizes that differ with cuBLASLt, and their products. */
 void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes);
 seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
 void cg_dense_lt_close(struct seqlstm_binding *binding);

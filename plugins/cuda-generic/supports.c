@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cuda-generic accepts: rules over descriptors, without a device. */
+/* What cuda-generic accepts: rules over descriptors, which need no device. */
 #include <seqlstm/desc_check.h>
 
 #include "cuda-generic/recurrent/kernels/cluster.h"
@@ -43,14 +43,14 @@ bool cg_find_variant(const char *name, enum cg_variant *out_variant)
     return false;
 }
 
-/* One product a step: no projection, no candidate that waits for r. */
+/* Is there only one product per step? Not with a projection, nor with a candidate that needs r first. */
 static bool has_one_product(const struct seqlstm_recurrent_desc *d)
 {
     const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
     return d->projection == 0 && !late;
 }
 
-/* Units that meet through W_h alone: all other options are a unit's own. */
+/* Do units depend on each other through W_h only? All other options concern one unit at a time. */
 static bool has_lone_units(const struct seqlstm_recurrent_desc *d)
 {
     return has_one_product(d) && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
@@ -61,7 +61,7 @@ bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
     return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
 }
 
-/* Clusters of sixteen blocks with 227 KiB each: Hopper and the Blackwell of data centres. */
+/* Clusters of sixteen blocks with 227 KiB of shared memory each: Hopper and data-centre Blackwell. */
 static bool has_clusters(int32_t capability)
 {
     return capability >= 90 && capability < 120;
@@ -88,7 +88,7 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     answer_yes(answer, names);
 }
 
-/* Multiplications of the largest batch; below LARGE_PRODUCTS a launch of our own kernel is likely the quicker one. */
+/* Multiplications in the largest batch. Below LARGE_PRODUCTS our own kernel is likely to be faster. */
 #define LARGE_PRODUCTS ((double)(1 << 24))
 
 static double count_products(const union seqlstm_any_desc *d)
@@ -109,7 +109,7 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
     if (capability < GPU_CAPABILITY_MIN) {
         answer_no(answer, SEQLSTM_BIT_REFUSED_DEVICE, SEQLSTM_OPTION_NONE,
                   capability == 0 ? "cuda-generic runs on CUDA devices only"
-                                  : "the device is older than this backend was built for",
+                                  : "this build of cuda-generic does not support a device this old",
                   "", "%s", device_class);
         return SEQLSTM_OK;
     }

@@ -120,7 +120,7 @@ seqlstm_status ref_recurrent_backward(const struct ref_call *call, struct seqlst
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of a recurrent layer needs forward's reserve");
     const struct ref_stack stack = ref_stack_make(call, call->reserve);
     if (stack.later && (call->parts & (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES)))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients are asked for by a call of their own");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a call of their own");
     if (stack.later && stack.rows != stack.axis->rows)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
     double *carried = call->scratch;

@@ -10,7 +10,7 @@
 
 struct cg_lt_handles {
     pthread_mutex_t lock;
-    struct cg_lt_context *of[GPU_DEVICES_MAX]; /* by the host's number of the device; NULL: not yet */
+    struct cg_lt_context *of[GPU_DEVICES_MAX]; /* by the host's number of the device; NULL: not created yet */
     int32_t ordinals[GPU_DEVICES_MAX];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handles of cuBLASLt: one a device, made when it is first wanted. */
+/* The handles of cuBLASLt: one per device, created on first use. */
 #ifndef CG_CUBLASLT_HANDLES_H
 #define CG_CUBLASLT_HANDLES_H
 
@@ -13,10 +13,10 @@ struct cg_lt_handles;
 /* Errors: NO_MEMORY. [control] */
 seqlstm_status cg_lt_handles_create(const struct seqlstm_host *host, struct cg_lt_handles **out_handles,
                                     struct seqlstm_error *err);
-void cg_lt_handles_destroy(const struct seqlstm_host *host, struct cg_lt_handles *handles); /* NULL is fine */
+void cg_lt_handles_destroy(const struct seqlstm_host *host, struct cg_lt_handles *handles); /* may be NULL */
 
-/* The handle of a device by the host's number and CUDA's. UNSUPPORTED when the library does not start: the plugin's own
- * kernels then compute. [any] */
+/* Finds the handle of a device, given by the host's number and by CUDA's. UNSUPPORTED if the library does not start:
+ * the plugin's own kernels then compute. [any] */
 seqlstm_status cg_lt_handles_find(struct cg_lt_handles *handles, uint32_t device, int32_t ordinal,
                                   struct cg_lt_context **out_handle, struct seqlstm_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening of cuBLASLt. The table `cg_lt` is written once, under the lock. */
+/* Opens cuBLASLt. The table `cg_lt` is written once, under the lock. */
 #include "cuda-generic/cublaslt/library.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 
-/* Its major version is CUDA's. */
+/* The library has CUDA's major version. */
 static const char *const folders[] = {
     "", "lib/", "lib64/", "nvidia/cu" TEXT(CG_CUDA_MAJOR) "/lib/", "nvidia/cublas/lib/", NULL};
 static const struct vendor_library cublaslt = {"libcublasLt.so." TEXT(CG_CUDA_MAJOR), folders};
@@ -46,7 +46,7 @@ static seqlstm_status load_locked(const char *place, struct seqlstm_error *err)
         dlclose(library);
         if (missing != NULL)
             SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "cuBLASLt has no function %s", missing);
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the library says that it is version %zu, expected cuBLASLt %d", version,
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the library has version %zu, expected cuBLASLt %d", version,
                      CG_CUDA_MAJOR);
     }
     cg_lt = found;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt, loaded when the backend is opened, if it is there. Its functions are members of `cg_lt`, under their names
- * without `cublasLt`.
+/* cuBLASLt, loaded when the backend is opened if it is installed. Its functions are members of `cg_lt`, named without
+ * their prefix `cublasLt`.
  *
- * What we use of its interface is declared here, so that the plugin is built without its headers and runs on a machine
- * without it; tests/gpu/test_cublaslt.c holds the declarations against the real header and the real library.
- */
+ * We declare the part of its interface that we use, so the plugin builds without its headers and runs on machines
+ * without it. tests/gpu/test_cublaslt.c checks these declarations against the real header and the real library. */
 #ifndef CG_LT_LIBRARY_H
 #define CG_LT_LIBRARY_H
 
@@ -14,7 +13,7 @@
 
 #include <seqlstm/status.h>
 
-/* Opaque to us. */
+/* An opaque type of cuBLASLt. */
 struct cg_lt_context;
 struct cg_lt_desc;
 struct cg_lt_layout;
@@ -83,17 +82,18 @@ struct cg_lt_functions {
 #undef CG_LT_MEMBER
 extern struct cg_lt_functions cg_lt;
 
-/* Opens the library on the first call that names one. `place`: as vendor_library_open, or "none". UNAVAILABLE, with the
- * reason: absent, of another major version, or without a function. What was loaded first stays. [control] */
+/* Opens the library on the first call that names one. `place`: as for vendor_library_open, or "none". UNAVAILABLE, with
+ * the reason, if it is absent, has another major version or lacks a function. A library that was loaded stays.
+ * [control] */
 seqlstm_status cg_lt_load(const char *place, struct seqlstm_error *err);
 
-/* "13.1.0"; "" when it was not loaded. */
+/* Such as "13.1.0"; "" if it is not loaded. */
 const char *cg_lt_version(void);
 
-/* A status as ours: UNSUPPORTED where it says so, NO_MEMORY, or DEVICE, with its name and code. */
+/* Translates a status of cuBLASLt: UNSUPPORTED, NO_MEMORY or DEVICE, with the name and the code of the status. */
 seqlstm_status cg_lt_check(int status, const char *what, struct seqlstm_error *err);
 
-/* Part of the workspace of a call: what NVIDIA advises for Hopper. */
+/* A part of a call's workspace. NVIDIA recommends this size for Hopper. */
 #ifndef CG_LT_WORKSPACE_BYTES
 #define CG_LT_WORKSPACE_BYTES ((uint64_t)32 << 20)
 #endif

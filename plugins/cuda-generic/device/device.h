@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of many
- * blocks at once, sums over threads. Kernels use GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID, GPU_LAUNCH_CLUSTER
- * and GPU_LAUNCH_TICKETS to start, CG_HD for functions of host and device.
- */
+/* The header that kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of
+ * many blocks at once, sums over threads. GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID, GPU_LAUNCH_CLUSTER and
+ * GPU_LAUNCH_TICKETS start kernels; CG_HD marks functions for both host and device. */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
 
@@ -11,7 +10,7 @@
 #ifdef SEQLSTM_EMULATED
 #define CG_UNROLL
 #else
-#define CG_UNROLL _Pragma("unroll") /* the loop after it: arrays that it indexes stay in registers */
+#define CG_UNROLL _Pragma("unroll") /* for the next loop: arrays which it indexes stay in registers */
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
     gpu_launch_grid(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
 
@@ -22,10 +21,10 @@ template <typename T> struct gpu_same {
 #define GPU_LAUNCH_LARGE(stream, grid, block, shared_bytes, kernel, ...)                                               \
     gpu_launch_large(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
 
-/* Blocks that wait for those that took a ticket before them, in whatever order the device starts them. */
+/* For blocks which wait for blocks with earlier tickets, in whatever order the device starts them. */
 #define GPU_LAUNCH_TICKETS GPU_LAUNCH
 
-/* With more shared memory than a kernel has without asking. */
+/* Launches with more shared memory than a kernel has by default. */
 template <typename... P>
 static inline int gpu_launch_large(void *stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
                                    typename gpu_same<P>::type... arguments)
@@ -36,7 +35,7 @@ static inline int gpu_launch_large(void *stream, dim3 grid, dim3 block, size_t s
     return code != 0 ? code : GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, arguments...);
 }
 
-/* All blocks at once, or not at all; with more shared memory than a kernel has without asking. */
+/* Launches all blocks at once or fails; with more shared memory than a kernel has by default. */
 template <typename... P>
 static inline int gpu_launch_grid(void *stream, dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
                                   typename gpu_same<P>::type... arguments)
@@ -53,7 +52,7 @@ static inline int gpu_launch_grid(void *stream, dim3 grid, dim3 block, size_t sh
 #define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
     gpu_launch_cluster(stream, grid, cluster, block, shared_bytes, kernel, __VA_ARGS__)
 
-/* `cluster` neighbours at once, who reach each other's shared memory. */
+/* Launches clusters of `cluster` blocks, which can access each other's shared memory. */
 template <typename... P>
 static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 block, size_t shared_bytes,
                                      void (*kernel)(P...), typename gpu_same<P>::type... arguments)
@@ -62,7 +61,7 @@ static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 
     const void *entry = reinterpret_cast<const void *>(kernel);
     int code = static_cast<int>(
         cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
-    if (code == 0 && cluster > 8) /* what every such device has */
+    if (code == 0 && cluster > 8) /* every such device supports 8 */
         code = static_cast<int>(cudaFuncSetAttribute(entry, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     if (code != 0)
         return code;
@@ -80,8 +79,8 @@ static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 
     return static_cast<int>(cudaLaunchKernelExC(&config, entry, list));
 }
 
-/* All threads of the cluster; what they wrote before is seen behind. Nothing on devices without clusters, where no
- * kernel that calls it is ever launched. */
+/* A barrier for all threads of the cluster: all see what was written before it. Does nothing on devices without
+ * clusters, where no kernel that calls it is ever launched. */
 static __device__ __forceinline__ void gpu_barrier_cluster()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -89,7 +88,7 @@ static __device__ __forceinline__ void gpu_barrier_cluster()
 #endif
 }
 
-/* The same place in the shared memory of the cluster's block `rank`. */
+/* The same place in the shared memory of block `rank` of the cluster. */
 static __device__ __forceinline__ uint32_t *gpu_map_shared(uint32_t *mine, int rank)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -102,9 +101,9 @@ static __device__ __forceinline__ uint32_t *gpu_map_shared(uint32_t *mine, int r
 #endif
 }
 
-/* 16 bytes from global into shared memory while the thread goes on, both aligned; zeros, and nothing is read, if not
- * `inside`. Copies belong to the group that gpu_copy_close ends; gpu_copy_wait<N> waits for all groups of the thread
- * but the latest N. Other threads see them behind a barrier. */
+/* Copies 16 bytes from global to shared memory while the thread continues; both addresses are aligned. If not `inside`,
+ * writes zeros and reads nothing. Copies belong to the group that the next gpu_copy_close ends; gpu_copy_wait<N> waits
+ * for all groups of the thread except the latest N. Other threads see the data after a barrier. */
 static __device__ __forceinline__ void gpu_copy_async(void *to, const void *from, bool inside)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -123,13 +122,13 @@ template <int LATEST> static __device__ __forceinline__ void gpu_copy_wait()
     asm volatile("cp.async.wait_group %0;" : : "n"(LATEST) : "memory");
 }
 
-/* The line of 128 bytes around `at` will be read. */
+/* Announces a read of the line of 128 bytes around `at`. */
 static __device__ __forceinline__ void gpu_prefetch(const void *at)
 {
     asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
 }
 
-/* Flags between the blocks of a launch that runs them all at once. */
+/* Flags between the blocks of a launch whose blocks all run at once. */
 static __device__ __forceinline__ unsigned gpu_load_acquire(const unsigned *at)
 {
     unsigned value;
@@ -153,7 +152,7 @@ static inline unsigned cg_blocks(int64_t n)
     return gpu_blocks(n);
 }
 
-/* A block a row, each going on by the size of the grid. */
+/* One block per row; a block continues with every row that lies a multiple of the grid's size further on. */
 static inline unsigned cg_row_blocks(int64_t rows)
 {
     return (unsigned)(rows < CG_BLOCKS_MOST ? rows : CG_BLOCKS_MOST);
@@ -168,12 +167,13 @@ static __device__ __forceinline__ float cg_warp_sum(float x)
     return x;
 }
 
-/* Sum (largest) over the threads of a block, the same to each; `room` has blockDim.x / 32 values. All threads call. */
+/* The sum (or maximum) over the threads of a block, returned to each; `room` has blockDim.x / 32 values. All threads
+ * call. */
 template <typename T> static __device__ T cg_block_sum(T x, T *room)
 {
     for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
         x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
-    __syncthreads(); /* threads may still read the sum before */
+    __syncthreads(); /* threads may still be reading the sum before */
     if (threadIdx.x % CG_WARP == 0)
         room[threadIdx.x / CG_WARP] = x;
     __syncthreads();

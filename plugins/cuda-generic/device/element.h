@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of one element, for host and device: activations and their derivatives, limits, masks. The equations are
- * those of ops.h; tests/unit/cuda-generic/test_cuda_element.c holds them against the reference.
- */
+ * those of ops.h; tests/unit/cuda-generic/test_cuda_element.c checks them against the reference. */
 #ifndef CG_ELEMENT_H
 #define CG_ELEMENT_H
 
@@ -24,7 +23,7 @@ CG_HD float cg_softplus(float x)
     return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
 }
 
-/* y = act(x); of one element, so neither softmax. */
+/* y = act(x) of one element, so not for the softmaxes. */
 CG_HD float cg_activate(struct seqlstm_activation a, float x)
 {
     switch (a.kind) {
@@ -94,7 +93,7 @@ CG_HD float cg_slope(struct seqlstm_activation a, float x)
     }
 }
 
-/* C(z) of ops.h and its derivative; limit 0: off. */
+/* C(z) of ops.h, and its derivative; limit 0: no clip. */
 CG_HD float cg_clip(float z, float limit)
 {
     return limit == 0 ? z : z > limit ? limit : z < -limit ? -limit : z;

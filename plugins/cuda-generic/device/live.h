@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changes from call to call, as kernels get it: read from the device's copy of the step block where the host keeps
- * one, so that a captured graph finds the present values, and otherwise as it was when the call was made. */
+/* The values that change from call to call, as kernels read them. If the host keeps a copy of the step block on the
+ * device, kernels read it there, so that a capture finds the current values. Otherwise they have the values passed with
+ * the call. */
 #ifndef CG_LIVE_H
 #define CG_LIVE_H
 
@@ -12,11 +13,11 @@
 #include "cuda-generic/device/element.h"
 
 struct cg_live {
-    const struct seqlstm_step *device; /* NULL: there is none */
+    const struct seqlstm_step *device; /* NULL: no copy on the device */
     struct seqlstm_step step;
 };
 
-/* One value of the block. */
+/* One value of the step block. */
 #define CG_LIVE(live, member) ((live)->device ? (live)->device->member : (live)->step.member)
 
 /* The key of a mask stream. */
@@ -25,7 +26,7 @@ CG_HD uint64_t cg_live_key(const struct cg_live *live, uint64_t stream)
     return seqlstm_mix64(CG_LIVE(live, seed), stream, CG_LIVE(live, epoch));
 }
 
-/* What gradients of losses are multiplied with. */
+/* The factor of all gradients of losses. */
 CG_HD float cg_live_scale(const struct cg_live *live)
 {
     return CG_LIVE(live, normaliser) * CG_LIVE(live, loss_scale);

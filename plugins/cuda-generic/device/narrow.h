@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number types that products are computed in on tensor cores, and how float32 becomes them: for host and device.
- * tests/unit/cuda-generic/test_cuda_element.c holds the host's arithmetic against the reference's casts; the device has
- * an instruction for each.
+/* The number types of products on tensor cores, and the conversion of float32 to them, for host and device.
+ * tests/unit/cuda-generic/test_cuda_element.c checks the host's arithmetic against the casts of the reference; the
+ * device has an instruction for each.
  *
- * A *word* is 32 bits of operands along the depth of a product: one TF32, or two of 16 bits, the lower depth below.
- */
+ * A *word* is 32 bits of operands along the depth of a product: one TF32 value, or two values of 16 bits, the one of
+ * lower depth in the lower half. */
 #ifndef CG_NARROW_H
 #define CG_NARROW_H
 
@@ -13,12 +13,12 @@
 #include "common/half.h"
 #include "cuda-generic/device/element.h"
 
-/* 8 bits of exponent, 10 of fraction, in the upper bits of a float32. */
+/* 8 bits of exponent and 10 of fraction, in the upper bits of a float32. */
 CG_HD uint32_t cg_to_tf32(float x)
 {
 #if defined(__CUDA_ARCH__)
     uint32_t word;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(x)); /* ties away from zero: the one rounding sm_80 has */
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(x)); /* ties away from zero: the only rounding that sm_80 has */
     return word;
 #else
     const uint32_t word = gpu_float_bits(x);
@@ -26,7 +26,7 @@ CG_HD uint32_t cg_to_tf32(float x)
 #endif
 }
 
-/* Two of 16 bits in a word. */
+/* Two values of 16 bits in one word. */
 CG_HD uint32_t cg_pair_bf16(float lower, float upper)
 {
 #if defined(__CUDA_ARCH__)

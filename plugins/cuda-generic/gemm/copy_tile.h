@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One tile of a product of operands that lie in memory as words of NUMBER, as source for kernels: sums of M rows with N
- * columns. Asynchronous copies bring slices of the depth STAGES - 1 ahead of the product; one barrier a slice.
+/* One tile of a product whose operands lie in memory as words of NUMBER: the sums of M rows with N columns. Included by
+ * kernels. Asynchronous copies fetch slices of the depth STAGES - 1 slices ahead of the product, with one barrier per
+ * slice.
  *
  *   shared memory   STAGES x ( rows [M][PITCH] | columns [N][PITCH] ) words, then the sums [SPLIT][M][SUM_PITCH]
  *   warps           WARPS_M x WARPS_N x SPLIT, each with 16 I rows and 8 J columns, and 16 words of each slice
  *
- * PITCH: the eight rows of a block of fragments fall into different banks.
- */
+ * PITCH is chosen so that the eight rows of a block of fragments fall into different banks. */
 #ifndef CG_COPY_TILE_H
 #define CG_COPY_TILE_H
 
@@ -32,10 +32,10 @@ template <int WARPS_M_, int WARPS_N_, int SPLIT_, int I_, int J_> struct cg_copy
     };
 };
 
-/* Rows and columns of words; those from `*_end` on are zero. */
+/* Rows and columns of words. Those from row_end or column_end on are taken as zero. */
 struct cg_copy_operands {
     const uint32_t *rows, *columns;
-    int64_t row_end, column_end, words; /* words: of each, also their pitch; a multiple of 16 */
+    int64_t row_end, column_end, words; /* words: length and pitch of each, a multiple of 16 */
 };
 
 template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
@@ -58,7 +58,7 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
         return warp() % SHAPE::WARPS_N * 8 * SHAPE::J;
     }
 
-    /* start(row, column): what the sum there begins with. */
+    /* start(row, column) returns the initial value of that sum. */
     template <typename START> __device__ __forceinline__ void begin(START start)
     {
         const int lane = (int)(threadIdx.x % CG_WARP);
@@ -86,7 +86,7 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
         }
     }
 
-    /* Adds the product. All threads of the block call; the shared memory is free afterwards. */
+    /* Adds the product. All threads of the block call it; afterwards the shared memory is free. */
     __device__ void add(const struct cg_copy_operands &o, uint32_t *shared)
     {
         const int slices = (int)((o.words + SHAPE::WORDS - 1) / SHAPE::WORDS);
@@ -99,7 +99,7 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
             const int ahead = s + SHAPE::STAGES - 1;
             const uint32_t *stage = shared + s % SHAPE::STAGES * SHAPE::STAGE + 16 * split();
             gpu_copy_wait<SHAPE::STAGES - 2>();
-            __syncthreads(); /* slice s is there for all, and all have read slice s - 1, whose place `ahead` takes */
+            __syncthreads(); /* now all have slice s, and all have read slice s - 1, whose place `ahead` takes */
             if (ahead < slices)
                 fetch(o, (int64_t)ahead * SHAPE::WORDS, shared + ahead % SHAPE::STAGES * SHAPE::STAGE);
             gpu_copy_close();
@@ -110,7 +110,7 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
         __syncthreads();
     }
 
-    /* Puts the sums into the free shared memory; complete when this returns. All threads call. */
+    /* Writes the sums into the free shared memory; they are complete when it returns. All threads call it. */
     __device__ __forceinline__ void keep(float *shared) const
     {
         const int lane = (int)(threadIdx.x % CG_WARP);
@@ -125,7 +125,7 @@ template <typename NUMBER, typename SHAPE> struct cg_copy_tile {
         __syncthreads();
     }
 
-    /* A whole sum, the splits in order. */
+    /* The whole sum of an element, its splits added in order. */
     static __device__ __forceinline__ float get(const float *shared, int row, int column)
     {
         float total = 0;

@@ -9,7 +9,7 @@ template <typename TILE> __global__ void __launch_bounds__(TILE::THREADS) produc
 
 template <typename TILE> static int launch(void *stream, const struct cg_gemm &g)
 {
-    /* Rows of tiles beyond what a grid has go into further launches. */
+    /* Tiles beyond the largest grid take further launches. */
     for (int64_t first = 0; first < g.m; first += (int64_t)CG_BLOCKS_MOST * TILE::M) {
         struct cg_gemm part = g;
         part.m = g.m - first < (int64_t)CG_BLOCKS_MOST * TILE::M ? g.m - first : (int64_t)CG_BLOCKS_MOST * TILE::M;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of the kernels: C = A B (+ bias) (+ C), any strides, operands and sums in float32, in a fixed order;
- * the products in float32 or, on tensor cores, of operands rounded to a narrower type. */
+/* Matrix products: C = A B (+ bias) (+ C) with any strides, operands and sums in float32, in a fixed order. Products
+ * are float32, or run on tensor cores with operands rounded to a narrower type. */
 #ifndef CG_GEMM_H
 #define CG_GEMM_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* C[i, j] = sum over k of A[i, k] B[k, j], i < m, j < n, k < depth. Strides in elements. */
+/* C[i, j] = sum over k of A[i, k] B[k, j], i < m, j < n, k < depth. Strides count elements. */
 struct cg_gemm {
     int64_t m, n, depth;
     const float *a;
@@ -19,12 +19,12 @@ struct cg_gemm {
     int64_t b_row, b_column;
     float *c;
     int64_t c_row;
-    const float *bias; /* [n], added to each row; NULL: none */
-    int32_t add;       /* to what stands in C */
+    const float *bias; /* [n], added to each row; NULL: no bias */
+    int32_t add;       /* add to the contents of C */
     uint32_t compute;  /* SEQLSTM_DTYPE_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
 };
 
-/* Starts the product on the stream; the code of the launch. Nothing for m or n of 0. */
+/* Launches the product on the stream and returns the code of the launch. Does nothing if m or n is 0. */
 int cg_gemm_launch(void *stream, const struct cg_gemm *product);
 
 #ifdef __cplusplus

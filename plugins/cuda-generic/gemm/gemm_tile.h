@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One tile of a product by one block, as source for kernels. A tile of M x N elements goes over the depth in slices of
- * D through shared memory; each thread keeps TM x TN sums in registers.
+/* One tile of a product by one block. Included by kernels. A tile of M x N elements goes through the depth in slices of
+ * D in shared memory; each thread keeps TM x TN sums in registers.
  *
- *   shared memory   a [D][M + 1]   b [D][N + 1]      one word of padding: columns fall into different banks
- */
+ *   shared memory   a [D][M + 1]   b [D][N + 1]      one word of padding, so that columns fall into different banks */
 #ifndef CG_GEMM_TILE_H
 #define CG_GEMM_TILE_H
 
 #include "cuda-generic/device/device.h"
 #include "cuda-generic/gemm/gemm.h"
 
-/* Puts a sum where it belongs, if it lies inside. */
+/* Writes a sum to its place if that lies inside C. */
 static __device__ __forceinline__ void cg_gemm_finish(const struct cg_gemm &g, int64_t row, int64_t column, float sum)
 {
     if (row >= g.m || column >= g.n)
@@ -42,14 +41,14 @@ template <int M_, int N_, int TM_, int TN_> struct cg_tile {
         }
     }
 
-    /* All threads of the block call. */
+    /* All threads of the block call it. */
     static __device__ void run(const struct cg_gemm &g, int64_t tile_m, int64_t tile_n)
     {
         GPU_SHARED(float, shared);
         float *a = shared, *b = shared + D * (M + 1);
         const int64_t m0 = tile_m * M, n0 = tile_n * N;
         const int row = (int)threadIdx.x / (N / TN), column = (int)threadIdx.x % (N / TN);
-        const bool busy = m0 + row < g.m && n0 + column < g.n; /* its first element lies inside */
+        const bool busy = m0 + row < g.m && n0 + column < g.n; /* is its first element inside C? */
         float sum[TM][TN];
         for (int i = 0; i < TM; i++)
             for (int j = 0; j < TN; j++)

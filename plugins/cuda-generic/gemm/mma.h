@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of small tiles on tensor cores: C [16, 8] += A [16, 8 words] B [8 words, 8] by one warp, the sums in
- * float32. The words of narrow.h make one layout of all number types (PTX ISA, mma.m16n8k8 of tf32 and mma.m16n8k16 of
- * 16 bits).
- * With g = lane / 4 and t = lane % 4 a lane holds
+/* Products of small tiles on tensor cores: C [16, 8] += A [16, 8 words] B [8 words, 8] by one warp, with sums in
+ * float32. In the words of narrow.h all number types have the same layout (PTX ISA, mma.m16n8k8 for tf32 and
+ * mma.m16n8k16 for 16 bits). With g = lane / 4 and t = lane % 4 a lane holds
  *
  *   a[0] row g, word t     a[1] row g + 8, word t     a[2] row g, word t + 4     a[3] row g + 8, word t + 4
  *   b[0] word t, column g  b[1] word t + 4, column g
  *   c[0] row g, column 2 t      c[1] row g, column 2 t + 1      c[2], c[3] likewise in row g + 8
  *
- * All lanes of the warp call. Under the emulation the lanes exchange exactly these.
- */
+ * All lanes of the warp call. Under the emulation the lanes exchange exactly these values. */
 #ifndef CG_MMA_H
 #define CG_MMA_H
 
@@ -27,8 +25,8 @@
                  : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
 #endif
 
-/* Number types. word: of values that follow each other along the depth; put: one value into a row of words; pack: four
- * values become 4 / PER_WORD words. */
+/* The number types. word: makes a word of consecutive values along the depth; put: writes one value into a row of
+ * words; pack: makes 4 / PER_WORD words of four values. */
 struct cg_tf32 {
     enum { PER_WORD = 1 };
     static __device__ __forceinline__ uint32_t word(float lower, float)
@@ -94,8 +92,8 @@ struct cg_f16 {
     }
 };
 
-/* Four blocks of 8 rows of 4 words from shared memory: lane l names row l % 8 of block l / 8, aligned to 16 bytes, and
- * gets of block j word l % 4 of row l / 4 as words[j]. */
+/* Loads four blocks of 8 rows of 4 words from shared memory. Lane l gives the address of row l % 8 of block l / 8,
+ * aligned to 16 bytes, and receives word l % 4 of row l / 4 of block j as words[j]. */
 static __device__ __forceinline__ void cg_load_fragments(uint32_t words[4], const uint32_t *row)
 {
 #ifdef SEQLSTM_EMULATED

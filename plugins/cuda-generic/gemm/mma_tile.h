@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One tile of a product by one block on tensor cores, as source for kernels; the same use as gemm_tile.h.
+/* One tile of a product by one block on tensor cores. Included by kernels, and used like gemm_tile.h.
  *
- * Operands are float32 in global memory and become words of NUMBER (narrow.h) on their way into shared memory. The tile
- * goes over the depth in slices of WORDS words; while one slice is multiplied the next is fetched into registers, and
- * goes into the other of two buffers.
+ * Operands are float32 in global memory and become words of NUMBER (narrow.h) when they are copied to shared memory.
+ * The tile goes through the depth in slices of WORDS words. While one slice is multiplied, the next is loaded into
+ * registers and then stored into the other of two buffers.
  *
- *   shared memory   2 x ( A [M][PITCH] | B [N][PITCH] ) words      PITCH = WORDS + 4: the eight rows of a block of
- *                   fragments fall into different banks
- *   warps           WARPS_M x WARPS_N, each with M / WARPS_M rows and N / WARPS_N columns of the tile
- */
+ *   shared memory   2 x ( A [M][PITCH] | B [N][PITCH] ) words      PITCH = WORDS + 4, so that the eight rows of a
+ *                   block of fragments fall into different banks
+ *   warps           WARPS_M x WARPS_N, each with M / WARPS_M rows and N / WARPS_N columns of the tile */
 #ifndef CG_MMA_TILE_H
 #define CG_MMA_TILE_H
 
@@ -36,11 +35,11 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
     static_assert(ROWS % 16 == 0 && COLUMNS % 16 == 0 && WORDS % 8 == 0, "whole fragments");
     static_assert(M * DEPTH / 4 % THREADS == 0 && N * DEPTH / 4 % THREADS == 0, "each thread fetches as much");
 
-    /* One operand: element (outer, d) stands at outer * stride + d * depth_stride. */
+    /* One operand: element (outer, d) is at outer * stride + d * depth_stride. */
     struct operand {
         const float *from;
         int64_t stride, depth_stride, outer0, outer_end;
-        bool by_fours; /* four along the depth lie together, aligned */
+        bool by_fours; /* four elements along the depth are contiguous and aligned */
     };
 
     static __device__ operand make(const float *from, int64_t stride, int64_t depth_stride, int64_t outer0, int64_t end)
@@ -50,7 +49,7 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
         return o;
     }
 
-    /* Which four of a slice of SIZE rows thread `unit` moves. */
+    /* Which four elements of a slice of SIZE rows thread `unit` moves. */
     template <int SIZE> static __device__ void place(const operand &o, int unit, int *outer, int *d)
     {
         const bool along_depth = o.depth_stride == 1;
@@ -91,7 +90,7 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
     {
         const int lane = (int)(threadIdx.x % CG_WARP);
         for (int word = 0; word < WORDS; word += 8) {
-            uint32_t of_a[ROWS / 16][4], of_b[COLUMNS / 16][4]; /* B: two blocks of 8 columns at once */
+            uint32_t of_a[ROWS / 16][4], of_b[COLUMNS / 16][4]; /* of_b: two blocks of 8 columns at once */
             CG_UNROLL
             for (int i = 0; i < ROWS / 16; i++)
                 cg_load_fragments(of_a[i], a + (i * 16 + lane % 16) * PITCH + word + lane / 16 * 4);
@@ -106,7 +105,7 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
         }
     }
 
-    /* All threads of the block call. */
+    /* All threads of the block call it. */
     static __device__ void run(const struct cg_gemm &g, int64_t tile_m, int64_t tile_n)
     {
         GPU_SHARED(uint32_t, shared);
@@ -156,7 +155,7 @@ template <typename NUMBER, int M_, int N_, int WARPS_M, int WARPS_N, int WORDS> 
     }
 };
 
-/* Many rows and columns; few of them. */
+/* For many rows and columns; for few. */
 template <typename NUMBER> using cg_mma_large = cg_mma_tile<NUMBER, 128, 128, 2, 4, 16>;
 template <typename NUMBER> using cg_mma_small = cg_mma_tile<NUMBER, 32, 64, 2, 2, 32>;
 

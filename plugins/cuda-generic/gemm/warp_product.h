@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by one warp of rows and columns that lie in shared memory as words, in any number type, as source for
- * kernels. Sums of 16 rows with groups of 8 columns: lane l has of each four, at row(l, e) and column(l, e).
- */
+/* Products by one warp of rows and columns that lie in shared memory as words of any number type. Included by
+ * kernels. The sums are of 16 rows with groups of 8 columns. Lane l has four sums of each group, at row(l, e) and
+ * column(l, e). */
 #ifndef CG_WARP_PRODUCT_H
 #define CG_WARP_PRODUCT_H
 
 #include "cuda-generic/gemm/mma_tile.h"
 
-/* float32 without tensor cores, in the shape of their number types: a warp's lane has rows 4 (lane / 8) to + 3 and
- * column lane % 8 of each group of eight. */
+/* float32 without tensor cores, in the shape of the tensor cores' number types: a lane has rows 4 (lane / 8) to 4 (lane
+ * / 8) + 3 and column lane % 8 of each group of eight. */
 struct cg_f32 {
     enum { PER_WORD = 1 };
     static __device__ __forceinline__ uint32_t word(float x, float)
@@ -27,7 +27,7 @@ struct cg_f32 {
     {
         return lane % 8;
     }
-    /* 16 words of 16 rows with 16 words of 8 `groups` columns, of at most 8 MOST. */
+    /* Multiplies 16 words of 16 rows with 16 words of 8 `groups` columns, of at most 8 MOST. */
     template <int MOST>
     static __device__ __forceinline__ void multiply_groups(const uint32_t *a, int a_pitch, const uint32_t *w,
                                                            int w_pitch, int groups, float sum[MOST][4])
@@ -51,7 +51,7 @@ struct cg_f32 {
             }
         }
     }
-    /* 16 words of 16 I rows with 16 words of 8 J columns, one pitch for both. */
+    /* Multiplies 16 words of 16 I rows with 16 words of 8 J columns; both have the same pitch. */
     template <int I, int J>
     static __device__ __forceinline__ void multiply_tile(const uint32_t *a, const uint32_t *w, int pitch,
                                                          float sum[I][J][4])
@@ -126,14 +126,14 @@ template <typename NUMBER> struct cg_wide : NUMBER {
     }
 };
 
-/* Word `word` of a vector of `elems` values. */
+/* Word number `word` of a vector of `elems` values. */
 template <typename NUMBER, typename GET> static __device__ uint32_t cg_slice_word(int word, int64_t elems, GET get)
 {
     const int64_t d = (int64_t)word * NUMBER::PER_WORD;
     return NUMBER::word(d < elems ? get(d) : 0.0f, NUMBER::PER_WORD == 2 && d + 1 < elems ? get(d + 1) : 0.0f);
 }
 
-/* CHOSEN::run<NUMBER>(chosen) for the number type of the products. */
+/* Calls CHOSEN::run<NUMBER>(chosen) with the number type of the products. */
 template <typename CHOSEN> static int cg_choose_number(uint32_t compute, CHOSEN chosen)
 {
     switch (compute) {

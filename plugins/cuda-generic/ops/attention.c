@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ATTENTION: kernels over queries and over rows of the memories.
  *
- *   reserve    a [max_rows, longest]                                     training; inference: in the workspace
- *   workspace  training: de [max_rows, longest] | additive: dscores [max_rows, K]
- */
+ *   reserve    a [max_rows, longest]                    training only; in inference a lies in the workspace
+ *   workspace  training: de [max_rows, longest] | additive: dscores [max_rows, K] */
 #include "cuda-generic/rows/attention.h"
 #include "cuda-generic/plugin.h"
 #include "cuda-generic/rows/rows.h"

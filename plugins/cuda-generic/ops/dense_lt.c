@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dense_lt.h. cuBLASLt counts columns first: our row-major [rows, n] is its n by rows, and each product is written
- * the other way round.
+/* See dense_lt.h. cuBLASLt is column-major: our row-major [rows, n] is its n by rows, so each product is written
+ * transposed.
  *
  *   y  = x W'    output by rows   = (input by output)' (input by rows)
  *   dx = dz W    input by rows    = (input by output) (output by rows)
- *   dW = dz' x   input by output  = (input by rows) (output by rows)'
- */
+ *   dW = dz' x   input by output  = (input by rows) (output by rows)' */
 #include "cuda-generic/ops/dense_lt.h"
 
 #include <string.h>
@@ -33,7 +32,7 @@ struct cg_lt_layer {
     struct product products[PRODUCTS];
 };
 
-/* Sizes of A and B as they lie (columns first), and which of them is transposed. */
+/* Sizes of A and B in memory (column-major), and which of them is transposed. */
 struct form {
     int64_t a_rows, a_columns, b_rows, b_columns;
     int a_op, b_op;
@@ -63,7 +62,7 @@ static seqlstm_status set(struct cg_lt_desc *desc, int attribute, const void *va
 
 static seqlstm_status describe(struct product *p, const struct form *f, int compute, struct seqlstm_error *err)
 {
-    /* Only whether a vector is there, and how it is aligned, matters before the call. */
+    /* Before the call it only matters whether there is a vector and how it is aligned. */
     const uintptr_t somewhere = 256;
     const int64_t rows = f->a_op == CG_LT_OP_T ? f->a_columns : f->a_rows;
     const int64_t columns = f->b_op == CG_LT_OP_T ? f->b_rows : f->b_columns;
@@ -94,7 +93,7 @@ static seqlstm_status prefer(struct cg_lt_preference *preference, uint32_t align
     return SEQLSTM_OK;
 }
 
-/* The first of what cuBLASLt advises. */
+/* Takes the first algorithm that cuBLASLt suggests. */
 static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p, struct seqlstm_error *err)
 {
     struct cg_lt_preference *preference = NULL;
@@ -150,7 +149,7 @@ static seqlstm_status open_layer(struct cg_lt_layer *layer, const struct cg_lt_s
     const int epilogues[PRODUCTS] = {activation + bias != 0 ? activation | bias : plain, plain, plain,
                                      CG_LT_EPILOGUE_BGRADB};
     const int compute = get_compute(s->compute);
-    /* Buffers of the host are aligned, rows inside of them as their widths are. */
+    /* The host aligns buffers; rows inside them are aligned as their widths allow. */
     layer->alignment = s->input % 4 == 0 && s->output % 4 == 0 ? 16 : 4;
     SEQLSTM_TRY(open_product(layer, &forms[FORWARD], compute, epilogues[FORWARD], &layer->products[FORWARD], err));
     for (int k = INPUTS; s->training && k < PRODUCTS; k++) {
@@ -215,7 +214,7 @@ seqlstm_status cg_lt_forward(const struct cg_lt_layer *layer, const struct cg_ca
                              const float *w, const float *bias, float *y, bool *out_done, struct seqlstm_error *err)
 {
     void *vector = NULL;
-    memcpy(&vector, &bias, sizeof vector); /* is only read */
+    memcpy(&vector, &bias, sizeof vector); /* only read */
     return run(layer, FORWARD, call, w, x, 0, y, vector, out_done, err);
 }
 

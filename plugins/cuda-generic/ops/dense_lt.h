@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The products of a dense layer by cuBLASLt, at one number of rows: descriptors and the algorithm of each, chosen once,
- * so that the same call gives the same bits. float32 in memory; operands are rounded by cuBLASLt as the descriptor of
- * the layer says.
+/* The products of a dense layer by cuBLASLt for one number of rows. Their descriptors and algorithms are chosen once,
+ * so the same call gives the same bits. Everything is float32 in memory; cuBLASLt rounds operands as the layer's
+ * descriptor says.
  *
- * Each of the functions that run returns false where cuBLASLt has no algorithm for the product, or the buffers are not
- * aligned as the one that was chosen wants them; our own kernels then do it.
- */
+ * The functions that run a product return false if cuBLASLt has no algorithm for it, or if the buffers are aligned less
+ * than the chosen algorithm requires. Our own kernels then compute it. */
 #ifndef CG_OPS_DENSE_LT_H
 #define CG_OPS_DENSE_LT_H
 
@@ -26,18 +25,19 @@ struct cg_lt_shape {
     bool training;
 };
 
-/* Errors: UNSUPPORTED when cuBLASLt does not start or has none for the first product; NO_MEMORY, DEVICE. [queue] */
+/* Errors: UNSUPPORTED if cuBLASLt does not start or has no algorithm for the first product; NO_MEMORY, DEVICE.
+ * [queue] */
 seqlstm_status cg_lt_layer_create(const struct seqlstm_op *op, const struct cg_lt_shape *shape,
                                   struct cg_lt_layer **out_layer, struct seqlstm_error *err);
-void cg_lt_layer_destroy(const struct seqlstm_host *host, struct cg_lt_layer *layer); /* NULL is fine */
+void cg_lt_layer_destroy(const struct seqlstm_host *host, struct cg_lt_layer *layer); /* may be NULL */
 
-/* y = x W' (+ b), the relu of it if the shape says so. [queue] */
+/* y = x W' (+ b), followed by the relu if the shape says so. [queue] */
 seqlstm_status cg_lt_forward(const struct cg_lt_layer *layer, const struct cg_call *call, const float *x,
                              const float *w, const float *bias, float *y, bool *out_done, struct seqlstm_error *err);
 /* dx = dz W. [queue] */
 seqlstm_status cg_lt_inputs(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
                             const float *w, float *dx, bool *out_done, struct seqlstm_error *err);
-/* dW (+)= dz' x, and db = the sums of dz over the rows in the same pass where it is given (not with `add`).
+/* dW (+)= dz' x. If db is not NULL, the same pass writes the sums of dz over the rows to it (not with `add`).
  * [queue] */
 seqlstm_status cg_lt_weights(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
                              const float *x, float *dw, float *db, bool add, bool *out_done, struct seqlstm_error *err);

@@ -5,8 +5,8 @@
 
 #include "common/cuda_cast.h"
 
-/* The gradient that a backward reads and the one that it writes; false: nothing is wanted. Where the read one is
- * absent it is zero, and so is the other, which is cleared here. */
+/* Finds the gradient that a backward reads and the one that it writes. Returns false if nothing is left to do: either
+ * no gradient is wanted, or the one to read is absent and thus zero, and the other is cleared here. */
 static bool find_flow(const struct cg_call *call, int32_t y, int32_t x, int64_t x_elems, const float **out_dy,
                       float **out_dx, seqlstm_status *status, struct seqlstm_error *err)
 {

@@ -13,21 +13,21 @@ static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack
 {
     void *stream = call->stream;
     if (s->desc->projection > 0) {
-        CG_START(call, "a step back", cg_step_split_back(stream, y, t, m, s->out));
-        CG_START(call, "a step back",
+        CG_START(call, "a backward step", cg_step_split_back(stream, y, t, m, s->out));
+        CG_START(call, "a backward step",
                  cg_step_product(stream, y, CG_PRODUCT_BACK_OUTPUT, s->compute, t, 0, m, s->hidden));
     }
-    CG_START(call, "a step back", cg_step_cell_back(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, m));
+    CG_START(call, "a backward step", cg_step_cell_back(stream, y, s->late ? CG_PHASE_RESET : CG_PHASE_WHOLE, t, m));
     if (s->late) {
-        CG_START(call, "a step back",
+        CG_START(call, "a backward step",
                  cg_step_product(stream, y, CG_PRODUCT_BACK_RESET, s->compute, t, 0, m, s->hidden));
-        CG_START(call, "a step back", cg_step_cell_back(stream, y, CG_PHASE_OUTPUT, t, m));
+        CG_START(call, "a backward step", cg_step_cell_back(stream, y, CG_PHASE_OUTPUT, t, m));
     }
-    CG_START(call, "a step back", cg_step_product(stream, y, CG_PRODUCT_BACK, s->compute, t, 0, m, s->out));
+    CG_START(call, "a backward step", cg_step_product(stream, y, CG_PRODUCT_BACK, s->compute, t, 0, m, s->out));
     return SEQLSTM_OK;
 }
 
-/* Each kernel multiplies what the one before has published, the last no more than that. */
+/* Each kernel multiplies what the one before has published; the last kernel does nothing else. */
 static seqlstm_status run_tiles(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *device,
                                 const struct cg_layer *host, struct seqlstm_error *err)
 {
@@ -40,7 +40,7 @@ static seqlstm_status run_tiles(const struct cg_call *call, const struct cg_stac
             const int32_t m = sizes[host[direction].reverse ? turn : steps - 1 - turn];
             most = m > most ? m : most;
         }
-        CG_START(call, "a step back",
+        CG_START(call, "a backward step",
                  cg_tile_backward(call->stream, device, s->directions, s->compute, turn, most > before ? most : before,
                                   s->hidden));
         before = most;
@@ -62,7 +62,7 @@ static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stac
 
 /* ---- gradients of weights ------------------------------------------------------------------------------------- */
 
-/* to [m, n] (+)= a' b, over all rows; a and b have a_row and b_row elements a row. */
+/* to [m, n] (+)= a' b over all rows; rows of a and b are a_row and b_row elements apart. */
 static seqlstm_status multiply_rows(const struct cg_call *call, const float *a, int64_t a_row, int64_t m,
                                     const float *b, int64_t b_row, int64_t n, float *to, bool add,
                                     struct seqlstm_error *err)
@@ -149,7 +149,7 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
 
 /* ---- gradient of the input ------------------------------------------------------------------------------------ */
 
-/* dx (+)= du W_x, past the rows of f where gates are coupled: they may hold anything. */
+/* dx (+)= du W_x. Skips the rows of f where gates are coupled, since their contents are undefined. */
 static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                               int64_t layer, int64_t n, const struct cg_layer *y, float *dx, bool add,
                               struct seqlstm_error *err)
@@ -186,7 +186,7 @@ static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack 
 
 /* ---- the way back ---------------------------------------------------------------------------------------------- */
 
-/* How the direction's h enters the merged output. */
+/* How h of this direction enters the merged output. */
 static void set_dy(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t layer,
                    int64_t direction, const float *dy, struct cg_layer *y)
 {
@@ -229,7 +229,7 @@ static void set_workspace(const struct cg_call *call, const struct cg_stack *s, 
     y->peep = get_gradients(call, s, l, n, l->peep, 3 * h);
 }
 
-/* What the last step of a direction reads. */
+/* The gradients that the last step of a direction reads. */
 static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
@@ -265,10 +265,10 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
             SEQLSTM_TRY(cg_run_grid(call, l, device + direction, true, err));
     }
     if (call->op->variant == CG_CLUSTER)
-        CG_START(call, "all steps back",
+        CG_START(call, "all backward steps",
                  cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
     else if (call->op->variant == CG_ONE_BLOCK)
-        CG_START(call, "all steps back",
+        CG_START(call, "all backward steps",
                  s->normed ? cg_one_block_norm_backward(call->stream, device, s->directions, sequences)
                            : cg_one_block_backward(call->stream, device, s->directions, sequences));
     else if (call->op->variant == CG_STEP_GRAPH)
@@ -276,7 +276,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     return SEQLSTM_OK;
 }
 
-/* What comes from a direction's steps: gradients of states, weights and the input. */
+/* After the steps of a direction: gradients of its states, weights and input. */
 static seqlstm_status finish_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                        int64_t layer, int64_t direction, float *dx, struct seqlstm_error *err)
 {
@@ -292,7 +292,7 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;
 }
 
-/* The segments have left their gradients. */
+/* The weight gradients of all segments, from the gradients that they have left in the reserve. */
 static seqlstm_status finish_stepwise(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
@@ -307,7 +307,7 @@ static seqlstm_status check_stepwise(const struct cg_call *call, struct seqlstm_
     if (!(call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS))
         return SEQLSTM_OK;
     if (call->parts & (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients are asked for by a call of their own");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a call of their own");
     if (call->rows != call->binding->bind.axis->rows)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
     return SEQLSTM_OK;

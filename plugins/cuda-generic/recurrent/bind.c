@@ -36,7 +36,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     return s;
 }
 
-/* Takes `floats` at *at, in units of 64 bytes; -1 when there is nothing to hold. */
+/* Reserves `floats` at *at, in units of 64 bytes; -1 if there is nothing to hold. */
 static int64_t take(int64_t *at, bool wanted, int64_t floats)
 {
     if (!wanted)
@@ -64,7 +64,7 @@ static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_
     l->peep = take(at, (d->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
 }
 
-/* Of the variants whose blocks talk to each other; all zero before each launch. */
+/* Words for the variants whose blocks exchange data; all zero before each launch. */
 static int64_t count_exchange_words(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
@@ -96,7 +96,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     at += l.merged_floats * (s->training ? s->layers : 1);
     l.reserve = at;
 
-    at = 0; /* of one loop's own part */
+    at = 0; /* now in the own part of one loop */
     l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, b * out);
     l.tile_weights = take(&at, s->lone, cg_tile_weights_most(h, s->gates));
     l.tile_exchange = take(&at, s->lone, cg_tile_exchange_most(h, s->gates, b));
@@ -160,8 +160,8 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
     memset(r, 0, bytes);
     r->count = count;
     r->host = (struct cg_layer *)(void *)(r + 1);
-    r->graphs = (void **)(void *)(r->host + count);
-    r->runs = (int32_t *)(void *)(r->graphs + 2 * count);
+    r->captures = (void **)(void *)(r->host + count);
+    r->runs = (int32_t *)(void *)(r->captures + 2 * count);
     r->batch_sizes = r->runs + 2 * count;
     for (int64_t t = 0; t < steps; t++)
         r->batch_sizes[t] = binding->bind.axis->batch_sizes[binding->bind.t0 + t];
@@ -180,7 +180,7 @@ void cg_recurrent_close(struct seqlstm_binding *binding)
     if (r == NULL)
         return;
     for (int64_t k = 0; k < 2 * r->count; k++)
-        gpu_graph_destroy(binding->op->ordinal, r->graphs[k]);
+        gpu_graph_destroy(binding->op->ordinal, r->captures[k]);
     gpu_release(binding->op->ordinal, SEQLSTM_MEMORY_DEVICE, r->device);
     host->release(host->context, r);
 }
@@ -190,7 +190,7 @@ static uint64_t get_stream(const struct seqlstm_recurrent_desc *d, int64_t layer
     return d->stream_base + (uint64_t)(SEQLSTM_STREAMS_PER_LAYER * layer + 16 * direction) + which;
 }
 
-/* Packed: W_h of every layer and direction with the weight mask, one after the other. */
+/* Packed: W_h of every layer and direction with the weight mask applied, one after another. */
 seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void *const *slots, float *packed,
                                  const struct seqlstm_step *step, struct seqlstm_error *err)
 {
@@ -348,7 +348,7 @@ seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *devi
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
     for (int64_t n = 0; n < r->count; n++)
-        CG_START(call, "bringing a layer", cg_layer_store(call->stream, &r->host[n], &call->live, &device[n]));
+        CG_START(call, "copying a layer's struct", cg_layer_store(call->stream, &r->host[n], &call->live, &device[n]));
     return SEQLSTM_OK;
 }
 
@@ -384,19 +384,19 @@ seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *s,
     struct cg_recurrent_binding *r = call->binding->recurrent;
     const struct cg_layer *device = r->device + index, *host = &r->host[index % r->count];
     const int32_t ordinal = call->op->ordinal;
-    /* in a graph of the host's the loop is a part of it */
-    if (gpu_is_capturing(ordinal, call->stream) || (r->graphs[index] == NULL && r->runs[index]++ == 0))
+    /* in a capture of the host, the loop is a part of that capture */
+    if (gpu_is_capturing(ordinal, call->stream) || (r->captures[index] == NULL && r->runs[index]++ == 0))
         return loop(call, s, device, host, err);
-    if (r->graphs[index] == NULL) {
+    if (r->captures[index] == NULL) {
         SEQLSTM_TRY(gpu_capture_begin(ordinal, call->stream, err));
         seqlstm_status status = loop(call, s, device, host, err);
-        void *graph = NULL;
-        seqlstm_status ended = gpu_capture_end(ordinal, call->stream, &graph, status == SEQLSTM_OK ? err : NULL);
+        void *capture = NULL;
+        seqlstm_status ended = gpu_capture_end(ordinal, call->stream, &capture, status == SEQLSTM_OK ? err : NULL);
         if (status != SEQLSTM_OK || ended != SEQLSTM_OK) {
-            gpu_graph_destroy(ordinal, graph);
+            gpu_graph_destroy(ordinal, capture);
             return status != SEQLSTM_OK ? status : ended;
         }
-        r->graphs[index] = graph;
+        r->captures[index] = capture;
     }
-    return gpu_graph_launch(ordinal, r->graphs[index], call->stream, err);
+    return gpu_graph_launch(ordinal, r->captures[index], call->stream, err);
 }

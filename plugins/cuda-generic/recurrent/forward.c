@@ -8,7 +8,7 @@
 #include "cuda-generic/recurrent/kernels/step.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
 
-/* Up to so many sequences the product of a step waits for memory; beyond, it has enough rows to be tiled. */
+/* Up to this many sequences, memory limits the product of a step; with more, it has enough rows for tiles. */
 enum { FUSED_SEQUENCES_MOST = 16 };
 
 static bool runs_tiles(const struct cg_call *call, const struct cg_stack *s)
@@ -16,7 +16,7 @@ static bool runs_tiles(const struct cg_call *call, const struct cg_stack *s)
     return s->lone && call->axis->sequences > FUSED_SEQUENCES_MOST;
 }
 
-/* The `turn`-th step of one direction, whose units need each other's sums. */
+/* Step number `turn` of one direction, for cells whose units need each other's sums. */
 static seqlstm_status run_step(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *y,
                                int64_t t, int64_t turn, int64_t m, struct seqlstm_error *err)
 {
@@ -61,7 +61,7 @@ static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stac
     return SEQLSTM_OK;
 }
 
-/* The input's contribution to all steps, and what the first step reads. */
+/* The input's contribution to all steps, and the state that the first step reads. */
 static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
@@ -92,7 +92,7 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     return SEQLSTM_OK;
 }
 
-/* All layers, from the first one's input. */
+/* All layers, starting with the product of the first layer's input. */
 static seqlstm_status run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                struct seqlstm_error *err)
 {
@@ -109,7 +109,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     const int64_t n = layer * s->directions, sequences = call->axis->sequences;
     const struct cg_layer *device = call->binding->recurrent->device + n;
     switch (call->op->variant) {
-    case CG_GRID: /* a direction has the whole device */
+    case CG_GRID: /* one direction after the other, each on the whole device */
         for (int64_t direction = 0; direction < s->directions; direction++)
             SEQLSTM_TRY(cg_run_grid(call, l, device + direction, false, err));
         return SEQLSTM_OK;

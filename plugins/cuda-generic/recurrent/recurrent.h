@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent stacks on the host side: where everything lies, and the way of a call.
+/* Recurrent stacks on the host side: where everything lies, and how a call runs.
  *
- *   bind.c      layout, binding, packed weights, layers filled for the device
- *   forward.c   layers from below: products of all steps, the time loop, merged outputs
+ *   bind.c      layout, binding, packed weights, structs of the layers for the device
+ *   forward.c   layers from the lowest: input products of all steps, the time loop, merged outputs
  *   backward.c  the reverse, then the gradients of weights as products over all rows
  *
- * Directions of a layer run side by side where a variant can, and all layers of a `wavefront`: what their loops work on
- * lies in a part of the workspace for each. The time loop of a layer is started kernel by kernel the first time a
- * binding runs, captured into a graph the second time, and from then on launched as one. Kernels find pointers and keys
- * through the layer's struct in device memory, which each call renews, so a graph outlives them. Where the host
- * captures the call, the loop becomes a part of its graph.
- */
+ * The directions of a layer run at the same time where a variant can do so, and in `wavefront` all layers do. Each of
+ * these loops works in its own part of the workspace. The time loop of a layer is launched kernel by kernel in the
+ * first run of a binding, recorded as a capture in the second, and launched as one capture from then on. Kernels read
+ * pointers and keys from the layer's struct in device memory, which each call renews, so a capture stays valid when
+ * they change. If the host is capturing the call, the loop becomes a part of the host's capture. */
 #ifndef CG_RECURRENT_H
 #define CG_RECURRENT_H
 
@@ -21,50 +20,50 @@
 struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
-    bool lone;        /* units meet through W_h alone */
+    bool lone;        /* units depend on each other through W_h only */
     bool waves;       /* all layers run at once */
-    bool stepwise;    /* dW in a call of its own: what it is made from lies in the reserve */
+    bool stepwise;    /* dW has a call of its own: what it is computed from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
-    int64_t parts; /* loops that run at the same time: a layer's directions, or with `waves` the layers */
+    int64_t parts; /* loops that run at the same time: the directions of a layer, or with `waves` the layers */
     int64_t slots; /* loops whose records are kept: all in training, otherwise `parts` */
 };
 
-/* Offsets in floats. Records count from the slot of their (layer, direction). The gradients that dW is made from lie in
- * the workspace, or with `stepwise` behind the records of their slot. */
+/* Offsets in floats. Offsets of records start at the slot of their (layer, direction). The gradients from which dW is
+ * computed lie in the workspace, or with `stepwise` behind the records of their slot. */
 struct cg_layout {
     int64_t z, n, c_raw, c, h, u, v, record; /* record: floats of one slot */
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
-    int64_t merged, merged_floats;                        /* behind all records: merged outputs of two directions */
-    int64_t reserve;                                      /* floats in all */
+    int64_t merged, merged_floats;                        /* behind all records: the merged outputs of two directions */
+    int64_t reserve;                                      /* total floats */
     int64_t mask_x, x_masked, exchange, inference;        /* workspace */
     int64_t h_rows, below0, below1, dx_masked, dw_masked; /* workspace, backward */
-    int64_t own, own_floats;                              /* each loop's own part, in which there are: */
+    int64_t own, own_floats;                              /* the part of each loop, which contains: */
     int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
-    int64_t direct, back, dc, dout, dreset; /* backward, and the gradients above */
+    int64_t direct, back, dc, dout, dreset; /* backward, also dh_new … peep above */
     int64_t workspace;
 };
 
 struct cg_recurrent_binding {
     int64_t count;           /* layers times directions */
-    struct cg_layer *host;   /* [count] filled before a call */
+    struct cg_layer *host;   /* [count], filled before a call */
     struct cg_layer *device; /* [2 count] forward's, then backward's */
-    void **graphs;           /* [2 count] NULL: not captured yet */
-    int32_t *runs;           /* [2 count] times that the loop was started by hand */
-    int32_t *batch_sizes;    /* [T] the host's */
+    void **captures;         /* [2 count] NULL: not captured yet */
+    int32_t *runs;           /* [2 count] how often the loop was launched kernel by kernel */
+    int32_t *batch_sizes;    /* [T] host copy */
 };
 
 struct cg_stack cg_stack_make(const struct seqlstm_op *op);
 struct cg_layout cg_layout_make(const struct cg_stack *stack);
 
-/* Where in a call something lies; offset -1 gives NULL. Rows of a record have `width` elements; with `stepwise` they
- * are those of the whole axis, and a segment gets its first. */
+/* The address of an offset in a call; NULL for offset -1. Rows of a record have `width` elements. With `stepwise` a
+ * record holds the rows of the whole axis, and a segment gets its first row. */
 float *cg_workspace(const struct cg_call *call, int64_t offset);
 float *cg_own(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout, int64_t n,
               int64_t offset);
 float *cg_record(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout, int64_t n,
                  int64_t offset, int64_t width);
-/* What layer `layer` reads: X, or the merged output below it. */
+/* The input of layer `layer`: X, or the merged output of the layer below. */
 const float *cg_layer_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                             int64_t layer);
 int64_t cg_layer_width(const struct cg_stack *stack, int64_t layer);
@@ -72,30 +71,30 @@ float *cg_merged(const struct cg_call *call, const struct cg_stack *stack, const
                  int64_t layer);
 void *cg_param(const struct cg_call *call, const struct cg_stack *stack, int64_t n, int32_t which);
 
-/* The parts of a layer that forward and backward share. */
+/* Fills what forward and backward have in common. */
 struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction);
-/* Brings the binding's layers to `device`. */
+/* Copies the binding's layers to `device`. */
 seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err);
-/* Draw the masks of a sequence into the workspace, where there are any: that of h into the loop's own part; that
- * of the input, with the masked input. */
+/* Draw the masks per sequence into the workspace, if there are any: the mask of h into the loop's own part; the mask of
+ * the input, and apply it to the input. */
 seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction, struct seqlstm_error *err);
 seqlstm_status cg_draw_mask_x(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction, struct seqlstm_error *err);
 
-/* Runs a time loop: by hand, or as the graph that it was captured into. `loop` starts all its kernels, of all
- * directions of the layer whose first is `index`. */
+/* Runs a time loop, kernel by kernel or as its capture. `loop` launches all its kernels, for all directions of the
+ * layer whose first has number `index`. */
 typedef seqlstm_status cg_loop_fn(const struct cg_call *call, const struct cg_stack *stack,
                                   const struct cg_layer *device, const struct cg_layer *host,
                                   struct seqlstm_error *err);
 seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *stack, int64_t index, cg_loop_fn *loop,
                            struct seqlstm_error *err);
 
-/* The variant grid: all steps in one launch, on a cleared exchange. */
+/* The variant grid: all steps in one launch, with a cleared exchange. */
 seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *layout, const struct cg_layer *device,
                            bool back, struct seqlstm_error *err);
-/* The variant wavefront: all steps of all layers, likewise. */
+/* The variant wavefront: all steps of all layers in one launch, with a cleared exchange. */
 seqlstm_status cg_run_wave(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                            bool back, struct seqlstm_error *err);
 

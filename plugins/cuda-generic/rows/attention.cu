@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ATTENTION. A block serves a query, its warps one row of the memory each; backward has a second kernel where a block
- * serves a row of the memory and looks for the queries that looked at it, 32 at a time, in their order. Every sum
- * has one owner. See attention.h.
- */
+/* ATTENTION; see attention.h. A block computes one query; each of its warps takes one row of the memory at a time.
+ * Backward has a second kernel, in which a block computes one row of the memory: it looks for the queries that use this
+ * row, 32 at a time, in their order. One thread or warp owns each sum. */
 #include "cuda-generic/rows/attention.h"
 #include "cuda-generic/device/device.h"
 
@@ -23,7 +22,7 @@ static __device__ struct memory find_memory(const struct cg_attention &w, int64_
     return found;
 }
 
-/* Sum over a warp of x . y, or of s . tanh(x + y). */
+/* The sum over a warp of x . y, or of s . tanh(x + y). */
 static __device__ float warp_score(int64_t n, const float *x, const float *y, const float *s)
 {
     float sum = 0;
@@ -110,7 +109,8 @@ static __global__ void back_queries(struct cg_attention w, const float *a, const
     }
 }
 
-/* The memory that row r belongs to: the last that begins at or before it. Empty ones before it begin there too. */
+/* The memory that row r belongs to: the last which begins at or before it. Empty memories before it may begin there
+ * too. */
 static __device__ int64_t find_owner(const struct cg_attention &w, int64_t r)
 {
     int64_t low = 0, high = w.memories;

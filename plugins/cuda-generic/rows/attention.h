@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ATTENTION: what the host code starts. Weights and their gradients are [queries, longest], a row's first elements. */
+/* ATTENTION: the functions that host code calls. Weights and their gradients are [queries, longest]; a row uses only
+ * its first elements. */
 #ifndef CG_ATTENTION_H
 #define CG_ATTENTION_H
 
@@ -15,19 +16,19 @@ struct cg_attention {
     float scale;
     int32_t reserved0;
     const float *query, *keys, *values;
-    const float *score; /* [key]: additive; NULL: dot */
+    const float *score; /* [key] for additive scores; NULL: dot products */
     const int32_t *offsets, *memory_of;
 };
 
-/* a, the weights; `report` gets them too, with zeros behind; NULL: not wanted. */
+/* a, the weights. `report` gets them too, padded with zeros; NULL: not wanted. */
 int cg_attend(void *stream, const struct cg_attention *attention, float *a, float *report, float *context);
 
-/* From a and the gradient of the contexts: that of the scores, de; dquery (NULL: not wanted); and for additive scores
- * the part of each query in the gradient of `score`, dscores [queries, key]. */
+/* From a and the gradient of the contexts: de, the gradient of the scores; dquery (NULL: not wanted); for additive
+ * scores also dscores [queries, key], the part of each query in the gradient of `score`. */
 int cg_attend_back_queries(void *stream, const struct cg_attention *attention, const float *a, const float *dcontext,
                            float *de, float *dquery, float *dscores);
 
-/* From a, de and the gradient of the contexts: dkeys and dvalues (NULL: not wanted; both may be one). */
+/* From a, de and the gradient of the contexts: dkeys and dvalues (NULL: not wanted; they may be the same buffer). */
 int cg_attend_back_rows(void *stream, const struct cg_attention *attention, const float *a, const float *de,
                         const float *dcontext, float *dkeys, float *dvalues);
 

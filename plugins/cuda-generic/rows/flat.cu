@@ -15,7 +15,7 @@ static __global__ void finite_check(int64_t elems, const float *x, int32_t *flag
 {
     CG_FOR_EACH(e, elems)
     if (!is_finite((double)x[e]))
-        *flag |= 1; /* all threads that write, write the same */
+        *flag |= 1; /* all threads that write write the same value */
 }
 
 static __global__ void squares(int64_t elems, const float *x, double *partials)
@@ -74,7 +74,7 @@ static __global__ void vector(uint32_t kind, int64_t elems, float a, const float
         y[e] += a * (x[e] - y[e]);
         break;
     case SEQLSTM_KIND_VECTOR_SIGN_AXPY:
-        y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* 0 and NaN are themselves */
+        y[e] += a * (x[e] > 0 ? 1.0f : x[e] < 0 ? -1.0f : x[e]); /* passes 0 and NaN on */
         break;
     case SEQLSTM_KIND_VECTOR_CLAMP:
         y[e] = !is_finite((double)y[e]) ? nanf("") : y[e] > a ? a : y[e] < -a ? -a : y[e];
@@ -92,7 +92,7 @@ extern "C" int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha
 
 /* ---- optimizers ------------------------------------------------------------------------------------------- */
 
-/* One thread decides for all. */
+/* One thread decides for all elements. */
 static __global__ void settle(struct cg_optimizer d, struct cg_live live, const double *sums, const double *squares,
                               struct cg_update *update)
 {
@@ -106,7 +106,7 @@ static __global__ void settle(struct cg_optimizer d, struct cg_live live, const 
     update->skip = skip || !is_finite(sums[0]) || !is_finite(*squares);
 }
 
-/* What is taken off the parameter; s1 to s3: the states of one element, NULL where the rule has none. */
+/* The amount to subtract from the parameter. s1 to s3: the states of one element, NULL where the rule has none. */
 static __device__ float take_off(const struct cg_optimizer &d, const struct cg_update &u, float g, float *s1, float *s2,
                                  float *s3)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat vectors, losses and choices: what the host code starts. Every function returns the code of its
- * launches. */
+/* Flat vectors, losses and choices: the functions that host code calls. Each returns the code of its launches. */
 #ifndef CG_FLAT_H
 #define CG_FLAT_H
 
@@ -15,10 +14,10 @@
 extern "C" {
 #endif
 
-enum { CG_PARTIALS = 512 }; /* most sums that a reduction leaves for its second step */
+enum { CG_PARTIALS = 512 }; /* the largest number of sums that a reduction leaves for its second step */
 
 int cg_finite_check(void *stream, int64_t elems, const float *x, int32_t *flag);
-/* partials: room for CG_PARTIALS float64. */
+/* `partials` has room for CG_PARTIALS float64. */
 int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, double *sum);
 
 int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha, const float *x, float *y);
@@ -28,14 +27,14 @@ struct cg_optimizer {
     float beta_1, beta_2, rho, momentum, epsilon, weight_decay, clip_norm;
 };
 
-/* What one update does, worked out on the device: a graph of the step has it anew with every launch. */
+/* What one update does, computed on the device: a capture of the step computes it anew at each launch. */
 struct cg_update {
     float learning_rate, grad_scale;
     float correction_1, correction_2; /* 1 - beta^t */
-    int32_t skip;                     /* nothing */
+    int32_t skip;                     /* leave everything as it is */
     int32_t reserved0;
 };
-/* update: room for one on the device; states NULL where the rule has none. */
+/* `update`: device memory for one; a state is NULL where the rule has none. */
 int cg_optimize(void *stream, const struct cg_optimizer *rule, const struct cg_live *live, int64_t elems, float *param,
                 const float *grad, float *const states[3], const double *sums, const double *squares,
                 struct cg_update *update);
@@ -46,21 +45,21 @@ struct cg_loss {
     int64_t classes;
     float label_smoothing, delta;
     const int32_t *target_class; /* [rows], CROSS_ENTROPY */
-    const float *target;         /* [rows, classes], the others */
+    const float *target;         /* [rows, classes], other losses */
     const float *weight;         /* [rows]; NULL: 1 */
     const float *class_weight;   /* [classes]; NULL: 1 */
 };
-/* row_loss [rows], NULL: not wanted; sums_of_rows [rows, 2] float64: w loss and w. */
+/* row_loss [rows] may be NULL: not wanted; sums_of_rows [rows, 2] float64: w * loss and w. */
 int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *row_loss,
                     double *sums_of_rows);
 /* sums[0..1] += the sums over the rows, in a fixed order. */
 int cg_loss_sum(void *stream, int64_t rows, const double *sums_of_rows, double *sums);
-/* dx = scale * w * d loss / dx, scale that of the step block; dx may be x. */
+/* dx = scale * w * d loss / dx with the scale of the step block; dx may be x. */
 int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live, const float *x,
                      float *dx);
 
 struct cg_top_k {
-    uint32_t kind, limit; /* limit: elements that a draw may see */
+    uint32_t kind, limit; /* limit: the number of elements that may be drawn */
     int64_t features, k;
     struct cg_live live;
     uint64_t stream;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses and choices, a block a row. See flat.h. */
+/* Losses and choices, one block per row. See flat.h. */
 #include "cuda-generic/device/device.h"
 #include "cuda-generic/rows/flat.h"
 
@@ -53,7 +53,7 @@ static __device__ float row_weight(const struct cg_loss &l, int64_t r)
     return w;
 }
 
-/* Rows that do not count weigh 0 whatever their weight says, which may be NaN. */
+/* Does row r count? One that does not weighs 0 whatever its weight is, which may be NaN. */
 static __device__ bool row_counts(const struct cg_loss &l, int64_t r)
 {
     return l.kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY || l.target_class[r] >= 0;
@@ -120,7 +120,7 @@ static __global__ void loss_backward(struct cg_loss l, int64_t rows, struct cg_l
         const float factor = counts ? scale * row_weight(l, r) : 0.0f;
         if (counts && l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
             const float total = log_total(row, n, room), each = l.label_smoothing / (float)n;
-            __syncthreads(); /* dx may be x, whose first element all have read */
+            __syncthreads(); /* dx may be x, whose first element all threads have now read */
             for (int64_t k = threadIdx.x; k < n; k += blockDim.x) {
                 const float expected = each + (k == l.target_class[r] ? 1.0f - l.label_smoothing : 0.0f);
                 dx[r * n + k] = factor * (expf(row[k] - total) - expected);
@@ -165,7 +165,7 @@ static __device__ bool before(const float *x, int64_t a, int64_t b)
     return x[a] > x[b] || (x[a] == x[b] && a < b);
 }
 
-/* The element that follows `last` in the order, last < 0: the first of all. All threads call and get it. */
+/* The element that follows `last` in this order; with last < 0 the first. All threads call it and get the result. */
 static __device__ int64_t next_best(const float *x, int64_t n, int64_t last, int64_t *room)
 {
     int64_t best = -1;
@@ -182,12 +182,12 @@ static __device__ int64_t next_best(const float *x, int64_t n, int64_t last, int
     return best;
 }
 
-/* As the reference draws: by walking the elements from the best on. */
+/* Draws as the reference does: walks through the elements, best first. */
 static __device__ void draw(const struct cg_top_k &d, const float *x, float u, int64_t *room, int32_t *index,
                             float *value)
 {
     const int64_t first = next_best(x, d.features, -1, room);
-    if (!(first >= 0 && x[first] - x[first] == 0.0f)) { /* no number to begin with */
+    if (!(first >= 0 && x[first] - x[first] == 0.0f)) { /* the best one is not a finite number */
         if (threadIdx.x == 0) {
             *index = -1;
             *value = x[0];
@@ -235,7 +235,7 @@ static __global__ void top_k(struct cg_top_k d, struct cg_axis axis, int64_t row
         for (int64_t rank = 0; rank < d.k; rank++) {
             best = next_best(row, d.features, best, room);
             if (threadIdx.x == 0) {
-                index[r * d.k + rank] = (int32_t)best; /* -1: what is left of the row is NaN */
+                index[r * d.k + rank] = (int32_t)best; /* -1: only NaN is left in the row */
                 value[r * d.k + rank] = best < 0 ? row[0] : row[best];
             }
         }

@@ -50,7 +50,7 @@ static __global__ void norm_backward(struct cg_norm norm, int64_t rows, int64_t 
     }
 }
 
-/* Blocks of 32 columns by SLICES: slice s adds rows s, s + SLICES, …; then the slices are added in order. */
+/* Blocks have 32 columns by SLICES slices. Slice s adds rows s, s + SLICES, …; then the slices are added in order. */
 enum { SLICES = 8, SUM_THREADS = 32 * SLICES };
 
 static __device__ void add_slices(float *room, float mine, float *out, int64_t column, int64_t n, int add)

@@ -36,7 +36,7 @@ static __global__ void softmax(int is_log, int64_t rows, int64_t n, const float 
     GPU_SHARED(float, room);
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const float total = log_sum(x + r * n, n, room);
-        __syncthreads(); /* y may be x, whose first element all have read */
+        __syncthreads(); /* y may be x, whose first element all threads have now read */
         for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
             y[r * n + k] = is_log ? x[r * n + k] - total : expf(x[r * n + k] - total);
         __syncthreads();
@@ -171,7 +171,7 @@ extern "C" int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t 
 
 /* ---- pools ------------------------------------------------------------------------------------------------ */
 
-/* The step that MAX takes: the first that attains it. */
+/* The step that MAX takes: the first with the largest value. */
 static __device__ int32_t find_most(const struct cg_axis &axis, int64_t n, int64_t b, int64_t k, const float *x)
 {
     int32_t best = 0;
@@ -309,7 +309,8 @@ static __global__ void gather(int64_t rows, int64_t n, const int32_t *index, con
     }
 }
 
-/* A warp serves one target: 32 indices are looked at together, those that name it are added one after the other. */
+/* A warp computes one target. It looks at 32 indices at a time and adds the rows that name its target one after
+ * another. */
 static __global__ void gather_back(int64_t targets, int64_t rows, int64_t n, const int32_t *index, const float *x,
                                    float *to, int add)
 {

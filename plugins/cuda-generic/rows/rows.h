@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row-wise operations: what the host code starts. All matrices are [rows, n], dense; every function returns the code
- * of its launches. */
+/* Row-wise operations: the functions that host code calls. All matrices are dense [rows, n]. Each function returns the
+ * code of its launches. */
 #ifndef CG_ROWS_H
 #define CG_ROWS_H
 
@@ -15,49 +15,49 @@
 extern "C" {
 #endif
 
-/* y = act(x); x and y may be one. */
+/* y = act(x); y may be x. */
 int cg_activation_forward(void *stream, const struct seqlstm_activation *act, int64_t rows, int64_t n, const float *x,
                           float *y);
 /* dx from x and dy; dx may be dy. */
 int cg_activation_backward(void *stream, const struct seqlstm_activation *act, int64_t rows, int64_t n, const float *x,
                            const float *dy, float *dx);
 
-/* What a mask is drawn with. */
+/* What determines a mask. */
 struct cg_mask {
     struct cg_live live;
     uint64_t stream;
     float rate;
-    int32_t per_step;     /* drawn for each step, otherwise once a sequence */
+    int32_t per_step;     /* 1: drawn for each step; 0: once per sequence */
     int32_t on_sequences; /* rows are sequences */
     int32_t reserved0;
 };
 
-/* y = x * mask (backward is the same). */
+/* y = x * mask; backward is the same. */
 int cg_dropout(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t rows, int64_t n,
                const float *x, float *y);
-/* mask [sequences, n] itself, of masks per sequence. */
+/* mask [sequences, n]: the mask itself, for masks per sequence. */
 int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n, float *out);
 /* y[r] = x[r] * mask[sequence of r] (+ y[r]). */
 int cg_apply_mask(void *stream, const struct cg_axis *axis, int64_t n, const float *mask, const float *x, float *y,
                   int32_t add);
-/* y = x * the weight mask over `elems` elements (+ y); of `mask` live, stream and rate count. */
+/* y = x * the weight mask over `elems` elements (+ y); only live, stream and rate of `mask` are used. */
 int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y, int32_t add);
 
 struct cg_norm {
     float epsilon;
     int32_t reserved0;
-    const float *gain, *bias; /* [n]; NULL: none */
+    const float *gain, *bias; /* [n]; NULL: absent */
 };
 /* stats [rows, 2]: mean and 1 / deviation; NULL: not kept. */
 int cg_norm_forward(void *stream, const struct cg_norm *norm, int64_t rows, int64_t n, const float *x, float *y,
                     float *stats);
 int cg_norm_backward(void *stream, const struct cg_norm *norm, int64_t rows, int64_t n, const float *x,
                      const float *stats, const float *dy, float *dx);
-/* dgain, dbias [n], each unless NULL; `add` to what stands there. */
+/* dgain, dbias [n], each may be NULL; with `add` they are added to. */
 int cg_norm_backward_weights(void *stream, int64_t rows, int64_t n, const float *x, const float *stats, const float *dy,
                              float *dgain, float *dbias, int32_t add);
 
-/* out[j] = sum over rows of x[r, j] (+ out[j]); x has `stride` elements a row. In a fixed order. */
+/* out[j] = sum over rows of x[r, j] (+ out[j]), in a fixed order; rows of x are `stride` elements apart. */
 int cg_column_sums(void *stream, int64_t rows, int64_t n, const float *x, int64_t stride, float *out, int32_t add);
 
 int cg_pool_forward(void *stream, uint32_t kind, const struct cg_axis *axis, int64_t n, const float *x, float *y);
@@ -79,7 +79,7 @@ int cg_gather(void *stream, int64_t rows, int64_t n, const int32_t *index, const
 /* to[v] = sum of x[r] over the r with index[r] == v, in their order (+ to[v]), v < targets. */
 int cg_gather_back(void *stream, int64_t targets, int64_t rows, int64_t n, const int32_t *index, const float *x,
                    float *to, int32_t add);
-/* y[index[i]] = x[i]; y was cleared before. */
+/* y[index[i]] = x[i]; the caller has cleared y. */
 int cg_scatter(void *stream, int64_t rows, int64_t n, const int32_t *index, const float *x, float *y);
 
 #ifdef __cplusplus

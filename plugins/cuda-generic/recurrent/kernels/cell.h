@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The equations of ops.h for one hidden unit of one sequence at one step, and their derivatives: what every variant of
- * the recurrent kernels shares. Sums (products with W_h, normalisation, projection) are the caller's.
- */
+/* The equations of ops.h for one hidden unit of one sequence at one step, and their derivatives. All variants of the
+ * recurrent kernels use them. Callers compute the sums (products with W_h, normalisation, projection). */
 #ifndef CG_CELL_H
 #define CG_CELL_H
 
 #include "cuda-generic/recurrent/kernels/layer.h"
 
-/* Forward of an LSTM up to c^: from the four sums u + v (weighted and normalised where asked for) the pre-activations,
- * which go to the record, o's to *out_z_o as well, and the carried cell. Returns c^ after the clip. */
+/* Forward of an LSTM up to c^. From the four sums u + v (weighted and normalised where the options say so) computes the
+ * pre-activations, which it writes to the record (o's to *out_z_o too), and the carried cell. Returns c^ after the
+ * clip. */
 CG_HD float cg_lstm_inner(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
                           const float sums[4], float *out_z_o)
 {
@@ -32,13 +32,13 @@ CG_HD float cg_lstm_inner(const struct cg_layer *y, int64_t t, int64_t b, int64_
     return c_new;
 }
 
-/* h^ before the projection, from o's pre-activation and q (c^, or c^ normalised). */
+/* h^ before the projection, from the pre-activation of o and q (c^, or the normalised c^). */
 CG_HD float cg_lstm_output(const struct cg_layer *y, float z_o, float q)
 {
     return cg_gate(y, z_o) * cg_activate(y->output, q);
 }
 
-/* Keeps the carried h; returns what the next step multiplies with W_h. */
+/* Stores the carried h; returns what the next step multiplies with W_h. */
 CG_HD float cg_keep(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k, float h_new)
 {
     const float h = cg_carry(y, y->zoneout_hidden_key, y->zoneout_hidden, t, b, k, cg_h_before(y, before, b, k), h_new);
@@ -52,7 +52,7 @@ CG_HD void cg_publish(const struct cg_layer *y, int64_t t, int64_t b, int64_t ro
     y->hm[1 - parity][b * y->out + k] = cg_keep(y, t, b, row, before, k, h_new);
 }
 
-/* GRU: r from its sum, and the update gate's pre-activation. */
+/* GRU: r from its sum, and the pre-activation of the update gate. */
 CG_HD float cg_gru_reset(const struct cg_layer *y, int64_t row, int64_t k, float sum_r, float sum_z)
 {
     const int64_t n = y->hidden;
@@ -62,7 +62,7 @@ CG_HD float cg_gru_reset(const struct cg_layer *y, int64_t row, int64_t k, float
     return cg_gate(y, z[k]);
 }
 
-/* GRU: h^ when r is known; u_n and v_n are the candidate's two sums (v_n late: of W_hn and r * h~). */
+/* GRU: h^ when r is known. u_n and v_n are the candidate's two sums (if late, v_n is that of W_hn and r * h~). */
 CG_HD float cg_gru_output(const struct cg_layer *y, int64_t row, int64_t k, float r, float u_n, float v_n,
                           float h_before)
 {
@@ -87,14 +87,14 @@ CG_HD float cg_rnn_output(const struct cg_layer *y, int64_t row, int64_t k, floa
     return cg_candidate(y, z);
 }
 
-/* A GRU's candidate wants its two sums apart: r stands between them. */
+/* Are the two sums of this gate kept apart? Those of a GRU's candidate are, because r multiplies one of them. */
 CG_HD int cg_is_apart(const struct cg_layer *y, int64_t gate)
 {
     return y->cell == SEQLSTM_CELL_GRU && gate == 2;
 }
 
 /* h^ of a whole cell whose unit depends on no other: no LAYER_NORM, no projection, not late. sums: u + v of each gate,
- * of one that is apart v alone. */
+ * or only v if its sums are kept apart. */
 CG_HD float cg_cell_output(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
                            const float sums[4])
 {
@@ -111,7 +111,7 @@ CG_HD float cg_cell_output(const struct cg_layer *y, int64_t t, int64_t b, int64
     return cg_rnn_output(y, row, k, sums[0]);
 }
 
-/* The same from v, what W_h contributes to each gate; what W_x does is in the record u. */
+/* The same from v, the contribution of W_h to each gate; that of W_x is in the record u. */
 CG_HD float cg_cell_forward(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
                             const float v[4])
 {
@@ -124,8 +124,8 @@ CG_HD float cg_cell_forward(const struct cg_layer *y, int64_t t, int64_t b, int6
 
 /* ---- backward ------------------------------------------------------------------------------------------------ */
 
-/* Gradient of the carried h of (t, b) at k: what came from the later step, directly and through W_h (`back`), and what
- * comes from the output. */
+/* The gradient of the carried h of (t, b) at k: from the later step, directly and through W_h (`back`), and from the
+ * output. */
 CG_HD float cg_dh(const struct cg_layer *y, int64_t row, int64_t b, int64_t k, float back)
 {
     float dh = y->direct[b * y->out + k] + cg_or_one(y->mask_h, b * y->out + k) * back;
@@ -136,7 +136,7 @@ CG_HD float cg_dh(const struct cg_layer *y, int64_t row, int64_t b, int64_t k, f
     return dh;
 }
 
-/* Splits it at zoneout: `direct` gets what goes by the step, the rest is the gradient of h^. */
+/* Splits it by zoneout: the part that skips the step goes to `direct`, the rest is the gradient of h^. */
 CG_HD float cg_dh_new(const struct cg_layer *y, int64_t t, int64_t row, int64_t b, int64_t k, float back)
 {
     const float dh = cg_dh(y, row, b, k, back);
@@ -145,7 +145,7 @@ CG_HD float cg_dh_new(const struct cg_layer *y, int64_t t, int64_t row, int64_t 
     return kept ? 0.0f : dh;
 }
 
-/* LSTM: from dc^ of the output's path and dz_o to the other three gates; renews dc. */
+/* LSTM: from the output's part of dc^ and dz_o computes the gradients of the other three gates; updates dc. */
 CG_HD void cg_lstm_backward(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
                             float dc_output, float dz_o, float dz[4])
 {
@@ -174,7 +174,7 @@ CG_HD void cg_lstm_backward(const struct cg_layer *y, int64_t t, int64_t b, int6
     }
 }
 
-/* GRU: dz of the update gate and the candidate; adds to direct what flows by through z * h'. */
+/* GRU: dz of the update gate and of the candidate; adds to `direct` what flows through z * h'. */
 CG_HD void cg_gru_backward(const struct cg_layer *y, int64_t row, int64_t b, int64_t before, int64_t k, float dh_new,
                            float *dz_z, float *dz_n)
 {
@@ -186,8 +186,8 @@ CG_HD void cg_gru_backward(const struct cg_layer *y, int64_t row, int64_t b, int
     y->direct[b * y->out + k] += dh_new * keep;
 }
 
-/* A whole cell whose unit depends on no other: no LAYER_NORM, no projection, not late. u and v get the gradients of the
- * gates' two sums. */
+/* A whole cell whose unit depends on no other: no LAYER_NORM, no projection, not late. u and v receive the gradients of
+ * the two sums of each gate. */
 CG_HD void cg_cell_backward(const struct cg_layer *y, int64_t t, int64_t b, int64_t row, int64_t before, int64_t k,
                             float dh_new, float u[4], float v[4])
 {

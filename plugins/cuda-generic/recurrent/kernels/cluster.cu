@@ -6,7 +6,7 @@
 
 static const int WARPS = CG_GRID_WARPS, THREADS = 32 * WARPS, ROWS = 16;
 
-/* Where a block stands in its cluster, and its shared memory. */
+/* The place of a block in its cluster, and its shared memory. */
 struct place {
     int64_t unit0, b0;
     int units, rows, pitch; /* rows: sequences of the cluster */
@@ -20,7 +20,7 @@ static __device__ struct place find_place(const struct cg_layer &y, const struct
     p.unit0 = (int64_t)(blockIdx.x % (unsigned)g.blocks) * g.units;
     p.b0 = y.axis.sequences - left;
     p.units = (int)(p.unit0 + g.units < y.hidden ? g.units : y.hidden - p.unit0);
-    p.units = p.units < 0 ? 0 : p.units; /* blocks are a power of two */
+    p.units = p.units < 0 ? 0 : p.units; /* the number of blocks is a power of two */
     p.rows = (int)(left < ROWS ? left : ROWS);
     p.pitch = g.words + 4;
     p.weights = shared;
@@ -31,7 +31,7 @@ static __device__ struct place find_place(const struct cg_layer &y, const struct
     return p;
 }
 
-/* Into row `row` of half `half` of every block's exchange. */
+/* Writes into row `row` of half `half` of every block's exchange. */
 template <typename NUMBER>
 static __device__ void publish(const struct place &p, const struct cg_grid &g, int half, int row, int64_t d, float x)
 {
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_la
             if (e / p.units < m)
                 y.back[(p.b0 + e / p.units) * n + p.unit0 + e % p.units] =
                     cg_slice_sum<WARPS>(g, p.partial, e / p.units, e % p.units);
-        __syncthreads(); /* the partial sums are read, and `back` stands */
+        __syncthreads(); /* now all threads have read the partial sums, and `back` is complete */
     }
 }
 

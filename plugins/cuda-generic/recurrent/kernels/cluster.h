@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variant cluster, for devices whose blocks can reach each other's shared memory (sm_90 and later): all steps of a
- * layer and direction in one launch, sixteen sequences a cluster. Clusters never wait for each other.
+/* The variant cluster, for devices whose blocks can access each other's shared memory (sm_90 and later): all steps of a
+ * layer and direction in one launch, sixteen sequences per cluster. Clusters never wait for each other.
  *
- * A block of a cluster owns `units` hidden units and its slice of W_h, as in grid.h; what it publishes it writes into
- * the shared memory of every block of its cluster, so that a step reads nothing but its own: one barrier of the cluster
- * a step.
+ * A block of a cluster owns `units` hidden units and its slice of W_h, as in grid.h. It publishes its results in the
+ * shared memory of every block of its cluster, so each block reads only its own shared memory. One barrier of the
+ * cluster per step.
  *
  *   shared      weights [columns][words + 4] | exchange 2 x [16][words + 4] | partial sums [WARPS][16][columns]
  *
- * Options as of grid.h. struct cg_grid: blocks are those of one cluster, tiles is 1, a chunk is all words.
- */
+ * The options are those of grid.h. In struct cg_grid, `blocks` are those of one cluster, `tiles` is 1, and a chunk is
+ * all words. */
 #ifndef CG_CLUSTER_H
 #define CG_CLUSTER_H
 
@@ -19,10 +19,10 @@
 extern "C" {
 #endif
 
-/* Shared memory of a block, which all devices with these clusters have. */
+/* Shared memory of a block; all devices with such clusters have it. */
 enum { CG_CLUSTER_SHARED_MOST = 227 * 1024, CG_CLUSTER_BLOCKS_MOST = 16 };
 
-/* Lays a layer out over the fewest blocks that hold it. 0: not even the most do. */
+/* Lays a layer out over the fewest blocks that hold it. Returns 0 if even the largest number does not. */
 static inline int cg_cluster_make(int64_t hidden, int64_t gates, int backward, uint32_t compute,
                                   struct cg_grid *out_grid)
 {
@@ -46,8 +46,8 @@ static inline int cg_cluster_make(int64_t hidden, int64_t gates, int backward, u
     return 0;
 }
 
-/* Return the code of the launch. `layer`: those of the directions, one after the other. backward: after
- * cg_step_begin_back. */
+/* Return the code of the launch. `layer`: the layers of the directions, one after another. backward: call
+ * cg_step_begin_back before. */
 int cg_cluster_forward(void *stream, const struct cg_layer *layer, int64_t directions, const struct cg_grid *grid,
                        int64_t sequences);
 int cg_cluster_backward(void *stream, const struct cg_layer *layer, int64_t directions, const struct cg_grid *grid,

@@ -6,7 +6,7 @@
 
 static const int WARPS = CG_GRID_WARPS, THREADS = 32 * WARPS;
 
-/* All blocks have published step `epoch` when this returns. All threads call. */
+/* Waits until all blocks have published step `epoch`. All threads call. */
 static __device__ void wait_for_all(unsigned *flags, unsigned epoch)
 {
     __syncthreads();
@@ -59,7 +59,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
                 const float h = cg_cell_forward(&y, t, b, row, before, k, v);
                 NUMBER::put(to + b * g.words, k, cg_keep(&y, t, b, row, before, k, h));
             }
-            __syncthreads(); /* the partial sums are read */
+            __syncthreads(); /* now all threads have read the partial sums */
         }
         if (s + 1 < y.axis.steps)
             wait_for_all(flags, ++epoch);
@@ -101,7 +101,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
                 if (b0 + e / units < m)
                     y.back[(b0 + e / units) * n + unit0 + e % units] =
                         cg_slice_sum<WARPS>(g, rows, e / units, e % units);
-            __syncthreads(); /* the partial sums are read, and `back` stands */
+            __syncthreads(); /* now all threads have read the partial sums, and `back` is complete */
         }
     }
 }

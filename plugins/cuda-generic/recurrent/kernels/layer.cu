@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct of a layer on its way to device memory. */
+/* Copies the struct of a layer to device memory. */
 #include "cuda-generic/recurrent/kernels/layer.h"
 #include "cuda-generic/device/device.h"
 
-/* As an argument it is part of the launch, so that a graph brings its own whenever it is launched. */
+/* The struct is an argument of the launch, so a capture contains it and writes it at each launch. */
 static __global__ void store_layer(struct cg_layer layer, struct cg_live live, struct cg_layer *to)
 {
     *to = layer;

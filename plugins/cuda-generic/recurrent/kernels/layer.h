@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One layer and direction of a recurrent call, as kernels read it from device memory: so that a graph that was captured
- * once stays right when pointers, keys and rates change.
+/* One layer and direction of a recurrent call. Kernels read it from device memory, so that a capture stays valid when
+ * pointers, keys and rates change.
  *
- * Records, each [rows of the range, …], written by forward and read by backward:
+ * Records, each [rows of the segment, …], written by forward and read by backward:
  *   z [G H]  pre-activations before the gate clip          c_raw, c [H]  LSTM: before the cell clip; carried
  *   n [H]    GRU with reset_after: v_n + b_hn               h [O]         carried, after zoneout
  *   u, v [G H each]  LAYER_NORM: products before normalisation
- * As the reference's; everything else is computed again in backward.
+ * They are the same as in the reference. Backward computes everything else again.
  *
  * Between steps, [sequences, …], row b is sequence b:
  *   hm[2] [O]   h of the step before times its mask, read from hm[parity] and written to hm[1 - parity]
- *   backward:   the gradient of h is direct + mask_h * product, that of c is dc
- */
+ *   backward:   the gradient of h is direct + mask_h * product, the gradient of c is dc */
 #ifndef CG_LAYER_H
 #define CG_LAYER_H
 
@@ -22,18 +21,18 @@
 struct cg_layer {
     uint32_t cell, options;
     int32_t training, reverse;
-    int32_t late;   /* GRU without reset_after: W_hn meets r * h~ */
+    int32_t late;   /* GRU without reset_after: W_hn multiplies r * h~ */
     int32_t normed; /* LAYER_NORM */
     struct seqlstm_activation gate, candidate, output;
     float gate_clip, cell_clip, zoneout_cell, zoneout_hidden, epsilon;
     float input_rate;                                         /* dropout of the input, in training */
     int64_t input, hidden, out, gates, gh;                    /* gh = gates * hidden */
     int64_t projection;                                       /* P, 0: none */
-    uint64_t zoneout_cell_key, zoneout_hidden_key, input_key; /* on the host: the streams that keys are made from */
+    uint64_t zoneout_cell_key, zoneout_hidden_key, input_key; /* on the host: streams, from which keys are made */
     struct cg_axis axis;
 
-    const float *w_h; /* with the weight mask */
-    const float *w_x; /* wavefront */
+    const float *w_h; /* with the weight mask applied */
+    const float *w_x; /* wavefront only */
     const float *bias, *peephole, *w_p, *norm;
     const float *h0, *c0;
     float *hn, *cn;
@@ -42,14 +41,14 @@ struct cg_layer {
 
     const float *mask_h; /* [sequences, O]; NULL: ones */
     float *hm[2];
-    float *product;   /* [sequences, G H] of W_h; forward without LAYER_NORM */
+    float *product;   /* [sequences, G H] product with W_h; forward without LAYER_NORM */
     float *raw;       /* [sequences, H] forward: o * output(q), before the projection */
     float *projected; /* [sequences, P] */
     float *reset;     /* [sequences, H] late: r * h~ */
 
     uint32_t *tile_weights, *tile_exchange; /* step_tile.h */
 
-    const float *dy; /* [rows, dy_stride], its columns from dy_offset on; NULL: zero */
+    const float *dy; /* [rows, dy_stride], its columns start at dy_offset; NULL: zero */
     int64_t dy_stride, dy_offset;
     const float *other_h; /* merge mul: h of the other direction */
     float dy_scale;       /* merge ave: 0.5, otherwise 1 */
@@ -59,18 +58,19 @@ struct cg_layer {
     float *direct, *back, *dc; /* [sequences, O], [sequences, O], [sequences, H] */
     float *dh_new;             /* [rows, O] projection: gradient of its output */
     float *dout;               /* [sequences, H] projection: gradient of its input */
-    float *out_rows;           /* [rows, H] projection: its input again */
-    float *reset_rows;         /* [rows, H] late: r * h~ again */
+    float *out_rows;           /* [rows, H] projection: its input, computed again */
+    float *reset_rows;         /* [rows, H] late: r * h~, computed again */
     float *dreset;             /* [sequences, H] late */
-    float *pre_u, *pre_v;      /* [rows, G H] gradients of what W_x and W_h contribute to z; pre_v may be pre_u */
-    float *du, *dv;            /* [rows, G H] of the products themselves: apart from pre_ with LAYER_NORM alone */
+    float *pre_u, *pre_v;      /* [rows, G H] gradients of the contributions of W_x and W_h to z; pre_v may be pre_u */
+    float *du, *dv;            /* [rows, G H] gradients of the products themselves; differ from pre_u and pre_v only
+                                * with LAYER_NORM */
     float *h_rows;             /* [rows, O] masked h of the step before */
-    float *gain_u, *gain_v;    /* [rows, G H] LAYER_NORM: rows of d norm_x and d norm_h */
-    float *gain_c, *bias_c;    /* [rows, H] likewise of norm_c and norm_c_bias */
-    float *peep;               /* [rows, 3 H] rows of d peephole */
+    float *gain_u, *gain_v;    /* [rows, G H] LAYER_NORM: contributions of each row to d norm_x and d norm_h */
+    float *gain_c, *bias_c;    /* [rows, H] likewise for norm_c and norm_c_bias */
+    float *peep;               /* [rows, 3 H] contributions of each row to d peephole */
 };
 
-/* The step that comes `turn`-th forward; those of backward come in the opposite order. */
+/* The step that forward computes in turn `turn`. Backward takes the steps in the opposite order. */
 CG_HD int64_t cg_step_at(const struct cg_layer *y, int64_t turn)
 {
     return y->reverse ? y->axis.steps - 1 - turn : turn;
@@ -79,17 +79,17 @@ CG_HD int64_t cg_step_at(const struct cg_layer *y, int64_t turn)
 #ifdef __cplusplus
 extern "C"
 #endif
-    /* Brings a layer to device memory, keys made from their streams. Returns the code of its launch. */
+    /* Copies a layer to device memory, with keys made from their streams. Returns the code of its launch. */
     int
     cg_layer_store(void *stream, const struct cg_layer *layer, const struct cg_live *live, struct cg_layer *to);
 
-/* Row of (step t of the range, sequence b). */
+/* The row of (step t of the segment, sequence b). */
 CG_HD int64_t cg_row(const struct cg_layer *y, int64_t t, int64_t b)
 {
     return y->axis.row_offsets[t] + b;
 }
 
-/* The row that was worked on before (t, b), or -1 where the sequence begins. */
+/* The row that was computed before (t, b), or -1 at the beginning of the sequence. */
 CG_HD int64_t cg_row_before(const struct cg_layer *y, int64_t t, int64_t b)
 {
     if (y->reverse)
@@ -107,7 +107,7 @@ CG_HD float cg_c_before(const struct cg_layer *y, int64_t before, int64_t b, int
     return before >= 0 ? y->c[before * y->hidden + k] : y->c0 ? y->c0[b * y->hidden + k] : 0.0f;
 }
 
-/* The element of a vector that may be absent. */
+/* An element of a vector; 0 if there is no vector. */
 CG_HD float cg_or_zero(const float *x, int64_t k)
 {
     return x ? x[k] : 0.0f;
@@ -118,7 +118,7 @@ CG_HD float cg_or_one(const float *x, int64_t k)
     return x ? x[k] : 1.0f;
 }
 
-/* Is element k of (t, b) kept from the step before? */
+/* Does zoneout keep element k of (t, b) from the step before? */
 CG_HD int cg_is_kept(const struct cg_layer *y, uint64_t key, float rate, int64_t t, int64_t b, int64_t k)
 {
     return rate > 0 && seqlstm_mask_drops(key, (uint64_t)k, y->axis.position0[b] + y->axis.t0 + (uint32_t)t,
@@ -133,7 +133,7 @@ CG_HD float cg_input_mask(const struct cg_layer *y, int64_t b, int64_t k)
                              : 1.0f;
 }
 
-/* Zoneout: the value before, the new one, or in inference the expectation. */
+/* Zoneout: the value before or the new one; in inference their expectation. */
 CG_HD float cg_carry(const struct cg_layer *y, uint64_t key, float rate, int64_t t, int64_t b, int64_t k, float before,
                      float now)
 {
@@ -169,7 +169,7 @@ CG_HD int cg_is_coupled(const struct cg_layer *y)
     return (y->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
 }
 
-/* Rows of parameters that an option leaves unused: f of coupled gates. */
+/* Rows of parameters that an option leaves unused: those of f with coupled gates. */
 CG_HD int cg_is_unused(const struct cg_layer *y, int64_t j)
 {
     return cg_is_coupled(y) && j >= y->hidden && j < 2 * y->hidden;

@@ -6,7 +6,7 @@
 
 static const int MOST = CG_ONE_BLOCK_MOST, GATES_MOST = 4, BACK_THREADS = 256, SLICES = BACK_THREADS / MOST;
 
-/* The step that comes s-th, of `steps`. */
+/* Step number s of `steps`, in the order in which they run. */
 static __device__ int64_t find_step(const struct cg_layer *y, int64_t s, int64_t steps)
 {
     return y->reverse ? steps - 1 - s : s;
@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(BACK_THREADS) backward(const struct cg_
             float back = 0;
             for (int p = 0; p < SLICES; p++)
                 back += partial[p * MOST + k];
-            y.back[b * n + k] = back; /* read by this very thread in the next step */
+            y.back[b * n + k] = back; /* the same thread reads it in the next step */
         }
     }
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variant one_block: all steps of a layer in one launch, a block a sequence and direction, W_h in
+/* The variant one_block: all steps of a layer in one launch, one block per sequence and direction, with W_h in
  * registers.
  *
- *   forward    thread j keeps row j of W_h: its product with h, which lies in shared memory; then thread k is the cell
- *              of unit k. Two barriers a step.
- *   backward   thread (slice, k) keeps column k of a slice of rows; the slices' sums are added in order.
+ *   forward    thread j keeps row j of W_h and multiplies it with h, which lies in shared memory. Then thread k
+ * computes the cell of unit k. Two barriers per step. backward   thread (slice, k) keeps column k of a slice of rows;
+ * the sums of the slices are added in order.
  *
+ * With LAYER_NORM (one_block_norm.cu) a separate warp computes the cells, with sums over the layer.
  *
- * With LAYER_NORM (one_block_norm.cu) cells have a warp of their own, which sums over the layer.
- *
- * For up to CG_ONE_BLOCK_MOST hidden units, without projection and late GRU. Sequences never wait for each other, and
- * each block runs the steps of its own sequence alone.
- */
+ * For up to CG_ONE_BLOCK_MOST hidden units, without projection and without late GRU. Sequences never wait for each
+ * other: each block runs only the steps of its own sequence. */
 #ifndef CG_ONE_BLOCK_H
 #define CG_ONE_BLOCK_H
 
@@ -23,7 +21,7 @@ extern "C" {
 
 enum { CG_ONE_BLOCK_MOST = 64 };
 
-/* Return the code of the launch. `layer`: those of the directions, one after the other. */
+/* Return the code of the launch. `layer`: the layers of the directions, one after another. */
 int cg_one_block_forward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences, int64_t gh);
 int cg_one_block_backward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences);
 int cg_one_block_norm_forward(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences);

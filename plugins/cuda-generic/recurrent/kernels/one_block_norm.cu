@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The variant one_block with LAYER_NORM. See one_block.h.
  *
- * Products are those of one_block.cu; the cells of the block have a warp of their own, two units a lane, so that the
- * sums over a layer are shuffles and a step has two barriers here, too. What W_x contributes waits for no step: it is
- * normalised before the loop (into the record z, whose rows get their own contents later) and its gradients are made
- * after the loop back, both a warp a step.
- */
+ * Products are computed as in one_block.cu. A separate warp computes the cells of the block, two units per lane, so
+ * sums over a layer are shuffles and a step still has only two barriers. The contribution of W_x does not depend on
+ * other steps: it is normalised before the loop (into the record z, whose rows get their final contents later), and its
+ * gradients are computed after the backward loop. Both take one warp per step. */
 #include "cuda-generic/recurrent/kernels/one_block.h"
 #include "cuda-generic/recurrent/kernels/cell.h"
 #include "cuda-generic/device/device.h"
@@ -13,15 +12,15 @@
 static const int MOST = CG_ONE_BLOCK_MOST, GATES_MOST = 4, ROWS = GATES_MOST * MOST, UNITS = MOST / 32,
                  SLICES = ROWS / MOST, THREADS = ROWS + 32;
 
-/* What threads of a block hand to each other; registers are the weights'. */
+/* What the threads of a block exchange; registers hold the weights. */
 struct cg_norm_block {
     struct cg_layer layer;
     float h[MOST];               /* masked; forward */
-    float u[ROWS], v[ROWS];      /* forward: u normalised, and v; backward: v alone, gradients of W_h's sums */
+    float u[ROWS], v[ROWS];      /* forward: the normalised u, and v; backward: only v, the gradients of W_h's sums */
     float partial[SLICES][MOST]; /* backward */
 };
 
-/* Two sums over a warp at once. */
+/* Two sums over a warp at the same time. */
 static __device__ __forceinline__ void sum_both(float *a, float *b)
 {
     for (int step = (int)CG_WARP / 2; step > 0; step /= 2) {
@@ -36,7 +35,7 @@ struct moments {
     float mean, scale;
 };
 
-/* Of two sets of values, VALUES a lane; bit e of `used`: the e-th counts. All lanes call. */
+/* Of two sets of values, VALUES per lane. Bit e of `used`: the e-th value counts. All lanes call. */
 template <int VALUES>
 static __device__ __forceinline__ void find_moments(const float (&a)[VALUES], const float (&b)[VALUES], unsigned used_a,
                                                     unsigned used_b, float count_a, float count_b, float epsilon,
@@ -76,13 +75,13 @@ static __device__ float count_rows(const struct cg_layer &y)
     return (float)(cg_is_coupled(&y) ? y.gh - y.hidden : y.gh);
 }
 
-/* The step that comes s-th, of `steps`. */
+/* Step number s of `steps`, in the order in which they run. */
 static __device__ int64_t find_step(const struct cg_layer &y, int64_t s, int64_t steps)
 {
     return y.reverse ? steps - 1 - s : s;
 }
 
-/* Which of a lane's rows (unit i, gate g: bit 4 i + g) and units (bit i) there are. */
+/* Which rows (unit i, gate g: bit 4 i + g) and units (bit i) of a lane exist. */
 static __device__ unsigned find_rows(const struct cg_layer &y, int lane)
 {
     unsigned used = 0;
@@ -110,7 +109,7 @@ static __device__ void take_layer(struct cg_norm_block *block, const struct cg_l
 
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
 
-/* What W_x contributes to one step, normalised, by a warp. */
+/* A warp computes the normalised contribution of W_x to one step. */
 static __device__ void normalise_inputs(const struct cg_layer &y, unsigned rows, int lane, int64_t row)
 {
     float u[4 * UNITS];
@@ -126,7 +125,7 @@ static __device__ void normalise_inputs(const struct cg_layer &y, unsigned rows,
     }
 }
 
-/* One step of the lane's units. */
+/* One step of the units of a lane. */
 static __device__ __forceinline__ void run_cells(struct cg_norm_block *block, unsigned rows, unsigned units, int lane,
                                                  int64_t t, int64_t b, int64_t row, int64_t before)
 {
@@ -233,12 +232,12 @@ extern "C" int cg_one_block_norm_forward(void *stream, const struct cg_layer *la
 
 /* ---- backward --------------------------------------------------------------------------------------------------- */
 
-/* From gradients behind N(x) * gain to those of x: what is left to subtract. */
+/* What to subtract when the gradients of N(x) * gain become those of x. */
 struct shares {
     float sum, product;
 };
 
-/* The LSTM's units: from the gradients of h^ to those of the gates. */
+/* The units of an LSTM: from the gradients of h^ to those of the gates. */
 static __device__ __forceinline__ void run_lstm_back(const struct cg_layer &y, unsigned units, int lane,
                                                      struct moments of_c, const float (&c)[UNITS],
                                                      const float (&dh_new)[UNITS], int64_t t, int64_t b, int64_t row,
@@ -277,7 +276,7 @@ static __device__ __forceinline__ void run_lstm_back(const struct cg_layer &y, u
     }
 }
 
-/* One step of the lane's units; block->v gets the gradients of W_h's sums. */
+/* One step of the units of a lane; block->v receives the gradients of W_h's sums. */
 static __device__ __forceinline__ void run_cells_back(struct cg_norm_block *block, unsigned rows, unsigned units,
                                                       int lane, int64_t t, int64_t b, int64_t row, int64_t before)
 {
@@ -325,7 +324,7 @@ static __device__ __forceinline__ void run_cells_back(struct cg_norm_block *bloc
         if (!(units >> e / 4 & 1) || e % 4 >= y.gates)
             continue;
         cg_set_pre(&y, row, j, du[e], dv[e]);
-        v[e] = (v[e] - of_v.mean) * of_v.scale; /* normalised from here on */
+        v[e] = (v[e] - of_v.mean) * of_v.scale; /* from here on normalised */
         y.gain_v[row * y.gh + j] = rows >> e & 1 ? dv[e] * v[e] : 0.0f;
         dv[e] = rows >> e & 1 ? dv[e] * y.norm[y.gh + j] : 0.0f;
         of_dv.sum += dv[e];
@@ -344,7 +343,7 @@ static __device__ __forceinline__ void run_cells_back(struct cg_norm_block *bloc
     }
 }
 
-/* Gradients of what W_x contributes to one step, by a warp. */
+/* A warp computes the gradients of the contribution of W_x to one step. */
 static __device__ void run_inputs_back(const struct cg_layer &y, unsigned rows, int lane, int64_t row)
 {
     const int n = (int)y.hidden;
@@ -377,7 +376,7 @@ static __device__ void run_inputs_back(const struct cg_layer &y, unsigned rows, 
     }
 }
 
-/* A step's product: thread (slice, k) multiplies a slice of the gates with column k. */
+/* The product of a step: thread (slice, k) multiplies a slice of the gates with column k. */
 static __device__ __forceinline__ void load_columns(const struct cg_layer &y, int slice, int k, int rows,
                                                     float (&w)[MOST])
 {
@@ -409,7 +408,7 @@ static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_la
                 float back = 0;
                 for (int p = 0; p < SLICES; p++)
                     back += block->partial[p][k];
-                y.back[b * n + k] = back; /* read by this very thread in the next step */
+                y.back[b * n + k] = back; /* the same thread reads it in the next step */
             }
         }
     } else {
@@ -426,7 +425,7 @@ static __global__ void __launch_bounds__(THREADS, 1) backward(const struct cg_la
             __syncthreads();
         }
     }
-    __syncthreads(); /* all of pre_u stands */
+    __syncthreads(); /* now pre_u is complete */
     for (int64_t s = threadIdx.x / CG_WARP; s < steps; s += THREADS / (int)CG_WARP)
         run_inputs_back(y, used, lane, cg_row(&y, s, b));
 }

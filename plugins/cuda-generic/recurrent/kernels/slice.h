@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The product of rows that all blocks have published with the slice of W_h that one block keeps, as source for kernels:
- * what `grid` and `cluster` share. Layouts: grid.h.
- */
+/* The product of rows that all blocks have published with the slice of W_h that one block keeps. Included by the
+ * kernels of `grid` and `cluster`. Layouts: grid.h. */
 #ifndef CG_SLICE_H
 #define CG_SLICE_H
 
 #include "cuda-generic/recurrent/kernels/grid.h"
 #include "cuda-generic/gemm/warp_product.h"
 
-/* Forward: column gate * units + u of a block's slice is the row of that gate of unit unit0 + u. */
+/* Forward: column gate * units + u of a block's slice is the row of W_h of that gate of unit unit0 + u. */
 static __device__ inline float cg_get_row_weight(const struct cg_layer &y, int64_t unit0, int units, int column,
                                                  int64_t d)
 {
@@ -16,14 +15,14 @@ static __device__ inline float cg_get_row_weight(const struct cg_layer &y, int64
     return gate < y.gates && unit < y.hidden && !cg_is_unused(&y, j) ? y.w_h[j * y.out + d] : 0.0f;
 }
 
-/* Backward: column u is unit unit0 + u, and runs over the rows of all gates. */
+/* Backward: column u belongs to unit unit0 + u and covers the rows of all gates. */
 static __device__ inline float cg_get_column_weight(const struct cg_layer &y, int64_t unit0, int units, int column,
                                                     int64_t j)
 {
     return column < units && !cg_is_unused(&y, j) ? y.w_h[j * y.out + unit0 + column] : 0.0f;
 }
 
-/* A warp's sums: of 16 rows with all columns over every splits-th 16 of `words` words. */
+/* The sums of a warp: of 16 rows with all columns, over every splits-th 16 of `words` words. */
 template <typename NUMBER>
 static __device__ __forceinline__ void cg_slice_add(const uint32_t *rows, int pitch, const uint32_t *weights,
                                                     int w_pitch, int words, int split, int splits, int groups,
@@ -42,7 +41,7 @@ static __device__ __forceinline__ void cg_slice_clear(float sum[CG_GRID_GROUPS_M
         sum[j][e] = 0.0f;
 }
 
-/* Into `partial` [WARPS][16][columns]; complete when this returns. All threads call. */
+/* Writes the sums to `partial` [WARPS][16][columns]; complete when it returns. All threads call. */
 template <typename NUMBER>
 static __device__ __forceinline__ void cg_slice_keep(const struct cg_grid &g, const float sum[CG_GRID_GROUPS_MOST][4],
                                                      uint32_t *partial)
@@ -58,8 +57,8 @@ static __device__ __forceinline__ void cg_slice_keep(const struct cg_grid &g, co
     __syncthreads();
 }
 
-/* Rows [b0, b0 + 16 tiles) of what is published in global memory, those from m on zero, times the slice. They pass
- * through `rows`, which gets the partial sums: free before and complete afterwards. */
+/* Multiplies rows [b0, b0 + 16 tiles) of what is published in global memory with the slice; rows from m on are zero.
+ * The rows pass through `rows`, which must be free before and holds the partial sums afterwards. */
 template <typename NUMBER, int WARPS>
 static __device__ void cg_slice_multiply(const struct cg_grid &g, const uint32_t *published, int64_t b0, int64_t m,
                                          const uint32_t *weights, uint32_t *rows)
@@ -79,12 +78,12 @@ static __device__ void cg_slice_multiply(const struct cg_grid &g, const uint32_t
         __syncthreads();
         cg_slice_add<NUMBER>(rows + warp / splits * 16 * pitch, pitch, weights + word0, g.words + 4, words,
                              warp % splits, splits, g.columns / 8, sum);
-        __syncthreads(); /* the chunk is read */
+        __syncthreads(); /* now all threads have read the chunk */
     }
     cg_slice_keep<NUMBER>(g, sum, rows);
 }
 
-/* Sixteen rows that lie in shared memory times the slice. */
+/* Multiplies sixteen rows in shared memory with the slice. */
 template <typename NUMBER, int WARPS>
 static __device__ void cg_slice_product(const struct cg_grid &g, const uint32_t *rows, const uint32_t *weights,
                                         uint32_t *partial)
@@ -96,7 +95,7 @@ static __device__ void cg_slice_product(const struct cg_grid &g, const uint32_t 
     cg_slice_keep<NUMBER>(g, sum, partial);
 }
 
-/* The whole sum of a column for row `row` of those, the splits in order. */
+/* The whole sum of a column for row `row` of these, its splits added in order. */
 template <int WARPS>
 static __device__ float cg_slice_sum(const struct cg_grid &g, const uint32_t *rows, int row, int column)
 {

@@ -75,7 +75,7 @@ static __device__ void run_lstm(const struct cg_layer *y, int64_t t, int64_t b, 
 {
     const int64_t n = y->hidden;
     float mean = 0, scale = 1, sum = 0, product = 0;
-    float *dq = y->pre_u + row * y->gh, *dz_o = dq + 3 * n; /* of element k: read and written by one thread */
+    float *dq = y->pre_u + row * y->gh, *dz_o = dq + 3 * n; /* at element k, read and written by the same thread */
     if (y->normed) {
         for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
             sum += cg_clip(y->c_raw[row * n + k], y->cell_clip);
@@ -150,7 +150,7 @@ static __device__ void run_gru(const struct cg_layer *y, int phase, int64_t t, i
     }
 }
 
-/* From the gradient behind N(x) * gain to that of x; `rows` gets what the gain's gradient sums up. */
+/* From the gradient of N(x) * gain to that of x; `rows` receives the summands of the gain's gradient. */
 static __device__ void normalise_back(const struct cg_layer *y, const float *x, const float *gain, const float *pre,
                                       float *dx, float *rows, float *room)
 {
@@ -194,7 +194,7 @@ static __global__ void cell_back(const struct cg_layer *y, int phase, int64_t t)
         }
     if (!y->normed)
         return;
-    __syncthreads(); /* all of pre_u and pre_v stands */
+    __syncthreads(); /* now pre_u and pre_v are complete */
     normalise_back(y, y->u + at, y->norm, y->pre_u + at, y->du + at, y->gain_u + at, room);
     normalise_back(y, y->v + at, y->norm + y->gh, y->pre_v + at, y->dv + at, y->gain_v + at, room);
 }

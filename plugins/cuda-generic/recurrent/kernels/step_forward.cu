@@ -16,7 +16,7 @@ static __global__ void begin(const struct cg_layer *y, int64_t elems)
     }
 }
 
-/* The last row that was worked on for each sequence. */
+/* The last row that was computed for each sequence. */
 static __device__ int64_t last_row(const struct cg_layer *y, int64_t b)
 {
     return cg_row(y, y->reverse ? 0 : y->axis.lengths[b] - 1, b);
@@ -46,7 +46,7 @@ extern "C" int cg_step_finish(void *stream, const struct cg_layer *layer, int64_
 
 /* ---- a block a sequence ------------------------------------------------------------------------------------- */
 
-/* Mean and 1 / deviation of one row of products over the gates in use. */
+/* Mean and 1 / deviation of one row of products, over the gates in use. */
 struct moments {
     float mean, scale;
 };
@@ -64,7 +64,7 @@ static __device__ struct moments normalise(const struct cg_layer *y, const float
     return m;
 }
 
-/* The two sums of gate row j that meet in z. */
+/* The two sums of gate row j whose total is z. */
 struct sums {
     const float *u, *v, *gain_u, *gain_v;
     struct moments of_u, of_v;
@@ -179,8 +179,8 @@ extern "C" int cg_step_publish(void *stream, const struct cg_layer *layer, int64
 
 enum { FUSED_ROWS = 4, FUSED_WARPS = 4 };
 
-/* A warp owns hidden unit k of FUSED_ROWS sequences: its lanes share the sums over h, then lane r is the cell of
- * sequence b0 + r. */
+/* A warp computes hidden unit k of FUSED_ROWS sequences: its lanes share the sums over h, then lane r computes the cell
+ * of sequence b0 + r. */
 static __global__ void __launch_bounds__(FUSED_WARPS *CG_WARP) fused(const struct cg_layer *layer, int64_t turn)
 {
     const struct cg_layer *y = layer + blockIdx.z;
@@ -191,7 +191,7 @@ static __global__ void __launch_bounds__(FUSED_WARPS *CG_WARP) fused(const struc
     const int64_t b0 = (int64_t)blockIdx.y * FUSED_ROWS;
     const int gates = (int)y->gates;
     if (k >= n || b0 >= m)
-        return; /* the whole warp */
+        return; /* so does the whole warp */
     float sum[4][FUSED_ROWS];
     for (int g = 0; g < 4; g++)
         for (int r = 0; r < FUSED_ROWS; r++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The products of one time step: what is multiplied is read from the layer in device memory. See step.h. */
+/* The products of one time step. Kernels read the operands' addresses from the layer in device memory. See step.h. */
 #include "cuda-generic/gemm/mma_tile.h"
 #include "cuda-generic/recurrent/kernels/step.h"
 
@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(TILE::THREADS)
     struct cg_gemm g = find(y, which, t, parity, m, n);
     if (which == CG_PRODUCT_BACK && y->late)
         g.add = 1;
-    if (which == CG_PRODUCT_BACK && cg_is_coupled(y)) { /* past the rows of f, which may hold anything */
+    if (which == CG_PRODUCT_BACK && cg_is_coupled(y)) { /* skips the rows of f, whose contents are undefined */
         const int64_t h = y->hidden;
         g.depth = h;
         TILE::run(g, blockIdx.y, blockIdx.x);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step forward of many sequences in one kernel. See step_tile.h. */
+/* A forward step of many sequences in one kernel. See step_tile.h. */
 #include "cuda-generic/recurrent/kernels/step_tile.h"
 #include "cuda-generic/recurrent/kernels/cell.h"
 #include "cuda-generic/gemm/copy_tile.h"
 #include "cuda-generic/gemm/tile_map.h"
 
-/* W_h with its gates interleaved, and the masked h that the first step reads, in both halves. */
+/* Packs W_h with its gates interleaved, and writes the masked h that the first step reads into both halves. */
 template <typename NUMBER> static __global__ void begin(const struct cg_layer *layer)
 {
     const struct cg_layer y = *layer;
@@ -41,7 +41,7 @@ static __global__ void __launch_bounds__(SHAPE::THREADS, 512 / SHAPE::THREADS)
     const int64_t b0 = (int64_t)blockIdx.y * SHAPE::M, unit0 = (int64_t)blockIdx.x * units;
     const int64_t place0 = cg_tile_place(gates, 0, unit0), row0 = cg_row(y, t, b0);
     if (b0 >= m)
-        return; /* the whole block */
+        return; /* so does the whole block */
     const uint32_t *from = y->tile_exchange + half * y->axis.sequences * words;
     uint32_t *to = y->tile_exchange + (1 - half) * y->axis.sequences * words;
     cg_copy_tile<NUMBER, SHAPE> tile;
@@ -84,7 +84,8 @@ extern "C" int64_t cg_tile_exchange_most(int64_t hidden, int64_t gates, int64_t 
 namespace
 {
 
-/* Enough rows and columns for tiles that read each operand few times; else many tiles, whose warps share the depth. */
+/* With enough rows and columns: tiles which read each operand few times. Otherwise: many tiles, whose warps share the
+ * depth. */
 typedef cg_copy_shape<2, 4, 1, 4, 4> large;
 typedef cg_copy_shape<1, 1, 4, 2, 4> small;
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step back of many sequences in one kernel. See step_tile.h. */
+/* One backward step of many sequences in one kernel. See step_tile.h. */
 #include "cuda-generic/recurrent/kernels/step_tile.h"
 #include "cuda-generic/recurrent/kernels/cell.h"
 #include "cuda-generic/gemm/copy_tile.h"
 #include "cuda-generic/gemm/tile_map.h"
 
-/* The columns of W_h with their gates interleaved, and no gradients in either half. */
+/* Packs the columns of W_h with their gates interleaved, and clears the gradients in both halves. */
 template <typename NUMBER> static __global__ void begin(const struct cg_layer *layer)
 {
     const struct cg_layer y = *layer;
     const int64_t n = y.hidden, places = cg_tile_places(y.gates, n), words = cg_tile_words(places, NUMBER::PER_WORD);
     CG_FOR_EACH(e, n * words)
-    { /* neighbours read neighbours */
+    { /* neighbouring threads read neighbouring elements */
         const int64_t unit = e % n, word = e / n;
         y.tile_weights[unit * words + word] = cg_slice_word<NUMBER>((int)word, places, [&](int64_t place) {
             const int64_t of = cg_tile_unit(y.gates, place), row = cg_tile_gate(y.gates, place) * n + of;
@@ -22,7 +22,7 @@ template <typename NUMBER> static __global__ void begin(const struct cg_layer *l
     y.tile_exchange[e] = 0;
 }
 
-/* What the cells of a tile will read comes from memory meanwhile. */
+/* Fetches what the cells of a tile will read, while the product is computed. */
 static __device__ __forceinline__ void prefetch(const float *from, int64_t elems)
 {
     if (from == nullptr || elems <= 0)
@@ -46,7 +46,7 @@ static __global__ void __launch_bounds__(SHAPE::THREADS, 512 / SHAPE::THREADS)
     const int64_t b0 = (int64_t)blockIdx.y * SHAPE::M, unit0 = (int64_t)blockIdx.x * SHAPE::N;
     const int64_t units = n - unit0 < SHAPE::N ? n - unit0 : (int64_t)SHAPE::N;
     if (b0 >= rows)
-        return; /* the whole block */
+        return; /* so does the whole block */
     const uint32_t *from = y->tile_exchange + turn % 2 * y->axis.sequences * words;
     uint32_t *to = y->tile_exchange + (1 - turn % 2) * y->axis.sequences * words;
     for (int64_t r = threadIdx.x; r < SHAPE::M && b0 + r < m; r += SHAPE::THREADS) {
@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(SHAPE::THREADS, 512 / SHAPE::THREADS)
         if (b >= rows || k >= n)
             continue;
         const float back = tile.get(sums, e / SHAPE::N, e % SHAPE::N);
-        if (b >= m) { /* it has no step before this */
+        if (b >= m) { /* the sequence has no earlier step */
             y->back[b * n + k] = back;
             continue;
         }
@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(SHAPE::THREADS, 512 / SHAPE::THREADS)
 namespace
 {
 
-/* As forward; the depth is longer and there are fewer columns. */
+/* As in forward, but the depth is longer and there are fewer columns. */
 typedef cg_copy_shape<4, 2, 1, 2, 4> large;
 typedef cg_copy_shape<1, 1, 4, 2, 2> small;
 

@@ -7,14 +7,14 @@
 static const int MOST = CG_WAVE_MOST, GATES_MOST = 4, ROWS = GATES_MOST * MOST, THREADS = 2 * ROWS,
                  SLICES = ROWS / MOST, BACK_THREADS = THREADS + MOST;
 
-/* A block's own, in front of its shared memory: registers are the weights'. */
+/* What a block keeps at the start of its shared memory, since registers hold the weights. */
 struct cg_wave_block {
     struct cg_layer layer;
     unsigned ticket;
     unsigned reserved0;
 };
 
-/* Finds the block's sequence and, counted in the order in which layers run, its layer. All threads call. */
+/* Finds the block's sequence, and its layer in the order in which layers run. All threads call. */
 static __device__ void take_ticket(struct cg_wave_block *block, unsigned *tickets, const struct cg_layer *layers,
                                    int count, bool back)
 {
@@ -26,10 +26,11 @@ static __device__ void take_ticket(struct cg_wave_block *block, unsigned *ticket
     __syncthreads();
 }
 
-/* What a sequence's neighbour has left, and the own count for the neighbour on the other side. */
+/* The counts of finished steps: of the layer that comes before in this order, and its own, which the next layer
+ * reads. */
 struct cg_wave_flags {
-    const unsigned *theirs; /* NULL: no neighbour before */
-    unsigned *mine;         /* NULL: none behind */
+    const unsigned *theirs; /* NULL: no layer before */
+    unsigned *mine;         /* NULL: no layer after */
     unsigned known;
 };
 
@@ -39,14 +40,14 @@ static __device__ struct cg_wave_flags find_flags(unsigned *exchange, int64_t b,
     return {turn > 0 ? own - 1 : nullptr, turn + 1 < count ? own : nullptr, 0};
 }
 
-/* The neighbour's first `steps` steps stand in its records when this returns. */
+/* Waits until the first `steps` steps of the layer before are in its records. */
 static __device__ void wait_for(struct cg_wave_flags *flags, int64_t steps)
 {
     while (flags->known < (unsigned)steps)
         flags->known = gpu_load_acquire(flags->theirs);
 }
 
-/* `done` of `steps` steps stand in the records: all threads have met since. */
+/* Publishes that `done` of `steps` steps are in the records. All threads have passed a barrier since. */
 static __device__ void leave(const struct cg_wave_flags &flags, int64_t done, int64_t steps)
 {
     if (threadIdx.x == blockDim.x - 1 && flags.mine && (done % CG_WAVE_STRIDE == 0 || done == steps)) {
@@ -55,7 +56,7 @@ static __device__ void leave(const struct cg_wave_flags &flags, int64_t done, in
     }
 }
 
-/* The step that comes s-th, of `steps`. */
+/* The row of step number s of `steps`, in the order in which they run. */
 static __device__ int64_t find_row(const struct cg_layer &y, int64_t s, int64_t steps, int64_t b)
 {
     return cg_row(&y, y.reverse ? steps - 1 - s : s, b);
@@ -85,7 +86,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
         w[e] = multiplies && e < n ? matrix[j * n + e] : 0.0f;
     if (!feeds && j < MOST)
         h[j] = j < n ? cg_or_zero(y.h0, b * n + j) * cg_or_one(y.mask_h, b * n + j) : 0.0f;
-    float coming = 0; /* feeding: u of the first layer's next step, or x of any other's */
+    float coming = 0; /* prefetched: u of the first layer's next step, or x of any other's */
     for (int64_t s = -2; s < steps; s++) {
         const int64_t row = s < 0 ? 0 : find_row(y, s, steps, b), before = s <= 0 ? -1 : find_row(y, s - 1, steps, b);
         float next = coming;
@@ -112,7 +113,7 @@ static __global__ void __launch_bounds__(THREADS, 1)
                 for (int e = 0; e < MOST; e++)
                     next += w[e] * x[e];
                 if (apart && j < y.gh && s >= -1 && s + 1 < steps)
-                    y.u[find_row(y, s + 1, steps, b) * y.gh + j] = next; /* where the cell looks for it */
+                    y.u[find_row(y, s + 1, steps, b) * y.gh + j] = next; /* where the cell reads it */
             }
             u[j] = next;
         } else if (s >= 0 && j < n) {
@@ -130,9 +131,9 @@ static __global__ void __launch_bounds__(THREADS, 1)
 
 /* ---- backward --------------------------------------------------------------------------------------------------- */
 
-/* What threads of a block hand to each other. */
+/* What the threads of a block exchange. */
 struct cg_wave_sums {
-    float dv[ROWS], du[ROWS];                   /* gradients of the gates: own, and of the layer above */
+    float dv[ROWS], du[ROWS];                   /* gradients of the gates: its own, and those of the layer above */
     float back[SLICES][MOST], dy[SLICES][MOST]; /* their products with W_h and W_x, slice by slice */
     float dy_now[MOST];
 };
@@ -145,7 +146,7 @@ static __device__ float add_slices(const float sums[SLICES][MOST], int k)
     return sum;
 }
 
-/* The cells of a block: thread k is unit k. */
+/* The cells of a block: thread k computes unit k. */
 static __device__ void run_cells(struct cg_layer &y, const struct cg_layer *above, struct cg_wave_sums *shared,
                                  int64_t b, int64_t steps)
 {
@@ -170,11 +171,11 @@ static __device__ void run_cells(struct cg_layer &y, const struct cg_layer *abov
         __syncthreads();
         __syncthreads();
         if (runs)
-            y.back[b * y.hidden + k] = add_slices(shared->back, (int)k); /* read by this very thread in the next step */
+            y.back[b * y.hidden + k] = add_slices(shared->back, (int)k); /* the same thread reads it in the next step */
     }
 }
 
-/* The others: thread (slice, k) multiplies a slice of the gates of its half with column k. */
+/* The other threads: thread (slice, k) multiplies column k with a slice of the gates that its half computes on. */
 static __device__ void run_products(const struct cg_layer &y, const struct cg_layer *above, struct cg_wave_sums *shared,
                                     struct cg_wave_flags flags, int64_t b, int64_t steps)
 {
@@ -190,7 +191,7 @@ static __device__ void run_products(const struct cg_layer &y, const struct cg_la
         const int r = first + e;
         w[e] = matrix && e < rows && r < gh && k < n && !cg_is_unused(&y, r) ? matrix[r * n + k] : 0.0f;
     }
-    float coming = 0; /* fetching: du of the step to come */
+    float coming = 0; /* prefetched: du of the next step */
     for (int64_t s = steps + 1; s >= 0; s--) {
         if (fetches) {
             from[j] = coming;
@@ -219,7 +220,7 @@ static __global__ void __launch_bounds__(BACK_THREADS, 1)
     const int64_t turn = block->ticket % (unsigned)count, b = block->ticket / (unsigned)count;
     const struct cg_layer *above = turn > 0 ? &layers[count - turn] : nullptr;
     const int64_t steps = block->layer.axis.lengths[b];
-    if (above && threadIdx.x == 0) { /* of each step, in shared memory */
+    if (above && threadIdx.x == 0) { /* for each step, in shared memory */
         block->layer.dy = shared->dy_now;
         block->layer.dy_stride = 0;
     }
