@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vtable of the cpu-onednn backend: checks arguments, finds the operation's file, calls it. */
+/* The vtable of the cpu-onednn backend: checks arguments, finds the operation's functions, calls them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -185,7 +185,7 @@ static seqlstm_status backend_backward(struct seqlstm_binding *binding, struct s
                                        const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     if (!binding->op->training)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of an operation that was made for inference");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "an operation in inference mode has no backward");
     return binding->op->operation->backward(binding, queue, args, err);
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Every argument that a primitive of this backend can have. */
+/* Every argument that a primitive of this backend may have. */
 static const int argument_ids[] = {
     DNNL_ARG_SRC_LAYER,
     DNNL_ARG_SRC_ITER,
@@ -102,7 +102,7 @@ void odn_call_set(struct odn_call *call, int argument, const void *address)
     int i = 0;
     while (i < call->count && call->arguments[i].arg != argument)
         i++;
-    /* Setting may write zeros into the padding of a blocked layout: only when it is news. */
+    /* Setting an address may write zeros into the padding of a blocked layout, so only new addresses are set. */
     if (i == call->count || call->addresses[i] == address)
         return;
     void *pointer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening of oneDNN. The table `odn` is written once, under the lock, before any operation exists. */
+/* Opens oneDNN. The table `odn` is written once, under the lock, before any operation exists. */
 #include "cpu-onednn/library.h"
 
 #include <dlfcn.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN, loaded when the backend is opened and never linked against, so that its absence is a sentence and
- * not a dynamic linker's error. Its functions are members of `odn`, under their names without `dnnl_`; they
- * may be called after odn_library_load succeeded once.
+/* oneDNN, loaded when the backend is opened and never linked against, so that its absence gives a clear message rather
+ * than an error of the dynamic linker. Its functions are members of `odn`, named without their prefix `dnnl_`. They may
+ * be called once odn_library_load has succeeded.
  *
- * Threads. oneDNN's CPU code runs on OpenMP (or none at all; other builds are refused). How many threads a region
- * has is a property of the calling thread, which odn_threads_set sets and whose old value it returns. A
- * primitive must be executed under the number under which it was made.
- */
+ * Threads: oneDNN's CPU code runs on OpenMP (or without threads; other builds are refused). The number of threads of a
+ * parallel region is a property of the calling thread. odn_threads_set sets it and returns the old value. A primitive
+ * must be executed with the number with which it was created. */
 #ifndef ODN_LIBRARY_H
 #define ODN_LIBRARY_H
 
@@ -47,17 +46,17 @@ struct odn_functions {
 #undef ODN_MEMBER
 extern struct odn_functions odn;
 
-/* Opens the library on the first call. `file`: "auto", or its name or path. UNAVAILABLE, with the reason, when
- * it is absent, of another major version, not built for OpenMP, or lacks a function. [any] */
+/* Opens the library on the first call. `file`: "auto", or its name or path. UNAVAILABLE, with the reason, if it is
+ * absent, has another major version, is not built for OpenMP or lacks a function. [any] */
 seqlstm_status odn_library_load(const char *file, struct seqlstm_error *err);
 
-/* "2.6.3"; "" before it was loaded. */
+/* Such as "2.6.3"; "" before it is loaded. */
 const char *odn_library_version(void);
 
 int odn_threads_set(int threads);
 
-/* Runs small products once in a process. The library makes code when it first runs, and its own is read from the file
- * then (7 MB in all): done before the process is measured, memory is predicted with it. [any] */
+/* Runs small products once per process. On its first run the library generates code, and its own code is read from the
+ * file (7 MB in all). If this happens before the process is measured, memory predictions include it. [any] */
 void odn_library_warm_up(void);
 
 #endif

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the cpu-onednn backend: instance, operation, binding, and the table that each operation's file
- * fills. backend.c holds the ABI's vtable and calls these.
+/* The backend cpu-onednn: recurrent layers, dense layers and layer normalisation on the primitives of oneDNN. Start
+ * here; README.md lists the files. This header declares instance, operation and binding, and the table of functions
+ * which each kind of operation fills.
  *
- * Variants, offered by every operation:
- *   sliced     each of the host's threads runs the library on rows of its own, with one thread
- *   exclusive  the library's threads run all rows, while the host's are leased away
+ * A call passes from the vtable in backend.c to the functions of its odn_operation, in recurrent/op.c, ops/dense.c or
+ * ops/norm.c. These set the addresses of an odn_call (call.h) and execute it; library.c has opened oneDNN before.
  *
- * Invariants:
- *  1. An operation is constant once made, but for its cache of primitives, which has a lock.
- *  2. No call allocates; what the library needs as scratch lies in the host's workspace.
- *  3. Primitives are executed under the number of threads under which they were made.
- */
+ * Variants, offered for every operation:
+ *   sliced     each thread of the host runs the library on its own rows, with one thread
+ *   exclusive  the library's threads run all rows, while the host's threads are leased to it
+ *
+ * Invariants: 1. An operation does not change once created, except its cache of primitives, which has a lock. 2. No
+ * call allocates; the library's scratch lies in the host's workspace. 3. Primitives are executed with the number of
+ * threads with which they were created. */
 #ifndef ODN_PLUGIN_H
 #define ODN_PLUGIN_H
 
@@ -29,9 +31,9 @@
 struct seqlstm_instance {
     const struct seqlstm_host *host;
     dnnl_engine_t engine;
-    dnnl_stream_t stream;       /* CPU streams hold no state */
-    dnnl_primitive_attr_t attr; /* scratchpad is the caller's */
-    int32_t members_max;        /* most members that one call uses: bounds workspaces */
+    dnnl_stream_t stream;       /* CPU streams have no state */
+    dnnl_primitive_attr_t attr; /* the caller provides the scratchpad */
+    int32_t members_max;        /* the most members that one call uses; bounds workspaces */
     int32_t level;              /* x86-64 psABI level of the processor */
 };
 
@@ -43,11 +45,11 @@ struct odn_rowwise;
 struct seqlstm_op {
     struct seqlstm_instance *instance;
     const struct odn_operation *operation;
-    union seqlstm_any_desc desc; /* zero beyond what the host knows */
+    union seqlstm_any_desc desc; /* zero beyond the bytes that the host knows */
     bool training;
     bool exclusive;
     struct odn_recurrent *recurrent;
-    struct seqlstm_sizes sizes; /* computed when made */
+    struct seqlstm_sizes sizes; /* computed at creation */
 };
 
 struct seqlstm_binding {
@@ -58,9 +60,9 @@ struct seqlstm_binding {
 };
 
 struct odn_operation {
-    /* Rules beyond those of the head (supports.c has checked it): true when all is offered. */
+    /* Rules beyond those which supports.c has checked: true if everything is supported. */
     bool (*supports)(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer);
-    /* Fills op->sizes; UNSUPPORTED when the library at hand refuses. */
+    /* Fills op->sizes; UNSUPPORTED if the loaded library refuses. */
     seqlstm_status (*create)(struct seqlstm_op *op, struct seqlstm_error *err);
     void (*destroy)(struct seqlstm_op *op);
     seqlstm_status (*bind)(struct seqlstm_binding *binding, struct seqlstm_queue *queue, struct seqlstm_error *err);
@@ -72,10 +74,10 @@ struct odn_operation {
     /* NULL: canonical weights are used as they are */
     seqlstm_status (*pack)(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
                            struct seqlstm_error *err);
-    /* As in struct seqlstm_footprint, of a batch (never NULL); NULL: calls touch all of their buffers. */
+    /* As in struct seqlstm_footprint, for a batch (never NULL); NULL: calls touch all of their buffers. */
     seqlstm_status (*find_idle)(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
                                 const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err);
-    /* As own_bytes there; NULL: there is next to nothing that a shape takes. */
+    /* As own_bytes there; NULL: shapes take almost no memory. */
     seqlstm_status (*find_own)(const struct seqlstm_op *op, const struct seqlstm_axis *const *batches,
                                uint32_t batch_count, uint32_t bound_count, uint64_t *out_bytes,
                                struct seqlstm_error *err);
@@ -85,10 +87,10 @@ extern const struct odn_operation odn_recurrent_operation, odn_dense_operation, 
 
 /* ---- answers (supports.c) ------------------------------------------------------------------------ */
 
-/* Head and operation. Fills a full-size copy of the descriptor. */
+/* Applies the rules for every operation, then those of the operation. Fills a full-size copy of the descriptor. */
 void odn_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                   union seqlstm_any_desc *out_desc);
-/* NULL for what is not offered. */
+/* NULL for an operation that is not supported. */
 const struct odn_operation *odn_operation_get(uint32_t op);
 
 /* ---- layout ---------------------------------------------------------------------------------------- */
@@ -98,7 +100,7 @@ static inline uint64_t odn_round_up(uint64_t bytes)
     return (bytes + 63u) & ~(uint64_t)63u;
 }
 
-/* Takes `bytes` from a growing layout and returns their offset. */
+/* Reserves `bytes` in a growing layout and returns their offset. */
 static inline uint64_t odn_take(uint64_t *end, uint64_t bytes)
 {
     const uint64_t offset = *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this backend runs. Values and bits whose meaning the headers do not define are refused by
- * <seqlstm/desc_check.h>; what the library does not offer, by the rules of each operation. */
+/* What this backend accepts. <seqlstm/desc_check.h> refuses values and bits that the headers do not define; the rules
+ * of each operation refuse what the library does not offer. */
 #include <string.h>
 
 #include <seqlstm/desc_check.h>
@@ -18,7 +18,7 @@ const struct odn_operation *odn_operation_get(uint32_t op)
     return op < SEQLSTM_OP_COUNT ? operations[op] : NULL;
 }
 
-/* Products may be in bfloat16 or int8 where the processor has AVX-512. */
+/* Products may be in bfloat16 or int8 if the processor has AVX-512. */
 static bool check_compute(const char *device_class, const struct seqlstm_desc *head, struct seqlstm_answer *answer)
 {
     if (head->dtype_compute == SEQLSTM_DTYPE_FLOAT32)
@@ -29,7 +29,7 @@ static bool check_compute(const char *device_class, const struct seqlstm_desc *h
                          answer_dtype_name(head->dtype_compute));
     if (strcmp(device_class, "cpu:x86-64-v4") != 0)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-onednn leaves float32 on processors with AVX-512 alone.", "precision: float32", "%s",
+                         "cpu-onednn needs a processor with AVX-512 for bfloat16 and int8.", "precision: float32", "%s",
                          answer_dtype_name(head->dtype_compute));
     return true;
 }
@@ -44,7 +44,7 @@ void odn_supports(const char *device_class, const struct seqlstm_desc *desc, str
         return;
     if (operation == NULL) {
         answer_no(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
-                  "This operation is not among those of cpu-onednn.", "", "%u", (unsigned)desc->op);
+                  "cpu-onednn does not compute this operation.", "", "%u", (unsigned)desc->op);
         return;
     }
     seqlstm_desc_copy(desc, out_desc);

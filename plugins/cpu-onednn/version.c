@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The differences between oneDNN 2 and 3, side by side. */
+/* The functions of version.h, each for oneDNN 2 and for oneDNN 3. */
 #include "cpu-onednn/version.h"
 
 #include <string.h>
 
 #include "cpu-onednn/library.h"
 
-/* The arguments that all cells share, in the library's order. */
+/* The arguments that all cells have in common, in the library's order. */
 #define LSTM_ARGUMENTS(m)                                                                                              \
     m[ODN_X], m[ODN_H_IN], m[ODN_C_IN], m[ODN_W_X], m[ODN_W_H], m[ODN_PEEPHOLE], m[ODN_PROJECTION], m[ODN_BIAS],       \
         m[ODN_Y], m[ODN_H_OUT], m[ODN_C_OUT]

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between oneDNN 2 (operation descriptors, memory descriptors by value) and oneDNN 3 (neither):
- * version.c hides it, and the rest of the plugin is the same source for both. The header found at build time
- * decides; library.c opens the library of the same major version.
- */
+/* The differences between oneDNN 2 (operation descriptors, memory descriptors by value) and oneDNN 3 (neither).
+ * version.c hides them; the rest of the plugin is the same source for both. The header found at build time decides
+ * which one is used; library.c opens the library of the same major version. */
 #ifndef ODN_VERSION_H
 #define ODN_VERSION_H
 
@@ -26,16 +25,16 @@ struct odn_layout {
 #endif
 };
 
-/* NULL strides: the library chooses (format `any`). False when the library refuses or memory runs out. */
+/* NULL strides: the library chooses (format `any`). Returns false if the library refuses or memory runs out. */
 bool odn_layout_init(struct odn_layout *layout, int n, const int64_t *dims, dnnl_data_type_t type,
                      const int64_t *strides);
 bool odn_layout_copy(struct odn_layout *layout, odn_md from);
 void odn_layout_deinit(struct odn_layout *layout);
 odn_md odn_layout_get(const struct odn_layout *layout);
 
-/* Is element (i, j, ...) at sum of index times stride? Writes the strides where it is. */
+/* Is element (i, j, ...) at the sum of index times stride? If so, writes the strides. */
 bool odn_md_plain(odn_md md, int64_t strides[DNNL_MAX_NDIMS]);
-/* Does the layout say all (blocked, perhaps with inner blocks), or is it packed for one shape of a product? */
+/* Is the layout fully described (blocked, perhaps with inner blocks), rather than packed for one shape of a product? */
 bool odn_md_open(odn_md md);
 
 /* ---- recurrent --------------------------------------------------------------------------------- */
@@ -66,7 +65,7 @@ struct odn_recurrent_spec {
     odn_md values[ODN_RECURRENT_COUNT];
     odn_md grads[ODN_RECURRENT_COUNT]; /* backward */
     const_dnnl_primitive_attr_t attr;
-    const_dnnl_primitive_desc_t forward; /* backward: of the forward pass */
+    const_dnnl_primitive_desc_t forward; /* backward: that of the forward pass */
 };
 dnnl_status_t odn_recurrent_describe(dnnl_engine_t engine, const struct odn_recurrent_spec *spec,
                                      dnnl_primitive_desc_t *out_pd);
@@ -83,7 +82,7 @@ struct odn_dense_spec {
 dnnl_status_t odn_dense_describe(dnnl_engine_t engine, const struct odn_dense_spec *spec,
                                  dnnl_primitive_desc_t *out_pd);
 
-/* `pass`: forward_inference, forward_training or backward. Scale and shift are tensors of their own. */
+/* `pass`: forward_inference, forward_training or backward. Scale and shift are separate tensors. */
 struct odn_norm_spec {
     dnnl_prop_kind_t pass;
     odn_md x, statistics;

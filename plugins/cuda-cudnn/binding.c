@@ -12,10 +12,10 @@ static seqlstm_status check_bind(const struct seqlstm_op *op, const struct seqls
     if (axis == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a recurrent layer needs an axis");
     if (bind->t0 < 0 || bind->t0 >= bind->t1 || bind->t1 > axis->steps)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the range [%lld, %lld) of an axis of %lld steps",
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the segment [%lld, %lld) is not inside the axis of %lld steps",
                      (long long)bind->t0, (long long)bind->t1, (long long)axis->steps);
     if (cdn_directions(&op->desc) == 2 && (bind->t0 > 0 || bind->t1 < axis->steps))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the range [%lld, %lld) where only the whole of %lld steps runs",
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the segment [%lld, %lld): two directions need all %lld steps",
                      (long long)bind->t0, (long long)bind->t1, (long long)axis->steps);
     const int64_t rows = axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0];
     if (rows != bind->rows || rows > head->max_rows || axis->batch_sizes[bind->t0] > head->max_sequences ||
@@ -49,7 +49,8 @@ static seqlstm_status open_run(struct seqlstm_binding *b, int32_t index, struct 
         SEQLSTM_TRY(cdn_session_open(&run->sessions[k], b->op, plan, &plan->nets[k], &b->shape, b->handle, err));
     cdn_places_make(&run->places, &b->op->desc, plan, b->shape.rows, b->shape.sequences, run->sessions);
     if (run->places.reserve_bytes > b->op->reserve_bytes)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN keeps %llu bytes for this batch, and said %llu for the largest",
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
+                     "cuDNN needs %llu bytes of reserve for this batch, but only %llu for the largest",
                      (unsigned long long)run->places.reserve_bytes, (unsigned long long)b->op->reserve_bytes);
     run->usable = true;
     return SEQLSTM_OK;

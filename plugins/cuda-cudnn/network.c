@@ -204,7 +204,7 @@ static seqlstm_status check_place(const struct survey *v, cudnnTensorDescriptor_
     const uintptr_t bytes = (uintptr_t)((uint64_t)(rows * columns) * cdn_element_bytes(&v->op->desc));
     if (!plain || place < begin || place + bytes > begin + v->net->weight_bytes)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                     "cuDNN %s keeps a matrix of %lld by %lld in a way that this backend does not know",
+                     "cuDNN %s stores a matrix of %lld by %lld in a layout that this backend does not support",
                      cdn_library_version(), (long long)rows, (long long)columns);
     return SEQLSTM_OK;
 }

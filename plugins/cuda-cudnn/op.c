@@ -54,8 +54,7 @@ static seqlstm_status open_op(struct seqlstm_op *op, const char *variant, struct
     if (op->shape.lengths == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the lengths of a batch");
     cdn_shape_fill(&op->shape, head->max_steps, head->max_sequences, head->max_rows);
-    op->mixed = v.backward != v.forward; /* then backward uses the standard algorithm (supports.c), which is the second
-                                          * plan */
+    op->mixed = v.backward != v.forward; /* then backward is the standard one, the second plan (supports.c) */
     SEQLSTM_TRY(open_plans(op, &v, err));
     measure(op);
     return cdn_trial_run(op, err);

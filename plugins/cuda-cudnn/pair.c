@@ -29,15 +29,15 @@ seqlstm_status cdn_pair_check_sizes(const struct seqlstm_binding *b, struct seql
 {
     const struct seqlstm_op *op = b->op;
     if (b->shape.sequences != op->desc.head.max_sequences)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s and %s were checked together at %lld sequences alone, not at %d",
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s and %s were checked together only at %lld sequences, not at %d",
                      name_forward(op), name_backward(op), (long long)op->desc.head.max_sequences,
                      (int)b->shape.sequences);
     for (int32_t k = 0; k < op->plans[0].count; k++) {
         const size_t first = b->runs[0].sessions[k].reserve_bytes, second = b->runs[1].sessions[k].reserve_bytes;
         if (first != second)
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                         "cuDNN %s keeps %zu bytes for %s and %zu for %s (%d steps of %d sequences): the one cannot "
-                         "run back what the other has run forward",
+                         "cuDNN %s keeps %zu bytes for %s and %zu for %s (%d steps of %d sequences): one cannot "
+                         "run backward after the other has run forward",
                          cdn_library_version(), first, name_forward(op), second, name_backward(op), (int)b->shape.steps,
                          (int)b->shape.sequences);
     }
@@ -140,11 +140,12 @@ static seqlstm_status compare(const struct cdn_trial *t, const unsigned char *mi
             size += (double)b[k] * (double)b[k];
         }
         if (!(sqrt(difference) <= allowed * sqrt(size)))
-            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                         "cuDNN %s: gradients of %s by %s forward and %s back differ from those of %s alone by %.2g of "
-                         "their size, where rounding explains %.2g",
-                         cdn_library_version(), name_slot(t, s), name_forward(op), name_backward(op), name_backward(op),
-                         sqrt(difference / size), allowed);
+            SEQLSTM_FAIL(
+                err, SEQLSTM_UNSUPPORTED,
+                "cuDNN %s: gradients of %s by %s forward and %s backward differ from those of %s alone by %.2g of "
+                "their size, where rounding explains %.2g",
+                cdn_library_version(), name_slot(t, s), name_forward(op), name_backward(op), name_backward(op),
+                sqrt(difference / size), allowed);
     }
     return SEQLSTM_OK;
 }

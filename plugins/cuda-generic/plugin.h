@@ -72,8 +72,7 @@ struct seqlstm_binding {
     struct seqlstm_bind bind;
     struct cg_bound_axis axis;
     struct cg_recurrent_binding *recurrent; /* RECURRENT only */
-    struct cg_lt_layer *lt[2];              /* with cuBLASLt: products of a full chunk of rows, and of the last, shorter
-                                             * one */
+    struct cg_lt_layer *lt[2];              /* with cuBLASLt: products of a full chunk of rows; of the last one */
 };
 
 /* One call, forward or backward. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ATTENTION: for each query a softmax over the scores of its memory, and the mean of the values under it.
- * Backward computes the weights again: nothing is kept. */
+/* ATTENTION: for each query a softmax over the scores of its memory, and the mean of the values weighted by it.
+ * Backward computes the weights again, so nothing is kept. */
 #include <math.h>
 
 #include "reference.h"
@@ -28,14 +28,14 @@ static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent
     return SEQLSTM_SLOT_ATTENTION_COUNT;
 }
 
-/* The weights of one query and their gradients. */
+/* The weights of one query, and their gradients. */
 static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;
     return 2 * desc->head.max_steps;
 }
 
-/* One query, the rows of its memory, and where their gradients go (NULL: not wanted). */
+/* One query, the rows of its memory, and where to write their gradients (NULL: not wanted). */
 struct look {
     const struct seqlstm_attention_desc *d;
     int64_t length; /* S; 0: no memory */
@@ -59,11 +59,11 @@ static seqlstm_status find_memory(const struct ref_call *call, int64_t q, struct
     if (m < 0)
         return SEQLSTM_OK;
     if (m >= d->head.max_sequences)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "query %lld looks at memory %lld, there are %lld", (long long)q,
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "query %lld uses memory %lld, but there are %lld", (long long)q,
                      (long long)m, (long long)d->head.max_sequences);
     const int64_t first = offsets[m], length = offsets[m + 1] - first;
     if (first < 0 || length < 0 || length > d->head.max_steps || first + length > call->extent->rows_in)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "memory %lld is the %lld rows from row %lld on, of %lld",
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "memory %lld has %lld rows from row %lld on, but there are %lld",
                      (long long)m, (long long)length, (long long)first, (long long)call->extent->rows_in);
     look->length = length;
     look->query = (const double *)call->values[SEQLSTM_SLOT_ATTENTION_QUERIES] + q * d->key;
@@ -121,7 +121,7 @@ static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error 
     return SEQLSTM_OK;
 }
 
-/* Through the score of row j, whose gradient is `de`. */
+/* Backward through the score of row j, whose gradient is `de`. */
 static void backward_score(const struct look *look, int64_t j, double de)
 {
     const int64_t key = look->d->key;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ABI side of the reference: its table, what it accepts, how an operation is created and bound.
+/* The vtable of the reference: what it accepts, how an operation is created and bound.
  *
- * The same source is a module of its own and a part of the program (plugins/reference/meson.build).
- */
+ * The same source is built as a plugin of its own and into the program (plugins/reference/meson.build). */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,8 +47,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
                                    struct seqlstm_error *err)
 {
     if (setting_count > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the reference backend has no option `%s`, it has none at all",
-                     settings[0].key);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the reference backend has no options, so not `%s`", settings[0].key);
     struct seqlstm_instance *instance = host->allocate(host->context, sizeof *instance);
     if (instance == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the reference backend's instance");
@@ -78,7 +76,7 @@ static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uin
 {
     (void)instance;
     if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u of the reference backend, which has one", device);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: the reference backend has one", device);
     info->flags = 0;
     info->memory_bytes = 0;
     snprintf(info->name, sizeof info->name, "CPU, float64 loops");
@@ -95,8 +93,8 @@ static bool accept_dtypes(const union seqlstm_any_desc *d, struct seqlstm_answer
         return false;
     if (d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32 && d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT64)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "The reference computes in float64 and does not imitate a lower precision.",
-                         "precision: float32", "%s", answer_dtype_name(d->head.dtype_compute));
+                         "The reference computes in float64 and emulates no lower precision.", "precision: float32",
+                         "%s", answer_dtype_name(d->head.dtype_compute));
     return d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast);
 }
 
@@ -122,7 +120,7 @@ static seqlstm_status backend_op_create(struct seqlstm_instance *instance, uint3
                                         struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
     if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u of the reference backend, which has one", device);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: the reference backend has one", device);
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     uint32_t only = 0;
     SEQLSTM_TRY(backend_supports("cpu", desc, &answer, err));
@@ -169,7 +167,7 @@ static seqlstm_status backend_op_sizes(const struct seqlstm_op *op, struct seqls
     return SEQLSTM_OK;
 }
 
-/* The rows that the slots of this binding have, once it fits the descriptor. */
+/* Finds the rows that the slots of this binding have, and checks that it fits the descriptor. */
 static seqlstm_status measure(const struct seqlstm_op *op, const struct seqlstm_bind *bind, struct ref_extent *out,
                               struct seqlstm_error *err)
 {
@@ -216,8 +214,8 @@ static void backend_binding_destroy(struct seqlstm_binding *binding)
         host_release(&binding->op->instance->host, binding);
 }
 
-/* A guess, so that a plan by estimates never prefers the oracle: one nanosecond for each row and each
- * parameter that meets it, and for each element moved. */
+/* A guess which ensures that a plan by estimates never prefers the oracle: one nanosecond for each product of a row
+ * with a parameter, and for each element moved. */
 static seqlstm_status backend_estimate(const struct seqlstm_op *op, const struct seqlstm_bind *bind,
                                        struct seqlstm_cost *cost, struct seqlstm_error *err)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CAST between float32, float64, float16 and bfloat16, rounding to nearest, ties to even.
+/* CAST between float32, float64, float16 and bfloat16; rounds to nearest, ties to even.
  *
- * float32 slots arrive as float64 like everywhere, so each end is float64 or one of the 16-bit types.
- */
+ * float32 slots arrive as float64, as in all operations, so each end is float64 or one of the 16-bit types. */
 #include <math.h>
 
 #include "reference.h"
 
-/* A value with a few bits of significand: rounds |x| to `bits` significant bits, no finer than 2^min_exponent. */
+/* Rounds |x| to `bits` significant bits, but no finer than 2^min_exponent. */
 static double round_to(double x, int bits, int min_exponent)
 {
     if (x == 0 || !isfinite(x))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DENSE: y = act(x W' + b), row by row. Backward recomputes the pre-activation z. */
+/* DENSE: y = act(x W' + b), row by row. Backward computes the pre-activation z again. */
 #include "reference.h"
 
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
@@ -12,7 +12,7 @@ static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent
     return SEQLSTM_SLOT_DENSE_COUNT;
 }
 
-/* One row each of z, y and dz. */
+/* One row of z, of y and of dz. */
 static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     (void)extent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DROPOUT: y = x * mask in training, y = x in inference. The mask is drawn anew in backward: it is a
- * function of who the row belongs to (philox.h), so nothing is kept. */
+/* DROPOUT: y = x * mask in training, y = x in inference. Backward draws the same mask again: it depends only on what
+ * philox.h lists, such as the row's sequence and step. So nothing is kept. */
 #include "reference.h"
 
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
@@ -10,7 +10,7 @@ static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent
     return SEQLSTM_SLOT_UNARY_COUNT;
 }
 
-/* to[row] = or += from[row] * mask, for one row of sequence b at the absolute position `step`. */
+/* to[row] = or += from[row] * mask, for one row, which belongs to sequence b and the absolute position `step`. */
 static void mask_row(const struct ref_call *call, uint64_t key, int64_t row, int64_t b, uint32_t step,
                      const double *from, double *to, bool add)
 {

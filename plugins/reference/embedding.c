@@ -21,7 +21,7 @@ static seqlstm_status forward(const struct ref_call *call, struct seqlstm_error 
     double *y = call->values[SEQLSTM_SLOT_EMBEDDING_Y];
     for (int64_t r = 0; r < call->extent->rows; r++) {
         if (ids[r] >= d->vocabulary)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "id %d of row %lld, the table has %lld rows", ids[r],
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "id %d of row %lld, but the table has %lld rows", ids[r],
                          (long long)r, (long long)d->vocabulary);
         if (ids[r] < 0)
             memset(y + r * d->features, 0, (size_t)d->features * sizeof *y);

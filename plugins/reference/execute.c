@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call: float32 slots become float64 arrays in the workspace, the family computes, results go back.
+/* One call: float32 slots become float64 arrays in the workspace, the family computes, and the results are copied back.
  *
  *   workspace  [ slot 0 | slot 1 | … | gradients | the family's scratch ]   (float64, in this order)
  *
- * In the float64 twins the caller's arrays are used directly and the workspace is scratch alone. Gradients
- * of parameters are summed in float64 within a call; each call rounds to float32 once, when it stores.
- */
+ * The float64 twins use the caller's arrays directly, and the workspace contains only scratch. Within a call, gradients
+ * of parameters are summed in float64; they are rounded to float32 once, when the call stores them. */
 #include <string.h>
 
 #include "reference.h"
@@ -32,7 +31,7 @@ static void store(const double *from, float *to, int64_t n, bool add)
         to[k] = (float)(add ? (double)to[k] + from[k] : from[k]);
 }
 
-/* Has forward's pointer of every slot that it needs? */
+/* Does the caller give every slot that forward needs? */
 static seqlstm_status check_slots(const struct seqlstm_binding *b, uint32_t slot_count, void *const *slots,
                                   struct seqlstm_error *err)
 {
@@ -40,12 +39,12 @@ static seqlstm_status check_slots(const struct seqlstm_binding *b, uint32_t slot
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%u slots were given, expected %d", slot_count, b->slot_count);
     for (int32_t k = 0; k < b->slot_count; k++)
         if (b->slots[k].access != REF_ABSENT && b->slots[k].access != REF_OUTPUT && slots[k] == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "slot %d is needed but NULL", k);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "slot %d is NULL, but needed", k);
     return SEQLSTM_OK;
 }
 
-/* Fills values[] from the caller's slots; returns the workspace behind what was taken. In backward the
- * outputs of forward are not read: families recompute what they need from inputs and reserve. */
+/* Fills values[] from the caller's slots; returns the rest of the workspace. In backward, forward's outputs are not
+ * read: families compute again what they need from inputs and reserve. */
 static double *take_values(struct seqlstm_binding *b, void *const *slots, bool wide, bool backward, double *workspace)
 {
     for (int32_t k = 0; k < b->slot_count; k++) {
@@ -105,7 +104,7 @@ static bool wanted(enum ref_access access, uint32_t parts)
     }
 }
 
-/* Bytes of one element of a gradient array: 16-bit gradients exist in CAST alone, and stay as they are. */
+/* 16-bit gradients exist only in CAST, and are not converted. */
 static bool is_float(uint32_t dtype)
 {
     return dtype == SEQLSTM_DTYPE_FLOAT32 || dtype == SEQLSTM_DTYPE_FLOAT64;
@@ -139,7 +138,7 @@ static seqlstm_status backward(struct seqlstm_binding *b, const struct seqlstm_b
     if (b->op->family->backward == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "operation %u has no backward", b->op->desc.head.op);
     if (b->op->desc.head.mode != SEQLSTM_MODE_TRAINING)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of an operation made for inference");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "an operation in inference mode has no backward");
     SEQLSTM_TRY(check_slots(b, args->slot_count, args->slots, err));
     double *scratch = take_values(b, args->slots, wide, true, args->workspace);
     scratch = take_grads(b, args->grads, args->parts, wide, scratch);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GATHER y[i] = x[index[i]] and SCATTER y[index[i]] = x[i]: each is the other's transpose. */
+/* GATHER y[i] = x[index[i]] and SCATTER y[index[i]] = x[i]. Each is the transpose of the other. */
 #include <string.h>
 
 #include "reference.h"
@@ -14,7 +14,8 @@ static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent
     return SEQLSTM_SLOT_GATHER_COUNT;
 }
 
-/* to[i] += from[index[i]] for i < count, where from has `limit` rows (`pull`), or to[index[i]] += from[i]. */
+/* With `pull`: to[i] += from[index[i]] for i < count, where from has `limit` rows. Otherwise: to[index[i]] +=
+ * from[i]. */
 static seqlstm_status add_rows(const struct ref_call *call, const double *from, double *to, int64_t count,
                                int64_t limit, bool pull, struct seqlstm_error *err)
 {
@@ -22,8 +23,8 @@ static seqlstm_status add_rows(const struct ref_call *call, const double *from, 
     const int64_t n = call->desc->gather.features;
     for (int64_t i = 0; i < count; i++) {
         if (index[i] >= limit)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "index %d at %lld, there are %lld rows", index[i], (long long)i,
-                         (long long)limit);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "index %d at %lld, but there are %lld rows", index[i],
+                         (long long)i, (long long)limit);
         if (index[i] >= 0)
             ref_axpy(n, 1, from + (pull ? index[i] : i) * n, to + (pull ? i : index[i]) * n);
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LOSS, and DENSE_LOSS, which is a dense layer followed by it without a matrix of all logits.
+/* LOSS, and DENSE_LOSS: a dense layer followed by a loss, without a matrix of all logits.
  *
- * Both go row by row through ref_loss_row: the loss of a row, its weight, and the derivative.
- */
+ * Both process row by row with ref_loss_row, which gives the loss of a row, its weight, and the derivative. */
 #include <math.h>
 
 #include "reference.h"
@@ -71,7 +70,7 @@ seqlstm_status ref_loss_row(const struct ref_loss_rule *rule, int64_t row, const
     }
     const int32_t target = rule->classes[row];
     if (target >= rule->n)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "target %d of row %lld, there are %lld classes", target,
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "target %d of row %lld, but there are %lld classes", target,
                      (long long)row, (long long)rule->n);
     *out_weight = target < 0 ? 0 : rule->class_weights ? rule->class_weights[target] : 1;
     if (target < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MERGE: several inputs of equal rows become one row: side by side, or element by element. */
+/* MERGE: several inputs with equally many rows become one, concatenated or element by element. */
 #include "reference.h"
 
 static int64_t output_width(const struct seqlstm_merge_desc *d)

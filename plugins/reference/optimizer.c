@@ -21,7 +21,7 @@ static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent
     return SEQLSTM_SLOT_OPTIMIZER_COUNT;
 }
 
-/* The states of one parameter; those that a rule does not have are NULL. */
+/* The states of one parameter; NULL for those that a rule does not have. */
 struct state {
     double *s1, *s2, *s3;
 };
@@ -64,7 +64,7 @@ static double adadelta(const struct seqlstm_optimizer_desc *d, double lr, double
     return lr * delta;
 }
 
-/* What is taken off the parameter. */
+/* The amount to subtract from the parameter. */
 static double update(const struct seqlstm_optimizer_desc *d, double lr, double t, double g, struct state s)
 {
     const double mu = (double)d->momentum;

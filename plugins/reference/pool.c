@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POOL: one row per sequence out of the rows of its steps. */
+/* POOL: makes one row per sequence of the rows of its steps. */
 #include "reference.h"
 
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)

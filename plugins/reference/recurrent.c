@@ -31,7 +31,7 @@ static struct ref_record_layout layout_of(const struct seqlstm_recurrent_desc *d
 {
     const int64_t gh = gates_of(d) * d->hidden;
     struct ref_record_layout r = {.n = -1, .c_raw = -1, .c = -1, .u = -1, .v = -1, .dh = -1, .dc = -1};
-    int64_t at = gh; /* z stands at 0 */
+    int64_t at = gh; /* z is at 0 */
     if (d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) {
         r.n = at;
         at += d->hidden;
@@ -102,8 +102,8 @@ int64_t ref_layer_scratch(const struct seqlstm_recurrent_desc *d, int64_t states
     return masks + 2 * w_h + ref_cell_scratch(d); /* w_h and its gradient, both of the masked matrix */
 }
 
-/* Inference has no reserve: the records stand in the workspace. Backward carries dh and dc, and the
- * gradients of two layers' outputs. */
+/* Inference has no reserve: the records lie in the workspace. Backward carries dh and dc, and holds the gradients of
+ * two layers' outputs. */
 static int64_t scratch_elems(const union seqlstm_any_desc *desc, const struct ref_extent *extent)
 {
     const struct seqlstm_recurrent_desc *d = &desc->recurrent;

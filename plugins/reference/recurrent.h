@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent stacks: what their files share.
+/* Recurrent stacks: declarations that their files share.
  *
  *   recurrent.c           slots, sizes, reserve; the stack and one layer of it as views of a call
  *   recurrent_forward.c   layers, directions, steps and sequences, outputs and final states
@@ -15,37 +15,36 @@
  *            c [H]    LSTM: the carried cell, after zoneout
  *            h [O]    the carried output, after zoneout
  *            u, v [G H each]  LAYER_NORM: products before normalisation
- *            dh [O], dc [H]   STEPWISE: gradients that backward of the segment met, for the later dW
+ *            dh [O], dc [H]   STEPWISE: gradients of h and c in backward of the segment, for the later dW
  *
- * With STEPWISE the reserve is that of all rows of the axis, and each segment works on its rows of it. Everything
- * else is computed again in backward: masks from philox.h, activations from z.
- */
+ * With STEPWISE the reserve holds all rows of the axis, and each segment works on its own rows. Backward computes
+ * everything else again: masks from philox.h, activations from z. */
 #ifndef REF_RECURRENT_H
 #define REF_RECURRENT_H
 
 #include "reference.h"
 
-/* Where the parts of a record stand, in elements; -1: absent. */
+/* Where the parts of a record begin, in elements; -1: absent. */
 struct ref_record_layout {
     int64_t z, n, c_raw, c, h, u, v, dh, dc, elems;
 };
 
-/* One call on a stack. */
+/* A call on a stack. */
 struct ref_stack {
     const struct ref_call *call;
     const struct seqlstm_recurrent_desc *desc;
     const struct seqlstm_axis *axis;
-    int64_t t0, t1, row0;         /* row0: first row of the range on the axis */
-    int64_t rows, states;         /* rows of the range; sequences alive at t0 */
-    int64_t kept_rows, kept_row0; /* rows of the reserve, and the first of the range in it */
+    int64_t t0, t1, row0;         /* row0: first row of the segment on the axis */
+    int64_t rows, states;         /* rows of the segment; sequences with a step at t0 */
+    int64_t kept_rows, kept_row0; /* rows of the reserve, and the first of the segment in it */
     int64_t layers, directions, gates, hidden, out, merged;
     struct ref_record_layout layout;
     double *reserve;
     bool training;
-    bool stepwise, later; /* dW in a later call; this is the call */
+    bool stepwise, later; /* stepwise: dW has a later call; later: this is that call */
 };
 
-/* One (layer, direction) of it. Gradients are NULL where not wanted, and always in forward. */
+/* One (layer, direction) of the stack. Gradients are NULL if not wanted, and always in forward. */
 struct ref_layer {
     const struct ref_stack *stack;
     const struct seqlstm_recurrent_desc *desc;
@@ -54,26 +53,27 @@ struct ref_layer {
     bool reverse; /* runs from each sequence's last step to its first */
     bool training;
     const struct seqlstm_activation *gate, *candidate, *output;
-    const double *w_x, *w_h, *bias, *peephole, *projection, *norm; /* w_h with the weight mask */
+    const double *w_x, *w_h, *bias, *peephole, *projection, *norm; /* w_h with the weight mask applied */
     const double *h0, *c0;
     double *hn, *cn;
-    double *dw_x, *dw_h, *dbias, *dpeephole, *dprojection, *dnorm; /* dw_h of the masked matrix */
+    double *dw_x, *dw_h, *dbias, *dpeephole, *dprojection, *dnorm; /* dw_h: of the masked matrix */
     const double *mask_x, *mask_h;                                 /* [states, input], [states, out] */
     uint64_t zoneout_cell_key, zoneout_hidden_key;
     double *records;
     double *scratch; /* for the cell: ref_cell_scratch elements */
 };
 
-/* Views. ref_layer_make takes its masks and the cell's scratch from *scratch and moves it behind them. */
+/* Make views of a call. ref_layer_make takes its masks and the cell's scratch from *scratch and moves *scratch past
+ * them. */
 struct ref_stack ref_stack_make(const struct ref_call *call, double *reserve);
 struct ref_layer ref_layer_make(const struct ref_stack *stack, int64_t layer, int64_t direction, double **scratch);
 int64_t ref_layer_scratch(const struct seqlstm_recurrent_desc *d, int64_t states);
 int64_t ref_cell_scratch(const struct seqlstm_recurrent_desc *d);
 
-/* into = from times the weight mask (W_h, or the gradient of the masked one); into may be from. */
+/* into = from times the weight mask; from is W_h, or the gradient of the masked W_h; into may be from. */
 void ref_layer_mask_weights(const struct ref_layer *y, const double *from, double *into);
 
-/* The reserve's parts. `row` counts from the first row of the range. */
+/* Parts of the reserve. `row` counts from the first row of the segment. */
 double *ref_stack_records(const struct ref_stack *stack, int64_t layer, int64_t direction);
 double *ref_stack_output(const struct ref_stack *stack, int64_t layer);
 /* Input of a layer: X, or the output of the layer below. */
@@ -85,13 +85,13 @@ static inline double *ref_layer_record(const struct ref_layer *y, int64_t row)
     return y->records + row * y->layout->elems;
 }
 
-/* Row of (sequence b, step t) in the range. */
+/* The row of (sequence b, step t) in the segment. */
 static inline int64_t ref_stack_row(const struct ref_stack *stack, int64_t b, int64_t t)
 {
     return stack->axis->row_offsets[t] - stack->row0 + b;
 }
 
-/* The step that was processed before t for sequence b, or -1 when b starts at t. */
+/* The step that was processed before t for sequence b, or -1 if b begins at t. */
 static inline int64_t ref_layer_previous(const struct ref_layer *y, int64_t b, int64_t t)
 {
     if (y->reverse)
@@ -99,11 +99,11 @@ static inline int64_t ref_layer_previous(const struct ref_layer *y, int64_t b, i
     return t > y->stack->t0 ? t - 1 : -1;
 }
 
-/* h' and c' of sequence b at step t: of the previous step, the initial state, or zeros (NULL). */
+/* h' and c' of sequence b at step t: those of the previous step, the initial state, or zeros (NULL). */
 const double *ref_layer_h_before(const struct ref_layer *y, int64_t b, int64_t t);
 const double *ref_layer_c_before(const struct ref_layer *y, int64_t b, int64_t t);
 
-/* Is c (h) of this element kept from the step before (zoneout in training)? */
+/* Does zoneout in training keep this element of c (h) from the step before? */
 bool ref_zoneout_keeps(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t, int64_t element);
 
 /* C(z) and its derivative. */

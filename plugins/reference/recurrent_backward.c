@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward of a stack: layers from above, each direction against its order of steps.
+/* Backward of a stack: layers from the highest, each direction against its order of steps.
  *
- *   scratch  [ dh, dc carried by each sequence | dh, dc of one step before | d output | d input | dh rows | layer ]
- */
+ *   scratch  [ dh, dc carried by each sequence | dh, dc of one step before | d output | d input | dh rows | layer ] */
 #include <string.h>
 
 #include "recurrent.h"
 
-/* Gradient of one direction's h at every row, from the gradient of the merged output. */
+/* The gradient of one direction's h at every row, from the gradient of the merged output. */
 static void split(const struct ref_stack *stack, int64_t layer, int64_t direction, const double *dy, double *dh)
 {
     const int64_t n = stack->out;
@@ -34,7 +33,8 @@ static void set_or_zero(double *to, const double *from, int64_t n)
         memset(to, 0, (size_t)n * sizeof *to);
 }
 
-/* The gradients of h and c at one step: from above and from the step after it, or, for the later dW, as they were. */
+/* The gradients of h and c at one step: the sum of those from above and from the step after; for the later dW, the
+ * stored ones. */
 static void meet(const struct ref_layer *y, const double *dh_row, double *record, double *dh, double *dc)
 {
     const struct ref_record_layout *layout = y->layout;
@@ -50,7 +50,7 @@ static void meet(const struct ref_layer *y, const double *dh_row, double *record
     }
 }
 
-/* All steps of one layer in one direction. dh_rows: gradient of h by row. dx: NULL if not wanted. */
+/* All steps of one layer in one direction. dh_rows: the gradient of h by row. dx: NULL if not wanted. */
 static void run_direction(const struct ref_layer *y, const double *x, const double *dh_rows, double *dx,
                           double *carried)
 {
@@ -102,7 +102,7 @@ static void run_layer_direction(const struct ref_stack *stack, int64_t l, int64_
     double *dw_h = y.dw_h;
     const int64_t w_h_elems = y.gates * y.hidden * y.out;
     const bool masked = dw_h && stack->desc->weight_drop > 0;
-    if (masked) { /* the gradient of the masked matrix first */
+    if (masked) { /* first the gradient of the masked matrix */
         y.dw_h = scratch;
         memset(y.dw_h, 0, (size_t)w_h_elems * sizeof *y.dw_h);
     }
@@ -117,7 +117,7 @@ static void run_layer_direction(const struct ref_stack *stack, int64_t l, int64_
 seqlstm_status ref_recurrent_backward(const struct ref_call *call, struct seqlstm_error *err)
 {
     if (call->reserve == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of a recurrent layer needs forward's reserve");
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "backward of a recurrent layer needs the reserve of its forward");
     const struct ref_stack stack = ref_stack_make(call, call->reserve);
     if (stack.later && (call->parts & (SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES)))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a call of their own");

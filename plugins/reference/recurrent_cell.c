@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The equations of ops.h for one sequence at one step. Names are theirs: z, u, v, i, f, g, o, c^, q, h^. */
+/* The equations of ops.h for one sequence at one step, with the same names: z, u, v, i, f, g, o, c^, q, h^. */
 #include "recurrent_cell.h"
 
 #include <string.h>
@@ -68,8 +68,8 @@ double ref_normalise_gates(const struct ref_layer *y, const struct ref_work *w, 
     return scale;
 }
 
-/* u = W_x x~ and v = W_h~ h~, normalised and weighted with LAYER_NORM. The candidate rows of v of a GRU
- * without reset_after come later: they need r. */
+/* u = W_x x~ and v = W_h~ h~; with LAYER_NORM normalised and weighted. In a GRU without reset_after, the candidate rows
+ * of v are computed later, since they need r. */
 static void products(const struct ref_layer *y, struct ref_work *w, double *record)
 {
     const int64_t gh = y->gates * y->hidden;
@@ -88,7 +88,7 @@ static void products(const struct ref_layer *y, struct ref_work *w, double *reco
     }
 }
 
-/* What is carried after zoneout: the value before, the new one, or in inference the expectation. */
+/* What is carried after zoneout: the value before or the new one; in inference their expectation. */
 static double carry(const struct ref_layer *y, uint64_t key, float rate, int64_t b, int64_t t, int64_t k, double before,
                     double now)
 {
@@ -110,7 +110,7 @@ static double candidate(const struct ref_layer *y, double z)
     return ref_activate(y->candidate, ref_clip(z, y->desc->gate_clip));
 }
 
-/* Leaves h^ in work.h_new and c in the record. */
+/* Writes h^ to work.h_new and c to the record. */
 static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64_t t, const double *c_before,
                  double *record)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Derivatives of the equations of ops.h for one sequence at one step, in the reverse order of
- * recurrent_cell.c. `d` before a name is the derivative of the objective by it. */
+/* Derivatives of the equations of ops.h for one sequence at one step, in the reverse order of recurrent_cell.c. `d`
+ * before a name means the derivative of the objective with respect to it. */
 #include "recurrent_cell.h"
 
 #include <string.h>
 
 #include "norm.h"
 
-/* d raw from d normalised, in place, over the gates in use. */
+/* From the gradient of the normalised gates to that of the raw ones, in place, over the gates in use. */
 static void normalise_gates_backward(const struct ref_layer *y, const double *normalised, double scale, double *d)
 {
     const int64_t gh = y->gates * y->hidden;
@@ -22,7 +22,8 @@ static void normalise_gates_backward(const struct ref_layer *y, const double *no
         d[j] = ref_gate_unused(y, j) ? 0 : scale * (d[j] - mean_d / n - normalised[j] * mean_dn / n);
 }
 
-/* What a backend knows only rounded, of this size: moved up or down, for backward_moved. */
+/* For backward_moved: moves a value up or down, since backends know it only rounded. `size` is its order of magnitude.
+ */
 static double moved(const struct ref_layer *y, double value, double size)
 {
     const struct ref_call *call = y->stack->call;
@@ -32,7 +33,7 @@ static double moved(const struct ref_layer *y, double value, double size)
     return value + (*call->slope_draw & 1 ? size : -size) * call->slope_distance;
 }
 
-/* Of those functions whose slope backends make from the value: moved. */
+/* The derivative of an activation; moved for functions whose derivative backends compute from the value. */
 static double slope(const struct ref_layer *y, const struct seqlstm_activation *f, double z)
 {
     double largest = 0;
@@ -66,7 +67,7 @@ static double candidate(const struct ref_layer *y, double z)
     return ref_activate(y->candidate, ref_clip(z, y->desc->gate_clip));
 }
 
-/* From dh^ through the projection and the output gate: dc^ in work.e (of this path alone), dz_o, d norm_c. */
+/* From dh^ through the projection and the output gate: dc^ in work.e (this path only), dz_o, d norm_c. */
 static void lstm_output(const struct ref_layer *y, struct ref_work *w, const double *record, const double *dh_new)
 {
     const struct seqlstm_recurrent_desc *d = y->desc;
@@ -83,7 +84,7 @@ static void lstm_output(const struct ref_layer *y, struct ref_work *w, const dou
         w->q[k] = norm ? normal[k] * norm_c[k] + norm_c_bias[k] : c_new[k];
         w->out[k] = gate(y, z_o[k]) * ref_activate(y->output, w->q[k]);
     }
-    double *dout = w->du; /* free until the products */
+    double *dout = w->du; /* free until the products need it */
     memset(dout, 0, (size_t)n * sizeof *dout);
     if (y->projection)
         ref_matvec_backward(y->out, n, y->projection, w->out, dh_new, dout, y->dprojection);
@@ -139,8 +140,8 @@ static void lstm(const struct ref_layer *y, struct ref_work *w, int64_t b, int64
     memcpy(w->dv, w->dz, (size_t)(4 * n) * sizeof *w->dv);
 }
 
-/* Fills work.du and work.dv (without reset_after the candidate rows of dv are those of W_hn~ (r * h~), and
- * work.dh gets what flows through r * h~); adds to dh_before what flows through z * h'. */
+/* Fills work.du and work.dv. Without reset_after, the candidate rows of dv are those of W_hn~ (r * h~), and work.dh
+ * receives what flows through r * h~. Adds to dh_before what flows through z * h'. */
 static void gru(const struct ref_layer *y, struct ref_work *w, const double *h_before, const double *record,
                 const double *dh_new, double *dh_before)
 {
@@ -180,7 +181,7 @@ static void gru(const struct ref_layer *y, struct ref_work *w, const double *h_b
     }
 }
 
-/* From d(N(z) * weight) to dz, for u and for v; d norm_x and d norm_h. */
+/* From d(N(z) * weight) to dz, for u and for v; also d norm_x and d norm_h. */
 static void layer_norm(const struct ref_layer *y, struct ref_work *w, const double *record)
 {
     const int64_t gh = y->gates * y->hidden;

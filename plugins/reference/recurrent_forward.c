@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward of a stack: layers from below, each direction step by step, sequence by sequence. */
+/* Forward of a stack: layers from the lowest, each direction step by step, and each step sequence by sequence. */
 #include <string.h>
 
 #include "recurrent.h"
@@ -19,7 +19,7 @@ static void run_direction(const struct ref_layer *y, const double *x)
     }
 }
 
-/* HN and CN: after the last step that was processed for each sequence alive at t0. */
+/* HN and CN: the states after the last step in order of execution, for each sequence with a step at t0. */
 static void final_states(const struct ref_layer *y)
 {
     const struct ref_stack *stack = y->stack;
@@ -68,7 +68,7 @@ seqlstm_status ref_recurrent_forward(const struct ref_call *call, struct seqlstm
     double *reserve = call->reserve;
     if (d->head.mode == SEQLSTM_MODE_TRAINING && reserve == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "forward of a recurrent layer in training needs the reserve");
-    if (d->head.mode == SEQLSTM_MODE_INFERENCE) { /* the records stand behind one layer's scratch */
+    if (d->head.mode == SEQLSTM_MODE_INFERENCE) { /* the records lie behind one layer's scratch */
         reserve = scratch + ref_layer_scratch(d, call->extent->states);
     }
     const struct ref_stack stack = ref_stack_make(call, reserve);

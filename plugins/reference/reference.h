@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the reference backend: float64 arithmetic, straight loops, never optimised.
+/* The reference backend: float64 arithmetic in straightforward loops, never optimised. Start here.
  *
- *   backend.c   the ABI: table, capability, create, bind
+ *   backend.c   the vtable: what is accepted, create, bind
  *   execute.c   one call: float32 slots -> float64 arrays -> the operation's family -> float32 slots
- *   the rest    one file per family of operations: its mathematics on float64 arrays, nothing else
+ *   the rest    one file per family of operations: only its mathematics, on float64 arrays
  *
- * Start with dense.c: it is a whole operation in a page. recurrent.c begins the recurrent layers.
+ * Begin with dense.c, a whole operation on one page. The recurrent layers begin in recurrent.c.
  *
- * What a family can rely on:
- *  1. call->values[k] is slot k as float64 (int32, float64 and 16-bit slots as they are); NULL if not given.
- *  2. call->grads[k], in backward: for a slot that forward writes, its gradient, or NULL for zero; for a slot
- *     that forward reads, an array to *add to*, or NULL when it is not wanted.
- *  3. call->scratch has scratch_elems(…), call->reserve reserve_elems(…) elements. Nothing is allocated.
- */
+ * A call passes from backend.c to ref_forward or ref_backward in execute.c, which calls the family's function. What
+ * that function can rely on: 1. call->values[k] is slot k as float64 (int32, float64 and 16-bit slots as they are);
+ * NULL if it is not given. 2. call->grads[k], in backward: for a slot that forward writes, its gradient, or NULL for
+ * zero; for a slot that forward
+ *     reads, an array to *add to*, or NULL if it is not wanted.
+ * 3. call->scratch has scratch_elems(…) elements, call->reserve reserve_elems(…). Families allocate nothing. */
 #ifndef REF_REFERENCE_H
 #define REF_REFERENCE_H
 
@@ -23,20 +23,20 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/philox.h>
 
-/* How many rows each axis has: of one binding, or the upper bounds of a descriptor. */
+/* How many rows each axis has: in one binding, or at most, by a descriptor. */
 struct ref_extent {
     int64_t rows;      /* bind.rows */
     int64_t rows_in;   /* bind.rows_in */
-    int64_t states;    /* sequences alive at t0 */
+    int64_t states;    /* sequences with a step at t0 */
     int64_t sequences; /* sequences of the axis */
 };
 
 enum ref_access {
     REF_ABSENT = 0,
-    REF_INPUT,  /* forward reads it, backward gives its gradient */
-    REF_STATE,  /* the same, asked for by SEQLSTM_BIT_BACKWARD_STATES */
-    REF_PARAM,  /* the same, asked for by SEQLSTM_BIT_BACKWARD_WEIGHTS and accumulated */
-    REF_OUTPUT, /* forward writes it, backward gets its gradient */
+    REF_INPUT,  /* forward reads it, backward computes its gradient */
+    REF_STATE,  /* the same, wanted under SEQLSTM_BIT_BACKWARD_STATES */
+    REF_PARAM,  /* the same, wanted under SEQLSTM_BIT_BACKWARD_WEIGHTS, and accumulated */
+    REF_OUTPUT, /* forward writes it, backward reads its gradient */
     REF_INOUT,  /* read and written, no gradient */
     REF_CONST   /* read, no gradient */
 };
@@ -57,13 +57,13 @@ struct ref_call {
     uint32_t parts;       /* SEQLSTM_BIT_BACKWARD_… */
     double *scratch;
     double *reserve;       /* NULL in inference */
-    double slope_distance; /* backward_moved of float64.h; 0: slopes as they are */
-    uint64_t *slope_draw;  /* state of its random numbers */
+    double slope_distance; /* backward_moved of float64.h; 0: slopes unchanged */
+    uint64_t *slope_draw;  /* state of the random numbers for it */
 };
 
-/* One kind of operation. */
+/* The functions for one kind of operation. */
 struct ref_family {
-    /* Fills the slots, zeroed before; returns their number. */
+    /* Fills the slots, which the caller has zeroed; returns their number. */
     int32_t (*slots)(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slots);
     int64_t (*scratch_elems)(const union seqlstm_any_desc *desc, const struct ref_extent *extent); /* NULL: 0 */
     int64_t (*reserve_elems)(const union seqlstm_any_desc *desc, const struct ref_extent *extent); /* NULL: 0 */
@@ -85,7 +85,7 @@ struct seqlstm_op {
     union seqlstm_any_desc desc;
 };
 
-/* Made by op_bind; the arrays have slot_count elements and lie behind the struct. */
+/* Created by op_bind; the arrays have slot_count elements and lie behind the struct. */
 struct seqlstm_binding {
     const struct seqlstm_op *op;
     struct seqlstm_bind bind;
@@ -96,10 +96,10 @@ struct seqlstm_binding {
     double **grads;
 };
 
-/* Most slots of any operation. */
+/* The largest number of slots of any operation. */
 #define REF_SLOTS_MAX SEQLSTM_SLOT_RECURRENT_COUNT(128)
 
-/* execute.c: the calls of the table and their float64 twins. */
+/* execute.c: the calls of the vtable and their float64 twins. */
 seqlstm_status ref_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                            const struct seqlstm_forward *args, struct seqlstm_error *err);
 seqlstm_status ref_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
@@ -112,7 +112,7 @@ seqlstm_status ref_backward64_moved(struct seqlstm_binding *binding, struct seql
                                     const struct seqlstm_backward *args, double distance, uint64_t draw,
                                     struct seqlstm_error *err);
 
-/* One slot. */
+/* Fills one slot. */
 static inline void ref_slot_set(struct ref_slot *slot, enum ref_access access, int64_t elems)
 {
     slot->access = elems > 0 ? access : REF_ABSENT;
@@ -125,22 +125,22 @@ static inline void ref_slot_set_typed(struct ref_slot *slot, enum ref_access acc
     slot->dtype = dtype;
 }
 
-/* activation.c: y = act(x) of one element, its derivative, and whole rows (which may be softmax). */
+/* activation.c: y = act(x) of one element, its derivative, and whole rows (where it may be a softmax). */
 double ref_activate(const struct seqlstm_activation *activation, double x);
 double ref_activation_slope(const struct seqlstm_activation *activation, double x);
 void ref_activate_row(const struct seqlstm_activation *activation, const double *x, double *y, int64_t n);
-/* dx = dy through the activation at pre-activation x, whose outcome is y; dx may be dy. */
+/* dx from dy, given the pre-activation x and y = act(x); dx may be dy. */
 void ref_activation_backward_row(const struct seqlstm_activation *activation, const double *x, const double *y,
                                  const double *dy, double *dx, int64_t n);
 
-/* loss.c: loss of one row of n logits or values; grad (may be NULL) gets its derivative. `weight` gets
- * the class weight of the row's target, 0 where the row does not count. */
+/* loss.c: the loss of one row of n logits or values. grad (may be NULL) receives its derivative; `weight` the class
+ * weight of the row's target, 0 if the row does not count. */
 struct ref_loss_rule {
     uint32_t kind;
     double label_smoothing, delta;
     const double *class_weights; /* NULL: all 1 */
     const int32_t *classes;      /* [R], cross-entropy */
-    const double *targets;       /* [R, n], the others */
+    const double *targets;       /* [R, n], other losses */
     int64_t n;
 };
 seqlstm_status ref_loss_row(const struct ref_loss_rule *rule, int64_t row, const double *x, double *out_loss,
@@ -168,8 +168,8 @@ static inline void ref_matvec(int64_t m, int64_t n, const double *w, const doubl
         y[j] = ref_dot(n, w + j * n, x) + (bias ? bias[j] : 0);
 }
 
-/* dx += W' dy and dW += dy x', each unless NULL; W [m, n]. Rows without gradient take no part: those of
- * parameters that an option leaves unused may hold anything. */
+/* dx += W' dy and dW += dy x', each unless NULL; W [m, n]. Rows with a zero gradient are skipped: parameters which an
+ * option leaves unused may have any value. */
 static inline void ref_matvec_backward(int64_t m, int64_t n, const double *w, const double *x, const double *dy,
                                        double *dx, double *dw)
 {

@@ -19,7 +19,7 @@ static bool before(const double *x, int64_t a, int64_t b)
     return x[a] > x[b] || (x[a] == x[b] && a < b);
 }
 
-/* The element that follows `last` in the order; last < 0: the first of all. -1: none. */
+/* The element that follows `last` in this order; with last < 0 the first; -1: none. */
 static int64_t next_best(const double *x, int64_t n, int64_t last)
 {
     int64_t best = -1;
@@ -29,19 +29,19 @@ static int64_t next_best(const double *x, int64_t n, int64_t last)
     return best;
 }
 
-/* Draws by walking the elements from the best on; u in [0, 1). */
+/* Draws by walking through the elements, best first; u in [0, 1). */
 static void draw(const struct seqlstm_top_k_desc *d, const double *x, double u, int32_t *out_index, double *out_value)
 {
     const int64_t n = d->features, limit = d->top_k > 0 && d->top_k < n ? d->top_k : n;
     const double temperature = (double)d->temperature;
     const double most = x[next_best(x, n, -1)];
-    double total = 0; /* of all elements that top_k leaves */
+    double total = 0; /* of all elements that top_k keeps */
     int64_t k = -1;
     for (int64_t rank = 0; rank < limit; rank++) {
         k = next_best(x, n, k);
         total += exp((x[k] - most) / temperature);
     }
-    double kept = 0; /* of those that top_p leaves */
+    double kept = 0; /* of those that top_p keeps */
     int64_t count = 0;
     k = -1;
     while (count < limit && (count == 0 || kept < (double)d->top_p * total)) {

@@ -152,7 +152,7 @@ def check_mixed_refused(folder):
     """Reserves of another size, and such as say something else: no operation, and by how much it is wrong."""
     refusals = (('', 'precision=float32', r'keeps (\d+) bytes for small_h and (\d+) for standard \(4 steps of 4 seq'),
                 *(('scrambled', f'precision={precision}',
-                   r'by small_h forward and standard back differ from those of standard alone by (\S+) of their '
+                   r'by small_h forward and standard backward differ from those of standard alone by (\S+) of their '
                    r'size, where rounding explains (\S+?)\.?\s')
                   for precision in ('float32', 'tf32', 'bfloat16', 'float16')))
     for reserve, setting, words in refusals:
@@ -175,12 +175,12 @@ def list_refusals(folder, cache, library=LIBRARY, **environment):
 def check_mixed_kept(folder):
     """The verdict is kept: another run does not try again, another library does."""
     told = list_refusals(folder, 'kept', FAKE_CUDNN_RESERVE='scrambled')
-    if not any('forward and standard back differ' in reason for reason in told):
+    if not any('forward and standard backward differ' in reason for reason in told):
         raise AssertionError(f'gradients that are wrong are taken: {told}')
     if list_refusals(folder, 'kept', FAKE_CUDNN_RESERVE='shared') != told:
         raise AssertionError('what was refused is tried again')
     again = list_refusals(folder, 'kept', write_other_version(folder), FAKE_CUDNN_RESERVE='shared')
-    if any('standard back' in reason for reason in again):
+    if any('standard backward' in reason for reason in again):
         raise AssertionError(f'another library is not asked: {again}')
     kept = (folder / 'kept-cache' / 'costs').read_text()
     if 'cuda-cudnn:small_h+standard/' not in kept:

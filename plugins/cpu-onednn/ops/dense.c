@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DENSE without activation: the inner product of the library, in float32, on weights as they are.
+/* DENSE without activation: the library's inner product in float32, on weights that are not packed.
  *
- * Gradients of one part: W, then the bias.
- */
+ * Gradients of one part: W, then the bias. */
 #include "cpu-onednn/ops/rowwise.h"
 
 enum { FORWARD, DATA, WEIGHTS };
@@ -12,11 +11,11 @@ static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
     const struct seqlstm_dense_desc *d = &desc->dense;
     if (d->activation.kind != SEQLSTM_ACT_NONE)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
-                         "cpu-onednn computes dense layers without activation.", "a layer `activation` behind it", "%u",
-                         (unsigned)d->activation.kind);
+                         "cpu-onednn computes only dense layers without activation.", "an `activation` layer after it",
+                         "%u", (unsigned)d->activation.kind);
     if (d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-onednn computes dense layers in float32 alone.", "precision: float32", "bfloat16");
+                         "cpu-onednn computes dense layers only in float32.", "precision: float32", "bfloat16");
     return true;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LAYER_NORM: the library's primitive. In training the reserve holds mean and variance of each row.
  *
- * Gradients of one part: gain, bias. Where dx is not wanted it is written behind them all.
- */
+ * Gradients of one part: gain, bias. If dx is not wanted, it is written behind them. */
 #include "cpu-onednn/ops/rowwise.h"
 
 enum { FORWARD, BACKWARD };
@@ -11,7 +10,7 @@ static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
 {
     if (desc->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-onednn normalises in float32 alone.", "precision: float32", "bfloat16");
+                         "cpu-onednn computes layer normalisation only in float32.", "precision: float32", "bfloat16");
     return true;
 }
 

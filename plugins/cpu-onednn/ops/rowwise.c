@@ -16,7 +16,7 @@ static void destroy_descriptions(dnnl_primitive_desc_t *pd)
             odn.primitive_desc_destroy(pd[i]);
 }
 
-/* Scratch of a part of so many rows. */
+/* The scratch of a part with this many rows. */
 static dnnl_status_t probe(const struct seqlstm_op *op, const struct odn_rowwise_rules *rules, int64_t rows,
                            uint64_t *most)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations whose rows do not know each other (dense, layer norm): a batch is cut into parts, ranges of
- * consecutive rows, each with primitives of its own. `sliced`: one part a thread; `exclusive`: one part.
- * Gradients of parameters are made part by part in the workspace and added at the end, in order of the parts.
+/* Operations with independent rows (dense, layer norm). A batch is cut into parts, ranges of consecutive rows, each
+ * with its own primitives: one part per thread in the variant `sliced`, one part in `exclusive`. Gradients of
+ * parameters are computed in the workspace part by part and added at the end, in the order of the parts.
  *
- * Workspace: for each part its scratch, then its gradients (round_up(grad_bytes)).
- */
+ * Workspace: for each part its scratch, then its gradients (round_up(grad_bytes)). */
 #ifndef ODN_ROWWISE_H
 #define ODN_ROWWISE_H
 
@@ -17,12 +16,12 @@ struct odn_part {
     dnnl_primitive_desc_t pd[ODN_ROWWISE_PRIMITIVES];
     dnnl_primitive_t primitive[ODN_ROWWISE_PRIMITIVES];
     struct odn_call calls[ODN_ROWWISE_PRIMITIVES];
-    uint64_t scratch, grads; /* places in the workspace */
+    uint64_t scratch, grads; /* offsets in the workspace */
 };
 
 struct odn_rowwise {
     int32_t count;
-    int32_t threads; /* of the library, in each part */
+    int32_t threads; /* threads of the library in each part */
     struct odn_part *parts;
 };
 
@@ -33,34 +32,34 @@ struct odn_rowwise_call {
     void *const *grads;
     uint32_t parts; /* SEQLSTM_BIT_BACKWARD_… */
     void *workspace, *reserve;
-    bool no_gradient; /* none arrives at the output: those of parameters are zero */
+    bool no_gradient; /* no gradient arrives at the output, so those of parameters are zero */
     _Atomic int32_t failed;
     /* runs the primitives of one part */
     dnnl_status_t (*run)(struct odn_rowwise_call *call, struct odn_part *part);
 };
 
-/* What an operation says about itself. */
+/* How an operation differs from the others. */
 struct odn_rowwise_rules {
-    int32_t primitives; /* in training; in inference only the first */
-    /* Primitive `which` for `rows` rows; `forward`: the first's, for the others. */
+    int32_t primitives; /* in training; inference uses only the first */
+    /* Describes primitive `which` for `rows` rows. `forward`: the first one, for describing the others. */
     dnnl_status_t (*describe)(const struct seqlstm_op *op, int32_t which, int64_t rows,
                               const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *out_pd);
-    uint64_t (*grad_bytes)(const struct seqlstm_op *op); /* in training, of one part */
+    uint64_t (*grad_bytes)(const struct seqlstm_op *op); /* of one part, in training */
 };
 
-/* Adds to op->sizes.workspace_bytes. UNSUPPORTED when the library at hand refuses. */
+/* Adds to op->sizes.workspace_bytes. UNSUPPORTED if the loaded library refuses. */
 seqlstm_status odn_rowwise_measure(struct seqlstm_op *op, const struct odn_rowwise_rules *rules,
                                    struct seqlstm_error *err);
 seqlstm_status odn_rowwise_bind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                 const struct odn_rowwise_rules *rules, struct seqlstm_error *err);
 void odn_rowwise_unbind(struct seqlstm_binding *binding);
-/* Runs every part, each on one of the host's threads or all in turn on the library's. */
+/* Runs every part: each on one of the host's threads, or one after another on the library's threads. */
 seqlstm_status odn_rowwise_run(struct odn_rowwise_call *call, struct seqlstm_error *err);
 
-/* Zeros for the gradient of the input, where it is wanted and none arrives at the output. */
+/* Zeroes the gradient of the input if it is wanted and no gradient arrives at the output. */
 void odn_rowwise_clear(struct odn_rowwise_call *call, int slot, int64_t width);
 
-/* Element i of `count` at `place` within each part's gradients is added into ours; NULL: not wanted. */
+/* Adds element i of `count`, at `place` within each part's gradients, to ours; NULL: not wanted. */
 void odn_rowwise_reduce(struct odn_rowwise_call *call, uint64_t place, int64_t count, float *ours);
 
 #endif

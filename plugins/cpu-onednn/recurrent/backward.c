@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backward pass of one layer and direction of one slice.
  *
- * Gradients of activations are float32 throughout. dy of a layer and dx below it change places from layer to
- * layer; the second direction's dx is added to the first's.
- */
+ * Gradients of activations are float32 throughout. The buffers of a layer's dy and of the dx below it are swapped from
+ * layer to layer; the dx of the second direction is added to that of the first. */
 #include <string.h>
 
 #include "cpu-onednn/recurrent/recurrent.h"
 
-/* Where dy of the layer lies within the slice; `out_given`: in the caller's own rows. */
+/* The address of the layer's dy within the slice; `out_given`: in the caller's own rows. */
 static void *layer_dy(const struct odn_run *run, int32_t m, int32_t layer)
 {
     const struct odn_recurrent *r = run->b->r;
@@ -30,7 +29,8 @@ static void *layer_dx(const struct odn_run *run, int32_t m, int32_t layer)
     return odn_at(run->workspace, run->b->slices[m].dy[(layer & 1) ^ 1]);
 }
 
-/* dy of the uppermost layer into the slice. A sum hands its gradient to both directions, a mean half of it. */
+/* Copies dy of the highest layer into the slice. With merge sum, both directions get the whole gradient; with ave, half
+ * of it. */
 static void load_dy(const struct odn_run *run, int32_t m, int32_t layer)
 {
     const struct odn_recurrent *r = run->b->r;
@@ -49,7 +49,7 @@ static void load_dy(const struct odn_run *run, int32_t m, int32_t layer)
             dy[i] *= 0.5f;
 }
 
-/* Gradients of the final states of sequences [from, to). */
+/* Loads the gradients of the final states of sequences [from, to). */
 static void load_grads(const struct odn_run *run, int32_t m, const float *given, int64_t width, int64_t from,
                        int64_t to, float *out)
 {
@@ -132,7 +132,7 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
                                             (run->parts & SEQLSTM_BIT_BACKWARD_STATES) != 0 &&
                                                 (r->desc->options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE) != 0);
     struct states out = states_at(run, m, 0), in = states_at(run, m, 1);
-    for (int32_t i = count - 1; i >= 0; i--) { /* i counts in order of execution of forward */
+    for (int32_t i = count - 1; i >= 0; i--) { /* i counts in forward's order of execution */
         const struct odn_rectangle *now = &s->rectangles[way ? count - 1 - i : i];
         const struct odn_rectangle *before = i > 0 ? &s->rectangles[way ? count - i : i - 1] : NULL;
         const struct odn_rectangle *after = i + 1 < count ? &s->rectangles[way ? count - 2 - i : i + 1] : NULL;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts a packed range into slices of sequences and rectangles of equal batch size. */
+/* Cuts a packed segment into slices of sequences, and these into rectangles of equal batch size. */
 #include "cpu-onednn/recurrent/recurrent.h"
 
-/* Sequences of slice m at a step of batch size n. */
+/* The number of sequences of slice m at a step with n sequences. */
 static int64_t share(int64_t n, int32_t m, int32_t slices)
 {
     return n > m ? (n - m + slices - 1) / slices : 0;
 }
 
-/* Calls for each rectangle of the slice in order of time; NULL slice arrays: only counts. */
+/* Visits each rectangle of the slice in order of time; if the slice's arrays are NULL, only counts. */
 static void cut(const struct odn_recurrent_binding *b, int32_t m, struct odn_slice *s)
 {
     const int32_t *sizes = b->axis->batch_sizes;
@@ -35,7 +35,7 @@ static void cut(const struct odn_recurrent_binding *b, int32_t m, struct odn_sli
     s->sequences = share(sizes[b->t0], m, b->slices_count);
 }
 
-/* Rows of the state vectors, for both orders of execution. */
+/* Assigns rows of the state vectors, for both orders of execution. */
 static void place_states(struct odn_slice *s)
 {
     const int32_t count = s->rectangle_count;
@@ -87,7 +87,7 @@ seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_er
         number_shapes(s);
         s->shapes = host_allocate(host, (uint64_t)s->shape_count * sizeof *s->shapes);
         if (s->shapes == NULL) {
-            s->shape_count = 0; /* none to let go of */
+            s->shape_count = 0; /* no entries to release */
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shapes of a batch");
         }
         for (int32_t i = 0; i < s->rectangle_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of one slice: layer by layer, direction by direction, rectangle by rectangle. */
+/* The forward pass of one slice: by layer, by direction, by rectangle. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ void *odn_layer_output(const struct odn_run *run, int32_t m, int32_t layer, int3
     return odn_at(base, (uint64_t)direction * apart * elem);
 }
 
-/* What the layer above reads, and the end of the stack gives. */
+/* The output of a layer: the layer above reads it; at the end of the stack, it is the result. */
 static void *layer_result(const struct odn_run *run, int32_t m, int32_t layer)
 {
     const struct odn_recurrent *r = run->b->r;
@@ -45,7 +45,7 @@ void *odn_layer_input(const struct odn_run *run, int32_t m, int32_t layer)
     return run->b->in_place ? run->slots[SEQLSTM_SLOT_RECURRENT_X] : odn_at(run->reserve, run->b->slices[m].x);
 }
 
-/* States of sequences [from, to) of the slice, out of a slot of the call; zero without one. */
+/* Loads the states of sequences [from, to) of the slice from a slot of the call; zeros if there is none. */
 static void load_states(const struct odn_run *run, int32_t m, const float *slot, int64_t width, int64_t from,
                         int64_t to, const struct odn_elem *elem, void *out_rows)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of weights: zeros before the library adds to them, and the way back from its layout to ours.
+/* Gradients of weights: zeroes them before the library adds to them, and converts them from its layout to ours.
  *
- * Theirs is [inputs, gates, outputs], ours [gates, outputs, inputs]. A line of theirs, 16 outputs, is followed through
- * the inputs into a block on the stack, whose rows are rows of ours and are written from end to end: memory gives and
- * takes most that way. Lines of theirs are a row apart, so they are asked for before they are read.
- */
+ * The library's layout is [inputs, gates, outputs], ours is [gates, outputs, inputs]. For a line of 16 outputs, the
+ * conversion follows the inputs and collects them in a block on the stack, whose rows are rows of ours; these are then
+ * written from end to end. Memory bandwidth is best that way. The library's lines are a row apart, so they are
+ * prefetched. */
 #include "cpu-onednn/recurrent/recurrent.h"
 #include "cpu-onednn/recurrent/turn.h"
 
-/* Rows of the block are not a multiple of 4096 bytes apart: they would take each other's places in the cache. */
+/* The pitch of the block is not a multiple of 4096 bytes, so that its rows do not evict each other from the cache. */
 enum { AHEAD = 16, BLOCK_INPUTS = 1024, PITCH = BLOCK_INPUTS + ODN_LINE };
 
-/* The library adds to what is there. */
+/* The library adds to the contents. */
 void odn_zero_grads(struct odn_run *run, int32_t m, int32_t layer, int64_t begin, int64_t end)
 {
     const struct odn_recurrent *r = run->b->r;
@@ -24,9 +24,9 @@ void odn_zero_grads(struct odn_run *run, int32_t m, int32_t layer, int64_t begin
 /* Some outputs of one gate of a matrix. */
 struct turn {
     const struct odn_run *run;
-    uint64_t place; /* within a slice's gradients: of the first input's first output */
+    uint64_t place; /* of the first output of the first input, within a slice's gradients */
     int64_t outputs, inputs, stride;
-    float *ours; /* of the first output's first input */
+    float *ours; /* address of the first input of the first output */
     bool accumulate;
     bool streams;
 };
@@ -36,7 +36,7 @@ static inline const float *theirs(const struct turn *t, int32_t m)
     return odn_at(t->run->workspace, t->run->b->slices[m].grads + t->place);
 }
 
-/* Four inputs by four outputs at theirs[at], summed over slices. */
+/* Adds up four inputs by four outputs at theirs[at] over the slices. */
 static inline __attribute__((always_inline)) void turn_square(const struct turn *t, const float *first, int64_t at,
                                                               int32_t slices, float *out)
 {
@@ -59,7 +59,7 @@ static inline float sum_element(const struct turn *t, int64_t at, int32_t slices
     return sum;
 }
 
-/* Inputs [i0, i1) into rows of the block; made anew for one slice. */
+/* Writes inputs [i0, i1) into rows of the block; compiled separately for one slice. */
 static inline __attribute__((always_inline)) void turn_inputs(const struct turn *t, int32_t slices, int64_t i0,
                                                               int64_t i1, float *block)
 {
@@ -100,7 +100,8 @@ static void turn_outputs(const struct turn *t)
     }
 }
 
-/* Lines [begin, end) of a row of theirs, all gates side by side; `line`s that two gates share are theirs in turn. */
+/* Converts lines [begin, end) of a row of the library's layout, in which all gates are contiguous. A line that two
+ * gates share is converted for one after the other. */
 static void turn_lines(const struct odn_run *run, const struct odn_kind *kind, int w, float *ours, int64_t begin,
                        int64_t end)
 {

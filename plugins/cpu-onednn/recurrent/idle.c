@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library never touches of the buffers that it asks for (parts.h), so that memory is predicted
- * without it.
+/* Finds what the library never touches of the buffers that it requests (parts.h), so that predictions of memory can
+ * leave it out.
  *
- * A layer alone that runs from the first step to the last works on the caller's tensors, where a stack has copies of
- * what its layers read and write. Touched are, of the workspace, the gates, the upper half of c (of layer 1 of 2), the
- * gradients by layer, and the lower halves of the others (layer 0); of scratch, in training, no more than what lies
- * behind the space, and of that no more than the gates' bytes and the small parts.
- */
+ * For a stack, the library copies what the layers read and write. A single layer that runs from the first step to the
+ * last works on the caller's tensors instead. In the workspace it touches the gates, the upper half of c (of layer 1 of
+ * 2), the gradients by layer, and the lower halves of the other gradients (layer 0). In the scratch, training touches
+ * only what lies behind the space, and of that no more than the bytes of the gates and the small parts. */
 #include <stdatomic.h>
 
 #include "common/idle.h"
@@ -15,7 +14,7 @@
 
 enum { PAGE = 4096, SPANS = 3 };
 
-/* Of one primitive's workspace or scratch, in order. */
+/* The untouched spans of one primitive's workspace or scratch, in order. */
 struct spans {
     struct seqlstm_span at[SPANS];
     int32_t count;
@@ -50,7 +49,7 @@ static struct spans find_ws(const struct odn_recurrent *r, const struct odn_need
     return spans;
 }
 
-/* Small parts lie before the gates, too, so that these may begin later, by all of the former at most. */
+/* Small parts may also lie before the gates, so the gates may begin later, by up to the bytes of all small parts. */
 static struct spans find_training_scratch(const struct odn_recurrent *r, const struct odn_need *need)
 {
     const int32_t large = need->scratch[ODN_BACKWARD] > need->scratch[ODN_FORWARD] ? ODN_BACKWARD : ODN_FORWARD;
@@ -76,7 +75,7 @@ static struct spans find_inference_scratch(const struct odn_recurrent *r, const 
     struct spans spans = {0};
     if (need->scratch_bytes < s.before)
         return spans;
-    /* what begins at the end copies x */
+    /* what begins at the end holds a copy of x */
     add(&spans, need->way ? parts.states + PAGE : 0, s.before - parts.c / 2);
     if (odn_scratch_is(r, need, ODN_FORWARD)) {
         const uint64_t small = need->scratch_bytes - s.end;
@@ -86,7 +85,7 @@ static struct spans find_inference_scratch(const struct odn_recurrent *r, const 
     return spans;
 }
 
-/* What both leave; spans that stand at the same place belong together. */
+/* Reduces `spans` to what both leave untouched; spans at the same index belong together. */
 static void meet(struct spans *spans, const struct spans *other)
 {
     const struct spans before = *spans;
@@ -96,7 +95,7 @@ static void meet(struct spans *spans, const struct spans *other)
             before.at[i].end < other->at[i].end ? before.at[i].end : other->at[i].end);
 }
 
-/* Of a slice of one rectangle: bytes that its primitives need, and what they leave. */
+/* For a slice of one rectangle: the bytes that its primitives need, and what they leave untouched. */
 struct found {
     struct spans ws[ODN_KINDS][ODN_WAYS], scratch;
 };
@@ -159,9 +158,9 @@ static seqlstm_status find_uniform(struct odn_recurrent_binding *b, const struct
 
 /* ---- a batch of unequal lengths ------------------------------------------------------------------------ */
 
-/* Its buffers are as large as the worst batch may need, which this one is not. What lies between the library's parts is
- * touched by and by, as rectangles of other batches lie elsewhere, but for what all of a batch leave of their scratch:
- * behind the gates. */
+/* The buffers are as large as the worst batch needs, and this batch needs less. Between the library's parts, everything
+ * is touched sooner or later, because the rectangles of other batches have other offsets. The exception is what all
+ * batches leave untouched of their scratch: the bytes behind the gates. */
 
 /* `is_known`: the library's parts are as in parts.h. */
 static uint64_t expect_ws(const struct odn_recurrent *r, int32_t kind, const struct odn_rectangle *rectangle,
@@ -177,7 +176,8 @@ static uint64_t expect_ws(const struct odn_recurrent *r, int32_t kind, const str
                         ODN_PAGE_SLACK / 4);
 }
 
-/* The rectangle that has the most in `more` steps more than it has: what is kept by step has some. */
+/* The rectangle with the most rows if each had `more` steps more. (Buffers that hold a value per step have some
+ * more.) */
 static const struct odn_rectangle *find_largest(const struct odn_slice *slice, int64_t more)
 {
     const struct odn_rectangle *largest = slice->rectangles;
@@ -191,11 +191,11 @@ static const struct odn_rectangle *find_largest(const struct odn_slice *slice, i
 
 enum { NEEDS = 16 };
 
-/* What the library said of rectangles of one kind of layer. */
+/* The library's answers for rectangles of one kind of layer. */
 struct said {
-    bool is_ws, is_scratch, is_other; /* parts are as in parts.h: of all; of one at least; not of one */
-    struct odn_need needs[NEEDS];     /* the last: slices are alike */
-    int32_t count;                    /* of all */
+    bool is_ws, is_scratch, is_other; /* are the parts as in parts.h: in all answers; in at least one; not in one */
+    struct odn_need needs[NEEDS];     /* the latest answers: slices are similar */
+    int32_t count;                    /* of all answers */
 };
 
 static void hear(struct said *said, const struct odn_recurrent *r, const struct odn_need *need)
@@ -218,8 +218,8 @@ static struct odn_scratch scratch_of(const struct odn_recurrent *r, int32_t kind
     return odn_scratch_of(r, &need, pass);
 }
 
-/* What all rectangles of a slice leave of scratch: between the gates and the small parts of those that need the most,
- * where the others' small parts end before. */
+/* What all rectangles of a slice leave untouched of their scratch: the bytes between the gates and the small parts of
+ * those that need the most, from where the small parts of the others end. */
 static struct seqlstm_span find_rest(const struct odn_recurrent *r, int32_t kind, const struct odn_slice *slice)
 {
     const int32_t passes = odn_passes(r), count = slice->rectangle_count * passes;
@@ -241,8 +241,8 @@ static const struct odn_need *find_need(const struct said *said, const struct od
     return NULL;
 }
 
-/* Bytes that a slice's primitives need; none, where its sequences have no steps. What scratch there is of depends on
- * kernels: on rows, on steps and one or two more, on sequences. */
+/* Bytes that a slice's primitives need; 0 if its sequences have no steps. Depending on kernels, scratch grows with
+ * rows, with steps plus one or two, or with sequences. */
 static seqlstm_status expect_scratch(const struct odn_recurrent *r, int32_t kind, struct odn_slice *slice,
                                      struct said *io_said, struct seqlstm_error *err)
 {
@@ -262,7 +262,7 @@ static seqlstm_status expect_scratch(const struct odn_recurrent *r, int32_t kind
     return SEQLSTM_OK;
 }
 
-/* What the slices' primitives need, and leave of their scratch. */
+/* The needs of the slices' primitives, and what they leave untouched of their scratch. */
 static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_span *rests,
                                    struct seqlstm_error *err)
 {
@@ -305,7 +305,8 @@ static seqlstm_status find_mixed(struct odn_recurrent_binding *b, const struct s
     return SEQLSTM_OK;
 }
 
-/* The operation was chosen and is going to run: what code the library needs for that then counts with the process. */
+/* The operation was chosen and will run, so the code that the library loads for it should count towards the process
+ * before memory is measured. */
 static void warm_up(struct odn_recurrent *r, int32_t threads)
 {
     static atomic_bool is_warm[2]; /* for inference, for training */

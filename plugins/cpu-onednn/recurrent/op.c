@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making of recurrent operations and bindings, and the flow of their calls over the host's threads. */
+/* Creates recurrent operations and bindings, and distributes their calls over the host's threads. */
 #include <string.h>
 
 #include "cpu-onednn/recurrent/recurrent.h"
@@ -7,7 +7,7 @@
 static void describe_cell(struct odn_recurrent *r)
 {
     const struct seqlstm_recurrent_desc *d = r->desc;
-    static const int32_t plain[4] = {0, 1, 2, 3}, gru[4] = {1, 0, 2, 3}; /* the library's update gate is first */
+    static const int32_t plain[4] = {0, 1, 2, 3}, gru[4] = {1, 0, 2, 3}; /* in the library, the update gate is first */
     const bool after = (d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) != 0;
     r->lstm = d->cell == SEQLSTM_CELL_LSTM;
     r->cell = r->lstm ? ODN_LSTM : d->cell == SEQLSTM_CELL_RNN ? ODN_RNN : after ? ODN_GRU_RESET_AFTER : ODN_GRU;
@@ -85,8 +85,8 @@ bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, in
     return odn_layout_init(layout, n, dims, type, strides);
 }
 
-/* The library's choice for a large rectangle becomes the layout of all; where that depends on the shape of one
- * product, or does not work for the smallest rectangle, a plain one. */
+/* Chooses the layouts of all rectangles: the library's choice for a large one. Where that choice depends on the shape
+ * of one product, or does not work for the smallest rectangle, a plain layout. */
 static dnnl_status_t choose_layouts(struct odn_recurrent *r, int32_t k, bool plain)
 {
     struct odn_kind *kind = &r->kind[k];
@@ -157,7 +157,7 @@ static seqlstm_status make_layouts(struct odn_recurrent *r, int32_t k, struct se
                  odn_library_version(), (int)status);
 }
 
-/* Places of gradients of weights in the workspace. */
+/* Offsets of the weight gradients in the workspace. */
 static void place_grads(const struct odn_recurrent *r, struct odn_kind *kind)
 {
     for (int w = 0; w < ODN_WEIGHTS; w++)
@@ -324,7 +324,7 @@ static seqlstm_status finish(const struct odn_run *run, struct seqlstm_error *er
     return odn_check((dnnl_status_t)run->failed, "the execution of a recurrent primitive", err);
 }
 
-/* The library's own threads run, the host's are away. */
+/* The library's own threads run; the host's threads are leased to it. */
 static int lease_begin(struct seqlstm_queue *queue, int32_t threads)
 {
     queue->services->lease_begin(queue);
@@ -396,7 +396,7 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     odn_threads_set(before);
 }
 
-/* What the host's threads do before and after a layer, while those of the library are away. */
+/* Work of the host's threads before and after a layer, while those of the library are idle. */
 struct sweep {
     struct odn_run *run;
     int32_t layer, direction;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library takes for the primitives of an epoch's batches, and for the calls of those that are bound at a time:
- * it lies in no buffer of the host.
+/* Predicts the memory that the library allocates for the primitives of an epoch's batches, and for the calls of those
+ * that are bound at the same time. This memory is in no buffer of the host.
  *
- * Entries are counted as the cache keeps them (primitive.c): those of bound batches, and of the others at
- * most ODN_ENTRIES_IDLE. A primitive is descriptors, copied for each of its inner products, and the code of these: what
- * both take depends on the kind of kernel, and hardly on the shape. Bytes are as measured with 2.6, and held to it by
- * tests/unit/cpu-onednn/test_onednn_primitives.c.
- */
+ * Entries are counted as the cache keeps them (primitive.c): those of bound batches, and at most ODN_ENTRIES_IDLE
+ * others. A primitive consists of descriptors, copied for each of its inner products, and the code of these. The bytes
+ * of both depend on the kind of kernel, and hardly on the shape. They were measured with 2.6;
+ * tests/unit/cpu-onednn/test_onednn_primitives.c checks them. */
 #include <string.h>
 
 #include "cpu-onednn/recurrent/recurrent.h"
 
 enum {
-    ARGUMENT_BYTES = 750, /* a descriptor of some 700, and a storage */
-    SLACK = 5             /* holes between small blocks that stay and those that go: 12 to 26 % of what is in use */
+    ARGUMENT_BYTES = 750, /* a descriptor of about 700 bytes, and a storage object */
+    SLACK = 5             /* 1 / SLACK of it is lost in holes between small blocks that stay and blocks that go
+                           * (measured: 12 to 26 %) */
 };
 
-/* The passes of one shape. Training in float32 and cells of the GRU run the library's general code, the others its
- * kernels for batches of products, which are made for them. */
+/* Bytes of all passes of one shape. Training in float32 and GRU cells run the library's general code. The others run
+ * its kernels for batches of products, which it generates for them. */
 static uint64_t entry_bytes(const struct odn_recurrent *r)
 {
     if (r->training)
@@ -25,13 +25,13 @@ static uint64_t entry_bytes(const struct odn_recurrent *r)
     return r->cell == ODN_GRU || r->cell == ODN_GRU_RESET_AFTER ? 68000 : 140000;
 }
 
-/* A shape that has been met, and in which group of batches last. */
+/* A shape that has occurred, and the last group of batches that had it. */
 struct met {
     uint64_t key;
     int64_t group;
 };
 
-/* Shapes in the order of their keys. */
+/* Shapes, sorted by key. */
 struct shapes {
     const struct seqlstm_host *host;
     struct met *items;
@@ -52,7 +52,7 @@ static bool grow(struct shapes *shapes)
     return true;
 }
 
-/* Adds one to *io_used where the group did not have the shape. False: no memory. */
+/* Records a shape; adds one to *io_used if it is new in this group. Returns false without memory. */
 static bool meet(struct shapes *shapes, const struct odn_shape *shape, int64_t group, int64_t *io_used)
 {
     const uint64_t key = (uint64_t)shape->n << 32 | (uint64_t)shape->steps;
@@ -76,11 +76,11 @@ static bool meet(struct shapes *shapes, const struct odn_shape *shape, int64_t g
     return true;
 }
 
-/* Of a group of batches that are bound at a time. */
+/* A group of batches that are bound at the same time. */
 struct group {
     int64_t number;
     int64_t used;  /* different shapes */
-    int64_t bound; /* shapes of all slices: each has calls of its own */
+    int64_t bound; /* shapes of all slices, each with calls of its own */
 };
 
 static seqlstm_status meet_batch(struct odn_recurrent *r, const struct seqlstm_axis *axis, struct shapes *shapes,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights into the layouts of the primitives, where these do not read ours.
+/* Packs weights into the layouts of the primitives, unless these read ours.
  *
- * Layouts without blocks of float32 are written here, those of both passes while the rows that they are made of are in
- * the cache; the library changes the others, and adds zeros where these have padding. What lies between the rows of the
- * former belongs to no row: the library does not read it, and leaves it as it was when it changes layouts.
- */
+ * float32 layouts without blocks are written here, for both passes while the rows that they are made of are in the
+ * cache. The library reorders the other layouts, and writes zeros to their padding. The gaps between rows of the former
+ * belong to no row: the library does not read them, and its reorders do not write them. */
 #include "cpu-onednn/recurrent/recurrent.h"
 #include "cpu-onednn/recurrent/turn.h"
 
@@ -27,8 +26,8 @@ static int64_t elements_of(const struct odn_kind *kind, int w)
 
 /* ---- making ----------------------------------------------------------------------------------------------- */
 
-/* How the layout is made of ours. The backward pass has ours where the library does not pad rows: where they are whole
- * lines of the cache, and not a multiple of 256 elements. */
+/* How to make the layout from ours. The backward pass uses ours if the library does not pad rows: if they are whole
+ * cache lines and not a multiple of 256 elements. */
 static struct odn_fill find_fill(const struct odn_recurrent *r, const struct odn_kind *kind, int p, int w)
 {
     int64_t strides[DNNL_MAX_NDIMS];
@@ -48,14 +47,14 @@ static struct odn_fill find_fill(const struct odn_recurrent *r, const struct odn
     return fill;
 }
 
-/* The library's change of layout for one matrix, and room for its gates in the library's order. */
+/* Creates the library's reorder for one matrix, and reserves room for its gates in the library's order. */
 static dnnl_status_t make_reorder(struct odn_recurrent *r, struct odn_kind *kind, int p, int w)
 {
     const dnnl_engine_t engine = r->op->instance->engine;
     struct odn_layout ours = {0};
     dnnl_status_t status =
         odn_plain_layout(&ours, kind, w, dnnl_f32, !r->quantized) ? dnnl_success : dnnl_out_of_memory;
-    if (status == dnnl_success && !r->quantized) { /* those are made when the scales are known */
+    if (status == dnnl_success && !r->quantized) { /* the others are created when the scales are known */
         status = odn.reorder_primitive_desc_create(&kind->reorder_pd[p][w], odn_layout_get(&ours), engine,
                                                    odn_layout_get(&kind->weights[p][w]), engine, NULL);
         if (status == dnnl_success)
@@ -70,7 +69,7 @@ static dnnl_status_t make_reorder(struct odn_recurrent *r, struct odn_kind *kind
 seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t k, struct seqlstm_error *err)
 {
     struct odn_kind *kind = &r->kind[k];
-    const int before = odn_threads_set(1); /* as they will run */
+    const int before = odn_threads_set(1); /* they run on one thread */
     dnnl_status_t status = dnnl_success;
     for (int w = 0; w < ODN_WEIGHTS && status == dnnl_success; w++)
         for (int p = 0; odn_has_weight(r, w) && p < odn_passes(r) && status == dnnl_success; p++) {
@@ -128,13 +127,13 @@ struct matrix {
     void *packed; /* of the layer and direction */
 };
 
-/* Outputs [begin, end) of a gate, at most a line, into the plain layouts. */
+/* Packs outputs [begin, end) of a gate, at most a line, into the plain layouts. */
 static void pack_outputs(const struct matrix *x, int64_t gate, int64_t begin, int64_t end)
 {
     const struct odn_recurrent *r = x->packing->r;
     const int64_t inputs = x->kind->dims[x->w][2], first = r->gate_map[gate] * outputs_of(x->kind, x->w);
     const float *rows = x->ours + (first + begin) * inputs;
-    for (int32_t p = odn_passes(r) - 1; p >= 0; p--) { /* rows are copied first, as a rule, which reads them in order */
+    for (int32_t p = odn_passes(r) - 1; p >= 0; p--) { /* backward first: mostly copies in order */
         const struct odn_fill *fill = &x->kind->fill[p][x->w];
         float *to = (float *)odn_at(x->packed, x->kind->packed[p][x->w]) + gate * fill->gate + begin * fill->output;
         if (fill->how == ODN_TURNED)
@@ -144,7 +143,7 @@ static void pack_outputs(const struct matrix *x, int64_t gate, int64_t begin, in
     }
 }
 
-/* Lines [begin, end) of all gates' outputs; a gate's first one may begin before it. */
+/* Packs lines [begin, end) of the outputs of all gates; the first line of a gate may begin before the gate. */
 static void pack_lines(const struct matrix *x, int64_t lines_of_gate, int64_t begin, int64_t end)
 {
     const struct odn_fill *fill = &x->kind->fill[ODN_FORWARD][x->w];
@@ -157,7 +156,7 @@ static void pack_lines(const struct matrix *x, int64_t lines_of_gate, int64_t be
     }
 }
 
-/* Gates in the library's order, into `out`. */
+/* Copies the gates into `out`, in the library's order. */
 static void permute(const struct odn_recurrent *r, int64_t gates, int64_t elems, const float *from, float *out)
 {
     for (int64_t g = 0; g < gates; g++)
@@ -182,7 +181,7 @@ static dnnl_status_t reorder(const struct matrix *x, int p, const float *from)
     return status;
 }
 
-/* Into the layouts that are not plain. */
+/* Packs into the layouts that are not plain. */
 static dnnl_status_t reorder_passes(const struct matrix *x)
 {
     const struct odn_recurrent *r = x->packing->r;
@@ -210,8 +209,8 @@ static void pack_bias(const struct odn_recurrent *r, const struct odn_kind *kind
         memset(out, 0, (size_t)(r->bias_gates * r->hidden) * sizeof *out);
 }
 
-/* The share [begin, end) of the matrix's elements. What is not shared belongs to the middle one, so that it is spread,
- * too; W_x also packs the bias, and in int8 all of the layer. */
+/* Packs the share [begin, end) of the matrix's elements. Work that cannot be divided is done with the middle element,
+ * so that it is distributed too. For W_x this includes the bias, and in int8 the whole layer. */
 static void pack_matrix(struct packing *packing, int32_t l, int32_t d, int w, int64_t begin, int64_t end)
 {
     const struct odn_recurrent *r = packing->r;
@@ -236,7 +235,7 @@ static void pack_matrix(struct packing *packing, int32_t l, int32_t d, int w, in
     pack_lines(&x, lines_of_gate, lines * begin / elements, lines * end / elements);
 }
 
-/* Shares are of the elements of all matrices, one after the other. */
+/* [begin, end) counts the elements of all matrices, one after another. */
 static void pack_range(void *argument, int64_t begin, int64_t end)
 {
     struct packing *packing = argument;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu-onednn/recurrent/parts.h"
 
-enum { PAGE = 4096, LINE_BYTES = 64, SLACK = 16 * PAGE }; /* SLACK: parts begin with pages */
+enum { PAGE = 4096, LINE_BYTES = 64, SLACK = 16 * PAGE }; /* SLACK: parts start on pages */
 
 static uint64_t most(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-/* Elements from row to row (get_good_ld). */
+/* Elements from one row to the next (get_good_ld). */
 static uint64_t pitch(uint64_t width, uint64_t elem)
 {
     const uint64_t line = LINE_BYTES / elem, rows = (width + line - 1) / line * line;
@@ -31,7 +31,7 @@ struct odn_parts odn_parts_of(const struct odn_recurrent *r, const struct odn_ne
 {
     const uint64_t n = (uint64_t)need->n, steps = (uint64_t)need->steps, elem = r->elem.bytes;
     const uint64_t input = (uint64_t)r->kind[need->kind].input, output = (uint64_t)r->output;
-    const uint64_t hidden = (uint64_t)r->hidden, two = 2 * (steps + 1) * n; /* layers */
+    const uint64_t hidden = (uint64_t)r->hidden, two = 2 * (steps + 1) * n; /* 2: layers */
     const uint64_t grads = two * pitch(most(most(input, output), hidden), sizeof(float)) * sizeof(float);
     return (struct odn_parts){
         .gates = gates_of(r, need, elem),
@@ -61,7 +61,7 @@ struct odn_places odn_places_of(const struct odn_parts *parts)
     return p;
 }
 
-/* Each asked for twice, too: its bytes in the space, then as many elements. */
+/* The library requests each of them twice, too: its bytes in the space, then as many elements. */
 static uint64_t small_parts(const struct odn_recurrent *r, const struct odn_need *need, uint64_t gates_elem)
 {
     const uint64_t n = (uint64_t)need->n, elem = r->elem.bytes, sum = sizeof(float);
@@ -78,7 +78,7 @@ static uint64_t small_parts(const struct odn_recurrent *r, const struct odn_need
 
 struct odn_scratch odn_scratch_of(const struct odn_recurrent *r, const struct odn_need *need, int32_t pass)
 {
-    /* what forward adds up in is as wide as float32, for int8 too */
+    /* forward accumulates in 4 bytes, as wide as float32, for int8 too */
     const uint64_t elem = pass == ODN_FORWARD ? sizeof(float) : r->elem.bytes;
     const struct odn_parts parts = odn_parts_of(r, need);
     struct odn_scratch s = {.before = r->training ? 0 : parts.states * 3 + parts.c,

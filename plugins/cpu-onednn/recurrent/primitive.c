@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Primitives of recurrent layers by shape, and the cache that an operation keeps of them.
+/* Primitives of recurrent layers by shape, and each operation's cache of them.
  *
- * Invariant: entries in use are never destroyed; of the idle ones at most ODN_ENTRIES_IDLE are kept, the least
- * recently used going first.
- */
+ * Invariant: entries in use are never destroyed. At most ODN_ENTRIES_IDLE idle ones are kept; the least recently used
+ * go first. */
 #include "cpu-onednn/recurrent/recurrent.h"
 
-/* The descriptors of one pass; element i of the arrays is used where `given` says so. */
+/* The descriptors of one pass; element i of the arrays is used if given[i] is set. */
 struct descriptors {
     struct odn_layout values[ODN_RECURRENT_COUNT], grads[ODN_RECURRENT_COUNT];
 };
@@ -22,9 +21,9 @@ static bool make(struct odn_layout *layout, int n, const int64_t *dims, dnnl_dat
     return odn_layout_init(layout, n, dims, type, strides);
 }
 
-/* `values` (type: of x, h and y) or `grads` (float32), weights excepted. States at the beginning are always given,
- * zeros too: without them the library (2.6 to 3.7) pairs the gates of a step with h of that step, not of the one
- * before, in the gradient of W_h. */
+/* Makes the descriptors of `values` (type: of x, h and y) or `grads` (float32), without those of weights. The initial
+ * states are always given, if need be as zeros: without them the library (2.6 to 3.7) computes the gradient of W_h from
+ * the gates of a step and the h of the same step, rather than of the step before. */
 static bool make_tensors(const struct odn_recurrent *r, const struct odn_kind *kind, int64_t n, int64_t steps,
                          dnnl_data_type_t type, struct odn_layout *out)
 {
@@ -104,7 +103,7 @@ static void entry_destroy(struct odn_recurrent *r, struct odn_entry *entry)
     host_release(r->op->instance->host, entry);
 }
 
-/* Replaces what was described by a primitive of it, which has a descriptor of its own. */
+/* Replaces a description by a primitive, which has a descriptor of its own. */
 static dnnl_status_t build_primitive(struct odn_entry *e, int32_t p)
 {
     dnnl_status_t status = odn.primitive_create(&e->primitive[p], e->described[p]);
@@ -193,7 +192,7 @@ seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry
     return status;
 }
 
-/* Destroys the idle entry that was used longest ago, when there are too many. */
+/* Destroys the least recently used idle entry if there are too many. */
 static void trim(struct odn_recurrent *r)
 {
     int idle = 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8: x and h as unsigned bytes, weights as signed ones with a scale for each row (ops.h says which).
+/* int8: x and h as unsigned bytes, weights as signed bytes with a scale for each row (ops.h says which).
  *
- * The library wants the scales when a primitive is made, that is before the weights are known. So a binding is
- * made without primitives; weights_pack writes the scales in front of the weights, with a hash of them as their
- * version; and the first forward that finds another version than the binding's takes the primitives of that version
- * out of the operation's cache, or makes them.
- */
+ * The library needs the scales when a primitive is created, before the weights are known. So a binding starts without
+ * primitives. weights_pack writes the scales in front of the weights, with a hash of them as their version. If a
+ * forward finds another version than the binding has, it takes the primitives of that version from the operation's
+ * cache or creates them. */
 #include <math.h>
 #include <string.h>
 
@@ -68,7 +67,7 @@ static uint64_t hash(const void *bytes, uint64_t count)
     return h != 0 ? h : 1;
 }
 
-/* Inputs first, gates in the library's order. */
+/* Inputs first, with the gates in the library's order. */
 static void transpose(const struct odn_recurrent *r, int64_t input, const float *from, float *out)
 {
     const int64_t h = r->hidden, rows = r->gates * h;

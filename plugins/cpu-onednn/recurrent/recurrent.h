@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the recurrent operation: the operation, its primitives, and how a batch is cut.
+/* Private to the recurrent operation: the operation, its primitives, and how a batch is cut. Start here.
  *
- * The library knows rectangles alone: steps times sequences, all of one length. So a packed batch is cut
- *   into slices      slice m of M has the sequences m, m + M, m + 2 M, ...: they run on a thread of their own
- *   into rectangles  of equal batch size n; a run of steps that is not the whole range is cut into powers of two,
- *                    so that few shapes exist
- * and the state is carried from rectangle to rectangle. Rows given to the library are real time steps; none is
- * padding. Within a slice rows are packed like the batch: n rows of a step, then those of the next.
+ * The library knows only rectangles: steps times sequences, all of one length. So a packed batch is cut
+ *   into slices      slice m of M has the sequences m, m + M, m + 2 M, ...; each slice runs on a thread of its own
+ *   into rectangles  of equal batch size n; a run of steps that is not the whole segment is cut into powers of two,
+ *                    so that there are few shapes
+ * and the state is carried from rectangle to rectangle. All rows that the library gets are real time steps, never
+ * padding. Within a slice, rows are packed as in the batch: the n rows of a step, then those of the next.
  *
  *   lengths 4 2 1, one slice:   n = 3 | 2 | 1 1      rectangles 1 x 3, 1 x 2, 2 x 1
  *
- * Each layer and direction is a primitive of its own. States between rectangles lie in one vector of rows, in order
- * of execution: the rectangle's `h_out` is the next one's `h_in`, where sequences that begin (running backward)
- * are filled in behind, and those that have ended (running forward) are not read on.
- */
+ * Each layer and direction is a primitive of its own. The states between rectangles lie in one vector of rows, in order
+ * of execution: the `h_out` of a rectangle is the `h_in` of the next. Sequences which begin there (running backward)
+ * are filled in behind it; those which have ended (running forward) are not read again.
+ *
+ * A call passes from op.c, which distributes slices over threads, to forward.c or backward.c, which run the calls of a
+ * slice rectangle by rectangle. */
 #ifndef ODN_RECURRENT_H
 #define ODN_RECURRENT_H
 
@@ -25,7 +27,7 @@ enum { ODN_WEIGHT_X, ODN_WEIGHT_H, ODN_WEIGHT_P, ODN_WEIGHTS };
 enum { ODN_FORWARD, ODN_BACKWARD, ODN_PASSES };
 enum { ODN_KINDS = 2, ODN_WAYS = 2 };
 
-/* What x, h and y are inside a slice: float32, bfloat16, or unsigned bytes q = round(scale v + shift). */
+/* The type of x, h and y inside a slice: float32, bfloat16, or unsigned bytes q = round(scale v + shift). */
 struct odn_elem {
     dnnl_data_type_t type;
     uint32_t bytes;
@@ -33,50 +35,50 @@ struct odn_elem {
 };
 extern const struct odn_elem odn_float32;
 
-/* Bytes of one rectangle's workspace: bilinear in n and steps, but for the rounding of its parts to pages. */
+/* Bytes of one rectangle's workspace: bilinear in n and steps, apart from rounding its parts to pages. */
 struct odn_ws_model {
     double per_row, per_sequence, per_step, rest;
 };
-enum { ODN_PAGE_SLACK = 16 * 4096 }; /* more than the rounding adds */
+enum { ODN_PAGE_SLACK = 16 * 4096 }; /* more than this rounding adds */
 
-/* Makes a primitive's layout of a matrix of ours: the library does; or its rows become columns, or are copied; or it is
- * the same, and the primitive reads the caller's. */
+/* How our matrix becomes a primitive's layout: the library reorders it; its rows become columns; its rows are copied;
+ * or the layout is the same, and the primitive reads the caller's matrix. */
 enum odn_how { ODN_REORDERED, ODN_TURNED, ODN_COPIED, ODN_SAME };
 struct odn_fill {
     enum odn_how how;
     int64_t input, gate, output; /* strides, unless reordered */
 };
 
-/* Layers that read one width: layer 0, and those above it. */
+/* Layers with the same input width: layer 0, and all layers above it. */
 struct odn_kind {
     int64_t input;
-    struct odn_ws_model ws; /* training */
+    struct odn_ws_model ws; /* training only */
     int64_t dims[ODN_WEIGHTS][5];
     int n_dims[ODN_WEIGHTS];
-    struct odn_layout weights[ODN_PASSES][ODN_WEIGHTS]; /* as the primitives want them */
+    struct odn_layout weights[ODN_PASSES][ODN_WEIGHTS]; /* as the primitives require them */
     struct odn_layout grads[ODN_WEIGHTS];
     int64_t grad_strides[ODN_WEIGHTS][DNNL_MAX_NDIMS];
     struct odn_fill fill[ODN_PASSES][ODN_WEIGHTS];
-    dnnl_primitive_desc_t reorder_pd[ODN_PASSES][ODN_WEIGHTS]; /* where the library does */
+    dnnl_primitive_desc_t reorder_pd[ODN_PASSES][ODN_WEIGHTS]; /* for ODN_REORDERED */
     dnnl_primitive_t reorder[ODN_PASSES][ODN_WEIGHTS];
     /* the part of one layer and direction in `packed` */
     uint64_t packed[ODN_PASSES][ODN_WEIGHTS], bias, permuted[ODN_WEIGHTS], packed_bytes;
     uint64_t scales; /* int8: a version (uint64_t), then the scales of the rows (quantized.c) */
-    /* and in the workspace of backward */
+    /* offsets in the workspace of backward */
     uint64_t grad_place[ODN_WEIGHTS], grad_bias, grad_peephole, grad_bytes;
 };
 
-/* One shape's primitives, shared by all bindings of the operation. */
+/* The primitives of one shape, shared by all bindings of the operation. */
 struct odn_entry {
     struct odn_entry *next;
     int32_t references;
     int32_t kind, way, threads;
     int64_t n, steps;
-    uint64_t version; /* int8: of the scales; 0: none yet, and no primitive */
+    uint64_t version; /* int8: of the scales; 0: no scales yet, and no primitive */
     uint64_t used;    /* when last released */
     dnnl_primitive_t primitive[ODN_PASSES];
-    dnnl_primitive_desc_t described[ODN_PASSES]; /* where there is no primitive */
-    const_dnnl_primitive_desc_t pd[ODN_PASSES];  /* that, or the primitive's own: of 30 KB, so one has to do */
+    dnnl_primitive_desc_t described[ODN_PASSES]; /* if there is no primitive */
+    const_dnnl_primitive_desc_t pd[ODN_PASSES];  /* described[] or the primitive's own; 30 KB, so not both */
     uint64_t ws_bytes, scratch_bytes;
 };
 
@@ -87,13 +89,13 @@ struct odn_recurrent {
     dnnl_alg_kind_t activation;
     float alpha;
     int32_t layers, directions, gates, bias_gates, kinds;
-    int32_t gate_map[4]; /* the library's gate k is our gate gate_map[k] */
+    int32_t gate_map[4]; /* the library's gate k is gate gate_map[k] of ours */
     int64_t hidden, output;
     bool lstm, peephole, projection, concat, training;
     struct odn_elem elem;
     dnnl_data_type_t weight_type;
     bool quantized;             /* int8 */
-    dnnl_primitive_attr_t attr; /* the instance's; int8: its own, with scales of 1 */
+    dnnl_primitive_attr_t attr; /* that of the instance; int8: its own, with scales of 1 */
     int32_t slices_max;
     struct odn_kind kind[ODN_KINDS];
     pthread_mutex_t lock; /* of the cache */
@@ -103,7 +105,7 @@ struct odn_recurrent {
 
 struct odn_rectangle {
     int64_t steps, n, row;
-    int64_t in_row[ODN_WAYS], out_row[ODN_WAYS]; /* of the states */
+    int64_t in_row[ODN_WAYS], out_row[ODN_WAYS]; /* rows of the states */
     uint64_t ws[ODN_KINDS];
     int32_t shape;
 };
@@ -116,13 +118,14 @@ struct odn_shape {
 
 struct odn_slice {
     int64_t sequences, rows, state_rows;
-    uint64_t scratch_bytes; /* that its primitives need */
+    uint64_t scratch_bytes; /* for its primitives */
     int32_t rectangle_count, shape_count;
     struct odn_rectangle *rectangles; /* in order of time */
     struct odn_shape *shapes;
     struct odn_call *calls; /* of all shapes */
     uint64_t ws_bytes[ODN_KINDS];
-    /* in the reserve (inference: in the workspace); strides by layer, or by layer and direction */
+    /* in the reserve (inference: in the workspace); strides from layer to layer, or from layer and direction to the
+     * next */
     uint64_t x, y, y_stride, merged, merged_stride, h, h_stride, c, c_stride, ws;
     /* in the workspace */
     uint64_t scratch, dy[2], dx, states, grads;
@@ -137,16 +140,16 @@ struct odn_recurrent_binding {
     struct odn_slice *slices;
 };
 
-/* What a call of forward or backward works on. */
+/* The data of one forward or backward. */
 struct odn_run {
     struct odn_recurrent_binding *b;
     struct seqlstm_queue *queue;
     void *const *slots;
     void *const *grads;
     uint32_t parts;
-    void *workspace, *reserve; /* reserve: the workspace in inference */
+    void *workspace, *reserve; /* reserve: in inference, the workspace */
     const void *packed;
-    _Atomic int32_t failed; /* the library's first status that is not success */
+    _Atomic int32_t failed; /* the first status of the library that is not success */
 };
 
 static inline bool odn_has_weight(const struct odn_recurrent *r, int w)
@@ -159,19 +162,19 @@ static inline int32_t odn_kind_of(const struct odn_recurrent *r, int32_t layer)
     return layer > 0 && r->kinds > 1;
 }
 
-/* 1: from the last step to the first. */
+/* 1: the direction runs from the last step to the first. */
 static inline int32_t odn_way_of(const struct odn_recurrent *r, int32_t direction)
 {
     return r->desc->direction == SEQLSTM_DIRECTION_BACKWARD || direction == 1;
 }
 
-/* Forward, and in training backward. */
+/* The number of passes: forward, and in training backward. */
 static inline int32_t odn_passes(const struct odn_recurrent *r)
 {
     return r->training ? ODN_PASSES : 1;
 }
 
-/* Calls of one shape. */
+/* The number of calls of one shape. */
 static inline int32_t odn_calls_count(const struct odn_recurrent *r)
 {
     return r->kinds * r->directions * odn_passes(r);
@@ -204,7 +207,7 @@ static inline void *odn_param(const struct odn_recurrent *r, void *const *pointe
     return pointers[odn_param_slot(r, l, d, which)];
 }
 
-/* Offset in `packed` of what belongs to a layer and direction. */
+/* The offset in `packed` of the part of a layer and direction. */
 static inline uint64_t odn_packed_of(const struct odn_recurrent *r, int32_t l, int32_t d)
 {
     const uint64_t first = r->kind[0].packed_bytes * (uint64_t)r->directions;
@@ -218,13 +221,13 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
 
 /* ---- primitive.c ----------------------------------------------------------------------- */
 
-/* Describes the pass of one rectangle with `attr`. `fixed`: with the weights' layouts that the kind holds, else with
- * those that the library likes best. `forward`: the forward pass's, for backward. */
+/* Describes one pass of a rectangle with `attr`. `fixed`: with the layouts of weights that the kind holds; otherwise
+ * with those that the library prefers. `forward`: the description of the forward pass, to describe backward. */
 dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t kind, int32_t way, int64_t n, int64_t steps,
                                      int32_t pass, bool fixed, const_dnnl_primitive_desc_t forward,
                                      const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out_pd);
 
-/* What an entry is looked for by; `scales` makes it where `version` says that there are some. */
+/* The key of an entry; `scales` writes the scales if `version` is not 0. */
 struct odn_entry_key {
     int32_t kind, way, threads;
     int64_t n, steps;
@@ -232,31 +235,32 @@ struct odn_entry_key {
     const float *scales;
 };
 
-/* The shape's primitives, out of the cache or made now. [any thread] */
+/* Finds the primitives of a shape in the cache or creates them. [any thread] */
 seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key, struct odn_entry **out_entry,
                                  struct seqlstm_error *err);
-/* NULL is fine. Keeps the entry for later as long as few are idle. [any thread] */
+/* May be NULL. Keeps the entry for later while few are idle. [any thread] */
 void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry);
 void odn_entries_destroy(struct odn_recurrent *r);
-enum { ODN_ENTRIES_IDLE = 128 }; /* that are kept */
+enum { ODN_ENTRIES_IDLE = 128 }; /* the largest number of idle entries */
 
 /* ---- sizes.c ----------------------------------------------------------------------------- */
 
 /* Upper bounds over all batches of the descriptor. */
 seqlstm_status odn_recurrent_measure(struct odn_recurrent *r, struct seqlstm_sizes *sizes, struct seqlstm_error *err);
-/* A rectangle, and what the library says that it needs for it. */
+/* A rectangle, and what the library needs for it. */
 struct odn_need {
     int32_t kind, way;
     int64_t n, steps;
     uint64_t ws_bytes, scratch_bytes;
-    uint64_t scratch[ODN_PASSES]; /* bytes, by pass; the most is scratch_bytes */
-    int32_t arguments;            /* of all passes */
+    uint64_t scratch[ODN_PASSES]; /* bytes, by pass; scratch_bytes is the largest */
+    int32_t arguments;            /* the number of arguments of all passes */
 };
-/* Fills what the library says. */
+/* Queries the library and fills the rest of `need`. */
 seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *need, struct seqlstm_error *err);
-/* Lays out the buffers of slices of which ws_bytes and scratch_bytes are known; out: what they need in all. */
+/* Lays out the buffers of slices whose ws_bytes and scratch_bytes are known; writes the bytes that they need in
+ * total. */
 void odn_slices_lay_out(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
-/* Finds both by the primitives of a binding whose slices are cut, and lays them out. */
+/* Finds both from the primitives of a binding whose slices are cut, and lays out the buffers. */
 void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve, uint64_t *out_workspace);
 
 /* ---- idle.c ------------------------------------------------------------------------------ */
@@ -275,19 +279,21 @@ seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, const struct 
 
 /* ---- cut.c ------------------------------------------------------------------------------- */
 
-/* Cuts [t0, t1) into slices of rectangles, and finds their shapes; all memory is the slices'. */
+/* Cuts [t0, t1) into slices of rectangles, and finds their shapes; the slices own all memory. */
 seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_error *err);
-/* Room for the calls of all shapes, zeroed. */
+/* Allocates the calls of all shapes, zeroed. */
 seqlstm_status odn_slices_make_calls(struct odn_recurrent_binding *b, struct seqlstm_error *err);
 void odn_slices_release(struct odn_recurrent_binding *b);
-/* A binding of a whole batch on as many slices as may be, to be cut and looked at; forgotten after errors, too. */
+/* Makes a binding of a whole batch with as many slices as possible, which is cut and inspected but never runs. Must be
+ * forgotten also after errors. */
 seqlstm_status odn_binding_suppose(struct odn_recurrent_binding *b, struct odn_recurrent *r,
                                    const struct seqlstm_axis *axis, struct seqlstm_error *err);
 void odn_binding_forget(struct odn_recurrent_binding *b);
 
 /* ---- rows.c ------------------------------------------------------------------------------ */
 
-/* Rows between a batch and slice m of it; `width` elements each, `elem` inside the slice, float32 in the batch. */
+/* Copy rows between a batch and slice m of it: `width` elements each, of type `elem` in the slice, float32 in the
+ * batch. */
 void odn_rows_in(const struct odn_recurrent_binding *b, int32_t m, int64_t width, const float *rows,
                  const struct odn_elem *elem, void *out_slice);
 void odn_rows_out(const struct odn_recurrent_binding *b, int32_t m, int64_t width, const struct odn_elem *elem,
@@ -299,25 +305,25 @@ void odn_add(dnnl_data_type_t type, int64_t count, float scale, const void *a, c
 
 /* ---- quantized.c --------------------------------------------------------------------------- */
 
-/* The attributes of int8 for these scales of rows, [gates * hidden] in the library's order; NULL: all 1. `scratch`: of
- * a primitive the user's, of a reorder the library's. */
+/* The attributes of int8 for these scales of rows, [gates * hidden] in the library's order; NULL: all 1. `scratch`: the
+ * scratchpad is the user's (for primitives); otherwise the library's (for reorders). */
 dnnl_status_t odn_quantized_attr(const struct odn_recurrent *r, const float *scales, dnnl_scratchpad_mode_t scratch,
                                  dnnl_primitive_attr_t *out_attr);
-/* Weights and scales of one layer and direction. Makes what the library needs for it. */
+/* Packs weights and scales of one layer and direction. Creates what the library needs for it. */
 dnnl_status_t odn_quantized_pack(const struct odn_recurrent *r, void *const *slots, int32_t d, void *packed);
-/* The primitives of the scales in `packed`, where the binding has others. */
+/* Updates the primitives if the binding has others than those of the scales in `packed`. */
 seqlstm_status odn_quantized_refresh(struct odn_recurrent_binding *b, const void *packed, struct seqlstm_error *err);
 
 /* ---- op.c ---- */
-/* The calls of one kind and way of a shape, with primitives for the scales (int8). */
+/* Binds the calls of one kind and way of a shape to the primitives for these scales (int8). */
 seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t kind, int32_t way,
                               uint64_t version, const float *scales, struct seqlstm_error *err);
-/* Ours: outputs by inputs, gate by gate (`outer`), or inputs first. */
+/* A plain layout: with `outer` ours (outputs by inputs, gate by gate), otherwise inputs first. */
 bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer);
 
 /* ---- pack.c -------------------------------------------------------------------------------- */
 
-/* What packing needs of the kind, whose layouts are chosen, and places in `packed`. */
+/* Prepares the packing of a kind whose layouts are chosen: what it needs, and offsets in `packed`. */
 seqlstm_status odn_packing_make(struct odn_recurrent *r, int32_t kind, struct seqlstm_error *err);
 void odn_packing_release(struct odn_kind *kind);
 /* Where a primitive reads a matrix. */
@@ -328,11 +334,11 @@ seqlstm_status odn_recurrent_pack(const struct seqlstm_op *op, struct seqlstm_qu
 /* ---- forward.c, backward.c, grads.c ---------------------------------------- */
 void odn_forward_slice(struct odn_run *run, int32_t m);
 void odn_backward_layer(struct odn_run *run, int32_t m, int32_t layer, int32_t direction);
-/* Work on gradients of weights is shared out in parts [begin, end) of ODN_SHARES. */
+/* Work on gradients of weights is divided into ranges [begin, end) of ODN_SHARES. */
 enum { ODN_SHARES = 1000 };
-/* Slice m's gradients of one layer and direction, before they are added to. */
+/* Zeroes slice m's gradients of one layer and direction, before the library adds to them. */
 void odn_zero_grads(struct odn_run *run, int32_t m, int32_t layer, int64_t begin, int64_t end);
-/* The gradients of all slices into the canonical ones. */
+/* Adds the gradients of all slices into the canonical ones. */
 void odn_reduce_grads(struct odn_run *run, int32_t layer, int32_t direction, int64_t begin, int64_t end);
 
 /* Addresses within slice m. */

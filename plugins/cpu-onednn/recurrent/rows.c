@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows between the batch and its slices, and between float32 and bfloat16 or bytes (rounding to nearest even). */
+/* Copies rows between the batch and its slices, and converts between float32 and bfloat16 or bytes (rounding to
+ * nearest, ties to even). */
 #include <string.h>
 
 #include "cpu-onednn/recurrent/recurrent.h"
@@ -23,11 +24,11 @@ static float from_bfloat16(uint16_t half)
     return value;
 }
 
-/* Bytes are made in groups of a length that the compiler knows, so that it makes vectors of them at -O2, too. */
+/* Bytes are converted in groups of a constant length, so that the compiler vectorises the loop even at -O2. */
 enum { GROUP = 32 };
 
-/* Rounds to nearest even: behind 3 x 2^22 a float32 has no bits left for fractions, and a byte is its lowest ones. NaN
- * becomes 0: a byte has no word for it. */
+/* Rounds to nearest, ties to even: above 3 x 2^22 a float32 has no bits left for fractions, and the byte is its lowest
+ * bits. NaN becomes 0, since a byte cannot represent it. */
 static inline uint8_t to_byte(float scale, float shift, float value)
 {
     float v = scale * value + shift;
@@ -105,11 +106,11 @@ void odn_add(dnnl_data_type_t type, int64_t count, float scale, const void *a, c
         to[i] = to_bfloat16(scale * (from_bfloat16(x[i]) + from_bfloat16(y[i])));
 }
 
-/* Slice m's rows of a step stand M apart in the batch, from row m on. */
+/* The rows of slice m at a step are M apart in the batch, starting with row m. */
 struct walk {
     const struct odn_recurrent_binding *b;
     int32_t m;
-    int64_t t, j, row; /* `row`: in the batch's range */
+    int64_t t, j, row; /* `row`: within the segment of the batch */
 };
 
 static bool next_row(struct walk *w)

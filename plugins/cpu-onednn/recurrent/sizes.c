@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory recurrent calls need: exactly, for a batch that has been cut, and as a bound over all
- * batches of a descriptor, by asking the library about some shapes.
+/* How much memory recurrent calls need: exactly, for a batch that has been cut; and as an upper bound over all batches
+ * of a descriptor, from the library's answers for some shapes.
  *
- * Layout of a slice. In the reserve (in inference: in the workspace, with two layers' y and one layer's states,
- * used in turn):
+ * Layout of a slice. In the reserve (in inference: in the workspace, with the y of two layers and the states of one
+ * layer, used alternately):
  *   x [rows, I] · y of each layer [rows, D O] · merged y of each layer · states h, c of each layer and direction
- *   · the primitives' own workspaces, one a rectangle
- * In the workspace of a call, after the scratch of the primitives of all slices (layers share the workspace, and where
- * they place it alike, what one leaves untouched of it the others do):
+ *   · the primitives' own workspaces, one per rectangle
+ * In the workspace of a call, after the scratch of the primitives of all slices (layers use the same memory; where its
+ * layout is the same in all of them, all leave the same bytes untouched):
  *   dy, dx of a layer [rows, widest] twice · dx of the second direction
- *   · dh, dc twice · gradients of one layer's and direction's weights
- */
+ *   · dh, dc twice · gradients of the weights of one layer and direction */
 #include "cpu-onednn/recurrent/recurrent.h"
 
 static int64_t widest(const struct odn_recurrent *r)
@@ -29,7 +28,8 @@ static bool merges(const struct odn_recurrent *r)
     return r->directions == 2 && !r->concat;
 }
 
-/* What `rows` rows and `states` rows of states of one slice take of the reserve, without the primitives' own. */
+/* The offsets in the reserve for `rows` rows and `states` rows of states of one slice, without the primitives'
+ * workspaces. */
 static void place_reserve(const struct odn_recurrent *r, struct odn_slice *s, uint64_t *end)
 {
     const uint64_t rows = (uint64_t)s->rows, states = (uint64_t)s->state_rows, elem = r->elem.bytes;
@@ -145,18 +145,19 @@ seqlstm_status odn_need_find(const struct odn_recurrent *r, struct odn_need *nee
     return odn_check(status, "a recurrent primitive", err);
 }
 
-/* How a batch may fall apart: over all slices of `slices`. */
+/* How a batch may be cut, summed over all slices. */
 struct parts {
-    uint64_t rows, rectangles, sequences, steps; /* sums of n steps, 1, n and steps over rectangles */
+    uint64_t rows, rectangles, sequences, steps; /* sums over rectangles of: n * steps, 1, n, steps */
 };
 
-/* Of a batch with `runs` sizes, one after the other, in each slice. Sizes fall, so one that has many has fewer rows. A
- * run becomes powers of two: of 2^k - 1 steps, k. */
+/* The parts of a batch in which each slice has `runs` different batch sizes, one after another. Sizes decrease, so a
+ * batch with many of them has fewer rows. A run is cut into powers of two: one of 2^k - 1 steps into k. */
 static struct parts parts_of_runs(const struct seqlstm_desc *head, uint64_t slices, uint64_t runs)
 {
     const uint64_t most = ((uint64_t)head->max_sequences + slices - 1) / slices, steps = (uint64_t)head->max_steps;
     const uint64_t rows = slices * (most * steps - runs * (runs - 1) / 2), more = runs < most ? runs + 1 : runs;
-    /* `more`: where slices differ, some have a run more. A run's second power costs it 2 steps, its third 4, … */
+    /* `more`: slices may differ, and then some have one more run. The second power of a run costs it 2 steps, the third
+     * 4, … */
     uint64_t extra = 0, left = steps - runs;
     for (uint64_t cost = 2; cost <= left; cost *= 2) {
         const uint64_t bought = left / cost < more ? left / cost : more;
@@ -201,7 +202,7 @@ static uint64_t bound_ws(const struct odn_ws_model *m, const struct parts *parts
                        m->per_step * (double)parts->steps + (m->rest + ODN_PAGE_SLACK) * (double)parts->rectangles));
 }
 
-/* Scratch that `slices` slices need together. */
+/* The scratch of `slices` slices together. */
 static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uint64_t *out_bytes,
                                     struct seqlstm_error *err)
 {
@@ -223,14 +224,14 @@ static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uin
     return SEQLSTM_OK;
 }
 
-/* What batches need that fall apart so, on `slices` slices. */
+/* The needs of batches which are cut like this, on `slices` slices. */
 static void add_sizes(const struct odn_recurrent *r, const struct parts *parts, uint64_t slices, uint64_t scratch,
                       struct seqlstm_sizes *sizes)
 {
     uint64_t ws[ODN_KINDS] = {0, 0}, kept = 0, work = 0;
     for (int32_t k = 0; k < r->kinds && r->training; k++)
         ws[k] = bound_ws(&r->kind[k].ws, parts);
-    /* one slice with all rows, and what rounding and their own gradients add for the others */
+    /* one slice with all rows; below, what rounding and their own gradients add for the others */
     struct odn_slice whole = {.rows = (int64_t)parts->rows,
                               .sequences = r->desc->head.max_sequences,
                               .state_rows = (int64_t)parts->sequences + 2 * r->desc->head.max_sequences};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which recurrent layers the library's primitives compute, and the reason for each other one. */
+/* Which recurrent layers the library's primitives can compute, and why not the others. */
 #include "cpu-onednn/recurrent/recurrent.h"
 
 static const char *const activation_names[] = {
@@ -27,27 +27,27 @@ static bool check_activations(const struct seqlstm_recurrent_desc *d, struct seq
         if (d->cell == SEQLSTM_CELL_RNN) {
             if (candidate != SEQLSTM_ACT_TANH && candidate != SEQLSTM_ACT_RELU && candidate != SEQLSTM_ACT_SIGMOID)
                 return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION,
-                                     "oneDNN's simple RNN knows tanh, relu and sigmoid.", "activation: tanh",
+                                     "oneDNN's simple RNN supports only tanh, relu and sigmoid.", "activation: tanh",
                                      name_of(candidate));
             if (candidate != d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind)
                 return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION,
-                                     "cpu-onednn wants one activation for both directions.", "", name_of(candidate));
+                                     "cpu-onednn uses the same activation in both directions.", "", name_of(candidate));
             continue;
         }
         if (gate != SEQLSTM_ACT_SIGMOID)
-            return refuse_option(answer, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "oneDNN's gates are sigmoids.",
+            return refuse_option(answer, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "oneDNN's gates are always sigmoids.",
                                  "recurrent_activation: sigmoid", name_of(gate));
         if (candidate != SEQLSTM_ACT_TANH)
-            return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION, "oneDNN's candidate is tanh.", "activation: tanh",
-                                 name_of(candidate));
+            return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION, "oneDNN's candidate is always tanh.",
+                                 "activation: tanh", name_of(candidate));
         if (d->cell == SEQLSTM_CELL_LSTM && output != SEQLSTM_ACT_TANH)
-            return refuse_option(answer, SEQLSTM_OPTION_OUTPUT_ACTIVATION, "oneDNN's output function is tanh.",
+            return refuse_option(answer, SEQLSTM_OPTION_OUTPUT_ACTIVATION, "oneDNN's output activation is always tanh.",
                                  "output_activation: tanh", name_of(output));
     }
     return true;
 }
 
-/* Options that the primitives do not have at all, and masks, which only exist in training. */
+/* Refuses options that the primitives do not have, and masks, which only exist in training. */
 static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
@@ -60,11 +60,11 @@ static bool check_options(const struct seqlstm_recurrent_desc *d, struct seqlstm
         {(d->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0, SEQLSTM_OPTION_COUPLED_GATES, false, true,
          "oneDNN has no coupled gates."},
         {(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0, SEQLSTM_OPTION_LAYER_NORM, false, true,
-         "oneDNN has no normalisation inside the cell."},
+         "oneDNN's cells have no layer normalisation."},
         {(d->options & SEQLSTM_BIT_RECURRENT_STEPWISE) != 0, SEQLSTM_OPTION_LENGTHS, false, true,
-         "oneDNN makes the gradients of weights with those of the inputs, not in a later call."},
-        {(double)d->cell_clip, SEQLSTM_OPTION_CELL_CLIP, false, false, "oneDNN does not limit the cell."},
-        {(double)d->gate_clip, SEQLSTM_OPTION_GATE_CLIP, false, false, "oneDNN does not limit the gates."},
+         "oneDNN computes weight gradients together with those of the inputs, not in a later call."},
+        {(double)d->cell_clip, SEQLSTM_OPTION_CELL_CLIP, false, false, "oneDNN does not clip the cell."},
+        {(double)d->gate_clip, SEQLSTM_OPTION_GATE_CLIP, false, false, "oneDNN does not clip the gates."},
         {(double)d->zoneout_cell, SEQLSTM_OPTION_ZONEOUT, false, false, "oneDNN has no zoneout."},
         {(double)d->zoneout_hidden, SEQLSTM_OPTION_ZONEOUT, false, false, "oneDNN has no zoneout."},
         {(double)d->dropout, SEQLSTM_OPTION_DROPOUT, true, false,
@@ -92,18 +92,18 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
     if (!check_activations(d, answer) || !check_options(d, answer))
         return false;
     if (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_KIND_MERGE_MUL)
-        return refuse_option(answer, SEQLSTM_OPTION_MERGE, "cpu-onednn does not multiply directions.",
+        return refuse_option(answer, SEQLSTM_OPTION_MERGE, "cpu-onednn cannot merge directions by multiplication.",
                              "merge: concat, sum or ave", "mul");
     if (d->projection > 0 && d->head.mode == SEQLSTM_MODE_TRAINING)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_PROJECTION,
-                         "cpu-onednn trains no projections.", "a layer without projection", "%lld",
+                         "cpu-onednn cannot train a projection.", "a layer without projection", "%lld",
                          (long long)d->projection);
     if (low && (d->projection > 0 || (d->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) || d->cell != SEQLSTM_CELL_LSTM))
         return answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_DTYPE,
-                         "cpu-onednn runs the plain LSTM alone in bfloat16 and int8.", "precision: float32",
-                         bytes ? "int8" : "bfloat16");
+                         "cpu-onednn supports bfloat16 and int8 only for LSTMs without peepholes and projection.",
+                         "precision: float32", bytes ? "int8" : "bfloat16");
     if (bytes && d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_KIND_MERGE_CONCAT)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE,
-                         "cpu-onednn joins directions in int8 by concat alone.", "merge: concat", "int8");
+                         "cpu-onednn merges directions in int8 only by concat.", "merge: concat", "int8");
     return true;
 }

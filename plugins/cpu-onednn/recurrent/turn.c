@@ -10,7 +10,7 @@ static inline bool begins_line(const float *at)
     return ((uintptr_t)at & (ODN_LINE * sizeof *at - 1)) == 0;
 }
 
-/* Aligned to lanes. Four in order make a line. */
+/* Aligned to lanes. Four consecutive ones make a line. */
 static inline void stream(float *to, odn_lanes value)
 {
 #ifdef __SSE__
@@ -36,7 +36,7 @@ void odn_row_copy(const float *restrict from, int64_t count, bool streams, float
         to[i] = from[i];
 }
 
-/* A line of which each square holds four places. */
+/* Streams a line; each square holds four of its elements. */
 static inline void stream_line(float *to, odn_lanes a, odn_lanes b, odn_lanes c, odn_lanes d)
 {
     stream(to, a);
@@ -50,7 +50,7 @@ static inline struct odn_square turned(const float *rows, int64_t pitch)
     return odn_square_turn(odn_square_load(rows, pitch));
 }
 
-/* Four columns of ODN_LINE rows. */
+/* Streams four columns of ODN_LINE rows. */
 static inline void stream_columns(const float *rows, int64_t row_pitch, float *out, int64_t pitch)
 {
     const int64_t next = ODN_LANES * row_pitch;

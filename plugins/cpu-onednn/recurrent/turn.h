@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turning matrices: what changes of layout to and from the library's have in common. */
+/* Transposition of matrices, for conversions to and from the library's layouts. */
 #ifndef ODN_RECURRENT_TURN_H
 #define ODN_RECURRENT_TURN_H
 
@@ -7,11 +7,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A line is one of the cache. */
+/* A line is a cache line. */
 enum { ODN_LANES = 4, ODN_LINE = 16 };
 typedef float odn_lanes __attribute__((vector_size(ODN_LANES * sizeof(float))));
 
-/* Is so much written past the caches? They hold less anyway, and lines that are written whole are not read before. */
+/* Should this many bytes bypass the caches? They would not fit anyway, and lines that are written whole are not read
+ * first. */
 static inline bool odn_streams(uint64_t bytes)
 {
     return bytes > (uint64_t)4 << 20;
@@ -29,7 +30,8 @@ static inline void odn_lanes_store(float *to, odn_lanes value)
     memcpy(to, &value, sizeof value);
 }
 
-/* Four rows. Written out, as are loops over them: compilers do not unroll what they keep in registers else. */
+/* Four rows. They are separate members, and loops over them are written out, because compilers do not otherwise unroll
+ * such loops and keep the rows in registers. */
 struct odn_square {
     odn_lanes row[ODN_LANES];
 };
@@ -48,7 +50,7 @@ static inline void odn_square_store(struct odn_square s, float *to, int64_t pitc
     odn_lanes_store(to + 3 * pitch, s.row[3]);
 }
 
-/* Rows become columns. */
+/* Transposes: rows become columns. */
 static inline struct odn_square odn_square_turn(struct odn_square s)
 {
     const odn_lanes low01 = __builtin_shufflevector(s.row[0], s.row[1], 0, 4, 1, 5);
@@ -60,14 +62,14 @@ static inline struct odn_square odn_square_turn(struct odn_square s)
          __builtin_shufflevector(high01, high23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)}};
 }
 
-/* A row of a matrix. */
+/* Copies a row of a matrix. */
 void odn_row_copy(const float *from, int64_t count, bool streams, float *to);
 
-/* `count` rows, at most ODN_LINE, become columns: element i of row r to out[i * pitch + r]. */
+/* Turns `count` rows, at most ODN_LINE, into columns: element i of row r goes to out[i * pitch + r]. */
 void odn_rows_turn(const float *rows, int64_t row_pitch, int64_t count, int64_t width, bool streams, float *out,
                    int64_t pitch);
 
-/* What was streamed is visible to threads that wait for this one. */
+/* Makes streamed writes visible to threads that wait for this one. */
 void odn_streams_end(void);
 
 #endif

@@ -107,7 +107,7 @@ static void wrong_indices(void **state)
     args.slots = slots;
     slots[SEQLSTM_SLOT_ATTENTION_MEMORY_OF] = (int32_t[QUERIES]){0, 0, 4};
     assert_int_equal(rh.backend->forward(rh.binding, &rh.queue, &args, &err), SEQLSTM_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "looks at memory 4"));
+    assert_non_null(strstr(err.message, "uses memory 4"));
     slots[SEQLSTM_SLOT_ATTENTION_MEMORY_OF] = rh.values[SEQLSTM_SLOT_ATTENTION_MEMORY_OF];
     slots[SEQLSTM_SLOT_ATTENTION_OFFSETS] = (int32_t[5]){0, 5, 5, 5, 6};
     assert_int_equal(rh.backend->forward(rh.binding, &rh.queue, &args, &err), SEQLSTM_INVALID_ARGUMENT);

@@ -62,12 +62,11 @@ struct cg_layer {
     float *reset_rows;         /* [rows, H] late: r * h~, computed again */
     float *dreset;             /* [sequences, H] late */
     float *pre_u, *pre_v;      /* [rows, G H] gradients of the contributions of W_x and W_h to z; pre_v may be pre_u */
-    float *du, *dv;            /* [rows, G H] gradients of the products themselves; differ from pre_u and pre_v only
-                                * with LAYER_NORM */
-    float *h_rows;             /* [rows, O] masked h of the step before */
-    float *gain_u, *gain_v;    /* [rows, G H] LAYER_NORM: contributions of each row to d norm_x and d norm_h */
-    float *gain_c, *bias_c;    /* [rows, H] likewise for norm_c and norm_c_bias */
-    float *peep;               /* [rows, 3 H] contributions of each row to d peephole */
+    float *du, *dv;         /* [rows, G H] gradients of the products; differ from pre_u, pre_v only with LAYER_NORM */
+    float *h_rows;          /* [rows, O] masked h of the step before */
+    float *gain_u, *gain_v; /* [rows, G H] LAYER_NORM: contributions of each row to d norm_x and d norm_h */
+    float *gain_c, *bias_c; /* [rows, H] likewise for norm_c and norm_c_bias */
+    float *peep;            /* [rows, 3 H] contributions of each row to d peephole */
 };
 
 /* The step that forward computes in turn `turn`. Backward takes the steps in the opposite order. */
