@@ -19,7 +19,7 @@
 #define SL_JUDGE_RUNNER_PRIVATE_H
 
 #include "base/memory/arena.h"
-#include "dispatch/memory/footprint.h"
+#include "dispatch/memory/footprint_query.h"
 #include "judge/guarded.h"
 #include "judge/runner.h"
 

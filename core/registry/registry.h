@@ -38,7 +38,7 @@
 
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
-#include "registry/backend.h"
+#include "registry/opened_backend.h"
 #include "registry/record.h"
 
 /* ---- the request -------------------------------------------------------------------------- */

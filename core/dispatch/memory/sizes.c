@@ -6,7 +6,7 @@
 
 #include "dispatch/cost/axes.h"
 #include "dispatch/cost/estimate.h"
-#include "dispatch/memory/footprint.h"
+#include "dispatch/memory/footprint_query.h"
 
 /* One side of the batches of an epoch, those without steps left out. */
 struct epoch {

@@ -10,7 +10,7 @@
 #include "base/memory/pages.h"
 #include "dispatch/cost/axes.h"
 #include "dispatch/cost/estimate.h"
-#include "dispatch/memory/footprint.h"
+#include "dispatch/memory/footprint_query.h"
 
 /* The batches of one side, except those without steps and those that the graph is not made for. */
 struct side {

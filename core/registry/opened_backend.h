@@ -3,8 +3,8 @@
  *
  * Everything returned is borrowed and lives as long as the registry.
  */
-#ifndef SL_REGISTRY_BACKEND_H
-#define SL_REGISTRY_BACKEND_H
+#ifndef SL_REGISTRY_OPENED_BACKEND_H
+#define SL_REGISTRY_OPENED_BACKEND_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See footprint.h. */
-#include "dispatch/memory/footprint.h"
+/* See footprint_query.h. */
+#include "dispatch/memory/footprint_query.h"
 
 #include <stdlib.h>
 

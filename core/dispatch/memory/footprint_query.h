@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks backends how much memory their operations really take (extension footprint/1), and checks the answers. */
-#ifndef SL_DISPATCH_MEMORY_FOOTPRINT_H
-#define SL_DISPATCH_MEMORY_FOOTPRINT_H
+#ifndef SL_DISPATCH_MEMORY_FOOTPRINT_QUERY_H
+#define SL_DISPATCH_MEMORY_FOOTPRINT_QUERY_H
 
 #include <seqlstm/backend.h>
 #include <seqlstm/ext/footprint.h>

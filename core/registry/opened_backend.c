@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See backend.h. */
-#include "registry/backend.h"
+/* See opened_backend.h. */
+#include "registry/opened_backend.h"
 
 #include <string.h>
 
