@@ -17,13 +17,13 @@ const char *blas_multiply_tiles(const struct seqlstm_desc *desc, bool tiles)
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const uint32_t dtype = op->desc.head.dtype_compute;
-    const bool bytes = dtype == SEQLSTM_DTYPE_INT8, narrow = bytes || dtype == SEQLSTM_DTYPE_BFLOAT16;
+    const bool int8 = dtype == SEQLSTM_DTYPE_INT8, narrow = int8 || dtype == SEQLSTM_DTYPE_BFLOAT16;
     if (!narrow && !op->on_tiles)
         return SEQLSTM_OK;
-    op->tiled = (struct blas_tiled){bytes ? blas_bytes_get() : blas_pieces_get(), narrow ? 1 : BLAS_PIECES};
+    op->tiled = (struct blas_tiled){int8 ? blas_int8_get() : blas_bf16_get(), narrow ? 1 : BLAS_BF16_PARTS};
     if (op->tiled.kernels == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process",
-                     bytes    ? "int8"
+                     int8     ? "int8"
                      : narrow ? "bfloat16"
                               : "variant " BLAS_TILES);
     return SEQLSTM_OK;
@@ -39,9 +39,9 @@ void blas_multiply(const struct blas_call *call, int32_t part, bool ta, bool tb,
                    const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
     const struct blas_tiled *by = &call->op->tiled;
-    if (by->kernels == NULL || (by->pieces > 1 && m < by->kernels->product_rows_min))
+    if (by->kernels == NULL || (by->parts > 1 && m < by->kernels->product_rows_min))
         blas_gemm(call->math, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc);
     else
-        blas_pieces_gemm(by, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc,
-                         (uint16_t *)(void *)((char *)call->tiles + (uint64_t)part * BLAS_GEMM_SCRATCH));
+        blas_tiles_gemm(by, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc,
+                        (uint16_t *)(void *)((char *)call->tiles + (uint64_t)part * BLAS_GEMM_SCRATCH));
 }

@@ -22,12 +22,12 @@ struct blas_division {
 
 static inline struct blas_division blas_divide(int64_t count, int64_t unit, int64_t grain, int32_t members)
 {
-    int64_t pieces = grain > 0 ? count / grain : count;
-    if (pieces > (count + unit - 1) / unit)
-        pieces = (count + unit - 1) / unit;
-    if (pieces > members)
-        pieces = members;
-    return (struct blas_division){count, unit, pieces < 1 ? 1 : (int32_t)pieces};
+    int64_t parts = grain > 0 ? count / grain : count;
+    if (parts > (count + unit - 1) / unit)
+        parts = (count + unit - 1) / unit;
+    if (parts > members)
+        parts = members;
+    return (struct blas_division){count, unit, parts < 1 ? 1 : (int32_t)parts};
 }
 
 static inline int64_t blas_part_begin(const struct blas_division *d, int32_t part)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DENSE_LOSS by rows: each part makes the sums of its rows and their losses; training keeps the sums [R, C]
- * in the reserve, where backward turns them into their gradient. Inference keeps a piece of PIECE rows a
+ * in the reserve, where backward turns them into their gradient. Inference keeps BLOCK_ROWS rows a
  * part.
  *
  *   reserve    sums [R, C] | log(sum exp) [R] float64 (cross-entropy)
- *   workspace  row losses [R] float64 | inference: PIECE rows of sums a part
+ *   workspace  row losses [R] float64 | inference: BLOCK_ROWS rows of sums a part
  */
 #include "cpu-blas/ops/dense_loss.h"
 
@@ -13,7 +13,7 @@
 
 #include "cpu-blas/multiply.h"
 
-enum { PIECE = 128 };
+enum { BLOCK_ROWS = 128 };
 
 struct blas_dense_loss blas_dense_loss_open(const struct blas_call *call)
 {
@@ -66,8 +66,8 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
     if (op->training)
         out->reserve_bytes = sums_bytes(d) + losses;
     else
-        out->workspace_bytes +=
-            (uint64_t)op->instance->members_max * blas_round_up((uint64_t)PIECE * (uint64_t)d->output * sizeof(float));
+        out->workspace_bytes += (uint64_t)op->instance->members_max *
+                                blas_round_up((uint64_t)BLOCK_ROWS * (uint64_t)d->output * sizeof(float));
 }
 
 static double *log_sums(const struct blas_call *call)
@@ -99,13 +99,14 @@ static void forward_rows(const struct blas_call *call, void *context, int32_t pa
     const struct blas_dense_loss *l = context;
     const int64_t n = l->classes;
     double *losses = call->workspace;
-    float *piece = (float *)((char *)call->workspace +
+    float *block = (float *)((char *)call->workspace +
                              blas_round_up((uint64_t)call->op->desc.dense_loss.head.max_rows * sizeof(double)));
-    piece += (int64_t)part * (int64_t)(blas_round_up((uint64_t)PIECE * (uint64_t)n * sizeof(float)) / sizeof(float));
-    const int64_t step = call->op->training ? end - begin : PIECE;
+    block +=
+        (int64_t)part * (int64_t)(blas_round_up((uint64_t)BLOCK_ROWS * (uint64_t)n * sizeof(float)) / sizeof(float));
+    const int64_t step = call->op->training ? end - begin : BLOCK_ROWS;
     for (int64_t r0 = begin; r0 < end; r0 += step) {
         const int64_t count = end - r0 < step ? end - r0 : step;
-        float *z = call->op->training ? (float *)call->reserve + r0 * n : piece;
+        float *z = call->op->training ? (float *)call->reserve + r0 * n : block;
         blas_multiply(call, part, false, true, count, n, l->inputs, l->x + r0 * l->inputs, l->inputs, l->w, l->inputs,
                       0.0f, z, n);
         for (int64_t r = 0; r < count; r++) {

@@ -2,11 +2,11 @@
 /* DENSE_LOSS by columns: softmax cross-entropy over many classes without a matrix [R, C] in the canonical
  * layout.
  *
- * The classes are cut into chunks of 512. A part owns a range of chunks: their products, their pieces of the
+ * The classes are cut into chunks of 512. A part owns a range of chunks: their products, their shares of the
  * softmax, their rows of dW and db, with everything in its own cache and no sum shared between parts but dX.
  *
- *   forward   for each chunk: E = X W_chunk' + b, then E = exp(E - largest of the row's piece) in place,
- * keeping largest and sum of each piece; after all: log(sum exp) of each row, and the loss. backward  for
+ *   forward   for each chunk: E = X W_chunk' + b, then E = exp(E - largest of the row in the chunk) in place,
+ * keeping largest and sum of each row of the chunk; after all: log(sum exp) of each row, and the loss. backward  for
  * each chunk: E = scale * (E exp(largest - log_sum) - target), dW_chunk += E' X, db, dX_part += E W_chunk;
  *             after all: dX = sum over parts, in their order.
  *
@@ -14,7 +14,7 @@
  * repeats the product in backward: a third more arithmetic, R C floats less memory.
  *
  *   chunk      [rows of the block][LD], LD = 528: rows at a stride that no cache aliases
- *   reserve    log_sum [R] float64 | pieces [chunks][R] (largest, sum) | stored: E [chunks][R][LD]
+ *   reserve    log_sum [R] float64 | chunk_rows [chunks][R] (largest, sum) | stored: E [chunks][R][LD]
  *   workspace  losses [R] float64 | per chunk and row: sum of exp, of x | x of the target [R] | dX of
  * parts 1.. [R][I] | recomputed, inference: E of a block, a part
  */
@@ -31,8 +31,8 @@ enum { CHUNK = 512, LD = 528, BLOCK = 512, PARTS_MAX = 16, CLASSES_MIN = 1024 };
 #define STORED_MAX_BYTES          (UINT64_C(1) << 29)
 #define STORED_MAX_BYTES_BFLOAT16 (UINT64_C(24) << 20)
 
-/* What is known of a row's piece. */
-struct piece {
+/* What is known of a row within a chunk. */
+struct chunk_row {
     float largest, exp_sum, sum, reserved;
 };
 
@@ -80,8 +80,8 @@ static bool is_stored(const struct seqlstm_op *op)
 struct layout {
     /* reserve; in inference the first two stand in the workspace */
     double *log_sums;
-    struct piece *pieces; /* [chunk][row] */
-    float *stored;        /* [chunk][row][LD], or NULL */
+    struct chunk_row *chunk_rows; /* [chunk][row] */
+    float *stored;                /* [chunk][row][LD], or NULL */
     /* workspace */
     double *losses;
     float *target_sums; /* x of the target, before exp */
@@ -116,7 +116,7 @@ static void lay_out(const struct seqlstm_op *op, void *reserve, void *workspace,
     struct cursor kept = {reserve, 0}, scratch = {workspace, 0};
     struct cursor *first = op->training ? &kept : &scratch;
     out->log_sums = take(first, rows * sizeof(double));
-    out->pieces = take(first, chunks * rows * sizeof(struct piece));
+    out->chunk_rows = take(first, chunks * rows * sizeof(struct chunk_row));
     out->stored = is_stored(op) ? take(&kept, chunks * rows * LD * sizeof(float)) : NULL;
     out->losses = take(&scratch, rows * sizeof(double));
     out->target_sums = take(&scratch, rows * sizeof(float));
@@ -181,7 +181,7 @@ static void forward_chunks(const struct blas_call *call, void *context, int32_t 
     for (int64_t chunk = begin; chunk < end; chunk++) {
         const int64_t c0 = chunk * CHUNK, width = c->l.classes - c0 < CHUNK ? c->l.classes - c0 : CHUNK;
         const float *bias = c->l.bias != NULL ? c->l.bias + c0 : NULL;
-        struct piece *pieces = c->layout.pieces + chunk * c->l.rows;
+        struct chunk_row *chunk_rows = c->layout.chunk_rows + chunk * c->l.rows;
         for (int64_t r0 = 0; r0 < c->l.rows; r0 += BLOCK) {
             const int64_t count = c->l.rows - r0 < BLOCK ? c->l.rows - r0 : BLOCK;
             float *e = block_of(c, part, chunk, r0);
@@ -193,7 +193,7 @@ static void forward_chunks(const struct blas_call *call, void *context, int32_t 
                     c->layout.target_sums[r] = row[at] + (bias != NULL ? bias[at] : 0.0f);
                 struct blas_row_stats stats;
                 call->math->exp_row(width, bias, row, &stats);
-                pieces[r] = (struct piece){stats.largest, stats.exp_sum, stats.sum, 0.0f};
+                chunk_rows[r] = (struct chunk_row){stats.largest, stats.exp_sum, stats.sum, 0.0f};
             }
         }
     }
@@ -205,13 +205,13 @@ static void combine_rows(const struct blas_call *call, void *context, int32_t pa
     const struct columns *c = context;
     const int32_t *targets = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
     for (int64_t r = begin; r < end; r++) {
-        const struct piece *pieces = c->layout.pieces + r;
-        float largest = pieces[0].largest;
+        const struct chunk_row *chunk_rows = c->layout.chunk_rows + r;
+        float largest = chunk_rows[0].largest;
         for (int64_t chunk = 1; chunk < c->chunks; chunk++)
-            largest = pieces[chunk * c->l.rows].largest > largest ? pieces[chunk * c->l.rows].largest : largest;
+            largest = chunk_rows[chunk * c->l.rows].largest > largest ? chunk_rows[chunk * c->l.rows].largest : largest;
         double exp_sum = 0.0, sum = 0.0;
         for (int64_t chunk = 0; chunk < c->chunks; chunk++) {
-            const struct piece *p = pieces + chunk * c->l.rows;
+            const struct chunk_row *p = chunk_rows + chunk * c->l.rows;
             exp_sum += (double)p->exp_sum * exp((double)p->largest - (double)largest);
             sum += (double)p->sum;
         }
@@ -241,7 +241,7 @@ static void turn_into_grads(const struct blas_call *call, const struct columns *
                             int64_t r0, int64_t count, float *e)
 {
     const int32_t *targets = call->slots[SEQLSTM_SLOT_LOSS_TARGET];
-    const struct piece *pieces = c->layout.pieces + chunk * c->l.rows;
+    const struct chunk_row *chunk_rows = c->layout.chunk_rows + chunk * c->l.rows;
     const double s = (double)c->l.rule.label_smoothing;
     for (int64_t r = r0; r < r0 + count; r++) {
         float *row = e + (r - r0) * LD;
@@ -250,7 +250,7 @@ static void turn_into_grads(const struct blas_call *call, const struct columns *
             memset(row, 0, (size_t)width * sizeof *row);
             continue;
         }
-        const double factor = scale * exp((double)pieces[r].largest - c->layout.log_sums[r]);
+        const double factor = scale * exp((double)chunk_rows[r].largest - c->layout.log_sums[r]);
         call->math->scale_shift(width, (float)factor, (float)(scale * s / (double)c->l.classes), row);
         const int64_t at = targets[r] - chunk * CHUNK;
         if (at >= 0 && at < width)

@@ -69,7 +69,7 @@ static void mask_rows(const struct blas_call *call, void *context, int32_t part,
     }
 }
 
-/* Sequences [begin, end): one mask each, in the part's piece of the workspace, for all its rows of the range.
+/* Sequences [begin, end): one mask each, in the part's share of the workspace, for all its rows of the range.
  */
 static void mask_whole_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {

@@ -96,7 +96,7 @@ static void input_products(const struct blas_backward_run *f, const struct input
     const int64_t input_pad = op->layers[r->layer].input_pad;
     const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
     /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
-    const int64_t at_once = op->weights_large && !op->pieces ? 128 : part->last - part->first;
+    const int64_t at_once = op->weights_large && !op->tile_kernels ? 128 : part->last - part->first;
     for (int64_t row = part->first; row < part->last; row += at_once) {
         struct blas_product product = {.rows = blas_min(at_once, part->last - row),
                                        .a = gates + row * PANEL,
@@ -105,8 +105,8 @@ static void input_products(const struct blas_backward_run *f, const struct input
                                        .c = part->c + row * part->c_row,
                                        .c_row = part->c_row,
                                        .accumulate = part->accumulate};
-        if (op->pieces)
-            blas_pieces_back(r, &product, f->x_back, input_pad, part->column, part->end);
+        if (op->tile_kernels)
+            blas_tiles_back(r, &product, f->x_back, input_pad, part->column, part->end);
         else
             blas_product_back(op, &product, op->groups_x, f->x_back, input_pad, part->column, part->end, 16);
     }
@@ -146,7 +146,7 @@ static void input_products_in_place(const struct blas_backward_run *f, const str
 static bool writes_dx(const struct blas_backward_run *f)
 {
     const struct blas_run *r = &f->r;
-    return f->x_back && !r->op->pieces && !r->scratch.mask_x && r->binding->block_count == 1 &&
+    return f->x_back && !r->op->tile_kernels && !r->scratch.mask_x && r->binding->block_count == 1 &&
            f->dx.row % GROUP == 0 && r->op->layers[r->layer].input % GROUP == 0;
 }
 
@@ -176,8 +176,8 @@ static void input_store(const struct blas_backward_run *f, int64_t first, int64_
     }
 }
 
-/* dx of steps [first, last] (in time). Members share rows, so that each makes pieces of its own alone; few rows they
- * share by columns. */
+/* dx of steps [first, last] (in time). Members share rows, so that each makes tiles of its own rows alone; few rows
+ * they share by columns. */
 static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
@@ -191,9 +191,9 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
         own.r.member = 0;
         own.r.members = 1;
         own.r.barrier = false;
-        if (op->pieces)
-            own.r.scratch.pieces += blas_pieces_own(op, r->member, r->members, all);
-        blas_run_barrier(r); /* nobody reads what stands in pieces */
+        if (op->tile_kernels)
+            own.r.scratch.tiles += blas_tiles_own(op, r->member, r->members, all);
+        blas_run_barrier(r); /* nothing reads the tiles in scratch any more */
     } else {
         int64_t g0, g1;
         blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
@@ -235,7 +235,7 @@ static void run_direction(struct blas_backward_run *f)
     int64_t alive = 0;
     f->fresh = !f->keep_sums;
     blas_masks_fill(r);
-    /* stepwise: the pieces add up, and the last one comes first */
+    /* stepwise: the segments add up, and the last one comes first */
     bool begins = !r->op->stepwise || r->binding->t0 + steps == r->binding->axis->steps;
     if (r->member == 0 && f->fresh && begins)
         memset(f->gradients.sums, 0, (size_t)f->gradients.sums_count * sizeof(float));
@@ -403,7 +403,7 @@ static void pack_input(const struct backward_call *call, int32_t member, int32_t
     for (int32_t d = 0; d < op->directions; d++)
         for (int64_t p = first; p < last; p++)
             blas_pack_back(
-                op, op->pieces,
+                op, op->tile_kernels,
                 &(struct blas_pack){.w = call->args->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, d, SEQLSTM_PARAM_W_X)],
                                     .width = op->layers[0].input,
                                     .width_pad = op->layers[0].input_pad,
@@ -436,8 +436,8 @@ static void backward_member(void *argument, int32_t member, int32_t members)
             share.first = false;
         }
     }
-    if (binding->op->pieces)
-        binding->op->pieces->release(&tiles);
+    if (binding->op->tile_kernels)
+        binding->op->tile_kernels->release(&tiles);
     if (call->args->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) {
         if (members > 1)
             call->queue->services->team_barrier(call->queue);
@@ -494,7 +494,7 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, s
     }
     call.wants_dx = (args->parts & SEQLSTM_BIT_BACKWARD_INPUTS) && args->grads[SEQLSTM_SLOT_RECURRENT_X];
     /* A product for each gate passes over dx four times, which is less than packing for few rows. */
-    call.x_in_place = op->h_in_place && !op->pieces && op->layers[0].input % GROUP == 0 && binding->rows <= 64;
+    call.x_in_place = op->h_in_place && !op->tile_kernels && op->layers[0].input % GROUP == 0 && binding->rows <= 64;
     /* The weight mask is put on dW_h as a whole: not where it is added to something. */
     call.direct = op->direct && (binding->units || binding->members == 1) &&
                   !(op->desc.weight_drop > 0.0f && (args->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE));

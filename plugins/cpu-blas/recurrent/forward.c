@@ -113,7 +113,7 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t last = blas_min(s + f->chunk_steps, r->binding->steps), lowest = r->reverse ? last - 1 : s;
-    const bool direct = op->pieces && !op->training && !r->binding->fused && r->binding->block_count == 1;
+    const bool direct = op->tile_kernels && !op->training && !r->binding->fused && r->binding->block_count == 1;
     int64_t rows, stride;
     if (!direct)
         copy_chunk(f, s, last);
@@ -123,10 +123,10 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
     const float *a = blas_xh_at(f, lowest);
     float *gates = blas_gates_at(f, lowest, &stride);
     if (direct)
-        blas_pieces_split_x(r, f->x.base + blas_packed_row(r->binding, r->block, blas_step_at(r, lowest)) * f->x.row,
-                            f->x.row, rows);
-    else if (op->pieces)
-        blas_pieces_split(r, a, rows, BLAS_PART_X);
+        blas_tiles_split_x(r, f->x.base + blas_packed_row(r->binding, r->block, blas_step_at(r, lowest)) * f->x.row,
+                           f->x.row, rows);
+    else if (op->tile_kernels)
+        blas_tiles_split(r, a, rows, BLAS_PART_X);
     for (int64_t p = r->panel_first; p < r->panel_last; p++) {
         const struct blas_product product = {
             .rows = rows,
@@ -134,16 +134,16 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
             .a_row = layer->xh_row,
             .k_blocks = 1,
             .k_inner = blas_product_k(layer->input),
-            .b = op->pieces ? NULL : panel_x(f, p),
+            .b = op->tile_kernels ? NULL : panel_x(f, p),
             .b_row = op->strips ? GROUP : PANEL,
             .b_strip = blas_strip_floats(op, layer->input_pad),
             .groups = op->groups_x.end,
             .c = gates + p * stride,
             .c_row = PANEL,
             .init = op->norm ? NULL : r->packed->bias + p * PANEL,
-            .next = op->weights_large && !op->pieces && p + 1 < r->panel_last ? panel_x(f, p + 1) : NULL};
-        if (op->pieces)
-            blas_pieces_forward(r, &product, p, BLAS_PART_X, BLAS_PART_X);
+            .next = op->weights_large && !op->tile_kernels && p + 1 < r->panel_last ? panel_x(f, p + 1) : NULL};
+        if (op->tile_kernels)
+            blas_tiles_forward(r, &product, p, BLAS_PART_X, BLAS_PART_X);
         else
             op->kernels->product(&product);
     }
@@ -313,8 +313,8 @@ static void forward_member(void *argument, int32_t member, int32_t members)
         for (int32_t i = binding->member_first[member]; i < binding->member_first[member + 1]; i++)
             run_block(call, &binding->blocks[i], 0, 1, member, &tiles);
     }
-    if (binding->op->pieces)
-        binding->op->pieces->release(&tiles);
+    if (binding->op->tile_kernels)
+        binding->op->tile_kernels->release(&tiles);
     if (binding->puts)
         binding->op->kernels->put_end();
     blas_flush_denormals_leave(saved);

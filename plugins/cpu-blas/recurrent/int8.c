@@ -7,15 +7,15 @@
 
 #include "cpu-blas/recurrent/tiles.h"
 
-void blas_bytes_factors(const struct blas_recurrent *op, int64_t panel, int64_t input, const float *w_x,
-                        const float *w_h, float factors[PANEL])
+void blas_int8_factors(const struct blas_recurrent *op, int64_t panel, int64_t input, const float *w_x,
+                       const float *w_h, float factors[PANEL])
 {
     for (int32_t c = 0; c < PANEL; c++) {
         const int32_t x = op->rows_x[panel * PANEL + c], row = x < 0 ? op->rows_h[panel * PANEL + c] : x;
         float most = 0.0f;
         if (row >= 0) {
-            const uint32_t of_x = op->pieces->largest(w_x + row * input, input);
-            const uint32_t of_h = op->pieces->largest(w_h + row * op->out, op->out);
+            const uint32_t of_x = op->tile_kernels->largest(w_x + row * input, input);
+            const uint32_t of_h = op->tile_kernels->largest(w_h + row * op->out, op->out);
             memcpy(&most, of_x > of_h ? &of_x : &of_h, sizeof most);
         }
         factors[c] = !isfinite(most) ? NAN : most > 0x1p-120f ? 127.0f / most : 0.0f;
@@ -34,15 +34,15 @@ static void column_sums(const float *b, int64_t blocks, int32_t sums[PANEL])
                     sums[n] += bytes[0] + bytes[1] + bytes[2] + bytes[3];
 }
 
-void blas_bytes_offsets(const struct blas_recurrent *op, const struct blas_packed *packed, int64_t input, int64_t panel,
-                        const float factors[PANEL], const float *bias)
+void blas_int8_offsets(const struct blas_recurrent *op, const struct blas_packed *packed, int64_t input, int64_t panel,
+                       const float factors[PANEL], const float *bias)
 {
     const int64_t x_floats = blas_x_floats(op, input), at = panel * PANEL;
     const float *weights = packed->forward + panel * (x_floats + blas_h_floats(op));
     const double shift = (double)op->desc.data_shift;
     int32_t x[PANEL], h[PANEL];
-    column_sums(weights, blas_pieces_blocks(op, input), x);
-    column_sums(weights + x_floats, blas_pieces_blocks(op, op->out_pad), h);
+    column_sums(weights, blas_tiles_blocks(op, input), x);
+    column_sums(weights + x_floats, blas_tiles_blocks(op, op->out_pad), h);
     for (int32_t c = 0; c < PANEL; c++) {
         const double factor = (double)factors[c] * (double)op->desc.data_scale;
         const double scale = factor == 0.0 ? 0.0 : 1.0 / factor;

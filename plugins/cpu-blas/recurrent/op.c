@@ -30,7 +30,7 @@ static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct se
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-blas has a GRU whose reset comes before the product in float32 alone.",
                          "precision: float32, or reset_after: true", "%s", dtype);
-    if (desc->head.dtype_compute == SEQLSTM_DTYPE_INT8 && desc->input + desc->hidden > BLAS_BYTES_SUM)
+    if (desc->head.dtype_compute == SEQLSTM_DTYPE_INT8 && desc->input + desc->hidden > BLAS_INT8_SUM)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE,
                          "cpu-blas sums products of int8 over up to 65536 inputs and units.", "precision: float32",
                          "%lld", (long long)(desc->input + desc->hidden));
@@ -143,7 +143,7 @@ static int64_t bias_row(const struct blas_recurrent *op, int32_t p, int32_t c)
 static void rows_fill(struct blas_recurrent *op)
 {
     op->groups_x = op->groups_h = (struct blas_groups){0, PANEL / GROUP};
-    if (op->desc.cell == SEQLSTM_CELL_GRU && !op->norm && !op->pieces) {
+    if (op->desc.cell == SEQLSTM_CELL_GRU && !op->norm && !op->tile_kernels) {
         op->groups_x.end = 3;
         op->groups_h = (struct blas_groups){1, op->gru_before ? 3 : 4};
     }
@@ -187,12 +187,13 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->norm = (desc->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0;
     op->projection = desc->projection > 0;
     op->gru_before = desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
-    op->pieces = tiled->kernels;
-    op->piece_count = tiled->pieces;
-    op->bytes = desc->head.dtype_compute == SEQLSTM_DTYPE_INT8;
-    op->tiled_steps = op->pieces && (op->piece_count == 1 || desc->head.max_sequences >= op->pieces->sequences_min);
-    if (!op->tiled_steps && op->pieces && desc->head.max_rows < op->pieces->rows_min)
-        op->pieces = NULL;
+    op->tile_kernels = tiled->kernels;
+    op->bf16_parts = tiled->parts;
+    op->int8 = desc->head.dtype_compute == SEQLSTM_DTYPE_INT8;
+    op->tiled_steps =
+        op->tile_kernels && (op->bf16_parts == 1 || desc->head.max_sequences >= op->tile_kernels->sequences_min);
+    if (!op->tiled_steps && op->tile_kernels && desc->head.max_rows < op->tile_kernels->rows_min)
+        op->tile_kernels = NULL;
     op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_KIND_MERGE_CONCAT;
     op->units = desc->hidden;
     op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
@@ -224,14 +225,14 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->rows_h = op->rows_x + columns;
     op->rows_bias = op->rows_h + columns;
     rows_fill(op);
-    op->direct = op->lstm && !op->coupled && !op->pieces;
+    op->direct = op->lstm && !op->coupled && !op->tile_kernels;
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
-    op->strips = op->kernels->strips && !op->pieces && (op->weights_large || many_rows(op));
+    op->strips = op->kernels->strips && !op->tile_kernels && (op->weights_large || many_rows(op));
     /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
     op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
                      op->units % GROUP == 0 && !blas_may_share_units(op);
-    op->x_in_time = op->h_in_place && !op->pieces && !op->stepwise;
+    op->x_in_time = op->h_in_place && !op->tile_kernels && !op->stepwise;
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
     *out_op = op;
     return SEQLSTM_OK;
@@ -269,7 +270,7 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     out->forward = blas_region_take(region, op->panels * (blas_x_floats(op, ip) + blas_h_floats(op)));
     out->bias = blas_region_take(region, columns);
     out->peephole = blas_region_take(region, 3 * up);
-    if (op->bytes) {
+    if (op->int8) {
         out->scale = blas_region_take(region, columns);
         out->offset = blas_region_take(region, columns);
         out->offset_h = blas_region_take(region, op->norm ? columns : 0);

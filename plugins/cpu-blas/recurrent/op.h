@@ -17,7 +17,7 @@
  *    layer has some rows more.
  * 2. Padding columns of xh are zero from the step's start on; padded units have zero state and zero gradient.
  * 3. Stepwise: blocks and rows q are those of the whole axis in every binding, q_of begins at the binding's t0, and the
- *    members' gradients stand in the reserve, behind the rest: sums of cells are added to piece by piece.
+ *    members' gradients stand in the reserve, behind the rest: sums of cells are added to part by part.
  * 4. Two ways to share one call: *slices* (each member has its own blocks, no barrier but before the final reduction)
  *    and *units* (all members run each block together, each with its own panels, one barrier a step).
  */
@@ -44,20 +44,20 @@ struct blas_recurrent {
     struct seqlstm_recurrent_desc desc;
     const struct seqlstm_host *host;
     const struct blas_recurrent_kernels *kernels;
-    const struct blas_pieces_kernels *pieces; /* of the products, instead of those of `kernels`; or NULL */
-    int32_t piece_count;                      /* 3, or 1: in bfloat16 and int8 */
-    bool bytes;                               /* pieces are bytes: int8 (int8.h) */
-    bool tiled_steps; /* pieces also of the products of single steps, not only of those of many steps at once */
+    const struct blas_tile_kernels *tile_kernels; /* of products on tiles, instead of those of `kernels`; or NULL */
+    int32_t bf16_parts;                           /* 3, or 1: in bfloat16 and int8 */
+    bool int8;                                    /* tiles are of int8 (int8.h) */
+    bool tiled_steps; /* tiles also for the products of single steps, not only of those of many steps at once */
     int32_t members_max;
     int32_t directions, layer_count;
     bool training, peephole, coupled, norm, projection, gru_before, has_carry, lstm;
     bool norm_keeps;  /* layer norm keeps its gates for backward, which otherwise makes them of both products again */
-    bool stepwise;    /* pieces of steps share one reserve; dW comes from a call of its own */
+    bool stepwise;    /* segments of steps share one reserve; dW comes from a call of its own */
     bool merge_apart; /* two directions whose outputs are joined after the fact */
     int32_t panels;   /* of 64 pre-activations */
     int32_t panel_units; /* 16, RNN: 64 */
     /* Those that x (always from the first on) and h have products with: all, but for the two candidates of a GRU.
-     * With layer norm, which runs over whole panels, and in pieces, which are whole tiles, all there, too: the weights
+     * With layer norm, which runs over whole panels, and on tiles, all there, too: the weights
      * of the others are zero. */
     struct blas_groups groups_x, groups_h;
     int64_t units, units_pad; /* H, and panels * panel_units */
@@ -85,7 +85,7 @@ struct blas_region {
 /* `count` floats, 64-byte aligned. NULL while measuring, or when count is 0. */
 float *blas_region_take(struct blas_region *region, int64_t count);
 
-/* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. In pieces the
+/* Weights as the kernels want them, of one (layer, direction). NULL where the options do not need it. On tiles the
  * first three are as tiles.h has them. */
 struct blas_packed {
     /* In strips: forward [panel][4][input_pad + out_pad][16]; h_back and x_back [out_pad or input_pad / 16][panel * 64]
@@ -118,7 +118,7 @@ struct blas_saved {
 
 /* Gradients of one (layer, direction) as the kernels make them, of one member. */
 struct blas_gradients {
-    float *w; /* [panel][64][input_pad + out_pad]; in pieces: [panel][input_pad + out_pad][64] */
+    float *w; /* [panel][64][input_pad + out_pad]; on tiles: [panel][input_pad + out_pad][64] */
     float *bias, *peephole, *projection, *norm_u, *norm_v, *norm_c, *rh;
     float *sums; /* where the small ones begin: they are zeroed at the start */
     int64_t sums_count;

@@ -80,7 +80,7 @@ static void pack_vectors(const struct blas_recurrent *op, const float *bias, con
 static void pack_forward(const struct blas_recurrent *op, bool tiles, const struct blas_pack *p)
 {
     if (tiles)
-        blas_pieces_pack_forward(op, p);
+        blas_tiles_pack_forward(op, p);
     else
         op->kernels->pack_forward(p);
 }
@@ -88,7 +88,7 @@ static void pack_forward(const struct blas_recurrent *op, bool tiles, const stru
 void blas_pack_back(const struct blas_recurrent *op, bool tiles, const struct blas_pack *p)
 {
     if (tiles)
-        blas_pieces_pack_back(op, p);
+        blas_tiles_pack_back(op, p);
     else
         op->kernels->pack_back(p);
 }
@@ -135,20 +135,20 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
                               .out = x.out + (op->strips ? layer->input_pad * GROUP : x_floats),
                               .stream = op->weights_large};
         float factors[PANEL];
-        if (op->bytes) {
-            blas_bytes_factors(op, panel, layer->input, w_x, w_h, factors);
+        if (op->int8) {
+            blas_int8_factors(op, panel, layer->input, w_x, w_h, factors);
             x.factors = h.factors = factors;
         }
         if (!op->x_in_time)
-            pack_forward(op, op->pieces, &x);
+            pack_forward(op, op->tile_kernels, &x);
         pack_forward(op, op->tiled_steps, &h);
-        if (op->bytes)
-            blas_bytes_offsets(op, p, layer->input_pad, panel, factors,
-                               call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)]);
+        if (op->int8)
+            blas_int8_offsets(op, p, layer->input_pad, panel, factors,
+                              call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)]);
         x.out = p->x_back;
         h.out = p->h_back;
         if (x.out)
-            blas_pack_back(op, op->pieces, &x);
+            blas_pack_back(op, op->tile_kernels, &x);
         if (h.out)
             blas_pack_back(op, op->tiled_steps, &h);
     }
@@ -297,7 +297,7 @@ static void reduce_panel(const struct blas_recurrent *op, const struct blas_redu
     }
 }
 
-/* A panel of gradients in pieces' layout: sums over sources in place, then 16 x 16 blocks turned. */
+/* A panel of gradients in the layout of tiles: sums over sources in place, then 16 x 16 blocks turned. */
 static void reduce_across(const struct blas_recurrent *op, const struct blas_reduce *reduce,
                           const struct blas_packed *packed, int32_t layer, int32_t panel, float *const *grads)
 {
@@ -390,7 +390,7 @@ void blas_gradients_reduce(const struct blas_recurrent *op, const struct blas_re
     int64_t first, last;
     blas_share(op->panels, member, members, &first, &last);
     for (int64_t panel = first; panel < last && !reduce->direct; panel++)
-        (op->pieces ? reduce_across : reduce_panel)(op, reduce, packed, layer, (int32_t)panel, grads);
+        (op->tile_kernels ? reduce_across : reduce_panel)(op, reduce, packed, layer, (int32_t)panel, grads);
     if (member != 0)
         return;
     if (reduce->direct && packed->drop_bits && grads[SEQLSTM_PARAM_W_H])

@@ -14,7 +14,7 @@ struct blas_reduce {
     bool direct; /* those of W_x and W_h are in place already */
 };
 
-/* pack_back of the kernels, or in pieces. */
+/* pack_back of the kernels, or on tiles. */
 void blas_pack_back(const struct blas_recurrent *op, bool tiles, const struct blas_pack *p);
 
 /* This member's share; `grads` are the parameter slots of (layer, direction), NULL where not wanted. Contents of the

@@ -86,8 +86,8 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
     for (int32_t i = 0; i < binding->block_count; i++)
         if (binding->blocks[i].rows > widest)
             widest = binding->blocks[i].rows;
-    binding->fused =
-        !op->weights_large && widest > NARROW_ROWS && widest > blas_sweep_rows(op) && (!op->pieces || op->tiled_steps);
+    binding->fused = !op->weights_large && widest > NARROW_ROWS && widest > blas_sweep_rows(op) &&
+                     (!op->tile_kernels || op->tiled_steps);
     /* Vectors' products fetch lines of gates in time and gain nothing. */
     binding->puts = op->training && op->lstm && op->tiled_steps && binding->fused &&
                     blas_gates_leave(op, binding->rows / binding->members);
@@ -100,7 +100,7 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                                    struct seqlstm_error *err)
 {
     const struct seqlstm_axis *axis = bind->axis;
-    /* Stepwise all pieces are cut as the whole axis is: their rows stand in one reserve. */
+    /* Stepwise all segments are cut as the whole axis is: their rows stand in one reserve. */
     const int64_t t0 = op->stepwise ? 0 : bind->t0, t1 = op->stepwise ? axis->steps : bind->t1;
     const int32_t *sizes = axis->batch_sizes + t0;
     int64_t rows = axis->row_offsets[t1] - axis->row_offsets[t0];
@@ -157,12 +157,12 @@ void blas_recurrent_unbind(struct blas_recurrent_binding *binding)
 
 /* ---- prefetching ------------------------------------------------------------------------------------ */
 
-static int64_t pieces_of(const struct blas_ahead *ahead, int64_t lines)
+static int64_t places_of(const struct blas_ahead *ahead, int64_t lines)
 {
-    int64_t pieces = 0;
+    int64_t places = 0;
     for (int32_t i = 0; i < ahead->region_count; i++)
-        pieces += (ahead->regions[i].lines + lines - 1) / lines;
-    return pieces;
+        places += (ahead->regions[i].lines + lines - 1) / lines;
+    return places;
 }
 
 static void cut(struct blas_ahead *ahead, int64_t most, int64_t lines)
@@ -170,31 +170,31 @@ static void cut(struct blas_ahead *ahead, int64_t most, int64_t lines)
     ahead->count = 0;
     for (int32_t i = 0; i < ahead->region_count; i++)
         for (int64_t at = 0; at < ahead->regions[i].lines && ahead->count < most; at += lines)
-            ahead->pieces[ahead->count++] = ahead->regions[i].from + at * GROUP;
+            ahead->places[ahead->count++] = ahead->regions[i].from + at * GROUP;
 }
 
 void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k)
 {
-    const int64_t most = blas_min(tiles, BLAS_AHEAD_PIECES);
-    ahead->rate = pieces_of(ahead, k / 4 * BLAS_FETCH_SLOW) <= most ? BLAS_FETCH_SLOW : BLAS_FETCH_FAST;
+    const int64_t most = blas_min(tiles, BLAS_AHEAD_PLACES);
+    ahead->rate = places_of(ahead, k / 4 * BLAS_FETCH_SLOW) <= most ? BLAS_FETCH_SLOW : BLAS_FETCH_FAST;
     cut(ahead, most, k / 4 * ahead->rate);
 }
 
 void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k)
 {
-    const int64_t most = blas_min(slots, BLAS_AHEAD_PIECES) / k * k;
+    const int64_t most = blas_min(slots, BLAS_AHEAD_PLACES) / k * k;
     if (ahead->region_count == 0 || ahead->region_count > most)
         return;
     int64_t lines = 0;
     for (int32_t i = 0; i < ahead->region_count; i++)
         lines += ahead->regions[i].lines;
     lines = (lines + most - 1) / most;
-    while (pieces_of(ahead, lines) > most)
+    while (places_of(ahead, lines) > most)
         lines++;
     ahead->rate = (int32_t)lines;
     cut(ahead, most, lines);
     for (; ahead->count % k > 0; ahead->count++) /* a part of a product takes k places or none */
-        ahead->pieces[ahead->count] = ahead->pieces[ahead->count - 1];
+        ahead->places[ahead->count] = ahead->places[ahead->count - 1];
 }
 
 /* ---- masks ------------------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t
 {
     const int64_t columns = (int64_t)op->panels * PANEL;
     scratch_common(op, rows, region, out);
-    out->pieces = blas_region_take(region, op->pieces ? blas_pieces_forward_floats(op, rows, chunk_rows) : 0);
+    out->tiles = blas_region_take(region, op->tile_kernels ? blas_tiles_forward_floats(op, rows, chunk_rows) : 0);
     out->weights_x = blas_region_take(region, op->x_in_time ? widest_input(op) * PANEL : 0);
     if (op->training && op->lstm && op->tiled_steps && blas_gates_leave(op, op->desc.head.max_rows)) {
         out->gates = blas_region_take(region, rows * (op->norm ? columns : PANEL));
@@ -312,10 +312,11 @@ void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_
     out->dm = blas_region_take(region, op->projection ? rows * op->units_pad : 0);
     out->dprojected = blas_region_take(region, op->projection ? chunk_rows * op->out_pad : 0);
     out->dx = blas_region_take(region, chunk_rows * blas_stride(widest_input(op)));
-    const int64_t strips = op->pieces ? 0 : widest_strips(op), sharing = blas_may_share_units(op) ? op->members_max : 1;
+    const int64_t strips = op->tile_kernels ? 0 : widest_strips(op),
+                  sharing = blas_may_share_units(op) ? op->members_max : 1;
     out->strips = blas_region_take(region, chunk_rows * strips);
     if (strips && op->kernels->strips)
         out->gate_tiles = blas_region_take(region, sharing * chunk_rows * PANEL);
-    out->pieces = blas_region_take(region, op->pieces ? blas_pieces_backward_floats(op, rows, chunk_rows) : 0);
-    out->pieces_gates = blas_region_take(region, op->pieces ? blas_pieces_gates_floats(op, chunk_rows) : 0);
+    out->tiles = blas_region_take(region, op->tile_kernels ? blas_tiles_backward_floats(op, rows, chunk_rows) : 0);
+    out->tiles_gates = blas_region_take(region, op->tile_kernels ? blas_tiles_gates_floats(op, chunk_rows) : 0);
 }

@@ -31,8 +31,8 @@ struct blas_scratch {
     float *dx;              /* backward: [chunk rows][input_pad] */
     float *strips;          /* backward: of x~ or h~, [strip][chunk rows][64] */
     float *gate_tiles;      /* backward, with strips: of a panel of gates, [members that share the block] */
-    float *pieces;          /* of what products multiply weights by (tiles.h) */
-    float *pieces_gates;    /* backward: of a panel of gates, [members that share the block] */
+    float *tiles;           /* of what products multiply weights by (tiles.h) */
+    float *tiles_gates;     /* backward: of a panel of gates, [members that share the block] */
 };
 
 struct blas_run {
@@ -87,9 +87,9 @@ static inline float *blas_state_slot(const struct blas_run *run, void *const *sl
     return slots[SEQLSTM_SLOT_RECURRENT_STATE(run->n, which)];
 }
 
-enum { BLAS_AHEAD_REGIONS = 128, BLAS_AHEAD_PIECES = 256 };
+enum { BLAS_AHEAD_REGIONS = 128, BLAS_AHEAD_PLACES = 256 };
 
-/* What will be read or written next, for products to prefetch (blas_product.ahead): regions, which are cut into pieces
+/* What will be read or written next, for products to prefetch (blas_product.ahead): regions, which are cut into places
  * of as few lines as let the products have all of them. Memory keeps up with a steady stream, not with bursts. */
 struct blas_ahead {
     struct {
@@ -97,7 +97,7 @@ struct blas_ahead {
         int64_t lines;
     } regions[BLAS_AHEAD_REGIONS];
     int32_t region_count;
-    const float *pieces[BLAS_AHEAD_PIECES];
+    const float *places[BLAS_AHEAD_PLACES];
     int32_t count, rate;
 };
 
@@ -118,7 +118,7 @@ static inline void blas_ahead_add(struct blas_ahead *ahead, const float *from, i
 /* `tiles`: row tiles of all products that will prefetch, each counted once for every block of `k` that it sums over. */
 void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k);
 
-/* The same for products of pieces over k blocks that have as many blas_pieces_slots; `rate` is lines of each. */
+/* The same for products on tiles over k blocks that have as many blas_tile_slots; `rate` is lines of each. */
 void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k);
 
 /* ---- forward ---- */

@@ -453,7 +453,7 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
                                 : part_k(op, layer, BLAS_PART_X | BLAS_PART_H));
     }
     struct blas_product product = {
-        .ahead = ahead.pieces, .ahead_count = ahead.count, .ahead_rate = ahead.rate, .rows = step->rows};
+        .ahead = ahead.places, .ahead_count = ahead.count, .ahead_rate = ahead.rate, .rows = step->rows};
     for (int64_t i = 0; i < count; i++, p += way) {
         if (op->norm && r->binding->fused)
             panel_product(f, step, p, BLAS_PART_X, op->groups_x, step->gates + p * step->stride, &product);
@@ -472,14 +472,14 @@ static void step_panels(const struct blas_forward_run *f, const struct step *ste
  * returns how many have then been had. */
 static int64_t fetch_ahead(struct blas_product *product, const struct blas_ahead *ahead, int64_t used, int64_t k)
 {
-    product->ahead = ahead->pieces + used;
+    product->ahead = ahead->places + used;
     product->ahead_count = ahead->count - (int32_t)used;
     product->ahead_rate = ahead->rate;
-    return blas_min(ahead->count, used + blas_pieces_slots(product->rows, PANEL / GROUP, k));
+    return blas_min(ahead->count, used + blas_tile_slots(product->rows, PANEL / GROUP, k));
 }
 
-/* The same in pieces. */
-static void step_pieces(const struct blas_forward_run *f, const struct step *step)
+/* The same on tiles. */
+static void step_on_tiles(const struct blas_forward_run *f, const struct step *step)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -488,22 +488,22 @@ static void step_pieces(const struct blas_forward_run *f, const struct step *ste
     const unsigned inside = op->norm ? BLAS_PART_H : split;
     const int64_t way = step->s & 1 ? -1 : 1; /* as in step_panels */
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
-    const int64_t x_blocks = r->binding->fused ? blas_pieces_blocks(op, op->layers[r->layer].input_pad) : 0;
-    const int64_t k = x_blocks + blas_pieces_blocks(op, op->out_pad);
+    const int64_t x_blocks = r->binding->fused ? blas_tiles_blocks(op, op->layers[r->layer].input_pad) : 0;
+    const int64_t k = x_blocks + blas_tiles_blocks(op, op->out_pad);
     struct blas_ahead ahead;
     blas_ahead_init(&ahead);
     if (r->binding->fused && blas_leaves_cache(r)) {
-        const int64_t slots = blas_pieces_slots(step->rows, PANEL / GROUP, k);
+        const int64_t slots = blas_tile_slots(step->rows, PANEL / GROUP, k);
         look_ahead(f, step, &ahead);
         blas_ahead_spread(&ahead, slots * (r->panel_last - r->panel_first), k);
     }
-    blas_pieces_split(r, blas_xh_at(f, step->s), step->rows, split);
+    blas_tiles_split(r, blas_xh_at(f, step->s), step->rows, split);
     int64_t used = 0;
     for (int64_t i = r->panel_first; i < r->panel_last; i++, p += way) {
         struct blas_product product = {.rows = step->rows, .c_row = PANEL, .c = step->gates + p * step->stride};
         if (op->norm && r->binding->fused) {
             used = fetch_ahead(&product, &ahead, used, x_blocks);
-            blas_pieces_forward(r, &product, p, split, BLAS_PART_X);
+            blas_tiles_forward(r, &product, p, split, BLAS_PART_X);
         }
         used = fetch_ahead(&product, &ahead, used, op->norm ? k - x_blocks : k);
         if (op->norm)
@@ -512,7 +512,7 @@ static void step_pieces(const struct blas_forward_run *f, const struct step *ste
             product.init = r->packed->bias + p * PANEL;
         else
             product.accumulate = true;
-        blas_pieces_forward(r, &product, p, split, inside);
+        blas_tiles_forward(r, &product, p, split, inside);
         if (!narrow && !op->norm)
             cell_panel(f, step, p);
     }
@@ -572,7 +572,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
     if (saved && saved->state)
         step.cell.c_saved = saved->state + r->block->q_base * op->units_pad + step.q * GROUP;
     if (op->tiled_steps)
-        step_pieces(f, &step);
+        step_on_tiles(f, &step);
     else
         step_panels(f, &step);
     if (op->gru_before) {

@@ -438,7 +438,7 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
                        (rows + 5) / 6 * whole_panels(op) * (op->weights_large ? 1 : (high - low + PANEL - 1) / PANEL),
                        (op->groups_h.end - op->groups_h.first) * GROUP);
     }
-    struct blas_product product = {.ahead = ahead.pieces,
+    struct blas_product product = {.ahead = ahead.places,
                                    .ahead_count = ahead.count,
                                    .ahead_rate = ahead.rate,
                                    .rows = rows,
@@ -450,7 +450,7 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
                                    .descending = (r->binding->t0 + t) & 1,
                                    .accumulate = op->gru_before || (!masked && op->has_carry)};
     if (op->tiled_steps)
-        blas_pieces_back(r, &product, r->packed->h_back, op->out_pad, low, high);
+        blas_tiles_back(r, &product, r->packed->h_back, op->out_pad, low, high);
     else
         blas_product_back(op, &product, op->groups_h, r->packed->h_back, op->out_pad, low, high,
                           rows > 48 ? 16 : op->panels);

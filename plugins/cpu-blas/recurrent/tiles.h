@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products on tiles (tiles/tiles.h) in place of those of recurrent/kernels/kernels.h. Weights are split into pieces
- * when they are packed; x~, h~ and gradients of gates before the products of a step or chunk, into scratch. Members
- * that share a block share that work, too.
+/* Products on tiles (tiles/tiles.h) in place of those of recurrent/kernels/kernels.h. Weights become tiles when
+ * they are packed; x~, h~ and gradients of gates become tiles, in scratch, before the products of a step or chunk.
+ * Members that share a block share that work, too.
  *
  * Packed weights, of h as recurrent/kernels/kernels.h has them where single steps are not on tiles:
  *   forward  [panel] B of k = x (whole tiles), then h, by 64 columns
  *   back     [64 columns of x or h] B of k = all panels' columns
  * Gradients of weights: [panel][x, then h, padded to 16][64], transposed when they are summed over the members. */
-#ifndef BLAS_RECURRENT_PIECES_H
-#define BLAS_RECURRENT_PIECES_H
+#ifndef BLAS_RECURRENT_TILES_H
+#define BLAS_RECURRENT_TILES_H
 
 #include "cpu-blas/tiles/tiles.h"
 #include "cpu-blas/recurrent/run.h"
 
-static inline int64_t blas_pieces_blocks(const struct blas_recurrent *op, int64_t k)
+static inline int64_t blas_tiles_blocks(const struct blas_recurrent *op, int64_t k)
 {
-    return (k + op->pieces->tile_k - 1) / op->pieces->tile_k;
+    return (k + op->tile_kernels->tile_k - 1) / op->tile_kernels->tile_k;
 }
 
 /* Floats that B takes in the place of k rows of 64 columns, or of `columns`. */
-static inline int64_t blas_pieces_floats(const struct blas_recurrent *op, int64_t k, int64_t columns)
+static inline int64_t blas_tiles_floats(const struct blas_recurrent *op, int64_t k, int64_t columns)
 {
-    return blas_pieces_blocks(op, k) * op->piece_count * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
+    return blas_tiles_blocks(op, k) * op->bf16_parts * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
 }
 
 /* Floats of packed weights of `input` columns of x, or of those of h, in one panel. */
@@ -29,61 +29,61 @@ static inline int64_t blas_x_floats(const struct blas_recurrent *op, int64_t inp
 {
     if (op->x_in_time)
         return 0;
-    return op->pieces ? blas_pieces_floats(op, input, PANEL) : input * PANEL;
+    return op->tile_kernels ? blas_tiles_floats(op, input, PANEL) : input * PANEL;
 }
 static inline int64_t blas_h_floats(const struct blas_recurrent *op)
 {
-    return op->tiled_steps ? blas_pieces_floats(op, op->out_pad, PANEL) : op->out_pad * PANEL;
+    return op->tiled_steps ? blas_tiles_floats(op, op->out_pad, PANEL) : op->out_pad * PANEL;
 }
 
 /* The same backward, in all panels. */
 static inline int64_t blas_x_back_floats(const struct blas_recurrent *op, int64_t input)
 {
     const int64_t k = (int64_t)op->panels * PANEL;
-    return op->pieces ? blas_pieces_floats(op, k, input) : k * input;
+    return op->tile_kernels ? blas_tiles_floats(op, k, input) : k * input;
 }
 static inline int64_t blas_h_back_floats(const struct blas_recurrent *op)
 {
     const int64_t k = (int64_t)op->panels * PANEL;
-    return op->tiled_steps ? blas_pieces_floats(op, k, op->out_pad) : k * op->out_pad;
+    return op->tiled_steps ? blas_tiles_floats(op, k, op->out_pad) : k * op->out_pad;
 }
 
 /* Those of scratch: of A, and of B of one member. */
-int64_t blas_pieces_forward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
-int64_t blas_pieces_backward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
-int64_t blas_pieces_gates_floats(const struct blas_recurrent *op, int64_t chunk_rows);
+int64_t blas_tiles_forward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
+int64_t blas_tiles_backward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
+int64_t blas_tiles_gates_floats(const struct blas_recurrent *op, int64_t chunk_rows);
 
 /* As pack_forward and pack_back of the kernels; back: `out` begins all panels of the matrix. */
-void blas_pieces_pack_forward(const struct blas_recurrent *op, const struct blas_pack *p);
-void blas_pieces_pack_back(const struct blas_recurrent *op, const struct blas_pack *p);
+void blas_tiles_pack_forward(const struct blas_recurrent *op, const struct blas_pack *p);
+void blas_tiles_pack_back(const struct blas_recurrent *op, const struct blas_pack *p);
 
 /* Of a row of x~h~. */
 enum { BLAS_PART_X = 1, BLAS_PART_H = 2 };
 
 /* Splits `rows` rows of x, or those parts of as many rows of x~h~, into scratch. */
-void blas_pieces_split_x(const struct blas_run *r, const float *x, int64_t x_row, int64_t rows);
-void blas_pieces_split(const struct blas_run *r, const float *xh, int64_t rows, unsigned parts);
+void blas_tiles_split_x(const struct blas_run *r, const float *x, int64_t x_row, int64_t rows);
+void blas_tiles_split(const struct blas_run *r, const float *xh, int64_t rows, unsigned parts);
 
 /* The product of panel `p` with `parts` of what has been split, which is `split`. `product` says rows and C alone. In
  * int8 C becomes numbers with the last product that is added to it. */
-void blas_pieces_forward(const struct blas_run *r, const struct blas_product *product, int64_t p, unsigned split,
-                         unsigned parts);
+void blas_tiles_forward(const struct blas_run *r, const struct blas_product *product, int64_t p, unsigned split,
+                        unsigned parts);
 
-/* Floats of scratch before the pieces of a member that shares `rows` rows with others. */
-int64_t blas_pieces_own(const struct blas_recurrent *op, int32_t member, int32_t members, int64_t rows);
+/* Floats of scratch before the tiles of a member that shares `rows` rows with others. */
+int64_t blas_tiles_own(const struct blas_recurrent *op, int32_t member, int32_t members, int64_t rows);
 
 /* As blas_product_back; all members that share the block call it together. */
-void blas_pieces_back(const struct blas_run *r, const struct blas_product *product, const float *b, int64_t width,
-                      int64_t low, int64_t high);
+void blas_tiles_back(const struct blas_run *r, const struct blas_product *product, const float *b, int64_t width,
+                     int64_t low, int64_t high);
 
 /* Gradients of weights of own panels: (+)= columns [column, column + width) of x~h~, at q in [low, high), times
  * `gates`, of the block's first panel and row. */
-struct blas_pieces_outer {
+struct blas_tiles_outer {
     int64_t low, high, column, width;
     const float *gates;
     float *w;
     bool accumulate;
 };
-void blas_pieces_weights(const struct blas_run *r, const struct blas_pieces_outer *o);
+void blas_tiles_weights(const struct blas_run *r, const struct blas_tiles_outer *o);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of the weights: sums of outer products over the rows of a chunk of steps, while its gates' gradients are
- * still in the second-level cache; by pieces (tiles.h) where the operation has them. */
+ * still in the second-level cache; on tiles (tiles.h) where the operation uses them. */
 #include "cpu-blas/recurrent/tiles.h"
 #include "cpu-blas/recurrent/run.h"
 
@@ -198,24 +198,24 @@ static void chunk_weights_apart(const struct blas_backward_run *f, int64_t low, 
     }
 }
 
-/* The same in pieces. */
-static void chunk_weights_pieces(const struct blas_backward_run *f, int64_t low, int64_t high)
+/* The same on tiles. */
+static void chunk_weights_on_tiles(const struct blas_backward_run *f, int64_t low, int64_t high)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t row = layer->input_pad + op->out_pad, gates = r->block->gate_base * op->panels * PANEL;
     for (int part = 0; part < (op->norm ? 2 : 1); part++)
-        blas_pieces_weights(
-            r, &(struct blas_pieces_outer){.low = low,
-                                           .high = high,
-                                           .column = part == 0 ? 0 : layer->input_pad,
-                                           .width = !op->norm   ? row
-                                                    : part == 0 ? layer->input_pad
-                                                                : op->out_pad,
-                                           .gates = (part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
-                                           .w = f->gradients.w,
-                                           .accumulate = !f->fresh});
+        blas_tiles_weights(
+            r, &(struct blas_tiles_outer){.low = low,
+                                          .high = high,
+                                          .column = part == 0 ? 0 : layer->input_pad,
+                                          .width = !op->norm   ? row
+                                                   : part == 0 ? layer->input_pad
+                                                               : op->out_pad,
+                                          .gates = (part == 1 ? r->saved->gates_h : r->saved->gates) + gates,
+                                          .w = f->gradients.w,
+                                          .accumulate = !f->fresh});
 }
 
 /* dW of the GRU whose reset comes before, own panels: W_h of the candidate by r h~. */
@@ -244,8 +244,8 @@ void blas_chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high)
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t q_all = r->block->q_base + low;
-    if (op->pieces)
-        chunk_weights_pieces(f, low, high);
+    if (op->tile_kernels)
+        chunk_weights_on_tiles(f, low, high);
     else if (f->direct)
         chunk_weights_direct(f, low, high);
     else

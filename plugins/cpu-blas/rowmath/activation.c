@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations and their derivatives, softmax of a row (compiled once per instruction set).
  *
- * Loops walk whole vectors, then one shorter piece through the tail loads. */
+ * Loops walk whole vectors, then a shorter rest through the tail loads. */
 #include "cpu-blas/rowmath/unit.h"
 
 /* NaN stays NaN: the comparisons are written so that it takes the branch that returns x or keeps it. */

@@ -4,14 +4,14 @@
 #include "cpu-blas/rowmath/unit.h"
 
 /* One vector of the sum q + k, or its last `count` elements. */
-#define SUM(i, count) (v_load_piece(query + (i), count) + v_load_piece(keys + j * n + (i), count))
+#define SUM(i, count) (v_load_some(query + (i), count) + v_load_some(keys + j * n + (i), count))
 
-INLINE vf v_load_piece(const float *p, int count)
+INLINE vf v_load_some(const float *p, int count)
 {
     return count == BLAS_LANES ? v_load(p) : v_load_tail(p, count, 0.0f);
 }
 
-INLINE void v_store_piece(float *p, int count, vf v)
+INLINE void v_store_some(float *p, int count, vf v)
 {
     if (count == BLAS_LANES)
         v_store(p, v);
@@ -38,16 +38,16 @@ void BLAS_NAME(tanh_scores)(int64_t rows, int64_t n, const float *query, const f
 INLINE void back_columns(int64_t rows, int64_t n, int64_t i, int count, const float *query, const float *keys,
                          const float *score, const float *grads, float *dquery, float *dkeys, float *dscore)
 {
-    const vf s = v_load_piece(score + i, count);
+    const vf s = v_load_some(score + i, count);
     vf of_query = v_set(0.0f), of_score = v_set(0.0f);
     for (int64_t j = 0; j < rows; j++) {
         const vf t = v_tanh(SUM(i, count)), z = s * (1.0f - t * t) * grads[j];
         of_score += t * grads[j];
         of_query += z;
-        v_store_piece(dkeys + j * n + i, count, v_load_piece(dkeys + j * n + i, count) + z);
+        v_store_some(dkeys + j * n + i, count, v_load_some(dkeys + j * n + i, count) + z);
     }
-    v_store_piece(dquery + i, count, of_query);
-    v_store_piece(dscore + i, count, v_load_piece(dscore + i, count) + of_score);
+    v_store_some(dquery + i, count, of_query);
+    v_store_some(dscore + i, count, v_load_some(dscore + i, count) + of_score);
 }
 
 void BLAS_NAME(tanh_scores_back)(int64_t rows, int64_t n, const float *query, const float *keys, const float *score,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of dtype, to nearest even (compiled once per instruction set).
  *
- * Everything passes through float in pieces of 512: exact from 16 bits, and from float64 to 16 bits rounded
+ * Everything passes through float in blocks of 512: exact from 16 bits, and from float64 to 16 bits rounded
  * to odd first, so that the second rounding gives what one rounding would. */
 #include "cpu-blas/rowmath/unit.h"
 
-enum { PIECE = 512 };
+enum { BLOCK = 512 };
 
 INLINE uint32_t bits_of(float x)
 {
@@ -117,10 +117,10 @@ void BLAS_NAME(cast)(uint32_t from, uint32_t to, int64_t n, const void *x, void 
         return;
     }
     const bool odd = to == SEQLSTM_DTYPE_BFLOAT16 || to == SEQLSTM_DTYPE_FLOAT16;
-    float piece[PIECE];
-    for (int64_t i = 0; i < n; i += PIECE) {
-        int count = n - i < PIECE ? (int)(n - i) : PIECE;
-        widen(from, odd, count, (const char *)x + (size_t)i * bytes_of(from), piece);
-        narrow(to, count, piece, (char *)y + (size_t)i * bytes_of(to));
+    float block[BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int count = n - i < BLOCK ? (int)(n - i) : BLOCK;
+        widen(from, odd, count, (const char *)x + (size_t)i * bytes_of(from), block);
+        narrow(to, count, block, (char *)y + (size_t)i * bytes_of(to));
     }
 }

@@ -207,9 +207,9 @@ double BLAS_NAME(squared_norm)(int64_t n, const float *x)
 /* An exponent of all ones is NaN or infinity. */
 bool BLAS_NAME(finite)(int64_t n, const float *x)
 {
-    enum { PIECE = 4096 };
-    for (int64_t i0 = 0; i0 < n; i0 += PIECE) {
-        int64_t i1 = i0 + PIECE < n ? i0 + PIECE : n;
+    enum { BLOCK = 4096 };
+    for (int64_t i0 = 0; i0 < n; i0 += BLOCK) {
+        int64_t i1 = i0 + BLOCK < n ? i0 + BLOCK : n;
         int32_t bad = 0;
         for (int64_t i = i0; i < i1; i++) {
             int32_t bits;

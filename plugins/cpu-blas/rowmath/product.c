@@ -118,7 +118,7 @@ INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, con
 }
 
 /* Masked loads cost nothing with AVX-512: any width up to four vectors is one panel. Elsewhere four whole
- * vectors, one whole vector, or a piece of one. */
+ * vectors, one whole vector, or part of one. */
 #if BLAS_LANES == 16
 #define PANEL_WIDTH(left) ((left) < 64 ? (int)(left) : 64)
 #define SHORT_PANELS(m)                                                                                                \

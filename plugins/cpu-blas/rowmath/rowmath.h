@@ -30,7 +30,7 @@ struct blas_update {
     float epsilon;
 };
 
-/* Of one row of logits (or a piece of it). */
+/* Of one row of logits (or a part of it). */
 struct blas_row_stats {
     float largest;
     float exp_sum; /* of exp(x - largest) */

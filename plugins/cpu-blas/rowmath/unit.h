@@ -7,7 +7,7 @@
 #include "cpu-blas/isa/lanes.h"
 #include "cpu-blas/rowmath/rowmath.h"
 
-/* For every vector of [0, n), and a shorter last piece: `body` sees x, or x, y and dy, and sets r */
+/* For every vector of [0, n), and a shorter rest: `body` sees x, or x, y and dy, and sets r */
 #define MAP1(body)                                                                                                     \
     do {                                                                                                               \
         int64_t map_i = 0;                                                                                             \

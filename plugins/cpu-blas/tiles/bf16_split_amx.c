@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces on the tiles of AMX. */
+/* Parts on the tiles of AMX. */
 #include "cpu-blas/tiles/amx.h"
 #include "cpu-blas/tiles/lanes.h"
 
@@ -7,14 +7,14 @@
 
 #include "cpu-blas/tiles/bf16_split.inc"
 
-const struct blas_pieces_kernels blas_pieces_kernels_amx = {.name = "amx",
-                                                            .tile_k = BLAS_TILE_K,
-                                                            .sequences_min = 32,
-                                                            .rows_min = 384,
-                                                            .product_rows_min = 48,
-                                                            .rows = split_rows,
-                                                            .across = split_across,
-                                                            .columns = split_columns,
-                                                            .columns_across = split_columns_across,
-                                                            .product = product,
-                                                            .release = release};
+const struct blas_tile_kernels blas_bf16_kernels_amx = {.name = "amx",
+                                                        .tile_k = BLAS_TILE_K,
+                                                        .sequences_min = 32,
+                                                        .rows_min = 384,
+                                                        .product_rows_min = 48,
+                                                        .rows = split_rows,
+                                                        .across = split_across,
+                                                        .columns = split_columns,
+                                                        .columns_across = split_columns_across,
+                                                        .product = product,
+                                                        .release = release};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces on tiles in portable C, bit for bit those of AMX (Intel 64 and IA-32 Architectures Software Developer's
+/* Parts on tiles in portable C, bit for bit those of AMX (Intel 64 and IA-32 Architectures Software Developer's
  * Manual, volume 2, TDPBF16PS): within one product of tiles, even and odd elements of k have a sum each, which are
  * added to one another and then to what the tile held. The caller has denormals flushed (isa.h). */
 #include "cpu-blas/tiles/emulated.h"
@@ -36,14 +36,14 @@ static void tile_product(tile_file *file, int c, int a, int b)
 
 #include "cpu-blas/tiles/bf16_split.inc"
 
-const struct blas_pieces_kernels blas_pieces_kernels_emulated = {.name = "emulated",
-                                                                 .tile_k = BLAS_TILE_K,
-                                                                 .sequences_min = 4,
-                                                                 .rows_min = 1,
-                                                                 .product_rows_min = 1,
-                                                                 .rows = split_rows,
-                                                                 .across = split_across,
-                                                                 .columns = split_columns,
-                                                                 .columns_across = split_columns_across,
-                                                                 .product = product,
-                                                                 .release = release};
+const struct blas_tile_kernels blas_bf16_kernels_emulated = {.name = "emulated",
+                                                             .tile_k = BLAS_TILE_K,
+                                                             .sequences_min = 4,
+                                                             .rows_min = 1,
+                                                             .product_rows_min = 1,
+                                                             .rows = split_rows,
+                                                             .across = split_across,
+                                                             .columns = split_columns,
+                                                             .columns_across = split_columns_across,
+                                                             .product = product,
+                                                             .release = release};

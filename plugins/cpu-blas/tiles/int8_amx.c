@@ -12,11 +12,11 @@ INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
 
 #include "cpu-blas/tiles/int8.inc"
 
-const struct blas_pieces_kernels blas_bytes_kernels_amx = {.name = "amx",
-                                                           .tile_k = BLAS_BYTES_K,
-                                                           .rows = bytes_rows,
-                                                           .columns = bytes_columns,
-                                                           .product = product,
-                                                           .release = release,
-                                                           .sums = bytes_sums,
-                                                           .largest = bytes_largest};
+const struct blas_tile_kernels blas_int8_kernels_amx = {.name = "amx",
+                                                        .tile_k = BLAS_INT8_K,
+                                                        .rows = int8_rows,
+                                                        .columns = int8_columns,
+                                                        .product = product,
+                                                        .release = release,
+                                                        .sums = int8_sums,
+                                                        .largest = int8_largest};

@@ -8,8 +8,8 @@
 
 #ifdef BLAS_EMULATED_TILES
 
-#define PIECES blas_pieces_kernels_emulated
-#define BYTES  blas_bytes_kernels_emulated
+#define BF16_KERNELS blas_bf16_kernels_emulated
+#define INT8_KERNELS blas_int8_kernels_emulated
 bool blas_tiles_offered(void)
 {
     return true;
@@ -27,8 +27,8 @@ static bool is_allowed(void)
 
 #include "cpu-blas/isa/isa.h"
 
-#define PIECES blas_pieces_kernels_amx
-#define BYTES  blas_bytes_kernels_amx
+#define BF16_KERNELS blas_bf16_kernels_amx
+#define INT8_KERNELS blas_int8_kernels_amx
 
 enum {
     AMX = 1 << 22 | 1 << 24 | 1 << 25, /* CPUID 7, EDX: AMX-BF16, AMX-TILE, AMX-INT8 */
@@ -60,16 +60,16 @@ static bool is_allowed(void)
 
 #endif
 
-#ifdef PIECES
+#ifdef BF16_KERNELS
 
-const struct blas_pieces_kernels *blas_pieces_get(void)
+const struct blas_tile_kernels *blas_bf16_get(void)
 {
-    return blas_tiles_offered() && is_allowed() ? &PIECES : NULL;
+    return blas_tiles_offered() && is_allowed() ? &BF16_KERNELS : NULL;
 }
 
-const struct blas_pieces_kernels *blas_bytes_get(void)
+const struct blas_tile_kernels *blas_int8_get(void)
 {
-    return blas_tiles_offered() && is_allowed() ? &BYTES : NULL;
+    return blas_tiles_offered() && is_allowed() ? &INT8_KERNELS : NULL;
 }
 
 #else
@@ -78,11 +78,11 @@ bool blas_tiles_offered(void)
 {
     return false;
 }
-const struct blas_pieces_kernels *blas_pieces_get(void)
+const struct blas_tile_kernels *blas_bf16_get(void)
 {
     return NULL;
 }
-const struct blas_pieces_kernels *blas_bytes_get(void)
+const struct blas_tile_kernels *blas_int8_get(void)
 {
     return NULL;
 }

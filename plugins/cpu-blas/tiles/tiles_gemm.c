@@ -8,12 +8,12 @@ enum {
     STRIP = 4 * BLAS_TILE_ROWS /* columns that one product has */
 };
 
-/* What is made into tiles at once, by pieces: A [m, k] and B [k, n] together fill less than half of a second-level
+/* What is made into tiles at once, by parts: A [m, k] and B [k, n] together fill less than half of a second-level
  * cache, and both are used often enough to be worth the making. */
 struct block {
     int64_t m, n, k;
 };
-static const struct block one_piece = {256, 512, 512}, three_pieces = {128, 256, 320};
+static const struct block one_part = {256, 512, 512}, three_parts = {128, 256, 320};
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -30,9 +30,9 @@ void blas_operand_a(const struct blas_tiled *by, const struct blas_operand *o, i
                                      .blocks = 1,
                                      .first = first,
                                      .last = last,
-                                     .pieces = by->pieces,
+                                     .parts = by->parts,
                                      .out = out,
-                                     .out_row = blas_pieces_k(o->k) * by->pieces * BLAS_TILE};
+                                     .out_row = blas_bf16_blocks(o->k) * by->parts * BLAS_TILE};
     (o->k_down ? by->kernels->across : by->kernels->rows)(&split);
 }
 
@@ -45,15 +45,15 @@ void blas_operand_b(const struct blas_tiled *by, const struct blas_operand *o, i
                                          .x_row = o->x_row,
                                          .rows = o->k_down ? o->k : wide,
                                          .columns = o->k_down ? wide : o->k,
-                                         .pieces = by->pieces,
+                                         .parts = by->parts,
                                          .out = out + strip * blas_operand_words(by, STRIP, o->k)};
         (o->k_down ? by->kernels->columns : by->kernels->columns_across)(&split);
     }
 }
 
 /* A strip whose last columns are fewer than 16: two row tiles at a time, beside C. */
-static void multiply_edge(const struct blas_tiled *by, const struct blas_operands *p,
-                          struct blas_pieces_product *product, struct blas_tiles *tiles)
+static void multiply_edge(const struct blas_tiled *by, const struct blas_operands *p, struct blas_tile_product *product,
+                          struct blas_tiles *tiles)
 {
     float edge[2 * BLAS_TILE_ROWS * STRIP] __attribute__((aligned(64)));
     const int64_t count = blas_row_tiles(p->m), wide = p->n % STRIP;
@@ -75,20 +75,20 @@ static void multiply_edge(const struct blas_tiled *by, const struct blas_operand
 
 void blas_operands_multiply(const struct blas_tiled *by, const struct blas_operands *p, struct blas_tiles *tiles)
 {
-    const int64_t blocks = blas_pieces_k(p->k);
+    const int64_t blocks = blas_bf16_blocks(p->k);
     for (int64_t column = 0; column < p->n; column += STRIP) {
         const int64_t wide = least(STRIP, p->n - column);
-        struct blas_pieces_product product = {.rows = p->m,
-                                              .k = blocks,
-                                              .pieces = by->pieces,
-                                              .a = p->a,
-                                              .a_row = blocks * by->pieces * BLAS_TILE,
-                                              .b = p->b + column / STRIP * blas_operand_words(by, STRIP, p->k),
-                                              .b_groups = (int32_t)blas_row_tiles(wide),
-                                              .groups = (int32_t)blas_row_tiles(wide),
-                                              .c = p->c + column,
-                                              .c_row = p->c_row,
-                                              .accumulate = p->accumulate};
+        struct blas_tile_product product = {.rows = p->m,
+                                            .k = blocks,
+                                            .parts = by->parts,
+                                            .a = p->a,
+                                            .a_row = blocks * by->parts * BLAS_TILE,
+                                            .b = p->b + column / STRIP * blas_operand_words(by, STRIP, p->k),
+                                            .b_groups = (int32_t)blas_row_tiles(wide),
+                                            .groups = (int32_t)blas_row_tiles(wide),
+                                            .c = p->c + column,
+                                            .c_row = p->c_row,
+                                            .accumulate = p->accumulate};
         if (wide % BLAS_TILE_ROWS != 0)
             multiply_edge(by, p, &product, tiles);
         else
@@ -96,10 +96,10 @@ void blas_operands_multiply(const struct blas_tiled *by, const struct blas_opera
     }
 }
 
-void blas_pieces_gemm(const struct blas_tiled *by, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
-                      int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc, uint16_t *scratch)
+void blas_tiles_gemm(const struct blas_tiled *by, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
+                     int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc, uint16_t *scratch)
 {
-    const struct block *block = by->pieces > 1 ? &three_pieces : &one_piece;
+    const struct block *block = by->parts > 1 ? &three_parts : &one_part;
     struct blas_tiles tiles = {{0}};
     uint16_t *tiles_a = scratch, *tiles_b = scratch + blas_operand_words(by, block->m, block->k);
     for (int64_t k0 = 0; k0 < k; k0 += block->k) {

@@ -2,19 +2,19 @@
 /* Matrix products of one thread on tiles (tiles.h), of any size: float32 operands are made into tiles, which serve as
  * many products as want them, and multiplied. Denormals are zeros. Tiles are 64-byte aligned; matrices need not be, and
  * nothing beyond them is read or written. */
-#ifndef BLAS_PIECES_GEMM_H
-#define BLAS_PIECES_GEMM_H
+#ifndef BLAS_TILES_GEMM_H
+#define BLAS_TILES_GEMM_H
 
 #include "cpu-blas/tiles/tiles.h"
 
 /* The variant of operations whose products are of float32 and on tiles. */
 #define BLAS_TILES "tiles"
 
-/* How an operation multiplies: tables of kernels, or NULL for vectors of float32; and pieces, 3 or 1 (bfloat16,
+/* How an operation multiplies: tables of kernels, or NULL for vectors of float32; and parts, 3 or 1 (bfloat16,
  * int8). */
 struct blas_tiled {
-    const struct blas_pieces_kernels *kernels;
-    int32_t pieces;
+    const struct blas_tile_kernels *kernels;
+    int32_t parts;
 };
 
 /* What an operand is made of: A [n, k], or B [k, n]. */
@@ -28,7 +28,7 @@ struct blas_operand {
 /* Words (uint16_t) that it takes as A and as B. */
 static inline int64_t blas_operand_words(const struct blas_tiled *by, int64_t n, int64_t k)
 {
-    return blas_row_tiles(n) * blas_pieces_k(k) * by->pieces * BLAS_TILE;
+    return blas_row_tiles(n) * blas_bf16_blocks(k) * by->parts * BLAS_TILE;
 }
 
 /* As A, row tiles [first, last) of blas_row_tiles(n); as B, strips [first, last) of 64 columns. [any] */
@@ -53,7 +53,7 @@ void blas_operands_multiply(const struct blas_tiled *by, const struct blas_opera
 
 /* As blas_gemm, in blocks that fit into `scratch`, of BLAS_GEMM_SCRATCH bytes. Gives the tiles back. [any] */
 enum { BLAS_GEMM_SCRATCH = 768 << 10 };
-void blas_pieces_gemm(const struct blas_tiled *by, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
-                      int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc, uint16_t *scratch);
+void blas_tiles_gemm(const struct blas_tiled *by, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
+                     int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc, uint16_t *scratch);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products on tiles of bfloat16 (plugins/cpu-blas/tiles/tiles.h): in portable C against float64 within the bound of six
- * products of pieces, in every shape of tiles; on the processor's tiles, if it has any, against portable C bit by bit.
+ * products of parts, in every shape of tiles; on the processor's tiles, if it has any, against portable C bit by bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct shape {
     int32_t groups;
     bool across; /* A is given transposed */
     bool init, accumulate;
-    int32_t pieces;
+    int32_t parts;
 };
 
 struct matrices {
@@ -40,7 +40,7 @@ static void *tiles_of(int64_t words)
     return p;
 }
 
-/* Numbers of all sizes, whose pieces are of any. */
+/* Numbers of all sizes, whose parts are of any. */
 static float number(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -55,18 +55,18 @@ static void fill(float *x, int64_t n, uint64_t seed)
 }
 
 /* C = A B as the shape has it, by one table of kernels. */
-static void multiply(const struct blas_pieces_kernels *kernels, const struct shape *s, const struct matrices *m)
+static void multiply(const struct blas_tile_kernels *kernels, const struct shape *s, const struct matrices *m)
 {
-    const int64_t k = blas_pieces_k(s->k), tiles = blas_row_tiles(s->rows), columns = s->groups * INT64_C(16);
-    const int64_t a_row = k * s->pieces * BLAS_TILE;
-    uint16_t *a = tiles_of(tiles * a_row), *b = tiles_of(k * s->pieces * s->groups * BLAS_TILE);
+    const int64_t k = blas_bf16_blocks(s->k), tiles = blas_row_tiles(s->rows), columns = s->groups * INT64_C(16);
+    const int64_t a_row = k * s->parts * BLAS_TILE;
+    uint16_t *a = tiles_of(tiles * a_row), *b = tiles_of(k * s->parts * s->groups * BLAS_TILE);
     struct blas_split split = {.x = m->a,
                                .x_row = s->across ? MOST_ROWS + 10 : MOST_K + 6,
                                .rows = s->rows,
                                .columns = (s->k + 15) / 16 * 16,
                                .blocks = 1,
                                .last = tiles,
-                               .pieces = s->pieces,
+                               .parts = s->parts,
                                .out = a,
                                .out_row = a_row};
     struct blas_tiles state = {{0}};
@@ -82,19 +82,19 @@ static void multiply(const struct blas_pieces_kernels *kernels, const struct sha
         }
     }
     kernels->columns(&(struct blas_split){
-        .x = m->b, .x_row = MOST_COLUMNS, .rows = s->k, .columns = columns, .pieces = s->pieces, .out = b});
-    kernels->product(&(struct blas_pieces_product){.rows = s->rows,
-                                                   .k = k,
-                                                   .pieces = s->pieces,
-                                                   .a = a,
-                                                   .a_row = a_row,
-                                                   .b = b,
-                                                   .b_groups = s->groups,
-                                                   .groups = s->groups,
-                                                   .c = m->c,
-                                                   .c_row = C_ROW,
-                                                   .init = s->init ? m->init : NULL,
-                                                   .accumulate = s->accumulate},
+        .x = m->b, .x_row = MOST_COLUMNS, .rows = s->k, .columns = columns, .parts = s->parts, .out = b});
+    kernels->product(&(struct blas_tile_product){.rows = s->rows,
+                                                 .k = k,
+                                                 .parts = s->parts,
+                                                 .a = a,
+                                                 .a_row = a_row,
+                                                 .b = b,
+                                                 .b_groups = s->groups,
+                                                 .groups = s->groups,
+                                                 .c = m->c,
+                                                 .c_row = C_ROW,
+                                                 .init = s->init ? m->init : NULL,
+                                                 .accumulate = s->accumulate},
                      &state);
     kernels->release(&state);
     blas_flush_denormals_leave(saved);
@@ -111,7 +111,7 @@ static double bfloat16(float x)
 }
 
 /* Within a product of tiles 16 pairs are summed and added up, and six of these for each 32 of k one after the other:
- * so many roundings at most, and 2^-23 for the products of pieces that are left out. */
+ * so many roundings at most, and 2^-23 for the products of parts that are left out. */
 static void compare(const struct shape *s, const struct matrices *m, const float *c_before)
 {
     for (int64_t r = 0; r < s->rows; r++)
@@ -125,17 +125,17 @@ static void compare(const struct shape *s, const struct matrices *m, const float
             double size = fabs(sum);
             for (int64_t k = 0; k < s->k; k++) {
                 const float a = s->across ? m->a[k * (MOST_ROWS + 10) + r] : m->a[r * (MOST_K + 6) + k];
-                const double product = s->pieces > 1 ? (double)a * (double)m->b[k * MOST_COLUMNS + n]
-                                                     : bfloat16(a) * bfloat16(m->b[k * MOST_COLUMNS + n]);
+                const double product = s->parts > 1 ? (double)a * (double)m->b[k * MOST_COLUMNS + n]
+                                                    : bfloat16(a) * bfloat16(m->b[k * MOST_COLUMNS + n]);
                 sum += product;
                 size += fabs(product);
             }
-            const double roundings = 16.0 + 2.0 + 6.0 * (double)blas_pieces_k(s->k);
+            const double roundings = 16.0 + 2.0 + 6.0 * (double)blas_bf16_blocks(s->k);
             assert_true(fabs((double)got - sum) <= (roundings * FLT_EPSILON / 2 + 0x1p-23) * size);
         }
 }
 
-static void check(const struct shape *s, const struct blas_pieces_kernels *tiles)
+static void check(const struct shape *s, const struct blas_tile_kernels *tiles)
 {
     struct matrices m = {.a = calloc((MOST_K + 6) * (MOST_ROWS + 10), sizeof(float)),
                          .b = calloc((MOST_K + 6) * MOST_COLUMNS, sizeof(float)),
@@ -151,7 +151,7 @@ static void check(const struct shape *s, const struct blas_pieces_kernels *tiles
     fill(m.init, MOST_COLUMNS, seed + 2);
     fill(before, (MOST_ROWS + 10) * C_ROW, seed + 3);
     memcpy(m.c, before, (MOST_ROWS + 10) * C_ROW * sizeof(float));
-    multiply(&blas_pieces_kernels_emulated, s, &m);
+    multiply(&blas_bf16_kernels_emulated, s, &m);
     compare(s, &m, before);
     memcpy(first, m.c, (MOST_ROWS + 10) * C_ROW * sizeof(float));
     if (tiles) {
@@ -168,7 +168,7 @@ static void check(const struct shape *s, const struct blas_pieces_kernels *tiles
 
 static void products_agree(void **state)
 {
-    const struct blas_pieces_kernels *tiles = blas_pieces_get();
+    const struct blas_tile_kernels *tiles = blas_bf16_get();
     static const int64_t rows[] = {1, 2, 15, 16, 17, 20, 31, 32, 33, 47, 48, 64, 70};
     static const int64_t ks[] = {1, 16, 17, 32, 33, 48, 64, 90};
     (void)state;
@@ -177,19 +177,19 @@ static void products_agree(void **state)
         for (size_t j = 0; j < sizeof ks / sizeof *ks; j++)
             for (int32_t groups = 1; groups <= 4; groups++) {
                 const int start = (int)(i + j) % 3;
-                for (int32_t pieces = 1; pieces <= BLAS_PIECES; pieces += 2) {
-                    check(&(struct shape){rows[i], ks[j], groups, false, start == 1, start == 2, pieces}, tiles);
+                for (int32_t parts = 1; parts <= BLAS_BF16_PARTS; parts += 2) {
+                    check(&(struct shape){rows[i], ks[j], groups, false, start == 1, start == 2, parts}, tiles);
                     if (rows[i] % 16 == 0)
-                        check(&(struct shape){rows[i], ks[j], groups, true, start == 2, start == 1, pieces}, tiles);
+                        check(&(struct shape){rows[i], ks[j], groups, true, start == 2, start == 1, parts}, tiles);
                 }
             }
 }
 
-/* Three pieces are the number, to the last bit. */
-static void pieces_add_up(void **state)
+/* Three parts are the number, to the last bit. */
+static void parts_add_up(void **state)
 {
     float x[16 * 32] __attribute__((aligned(64)));
-    uint16_t *out = tiles_of(BLAS_PIECES * BLAS_TILE);
+    uint16_t *out = tiles_of(BLAS_BF16_PARTS * BLAS_TILE);
     (void)state;
     fill(x, 16 * 32, 11);
     x[0] = 0.0f;
@@ -198,20 +198,20 @@ static void pieces_add_up(void **state)
     x[3] = 1e-32f;
     x[4] = 1.0f + FLT_EPSILON;
     x[5] = NAN;
-    blas_pieces_kernels_emulated.rows(&(struct blas_split){.x = x,
-                                                           .x_row = 32,
-                                                           .rows = 16,
-                                                           .columns = 32,
-                                                           .blocks = 1,
-                                                           .last = 1,
-                                                           .pieces = BLAS_PIECES,
-                                                           .out = out,
-                                                           .out_row = 0});
+    blas_bf16_kernels_emulated.rows(&(struct blas_split){.x = x,
+                                                         .x_row = 32,
+                                                         .rows = 16,
+                                                         .columns = 32,
+                                                         .blocks = 1,
+                                                         .last = 1,
+                                                         .parts = BLAS_BF16_PARTS,
+                                                         .out = out,
+                                                         .out_row = 0});
     for (int r = 0; r < 16; r++)
         for (int k = 0; k < 32; k++) {
             float sum = 0;
-            for (int piece = BLAS_PIECES - 1; piece >= 0; piece--) {
-                const uint32_t bits = (uint32_t)out[piece * BLAS_TILE + r * 32 + k % 16 * 2 + k / 16] << 16;
+            for (int part = BLAS_BF16_PARTS - 1; part >= 0; part--) {
+                const uint32_t bits = (uint32_t)out[part * BLAS_TILE + r * 32 + k % 16 * 2 + k / 16] << 16;
                 float value;
                 memcpy(&value, &bits, sizeof value);
                 sum += value;
@@ -227,7 +227,7 @@ static void pieces_add_up(void **state)
 /* A NaN, or an infinity, reaches all sums that it is part of, and no other. */
 static void no_number_is_lost(void **state)
 {
-    const struct shape s = {17, 33, 2, false, false, false, BLAS_PIECES};
+    const struct shape s = {17, 33, 2, false, false, false, BLAS_BF16_PARTS};
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -239,7 +239,7 @@ static void no_number_is_lost(void **state)
         for (int64_t r = 0; r < 17; r++)
             fill(m.a + r * (MOST_K + 6), 33, 7 + (uint64_t)r);
         m.a[16 * (MOST_K + 6) + 20] = bad[i];
-        multiply(&blas_pieces_kernels_emulated, &s, &m);
+        multiply(&blas_bf16_kernels_emulated, &s, &m);
         for (int64_t r = 0; r < 17; r++)
             for (int n = 0; n < 32; n++)
                 assert_int_equal(isfinite(m.c[r * C_ROW + n]) != 0, r != 16);
@@ -253,7 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_agree),
-        cmocka_unit_test(pieces_add_up),
+        cmocka_unit_test(parts_add_up),
         cmocka_unit_test(no_number_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,9 +72,9 @@ static uint16_t *tiles_of(int64_t words)
     return p;
 }
 
-static void multiply(const struct blas_pieces_kernels *kernels, const struct shape *s, struct matrices *m)
+static void multiply(const struct blas_tile_kernels *kernels, const struct shape *s, struct matrices *m)
 {
-    const int64_t k = (s->k + BLAS_BYTES_K - 1) / BLAS_BYTES_K, tiles = blas_row_tiles(s->rows), a_row = k * BLAS_TILE;
+    const int64_t k = (s->k + BLAS_INT8_K - 1) / BLAS_INT8_K, tiles = blas_row_tiles(s->rows), a_row = k * BLAS_TILE;
     uint16_t *a = tiles_of(tiles * a_row), *b = tiles_of(k * s->groups * BLAS_TILE);
     struct blas_tiles state = {{0}};
     memcpy(m->c, m->before, sizeof m->c);
@@ -86,35 +86,35 @@ static void multiply(const struct blas_pieces_kernels *kernels, const struct sha
                                            .blocks = 1,
                                            .first = t,
                                            .last = t + 1,
-                                           .pieces = 1,
+                                           .parts = 1,
                                            .out = a,
                                            .out_row = a_row,
-                                           .bytes = {.scale = scale, .shift = shift}});
+                                           .int8 = {.scale = scale, .shift = shift}});
     kernels->columns(&(struct blas_split){.x = m->b,
                                           .x_row = COLUMNS,
                                           .rows = s->k,
                                           .columns = s->groups * INT64_C(16),
-                                          .pieces = 1,
+                                          .parts = 1,
                                           .out = b,
-                                          .bytes = {.factors = m->factors}});
-    kernels->product(&(struct blas_pieces_product){.rows = s->rows,
-                                                   .k = k,
-                                                   .pieces = 1,
-                                                   .a = a,
-                                                   .a_row = a_row,
-                                                   .b = b,
-                                                   .b_groups = s->groups,
-                                                   .groups = s->groups,
-                                                   .c = (float *)(void *)m->c,
-                                                   .c_row = C_ROW,
-                                                   .accumulate = s->accumulate},
+                                          .int8 = {.factors = m->factors}});
+    kernels->product(&(struct blas_tile_product){.rows = s->rows,
+                                                 .k = k,
+                                                 .parts = 1,
+                                                 .a = a,
+                                                 .a_row = a_row,
+                                                 .b = b,
+                                                 .b_groups = s->groups,
+                                                 .groups = s->groups,
+                                                 .c = (float *)(void *)m->c,
+                                                 .c_row = C_ROW,
+                                                 .accumulate = s->accumulate},
                      &state);
     kernels->release(&state);
     free(a);
     free(b);
 }
 
-static void check(const struct blas_pieces_kernels *kernels, const struct shape *s, struct matrices *m)
+static void check(const struct blas_tile_kernels *kernels, const struct shape *s, struct matrices *m)
 {
     multiply(kernels, s, m);
     for (int64_t r = 0; r < s->rows; r++)
@@ -130,7 +130,7 @@ static void products_are_exact(void **state)
 {
     static const int64_t rows[] = {1, 2, 15, 16, 17, 20, 32, 33, 47, 48, 50};
     static const int64_t ks[] = {1, 16, 17, 48, 63, 64, 65, 127, 128, 129, 150};
-    const struct blas_pieces_kernels *tiles = blas_bytes_get();
+    const struct blas_tile_kernels *tiles = blas_int8_get();
     struct matrices *m = malloc(sizeof *m);
     (void)state;
     assert_non_null(m);
@@ -140,7 +140,7 @@ static void products_are_exact(void **state)
         for (size_t j = 0; j < sizeof ks / sizeof *ks; j++)
             for (int32_t groups = 1; groups <= 4; groups++) {
                 const struct shape s = {rows[i], ks[j], groups, (i + j) % 2 == 1};
-                check(&blas_bytes_kernels_emulated, &s, m);
+                check(&blas_int8_kernels_emulated, &s, m);
                 if (tiles)
                     check(tiles, &s, m);
             }
@@ -150,7 +150,7 @@ static void products_are_exact(void **state)
 static void sums_become_numbers(void **state)
 {
     enum { ROWS = 5 };
-    const struct blas_pieces_kernels *const kernels[] = {&blas_bytes_kernels_emulated, blas_bytes_get()};
+    const struct blas_tile_kernels *const kernels[] = {&blas_int8_kernels_emulated, blas_int8_get()};
     uint64_t seed = 9;
     float factor[COLUMNS], offset[COLUMNS];
     (void)state;
@@ -163,7 +163,7 @@ static void sums_become_numbers(void **state)
         for (int k = 0; k < ROWS * C_ROW; k++)
             before[k] = (int32_t)(number(&seed) * (k % 2 ? 2e9f : 3e3f));
         memcpy(c, before, sizeof c);
-        kernels[i]->sums(&(struct blas_bytes_sums){
+        kernels[i]->sums(&(struct blas_int8_sums){
             .rows = ROWS, .c = (float *)(void *)c, .c_row = C_ROW, .scale = factor, .offset = offset});
         for (int k = 0; k < ROWS * C_ROW; k++) {
             const int n = k % C_ROW;
@@ -175,7 +175,7 @@ static void sums_become_numbers(void **state)
 
 static void the_largest_is_found(void **state)
 {
-    const struct blas_pieces_kernels *const kernels[] = {&blas_bytes_kernels_emulated, blas_bytes_get()};
+    const struct blas_tile_kernels *const kernels[] = {&blas_int8_kernels_emulated, blas_int8_get()};
     static const float largest[] = {3.0f, -3.0f, INFINITY, -INFINITY, NAN};
     (void)state;
     for (int i = 0; i < 2 && kernels[i]; i++)

@@ -22,7 +22,7 @@ enum { MARGIN = 40 }; /* floats before, behind and between rows, all NaN */
 struct shape {
     int64_t m, n, k;
     bool ta, tb, add;
-    int32_t pieces;
+    int32_t parts;
 };
 
 /* rows x columns numbers of [-1, 1) among NaN: element (r, c) is at[r * row + c]. */
@@ -48,8 +48,8 @@ static struct matrix matrix_make(int64_t rows, int64_t columns, uint64_t seed)
     return x;
 }
 
-/* The numbers that are multiplied, without margins: of one piece the nearest ones of 8 bits, of two the even one. */
-static double *factors(const struct matrix *x, bool across, int32_t pieces)
+/* The numbers that are multiplied, without margins: of one part the nearest ones of 8 bits, of two the even one. */
+static double *factors(const struct matrix *x, bool across, int32_t parts)
 {
     double *out = calloc((size_t)(x->rows * x->columns), sizeof *out);
     assert_non_null(out);
@@ -58,7 +58,7 @@ static double *factors(const struct matrix *x, bool across, int32_t pieces)
             double *to = out + (across ? c * x->rows + r : r * x->columns + c);
             int exponent;
             const double mantissa = frexp((double)x->at[r * x->row + c], &exponent);
-            *to = pieces > 1 ? (double)x->at[r * x->row + c] : ldexp(nearbyint(mantissa * 256.0), exponent - 8);
+            *to = parts > 1 ? (double)x->at[r * x->row + c] : ldexp(nearbyint(mantissa * 256.0), exponent - 8);
         }
     return out;
 }
@@ -66,7 +66,7 @@ static double *factors(const struct matrix *x, bool across, int32_t pieces)
 static void expect_product(const struct shape *s, const struct matrix *a, const struct matrix *b,
                            const struct matrix *before, const struct matrix *c)
 {
-    double *rows = factors(a, s->ta, s->pieces), *columns = factors(b, !s->tb, s->pieces);
+    double *rows = factors(a, s->ta, s->parts), *columns = factors(b, !s->tb, s->parts);
     for (int64_t i = -MARGIN; i < c->rows * c->row + MARGIN; i++) {
         const int64_t r = i < 0 ? -1 : i / c->row, n = i < 0 ? -1 : i % c->row;
         if (r < 0 || r >= c->rows || n >= c->columns) {
@@ -79,23 +79,23 @@ static void expect_product(const struct shape *s, const struct matrix *a, const 
             sum += product;
             size += fabs(product);
         }
-        const double roundings = 16.0 + 2.0 + 6.0 * (double)blas_pieces_k(s->k) + (double)(s->k / 320);
+        const double roundings = 16.0 + 2.0 + 6.0 * (double)blas_bf16_blocks(s->k) + (double)(s->k / 320);
         assert_true(fabs((double)c->at[i] - sum) <= (roundings * FLT_EPSILON / 2 + 0x1p-23) * size);
     }
     free(rows);
     free(columns);
 }
 
-static void multiply(const struct blas_pieces_kernels *kernels, const struct shape *s, const struct matrix *a,
+static void multiply(const struct blas_tile_kernels *kernels, const struct shape *s, const struct matrix *a,
                      const struct matrix *b, const struct matrix *c)
 {
-    const struct blas_tiled by = {kernels, s->pieces};
+    const struct blas_tiled by = {kernels, s->parts};
     uint16_t *scratch = aligned_alloc(64, BLAS_GEMM_SCRATCH);
     assert_non_null(scratch);
     memset(scratch, 0xFF, BLAS_GEMM_SCRATCH);
     const uint32_t saved = blas_flush_denormals_enter();
-    blas_pieces_gemm(&by, s->ta, s->tb, s->m, s->n, s->k, a->at, a->row, b->at, b->row, s->add ? 1.0f : 0.0f, c->at,
-                     c->row, scratch);
+    blas_tiles_gemm(&by, s->ta, s->tb, s->m, s->n, s->k, a->at, a->row, b->at, b->row, s->add ? 1.0f : 0.0f, c->at,
+                    c->row, scratch);
     blas_flush_denormals_leave(saved);
     free(scratch);
 }
@@ -107,11 +107,11 @@ static void check(const struct shape *s)
     const struct matrix b = matrix_make(s->tb ? s->n : s->k, s->tb ? s->k : s->n, seed + 1);
     const struct matrix before = matrix_make(s->m, s->n, seed + 2);
     struct matrix c = matrix_make(s->m, s->n, s->add ? seed + 2 : seed + 3);
-    multiply(&blas_pieces_kernels_emulated, s, &a, &b, &c);
+    multiply(&blas_bf16_kernels_emulated, s, &a, &b, &c);
     expect_product(s, &a, &b, &before, &c);
-    if (blas_pieces_get()) {
+    if (blas_bf16_get()) {
         const struct matrix again = matrix_make(s->m, s->n, s->add ? seed + 2 : seed + 3);
-        multiply(blas_pieces_get(), s, &a, &b, &again);
+        multiply(blas_bf16_get(), s, &a, &b, &again);
         for (int64_t r = 0; r < s->m; r++)
             assert_memory_equal(again.at + r * again.row, c.at + r * c.row, (size_t)s->n * sizeof(float));
         expect_product(s, &a, &b, &before, &again);
@@ -132,8 +132,8 @@ static void small_products(void **state)
         for (size_t i = 0; i < sizeof ms / sizeof *ms; i++)
             for (size_t j = 0; j < sizeof ns / sizeof *ns; j++)
                 for (size_t l = 0; l < sizeof ks / sizeof *ks; l++)
-                    for (int32_t pieces = 1; pieces <= BLAS_PIECES; pieces += 2)
-                        check(&(struct shape){ms[i], ns[j], ks[l], layout & 1, layout & 2, (i + j + l) % 2, pieces});
+                    for (int32_t parts = 1; parts <= BLAS_BF16_PARTS; parts += 2)
+                        check(&(struct shape){ms[i], ns[j], ks[l], layout & 1, layout & 2, (i + j + l) % 2, parts});
 }
 
 /* More than one block in each direction. */
@@ -141,7 +141,7 @@ static void large_products(void **state)
 {
     (void)state;
     for (int layout = 0; layout < 4; layout++)
-        check(&(struct shape){267, 530, 521, layout & 1, layout & 2, layout == 2, layout & 1 ? BLAS_PIECES : 1});
+        check(&(struct shape){267, 530, 521, layout & 1, layout & 2, layout == 2, layout & 1 ? BLAS_BF16_PARTS : 1});
 }
 
 /* A sum of nothing is zero, or what was there. */

@@ -44,7 +44,7 @@ struct blas_product {
     bool descending;   /* with few rows: the last block of k first */
     const float *next; /* the panel that follows, to be prefetched; or NULL */
     /* Otherwise: what will be read or written after this product. In block b of k, row tile i prefetches lines from
-     * ahead[i k_blocks + b] on, at one of the two rates; ahead_count of such pieces. */
+     * ahead[i k_blocks + b] on, at one of the two rates; ahead_count of such places. */
     const float *const *ahead;
     int32_t ahead_count, ahead_rate;
 };

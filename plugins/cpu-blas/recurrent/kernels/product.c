@@ -21,12 +21,12 @@ INLINE int64_t slice_k(const struct blas_product *p)
 enum tile_start { START_ZERO, START_INIT, START_C };
 
 /* One slice of the sum: k_blocks blocks of k_inner at a and b, behind `blocks_done` blocks. Each turn of a row tile
- * prefetches `fetch` lines: of the slice that follows at `ahead`, or, if there is none, of a piece of p->ahead in each
- * block, from where `piece_k` of k have come to; or nothing: loads are what a core that two processors share is short
+ * prefetches `fetch` lines: of the slice that follows at `ahead`, or, if there is none, of a place of p->ahead in each
+ * block, from where `place_k` of k have come to; or nothing: loads are what a core that two processors share is short
  * of. */
 struct slice {
     const float *a, *b, *ahead;
-    int64_t piece_k, blocks_done;
+    int64_t place_k, blocks_done;
     int64_t fetch_tiles; /* row tiles that prefetch */
     int32_t fetch;
     int32_t k_blocks, k_inner;
@@ -102,9 +102,9 @@ INLINE void product_pairs(const int nv, const float *a, const float *b, int32_t 
         acc[v] = v_add(acc[v], odd[v]);
 }
 
-/* One tile of m rows and nv vectors. `ahead`: what it prefetches, `pieces`: or one for each block. */
+/* One tile of m rows and nv vectors. `ahead`: what it prefetches, `places`: or one for each block. */
 INLINE void product_tile(const int m, const int nv, const int fetch, const struct blas_product *p,
-                         const struct slice *s, const float *ahead, const float *const *pieces, const float *init,
+                         const struct slice *s, const float *ahead, const float *const *places, const float *init,
                          const float *a, const float *b, float *c)
 {
     const enum tile_start start = s->start;
@@ -124,8 +124,8 @@ INLINE void product_tile(const int m, const int nv, const int fetch, const struc
             continue;
         }
         const float *ak = a;
-        if (fetch && pieces)
-            ahead = pieces[block] + s->piece_k / TURN_K * fetch * GROUP;
+        if (fetch && places)
+            ahead = places[block] + s->place_k / TURN_K * fetch * GROUP;
         for (int32_t k = 0; k < s->k_inner; k += TURN_K, ak += TURN_K, b += TURN_K * b_row, ahead += fetch * GROUP)
             product_turn(m, nv, fetch, ak, a_row, b, b_row, ahead, acc);
     }
@@ -164,20 +164,20 @@ INLINE void product_rows(const int m, const int nv, const int fetch, const struc
                          const struct slice *s, int64_t tile, int64_t count, int64_t row, int64_t column)
 {
     const int64_t b_column = p->b_strip ? column / GROUP * p->b_strip : column;
-    const float *a = s->a + row * p->a_row, *b = s->b + b_column, *ahead = NULL, *const *pieces = NULL;
+    const float *a = s->a + row * p->a_row, *b = s->b + b_column, *ahead = NULL, *const *places = NULL;
     const int64_t ahead_step = (int64_t)s->k_blocks * s->k_inner / TURN_K * fetch * GROUP;
     const float *init = p->init ? p->init + column : NULL;
     float *c = p->c + row * p->c_row + column;
     if (fetch && s->ahead)
         ahead = s->ahead + (p->b_strip ? b_column : 0) + tile * ahead_step;
     else if (fetch)
-        pieces = p->ahead + tile * p->k_blocks + s->blocks_done;
+        places = p->ahead + tile * p->k_blocks + s->blocks_done;
     for (; count > 0; count--) {
-        product_tile(m, nv, fetch, p, s, ahead, pieces, init, a, b, c);
+        product_tile(m, nv, fetch, p, s, ahead, places, init, a, b, c);
         a += m * p->a_row;
         c += m * p->c_row;
         ahead = ahead ? ahead + ahead_step : NULL;
-        pieces = pieces ? pieces + p->k_blocks : NULL;
+        places = places ? places + p->k_blocks : NULL;
     }
 }
 
@@ -234,7 +234,7 @@ static void product_columns(const struct blas_product *p, const struct slice *s,
         nv = tile_vectors(m, p->b_strip ? LINE : all - at);
         end = at + nv;
         int64_t fetching = s->fetch_tiles - tile < count ? s->fetch_tiles - tile : count;
-        if (fetching < 0 || (at && !s->ahead)) /* pieces are had once */
+        if (fetching < 0 || (at && !s->ahead)) /* places are had once */
             fetching = 0;
         while (!fetching && end < all && tile_vectors(m, p->b_strip ? LINE : all - end) == nv)
             end += nv;
@@ -307,10 +307,10 @@ static void product_group(const struct blas_product *p, const struct slice *s)
 static void product_slice(const struct blas_product *p, struct slice *s)
 {
     const int64_t tiles = (p->rows + NN_ROWS - 1) / NN_ROWS, least = p->rows / tiles, more = p->rows % tiles;
-    const int64_t pieces = p->ahead_count - s->blocks_done - s->k_blocks; /* behind those of the first tile */
+    const int64_t places = p->ahead_count - s->blocks_done - s->k_blocks; /* behind those of the first tile */
     s->fetch = !s->ahead ? p->ahead_rate : p->b_strip ? strip_fetch_rate(tiles) : fetch_rate(tiles);
     s->fetch_tiles = s->ahead                  ? (p->b_strip ? 4 : 16) / s->fetch
-                     : p->ahead && pieces >= 0 ? pieces / p->k_blocks + 1
+                     : p->ahead && places >= 0 ? places / p->k_blocks + 1
                                                : 0;
 #if VW == 16
     if (p->groups == 1 && p->rows > NN_ROWS && (int64_t)p->k_blocks * p->k_inner > SLICE_K &&
@@ -360,7 +360,7 @@ static void product_long(const struct blas_product *p, enum tile_start start)
         struct slice s = {.a = p->a + (whole ? done * p->a_block : done * unit),
                           .b = b,
                           .ahead = p->next ? next : NULL,
-                          .piece_k = whole ? 0 : done * unit,
+                          .place_k = whole ? 0 : done * unit,
                           .blocks_done = whole ? done : 0,
                           .k_blocks = whole ? (int32_t)n : 1,
                           .k_inner = whole ? p->k_inner : (int32_t)n * unit,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Register tiles one after the other, for AVX2, in one piece of assembly: the sums of a tile are stored while the next
+/* Register tiles one after the other, for AVX2, in one block of assembly: the sums of a tile are stored while the next
  * one's begin.
  *
  * Twelve stores in a row hold up the multiply-adds behind them by some 25 cycles (Zen 3), as long as four k of a tile
