@@ -2,6 +2,11 @@
 /* Inside of the cpu-blas backend: instance, operation, binding, and the table that each operation's file
  * fills. backend.c holds the ABI's vtable and calls these.
  *
+ * Folders, lowest first (tools/layers.txt): isa (instruction sets and their vectors), rowmath (arithmetic on rows),
+ * gemm (OpenBLAS), tiles (products on AMX), recurrent/kernels (recurrent cells and products), all but gemm compiled
+ * once per instruction set; recurrent (recurrent layers, which run on these kernels); this folder; ops (the other
+ * operations).
+ *
  * Invariants:
  *  1. An operation and a binding are constant once made; all that changes stands in the arguments of a call.
  *  2. No call allocates. Work is divided by share.h alone, so that the bits of a result depend on shapes and

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step forward: the products of [x~ | h~] with the packed weights, panel by panel, and the cell, in all its
- * forms. */
+ * forms but that with layer norm (step_norm.c). */
 #include "cpu-blas/recurrent/run.h"
 
 #include <seqlstm/philox.h>
 
+#include "cpu-blas/recurrent/step.h"
 #include "cpu-blas/recurrent/tiles.h"
 
 static int64_t chunk_of(const struct blas_forward_run *f, int64_t s)
@@ -109,129 +110,6 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
         }
 }
 
-/* One step in progress. */
-struct step {
-    int64_t s, t, rows, q, q_all;
-    float *gates, *gates_h;   /* panel 0 */
-    int64_t stride, h_stride; /* between panels */
-    int64_t kept;             /* where they are put: offset of panel 0 in the reserve; or -1 */
-    float *raw, *rh;
-    uint16_t *new_c, *new_h;
-    struct blas_cell_forward cell; /* of panel 0 */
-};
-
-/* One phase of the cells with layer norm, panel by panel. */
-static void norm_panels(const struct blas_run *r, int phase, struct blas_cell_forward c, int64_t z_stride)
-{
-    const struct blas_recurrent *op = r->op;
-    for (int64_t p = 0; p < op->panels; p++) {
-        c.units = (int32_t)blas_min(op->panel_units, op->units - p * op->panel_units);
-        (op->desc.cell == SEQLSTM_CELL_GRU   ? op->kernels->gru_forward
-         : op->desc.cell == SEQLSTM_CELL_RNN ? op->kernels->rnn_forward
-         : phase == 1                        ? op->kernels->lstm_norm_forward_1
-                                             : op->kernels->lstm_norm_forward_2)(&c);
-        c.gates += z_stride;
-        c.c += r->block->rows * GROUP;
-        c.h += op->panel_units;
-        if (c.c_saved)
-            c.c_saved += r->block->q_rows * GROUP;
-        if (c.new_c)
-            c.new_c++;
-        if (c.new_h)
-            c.new_h += op->panel_units / GROUP;
-        c.peephole += op->panel_units;
-        if (op->lstm) {
-            c.extra += r->block->rows * GROUP;
-            c.norm_gain += GROUP;
-            c.norm_bias += GROUP;
-        }
-    }
-}
-
-/* The same of an LSTM row by row: with few rows the panels are what runs side by side. */
-static void norm_rows(const struct blas_run *r, int phase, struct blas_cell_forward c, int64_t z_stride)
-{
-    const struct blas_recurrent *op = r->op;
-    const int64_t rows = c.rows, h_row = c.h_row, bits_row = c.bits_row;
-    c.rows = op->panels;
-    c.units = (int32_t)op->units;
-    c.unit_step = GROUP;
-    c.gates_row = z_stride;
-    c.c_row = c.extra_row = r->block->rows * GROUP;
-    c.saved_row = r->block->q_rows * GROUP;
-    c.h_row = GROUP;
-    c.bits_row = 1;
-    for (int64_t i = 0; i < rows; i++) {
-        (phase == 1 ? op->kernels->lstm_norm_forward_1 : op->kernels->lstm_norm_forward_2)(&c);
-        c.gates += PANEL;
-        c.c += GROUP;
-        c.extra += GROUP;
-        c.h += h_row;
-        c.mean++;
-        c.rstd++;
-        if (c.c_saved)
-            c.c_saved += GROUP;
-        if (c.new_c)
-            c.new_c += bits_row;
-        if (c.new_h)
-            c.new_h += bits_row;
-    }
-}
-
-/* Cells with layer norm: both products stand apart, every row needs its statistics first. */
-static void norm_step(const struct blas_forward_run *f, const struct step *step, float *stats, float *c_mean,
-                      float *c_rstd)
-{
-    const struct blas_run *r = &f->r;
-    const struct blas_recurrent *op = r->op;
-    const struct blas_cell_forward *cell = &step->cell;
-    const bool put = step->kept >= 0;
-    const int64_t kept = put ? step->kept : op->training ? step->gates - r->saved->gates : 0;
-    const int64_t kept_stride = r->block->gate_rows * PANEL;
-    float *z = op->norm_keeps ? r->saved->z + kept : r->scratch.z;
-    const int64_t z_stride = op->norm_keeps ? kept_stride : r->block->rows * PANEL;
-    struct blas_norm norm = {.rows = cell->rows,
-                             .panels = op->panels,
-                             .u = step->gates,
-                             .v = step->gates_h,
-                             .panel_stride = step->stride,
-                             .v_stride = step->h_stride,
-                             .z = z,
-                             .z_stride = z_stride,
-                             .u_out = put ? r->saved->gates + kept : NULL,
-                             .v_out = put ? r->saved->gates_h + kept : NULL,
-                             .out_stride = kept_stride,
-                             .valid_u = r->packed->valid_u,
-                             .valid_v = r->packed->valid_v,
-                             .gain_u = r->packed->gain_u,
-                             .gain_v = r->packed->gain_v,
-                             .bias = r->packed->bias,
-                             .inverse_count = 1.0f / (float)op->norm_count,
-                             .whole = op->norm_count == (int64_t)op->panels * PANEL,
-                             .epsilon = op->desc.layer_norm_epsilon,
-                             .stats = stats};
-    op->kernels->norm_forward(&norm);
-    for (int phase = 1; phase <= (op->lstm ? 2 : 1); phase++) {
-        struct blas_cell_forward c = *cell;
-        c.gates = z;
-        c.c = r->scratch.c;
-        c.extra = r->scratch.extra;
-        c.extra_row = GROUP;
-        c.peephole = r->packed->peephole;
-        c.mean = c_mean;
-        c.rstd = c_rstd;
-        c.norm_gain = r->packed->gain_c;
-        c.norm_bias = r->packed->bias_c;
-        if (op->lstm && cell->rows <= NARROW_ROWS)
-            norm_rows(r, phase, c, z_stride);
-        else
-            norm_panels(r, phase, c, z_stride);
-        if (phase == 1 && op->lstm)
-            op->kernels->row_stats(r->scratch.extra, r->block->rows * GROUP, cell->rows, op->units,
-                                   op->desc.layer_norm_epsilon, c_mean, c_rstd);
-    }
-}
-
 /* r h~ and its product, for the GRU whose reset comes before. */
 static void reset_product(const struct blas_forward_run *f, float *gates, int64_t panel_stride, const float *xh,
                           float *rh, int64_t rows)
@@ -278,7 +156,7 @@ float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_r
 }
 
 /* The cell on one panel. */
-static void cell_panel(const struct blas_forward_run *f, const struct step *step, int64_t p)
+static void cell_panel(const struct blas_forward_run *f, const struct blas_step *step, int64_t p)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -306,7 +184,7 @@ static void cell_panel(const struct blas_forward_run *f, const struct step *step
 }
 
 /* The LSTM cell on all own panels of one row: with few rows the panels are what runs side by side. */
-static void cell_row(const struct blas_forward_run *f, const struct step *step, int64_t i)
+static void cell_row(const struct blas_forward_run *f, const struct blas_step *step, int64_t i)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -334,7 +212,7 @@ static void cell_row(const struct blas_forward_run *f, const struct step *step, 
 }
 
 /* What the rest of this step and the next one, of as many rows, will read and write apart from gates. */
-static void look_ahead(const struct blas_forward_run *f, const struct step *step, struct blas_ahead *ahead)
+static void look_ahead(const struct blas_forward_run *f, const struct blas_step *step, struct blas_ahead *ahead)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -382,7 +260,7 @@ static int32_t part_k(const struct blas_recurrent *op, const struct blas_recurre
 
 /* The product of a panel's columns with x~, h~ or both, `parts`. What the product says of rows, prefetching and where
  * sums begin holds; `panel`: the panel's first column of C. */
-static void panel_product(const struct blas_forward_run *f, const struct step *step, int64_t p, unsigned parts,
+static void panel_product(const struct blas_forward_run *f, const struct blas_step *step, int64_t p, unsigned parts,
                           struct blas_groups groups, float *panel, struct blas_product *product)
 {
     const struct blas_run *r = &f->r;
@@ -414,7 +292,7 @@ static void panel_product(const struct blas_forward_run *f, const struct step *s
 }
 
 /* The products of a panel without layer norm: sums begin with the bias, or, where x's are there already, with those. */
-static void panel_sums(const struct blas_forward_run *f, const struct step *step, int64_t p,
+static void panel_sums(const struct blas_forward_run *f, const struct blas_step *step, int64_t p,
                        struct blas_product *product)
 {
     const struct blas_run *r = &f->r;
@@ -434,7 +312,7 @@ static void panel_sums(const struct blas_forward_run *f, const struct step *step
 }
 
 /* Products of all own panels, each followed by its cell where the cell needs no other panel. */
-static void step_panels(const struct blas_forward_run *f, const struct step *step)
+static void step_panels(const struct blas_forward_run *f, const struct blas_step *step)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -479,7 +357,7 @@ static int64_t fetch_ahead(struct blas_product *product, const struct blas_ahead
 }
 
 /* The same on tiles. */
-static void step_on_tiles(const struct blas_forward_run *f, const struct step *step)
+static void step_on_tiles(const struct blas_forward_run *f, const struct blas_step *step)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
@@ -527,7 +405,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
     const struct blas_recurrent *op = r->op;
     const struct blas_saved *saved = op->training ? r->saved : NULL;
     const int64_t columns = (int64_t)op->panels * PANEL, bits_row = blas_bits_row(op);
-    struct step step = {.s = s, .t = blas_step_at(r, s)};
+    struct blas_step step = {.s = s, .t = blas_step_at(r, s)};
     step.rows = blas_block_rows(r->block, step.t);
     step.q = r->block->q_of[step.t];
     step.q_all = r->block->q_base + step.q;
@@ -587,7 +465,7 @@ void blas_step_run(const struct blas_forward_run *f, int64_t s)
             c_mean = saved->c_stats + step.q_all;
             c_rstd = saved->c_stats + r->binding->rows + step.q_all;
         }
-        norm_step(f, &step, saved ? saved->stats + 4 * step.q_all : r->scratch.stats, c_mean, c_rstd);
+        blas_step_norm(f, &step, saved ? saved->stats + 4 * step.q_all : r->scratch.stats, c_mean, c_rstd);
     }
     if (step.raw)
         project(f, step.raw, step.rows, step.new_h);

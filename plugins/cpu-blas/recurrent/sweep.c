@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few sequences of an LSTM: all steps of a chunk in one call of a kernel (recurrent/kernels/sweep.inc). */
+/* A few sequences of an LSTM: all steps of a chunk in one call of a kernel (recurrent/kernels/sweep.c). */
 #include "cpu-blas/recurrent/tiles.h"
 #include "cpu-blas/recurrent/run.h"
 
