@@ -282,6 +282,27 @@ static seqlstm_status import_tensor(const struct sl_safetensors_entry *entry, co
     return status;
 }
 
+/* The tensor, under the framework's name or one that it also has: nn.LSTMCell and GRUCell have no `_l0`. */
+static const struct sl_safetensors_entry *find_entry(const struct sl_name_param *p, enum sl_convention convention,
+                                                     const struct sl_name_tensor *tensor,
+                                                     const struct sl_safetensors *file)
+{
+    const struct sl_safetensors_entry *entry = sl_safetensors_find(file, tensor->name);
+    size_t length = strlen(tensor->name);
+    if (entry)
+        return entry;
+    if (convention == SL_CONVENTION_KERAS) {
+        int32_t index = sl_names_find_keras(p, tensor, file);
+        return index < 0 ? NULL : sl_safetensors_get_entry(file, index);
+    }
+    if (length > 3 && strcmp(tensor->name + length - 3, "_l0") == 0) {
+        char name[SL_NAME_BYTES];
+        snprintf(name, sizeof name, "%.*s", (int)(length - 3), tensor->name);
+        return sl_safetensors_find(file, name);
+    }
+    return NULL;
+}
+
 static seqlstm_status import_param(const struct sl_name_param *p, enum sl_convention convention,
                                    const struct sl_safetensors *file, float *values, bool *used,
                                    struct seqlstm_error *err)
@@ -298,7 +319,7 @@ static seqlstm_status import_param(const struct sl_name_param *p, enum sl_conven
     memset(values, 0, (size_t)(p->param->rows * p->param->columns) * sizeof *values);
     int32_t blocks = count_blocks(tensors, count);
     for (int32_t k = 0; k < count; k++) {
-        const struct sl_safetensors_entry *entry = sl_safetensors_find(file, tensors[k].name);
+        const struct sl_safetensors_entry *entry = find_entry(p, convention, &tensors[k], file);
         if (entry == NULL)
             return fail_absent(p, tensors[k].name, file, err);
         for (int32_t e = 0; e < sl_safetensors_get_count(file); e++)
@@ -306,6 +327,37 @@ static seqlstm_status import_param(const struct sl_name_param *p, enum sl_conven
         SEQLSTM_TRY(check_shape(entry, &tensors[k], err));
         SEQLSTM_TRY(import_tensor(entry, p, &tensors[k], blocks, values, err));
     }
+    return SEQLSTM_OK;
+}
+
+/* Does the tensor belong to the layer that the file calls `prefix`: "prefix.…", "prefix/…" or "prefix_l1/…"? */
+static bool is_under(const char *name, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    if (strncmp(name, prefix, length) != 0)
+        return false;
+    if (strncmp(name + length, "_l", 2) == 0)
+        length += 2 + strspn(name + length + 2, "0123456789");
+    return name[length] == '.' || name[length] == '/';
+}
+
+/* A tensor that no parameter took: refused where it belongs to a layer of the model, which would compute something else
+ * without it; the state of a random generator is no weight. */
+static seqlstm_status skip(const struct sl_graph *graph, const struct sl_rename *renames, size_t rename_count,
+                           const char *name, struct sl_buf *notes, struct seqlstm_error *err)
+{
+    for (int32_t i = 0; i < graph->param_count; i++) {
+        struct sl_name_param p = parse(graph, i, renames, rename_count);
+        if (!is_under(name, p.prefix) || strstr(name, "seed_generator"))
+            continue;
+        seqlstm_error_set(
+            err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+            "`%s` of the file belongs to layer `%s`, but the model's layer has no such parameter; set its "
+            "options as in the file (`layers`, `use_bias`, `direction`)",
+            name, p.layer->name);
+        return blame(SEQLSTM_INVALID_CONFIG, &p, err);
+    }
+    sl_buf_printf(notes, "`%s` of the file is not used\n", name);
     return SEQLSTM_OK;
 }
 
@@ -328,7 +380,7 @@ seqlstm_status sl_names_import(const struct sl_graph *graph, enum sl_convention 
     }
     for (int32_t e = 0; e < count && status == SEQLSTM_OK; e++)
         if (!used[e])
-            sl_buf_printf(notes, "`%s` of the file is not used\n", sl_safetensors_get_entry(file, e)->name);
+            status = skip(graph, renames, rename_count, sl_safetensors_get_entry(file, e)->name, notes, err);
     free(used);
     return status;
 }

@@ -2,8 +2,8 @@
 /* Weights under the names, gate orders and layouts of other frameworks, in safetensors files.
  *
  * core/interop: models and weights in the formats of other programs. The names and layouts of PyTorch and Keras
- * (names*), the files that hold weights (safetensors*, npy_write), and whole models as ONNX (onnx*, on top of
- * protobuf*).
+ * (names*), the files that hold weights (safetensors*, npy_write; foreign: those that are only recognised), and whole
+ * models as ONNX (onnx*, on top of protobuf*; import/ reads them).
  *
  *   canonical                        PyTorch (state_dict)            Keras (paths of Keras 3)
  *   lstm_1.l0.forward.w_x  [4H, I]   lstm_1.weight_ih_l0             lstm_1/lstm_cell/kernel             [I, 4H]
@@ -48,9 +48,10 @@ struct sl_rename {
 seqlstm_status sl_names_export(const struct sl_graph *graph, enum sl_convention convention, const float *const *values,
                                const char *path, struct sl_buf *notes, struct seqlstm_error *err);
 
-/* Fills all of `values`; the file must hold every parameter. `notes` gets a line for each tensor of the file that was
- * not used. Values are undefined after a failure. CORRUPT_DATA: a tensor is absent (the message lists what the file
- * has) or of another shape or type; INVALID_CONFIG as above. [any thread] */
+/* Fills all of `values`; the file must hold every parameter, and no other tensor of a layer of the model. `notes` gets
+ * a line for each tensor of the file that belongs to no layer. Values are undefined after a failure. CORRUPT_DATA: a
+ * tensor is absent (the message lists what the file has) or of another shape or type; INVALID_CONFIG as above, or a
+ * tensor of a layer that its options leave no use for. [any thread] */
 seqlstm_status sl_names_import(const struct sl_graph *graph, enum sl_convention convention,
                                const struct sl_safetensors *file, const struct sl_rename *renames, size_t rename_count,
                                float *const *values, struct sl_buf *notes, struct seqlstm_error *err);

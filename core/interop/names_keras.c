@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths and layouts of Keras 3's LSTM, GRU, SimpleRNN, Dense, Embedding and LayerNormalization. Kernels are [inputs,
  * units]; a GRU's gates stand as z r n. */
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "interop/names_private.h"
 
@@ -91,4 +93,64 @@ seqlstm_status sl_names_map_keras(const struct sl_name_param *param, struct sl_n
         snprintf(tensor->name, sizeof tensor->name, "%s/%s", param->prefix, leaf);
         return SEQLSTM_OK;
     }
+}
+
+/* Takes one segment that begins with `begin` (NULL: any that is `word` or `word_N`) off the path. */
+static const char *skip_segment(const char *path, const char *begin, const char *word)
+{
+    const char *end = strchr(path, '/');
+    size_t length = begin ? strlen(begin) : strlen(word);
+    if (end == NULL || strncmp(path, begin ? begin : word, length) != 0)
+        return NULL;
+    if (begin)
+        return end + 1;
+    const char *rest = path + length;
+    if (*rest == '_')
+        for (rest++; isdigit((unsigned char)*rest);)
+            rest++;
+    return rest == end ? end + 1 : NULL;
+}
+
+/* Is `path` the parameter's: PREFIX [/LAST-OF-PREFIX] [/forward_*] [/CELL] /leaf [:0]? */
+static bool is_path(const struct sl_name_param *p, const char *path, const char *prefix, const char *leaf)
+{
+    bool is_recurrent = p->role == SL_NAME_W_X || p->role == SL_NAME_W_H || p->role == SL_NAME_BIAS;
+    bool is_both = is_recurrent && p->layer->recurrent.direction == SL_DIRECTION_BIDIRECTIONAL;
+    const char *last = strrchr(prefix, '/') ? strrchr(prefix, '/') + 1 : prefix, *next;
+    char cell[32];
+    size_t length = strlen(prefix);
+    if (strncmp(path, prefix, length) != 0 || path[length] != '/')
+        return false;
+    path += length + 1;
+    if (strncmp(path, last, strlen(last)) == 0 && path[strlen(last)] == '/')
+        path += strlen(last) + 1;
+    if (is_both) {
+        next = skip_segment(path, p->is_backward ? "backward_" : "forward_", NULL);
+        if (next == NULL)
+            return false;
+        path = next;
+    }
+    snprintf(cell, sizeof cell, "%s_cell", get_cell(p->layer));
+    if (is_recurrent && (next = skip_segment(path, NULL, cell)) != NULL)
+        path = next;
+    length = strlen(leaf);
+    return strncmp(path, leaf, length) == 0 && (path[length] == '\0' || strcmp(path + length, ":0") == 0);
+}
+
+int32_t sl_names_find_keras(const struct sl_name_param *param, const struct sl_name_tensor *tensor,
+                            const struct sl_safetensors *file)
+{
+    const char *leaf = strrchr(tensor->name, '/');
+    char prefix[SL_NAME_BYTES];
+    int32_t found = -1;
+    bool is_level =
+        param->layer->kind == SL_LAYER_LSTM || param->layer->kind == SL_LAYER_GRU || param->layer->kind == SL_LAYER_RNN;
+    if (is_level && param->layer->recurrent.layers > 1)
+        snprintf(prefix, sizeof prefix, "%s_l%lld", param->prefix, (long long)param->l);
+    else
+        snprintf(prefix, sizeof prefix, "%s", param->prefix);
+    for (int32_t e = 0; leaf && e < sl_safetensors_get_count(file); e++)
+        if (is_path(param, sl_safetensors_get_entry(file, e)->name, prefix, leaf + 1))
+            found = found == -1 ? e : -2;
+    return found;
 }

@@ -25,13 +25,13 @@
 seqlstm_status sl_onnx_write(const struct sl_graph *graph, const float *const *values, const char *path,
                              struct seqlstm_error *err);
 
-/* Fills `values` from a file that holds the same network: its LSTM, GRU, RNN, Gather, MatMul (Gemm), Add and
- * LayerNormalization nodes with constant weights, in the order of the model's layers. All attributes of the recurrent
- * operators are read (activations with alpha and beta, clip, direction, input_forget, linear_before_reset, B, P) and
- * must be what the model says, as must the epsilon of a norm; what has no weights (activations of dense layers, pools)
- * is not compared. `notes` gets a line for each initial state that is taken for zeros. Values are undefined after a
- * failure. Errors: INVALID_CONFIG: another network, with the option's place; CORRUPT_DATA: no ONNX file, other shapes;
- * NOT_FOUND, IO, NO_MEMORY. [any thread] */
+/* Fills `values` from a file that holds the same network. The file's graph is followed from its input to its output:
+ * each node is a part of the model, changes nothing (or only rearranges, weights included), or is refused by name. All
+ * attributes of the recurrent operators must be what the model says, as must activations, pools and the epsilon of a
+ * norm. `notes` gets a line for what the file leaves to its caller: initial states that are fed, fixed lengths, a final
+ * softmax or sigmoid that only the model has. Values are undefined after a failure. Errors: INVALID_CONFIG: another
+ * network, with the node's name or the option's place; CORRUPT_DATA: no ONNX file, other widths; NOT_FOUND, IO,
+ * NO_MEMORY. [any thread] */
 seqlstm_status sl_onnx_read(const struct sl_graph *graph, const char *path, float *const *values, struct sl_buf *notes,
                             struct seqlstm_error *err);
 

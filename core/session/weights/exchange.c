@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "interop/foreign.h"
 #include "interop/onnx.h"
 #include "session/data/read_data.h"
 #include "session/finding/finding.h"
@@ -162,6 +163,7 @@ static seqlstm_status read_weights(struct sl_session *session, const struct sl_g
                                    struct seqlstm_error *err)
 {
     enum sl_weights_format format = request->format;
+    SEQLSTM_TRY(sl_foreign_refuse(request->path, err));
     if (format == SL_WEIGHTS_AUTO)
         SEQLSTM_TRY(guess_format(request->path, &format, err));
     if (request->rename_count && (format == SL_WEIGHTS_ONNX || format == SL_WEIGHTS_CANONICAL))

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an ONNX graph computes, in the words of our own operations: each value is described as the features of a record
+ * (or step) and where batch, time and features lie in its dimensions. Nodes that only rearrange leave no trace; each
+ * node that computes becomes a term. A node that cannot be described makes its outputs opaque, with the reason; the
+ * matching (onnx_match.h) refuses them by name once the model's output depends on them.
+ *
+ * Free dimensions get sizes that occur nowhere else, so that shapes which a file computes are numbers here. */
+#ifndef SL_INTEROP_ONNX_LIFT_H
+#define SL_INTEROP_ONNX_LIFT_H
+
+#include "graph/graph.h"
+
+#include "interop/import/onnx_constant.h"
+
+enum { SL_ONNX_ATOMS_MAX = 6, SL_ONNX_ARGS_MAX = 8, SL_ONNX_OUTPUTS_MAX = 16 };
+
+/* A part of a dimension. Parts of size 1 are left out. */
+struct sl_onnx_atom {
+    enum { SL_ONNX_ATOM_BATCH, SL_ONNX_ATOM_TIME, SL_ONNX_ATOM_FEATURE } kind;
+    int64_t size;
+};
+
+struct sl_onnx_dims {
+    int32_t rank;
+    struct {
+        int32_t count;
+        struct sl_onnx_atom atoms[SL_ONNX_ATOMS_MAX];
+    } at[SL_ONNX_RANK_MAX];
+};
+
+/* Features by where they come from: channel `channel` of a term. In the order of the feature parts of the dimensions.
+ */
+struct sl_onnx_channel {
+    int32_t term;
+    int32_t channel;
+};
+
+struct sl_onnx_features {
+    const struct sl_onnx_channel *list;
+    int64_t count;
+    const struct sl_onnx_node *via; /* the last node that touched them */
+};
+
+enum sl_onnx_term_kind {
+    SL_ONNX_TERM_INPUT,
+    SL_ONNX_TERM_SEQUENCE, /* Y of a direction of a cell */
+    SL_ONNX_TERM_FINAL_H,
+    SL_ONNX_TERM_FINAL_C,
+    SL_ONNX_TERM_EMBEDDING, /* constants[0]: the table */
+    SL_ONNX_TERM_PRODUCT,   /* constants[0]: [inputs, outputs] */
+    SL_ONNX_TERM_SHIFT,     /* vectors[0] added */
+    SL_ONNX_TERM_SCALE,     /* vectors[0] multiplied */
+    SL_ONNX_TERM_ACTIVATION,
+    SL_ONNX_TERM_NORM, /* vectors: gain, bias */
+    SL_ONNX_TERM_POOL,
+    SL_ONNX_TERM_MERGE,
+    SL_ONNX_TERM_MASKED
+};
+
+struct sl_onnx_term {
+    enum sl_onnx_term_kind kind;
+    const struct sl_onnx_node *node;
+    int64_t width;
+    int32_t arg_count;
+    struct sl_onnx_features args[SL_ONNX_ARGS_MAX];
+    struct sl_onnx_constant table;
+    const float *vectors[2];
+    struct seqlstm_activation activation;
+    float epsilon;
+    uint32_t pool_or_merge; /* SEQLSTM_KIND_…; MASKED: the mask's kind */
+    double blank;           /* MASKED */
+    int32_t cell;           /* index, of SEQUENCE and FINAL_… */
+    int32_t direction;
+    bool is_used; /* the matching found it in the model */
+};
+
+/* A recurrent node. */
+struct sl_onnx_cell_use {
+    const struct sl_onnx_node *node;
+    struct sl_onnx_features x;
+    const struct sl_onnx_value *states[2];     /* initial h and c; NULL: absent */
+    const struct sl_onnx_constant *weights[4]; /* W, R, B, P; NULL: absent */
+    int64_t hidden;
+    int32_t directions;
+    bool is_batch_first;
+    bool has_fixed_lengths; /* sequence_lens is a constant that is not the length of the input */
+};
+
+struct sl_onnx_value {
+    enum {
+        SL_ONNX_OPAQUE,
+        SL_ONNX_CONSTANT,
+        SL_ONNX_DATA,
+        SL_ONNX_LENGTHS, /* of the sequences, plus `shift`, at most 1 where `is_capped` */
+        SL_ONNX_FED,     /* what the caller feeds as initial state */
+        SL_ONNX_STEPS,   /* 0, 1, … along time */
+        SL_ONNX_MASK,
+        SL_ONNX_COUNT /* of the steps that count */
+    } kind;
+    const struct sl_onnx_node *via; /* NULL: an input */
+    const char *reason;             /* OPAQUE */
+    const char *input;              /* FED, or OPAQUE without a node */
+    struct sl_onnx_constant constant;
+    struct sl_onnx_dims dims;
+    struct sl_onnx_features features;
+    int64_t shift;
+    bool is_capped;
+    uint32_t mask; /* SEQLSTM_KIND_POOL_SUM: all real steps; _FIRST, _LAST: one of them */
+};
+
+/* How the main input's dimensions are read. */
+struct sl_onnx_reading {
+    const struct sl_onnx_port *input; /* the one that the model reads */
+    int32_t rank;
+    char roles[3]; /* 'b', 't', 'f' */
+    int64_t features;
+    bool is_ids;
+};
+
+struct sl_onnx_lift {
+    struct sl_arena *arena; /* of the file */
+    const struct sl_onnx_file *file;
+    struct sl_onnx_reading reading;
+    struct sl_onnx_term *terms;
+    int32_t term_count;
+    struct sl_onnx_cell_use *cells;
+    int32_t cell_count;
+    struct sl_onnx_value *values; /* sorted by name */
+    const char **names;
+    int32_t value_count;
+    int64_t batch, time;  /* sizes */
+    bool is_time_free;    /* the file does not say its length */
+    bool uses_lengths;    /* some recurrent node has lengths that vary */
+    bool has_order_error; /* a recurrent node has batch and time the other way round */
+    bool failed;          /* no memory */
+};
+
+/* Describes all values of the file. Terms and values live in the file's arena. CORRUPT_DATA: names written twice, or a
+ * circle; NO_MEMORY. */
+seqlstm_status sl_onnx_lift_file(struct sl_onnx_lift *lift, const char *path, struct seqlstm_error *err);
+
+/* The value of that name; NULL: there is none. */
+struct sl_onnx_value *sl_onnx_lift_find(const struct sl_onnx_lift *lift, const char *name);
+
+/* ---- within the lifting ----------------------------------------------------------------------------------- */
+
+/* A node and its inputs (NULL: absent) and outputs. */
+struct sl_onnx_job {
+    struct sl_onnx_lift *lift;
+    const struct sl_onnx_node *node;
+    const struct sl_onnx_value *const *inputs;
+    const struct sl_onnx_constant *const *constants; /* of inputs that are constants */
+    int32_t input_count;
+    struct sl_onnx_value *outputs;
+};
+
+/* Each describes output 0 (or all); false: it cannot, `reason` may be set. */
+bool sl_onnx_lift_layout(const struct sl_onnx_job *job, const char **reason);
+bool sl_onnx_lift_math(const struct sl_onnx_job *job, const char **reason);
+bool sl_onnx_lift_recurrent(const struct sl_onnx_job *job, const char **reason);
+bool sl_onnx_lift_pool(const struct sl_onnx_job *job, const char **reason);
+
+/* A term of `width` channels; NULL: no memory. */
+struct sl_onnx_term *sl_onnx_lift_add_term(struct sl_onnx_lift *lift, enum sl_onnx_term_kind kind,
+                                           const struct sl_onnx_node *node, int64_t width);
+/* All channels of the newest term. */
+struct sl_onnx_features sl_onnx_lift_take_all(struct sl_onnx_lift *lift, const struct sl_onnx_node *node);
+/* The one term of which the features are all channels in order; NULL: there is none. */
+struct sl_onnx_term *sl_onnx_lift_get_whole(const struct sl_onnx_lift *lift, const struct sl_onnx_features *features);
+
+int64_t sl_onnx_dims_get_size(const struct sl_onnx_dims *dims, int32_t d);
+bool sl_onnx_dims_are_equal(const struct sl_onnx_dims *a, const struct sl_onnx_dims *b);
+/* Is dimension d exactly that part (or of size 1, where the part has size 1)? */
+bool sl_onnx_dims_is(const struct sl_onnx_dims *dims, int32_t d, int kind, int64_t size);
+/* Is it made of features alone (or of size 1)? */
+bool sl_onnx_dims_is_features(const struct sl_onnx_dims *dims, int32_t d);
+void sl_onnx_dims_remove(struct sl_onnx_dims *dims, int32_t d);
+void sl_onnx_dims_set(struct sl_onnx_dims *dims, int32_t d, int kind, int64_t size);
+/* Number of features before, in and after dimension d. */
+void sl_onnx_dims_split(const struct sl_onnx_dims *dims, int32_t d, int64_t *outer, int64_t *here, int64_t *inner);
+void sl_onnx_dims_get_shape(const struct sl_onnx_dims *dims, int64_t *shape);
+
+#endif

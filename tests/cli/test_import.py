@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What import makes of files that other programs write: every node of an ONNX file is matched, neutral or refused by
+name; every tensor of a matched layer is used or refused. The ONNX files are built here, from the field numbers of
+onnx.proto; rearranged ones must give the weights of the plain one."""
+import json
+import struct
+
+import harness
+from harness import expect
+
+I, H, O = 2, 3, 1
+MODEL = """seqlstm: 1
+data: {type: csv, group: g, inputs: [a, b], targets: [y], train: {file: train.csv}, batch_size: 2}
+model:
+  - {type: lstm, units: 3, return_sequences: true}
+  - {type: dense, units: from_target}
+train: {loss: mse, epochs: 1}
+"""
+
+
+def varint(n):
+    n &= (1 << 64) - 1
+    return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+
+
+def field(number, value):
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack('<f', value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def make_values(count, seed):
+    """Numbers that all differ, without a library."""
+    return [((k * 37 + seed * 11) % 101 - 50) / 64 + k / 4096 for k in range(count)]
+
+
+class Onnx:
+    """An ONNX file in the making; values are names."""
+
+    def __init__(self, dims=('b', 't', I)):
+        self.nodes, self.tensors, self.inputs, self.outputs, self.count = [], b'', self.port('input', dims), b'', 0
+
+    @staticmethod
+    def port(name, dims, kind=1):
+        shape = b''.join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
+        return field(11, field(1, name) + field(2, field(1, field(1, kind) + field(2, shape))))
+
+    def tensor(self, dims, values, name=None):
+        self.count += 1
+        name = name or f'c{self.count}'
+        is_int = values and isinstance(values[0], int)
+        raw = struct.pack(f'<{len(values)}{"q" if is_int else "f"}', *values)
+        self.tensors += field(5, b''.join(field(1, d) for d in dims) + field(2, 7 if is_int else 1) + field(8, name) +
+                              field(9, raw))
+        return name
+
+    def node(self, op, inputs, outputs=1, name='', domain='', **attributes):
+        self.count += 1
+        made = [f'{op.lower()}{self.count}.{k}' for k in range(outputs)]
+        text = b''.join(field(1, x) for x in inputs) + b''.join(field(2, x) for x in made) + field(3, name) + \
+            field(4, op) + field(7, domain)
+        for key, value in attributes.items():
+            if isinstance(value, list):
+                body = b''.join(field(8, v) for v in value)
+            else:
+                body = field({float: 2, int: 3, str: 4}[type(value)], value)
+            text += field(5, field(1, key) + body)
+        self.nodes.append(text)
+        return made[0] if outputs == 1 else made
+
+    def finish(self, *outputs, reverse=False):
+        nodes = reversed(self.nodes) if reverse else self.nodes
+        ports = b''.join(field(12, field(1, name)) for name in outputs)
+        graph = b''.join(field(1, n) for n in nodes) + self.tensors + self.inputs + ports
+        return field(1, 8) + field(7, graph) + field(8, field(1, '') + field(2, 17))
+
+
+def turn(values, rows, columns):
+    return [values[r * columns + c] for c in range(columns) for r in range(rows)]
+
+
+W, R, B = make_values(4 * H * I, 1), make_values(4 * H * H, 2), make_values(8 * H, 3)
+F, FB = make_values(H * O, 4), [0.25]
+
+
+def lstm(o, x, states=(), w=None, r=None, lengths='', **attributes):
+    """Y as [batch, time, H]."""
+    w = w or o.tensor([1, 4 * H, I], W)
+    r = r or o.tensor([1, 4 * H, H], R)
+    y = o.node('LSTM', [o.node('Transpose', [x], perm=[1, 0, 2]), w, r, o.tensor([1, 8 * H], B), lengths, *states],
+               hidden_size=H, name='cell', **attributes)
+    return o.node('Transpose', [o.node('Squeeze', [y, o.tensor([1], [1])])], perm=[1, 0, 2])
+
+
+def dense(o, x):
+    return o.node('Add', [o.node('MatMul', [x, o.tensor([H, O], F)]), o.tensor([O], FB)])
+
+
+def prepare(t, model=MODEL):
+    t.write('train.csv', 'g,a,b,y\n' + ''.join(f'{g},{k * 0.3 - 1},{k * g / 7},{k % 3}\n' for g in range(3) for k in range(5)))
+    t.write('model.yaml', model)
+    o = Onnx()
+    t.write('plain.onnx', o.finish(dense(o, lstm(o, 'input'))))
+
+
+def weights(t, name, model='model.yaml'):
+    t.run('import', f'{name}.onnx', '--into', model, '--out', name).quiet()
+    t.run('export', name, '--file', f'{name}.safetensors')
+    return t.read(f'{name}.safetensors')
+
+
+def refuse(t, name, data, *words):
+    t.write(f'{name}.onnx', data)
+    t.refuse(2, 'import', f'{name}.onnx', '--into', 'model.yaml', '--out', 'none').says(*words)
+    expect(not (t.folder / 'none').exists(), f'{name}: a run folder was made')
+
+
+def test_operators_that_no_layer_computes_are_refused(t):
+    prepare(t)
+    before = {
+        'Conv': lambda o: o.node('Transpose', [o.node('Conv', [o.node('Transpose', ['input'], perm=[0, 2, 1]),
+                                                              o.tensor([2, 2, 1], [0.1] * 4)])], perm=[0, 2, 1]),
+        'Div': lambda o: o.node('Div', ['input', o.tensor([2], [2.0, 3.0])]),
+        'Sub': lambda o: o.node('Sub', ['input', o.tensor([2], [2.0, 3.0])]),
+        'ReverseSequence': lambda o: o.node('ReverseSequence', ['input', o.tensor([1], [3])], time_axis=1, batch_axis=0)}
+    after = {
+        'BatchNormalization': lambda o, y: o.node('BatchNormalization', [y, *(o.tensor([H], [0.5] * H) for _ in range(4))]),
+        'Mul': lambda o, y: o.node('Mul', [y, o.tensor([1], [2.0])]),
+        'PRelu': lambda o, y: o.node('PRelu', [y, o.tensor([1], [0.2])]),
+        'Relu': lambda o, y: o.node('Relu', [y]),
+        'Tanh': lambda o, y: o.node('Tanh', [y])}
+    for op, make in before.items():
+        o = Onnx()
+        refuse(t, op, o.finish(dense(o, lstm(o, make(o)))), op)
+    for op, make in after.items():
+        o = Onnx()
+        refuse(t, f'{op}-middle', o.finish(dense(o, make(o, lstm(o, 'input')))), op)
+    o = Onnx()
+    refuse(t, 'end', o.finish(o.node('Relu', [dense(o, lstm(o, 'input'))], name='last')), 'Relu `last`', 'dense_1')
+    o = Onnx()
+    y = o.node('DynamicQuantizeLSTM', ['input'], domain='com.microsoft', name='small')
+    refuse(t, 'quantized', o.finish(dense(o, y)), 'DynamicQuantizeLSTM `small`')
+    o = Onnx()
+    refuse(t, 'if', o.finish(dense(o, o.node('If', [o.tensor([1], [1])], name='choice'))), 'If `choice`')
+    o = Onnx()
+    y = lstm(o, 'input')
+    other = o.node('MatMul', [y, o.tensor([H, O], F)], name='head')
+    refuse(t, 'heads', o.finish(dense(o, y), other), '`head`', 'model file does not describe')
+
+
+def test_neutral_nodes_and_any_order_are_accepted(t):
+    prepare(t)
+    plain = weights(t, 'plain')
+    expect(struct.pack(f'<{len(FB)}f', *FB) in plain, 'not the weights of the file')
+    o = Onnx()
+    x = o.node('Mul', [o.node('Identity', ['input']), o.tensor([2], [1.0, 1.0])])
+    y = o.node('Dropout', [o.node('Add', [lstm(o, x), o.tensor([1], [0.0])])])
+    t.write('neutral.onnx', o.finish(dense(o, y)))
+    o = Onnx()
+    t.write('reversed.onnx', o.finish(dense(o, lstm(o, 'input')), reverse=True))
+    o = Onnx()
+    t.write('twice.onnx', o.finish(o.node('Add', [o.node('MatMul', [lstm(o, 'input'), o.tensor([H, O], F)]),
+                                                  o.tensor([1, 1, O], FB)])))
+    o = Onnx()
+    o.inputs += o.port('weights', [1, 4 * H, I])
+    t.write('default.onnx', o.finish(dense(o, lstm(o, 'input', w=o.tensor([1, 4 * H, I], W, 'weights')))))
+    o = Onnx()  # as Keras writes a dense layer on a sequence
+    y = lstm(o, 'input')
+    shape = o.node('Concat', [o.node('Slice', [o.node('Shape', [y]), o.tensor([1], [0]), o.tensor([1], [2])]),
+                              o.tensor([1], [O])], axis=0)
+    y = o.node('MatMul', [o.node('Reshape', [y, o.tensor([2], [-1, H])]), o.tensor([H, O], F)])
+    t.write('tensordot.onnx', o.finish(o.node('Add', [o.node('Reshape', [y, shape]), o.tensor([O], FB)])))
+    for name in ('neutral', 'reversed', 'twice', 'default', 'tensordot'):
+        expect(weights(t, name) == plain, f'{name}: other weights')
+    t.write('model.yaml', MODEL.replace('from_target}', 'from_target, use_bias: false}'))
+    t.refuse(2, 'import', 'tensordot.onnx', '--into', 'model.yaml').says('a bias', '`use_bias`', 'model.yaml:')
+
+
+def test_rearranged_weights_are_put_back(t):
+    prepare(t)
+    plain = weights(t, 'plain')
+    made = {
+        'turned': lambda o: {'w': o.node('Transpose', [o.tensor([1, I, 4 * H], turn(W, 4 * H, I))], perm=[0, 2, 1])},
+        'flat': lambda o: {'w': o.node('Unsqueeze', [o.node('Transpose', [o.tensor([I, 4 * H], turn(W, 4 * H, I))],
+                                                           perm=[1, 0]), o.tensor([1], [0])])},
+        'states': lambda o: {'r': o.node('Transpose', [o.tensor([1, H, 4 * H], turn(R, 4 * H, H))], perm=[0, 2, 1])},
+        'parts': lambda o: {'r': o.node('Concat', [o.tensor([1, H, H], R[:H * H]), o.tensor([1, 3 * H, H], R[H * H:])], axis=1)},
+        'cut': lambda o: {'w': o.node('Slice', [o.tensor([2, 4 * H, I], W + [9.0] * len(W)), o.tensor([1], [0]),
+                                                o.tensor([1], [1])])}}
+    for name, make in made.items():
+        o = Onnx()
+        t.write(f'{name}.onnx', o.finish(dense(o, lstm(o, 'input', **make(o)))))
+        expect(weights(t, name) == plain, f'{name}: other weights')
+    o = Onnx()
+    refuse(t, 'computed', o.finish(dense(o, lstm(o, 'input', w=o.node('Tanh', [o.tensor([1, 4 * H, I], W)], name='soft')))),
+           'Tanh `soft`')
+
+
+def expand(o, values):
+    x = o.node('Transpose', ['input'], perm=[1, 0, 2])
+    batch = o.node('Gather', [o.node('Shape', [x]), o.tensor([1], [1])], axis=0)
+    shape = o.node('Concat', [o.tensor([1], [1]), batch, o.tensor([1], [H])], axis=0)
+    return o.node('Expand', [o.tensor([1, 1, H], values), shape])
+
+
+def test_initial_states(t):
+    prepare(t)
+    plain = weights(t, 'plain')
+    o = Onnx()
+    zeros = expand(o, [0.0] * H)
+    t.write('zeros.onnx', o.finish(dense(o, lstm(o, 'input', states=[zeros, zeros]))))
+    expect(weights(t, 'zeros') == plain, 'other weights')
+    for name, make in (('learned', lambda o: expand(o, [0.0, 1.0, 0.0])),
+                       ('constant', lambda o: o.tensor([1, 1, H], [1.0] * H))):
+        o = Onnx()
+        refuse(t, name, o.finish(dense(o, lstm(o, 'input', states=[make(o)]))), 'LSTM `cell`', '`initial_state`', 'model.yaml:')
+    o = Onnx()
+    computed = o.node('ReduceMax', ['input'], axes=[1, 2], keepdims=1)
+    refuse(t, 'computed', o.finish(dense(o, lstm(o, 'input', states=[computed]))), 'ReduceMax')
+    o = Onnx()
+    o.inputs += o.port('h0', [1, 'b', H])
+    t.write('fed.onnx', o.finish(dense(o, lstm(o, 'input', states=['h0', 'h0']))))
+    t.run('import', 'fed.onnx', '--into', 'model.yaml', '--out', 'fed').says('`h0` is an input of the file', 'begins at zero')
+
+
+def test_branches_are_matched_by_edges(t):
+    model = MODEL.replace('  - {type: lstm, units: 3, return_sequences: true}\n',
+                          '  - {type: lstm, units: 3, name: one, return_sequences: true}\n'
+                          '  - {type: lstm, units: 3, name: two, from: input, return_sequences: true}\n'
+                          '  - {type: concat, from: [one, two]}\n')
+    prepare(t, model)
+
+    def write(name, first, second, is_swapped=False):
+        o = Onnx()
+        ys = {}
+        for which in (first, second):
+            w = o.tensor([1, 4 * H, I], W if which == 'one' else [v / 2 for v in W])
+            ys[which] = lstm(o, 'input', w=w)
+        joined = o.node('Concat', [ys['two'], ys['one']] if is_swapped else [ys['one'], ys['two']], axis=2)
+        y = o.node('MatMul', [joined, o.tensor([2 * H, O], make_values(2 * H, 5))])
+        t.write(f'{name}.onnx', o.finish(o.node('Add', [y, o.tensor([O], FB)])))
+        return weights(t, name)
+    first, second = write('first', 'one', 'two'), write('second', 'two', 'one')
+    expect(first == second, 'branches are taken in the order of the nodes')
+    expect(first != write('third', 'one', 'two', is_swapped=True), 'the order of the concatenation is ignored')
+
+
+def test_softmax_that_the_loss_wants_may_be_absent(t):
+    t.write('train.tsv', 'a b\tx\nb a\ty\n' * 4)
+    t.write('model.yaml', 'seqlstm: 1\ndata:\n  type: tsv\n  text: 1\n  header: false\n  label: {column: 2, type: class}\n'
+            '  tokenizer: {type: whitespace}\n  train: {file: train.tsv}\nmodel:\n  - {type: embedding, dim: 2}\n'
+            '  - {type: lstm, units: 3}\n  - {type: dense, units: from_target, activation: softmax}\n'
+            'train: {loss: cross_entropy, epochs: 1}\n')
+    t.run('run', 'model.yaml', '--out', 'run')
+    t.run('export', 'run', '--file', 'run.onnx')
+    t.run('import', 'run.onnx', '--into', 'model.yaml', '--out', 'whole').quiet()
+    raw = t.read('run.onnx')
+    t.write('logits.onnx', raw.replace(b'\x22\x07Softmax', b'\x22\x07Dropout'))
+    t.run('import', 'logits.onnx', '--into', 'model.yaml', '--out', 'logits').says('ends before the softmax of layer `dense_1`')
+    t.write('other.onnx', raw.replace(b'\x22\x07Softmax', b'\x22\x07Hardmax'))
+    t.refuse(2, 'import', 'other.onnx', '--into', 'model.yaml').says('Hardmax')
+
+
+def write_safetensors(path, tensors):
+    header, data = {}, b''
+    for name, shape in tensors.items():
+        count = 1
+        for size in shape:
+            count *= size
+        raw = struct.pack(f'<{count}f', *make_values(count, len(name)))
+        header[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack('<Q', len(text)) + text + data)
+
+
+PYTORCH = {'lstm_1.weight_ih_l0': [12, 2], 'lstm_1.weight_hh_l0': [12, 3], 'lstm_1.bias_ih_l0': [12],
+           'lstm_1.bias_hh_l0': [12], 'dense_1.weight': [1, 3], 'dense_1.bias': [1]}
+
+
+def test_every_tensor_of_a_layer_is_used_or_refused(t):
+    prepare(t)
+    for extra in ('lstm_1.weight_ih_l1', 'lstm_1.weight_ih_l0_reverse', 'lstm_1.weight_hr_l0', 'dense_1.scale'):
+        write_safetensors(t.folder / 'more.safetensors', {**PYTORCH, extra: [2, 2]})
+        t.refuse(2, 'import', 'more.safetensors', '--into', 'model.yaml').says(f'`{extra}`', 'layer `', 'model.yaml:')
+    write_safetensors(t.folder / 'other.safetensors', {**PYTORCH, 'lstm_10.weight': [2, 2]})
+    t.run('import', 'other.safetensors', '--into', 'model.yaml', '--out', 'other').says('`lstm_10.weight`', 'not used')
+    t.write('plain.yaml', MODEL.replace('from_target}', 'from_target, use_bias: false}'))
+    write_safetensors(t.folder / 'bias.safetensors', PYTORCH)
+    t.refuse(2, 'import', 'bias.safetensors', '--into', 'plain.yaml').says('`dense_1.bias`', '`use_bias`')
+
+
+def test_other_names_of_the_same_layers(t):
+    prepare(t)
+    write_safetensors(t.folder / 'cell.safetensors', {k.replace('_l0', ''): v for k, v in PYTORCH.items()})
+    t.run('import', 'cell.safetensors', '--into', 'model.yaml', '--out', 'cell').quiet()
+    kernel = {'kernel': [2, 12], 'recurrent_kernel': [3, 12], 'bias': [12]}
+    for name, cell, last in (('doubled', 'lstm_1/lstm_1/lstm_cell/', 'dense_1/dense_1/'),
+                             ('numbered', 'lstm_1/lstm_cell_4/', 'dense_1/'), ('flat', 'lstm_1/', 'dense_1/')):
+        tensors = {f'{cell}{k}:0': v for k, v in kernel.items()}
+        write_safetensors(t.folder / f'{name}.safetensors', {**tensors, f'{last}kernel:0': [3, 1], f'{last}bias:0': [1]})
+        t.run('import', f'{name}.safetensors', '--into', 'model.yaml', '--out', name).quiet()
+    t.write('both.yaml', MODEL.replace('units: 3,', 'units: 3, direction: bidirectional,'))
+    tensors = {f'wrapper/{d}_encoder/lstm_cell/{k}': v for d in ('forward', 'backward') for k, v in kernel.items()}
+    write_safetensors(t.folder / 'both.safetensors', {**tensors, 'dense_1/kernel': [6, 1], 'dense_1/bias': [1]})
+    t.run('import', 'both.safetensors', '--into', 'both.yaml', '--rename', 'wrapper=lstm_1', '--out', 'both').quiet()
+
+
+def test_files_of_other_programs_are_answered_with_the_line_that_converts_them(t):
+    prepare(t)
+
+    def archive(member):
+        return b'PK\x03\x04' + bytes(22) + struct.pack('<HH', len(member), 0) + member + b'data'
+    for name, data, words in (('m.pt', archive(b'archive/data.pkl'), ('PyTorch', "torch.load('m.pt'")),
+                              ('old.pth', b'\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.', ('PyTorch', "'old.safetensors'")),
+                              ('m.npz', archive(b'w.npy'), ('NumPy', "numpy.load('m.npz')")),
+                              ('m.keras', archive(b'metadata.json'), ('Keras', "load_model('m.keras')")),
+                              ('m.h5', b'\x89HDF\r\n\x1a\n' + bytes(64), ('Keras', "load_model('m.h5')"))):
+        t.write(name, data)
+        t.refuse(2, 'import', name, '--into', 'model.yaml').says('python3 -c', *words)
+
+
+harness.main(globals())
