@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conformance kit as a program of its own, for the test suite: it needs nothing of the core but conformance, and
- * gives TAP, one line a level, or one line a case with --verbose.
+/* The conformance kit as a program for the test suite. It needs only core/conformance, and prints TAP: one line per
+ * level, or one line per case with --verbose.
  *
  *   conformance FILE.so|reference [--level NAME]... [--case NAME|GLOB]... [--variant NAME] [--full]
  *               [--claims FILE] [--claim GLOB]... [--option KEY=VALUE]... [--random N]
- *               [--seed N] [--in-process] [--list] [--json] [--verbose]
- */
+ *               [--seed N] [--in-process] [--list] [--json] [--verbose] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,7 @@ struct options {
     const char *cases[ARGUMENTS_MAX];
     struct sl_claim claims[ARGUMENTS_MAX];
     const char *claims_file;
-    struct sl_arena arena; /* what the claims file says */
+    struct sl_arena arena; /* holds the contents of the claims file */
     const char *worker[ARGUMENTS_MAX];
     struct seqlstm_setting settings[ARGUMENTS_MAX];
     char keys[ARGUMENTS_MAX][KEY_BYTES];
@@ -98,7 +97,7 @@ static bool parse(int argc, char **argv, struct options *o)
     return q->file != NULL;
 }
 
-/* Those of the file, behind those of the command line. */
+/* The claims of the file, followed by those of the command line. */
 static seqlstm_status read_claims(struct options *o, struct seqlstm_error *err)
 {
     struct sl_conformance_request *q = &o->request;
@@ -117,7 +116,7 @@ static seqlstm_status read_claims(struct options *o, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-/* The plan is known only afterwards: TAP allows it at the end. */
+/* The plan is known only at the end, where TAP allows it. */
 static int print_tap(const struct sl_conformance_report *report)
 {
     uint32_t bad = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference with one mistake, chosen by -DFAULT_…=1: what the conformance kit must notice. Everything else is
- * the reference's own table. One operation is alive at a time, so the mistakes may keep their notes in statics. */
+/* The reference with one mistake, chosen by -DFAULT_…=1, which the conformance kit must notice. Everything else is the
+ * reference's own table. Only one operation exists at a time, so the mistakes may use static variables. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static float *slot(void *const *slots, int k)
     return slots[k];
 }
 
-/* Elements of y of the recurrent layer at hand. */
+/* Elements of a row of y of the current recurrent layer. */
 static int64_t y_features(void)
 {
     const struct seqlstm_recurrent_desc *d = &desc.recurrent;
@@ -116,7 +116,7 @@ static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm
     bind = *b;
     calls = 0;
 #ifdef FAULT_UNBOUNDED
-    /* takes any number of steps, and runs as many as it has room for */
+    /* accepts any number of steps, but runs only as many as it has room for */
     if (b->axis && desc.head.max_steps > 0 && b->t1 - b->t0 > desc.head.max_steps) {
         bind.t1 = b->t0 + desc.head.max_steps;
         bind.rows = bind.rows_in = b->axis->row_offsets[bind.t1] - b->axis->row_offsets[b->t0];
@@ -127,7 +127,7 @@ static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm
 }
 
 #if defined(FAULT_TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
-/* Asks for 8 MiB more workspace than the reference, of which 6 are to stay as they are. */
+/* Requests 8 MiB more workspace than the reference, 6 of which must stay untouched. */
 static uint64_t workspace_bytes;
 enum { MORE = 8 << 20, IDLE = 6 << 20 };
 
@@ -166,7 +166,7 @@ static const void *faulty_get_extension(struct seqlstm_instance *instance, const
 static void faulty_op_destroy(struct seqlstm_op *op)
 {
 #ifdef FAULT_LEAKS_MEMORY
-    kept_ops[kept_count++ % KEPT] = op; /* until close, so that leak checkers see the kit's finding alone */
+    kept_ops[kept_count++ % KEPT] = op; /* kept until close, so that leak checkers report only what the kit finds */
 #else
     inner->op_destroy(op);
 #endif
@@ -221,7 +221,7 @@ static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forwa
     kept = y[features > 1];
 #endif
 #ifdef FAULT_NONDETERMINISM
-    static unsigned asked; /* the last bit comes and goes, as where threads add in the order in which they arrive */
+    static unsigned asked; /* the last bit varies, as with threads that add in the order in which they arrive */
     y[0] = nextafterf(y[0], asked++ % 2 ? 2.0f : -2.0f);
 #endif
 #ifdef FAULT_UNSET_ROW
@@ -248,7 +248,7 @@ static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seq
     printf("forward %d\n", calls);
 #endif
 #ifdef FAULT_BESIDE
-    srand48(1); /* and backward relies on it: the process has one such state */
+    srand48(1); /* and backward relies on it: this state belongs to the whole process */
 #endif
 #ifdef FAULT_COMPLAINS
     fprintf(stderr, "slow path\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference under another id, which opens only with the copy of libworth.so.1 that lies beside it. */
+/* The reference under another id. It opens only with the copy of libworth.so.1 that lies next to it. */
 #include <seqlstm/backend.h>
 
 #define TEXT_OF(x) #x

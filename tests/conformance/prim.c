@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time loop of include/seqlstm/prim_loop.h with nothing of an author's own: it must conform as it is, and a
- * variant that replaces one function of three must as well. */
+/* The time loop of include/seqlstm/prim_loop.h without code of an author: it must conform, and so must a variant that
+ * replaces one of its three functions. */
 #include <seqlstm/prim_loop_backend.h>
 
-/* The plain cell behind a refusal: what a cell that knows one activation looks like. */
+/* The plain cell behind a refusal: this is what a cell looks like that supports one activation. */
 static int32_t knows_tanh(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
     for (int direction = 0; direction < 2; direction++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu-blas, and after every call a wait of `percent` of the time that the call took. */
+/* cpu-blas with a delay after every call, of `percent` of the time that the call took. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims of a backend's author: how they are read, and how results are held to them. */
+/* Claims of a backend's author: how they are read, and how results are compared with them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,7 @@ static void verdicts_change_where_the_claims_are_not_kept(void **state)
     }
 }
 
-/* The reference with wrong numbers in y (faulty.c), which its claims say or do not say. */
+/* The reference with wrong numbers in y (faulty.c), with and without a claim that says so. */
 static void an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void an_expected_failure_is_none_and_an_unexpected_pass_is_one(void **sta
     sl_conformance_report_destroy(report);
 }
 
-/* Only of whole runs: part of a catalogue cannot show that a claim matches nothing. */
+/* Only in whole runs: a part of the catalogue cannot show that a claim matches nothing. */
 static void a_claim_that_matches_nothing_is_a_failure(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conformance kit itself: it must notice each mistake of faulty.c, name it, and find nothing where there is
- * none. */
+/* The conformance kit itself: it must notice and name each mistake of faulty.c, and find nothing without mistakes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +43,7 @@ static struct sl_conformance_report *run(const char *fault, const char *const *c
 }
 
 struct planted {
-    const char *fault, *text, *detail; /* the case that must fail, and part of what is said */
+    const char *fault, *text, *detail; /* the case that must fail, and a part of the message */
 };
 
 static const struct planted planted[] = {
@@ -111,7 +110,7 @@ static const struct seqlstm_backend *plain_reference;
 static seqlstm_status rude_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                    const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
-    srand48(99); /* its right, as it is everybody's: nobody may rely on what the whole process shares */
+    srand48(99); /* any plugin may do this: none may rely on state that the whole process shares */
     return plain_reference->forward(binding, queue, args, err);
 }
 
@@ -140,7 +139,7 @@ static void reliance_on_the_process_shows_beside_another_plugin(void **state)
     }
 }
 
-/* stderr is watched in workers: in this process a debugger's user wants to see last words. */
+/* stderr is watched only in workers: in this process it may belong to a debugger's user, who needs last messages. */
 static void words_on_stderr_and_at_load_are_noticed(void **state)
 {
     (void)state;
@@ -192,7 +191,7 @@ static void bindings_beyond_the_bounds_are_caught(void **state)
     }
 }
 
-/* The wrapper without a mistake: everything that caught something above must pass. */
+/* The wrapper without a mistake: all cases that caught something above must pass. */
 static void without_a_fault_the_same_cases_pass(void **state)
 {
     (void)state;
@@ -211,7 +210,7 @@ static void without_a_fault_the_same_cases_pass(void **state)
 static void a_crash_and_a_hang_cost_one_case(void **state)
 {
     (void)state;
-    /* One fault sits in the second case alone, the other in both of the LSTM's: the last must still run. */
+    /* One fault is in the second case only, the other in both LSTM cases: the last case must still run. */
     static const char *const cases[] = {"lstm:inf:T7B5I6H9:f32:ragged", "lstm:inf:T1B4I3H17:f32:ones",
                                         "dense:inf:R9I5O7:f32:flat"};
     static const struct {
@@ -321,7 +320,7 @@ static void random_cases_are_well_formed_and_repeatable(void **state)
     assert_true(different > 490);
 }
 
-/* The reference refuses 16-bit types; for one of two cases that was claimed. */
+/* The reference refuses 16-bit types, which were claimed for one of two cases. */
 static void a_claim_that_is_refused_is_a_failure(void **state)
 {
     (void)state;
@@ -364,7 +363,7 @@ static void data_are_a_function_of_case_and_seed(void **state)
         assert_memory_equal(a->values[k], b->values[k], (size_t)a->elems[k] * sizeof(double));
         assert_int_equal(a->elems[k], other->elems[k]);
         assert_memory_not_equal(a->values[k], other->values[k], (size_t)a->elems[k] * sizeof(double));
-        for (int64_t i = 0; i < a->elems[k]; i++) /* exact in float32: rounding of inputs is no error */
+        for (int64_t i = 0; i < a->elems[k]; i++) /* exact in float32, so rounding of inputs is no error */
             assert_true((double)(float)a->values[k][i] == a->values[k][i]);
     }
     assert_int_equal(a->axis.lengths[0], 7);

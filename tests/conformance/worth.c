@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that exists in two copies of one soname, which differ in a number. */
+/* A library of which two copies have the same soname; they differ in one number. */
 int worth(void);
 int worth(void)
 {

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Proof and timings on a machine with a GPU, from the bundle that tools/bundle.sh makes; no network, no compiler.
+# Tests and timings on a machine with a GPU, from the bundle that tools/bundle.sh makes. Needs no network or compiler.
 #
 #   run.sh [--quick|--full|--ptb-medium] [OUT]     OUT (default: ./gpu-results) gets results.json, results.md and every log
 #
-# Steps: the backends open; conformance of each CUDA plugin; compute-sanitizer on small cases, where it is installed;
-# training on the GPU against the CPU; the perplexity of ptb-small, where the bundle holds its text; timings beside
-# PyTorch, where it is installed. --ptb-medium: that model alone, to its perplexity, however long it takes. --quick leaves out sanitizers, ptb-small by cuda-cudnn and most timings. What cannot run
-# is written down as not run. Exit status: 0, 1 when a step failed, 3 without a GPU, whose report has every table, with
-# nothing measured.
+# Steps: the backends open; conformance of each CUDA plugin; compute-sanitizer on small cases, if it is installed;
+# training on the GPU compared with the CPU; the perplexity of ptb-small, if the bundle contains its text; timings next to
+# PyTorch's, if that is installed. --quick skips sanitizers, ptb-small on cuda-cudnn and most timings. --ptb-medium only
+# trains that model and checks its perplexity, however long it takes. Steps that cannot run are reported as not run. Exit
+# status: 0; 1 if a step failed; 3 without a GPU, where the report has every table, but nothing measured.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mode=quick
 case "${1:-}" in --quick | --full | --ptb-medium) mode=${1#--}; shift ;; esac
 out=${1:-$PWD/gpu-results}
 mkdir -p "$out"
-# cuDNN: that of PyTorch's wheels where Python has them, so that both run the same one; otherwise the system's.
+# cuDNN: that of PyTorch's wheels if Python has them, so that both run the same one; otherwise the system's.
 cudnn=$(python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0] + "/lib")' 2>/dev/null || true)
 export LD_LIBRARY_PATH=$here/lib${cudnn:+:$cudnn}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export SEQLSTM_BACKEND_PATH=$here/lib/seqlstm/backends SEQLSTM_TRUST=1
@@ -50,7 +50,7 @@ if [ -z "$plugins" ]; then
 fi
 
 if [ "$mode" = ptb-medium ]; then
-    plugin=$(grep -x cuda-generic <<<"$plugins" || echo "$plugins") # which has every operation
+    plugin=$(grep -x cuda-generic <<<"$plugins" || echo "$plugins") # it has every operation
     step ptb-medium 40000 python3 "$here/tests/ptb.py" --program "$program" --plugin "$plugin" \
         --config "$here/configs/ptb-medium.yaml" --data "$here/data" --out "$out/ptb-medium"
     tail -n 2 "$out/ptb-medium.log"
@@ -84,7 +84,7 @@ for plugin in $plugins; do
             --config "$here/configs/ptb-small.yaml" --data "$here/data" --out "$out/ptb-small-$plugin"
     fi
 done
-# What is left of nine minutes, for the timings.
+# The timings get the rest of nine minutes.
 left=$((530 - SECONDS))
 step timings $((left + 60)) python3 "$here/tests/timings.py" --program "$program" --mode "$mode" \
     --out "$out/timings.json" --seconds "$left" --crossover "$here/configs/gpu-or-cpu.yaml"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cublaslt/library.h declares of cuBLASLt, against NVIDIA's header and, as far as it goes without a device,
- * against the library: it opens, has every function, takes our attributes at our sizes and gives them back. Skipped
- * where there is no cuBLASLt. */
+/* Compares what cublaslt/library.h declares of cuBLASLt with NVIDIA's header and, as far as that is possible without a
+ * device, with the library: it opens, has every function, accepts our attributes with our sizes and returns them.
+ * Skipped without cuBLASLt. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void expect(int fine, const char *what)
 
 typedef cublasStatus_t get_fn(const void *object, int attribute, void *value, size_t bytes, size_t *written);
 
-/* Sets an attribute and reads it; one byte less is refused. */
+/* Sets an attribute and reads it; one byte less must be refused. */
 static void check_attribute(int (*set)(void *object, int attribute, const void *value, size_t bytes), get_fn *get,
                             void *object, int attribute, const void *value, size_t bytes, const char *what)
 {
@@ -76,7 +76,7 @@ static int set_preference(void *object, int attribute, const void *value, size_t
     return cg_lt.MatmulPreferenceSetAttribute(object, attribute, value, bytes);
 }
 
-/* A function that the plugin does not use, from the library that it has loaded. */
+/* A function of the loaded library that the plugin does not use. */
 static get_fn *find_getter(const char *name)
 {
     Dl_info info = {0};

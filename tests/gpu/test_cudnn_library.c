@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real cuDNN, as far as it goes without a device: it opens and has every function that the plugin calls; and its
- * descriptors take and refuse what those of fake_cudnn.h do. Skipped where there is no cuDNN.
+/* Tests the real cuDNN as far as that is possible without a device: it opens and has every function that the plugin
+ * calls, and its descriptors accept and refuse the same as those of fake_cudnn.h. Skipped without cuDNN.
  *
- *   test_cudnn_library FAKE.so
- */
+ *   test_cudnn_library FAKE.so */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

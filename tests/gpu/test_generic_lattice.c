@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cuda-generic says it can do, asked without a device: `supports` over the lattice of recurrent options, all
- * operations, dtypes and device classes, against the rules written down here once more.
+/* What cuda-generic supports, asked without a device: `supports` over the lattice of recurrent options, all operations,
+ * dtypes and device classes, compared with the rules, which are written down here a second time.
  *
- *   test_generic_lattice MODULE.so      TAP on stdout
- */
+ *   test_generic_lattice MODULE.so      TAP on stdout */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -53,7 +52,7 @@ static bool is_plain_no(const struct seqlstm_answer *a)
 
 static const int64_t sizes[] = {1, 64, 65, 650, 4096, 5000};
 
-/* The equations of ops.h allow it. */
+/* Do the equations of ops.h allow it? */
 static bool is_meaningful(const struct seqlstm_recurrent_desc *d)
 {
     const uint32_t o = d->options;
@@ -66,7 +65,7 @@ static bool is_meaningful(const struct seqlstm_recurrent_desc *d)
            (o & (SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_FINAL_STATE));
 }
 
-/* Of `sizes`: slices in sixteen times 227 KiB, at most 64 columns a block. */
+/* For the values of `sizes`: do the slices fit into sixteen times 227 KiB, with at most 64 columns per block? */
 static bool fits_cluster(const struct seqlstm_recurrent_desc *d)
 {
     return d->hidden <= 65 ||
@@ -99,7 +98,7 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, uint32_t direction, uin
     d.head.struct_size = sizeof d;
     d.head.op = SEQLSTM_OP_RECURRENT;
     d.head.mode = rest & 256 ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
-    d.head.dtype_compute = (rest ^ options) % 4; /* all four with everything */
+    d.head.dtype_compute = (rest ^ options) % 4; /* all four, with every combination */
     d.head.max_rows = 20000;
     d.head.max_sequences = rest & 512 ? 1000 : 32;
     d.head.max_steps = 35;

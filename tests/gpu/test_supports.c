@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CUDA backends say to every option, without a device, against the table of docs/cuda.md.
+/* What the CUDA backends answer to every option, without a device, compared with the table of docs/cuda.md.
  *
  *   test_supports CUDNN.so CUDNN-WITHOUT-KERNELS.so [GENERIC.so]
  *
  * The lattice: each option alone and each pair of options, in both modes, for each cell, with and without equal
- * lengths. A combination is accepted exactly if each of its options is, and a refusal names one of those that are
- * refused, with a reason.
- */
+ * lengths. A combination must be accepted exactly if each of its options is. A refusal must name one of the refused
+ * options, with a reason. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -65,7 +64,8 @@ static void set_head(struct seqlstm_recurrent_desc *d, int flag)
     d->head.flags |= (uint32_t)flag;
 }
 
-/* One option: who accepts it in training and in inference, for which cells it exists, under which id it is refused. */
+/* One option: which backends accept it in training and in inference, for which cells it exists, under which id it is
+ * refused. */
 static const struct line {
     const char *name;
     void (*set)(struct seqlstm_recurrent_desc *d, int value);
@@ -145,9 +145,9 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, bool training, bool uni
     return d;
 }
 
-/* Variants of cuda-cudnn: `standard` always; for equal lengths without projection the persistent ones and, in training,
- * each of them with `standard` back; `small_h` up to the sizes that it has kernels for; all with `_layers` from two
- * layers on. */
+/* The variants of cuda-cudnn: always `standard`; for equal lengths without projection also the persistent ones and, in
+ * training, each of them with `standard` backward; `small_h` up to the sizes for which it has kernels; with two or more
+ * layers, all of them with `_layers` too. */
 static const char *check_variants(const struct seqlstm_recurrent_desc *d, const struct seqlstm_answer *answer)
 {
     static const char *const names[] = {"standard",        "persist_static",          "persist_dynamic",
@@ -182,12 +182,12 @@ static void check(const struct seqlstm_backend *table, int who, uint32_t cell, b
     const char *wrong = NULL;
     a->set(&d, a->value);
     b->set(&d, b->value);
-    /* two that set the same field, or that make no sense together: what remains decides */
+    /* skips pairs that set the same field or contradict each other */
     if (a->set == b->set && a != b && a->set != add_options && a->set != set_rate)
         return;
     const bool hidden = a->set == set_hidden || b->set == set_hidden;
     if (hidden && (a->option == SEQLSTM_OPTION_PROJECTION || b->option == SEQLSTM_OPTION_PROJECTION))
-        return; /* a projection is as wide as something */
+        return; /* a projection needs a width */
     if (!seqlstm_desc_check(&d.head, &answer))
         return;
     const bool refused_a = !((training ? a->training : a->inference) & who);

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compiles both CUDA plugins with another toolkit than the build's, without a warning and without linking.
+# Compiles both CUDA plugins with another CUDA toolkit than the build's; warnings are errors, and nothing is linked.
 #
 #   tests/gpu/toolkit.sh HOME [CLANG]
 #
-# HOME has include/ and bin/ of CUDA 12 or 13. With bin/nvcc kernels are compiled by it (Debian 13 has that of 12.4). NVIDIA's Python wheels of CUDA 12
-# (nvidia-cuda-nvcc-cu12, -runtime-cu12, -cccl-cu12, -cublas-cu12, their include/ and bin/ put together) have no nvcc: then
-# CLANG (clang++, 16 or later) compiles them against HOME's headers, and HOME's ptxas makes machine code of them.
+# HOME contains include/ and bin/ of CUDA 12 or 13. If it has bin/nvcc, this compiles the kernels (Debian 13 has that of
+# 12.4). NVIDIA's Python wheels of CUDA 12 (nvidia-cuda-nvcc-cu12, -runtime-cu12, -cccl-cu12, -cublas-cu12, with their
+# include/ and bin/ merged) contain no nvcc. Then CLANG (clang++, 16 or later) compiles the kernels with HOME's headers,
+# and HOME's ptxas assembles them.
 set -euo pipefail
 home=$1 clang=${2:-clang++} source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
@@ -17,7 +18,7 @@ echo "CUDA $((version / 1000)).$((version % 1000 / 10)) in $home"
 
 include=(-I"$source/include" -I. -isystem "$home/include")
 warnings=(-Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-format-truncation)
-for file in common/cuda_*.c common/vendor_library.c cuda-generic/*.c; do
+for file in common/cuda_*.c common/vendor_library.c $(find cuda-generic -name '*.c' | sort); do
     ${CC:-gcc} -std=c11 -D_GNU_SOURCE -fsyntax-only "${warnings[@]}" "${include[@]}" -Icuda-generic \
         -DGPU_CAPABILITY_MIN=80 -DCG_VERSION='""' -DCG_BUILD='""' -DCG_LT_DEFAULT='"auto"' \
         -DCG_CUDA_MAJOR=$((version / 1000)) "$file"
@@ -30,7 +31,7 @@ if [ -f "$home/include/cudnn.h" ]; then
         echo "  $file"
     done
 fi
-for file in common/*.cu cuda-generic/*.cu; do
+for file in $(find common cuda-generic -name '*.cu' | sort); do
     for architecture in 80 90; do
         if [ -x "$home/bin/nvcc" ]; then
             "$home/bin/nvcc" -std=c++17 -O3 --expt-relaxed-constexpr -Werror all-warnings -I"$source/include" -I. \

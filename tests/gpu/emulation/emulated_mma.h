@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor cores on the host: the fragments of the PTX ISA, as plugins/cuda-generic/gemm/mma.h lays them out, exchanged
- * between the lanes of a warp. A lane that does not come stops the launch; addresses that are not aligned do, too. */
+/* Tensor cores on the host: the fragments of the PTX ISA, in the layout of plugins/cuda-generic/gemm/mma.h, exchanged
+ * between the lanes of a warp. A missing lane or an unaligned address stops the launch. */
 #ifndef SEQLSTM_TESTS_GPU_EMULATED_MMA_H
 #define SEQLSTM_TESTS_GPU_EMULATED_MMA_H
 
@@ -9,12 +9,12 @@
 namespace emulation
 {
 
-/* What a lane brings: 4 words of A, 2 of B. */
+/* What each lane contributes: 4 words of A, 2 of B. */
 struct fragments {
     uint32_t a[4], b[2];
 };
 
-/* `from_word(word, k)`: number k of a word. Sums in float32, along the depth. */
+/* `from_word(word, k)` returns number k of a word. Sums are float32, along the depth. */
 template <typename F>
 void multiply_fragments(float c[4], const uint32_t a[4], const uint32_t b[2], int per_word, F from_word)
 {

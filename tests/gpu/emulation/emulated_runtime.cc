@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugins/common/cuda_runtime.h without a device: streams are threads, memory is an arena that nobody but running work
- * may touch, graphs are lists of work.
+/* plugins/common/cuda_runtime.h without a device: streams are threads, memory is an arena that only running work may
+ * access, captures are lists of work.
  *
- * The arena is closed (mprotect) whenever no stream works, so that a host that dereferences a device's address while
- * nothing runs dies at once. Work starts late on purpose: a host that does not wait reads old numbers. A copy out of
- * pinned memory reads it when its turn comes.
+ * The arena is closed (mprotect) while no stream works, so a host that dereferences a device address then crashes at
+ * once. Work starts late on purpose: a host that does not wait reads old numbers. A copy out of pinned memory reads it
+ * when the copy runs.
  *
- * A stream that is captured keeps its work instead of doing it; a launch of the graph does it with what memory then
- * holds. As with cudaStreamCaptureModeThreadLocal whatever waits, allocates or releases meanwhile fails and spoils the
- * capture; so does a copy from or to the host, which the contract forbids and a device would do with old addresses.
+ * A stream that is being captured stores its work instead of doing it. A launch of the capture does the work with what
+ * memory contains by then. As with cudaStreamCaptureModeThreadLocal, anything that waits, allocates or releases
+ * meanwhile fails and spoils the capture. So does a copy from or to the host, which the contract forbids and a device
+ * would do with old addresses.
  *
- * With SEQLSTM_EMULATED_STALE a stream that has launched a graph ignores copies out of pinned memory: a device that
- * keeps old values, for tests of tests.
+ * With SEQLSTM_EMULATED_STALE, a stream that has launched a capture ignores copies out of pinned memory. This is a
+ * device which keeps old values, to test the tests.
  *
- * With SEQLSTM_EMULATED_COUNTS=FILE each stream that ends adds a line to the file: what the host has started on it.
- */
+ * With SEQLSTM_EMULATED_COUNTS=FILE, each stream adds a line to the file when it ends: what the host has started on
+ * it. */
 #include "emulated_runtime.h"
 #include "emulated_device.h"
 
@@ -74,7 +75,7 @@ class arena
         std::lock_guard<std::mutex> guard(lock);
         const auto found = used.find((size_t)(static_cast<unsigned char *>(pointer) - base));
         mprotect(pointer, found->second, PROT_READ | PROT_WRITE);
-        memset(pointer, 0xFF, found->second); /* whoever still reads it notices */
+        memset(pointer, 0xFF, found->second); /* so that later reads are noticed */
         used.erase(found);
         protect();
     }
@@ -140,7 +141,7 @@ struct stream {
     std::mutex lock;
     std::condition_variable changed;
     std::deque<work> queue;
-    graph captured; /* being made */
+    graph captured; /* in progress */
     bool spoilt = false;
     counts started;
     long given = 0, done = 0;
@@ -220,7 +221,7 @@ struct event {
 
 thread_local stream *capturing; /* by this thread */
 
-/* What no capture allows. */
+/* Fails for what no capture allows. */
 seqlstm_status forbid(const char *what, seqlstm_error *err)
 {
     if (!capturing)
@@ -445,7 +446,7 @@ seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *
 
 seqlstm_status gpu_event_wait(int32_t, void *, void *, seqlstm_error *)
 {
-    return SEQLSTM_OK; /* recording has waited */
+    return SEQLSTM_OK; /* recording has already waited */
 }
 
 seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns, seqlstm_error *)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the emulated runtime (streams, memory, graphs) and the emulated kernels know of each other. */
+/* What the emulated runtime (streams, memory, captures) and the emulated kernels share. */
 #ifndef SEQLSTM_TESTS_GPU_EMULATED_RUNTIME_H
 #define SEQLSTM_TESTS_GPU_EMULATED_RUNTIME_H
 
@@ -14,10 +14,10 @@ struct launch_request {
     bool cooperative;
     std::function<void()> kernel;
     unsigned cluster = 1; /* blocks that run together */
-    bool tickets = false; /* blocks may wait for others */
+    bool tickets = false; /* blocks may wait for earlier ones */
 };
 
-/* Runs one launch to its end on the calling thread. False: `out_failure` says what was wrong with it. */
+/* Runs one launch to its end on the calling thread. Returns false after writing what was wrong to `out_failure`. */
 bool run_launch(const launch_request &request, char *out_failure, size_t capacity);
 
 } // namespace emulation

@@ -49,7 +49,7 @@ void switch_to(context *from, context *to)
 void prepare(context *c, unsigned char *stack, void (*entry)())
 {
     void **top = reinterpret_cast<void **>(stack + STACK_BYTES - 64);
-    *--top = nullptr; /* where entry would return to: it never does */
+    *--top = nullptr; /* entry's return address: it never returns */
     *--top = reinterpret_cast<void *>(entry);
     for (int k = 0; k < 6; k++)
         *--top = nullptr;
@@ -78,8 +78,8 @@ struct barrier {
     unsigned generation = 0;
 };
 
-/* Lanes meet, and the last one to come gives each what it came for: so a lane that goes on may come again before others
- * have looked. */
+/* Lanes meet, and the last one to arrive gives each lane its result. So a lane that continues may arrive again before
+ * the others have read theirs. */
 struct warp {
     uint64_t values[32] = {}, taken[32];
     unsigned char from[32] = {};
@@ -89,7 +89,7 @@ struct warp {
     barrier gate, goods_gate;
 };
 
-/* A copy on its way into shared memory. */
+/* A copy on its way to shared memory. */
 struct parcel {
     void *to;
     const void *from; /* NULL: zeros */
@@ -117,7 +117,7 @@ struct block {
     unsigned char *shared = nullptr;
 };
 
-/* Where the scheduler stands: it goes from thread to thread, again and again, until all are done. */
+/* The state of the scheduler, which goes from thread to thread, again and again, until all are done. */
 struct sweep {
     size_t block = 0, fiber = 0;
     unsigned alive = 0, idle = 0;
@@ -160,7 +160,7 @@ void fail_waiting(run *r)
              waiting, threads - r->at.alive, threads, r->at.idle > IDLE_ROUNDS ? ", others spin" : "");
 }
 
-/* The thread whose turn it is; NULL when all are done, or the launch failed. */
+/* The thread whose turn it is; NULL if all are done or the launch has failed. */
 fiber *find_next(run *r)
 {
     sweep *s = &r->at;
@@ -185,7 +185,7 @@ fiber *find_next(run *r)
     return nullptr;
 }
 
-/* From one thread, or from the one that launched, to the next. */
+/* Switches from one thread, or from the launching one, to the next. */
 void go_on(run *r, context *from)
 {
     fiber *next = find_next(r);
@@ -199,7 +199,7 @@ void go_on(run *r, context *from)
         switch_to(from, to);
 }
 
-/* The turn of the others. A launch that failed is never switched to again: its fibers are forgotten. */
+/* Lets the others run. A failed launch is never switched to again: its fibers are abandoned. */
 void leave(fiber *f)
 {
     run *r = running;
@@ -266,7 +266,7 @@ void fill(block *b, run *r, dim3 at, dim3 grid, dim3 size, unsigned char *stack)
     b->fibers.resize(r->threads);
     b->warps.assign((r->threads + 31) / 32, warp());
     b->gate = barrier();
-    memset(b->shared, 0xFF, r->shared_bytes + GUARD_BYTES); /* NaN, as is whatever nobody wrote */
+    memset(b->shared, 0xFF, r->shared_bytes + GUARD_BYTES); /* NaN, as in all unwritten memory */
     for (unsigned t = 0; t < r->threads; t++) {
         fiber *f = &b->fibers[t];
         *f = fiber();
@@ -291,7 +291,7 @@ void check_shared(run *r)
 
 } // namespace
 
-/* How many blocks run together. */
+/* The number of blocks that run together. */
 static size_t count_together(const launch_request &request, unsigned launches, size_t blocks)
 {
     if (request.cooperative)
@@ -435,7 +435,7 @@ void yield()
     leave(running->current);
 }
 
-/* Gives each lane of the meeting the value of the lane that it named, or all of them the votes. */
+/* Gives each lane of the meeting the value of the lane that it named, or gives all of them the votes. */
 static void deal(warp *w)
 {
     unsigned votes = 0;
@@ -446,8 +446,8 @@ static void deal(warp *w)
     w->came = 0;
 }
 
-/* All lanes of the mask bring a value and go on when the last one came; returns the value of lane `from`, or the votes.
- */
+/* All lanes of the mask pass a value and continue when the last one has arrived. Returns the value of lane `from`, or
+ * the votes. */
 static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote)
 {
     fiber *f = running->current;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of CUDA C++ that the kernels of plugins/cuda-generic use, on the host.
  *
- * A launch runs its blocks one after the other (a cooperative one: all at once; with clusters: a cluster at once; with
- * tickets: some at once, another number in each launch, or as many as SEQLSTM_EMULATED_TOGETHER says); the
- * threads of a block are fibers that switch where they wait. So barriers, shuffles, votes, shared memory and atomics
- * mean what they mean on a device, while everything between them runs in an order that a device may choose, too:
- * forwards or backwards, changing from launch to launch, so that a missing barrier shows. Asynchronous copies arrive at
- * once or as late as they may. Errors, which end the launch
- * and its stream: a barrier that not all threads reach, a shuffle whose mask names threads that do not come, a write
- * behind the shared memory, a spin that nobody ends.
+ * A launch runs its blocks one after another (a cooperative one: all at once; with clusters: one cluster at once; with
+ * tickets: some at once, a different number in each launch, or as many as SEQLSTM_EMULATED_TOGETHER says). The threads
+ * of a block are fibers, which switch where they wait. So barriers, shuffles, votes, shared memory and atomics work as
+ * on a device. Everything between them runs in an order that a device may choose too: forward or backward, alternating
+ * from launch to launch, so that a missing barrier is noticed. Asynchronous copies arrive at once or as late as
+ * possible.
  *
- * Not imitated: warps in lockstep (kernels may not count on it), caches, and reordering of memory accesses.
- */
+ * These errors end the launch and its stream: a barrier that not all threads reach, a shuffle whose mask names threads
+ * that do not take part, a write beyond the shared memory, a spin loop that never ends.
+ *
+ * Not emulated: warps in lockstep (kernels must not rely on them), caches, and reordering of memory accesses. */
 #ifndef SEQLSTM_TESTS_GPU_EMULATION_H
 #define SEQLSTM_TESTS_GPU_EMULATION_H
 
@@ -42,7 +42,8 @@ struct place {
     dim3 thread, block, block_size, grid_size;
 };
 
-/* Of the running thread. initial-exec: kernels read it all the time, and need not call for its address. */
+/* The place of the running thread. initial-exec, because kernels read it all the time: access takes no function
+ * call. */
 extern thread_local place *here __attribute__((tls_model("initial-exec")));
 
 void *shared_memory();
@@ -52,12 +53,13 @@ void barrier_grid();
 void barrier_cluster();
 /* The same place in the shared memory of block `rank` of the cluster. */
 void *map_shared(void *mine, int rank);
-void yield(); /* a thread that waits for a value in memory */
+void yield(); /* called by a thread that waits for a value in memory */
 unsigned ballot(unsigned mask, bool vote);
-/* The 8 bytes that lane `from` of the warp brought; `from` within the mask. */
+/* Returns the 8 bytes that lane `from` of the warp passed; `from` must be in the mask. */
 uint64_t exchange(unsigned mask, uint64_t mine, unsigned from);
 
-/* All 32 lanes of the warp bring up to 32 bytes and see those of each other until they carry them off. */
+/* All 32 lanes of the warp pass up to 32 bytes each and can read those of the others until all have finished
+ * reading. */
 struct brought {
     unsigned char bytes[32];
 };
@@ -66,13 +68,14 @@ void carry_off();
 /* Ends the launch with this reason. */
 void fail(const char *text);
 
-/* 16 bytes into shared memory, of the group that copy_close ends; copy_wait: for all groups of the thread but the
- * latest. They arrive at once or, in launches whose threads run backwards, when they are waited for. */
+/* Copies 16 bytes into shared memory, in the group that copy_close ends. copy_wait waits for all groups of the
+ * thread except the latest. Copies arrive at once or, in launches whose threads run backward, only when they are
+ * waited for. */
 void copy_async(void *to, const void *from, bool inside);
 void copy_close();
 void copy_wait(unsigned latest);
 
-/* Starts a kernel on an emulated stream, or adds it to the graph that is being captured there. 0, or a code as of
+/* Launches a kernel on an emulated stream, or adds it to the capture of that stream. Returns 0, or a code as of
  * cudaError_t. */
 int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
            unsigned cluster = 1, bool tickets = false);

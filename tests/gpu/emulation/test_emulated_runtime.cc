@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures on the emulated device mean what they mean on a real one: work is kept instead of done, launches do it with
- * what memory then holds, and what a capture forbids is an error that spoils it. */
+/* Captures on the emulated device behave as on a real one: work is stored instead of done, launches do it with what
+ * memory contains by then, and what a capture forbids is an error that spoils it. */
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -45,7 +45,7 @@ static bool check_launch()
     return good;
 }
 
-/* A buffer that a graph names and that is gone: the graph finds no old numbers there. */
+/* A capture names a buffer that has been released: it finds no old numbers there. */
 static bool check_stale_address()
 {
     void *old = nullptr, *graph = nullptr, *first = a;
@@ -60,7 +60,7 @@ static bool check_stale_address()
     return good;
 }
 
-/* `call` is an error inside a capture, which has then no graph, and the stream works as before. */
+/* `call` is an error inside a capture, which is then lost; afterwards the stream works as before. */
 static bool check_forbidden(const std::function<bool()> &call)
 {
     void *graph = &graph;
@@ -71,7 +71,7 @@ static bool check_forbidden(const std::function<bool()> &call)
     return refused && spoilt && check_launch();
 }
 
-/* Pinned memory is read when the copy's turn comes. */
+/* Pinned memory is read when the copy runs. */
 static bool check_pinned()
 {
     memset(pinned, 7, 64);

@@ -19,7 +19,7 @@ void check(const char *name, bool fine, const char *said)
     failed += !fine;
 }
 
-/* Runs a kernel twice, so that both orders of threads are tried; the failure of the last run. */
+/* Runs a kernel twice, so that both orders of threads are tried; writes the failure of the last run. */
 template <typename F> bool run(dim3 grid, dim3 block, size_t shared, bool cooperative, F kernel, char said[256])
 {
     bool fine = true;
@@ -43,8 +43,9 @@ unsigned sum_lanes(unsigned x)
     return x;
 }
 
-/* A [16, 8 words] times B [8 words, 8] with two numbers a word: number k of word w of row r of A is r + 16 w + 100 k,
- * and of column c of B w - 3 c + k. The lanes' places are written down here once more, from the PTX ISA's figures. */
+/* A [16, 8 words] times B [8 words, 8] with two numbers per word: number k of word w of row r of A is r + 16 w + 100 k,
+ * and of column c of B w - 3 c + k. The positions of the lanes are written down here a second time, from the figures of
+ * the PTX ISA. */
 void check_tensor_cores()
 {
     static uint32_t a[16][8], b[8][8];
@@ -96,7 +97,7 @@ void check_tensor_cores()
            });
 }
 
-/* Blocks of a cluster that write into each other's shared memory, and one that reaches out of it. */
+/* Blocks of a cluster which write into each other's shared memory, and one which writes beyond it. */
 void check_clusters(unsigned *o)
 {
     char said[256] = "";
@@ -127,8 +128,8 @@ void check_clusters(unsigned *o)
     check("a block that is not of the cluster", !fine && strstr(said, "of this cluster"), said);
 }
 
-/* Each thread brings 16 bytes in each of two groups, and after a wait and a barrier reads its neighbour's of the first.
- */
+/* Each thread copies 16 bytes in each of two groups, and after a wait and a barrier reads its neighbour's of the
+ * first. */
 void check_copies(unsigned *o)
 {
     alignas(16) static unsigned from[2][32][4];
@@ -152,7 +153,7 @@ void check_copies(unsigned *o)
     check("are zeros", o[0] == 0 && o[31] == 0, "other numbers");
     char said[256] = "";
     bool caught = false;
-    for (int k = 0; k < 2; k++) { /* one of the two lets copies come late */
+    for (int k = 0; k < 2; k++) { /* in one of the two, copies arrive late */
         emulation::run_launch({dim3(1), dim3(32), 1024, false, [=] { bring(false, true, 0); }, 1}, said, sizeof said);
         caught = caught || o[0] != 31 * 4 + 2;
     }
@@ -161,7 +162,7 @@ void check_copies(unsigned *o)
            [=] { bring(true, true, 1); });
 }
 
-/* Blocks in a chain, each of which waits for the one before: in the order of their tickets, or of their places. */
+/* A chain of blocks, each of which waits for the one before: in the order of tickets, or of block numbers. */
 void check_tickets(unsigned *o)
 {
     const auto chain = [=](bool tickets) {
@@ -173,7 +174,7 @@ void check_tickets(unsigned *o)
     };
     char said[256] = "";
     bool fine = true, stuck = false;
-    for (int k = 0; k < 12; k++) { /* forwards and backwards, one to five blocks together */
+    for (int k = 0; k < 12; k++) { /* forward and backward, one to five blocks together */
         o[100] = o[101] = 0;
         fine = fine && emulation::run_launch({dim3(11), dim3(1), 0, false, [=] { chain(true); }, 1, true}, said, 256) &&
                o[101] == 11 && o[10] == 70;
@@ -204,7 +205,7 @@ int main()
 
     char said[256] = "";
     bool caught = false;
-    for (int k = 0; k < 2; k++) { /* forwards or backwards, one of the two reads what nobody wrote */
+    for (int k = 0; k < 2; k++) { /* forward or backward, one of the two reads unwritten memory */
         emulation::run_launch({dim3(1), dim3(64), 256, false,
                                [=] {
                                    GPU_SHARED(unsigned, s);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cuBLASLt without a GPU: products with epilogues as NVIDIA documents them, on the emulated device, in float64
- * inside. Columns first, float32 in memory; factors are rounded as the compute type allows. An algorithm is good for
- * the product, alignment and workspace that it was chosen for and no other; the workspace is overwritten.
+/* A fake cuBLASLt that needs no GPU: products with epilogues as NVIDIA documents them, on the emulated device, computed
+ * in float64. Column-major, float32 in memory; factors are rounded as the compute type allows. An algorithm is valid
+ * only for the product, alignment and workspace for which it was chosen; the workspace is overwritten.
  *
  *   FAKE_CUBLASLT_BROKEN=1    cublasLtCreate fails
  *   FAKE_CUBLASLT_REFUSE=E    there is no algorithm with epilogue E
- *   FAKE_CUBLASLT_COLUMNS=N   there is none for results of N columns
- */
+ *   FAKE_CUBLASLT_COLUMNS=N   there is none for results with N columns */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +37,7 @@ struct preference {
     uint32_t alignment[4]; /* A, B, C, D */
 };
 
-/* What an algorithm was chosen for: in the 64 bytes that are opaque. */
+/* What an algorithm was chosen for, stored in its 64 opaque bytes. */
 struct algorithm {
     uint64_t form;
     uint64_t workspace;
@@ -161,7 +160,7 @@ API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference
 
 /* ---- algorithms ------------------------------------------------------------------------------------------------- */
 
-/* One call, as queued: everything by value. */
+/* A queued call: everything by value. */
 struct run {
     struct desc desc;
     struct layout a, b, c, d;
@@ -286,7 +285,7 @@ static int run_work(void *context, char *failure, size_t capacity)
     float *bias = d->bias;
     (void)failure;
     (void)capacity;
-    memset(r->workspace, 0xFF, (size_t)r->algorithm.workspace); /* nothing of the caller survives in it */
+    memset(r->workspace, 0xFF, (size_t)r->algorithm.workspace); /* the caller's data does not survive there */
     for (uint64_t j = 0; j < r->d.columns; j++) {
         double column_sum = 0;
         for (uint64_t k = 0; k < depth; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of fake_cudnn.h: descriptors, sizes, and what the documentation says about arguments. */
+/* The functions of fake_cudnn.h: descriptors, sizes, and the documented checks of arguments. */
 #include "fake_cudnn.h"
 
 #include <math.h>
@@ -151,7 +151,7 @@ API cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t descr
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Elements and sums: what the real library's descriptors take (test_cudnn_library.c asks it). */
+/* Elements and sums that the real library's descriptors accept (test_cudnn_library.c queries it). */
 static bool takes_types(cudnnRNNAlgo_t algorithm, cudnnDataType_t type, cudnnDataType_t precision)
 {
     switch (type) {
@@ -253,7 +253,7 @@ size_t fake_rows(const struct cudnnRNNDataStruct *data)
     return rows;
 }
 
-/* Not even: some numbers of sequences want far more. */
+/* Sizes do not grow evenly: some numbers of sequences need far more. */
 API cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
                                             cudnnRNNDataDescriptor_t data, size_t *work, size_t *reserve)
 {
@@ -344,7 +344,7 @@ static bool is_told_to_refuse(const struct cudnnRNNStruct *rnn, const struct cud
     return rule != NULL && strcmp(rule, text) == 0;
 }
 
-/* What an algorithm cannot, and says no earlier. */
+/* What an algorithm does not support, and refuses only now. */
 static cudnnStatus_t check_algorithm(const struct cudnnRNNStruct *rnn, const struct cudnnRNNDataStruct *data,
                                      enum fake_pass pass)
 {
@@ -408,7 +408,7 @@ static cudnnStatus_t start(const struct arguments *a, const struct fake_run *giv
         const void *pointer;
         size_t bytes;
         const char *what;
-    } buffers[] = {{given->work, a->work_bytes, "the work space"}, /* what is written … */
+    } buffers[] = {{given->work, a->work_bytes, "the work space"}, /* written … */
                    {given->training ? given->reserve : NULL, a->reserve_bytes, "the reserve space"},
                    {given->dweights, a->weight_bytes, "the gradients of weights"},
                    {given->y, output, "y"},

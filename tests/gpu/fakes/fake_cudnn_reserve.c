@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reserve spaces of one algorithm under another (fake_cudnn.h: FAKE_CUDNN_RESERVE). */
+/* How one algorithm reads the reserve space of another (fake_cudnn.h: FAKE_CUDNN_RESERVE). */
 #include "fake_cudnn.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of fake_cudnn.h: equations as cudnnRNNMode_t documents them, one sequence after the other.
+/* The arithmetic of fake_cudnn.h: the equations that cudnnRNNMode_t documents, one sequence after another.
  *
- * The weight space, from its beginning: layers and directions from the last to the first; of each the biases from the
- * last to the first, then the matrices from the last to the first, every one followed by a gap. The dynamic algorithm
- * has one gap more in front. */
+ * The order of the weight space: layers and directions from the last to the first; for each of them the biases from the
+ * last to the first, then the matrices from the last to the first. A gap follows each of them. The dynamic algorithm
+ * has one more gap at the beginning. */
 #include "fake_cudnn.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static int input_of(const struct cudnnRNNStruct *rnn, int pseudo)
     return pseudo / rnn->directions == 0 ? rnn->input : rnn->projection * rnn->directions;
 }
 
-/* Rows and columns of a number; the bias of a gate is a column of its rows. */
+/* Rows and columns of matrix number `id`; the bias of a gate is one column with as many rows. */
 static struct fake_place get_size(const struct cudnnRNNStruct *rnn, int pseudo, int id, bool bias)
 {
     const int gates = fake_gates(rnn);
@@ -44,7 +44,7 @@ static struct fake_place get_size(const struct cudnnRNNStruct *rnn, int pseudo, 
     return p;
 }
 
-/* Where (pseudo, id) stands; with pseudo -1 the elements of all. */
+/* The position of (pseudo, id); with pseudo -1 the number of all elements. */
 static struct fake_place find(const struct cudnnRNNStruct *rnn, int pseudo, int id, bool bias)
 {
     size_t at = rnn->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC ? GAP : 0;
@@ -126,7 +126,7 @@ static uint64_t hash(uint64_t h, const void *data, size_t bytes)
     return h;
 }
 
-/* A factor of a product as tensor cores take it: of 16 bits as it is, float32 cut to TF32 or float16 where the math
+/* A factor of a product as tensor cores read it: 16-bit values unchanged, float32 cut to TF32 or float16 if the math
  * type allows that. */
 static double factor(const struct job *j, double value)
 {
@@ -139,7 +139,7 @@ static double factor(const struct job *j, double value)
     return fake_round(j->rnn->type == CUDNN_DATA_FLOAT ? CUDNN_DATA_HALF : j->rnn->type, value);
 }
 
-/* What a reserve space keeps of values: 16 bits of them where the network has 16. */
+/* Stores values as the reserve space does: in 16 bits if the network has 16. */
 static void keep(const struct job *j, double *values, int count)
 {
     for (int k = 0; fake_element_bytes(j->rnn->type) == 2 && k < count; k++)
@@ -275,7 +275,7 @@ static void write_state(const struct job *j, void *states, int pseudo, int b, in
         fake_store(j->rnn->type, states, at + (size_t)u, from[u]);
 }
 
-/* The step of a sequence that comes k-th in the direction of the layer. */
+/* Step number k of a sequence in the layer's direction. */
 static int order(const struct job *j, int pseudo, int length, int k)
 {
     return pseudo % j->rnn->directions == 1 ? length - 1 - k : k;
@@ -298,7 +298,7 @@ static void run_sequence(const struct job *j, const struct layer *l, int pseudo,
     write_state(j, j->run->cy, pseudo, b, j->h, c);
 }
 
-/* Both directions' outputs of a layer side by side: what the next one reads. */
+/* Concatenates the outputs of both directions of a layer, as input of the next. */
 static void join(const struct job *j, int layer, double *to)
 {
     const int d = j->rnn->directions;
@@ -338,8 +338,8 @@ static int forward(const struct job *j, double *h, double *c)
 
 /* ---- backward data ---------------------------------------------------------------------------------------------- */
 
-/* The gradients of one step: dout holds that of h. Leaves those of sums in the gates' place, of what stands behind the
- * reset gate in `extra`, of the states before in dh and dc. */
+/* The gradients of one step: dout holds that of h. Writes those of the sums to the place of the gates, those behind the
+ * reset gate to `extra`, and those of the states before to dh and dc. */
 static void step_back(const struct job *j, const struct layer *l, double *record, const double *h, const double *c,
                       double *dh, double *dc, double *draw)
 {
@@ -385,7 +385,7 @@ static void step_back(const struct job *j, const struct layer *l, double *record
     }
 }
 
-/* States before the k-th step of a sequence. */
+/* The states before step number k of a sequence. */
 static void states_before(const struct job *j, int pseudo, int b, int k, double *h, double *c)
 {
     const int length = j->run->data.lengths[b];
@@ -522,7 +522,7 @@ static uint64_t hash_form(const struct job *j)
     return hash(hash(1, form, sizeof form), d->lengths, (size_t)d->sequences * sizeof *d->lengths);
 }
 
-/* Are buffers what they were in forward? Fills or compares the header. */
+/* Are the buffers the same as in forward? Fills or compares the header. */
 static int check_header(const struct job *j, struct header *header)
 {
     const struct fake_run *r = j->run;
@@ -575,7 +575,7 @@ static int compute(struct job *j)
     const size_t most = (size_t)(j->h > j->o ? j->h : j->o);
     double *scratch = calloc(5 * most, sizeof *scratch);
     int failed = scratch == NULL || prepare(j) != 0 || (header != NULL && check_header(j, header) != 0);
-    memset(r->work, 0xFF, r->work_bytes); /* nothing of the caller survives in it */
+    memset(r->work, 0xFF, r->work_bytes); /* the caller's data does not survive there */
     if (!failed && r->pass == FAKE_FORWARD)
         failed = forward(j, scratch, scratch + most);
     else if (!failed && r->pass == FAKE_DATA)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend on a device that does not exist: the reference behind a memory domain of its own.
+/* A fake device: the reference behind a memory domain of its own.
  *
- * Its addresses are those of ordinary memory moved by 2^62, so that a host that dereferences one dies; its streams
- * are threads that work off a queue, late on purpose, so that a host that does not wait reads old numbers. It
- * proves that the core and the conformance kit keep the rules of ext/draft/memory.h.
+ * Its addresses are those of ordinary memory plus 2^62, so a host that dereferences one crashes. Its streams are
+ * threads that process a queue, late on purpose, so a host that does not wait reads old numbers. This shows that the
+ * core and the conformance kit keep the rules of ext/draft/memory.h.
  *
- * A copy from pinned memory reads it when its turn comes, as a copy engine does. With SEQLSTM_FAKE_MEET in the
- * environment a backward call waits until a copy out of pinned memory begins that had not begun when the call was
- * given: where nothing overlaps it fails instead, after 20 s.
+ * A copy from pinned memory reads it when the copy runs, as a copy engine does. With SEQLSTM_FAKE_MEET in the
+ * environment, a backward call waits until a new copy out of pinned memory begins, one that had not begun when the call
+ * was queued. If nothing overlaps, it fails after 20 s.
  *
- * SEQLSTM_FAKE_FAIL_AFTER=N in the environment makes the N-th piece of work fail as a device does: later, and for good.
- */
+ * With SEQLSTM_FAKE_FAIL_AFTER=N in the environment, job number N fails as on a real device: later, and permanently. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +33,8 @@ static void *to_device(void *pointer)
     return pointer ? (void *)((uintptr_t)pointer + MOVED) : NULL;
 }
 
-/* What the device sees at one of its addresses. An address of the host's is left alone, and dies if it is used. */
+/* Translates a device address to what the device accesses. A host address is not translated, and crashes if it is
+ * used. */
 static void *from_device(const void *pointer)
 {
     return pointer ? (void *)((uintptr_t)pointer - MOVED) : NULL;
@@ -47,8 +47,9 @@ enum kind { COPY, FILL, FORWARD, BACKWARD, PACK };
 struct job {
     struct job *next;
     enum kind kind;
-    int staged;     /* COPY: `from` is the job's own */
-    int64_t copies; /* BACKWARD: copies out of pinned memory that had begun when it was given; COPY: it is one */
+    int staged; /* COPY: `from` is the job's own */
+    int64_t
+        copies; /* BACKWARD: copies out of pinned memory that had begun when it was queued; COPY: it is such a copy */
     void *to;
     void *from;
     uint64_t bytes;
@@ -74,13 +75,13 @@ struct stream {
 
 static int64_t fail_after = -1, started;
 
-/* Copies to the device out of pinned memory that have begun. Other copies stand in the stream that computes. */
+/* Copies to the device out of pinned memory which have begun. Other copies run in the stream that computes. */
 static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t met = PTHREAD_COND_INITIALIZER;
 static int64_t pinned_copies;
 static int meets;
 
-/* Pinned memory that there is. */
+/* The pinned memory that is allocated. */
 enum { PINNED_MOST = 64 };
 static struct {
     const char *begin;
@@ -294,7 +295,7 @@ static seqlstm_status stream_synchronize(struct seqlstm_instance *instance, uint
     return failure.code;
 }
 
-/* An event is the number of jobs that a stream had been given. */
+/* An event is the number of jobs queued on a stream so far. */
 struct event {
     struct stream *stream;
     int64_t given;

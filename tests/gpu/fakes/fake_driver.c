@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A libcuda.so.1 that knows its version alone: FAKE_DRIVER_VERSION, as CUDA counts (12040 is 12.4). Whatever else the
- * runtime library asks for is not there. */
+/* A libcuda.so.1 which only reports its version: FAKE_DRIVER_VERSION, as CUDA counts (12040 is 12.4). It has none of
+ * the other functions that the runtime library asks for. */
 #include <stdlib.h>
 
 __attribute__((visibility("default"))) int cuDriverGetVersion(int *out_version);
