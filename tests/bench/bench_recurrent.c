@@ -17,7 +17,6 @@
  */
 #include <dlfcn.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +29,7 @@
 #include "registry/host.h"
 #include "judge/case.h"
 #include "measure/flops.h"
-#include "measure/peak.h"
-#include "rates.h"
+#include "bench_machine.h"
 
 enum { CASES_MAX = 96, ROUNDS_MAX = 101, SETTINGS_MAX = 8 };
 
@@ -282,76 +280,6 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
     check(table->backward(b->binding, queue, &backward, &err), &err, b->text);
 }
 
-/* ---- the machine ----------------------------------------------------------------------------------- */
-
-struct peak {
-    _Alignas(128) _Atomic int ball;
-    _Alignas(128) int64_t loops; /* of the ball */
-    float sink[64];
-    double flops;      /* of a member */
-    const float *tile; /* where the tile's operands lie; NULL: multiply-adds alone */
-};
-
-enum { TILE_BYTES = 32 << 10, CHAIN_TURNS = 40000, TILE_TURNS = 20000 };
-
-static void peak_member(void *context, int32_t member, int32_t members)
-{
-    struct peak *p = context;
-    double flops;
-    (void)members;
-    p->sink[member % 64] +=
-        p->tile ? rates_run_tile(TILE_TURNS, p->tile, TILE_BYTES, &flops) : sl_peak_run_chain(CHAIN_TURNS, &flops);
-    if (member == 0)
-        p->flops = flops;
-}
-
-/* GFLOP/s of all members, of multiply-adds alone or of a tile; the best of some tries of a tenth of a millisecond. 0
- * where the processor has no such tile. */
-static double peak_measure(struct sl_pool *pool, int32_t members, const float *tile)
-{
-    struct peak *p = buffer(sizeof *p);
-    double best = 0;
-    p->tile = tile;
-    for (int i = 0; i < 6; i++) {
-        int64_t t = sl_clock_ns();
-        if (pool)
-            sl_pool_team(pool, peak_member, p);
-        else
-            peak_member(p, 0, 1);
-        double rate = p->flops * members / (double)(sl_clock_ns() - t);
-        best = rate > best ? rate : best;
-    }
-    free(p);
-    return best;
-}
-
-static void play(void *context, int32_t member, int32_t members)
-{
-    struct peak *p = context;
-    (void)members;
-    for (int64_t i = 0; member < 2 && i < p->loops; i++) {
-        while (atomic_load_explicit(&p->ball, memory_order_acquire) != member)
-            ;
-        atomic_store_explicit(&p->ball, !member, memory_order_release);
-    }
-}
-
-/* Least round trip of a cache line between members 0 and 1, in nanoseconds. */
-static double round_trip(struct sl_pool *pool)
-{
-    struct peak *p = buffer(sizeof *p);
-    double best = INFINITY;
-    p->loops = 20000;
-    for (int i = 0; pool && i < 9; i++) {
-        int64_t t = sl_clock_ns();
-        sl_pool_team(pool, play, p);
-        double ns = (double)(sl_clock_ns() - t) / (double)p->loops;
-        best = ns < best ? ns : best;
-    }
-    free(p);
-    return best;
-}
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -445,8 +373,8 @@ static double plain_ns(const struct bench *benches, int i)
 static void bench_round(struct bench *b, const struct arguments *a, int round, struct seqlstm_queue *queue,
                         struct sl_pool *pool, double *io_least, double *io_most)
 {
-    static _Alignas(64) float operands[TILE_BYTES / sizeof(float) + 1024];
-    double peak = peak_measure(pool, a->threads, NULL), tile = peak_measure(pool, a->threads, operands);
+    static _Alignas(64) float operands[BENCH_TILE_BYTES / sizeof(float) + 1024];
+    double peak = bench_peak_measure(pool, a->threads, NULL), tile = bench_peak_measure(pool, a->threads, operands);
     b->unpacked = true; /* the other module packs into the same memory */
     bench_call(b, queue);
     int64_t t = a->cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
@@ -454,8 +382,8 @@ static void bench_round(struct bench *b, const struct arguments *a, int round, s
         bench_call(b, queue);
     int64_t end = a->cpu ? sl_clock_process_cpu_ns() : sl_clock_ns();
     b->ns[round] = (double)(end - t) / (double)b->calls;
-    peak = (peak + peak_measure(pool, a->threads, NULL)) / 2;
-    tile = (tile + peak_measure(pool, a->threads, operands)) / 2;
+    peak = (peak + bench_peak_measure(pool, a->threads, NULL)) / 2;
+    tile = (tile + bench_peak_measure(pool, a->threads, operands)) / 2;
     b->of_peak[round] = peak > 0 ? b->flops / b->ns[round] / peak : 0;
     b->of_tile[round] = tile > 0 ? b->flops / b->ns[round] / tile : 0;
     *io_least = peak < *io_least ? peak : *io_least;
@@ -536,7 +464,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; a.against && i < a.count; i++)
         bench_share(&benches[i], &benches[a.count + i]);
-    double least = INFINITY, most = 0, before = round_trip(pool);
+    double least = INFINITY, most = 0, before = bench_round_trip(pool);
     for (int round = 0; round < a.rounds; round++)
         for (int i = 0; i < a.count * modules; i++) /* old and new in turn, and in turns the first */
             bench_round(&benches[i / modules + (i + round) % modules * a.count], &a, round, &queue.queue, pool, &least,
@@ -544,7 +472,7 @@ int main(int argc, char **argv)
     printf("%s %s, %d thread%s, FMA peak %.0f to %.0f GFLOP/s", tables[0]->id, tables[0]->version, a.threads,
            a.threads > 1 ? "s" : "", least, most);
     if (pool)
-        printf(", round trip %.0f ns before, %.0f ns after", before, round_trip(pool));
+        printf(", round trip %.0f ns before, %.0f ns after", before, bench_round_trip(pool));
     printf("\n\n");
     if (a.against)
         printf("| case | old least us | new least us | old / new | spread | old of peak | new of peak |\n"

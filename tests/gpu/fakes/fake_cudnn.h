@@ -57,13 +57,14 @@ struct cudnnRNNDataStruct {
     int *lengths;
 };
 
-/* A matrix or bias of the weight space, in elements; rows is 0 if it does not exist. */
+/* fake_cudnn_weights.c: a matrix or bias of the weight space, in elements; rows is 0 if it does not exist. */
 struct fake_place {
     size_t at;
     int rows, columns;
 };
 int fake_gates(const struct cudnnRNNStruct *rnn);
 int fake_matrices(const struct cudnnRNNStruct *rnn); /* how many a layer has: its gates twice, and a projection */
+int fake_input_of(const struct cudnnRNNStruct *rnn, int pseudo); /* input width of the layer */
 struct fake_place fake_find_matrix(const struct cudnnRNNStruct *rnn, int pseudo, int id);
 struct fake_place fake_find_bias(const struct cudnnRNNStruct *rnn, int pseudo, int id);
 size_t fake_weight_elems(const struct cudnnRNNStruct *rnn);

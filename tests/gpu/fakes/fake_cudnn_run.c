@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of fake_cudnn.h: the equations that cudnnRNNMode_t documents, one sequence after another.
- *
- * The order of the weight space: layers and directions from the last to the first; for each of them the biases from the
- * last to the first, then the matrices from the last to the first. A gap follows each of them. The dynamic algorithm
- * has one more gap at the beginning. */
+/* The arithmetic of fake_cudnn.h: the equations that cudnnRNNMode_t documents, one sequence after another. */
 #include "fake_cudnn.h"
 
 #include <math.h>
@@ -12,74 +8,6 @@
 #include <string.h>
 
 #include "common/half.h"
-
-/* ---- the weight space ------------------------------------------------------------------------------------------- */
-
-enum { GAP = 16 /* elements */ };
-
-int fake_gates(const struct cudnnRNNStruct *rnn)
-{
-    return rnn->mode == CUDNN_LSTM ? 4 : (rnn->mode == CUDNN_GRU ? 3 : 1);
-}
-
-int fake_matrices(const struct cudnnRNNStruct *rnn)
-{
-    return 2 * fake_gates(rnn) + (rnn->projection < rnn->hidden ? 1 : 0);
-}
-
-static int input_of(const struct cudnnRNNStruct *rnn, int pseudo)
-{
-    return pseudo / rnn->directions == 0 ? rnn->input : rnn->projection * rnn->directions;
-}
-
-/* Rows and columns of matrix number `id`; the bias of a gate is one column with as many rows. */
-static struct fake_place get_size(const struct cudnnRNNStruct *rnn, int pseudo, int id, bool bias)
-{
-    const int gates = fake_gates(rnn);
-    struct fake_place p = {0, 0, 0};
-    if (id >= fake_matrices(rnn) || (bias && id >= 2 * gates))
-        return p;
-    p.rows = id == 2 * gates ? rnn->projection : rnn->hidden;
-    p.columns = bias ? 1 : (id < gates ? input_of(rnn, pseudo) : (id < 2 * gates ? rnn->projection : rnn->hidden));
-    return p;
-}
-
-/* The position of (pseudo, id); with pseudo -1 the number of all elements. */
-static struct fake_place find(const struct cudnnRNNStruct *rnn, int pseudo, int id, bool bias)
-{
-    size_t at = rnn->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC ? GAP : 0;
-    for (int l = rnn->layers * rnn->directions - 1; l >= 0; l--)
-        for (int kind = 1; kind >= 0; kind--) /* biases first */
-            for (int k = fake_matrices(rnn) - 1; k >= 0; k--) {
-                struct fake_place p = get_size(rnn, l, k, kind == 1);
-                p.at = at;
-                if (l == pseudo && k == id && bias == (kind == 1))
-                    return p;
-                if (p.rows > 0)
-                    at += ((size_t)p.rows * (size_t)p.columns + GAP - 1) / GAP * GAP + GAP;
-            }
-    return (struct fake_place){at, 0, 0};
-}
-
-struct fake_place fake_find_matrix(const struct cudnnRNNStruct *rnn, int pseudo, int id)
-{
-    return find(rnn, pseudo, id, false);
-}
-
-struct fake_place fake_find_bias(const struct cudnnRNNStruct *rnn, int pseudo, int id)
-{
-    return find(rnn, pseudo, id, true);
-}
-
-size_t fake_weight_elems(const struct cudnnRNNStruct *rnn)
-{
-    return find(rnn, -1, 0, false).at;
-}
-
-size_t fake_record_elems(const struct cudnnRNNStruct *rnn)
-{
-    return (size_t)(fake_gates(rnn) * rnn->hidden + 2 * rnn->hidden + 2 * rnn->projection);
-}
 
 /* ---- one run ---------------------------------------------------------------------------------------------------- */
 
@@ -186,7 +114,7 @@ static double *dout_of(const struct job *j, double *record)
 
 static struct layer get_layer(const struct job *j, int pseudo)
 {
-    struct layer l = {.input = input_of(j->rnn, pseudo)};
+    struct layer l = {.input = fake_input_of(j->rnn, pseudo)};
     for (int g = 0; g < j->gates; g++) {
         const size_t w = fake_find_matrix(j->rnn, pseudo, g).at, r = fake_find_matrix(j->rnn, pseudo, j->gates + g).at;
         const size_t bw = fake_find_bias(j->rnn, pseudo, g).at, br = fake_find_bias(j->rnn, pseudo, j->gates + g).at;
@@ -429,7 +357,7 @@ static int backward_data(const struct job *j, double *scratch)
     for (size_t k = 0; k < j->rows * (size_t)(d * j->o); k++)
         j->between[k] = fake_load(j->rnn->type, j->run->dy, k);
     for (int layer = j->rnn->layers - 1; layer >= 0; layer--) {
-        const size_t width = (size_t)input_of(j->rnn, layer * d);
+        const size_t width = (size_t)fake_input_of(j->rnn, layer * d);
         memset(j->dx, 0, j->rows * width * sizeof *j->dx);
         for (int pseudo = layer * d; pseudo < (layer + 1) * d; pseudo++) {
             const struct layer l = get_layer(j, pseudo);
