@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All descriptors in one: storage for any of them, and the guards of their layout. */
+/* Storage for any descriptor, and assertions that their sizes stay as they are. */
 #ifndef SEQLSTM_ANY_DESC_H
 #define SEQLSTM_ANY_DESC_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a binding fit its operation? The checks that `op_bind` owes its host, as source to compile in.
+/* Does a binding fit its operation? The checks that every `op_bind` must make, as source that plugins compile in.
  *
- * Checked: an axis where sequences are walked, a range of steps within it that has as many rows as the binding says,
- * the whole range where only that is defined (ops.h); rows, sequences and steps of the range within the descriptor's
- * bounds. It is not ABI.
+ * Checked are: an axis, if the operation needs one; a range of steps on that axis with as many rows as the binding
+ * says, and the whole axis if the operation is defined only there (ops.h); rows, sequences and steps within the bounds
+ * of the descriptor. It is not part of the ABI.
  */
 #ifndef SEQLSTM_BIND_CHECK_H
 #define SEQLSTM_BIND_CHECK_H
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* 1: the operation must know whose row it is, or where a sequence ends, and is bound with an axis. [any] */
+/* 1: the operation must know to which sequence a row belongs, or where sequences end: it needs bind.axis. [any] */
 static inline int32_t seqlstm_needs_axis(const union seqlstm_any_desc *desc)
 {
     switch (desc->head.op) {
@@ -34,21 +34,21 @@ static inline int32_t seqlstm_needs_axis(const union seqlstm_any_desc *desc)
     }
 }
 
-/* 1: what the operation reads has rows of its own, bind.rows_in. [any] */
+/* 1: input and output have different numbers of rows, bind.rows_in and bind.rows. [any] */
 static inline int32_t seqlstm_has_rows_in(const union seqlstm_any_desc *desc)
 {
     return desc->head.op == SEQLSTM_OP_GATHER || desc->head.op == SEQLSTM_OP_SCATTER ||
            desc->head.op == SEQLSTM_OP_ATTENTION;
 }
 
-/* 1: the operation is defined over the whole axis alone. [any] */
+/* 1: the operation is defined only for the whole axis, not for a range of its steps. [any] */
 static inline int32_t seqlstm_needs_whole_range(const union seqlstm_any_desc *desc)
 {
     return desc->head.op == SEQLSTM_OP_POOL ||
            (desc->head.op == SEQLSTM_OP_RECURRENT && desc->recurrent.direction != SEQLSTM_DIRECTION_FORWARD);
 }
 
-/* The range of a binding whose operation needs an axis. */
+/* Checks the range of steps of an operation that needs an axis. */
 static inline seqlstm_status seqlstm_bind_check_range(const union seqlstm_any_desc *desc,
                                                       const struct seqlstm_bind *bind, struct seqlstm_error *err)
 {
@@ -71,7 +71,7 @@ static inline seqlstm_status seqlstm_bind_check_range(const union seqlstm_any_de
     return SEQLSTM_OK;
 }
 
-/* INVALID_ARGUMENT when the binding does not fit the operation of `desc`. [any] */
+/* INVALID_ARGUMENT: the binding does not fit the operation of `desc`. [any] */
 static inline seqlstm_status seqlstm_bind_check(const union seqlstm_any_desc *desc, const struct seqlstm_bind *bind,
                                                 struct seqlstm_error *err)
 {

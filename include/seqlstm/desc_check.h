@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is a descriptor well formed? The checks that ops.h asks of every backend, as source to compile in.
+/* Is a descriptor well formed? The checks that ops.h requires of every backend, as source that plugins compile in.
  *
- * ops.h: "A backend must answer *no* to any value or bit in a field it knows whose meaning it does not
- * know." Which values those are depends on the headers that the backend was built with, so the check is
- * part of the headers: a backend calls seqlstm_desc_check first in `supports` and refuses afterwards what
- * it does not offer. The host uses it on the descriptors that it makes. It is not ABI.
+ * ops.h: "A backend must answer *no* to every value or bit that it does not know in a field that it knows." Which ones
+ * it knows depends on the headers that it was built with, so the check is part of the headers. In `supports` a backend
+ * first calls seqlstm_desc_check, and then refuses what it does not offer. The host checks the descriptors that it
+ * makes in the same way. This header is not part of the ABI.
  *
- * Checked: size, known enumerators and bits, zero where reserved, ranges, combinations that ops.h defines.
+ * Checked are: the size, unknown values and bits, zeros in reserved fields, ranges, and the combinations that ops.h
+ * defines.
  */
 #ifndef SEQLSTM_DESC_CHECK_H
 #define SEQLSTM_DESC_CHECK_H
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-/* Every operation of this version with the struct of its descriptor: X(OP, desc). */
+/* Every operation of this version, with the struct of its descriptor: X(OP, desc). */
 #define SEQLSTM_EACH_DESC(X)                                                                                           \
     X(RECURRENT, recurrent)                                                                                            \
     X(EMBEDDING, embedding)                                                                                            \
@@ -45,7 +46,7 @@ extern "C" {
     X(VECTOR, vector)                                                                                                  \
     X(ATTENTION, attention)
 
-/* An entry of the table's `desc_bytes`; of a backend that runs them all, in C:
+/* An entry of `desc_bytes` in the table of a backend. A backend that runs all operations has, in C:
  *   static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_ENTRY)};
  */
 #define SEQLSTM_DESC_BYTES_ENTRY(OP, desc) [SEQLSTM_OP_##OP] = (uint32_t)sizeof(struct seqlstm_##desc##_desc),
@@ -54,7 +55,7 @@ extern "C" {
     case SEQLSTM_OP_##OP:                                                                                              \
         return (uint32_t)sizeof(struct seqlstm_##desc##_desc);
 
-/* Bytes of the descriptor of an operation in this version of the headers; 0: unknown operation. */
+/* Bytes of an operation's descriptor in this version of the headers; 0: unknown operation. */
 static inline uint32_t seqlstm_desc_bytes(uint32_t op)
 {
     switch (op) {
@@ -64,8 +65,9 @@ static inline uint32_t seqlstm_desc_bytes(uint32_t op)
     }
 }
 
-/* The descriptor in this version's size: what an older host does not have is zero, which is "off"; what a later one
- * has beyond is left out (the host answers for that). A backend keeps and reads this copy. */
+/* Copies a descriptor to the size that it has in this version. Members that an older host does not have become zero,
+ * which means "off". Members that a later host has added are left out (the host answers for them). A backend keeps this
+ * copy and reads only that. */
 static inline void seqlstm_desc_copy(const struct seqlstm_desc *desc, union seqlstm_any_desc *out_desc)
 {
     const uint32_t known = seqlstm_desc_bytes(desc->op);
@@ -73,7 +75,8 @@ static inline void seqlstm_desc_copy(const struct seqlstm_desc *desc, union seql
     memcpy(out_desc, desc, desc->struct_size < known ? desc->struct_size : known);
 }
 
-/* Answers no: `value` may be NULL. Always returns 0. Backends use it for their own refusals too. */
+/* Fills the answer *no* and returns 0, so that `supports` can return it; backends use it for their own refusals too.
+ * `value` may be NULL. */
 static inline int32_t seqlstm_answer_no(struct seqlstm_answer *answer, uint32_t code, uint32_t option,
                                         const char *value, const char *reason)
 {
@@ -85,7 +88,7 @@ static inline int32_t seqlstm_answer_no(struct seqlstm_answer *answer, uint32_t 
     return 0;
 }
 
-/* A number as text without the locale: "-12.5000", "nan", "out of range". `text` has 24 bytes. */
+/* Writes a number as text, whatever the locale: "-12.5000", "nan", "out of range". `text` has 24 bytes. */
 static inline const char *seqlstm_desc_number(double value, char text[24])
 {
     if (!(value > -1e12 && value < 1e12)) {
@@ -131,7 +134,7 @@ static inline int32_t seqlstm_check_bits(struct seqlstm_answer *answer, uint32_t
     return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI, option, text, reason);
 }
 
-/* low <= value <= high, or < high when `open`. NaN is refused. */
+/* low <= value <= high, or < high if `open`. NaN is refused. */
 static inline int32_t seqlstm_check_float(struct seqlstm_answer *answer, uint32_t option, const char *field,
                                           float value, float low, float high, int32_t open)
 {
@@ -350,7 +353,7 @@ static inline int32_t seqlstm_check_attention(const struct seqlstm_attention_des
                                "values that are the keys have their width");
 }
 
-/* The parts that differ from operation to operation; the head has been checked. */
+/* Checks what follows the head, which differs from operation to operation. The head has been checked. */
 static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct seqlstm_answer *answer)
 {
     const int64_t wide = INT64_C(1) << 30;
@@ -424,11 +427,11 @@ static inline int32_t seqlstm_check_body(const struct seqlstm_desc *head, struct
     case SEQLSTM_OP_ATTENTION:
         return seqlstm_check_attention(&d->attention, answer);
     default:
-        return 1; /* FINITE_CHECK, SQUARED_NORM: the head says it all */
+        return 1; /* FINITE_CHECK, SQUARED_NORM: the descriptor is only a head */
     }
 }
 
-/* 1: well formed, `answer` untouched. 0: the answer is no, with code, option, value and reason. [any] */
+/* 1: well formed; `answer` is untouched. 0: the answer is *no*, with code, option, value and reason. [any] */
 static inline int32_t seqlstm_desc_check(const struct seqlstm_desc *desc, struct seqlstm_answer *answer)
 {
     union seqlstm_any_desc copy;

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations of the backend ABI: their mathematics, their flat descriptors and their slots.
  *
- * ops/head.h has what all descriptors share, ops/recurrent.h the recurrent layers; the other operations follow below.
- * Include this header, which includes both.
+ * Include this header. ops/head.h has what all descriptors share and ops/recurrent.h the recurrent layers; the other
+ * operations follow below. ext/draft/attention.h has the draft of ATTENTION.
  *
- * Axes. Every tensor is `[rows, features]`, row-major, without gaps. Rows live on an axis:
- *   sequences   B rows, one a sequence, in the order of the batch
+ * Axes. Every tensor is `[rows, features]`, row-major, without gaps. Its rows lie on an axis:
+ *   sequences   B rows, one per sequence, in the order of the batch
  *   steps       R packed rows (a ragged axis): sequences sorted by length, longest first; all rows of
- *               step 0, then all of step 1 … (`struct seqlstm_axis` in backend.h)
- *   free        parameters, flat vectors, scalars
+ *               step 0, then all rows of step 1 … (`struct seqlstm_axis` in backend.h)
+ *   free        no axis: parameters, flat vectors, scalars
  *
  *   lengths 4 2 1:   step 0: rows 0 1 2   step 1: rows 3 4   step 2: row 5   step 3: row 6
  *                    batch_sizes = 3 2 1 1     row_offsets = 0 3 5 6 7     R = 7
  *
- * There is no padding. Zero-length sequences never reach a backend. B below is batch_sizes[t0].
- * Letters: T steps, B sequences, R packed rows, I input, H hidden, P projection, O = P or H (what a
- * layer hands on), L layers, D directions, V vocabulary, G gates.
+ * There is no padding. Sequences of length zero never reach a backend. B below is batch_sizes[t0].
+ * Letters: T steps, B sequences, R packed rows, I input, H hidden, P projection, O = P or H (the width of a layer's
+ * output), L layers, D directions, V vocabulary, G gates.
  *
- * Descriptors are flat: no pointers, multiples of 8 bytes, zeroed by the host before filling. Zero
- * is "off" (or float32, or the first of an enumeration that says so). A backend must answer *no* to any
- * value or bit in a field it knows whose meaning it does not know; bytes beyond those it knows are
- * answered *no* by the host without asking.
+ * Descriptors are flat: they contain no pointers, their sizes are multiples of 8 bytes, and the host zeroes them before
+ * it fills them. Zero means "off" (or float32, or the first value of an enumeration that begins at 0). A backend must
+ * answer *no* to every value or bit that it does not know in a field that it knows. If a descriptor has bytes set
+ * beyond those that a backend knows, the host answers *no* without asking it.
  *
- * Slots. A call passes an array of pointers, one per slot of the operation. In backward, `grads`
- * has the same numbering: the gradient of slot k stands at grads[k]; for a slot that forward reads it
- * is an output, for one that forward writes it is an input. NULL: absent (where the slot allows it) or
- * not wanted. Gradients of activations are overwritten; gradients of parameters are added to when
- * SEQLSTM_BIT_BACKWARD_ACCUMULATE is set and overwritten otherwise.
+ * Slots. A call passes an array of pointers, one per slot of the operation. In backward, `grads` has the same
+ * numbering: grads[k] is the gradient of slot k. It is an output if forward reads the slot, and an input if forward
+ * writes it. NULL means absent (where the slot allows it) or not wanted. Gradients of activations are overwritten.
+ * Gradients of parameters are added to if SEQLSTM_BIT_BACKWARD_ACCUMULATE is set, and overwritten otherwise.
  *
  * Names. The word after SEQLSTM_ says what a constant is:
  *   BIT_    one bit of a field of bits (`flags`, `options`, `parts`, `code`), as in BIT_LOSS_CLASS_WEIGHT
@@ -49,8 +48,8 @@ extern "C" {
 
 /* ---- row-wise operations ---------------------------------------------------------------------- */
 
-/* Rows of a table: y_r = W[id_r]; a negative id gives a row of zeros and no gradient. Ids are < V (the
- * host has checked). W [V, E]. */
+/* Rows of a table: y_r = W[id_r]. A negative id gives a row of zeros and no gradient. Ids are < V; the host has checked
+ * this. W [V, E]. */
 struct seqlstm_embedding_desc {
     struct seqlstm_desc head;
     int64_t vocabulary; /* V */
@@ -94,10 +93,10 @@ enum { SEQLSTM_SLOT_UNARY_X = 0, SEQLSTM_SLOT_UNARY_Y = 1, SEQLSTM_SLOT_UNARY_CO
 
 enum { SEQLSTM_KIND_DROPOUT_STEP = 0, SEQLSTM_KIND_DROPOUT_SEQUENCE = 1 };
 
-/* y = x * mask in training, y = x in inference. Stream: `stream`; element: the feature. On the steps axis
- * DROPOUT_STEP draws per row (step = position0[b] + t), DROPOUT_SEQUENCE once per sequence (step 0, or
- * position0[b] with SEQLSTM_BIT_AXIS_STREAM). On the sequences axis (SEQLSTM_BIT_BIND_ON_SEQUENCES, backend.h) step is
- * 0. */
+/* y = x * mask in training, y = x in inference. The mask (philox.h) uses `stream`, and the index of the feature as its
+ * element. On the steps axis DROPOUT_STEP draws a mask per row (step = position0[b] + t), DROPOUT_SEQUENCE one per
+ * sequence (step 0, or position0[b] with SEQLSTM_BIT_AXIS_STREAM). On the sequences axis
+ * (SEQLSTM_BIT_BIND_ON_SEQUENCES, backend.h) the step is 0. */
 struct seqlstm_dropout_desc {
     struct seqlstm_desc head;
     int64_t features;
@@ -115,7 +114,7 @@ struct seqlstm_layer_norm_desc {
     float epsilon;
     uint32_t options; /* SEQLSTM_BIT_LAYER_NORM_… */
 };
-/* X · Y · GAIN [features] · BIAS [features], each absent without its option */
+/* X · Y · GAIN [features] · BIAS [features]; GAIN and BIAS are absent without their options */
 enum {
     SEQLSTM_SLOT_LAYER_NORM_X = 0,
     SEQLSTM_SLOT_LAYER_NORM_Y = 1,
@@ -132,8 +131,8 @@ enum {
     SEQLSTM_KIND_POOL_FIRST = 4
 };
 
-/* One row per sequence out of its steps; whole ranges only; bind.rows are the rows of X. MAX: the first step
- * that attains it gets the gradient. */
+/* Reduces the steps of each sequence to one row. Only for whole axes; bind.rows are the rows of X. MAX: the first step
+ * that has the maximum gets the gradient. */
 struct seqlstm_pool_desc {
     struct seqlstm_desc head;
     int64_t features;
@@ -144,7 +143,7 @@ struct seqlstm_pool_desc {
 
 #define SEQLSTM_MAX_MERGE_INPUTS 8
 
-/* Joins 2 to 8 inputs of equal rows; all but CONCAT want equal widths. */
+/* Joins 2 to 8 inputs with the same number of rows; all kinds but CONCAT require equal widths. */
 struct seqlstm_merge_desc {
     struct seqlstm_desc head;
     uint32_t kind; /* SEQLSTM_KIND_MERGE_… */
@@ -154,9 +153,9 @@ struct seqlstm_merge_desc {
 /* Y [R, sum of widths or width] out at 0 · input k at SEQLSTM_SLOT_MERGE_X + k */
 enum { SEQLSTM_SLOT_MERGE_Y = 0, SEQLSTM_SLOT_MERGE_X = 1, SEQLSTM_SLOT_MERGE_COUNT = 1 + SEQLSTM_MAX_MERGE_INPUTS };
 
-/* GATHER: y[i] = x[index[i]] for i < rows of y; index < 0 gives zeros. Backward adds up where an index
- * repeats. SCATTER: y = 0, then y[index[i]] = x[i] for i < rows of x; indices are distinct, < 0 skips.
- * Rows of x: bind.rows_in; rows of y: bind.rows; head.max_rows bounds both. */
+/* GATHER: y[i] = x[index[i]] for i < rows of y; a negative index gives zeros. Backward adds up the gradients of an
+ * index that occurs more than once. SCATTER: y = 0, then y[index[i]] = x[i] for i < rows of x; indices are distinct,
+ * rows with a negative index are skipped. Rows of x: bind.rows_in; rows of y: bind.rows; head.max_rows bounds both. */
 struct seqlstm_gather_desc {
     struct seqlstm_desc head;
     int64_t features;
@@ -173,7 +172,7 @@ enum {
 struct seqlstm_cast_desc {
     struct seqlstm_desc head;
     int64_t features;
-    uint32_t from; /* dtypes; head.dtype_activation is not read */
+    uint32_t from; /* SEQLSTM_DTYPE_…; head.dtype_activation is not read */
     uint32_t to;
 };
 
@@ -217,7 +216,7 @@ enum {
     SEQLSTM_SLOT_LOSS_COUNT = 6
 };
 
-/* Compound: x W' + b without activation, then the loss of its rows. */
+/* DENSE without activation and LOSS in one: x W' + b, then the loss of its rows. */
 struct seqlstm_dense_loss_desc {
     struct seqlstm_desc head;
     int64_t input;
@@ -229,17 +228,19 @@ struct seqlstm_dense_loss_desc {
     float delta;
     uint32_t reserved0;
 };
-/* slots as LOSS (X is [R, input]), then W [C, input] and BIAS [C] */
+/* Slots as in LOSS (X is [R, input]), then W [C, input] and BIAS [C] */
 enum { SEQLSTM_SLOT_DENSE_LOSS_W = 6, SEQLSTM_SLOT_DENSE_LOSS_BIAS = 7, SEQLSTM_SLOT_DENSE_LOSS_COUNT = 8 };
 
 /* ---- choices ------------------------------------------------------------------------------------ */
 
 enum { SEQLSTM_KIND_TOP_K_BEST = 0, SEQLSTM_KIND_TOP_K_SAMPLE = 1 };
 
-/* BEST: the k largest of each row, largest first, ties by lower index; VALUE the x themselves.
- * SAMPLE (k = 1): softmax(x / temperature), restricted to the top_k best (0: all) and to the smallest set of
- * best elements whose probability reaches top_p (1: all), drawn with the uniform number of
- * (stream, element 0, step = position0[b] + t, sequence id); VALUE is the log-probability drawn from. */
+/* BEST: the k largest elements of each row, largest first; of equal elements the one with the lower index first. VALUE
+ * holds these elements.
+ * SAMPLE (k = 1): one draw from softmax(x / temperature), restricted to the top_k largest elements (0: all) and to the
+ * smallest set of largest elements whose probabilities reach top_p (1: all). The draw uses the uniform number
+ * (philox.h) of (stream, element 0, step = position0[b] + t, sequence id). VALUE is the log-probability of the drawn
+ * element in the restricted distribution. */
 struct seqlstm_top_k_desc {
     struct seqlstm_desc head;
     int64_t features; /* C */
@@ -269,7 +270,7 @@ enum { SEQLSTM_SLOT_REDUCE_X = 0, SEQLSTM_SLOT_REDUCE_RESULT = 1, SEQLSTM_SLOT_R
 
 enum {
     SEQLSTM_KIND_OPTIMIZER_SGD = 1,      /* p -= lr g */
-    SEQLSTM_KIND_OPTIMIZER_MOMENTUM = 2, /* m = mu m + g; p -= lr m       (PyTorch's form, dampening 0) */
+    SEQLSTM_KIND_OPTIMIZER_MOMENTUM = 2, /* m = mu m + g; p -= lr m       (as in PyTorch, dampening 0) */
     SEQLSTM_KIND_OPTIMIZER_NESTEROV = 3, /* m = mu m + g; p -= lr (g + mu m) */
     SEQLSTM_KIND_OPTIMIZER_ADAM = 4,     /* Kingma and Ba 2015, algorithm 1 (AdamW with weight_decay):
                                        m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
@@ -286,10 +287,10 @@ enum {
 enum { SEQLSTM_BIT_OPTIMIZER_AMSGRAD = 1u << 0 /* ADAM */, SEQLSTM_BIT_OPTIMIZER_CENTERED = 1u << 1 /* RMSPROP */ };
 
 /* One update of n parameters. learning_rate, grad_scale and update (t, counted from 1) come from the step block.
- *   norm = grad_scale sqrt(SQUARES)                        float64
+ *   norm = grad_scale sqrt(SQUARES)                        in float64
  *   g = s GRAD,  s = clip_norm > 0 and norm > clip_norm ? grad_scale clip_norm / norm : grad_scale
  * Weight decay is decoupled (Loshchilov and Hutter 2019): p -= lr weight_decay p, before the rest.
- * Nothing is changed where SUMS[0] or SQUARES is not finite, or the step block has the flag SEQLSTM_BIT_STEP_SKIP. */
+ * Nothing changes if SUMS[0] or SQUARES is not finite, or if the step block has the flag SEQLSTM_BIT_STEP_SKIP. */
 struct seqlstm_optimizer_desc {
     struct seqlstm_desc head;
     uint32_t kind; /* SEQLSTM_KIND_OPTIMIZER_… */
@@ -305,8 +306,8 @@ struct seqlstm_optimizer_desc {
 };
 /* PARAM [n] in and out · GRAD [n] in · STATE_1 [n]: m (MOMENTUM, NESTEROV, ADAM), v (RMSPROP, ADAGRAD, ADADELTA) ·
  * STATE_2 [n]: v (ADAM), m (RMSPROP with momentum), u (ADADELTA) · STATE_3 [n]: largest v (AMSGRAD), a (CENTERED).
- * SUMS [2] float64 in: those of the loss · SQUARES [1] float64 in: the sum of GRAD^2, of all parameters of the model.
- * All states start at zero (ADAGRAD: at what the host chooses). Unused state slots are NULL. */
+ * SUMS [2] float64 in: those of the loss · SQUARES [1] float64 in: the sum of GRAD^2 over all parameters of the model.
+ * All states start at zero (ADAGRAD: at a value that the host chooses). Unused state slots are NULL. */
 enum {
     SEQLSTM_SLOT_OPTIMIZER_PARAM = 0,
     SEQLSTM_SLOT_OPTIMIZER_GRAD = 1,

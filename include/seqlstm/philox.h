@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The random numbers of every mask, normative for all backends and for the host.
  *
- * Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011)
- * is a counter-based generator: a mask element is a pure function of who it belongs to, never of
- * who computes it, when, or in which batch. So the same seed gives the same masks on every backend,
- * under every split, and after a resume.
+ * Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011) is a
+ * counter-based generator: an element of a mask is a pure function of the tensor, sequence and step that it belongs to.
+ * It does not depend on which thread or backend computes it, when, or in which batch. The same seed therefore gives the
+ * same masks on every backend, for every division of the work, and after a resume.
  *
- *   key     = mix64(seed, stream, epoch)              stream: which tensor of which layer (ops.h)
+ *   key     = mix64(seed, stream, epoch)              stream: which tensor of which layer (ops.h, ops/recurrent.h)
  *
- * Masks take 16 bits for an element:
+ * A mask uses 16 bits per element:
  *   counter = (element / 8, step, sequence low, sequence high)
  *   word    = philox4x32_10(counter, key)[element mod 8 / 2]
  *   half    = word mod 2^16 where element is even, word / 2^16 where it is odd
  *   k       = rate 2^16 rounded to the nearest integer, halves up, but within [1, 65535]; 0 where rate is 0
- *   drop iff half < k; what is kept is scaled by 65536 / (65536 - k)
- * So the rate that acts is k / 65536, and with it the expectation of what was scaled is exact.
+ *   the element is dropped if half < k; elements that are kept are multiplied by 65536 / (65536 - k)
+ * So the effective rate is k / 65536, and the expectation of the scaled elements is exact.
  *
- * Who needs uniform numbers (samplers, initialisers, generators of data) takes a word for each:
+ * Uniform numbers (for sampling, initial values and generated data) use one word each:
  *   counter = (element / 4, step, sequence low, sequence high)
  *   u       = (philox4x32_10(counter, key)[element mod 4] >> 8) * 2^-24        0 <= u < 1
  *
@@ -89,7 +89,7 @@ SEQLSTM_HD static inline float seqlstm_uniform(uint64_t key, uint64_t element, u
     return (float)(word[element & 3] >> 8) * (1.0f / 16777216.0f);
 }
 
-/* The number of halves that are dropped at 0 <= rate < 1: k above. Every product and difference is exact. */
+/* k above, for 0 <= rate < 1: how many of the 65536 halves are dropped. Every product and difference is exact. */
 SEQLSTM_HD static inline uint32_t seqlstm_mask_count(float rate)
 {
     if (!(rate > 0.0f))
@@ -101,19 +101,19 @@ SEQLSTM_HD static inline uint32_t seqlstm_mask_count(float rate)
     return k < 1 ? 1 : k > 65535 ? 65535 : k;
 }
 
-/* The rate that acts: the nearest multiple of 2^-16. */
+/* The effective rate: k / 65536. */
 SEQLSTM_HD static inline float seqlstm_mask_rate(float rate)
 {
     return (float)seqlstm_mask_count(rate) * (1.0f / 65536.0f);
 }
 
-/* What is kept is multiplied by this: 1 / (1 - the rate that acts), rounded to float once. */
+/* The factor of elements that are kept: 1 / (1 - effective rate), rounded to float once. */
 SEQLSTM_HD static inline float seqlstm_mask_scale(float rate)
 {
     return 65536.0f / (float)(65536u - seqlstm_mask_count(rate));
 }
 
-/* 1 where the element is dropped (zoneout: keeps its old value), else 0. */
+/* 1 if the element is dropped (zoneout: keeps its old value), else 0. */
 SEQLSTM_HD static inline int seqlstm_mask_drops(uint64_t key, uint64_t element, uint32_t step, uint64_t sequence,
                                                 float rate)
 {
@@ -126,7 +126,7 @@ SEQLSTM_HD static inline int seqlstm_mask_drops(uint64_t key, uint64_t element, 
     return (word[(element & 7) / 2] >> 16 * (element & 1) & 0xFFFFu) < seqlstm_mask_count(rate);
 }
 
-/* The factor of a dropout mask at one element: 0, or the scale. */
+/* The factor of one element under a dropout mask: 0, or the scale. */
 SEQLSTM_HD static inline float seqlstm_mask(uint64_t key, uint64_t element, uint32_t step, uint64_t sequence,
                                             float rate)
 {

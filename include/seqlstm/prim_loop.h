@@ -2,20 +2,20 @@
 /* The time loop as source: a complete LSTM around a matrix product and a cell. Forward is here, backward in
  * prim_loop_backward.h.
  *
- * Who writes a backend for a new processor begins with a struct seqlstm_prim (prim_loop_cell.h): one function
- * replaced, the others plain. prim_loop_backend.h makes a plugin of it; a plugin with a table of its own calls the
- * functions below. It is slow by design: every step is a call, nothing is packed. It is not ABI: it is compiled into
- * the plugin, and may be copied and changed.
+ * A backend for a new processor can start from a struct seqlstm_prim (prim_loop_cell.h) with one function of its own
+ * and plain versions of the others. prim_loop_backend.h turns it into a plugin; a plugin with its own table calls the
+ * functions below. The loop is simple and not fast: every step is a call, and nothing is packed. It is not part of the
+ * ABI: it is compiled into the plugin, and may be copied and changed.
  *
- * What it runs: LSTM stacks in float32 over packed ranges; both directions with all merges; initial and final states;
+ * It runs LSTM stacks in float32 over packed ranges: both directions with all merges; initial and final states;
  * peephole, projection, coupled gates, both clips, every activation; dropout, recurrent dropout, zoneout and weight
- * drop with the masks of philox.h. What it refuses, with a reason: other cells, layer norm, dW by later calls.
+ * drop with the masks of philox.h. It refuses, with a reason: other cells, layer norm, and dW in a later call.
  *
- * Reserve (training; in inference it stands in the workspace): for every (l, d), by row
+ * Reserve (in training; in inference it is part of the workspace): for every (l, d), by row
  *   z [4 H] · c_raw [H] · c [H] · h [O] · out [H] with a projection;    for every l but the last: y [merged]
  *
- * Carried states stand in [B, …] arrays that begin as h0 and c0: rows of sequences that have ended, and in the
- * backward direction those that have not begun, are not touched. So a step is always the first batch_sizes[t] rows.
+ * The carried states are [B, …] arrays, which start as h0 and c0. Step t reads and writes their first batch_sizes[t]
+ * rows: it does not touch the rows of sequences that have ended or, in the backward direction, that have not begun.
  */
 #ifndef SEQLSTM_PRIM_LOOP_H
 #define SEQLSTM_PRIM_LOOP_H
@@ -69,7 +69,7 @@ static inline int64_t seqlstm_prim_reserve_elems(const struct seqlstm_prim_shape
     return s->rows * (s->layers * s->directions * seqlstm_prim_record_elems(s) + (s->layers - 1) * s->merged);
 }
 
-/* Where things stand in the workspace: offsets in elements. */
+/* Offsets of the arrays in the workspace, in elements. */
 struct seqlstm_prim_scratch {
     int64_t x, w_h, h, c, h_masked, out, h_new;                                          /* forward and backward */
     int64_t dy, dy_below, dx, dz, h_before, c_before, dh_new, dout, dc, dc_before, dw_h; /* backward */
@@ -115,7 +115,7 @@ static inline struct seqlstm_prim_scratch seqlstm_prim_scratch_make(const struct
 
 /* ---- capability -------------------------------------------------------------------------------------- */
 
-/* Can the loop, with this author's functions, run the descriptor? Fills the answer where it cannot; the caller names
+/* Can the loop run the descriptor with the functions of `prim`? If not, it fills the answer; if so, the caller fills in
  * the variants. [any] */
 static inline int32_t seqlstm_prim_supports(const struct seqlstm_prim *prim, const struct seqlstm_desc *head,
                                             struct seqlstm_answer *answer)
@@ -125,7 +125,7 @@ static inline int32_t seqlstm_prim_supports(const struct seqlstm_prim *prim, con
     if (head->op != SEQLSTM_OP_RECURRENT)
         return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE, NULL,
                                  "it runs recurrent layers only");
-    if (!seqlstm_desc_check(head, answer)) /* what these headers do not know */
+    if (!seqlstm_desc_check(head, answer)) /* values and bits that these headers do not know */
         return 0;
     seqlstm_desc_copy(head, &copy);
     if (head->dtype_activation | head->dtype_activation_grad | head->dtype_state | head->dtype_compute |
@@ -141,7 +141,7 @@ static inline int32_t seqlstm_prim_supports(const struct seqlstm_prim *prim, con
     if (d->options & SEQLSTM_BIT_RECURRENT_STEPWISE)
         return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_STATES, NULL,
                                  "it computes the gradient of the weights with the rest");
-    /* a float can count what 64 bits of bytes may not hold */
+    /* in float, since the number of bytes may exceed 64 bits */
     const float rows = (float)head->max_rows, wide = (float)d->input + (float)d->hidden + (float)d->projection;
     if ((rows + wide) * wide * 64 * (float)d->layers > 1e18f)
         return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_SHAPE, NULL,
@@ -151,7 +151,7 @@ static inline int32_t seqlstm_prim_supports(const struct seqlstm_prim *prim, con
 
 /* ---- one call ---------------------------------------------------------------------------------------- */
 
-/* Everything that one call of forward or backward has at hand. */
+/* The arguments of one call of forward or backward. */
 struct seqlstm_prim_call {
     const struct seqlstm_prim *prim;
     struct seqlstm_queue *queue;
@@ -166,7 +166,7 @@ struct seqlstm_prim_call {
     const struct seqlstm_step *step;
 };
 
-/* One (l, d) of it. */
+/* One (l, d) of a call. */
 struct seqlstm_prim_layer {
     const struct seqlstm_prim_call *call;
     struct seqlstm_prim_cell cell; /* what does not change from step to step */
@@ -174,7 +174,7 @@ struct seqlstm_prim_layer {
     int32_t reverse;
     const float *x;                 /* [rows, input], with the input mask */
     const float *w_h;               /* with the weight mask */
-    float *z, *c_raw, *c, *h, *out; /* of the reserve; out NULL without a projection */
+    float *z, *c_raw, *c, *h, *out; /* in the reserve; out NULL without a projection */
 };
 
 /* First row of step t in the range. */
@@ -207,7 +207,7 @@ static inline void seqlstm_prim_multiply(const struct seqlstm_prim_call *call, s
         seqlstm_prim_gemm_plain(call->queue, &gemm);
 }
 
-/* C [m, n] = or += A [m, k] B', B stored [n, k]: rows times weights. */
+/* C = or += A B' with A [m, k] and B stored [n, k]: rows times weights. */
 static inline void seqlstm_prim_rows_by_weights(const struct seqlstm_prim_call *call, int64_t m, int64_t n, int64_t k,
                                                 const float *a, const float *b, float *c, int32_t accumulate)
 {
@@ -215,7 +215,7 @@ static inline void seqlstm_prim_rows_by_weights(const struct seqlstm_prim_call *
     seqlstm_prim_multiply(call, gemm);
 }
 
-/* C [m, n] = A [m, k] B, B stored [k, n]: gradients back through weights. */
+/* C = A B with A [m, k] and B stored [k, n]: gradients backward through weights. */
 static inline void seqlstm_prim_grads_by_weights(const struct seqlstm_prim_call *call, int64_t m, int64_t n, int64_t k,
                                                  const float *a, const float *b, float *c)
 {
@@ -223,7 +223,7 @@ static inline void seqlstm_prim_grads_by_weights(const struct seqlstm_prim_call 
     seqlstm_prim_multiply(call, gemm);
 }
 
-/* C [m, n] = or += A' B, A stored [rows, m], B [rows, n]: gradients of weights, summed over all rows. */
+/* C [m, n] = or += A' B with A stored [rows, m] and B [rows, n]: gradients of weights, summed over all rows. */
 static inline void seqlstm_prim_grads_by_rows(const struct seqlstm_prim_call *call, int64_t m, int64_t n,
                                               const float *a, const float *b, float *c, int32_t accumulate)
 {
@@ -263,7 +263,7 @@ static inline uint64_t seqlstm_prim_mask_key(const struct seqlstm_prim_layer *y,
     return seqlstm_mix64(step->seed, stream, step->epoch);
 }
 
-/* to [rows of a step, n] = from times the mask of each sequence; `from` NULL: zeros. rate 0: a copy. */
+/* to = from times the mask of each sequence, both [rows of a step, n]. `from` NULL: zeros; rate 0: a copy. */
 static inline void seqlstm_prim_mask_rows(const struct seqlstm_prim_layer *y, uint32_t which, float rate, int64_t rows,
                                           int64_t n, const float *from, float *to)
 {
@@ -278,7 +278,7 @@ static inline void seqlstm_prim_mask_rows(const struct seqlstm_prim_layer *y, ui
     }
 }
 
-/* The input mask over all rows of the range. */
+/* Applies the input mask to all rows of the range. */
 static inline void seqlstm_prim_mask_input(const struct seqlstm_prim_layer *y, const float *from, float *to)
 {
     for (int64_t t = y->call->t0; t < y->call->t1; t++) {
@@ -288,14 +288,14 @@ static inline void seqlstm_prim_mask_input(const struct seqlstm_prim_layer *y, c
     }
 }
 
-/* W_h, or the gradient of the masked one, times the weight mask. */
+/* Factor of element k of W_h, and of its gradient, by the weight mask. */
 static inline float seqlstm_prim_weight_mask(const struct seqlstm_prim_layer *y, uint64_t key, int64_t k)
 {
     return seqlstm_mask(key, (uint64_t)k, y->call->step->weight_mask_step, SEQLSTM_WEIGHT_SEQUENCE,
                         y->call->shape.desc->weight_drop);
 }
 
-/* Is element k of sequence b kept from the step before? */
+/* Does element k of sequence b keep its value of the step before (zoneout)? */
 static inline int32_t seqlstm_prim_keeps(const struct seqlstm_prim_layer *y, uint64_t key, float rate, int64_t b,
                                          int64_t t, int64_t k)
 {
@@ -303,7 +303,7 @@ static inline int32_t seqlstm_prim_keeps(const struct seqlstm_prim_layer *y, uin
     return seqlstm_mask_drops(key, (uint64_t)k, axis->position0[b] + (uint32_t)t, axis->sequence_id[b], rate);
 }
 
-/* Zoneout: now [rows, n] becomes what is carried, out of `before`. */
+/* Zoneout: mixes `before` into `now` [rows, n], which becomes the carried state. */
 static inline void seqlstm_prim_zoneout(const struct seqlstm_prim_layer *y, uint32_t which, float rate, int64_t t,
                                         int64_t n, const float *before, float *now)
 {
@@ -323,7 +323,7 @@ static inline void seqlstm_prim_zoneout(const struct seqlstm_prim_layer *y, uint
 
 /* ---- one layer in one direction ---------------------------------------------------------------------- */
 
-/* Output of layer l in the reserve; the last one's goes to the slot alone. */
+/* Output of layer l in the reserve. The output of the last layer is only in the slot. */
 static inline float *seqlstm_prim_layer_output(const struct seqlstm_prim_call *call, int64_t l)
 {
     const struct seqlstm_prim_shape *s = &call->shape;
@@ -379,7 +379,7 @@ static inline void seqlstm_prim_copy(float *to, const float *from, int64_t elems
         memset(to, 0, (size_t)elems * sizeof *to);
 }
 
-/* z = x~ W_x' + b over all rows at once; the steps add their own part. */
+/* z = x~ W_x' + b for all rows at once; each step adds its recurrent part. */
 static inline void seqlstm_prim_input_product(const struct seqlstm_prim_layer *y)
 {
     const struct seqlstm_prim_shape *s = &y->call->shape;
@@ -390,7 +390,7 @@ static inline void seqlstm_prim_input_product(const struct seqlstm_prim_layer *y
     seqlstm_prim_rows_by_weights(y->call, s->rows, 4 * s->hidden, y->input, y->x, w_x, y->z, bias != NULL);
 }
 
-/* One step forward: the first batch_sizes[t] rows of the carried h and c become those after it. */
+/* One step forward: moves the first batch_sizes[t] rows of the carried h and c from before the step to after it. */
 static inline void seqlstm_prim_step_forward(const struct seqlstm_prim_layer *y, int64_t t, float *h, float *c)
 {
     const struct seqlstm_prim_call *call = y->call;
@@ -442,7 +442,7 @@ static inline void seqlstm_prim_layer_forward(const struct seqlstm_prim_layer *y
         seqlstm_prim_copy(cn, c, s->states * s->hidden);
 }
 
-/* y of a layer: the h of its directions, joined row by row. */
+/* Output of a layer: merges the h of its directions row by row. */
 static inline void seqlstm_prim_merge(const struct seqlstm_prim_call *call, const float *first, const float *second,
                                       float *to)
 {
@@ -469,7 +469,7 @@ static inline void seqlstm_prim_merge(const struct seqlstm_prim_call *call, cons
         }
 }
 
-/* All layers from below. [queue] */
+/* All layers, the first one first. [queue] */
 static inline void seqlstm_prim_forward(const struct seqlstm_prim_call *call)
 {
     const struct seqlstm_prim_shape *s = &call->shape;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole plugin around the time loop (prim_loop.h):
+/* Turns the time loop (prim_loop.h) into a whole plugin:
  *
  *   static const struct seqlstm_prim prims[] = {{"blocked", my_gemm, NULL, NULL, NULL},
  *                                               {"plain", NULL, NULL, NULL, NULL}};
  *   SEQLSTM_PRIM_BACKEND("mine", "0.1.0", "me", "Apache-2.0", "C", prims)
  *
- * Each element of the array is a variant, the best guess first. The functions below are an ordinary backend on the CPU:
- * copy them into the plugin once it outgrows them (more operations, options, weights_pack …). Not ABI.
+ * Each element of the array is a variant; put the one that is probably fastest first. The functions below are an
+ * ordinary CPU backend. Copy them into the plugin when it needs more than they do (other operations, options,
+ * weights_pack …). It is not part of the ABI.
  */
 #ifndef SEQLSTM_PRIM_LOOP_BACKEND_H
 #define SEQLSTM_PRIM_LOOP_BACKEND_H
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-/* What the host gave at open. Everything private is allocated through it. */
+/* Keeps the host that `open` was given: all private data are allocated through it. */
 struct seqlstm_instance {
     const struct seqlstm_host *host;
 };
@@ -47,7 +48,7 @@ static inline seqlstm_status seqlstm_prim_open(const struct seqlstm_host *host, 
                                                struct seqlstm_error *err)
 {
     (void)settings;
-    (void)setting_count; /* the table declares no options, so the host lets none pass */
+    (void)setting_count; /* the table declares no options, so the host passes none */
     struct seqlstm_instance *instance =
         (struct seqlstm_instance *)host->allocate(host->context, sizeof(struct seqlstm_instance));
     if (instance == NULL)
@@ -86,7 +87,7 @@ static inline seqlstm_status seqlstm_prim_device_info(struct seqlstm_instance *i
     return SEQLSTM_OK;
 }
 
-/* Names the variants that accept the descriptor; none: the refusal of the last. */
+/* Answers with the variants that accept the descriptor. If none does, the answer is the refusal of the last one. */
 static inline seqlstm_status seqlstm_prim_table_supports(const struct seqlstm_prim *prims, uint32_t count,
                                                          const char *device_class, const struct seqlstm_desc *desc,
                                                          struct seqlstm_answer *answer)
@@ -102,8 +103,8 @@ static inline seqlstm_status seqlstm_prim_table_supports(const struct seqlstm_pr
             snprintf(answer->variants[accepted++], sizeof answer->variants[0], "%s", prims[i].variant);
     if (accepted == 0)
         return SEQLSTM_OK;
-    answer->accepted = 1; /* whatever another variant refused is no part of a yes */
-    answer->code = 0;
+    answer->accepted = 1;
+    answer->code = 0; /* clears the refusal of another variant */
     answer->option = 0;
     memset(answer->value, 0, sizeof answer->value);
     memset(answer->reason, 0, sizeof answer->reason);
@@ -150,7 +151,7 @@ static inline seqlstm_status seqlstm_prim_op_sizes(const struct seqlstm_op *op, 
         seqlstm_prim_shape_make(&op->desc, op->desc.head.max_rows, op->desc.head.max_sequences);
     sizes->workspace_bytes = (uint64_t)seqlstm_prim_scratch_make(&shape).elems * sizeof(float);
     sizes->reserve_bytes = shape.training ? (uint64_t)seqlstm_prim_reserve_elems(&shape) * sizeof(float) : 0;
-    sizes->packed_bytes = 0; /* the canonical weights are used as they are */
+    sizes->packed_bytes = 0; /* it uses the canonical weights */
     return SEQLSTM_OK;
 }
 
@@ -228,8 +229,8 @@ static inline seqlstm_status seqlstm_prim_table_backward(struct seqlstm_binding 
 static const uint32_t seqlstm_prim_desc_bytes[SEQLSTM_OP_RECURRENT + 1] = {
     0, (uint32_t)sizeof(struct seqlstm_recurrent_desc)};
 
-/* The table and the exported function. `prims`: an array of struct seqlstm_prim, at most SEQLSTM_MAX_VARIANTS. In one
- * source file of the plugin, without a semicolon. */
+/* Defines the table and the exported function. `prims`: an array of struct seqlstm_prim with at most
+ * SEQLSTM_MAX_VARIANTS elements. Use it in one source file of the plugin, without a semicolon. */
 #define SEQLSTM_PRIM_BACKEND(id, version, vendor, license, build, prims)                                               \
     static seqlstm_status seqlstm_prim_supports_these(const char *device_class, const struct seqlstm_desc *desc,       \
                                                       struct seqlstm_answer *answer, struct seqlstm_error *err)        \

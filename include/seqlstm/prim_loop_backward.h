@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward of the time loop (prim_loop.h): layers from above, each direction against its order of steps; then the
- * gradients of the weights, each one product over all rows.
+/* Backward of the time loop (prim_loop.h). It runs the layers from the last to the first, and each direction in the
+ * reverse order of its steps. Then it computes the gradients of the weights, each with one product over all rows.
  *
- * The carried arrays hold dh and dc of every sequence: they begin as the gradients of the final states and end as those
- * of the initial ones. Not ABI: it is compiled into the plugin.
+ * The carried arrays hold dh and dc of every sequence. They start as the gradients of the final states and end as those
+ * of the initial states. It is not part of the ABI: it is compiled into the plugin.
  */
 #ifndef SEQLSTM_PRIM_LOOP_BACKWARD_H
 #define SEQLSTM_PRIM_LOOP_BACKWARD_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Gradient of this direction's h at (row, k), from that of the merged output; dy NULL: zero. */
+/* Gradient of this direction's h at (row, k), from dy, the gradient of the merged output (NULL: zero). */
 static inline float seqlstm_prim_split(const struct seqlstm_prim_layer *y, const float *dy, int64_t row, int64_t k)
 {
     const struct seqlstm_prim_shape *s = &y->call->shape;
@@ -29,13 +29,13 @@ static inline float seqlstm_prim_split(const struct seqlstm_prim_layer *y, const
     return s->desc->merge == SEQLSTM_KIND_MERGE_MUL ? dy[k] * y->h[other + row * s->out + k] : dy[k] / 2;
 }
 
-/* The first `rows` rows of a state before step t: of the step that ran before it, or the initial ones. */
+/* The rows of a state before step t: from the step that ran before it or, where there is none, the initial state. */
 static inline void seqlstm_prim_state_before(const struct seqlstm_prim_layer *y, int64_t t, int64_t elems,
                                              const float *records, const float *initial, float *to)
 {
     const struct seqlstm_prim_call *call = y->call;
     const int64_t before = y->reverse ? t + 1 : t - 1, rows = call->axis->batch_sizes[t];
-    int64_t there = 0; /* rows that the step before has */
+    int64_t there = 0; /* rows of the step before */
     if (before >= call->t0 && before < call->t1) {
         there = call->axis->batch_sizes[before] < rows ? call->axis->batch_sizes[before] : rows;
         seqlstm_prim_copy(to, records + seqlstm_prim_row(call, before) * elems, there * elems);
@@ -43,7 +43,8 @@ static inline void seqlstm_prim_state_before(const struct seqlstm_prim_layer *y,
     seqlstm_prim_copy(to + there * elems, initial ? initial + there * elems : NULL, (rows - there) * elems);
 }
 
-/* now [rows, n] is split: what belongs to the kept elements goes on to the step before, the rest to this one. */
+/* Splits the gradient `carried` [rows, n]: that of kept elements stays in it for the step before, the rest goes to
+ * `here`. */
 static inline void seqlstm_prim_zoneout_backward(const struct seqlstm_prim_layer *y, uint32_t which, float rate,
                                                  int64_t t, int64_t n, float *carried, float *here)
 {
@@ -57,7 +58,8 @@ static inline void seqlstm_prim_zoneout_backward(const struct seqlstm_prim_layer
         }
 }
 
-/* One step: dh and dc [B, …] after it become those before it; fills the rows of dz, h~ before, c' and dh^. */
+/* One step backward: moves dh and dc [B, …] from after the step to before it, and fills the step's rows of dz, h~, c'
+ * and dh^. */
 static inline void seqlstm_prim_step_backward(const struct seqlstm_prim_layer *y, int64_t t, const float *dy, float *dh,
                                               float *dc)
 {
@@ -104,7 +106,7 @@ static inline void seqlstm_prim_step_backward(const struct seqlstm_prim_layer *y
         dc[k] += cell.dc_before[k];
 }
 
-/* grad [n] = or += the sum over all rows of a [rows, stride] times b [rows, n] (NULL: of a alone). */
+/* grad [n] = or += the sum over all rows of a [rows, stride] times b [rows, n], element by element (b NULL: of a). */
 static inline void seqlstm_prim_sum_rows(const struct seqlstm_prim_call *call, int64_t n, const float *a,
                                          int64_t stride, const float *b, int32_t accumulate, float *grad)
 {
@@ -123,7 +125,7 @@ static inline void seqlstm_prim_peephole_gradient(const struct seqlstm_prim_laye
     const float *dz = call->work + call->at.dz, *c_before = call->work + call->at.c_before;
     seqlstm_prim_sum_rows(call, n, dz, 4 * n, c_before, accumulate, grad);
     seqlstm_prim_sum_rows(call, n, dz + n, 4 * n, c_before, accumulate, grad + n);
-    for (int64_t k = 0; k < n; k++) { /* of the output gate: with c^, the limited c_raw */
+    for (int64_t k = 0; k < n; k++) { /* output gate: with c^, which is c_raw after the clip */
         double sum = accumulate ? (double)grad[2 * n + k] : 0;
         for (int64_t row = 0; row < call->shape.rows; row++)
             sum += (double)dz[row * 4 * n + 3 * n + k] *
@@ -132,7 +134,7 @@ static inline void seqlstm_prim_peephole_gradient(const struct seqlstm_prim_laye
     }
 }
 
-/* Of all parameters of one (l, d). Each pointer may be NULL: not wanted. */
+/* Gradients of all parameters of one (l, d). Those whose pointer is NULL are not wanted. */
 static inline void seqlstm_prim_weight_gradients(const struct seqlstm_prim_layer *y)
 {
     const struct seqlstm_prim_call *call = y->call;
@@ -165,7 +167,7 @@ static inline void seqlstm_prim_weight_gradients(const struct seqlstm_prim_layer
                                    accumulate);
 }
 
-/* dy [rows, merged] or NULL; dx [rows, input] or NULL, which the second direction adds to. */
+/* One layer and direction. dy [rows, merged] or NULL; dx [rows, input] or NULL; the second direction adds to dx. */
 static inline void seqlstm_prim_layer_backward(const struct seqlstm_prim_layer *y, const float *dy, float *dx)
 {
     const struct seqlstm_prim_call *call = y->call;
@@ -198,7 +200,7 @@ static inline void seqlstm_prim_layer_backward(const struct seqlstm_prim_layer *
         dx[k] = part[k] + (y->direction == 1 ? dx[k] : 0);
 }
 
-/* All layers from above. [queue] */
+/* All layers, the last one first. [queue] */
 static inline void seqlstm_prim_backward(const struct seqlstm_prim_call *call)
 {
     const struct seqlstm_prim_shape *s = &call->shape;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the time loop (prim_loop.h) is made of, and all that its author writes: a matrix product, and the LSTM cell of
- * some rows at one step. Each has a plain version here, which is used where the author gives none.
+/* The parts of the time loop (prim_loop.h) that an author may replace: a matrix product, and the LSTM cell for some
+ * rows at one step. This header has a plain version of each, which the loop uses if the author gives none.
  *
- * Everything is float32 and row-major. Not ABI: it is compiled into the plugin.
+ * Everything is float32 and row-major. It is not part of the ABI: it is compiled into the plugin.
  */
 #ifndef SEQLSTM_PRIM_LOOP_CELL_H
 #define SEQLSTM_PRIM_LOOP_CELL_H
@@ -18,7 +18,7 @@ extern "C" {
 
 /* C = op(A) op(B), or C += with `accumulate`; in the terms of cblas_sgemm(CblasRowMajor, …) with alpha 1.
  * op(A) is [m, k], op(B) is [k, n]; A is stored [m, k], or [k, m] with transpose_a; B [k, n], or [n, k] with
- * transpose_b. The loop asks for three forms: A B', A B and A' B. */
+ * transpose_b. The loop uses three forms: A B', A B and A' B. */
 struct seqlstm_prim_gemm {
     int64_t m, n, k;
     const float *a, *b;
@@ -27,14 +27,15 @@ struct seqlstm_prim_gemm {
     int32_t transpose_a, transpose_b, accumulate;
 };
 
-/* The cell at one step, over all rows that are alive. `z` [rows, 4 H] in the order i f g o, `c_raw`, `c` [rows, H]. */
+/* The cell at one step, for all sequences that have not ended. `z` [rows, 4 H] in the order i f g o, `c_raw`, `c`
+ * [rows, H]. */
 struct seqlstm_prim_cell {
     const struct seqlstm_recurrent_desc *desc;
     const struct seqlstm_activation *gate, *candidate, *output; /* of this direction */
     const float *peephole;                                      /* [3 H]: i f o; NULL: none */
     int64_t hidden;                                             /* H */
     const float *c_before;                                      /* [rows, H] c' */
-    float *z;          /* forward: in u + v + b, out with the peephole terms too; backward: in, as forward left it */
+    float *z;          /* forward: in u + v + b, out with the peephole terms added; backward: in, as forward left it */
     float *c_raw;      /* forward: out f * c' + i * g; backward: in */
     float *c;          /* forward: out c^, which is c_raw within cell_clip; not read in backward */
     float *out;        /* forward: out o * output(c^), before the projection */
@@ -44,16 +45,17 @@ struct seqlstm_prim_cell {
     float *dc_before;  /* backward: out, of c' through this cell */
 };
 
-/* What the author gives. NULL: the plain version. All are [queue], allocate nothing, give the same bits each time. */
+/* What the author provides. NULL: the plain version. All functions are [queue], allocate nothing, and give the same
+ * bits each time. */
 struct seqlstm_prim {
-    const char *variant; /* name of this set of functions among those of the backend, "blocked" */
-    /* May share the work among the queue's members (queue->services->parallel_for). */
+    const char *variant; /* the variant of the backend that uses these functions: "blocked" */
+    /* May divide the work among the members of the queue (queue->services->parallel_for). */
     void (*gemm)(struct seqlstm_queue *queue, const struct seqlstm_prim_gemm *gemm);
-    /* Rows [begin, end); the loop shares the rows of a step among the members. */
+    /* Compute rows [begin, end); the loop divides the rows of a step among the members. */
     void (*cell_forward)(const struct seqlstm_prim_cell *cell, int64_t begin, int64_t end);
     void (*cell_backward)(const struct seqlstm_prim_cell *cell, int64_t begin, int64_t end);
-    /* Further refusals, after all that the loop itself refuses: 1, or 0 with the answer filled by
-     * seqlstm_answer_no (desc_check.h). A cell that ignores an option must refuse it here. */
+    /* Further refusals, after those of the loop: returns 1, or 0 with the answer filled by seqlstm_answer_no
+     * (desc_check.h). A cell that ignores an option must refuse it here. */
     int32_t (*accepts)(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer);
 };
 
@@ -95,7 +97,8 @@ static inline float seqlstm_prim_activate(const struct seqlstm_activation *a, fl
     }
 }
 
-/* s (1 - s) for s = sigmoid(x), far out too, where 1 - s has no digits left. tanh has 4 times this at 2 x. */
+/* s (1 - s) for s = sigmoid(x), also for large |x|, where 1 - s loses its digits. The slope of tanh at x is 4 times
+ * this at 2 x. */
 static inline float seqlstm_prim_bell(float x)
 {
     const float e = expf(-fabsf(x));
@@ -134,7 +137,7 @@ static inline float seqlstm_prim_slope(const struct seqlstm_activation *a, float
     }
 }
 
-/* C(z) of ops.h, and the cell's limit: off where `limit` is 0. */
+/* C(z) of ops/recurrent.h, and the limit of the cell. `limit` 0: off. */
 static inline float seqlstm_prim_clip(float z, float limit)
 {
     return limit > 0 ? fminf(fmaxf(z, -limit), limit) : z;
@@ -145,7 +148,7 @@ static inline float seqlstm_prim_clip_slope(float z, float limit)
     return limit > 0 && (z > limit || z < -limit) ? 0 : 1;
 }
 
-/* An activation behind the gate clip, and its derivative. */
+/* An activation after the gate clip, and its derivative. */
 static inline float seqlstm_prim_gate(const struct seqlstm_prim_cell *cell, const struct seqlstm_activation *a, float z)
 {
     return seqlstm_prim_activate(a, seqlstm_prim_clip(z, cell->desc->gate_clip));
@@ -158,7 +161,7 @@ static inline float seqlstm_prim_gate_slope(const struct seqlstm_prim_cell *cell
     return seqlstm_prim_slope(a, seqlstm_prim_clip(z, limit)) * seqlstm_prim_clip_slope(z, limit);
 }
 
-/* ---- the plain cell: the equations of ops.h, element by element ---------------------------------------- */
+/* ---- the plain cell: the equations of ops/recurrent.h, element by element ------------------------------ */
 
 static inline void seqlstm_prim_cell_forward(const struct seqlstm_prim_cell *cell, int64_t begin, int64_t end)
 {
@@ -219,7 +222,7 @@ static inline void seqlstm_prim_cell_backward(const struct seqlstm_prim_cell *ce
 
 /* ---- the plain product --------------------------------------------------------------------------------- */
 
-/* Rows [begin, end) of C. Sums in the order of k, so that bits do not depend on how rows are shared. */
+/* Rows [begin, end) of C. It sums in the order of k, so that the bits do not depend on how the rows are divided. */
 static inline void seqlstm_prim_gemm_rows(void *argument, int64_t begin, int64_t end)
 {
     const struct seqlstm_prim_gemm *g = (const struct seqlstm_prim_gemm *)argument;

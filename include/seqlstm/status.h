@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status codes and the error record that cross the backend ABI, and the two macros that carry them.
+/* Status codes and the error record of the backend ABI, and two macros for functions that return them.
  *
- * Every function of the contract that can fail returns a `seqlstm_status` and, on failure, fills a
- * `struct seqlstm_error` that the caller owns. There is nothing to free, nothing thread-local and
- * nothing that outlives the call: texts are copied, so they stay valid after a plugin is closed.
- * Self-contained C11, usable from C++.
+ * Every function of the contract that can fail returns a `seqlstm_status`. On failure it also fills a
+ * `struct seqlstm_error`, which the caller owns. There is nothing to free, and nothing is kept per thread. Texts are
+ * copied into the record, so they stay valid after a plugin is closed. Self-contained C11, usable from C++.
  */
 #ifndef SEQLSTM_STATUS_H
 #define SEQLSTM_STATUS_H
@@ -18,7 +17,7 @@
 extern "C" {
 #endif
 
-/* One of the codes below. Fixed width, because it crosses the ABI. */
+/* One of the codes below. Its width is fixed because it is part of the ABI. */
 typedef int32_t seqlstm_status;
 
 enum {
@@ -26,45 +25,45 @@ enum {
     SEQLSTM_INVALID_ARGUMENT = 1, /* the caller broke the contract of the function */
     SEQLSTM_INVALID_CONFIG = 2,   /* the user's model file, option or flag is wrong */
     SEQLSTM_NOT_FOUND = 3,        /* a file, name or backend does not exist */
-    SEQLSTM_UNSUPPORTED = 4,      /* never possible here: dispatch goes on to the next backend */
-    SEQLSTM_UNAVAILABLE = 5,      /* not on this machine (library, device): tests skip, visibly */
+    SEQLSTM_UNSUPPORTED = 4,      /* not possible here, now or later: the host tries the next backend */
+    SEQLSTM_UNAVAILABLE = 5,      /* a library or device is missing on this machine: tests skip, and say so */
     SEQLSTM_NO_MEMORY = 6,        /* host or device memory ran out */
     SEQLSTM_IO = 7,               /* reading or writing failed; native_code is errno */
-    SEQLSTM_CORRUPT_DATA = 8,     /* input data or a stored file does not hold what it must */
-    SEQLSTM_NUMERIC = 9,          /* NaN or infinity, or the divergence rule */
-    SEQLSTM_ABI_MISMATCH = 10,    /* plugin and host do not speak the same ABI */
-    SEQLSTM_DEVICE = 11,          /* the device or its library failed; native_code is theirs */
-    SEQLSTM_CANCELLED = 12,       /* stopped on the user's wish */
+    SEQLSTM_CORRUPT_DATA = 8,     /* input data or a stored file is damaged or incomplete */
+    SEQLSTM_NUMERIC = 9,          /* NaN or infinity, or training diverged */
+    SEQLSTM_ABI_MISMATCH = 10,    /* plugin and host have different ABI versions */
+    SEQLSTM_DEVICE = 11,          /* the device or its library failed; native_code is its code */
+    SEQLSTM_CANCELLED = 12,       /* the user stopped it */
     SEQLSTM_INTERNAL = 13         /* a bug in seqlstm or in the plugin */
 };
 
-/* What went wrong. Owned by the caller; may be NULL wherever a function takes one. */
+/* What went wrong. The caller owns it; every function that takes one also accepts NULL. */
 struct seqlstm_error {
-    uint32_t struct_size; /* set by SEQLSTM_ERROR_INIT; bytes the caller's struct has */
+    uint32_t struct_size; /* bytes of the caller's struct; set by SEQLSTM_ERROR_INIT */
     int32_t code;         /* the status that was returned */
     int32_t native_code;  /* errno, cudaError_t, cudnnStatus_t, dnnl_status_t; 0: none */
     uint32_t reserved0;   /* zero */
     char where[112];      /* "lstm_forward.c:212", or the file:line:col of the user's input */
-    char message[896];    /* one sentence: what, which value, what was expected */
+    char message[896];    /* one sentence: what is wrong, which value, what was expected */
 };
 
 /* clang-format off */
 #define SEQLSTM_ERROR_INIT {(uint32_t)sizeof(struct seqlstm_error), 0, 0, 0, {0}, {0}}
 /* clang-format on */
 
-/* Behind a declaration: argument `string` is a format of printf whose arguments begin at `first` (both count from 1;
- * first 0: a va_list), for the compiler to check. */
+/* Attribute of a function: its argument `string` is a printf format whose arguments begin at `first` (both count from
+ * 1; first 0: a va_list). The compiler checks the calls. */
 #if defined(__GNUC__)
 #define SEQLSTM_PRINTF(string, first) __attribute__((format(printf, string, first)))
 #else
 #define SEQLSTM_PRINTF(string, first)
 #endif
 
-/* Fills `err` (NULL is fine) and returns `code`. [any thread] */
+/* Fills `err` (NULL is allowed) and returns `code`. [any] */
 static inline SEQLSTM_PRINTF(5, 6) seqlstm_status seqlstm_error_set(struct seqlstm_error *err, seqlstm_status code,
                                                                     const char *file, int line, const char *format, ...)
 {
-    /* the caller's record may be of an older version than ours: shorter, but never without a message */
+    /* the record of an older caller may be shorter than ours: write it only if it has all of `message` */
     if (err == NULL || err->struct_size < offsetof(struct seqlstm_error, message) + sizeof err->message)
         return code;
     const char *base = file;
@@ -84,7 +83,7 @@ static inline SEQLSTM_PRINTF(5, 6) seqlstm_status seqlstm_error_set(struct seqls
 /* Returns from the calling function with `code` and the formatted message in `err`. */
 #define SEQLSTM_FAIL(err, code, ...) return seqlstm_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
-/* Returns from the calling function when `expression` is not SEQLSTM_OK; `err` was filled below. */
+/* Returns from the calling function when `expression` is not SEQLSTM_OK; the function that failed has filled `err`. */
 #define SEQLSTM_TRY(expression)                                                                                        \
     do {                                                                                                               \
         seqlstm_status seqlstm_try_status_ = (expression);                                                             \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extension "footprint/1": answers that predict how much memory a backend really takes.
+/* Extension "footprint/1": predicts how much memory a backend really uses.
  *
- * get_extension(instance, SEQLSTM_FOOTPRINT_EXTENSION) gives this table. The host reads it for `seqlstm plan` alone:
- * nothing is allocated or computed by it. op_sizes gives upper bounds over all batches that the descriptor allows, so
- * that most batches leave parts of the buffers untouched, and untouched pages take no memory. A library may also take
- * memory that lies in no buffer of the host. Without this extension the host predicts that calls touch all of their
- * buffers and that the backend takes nothing besides.
+ * get_extension(instance, SEQLSTM_FOOTPRINT_EXTENSION) returns this table. The host uses it only for the predictions of
+ * `seqlstm plan`: it affects neither allocations nor results. op_sizes gives upper bounds for all batches that the
+ * descriptor allows. Most batches therefore leave parts of the buffers untouched, and untouched pages use no memory. A
+ * library may also use memory outside the host's buffers. Without this extension the host predicts that calls touch all
+ * of their buffers, and that the backend uses no other memory.
  */
 #ifndef SEQLSTM_EXT_FOOTPRINT_H
 #define SEQLSTM_EXT_FOOTPRINT_H
@@ -25,12 +25,12 @@ struct seqlstm_span {
 
 /* Spans of one buffer, in ascending order and without overlap. */
 struct seqlstm_spans {
-    struct seqlstm_span *at; /* the host's, [room] */
-    uint32_t room;           /* the host's */
-    uint32_t count; /* the backend's, at most `room`: spans beyond that are left out. The host has set it to 0 */
+    struct seqlstm_span *at; /* set by the host, [room] */
+    uint32_t room;           /* set by the host */
+    uint32_t count;          /* filled by the backend, at most `room`: further spans are left out. Initially 0 */
 };
 
-/* What calls leave untouched. */
+/* Bytes that calls leave untouched. */
 struct seqlstm_idle {
     uint32_t struct_size;
     uint32_t reserved0;
@@ -40,14 +40,14 @@ struct seqlstm_idle {
 struct seqlstm_footprint {
     uint32_t struct_size;
     uint32_t reserved0;
-    /* (optional: calls touch all of their buffers) Bytes of workspace and reserve that no call on a batch of this shape
-     * reads or writes. `sizes`: what op_sizes has answered, for the same number of members. `axis`: the steps of a
-     * batch; NULL: of the largest that the descriptor allows. NO_MEMORY. [any] */
+    /* (optional; without it: calls touch all of their buffers) Bytes of workspace and reserve that no call on a batch
+     * of this shape reads or writes. `sizes`: the answer of op_sizes for the same number of members. `axis`: the steps
+     * of the batch; NULL: the largest batch that the descriptor allows. NO_MEMORY. [any] */
     seqlstm_status (*idle_spans)(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
                                  const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err);
-    /* (optional: none) Estimate of the bytes that the backend takes outside the buffers of the host, such as code and
-     * arguments that it keeps for each shape, once batches of these shapes have come in this order, `bound_count` of
-     * them bound at a time. batches [batch_count]. NO_MEMORY. [any] */
+    /* (optional; without it: none) Estimate of the bytes that the backend uses outside the host's buffers, such as code
+     * and arguments that it keeps for each shape, after batches of these shapes have come in this order, with
+     * `bound_count` of them bound at a time. batches [batch_count]. NO_MEMORY. [any] */
     seqlstm_status (*own_bytes)(const struct seqlstm_op *op, const struct seqlstm_axis *const *batches,
                                 uint32_t batch_count, uint32_t bound_count, uint64_t *out_bytes,
                                 struct seqlstm_error *err);

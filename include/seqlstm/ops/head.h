@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all descriptors share: operations, dtypes, activations, option ids, the head. See ../ops.h. */
+/* What all descriptors share: operations, dtypes, activations, option ids, the head. Include ../ops.h instead. */
 #ifndef SEQLSTM_OPS_HEAD_H
 #define SEQLSTM_OPS_HEAD_H
 
@@ -25,8 +25,8 @@ enum {
     SEQLSTM_OP_SCATTER = 10,      /* y[index[i]] = x[i] */
     SEQLSTM_OP_CAST = 11,         /* change of dtype */
     SEQLSTM_OP_LOSS = 12,         /* sum of a loss over rows, and its gradient */
-    SEQLSTM_OP_DENSE_LOSS = 13,   /* compound: dense, then loss; no [R, V] matrix need exist */
-    SEQLSTM_OP_TOP_K = 14,        /* the k best of a row, or one drawn from it */
+    SEQLSTM_OP_DENSE_LOSS = 13,   /* dense and loss in one, so that no [R, V] matrix is needed */
+    SEQLSTM_OP_TOP_K = 14,        /* the k largest elements of a row, or one drawn at random */
     SEQLSTM_OP_FINITE_CHECK = 15, /* is any element NaN or infinite? */
     SEQLSTM_OP_SQUARED_NORM = 16, /* sum of squares, for the global norm */
     SEQLSTM_OP_OPTIMIZER = 17,    /* one update of a flat parameter vector */
@@ -39,7 +39,7 @@ enum {
 
 enum {
     SEQLSTM_DTYPE_FLOAT32 = 0,
-    SEQLSTM_DTYPE_TF32 = 1, /* as compute type only */
+    SEQLSTM_DTYPE_TF32 = 1, /* as dtype_compute only */
     SEQLSTM_DTYPE_BFLOAT16 = 2,
     SEQLSTM_DTYPE_FLOAT16 = 3,
     SEQLSTM_DTYPE_FLOAT64 = 4,
@@ -48,7 +48,7 @@ enum {
     SEQLSTM_DTYPE_UINT8 = 7
 };
 
-/* Activations: ONNX's names and defaults; alpha and beta are always filled in by the host. */
+/* Activations, with the names and defaults of ONNX. The host always fills in alpha and beta. */
 enum {
     SEQLSTM_ACT_NONE = 0, /* y = x */
     SEQLSTM_ACT_TANH = 1,
@@ -66,8 +66,8 @@ enum {
     SEQLSTM_ACT_LOG_SOFTMAX = 13,     /* over the row; dense and activation operations only */
     SEQLSTM_ACT_COUNT = 14
 };
-/* At a kink the derivative is that of the branch the condition above selects (relu: 0 at x = 0;
- * hard_sigmoid: alpha strictly inside, 0 at and beyond the ends). */
+/* At a kink the derivative is that of the branch which the condition above selects (relu: 0 at x = 0; hard_sigmoid:
+ * alpha strictly inside, 0 at the ends and beyond). */
 
 struct seqlstm_activation {
     uint32_t kind; /* SEQLSTM_ACT_… */
@@ -76,7 +76,7 @@ struct seqlstm_activation {
     uint32_t reserved0; /* zero */
 };
 
-/* Option ids: what a refusal names. The host knows each one's key and place in the model file. */
+/* Option ids: a refusal names one. The host knows its key and its place in the model file. */
 enum {
     SEQLSTM_OPTION_NONE = 0, /* the operation as a whole */
     SEQLSTM_OPTION_SHAPE = 1,
@@ -89,7 +89,7 @@ enum {
     SEQLSTM_OPTION_MERGE = 8,
     SEQLSTM_OPTION_UNITS = 9,
     SEQLSTM_OPTION_PROJECTION = 10,
-    SEQLSTM_OPTION_ACTIVATION = 11,           /* candidate activation; `activation` of other layers */
+    SEQLSTM_OPTION_ACTIVATION = 11,           /* of the candidate; `activation` of other layers */
     SEQLSTM_OPTION_RECURRENT_ACTIVATION = 12, /* of the gates */
     SEQLSTM_OPTION_OUTPUT_ACTIVATION = 13,
     SEQLSTM_OPTION_USE_BIAS = 14,
@@ -103,7 +103,7 @@ enum {
     SEQLSTM_OPTION_ZONEOUT = 22,
     SEQLSTM_OPTION_WEIGHT_DROP = 23,
     SEQLSTM_OPTION_RESET_AFTER = 24,
-    SEQLSTM_OPTION_STATES = 25,  /* initial or final states, absent output */
+    SEQLSTM_OPTION_STATES = 25,  /* initial or final states, no output */
     SEQLSTM_OPTION_LENGTHS = 26, /* mixed lengths, time ranges */
     SEQLSTM_OPTION_RATE = 27,
     SEQLSTM_OPTION_MASK = 28,
@@ -116,32 +116,32 @@ enum {
 /* ---- the head of every descriptor ---------------------------------------------------------- */
 
 enum {
-    SEQLSTM_MODE_INFERENCE = 1, /* forward only; no masks, expectations instead */
+    SEQLSTM_MODE_INFERENCE = 1, /* forward only; expectations instead of masks */
     SEQLSTM_MODE_TRAINING = 2   /* forward fills `reserve`; backward follows */
 };
 
 enum {
-    SEQLSTM_BIT_DESC_DETERMINISTIC = 1u << 0, /* same inputs, threads and plan: same bits */
-    SEQLSTM_BIT_DESC_UNIFORM = 1u << 1        /* all sequences of every batch have one length */
+    SEQLSTM_BIT_DESC_DETERMINISTIC = 1u << 0, /* the same inputs, threads and plan give the same bits */
+    SEQLSTM_BIT_DESC_UNIFORM = 1u << 1        /* all sequences of a batch have the same length */
 };
 
 /* Head of every descriptor. 72 bytes. */
 struct seqlstm_desc {
-    uint32_t struct_size; /* bytes of the whole descriptor, the host's */
+    uint32_t struct_size; /* bytes of the host's whole descriptor */
     uint32_t op;          /* SEQLSTM_OP_… */
     uint32_t mode;        /* SEQLSTM_MODE_… */
     uint32_t flags;       /* SEQLSTM_BIT_DESC_… */
-    /* dtype per role; zero: float32 */
+    /* dtype of each role; zero: float32 */
     uint32_t dtype_activation;      /* x, y and other activations */
     uint32_t dtype_activation_grad; /* their gradients */
     uint32_t dtype_state;           /* carried c (and h between steps) */
     uint32_t dtype_compute;         /* products */
-    uint32_t dtype_weight;          /* weights as the kernel reads them; masters are float32 */
-    uint32_t dtype_weight_grad;     /* gradients as the kernel leaves them */
-    /* upper bounds over all calls; op_sizes answers for these. Zero: unbounded is not allowed */
+    uint32_t dtype_weight;          /* weights that the kernel reads; the master copies are float32 */
+    uint32_t dtype_weight_grad;     /* gradients that the kernel writes */
+    /* upper bounds of all calls, for which op_sizes answers; there is no value for "unbounded" */
     int64_t max_rows;      /* R, or the number of elements of a flat vector */
-    int64_t max_sequences; /* B; 0 where the operation knows no sequences */
-    int64_t max_steps;     /* T; 0 likewise */
+    int64_t max_sequences; /* B; 0 if the operation has no sequences */
+    int64_t max_steps;     /* T; 0 if it has no steps */
     int64_t reserved0;     /* zero */
 };
 

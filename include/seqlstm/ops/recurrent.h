@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operation RECURRENT: a stack of LSTM, GRU or simple RNN layers. See ../ops.h. */
+/* The operation RECURRENT: a stack of LSTM, GRU or simple RNN layers. Include ../ops.h instead. */
 #ifndef SEQLSTM_OPS_RECURRENT_H
 #define SEQLSTM_OPS_RECURRENT_H
 
@@ -19,11 +19,11 @@ enum {
 
 enum {
     SEQLSTM_DIRECTION_FORWARD = 0,
-    SEQLSTM_DIRECTION_BACKWARD = 1,     /* runs from each sequence's own last step to its first */
+    SEQLSTM_DIRECTION_BACKWARD = 1,     /* from the last step of each sequence to its first */
     SEQLSTM_DIRECTION_BIDIRECTIONAL = 2 /* D = 2: forward is direction 0, backward 1 */
 };
 
-/* How D = 2 outputs become one row (and how MERGE joins its inputs). */
+/* How the outputs of two directions become one row, and how the operation MERGE joins its inputs. */
 enum {
     SEQLSTM_KIND_MERGE_CONCAT = 0,
     SEQLSTM_KIND_MERGE_SUM = 1,
@@ -34,27 +34,27 @@ enum {
 enum {
     SEQLSTM_BIT_RECURRENT_USE_BIAS = 1u << 0,
     SEQLSTM_BIT_RECURRENT_PEEPHOLE = 1u << 1,      /* LSTM */
-    SEQLSTM_BIT_RECURRENT_COUPLED_GATES = 1u << 2, /* LSTM: f = 1 - i; the f rows of parameters are unused */
+    SEQLSTM_BIT_RECURRENT_COUPLED_GATES = 1u << 2, /* LSTM: f = 1 - i; rows f of the parameters are unused */
     SEQLSTM_BIT_RECURRENT_LAYER_NORM = 1u << 3,    /* LSTM, RNN, GRU with RESET_AFTER */
     SEQLSTM_BIT_RECURRENT_RESET_AFTER = 1u << 4,   /* GRU */
-    SEQLSTM_BIT_RECURRENT_INITIAL_STATE = 1u << 5, /* h0 (c0) are given; otherwise zero */
-    SEQLSTM_BIT_RECURRENT_FINAL_STATE = 1u << 6,   /* hn (cn) are wanted */
+    SEQLSTM_BIT_RECURRENT_INITIAL_STATE = 1u << 5, /* h0 (and c0) are given; otherwise they are zero */
+    SEQLSTM_BIT_RECURRENT_FINAL_STATE = 1u << 6,   /* hn (and cn) are wanted */
     SEQLSTM_BIT_RECURRENT_OUTPUT = 1u << 7,        /* y is wanted (return_sequences) */
-    SEQLSTM_BIT_RECURRENT_STEPWISE = 1u << 8       /* dW by a later call over all steps: backend.h */
+    SEQLSTM_BIT_RECURRENT_STEPWISE = 1u << 8       /* a later call over all steps computes dW: backend.h */
 };
 
 /* Index into `activations`. GRU uses GATE and CANDIDATE, RNN uses CANDIDATE. */
 enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT = 2 };
 
-/* A homogeneous stack of L recurrent layers over a packed range.
+/* A stack of L recurrent layers of the same kind over a packed range.
  *
- * Layer l reads x (l = 0, width I) or the merged output of layer l - 1 (width O, or 2 O for a
- * concatenated bidirectional one). For every layer, direction and real step t of a sequence, with
- * h' and c' the states before it (zero, or h0 and c0), in training mode:
+ * Layer l reads x (l = 0, width I) or the merged output of layer l - 1 (width O, or 2 O if it concatenates two
+ * directions). For every layer, every direction and each step t of a sequence, where h' and c' are the states before
+ * the step (at first h0 and c0, or zero), in training mode:
  *
  *   x~ = x_t * m_x          m_x: `dropout`, one mask per sequence, shared by the gates
  *   h~ = h'  * m_h          m_h: `recurrent_dropout`, one mask per sequence, shared by the gates
- *   W_h~ = W_h * m_w        m_w: `weight_drop`, one mask per batch (applied by weights_pack)
+ *   W_h~ = W_h * m_w        m_w: `weight_drop`, one mask per batch (applied by weights_pack where there is one)
  *   u = W_x x~              [G H]      v = W_h~ h~   [G H]
  *   LAYER_NORM:  u = N(u) * norm_x,  v = N(v) * norm_h,  N(z) = (z - mean z) / sqrt(var z + epsilon) over all
  *                G H elements (Ba, Kiros, Hinton 2016, eq. 20 to 22; biased variance); with COUPLED_GATES
@@ -66,36 +66,36 @@ enum { SEQLSTM_PLACE_GATE = 0, SEQLSTM_PLACE_CANDIDATE = 1, SEQLSTM_PLACE_OUTPUT
  *         zg = u_g + v_g + b_g                   g = candidate(C(zg))
  *         c^ = f * c' + i * g                    then limited to [-cell_clip, cell_clip] where cell_clip > 0
  *         zo = u_o + v_o + b_o + p_o * c^        o = gate(C(zo))
- *         q  = c^, or N(c^) * norm_c + norm_c_bias over H with LAYER_NORM
+ *         q  = c^, with LAYER_NORM N(c^) * norm_c + norm_c_bias over H
  *         h^ = o * output(q)                  with projection: h^ = W_p h^    [P]
- *         c  = k_c ? c' : c^                     zoneout (Krueger et al. 2017): k_c where zoneout_cell drops
- *         h  = k_h ? h' : h^                     k_h where zoneout_hidden drops; both drawn per step
+ *         c  = k_c ? c' : c^                     zoneout (Krueger et al. 2017): k_c if the mask zoneout_cell drops
+ *         h  = k_h ? h' : h^                     k_h if the mask zoneout_hidden drops; both masks are drawn per step
  *   GRU   r = gate(C(u_r + v_r + b_r))           z = gate(C(u_z + v_z + b_z))
  *         RESET_AFTER:  n = candidate(C(u_n + b_n + r * (v_n + b_hn)))              b = [b_r b_z b_n b_hn], 4 H
  *         otherwise:    n = candidate(C(u_n + b_n + W_hn~ (r * h~)))                b = [b_r b_z b_n], 3 H
  *         h^ = (1 - z) * n + z * h'              then zoneout_hidden as above
  *   RNN   h^ = candidate(C(u + v + b))           then zoneout_hidden as above
  *
- * Every rate acts as the nearest multiple of 2^-16 (seqlstm_mask_rate).
- * In inference mode masks are 1 and zoneout is its expectation: c = rate c' + (1 - rate) c^, h likewise.
- * Output row of (sequence, t): h of that step, both directions merged at the row of their input.
- * Final state: after the sequence's own last step (backward direction: after its first), or at t1
- * when the range ends before the sequence does (bidirectional and backward ops take whole ranges only).
- * Where a clip limits, its derivative is 0; inside (and at the ends) it is 1.
+ * Every rate is rounded to a multiple of 2^-16 (seqlstm_mask_rate).
+ * In inference mode masks are 1, and zoneout is replaced by its expectation: c = rate c' + (1 - rate) c^, h likewise.
+ * Output row of (sequence, t): h of that step; both directions are merged in the row of their input.
+ * Final state: the state after the last step of the sequence (backward direction: after its first step), or at the end
+ * of the range if the sequence goes on after it. BACKWARD and BIDIRECTIONAL run on the whole axis only.
+ * The derivative of a clip is 0 outside its limits, and 1 inside and at the limits.
  *
- * With dtype_compute INT8 (inference, one layer) products read x and h' as q(v) = min(max(round(data_scale v +
- * data_shift), 0), 255), and row r of W_x and of W_h as signed bytes, times 127 over the largest element of both.
+ * dtype_compute INT8 (inference, one layer): products read x and h' as q(v) = min(max(round(data_scale v + data_shift),
+ * 0), 255), and row r of W_x and W_h as signed bytes, scaled by 127 / the largest absolute value of that row in both.
  * Sums are exact integers; bias, gates and c are float32, and c is never rounded. Y, HN and a given H0 may hold the
- * values of q, (q(h) - data_shift) / data_scale. The first forward after weights_pack may allocate: libraries want
- * the scales of weights when they make a kernel.
+ * values that q represents: (q(h) - data_shift) / data_scale. The first forward after weights_pack may allocate, since
+ * libraries need the scales of the weights when they create a kernel.
  *
- * d counts the directions that exist: BACKWARD alone has D = 1, d = 0; activations[…][1] is then not read.
- * Mask streams (philox.h): stream(l, d, p) = stream_base + 32 l + 16 d + p with p from
- * SEQLSTM_MASK_…; element = index of the feature. Per-step masks use step = position0[b] + t. Per-sequence
- * masks use step 0, or position0[b] where the axis has SEQLSTM_BIT_AXIS_STREAM. The weight mask uses
- * sequence SEQLSTM_WEIGHT_SEQUENCE, step = step block's weight_mask_step, element = index into W_h.
+ * d counts the directions that exist: BACKWARD alone has D = 1 and d = 0; activations[…][1] is then not read.
+ * Mask streams (philox.h): stream(l, d, p) = stream_base + 32 l + 16 d + p, where p is one of SEQLSTM_MASK_…; the
+ * element is the index of the feature. Masks per step use step = position0[b] + t. Masks per sequence use step 0, or
+ * position0[b] if the axis has SEQLSTM_BIT_AXIS_STREAM. The weight mask uses sequence SEQLSTM_WEIGHT_SEQUENCE, step =
+ * weight_mask_step of the step block, and the index into W_h as element.
  *
- * Sizes of parameters, for each (l, d), I_l the width of the layer's input:
+ * Sizes of the parameters for each (l, d), where I_l is the width of the layer's input:
  *   W_x [G H, I_l]   W_h [G H, O]   bias [G H] (GRU RESET_AFTER: [4 H])   peephole [3 H]: i f o
  *   projection [P, H]
  *   norm: norm_x [G H], norm_h [G H], and for LSTM norm_c [H], norm_c_bias [H], in one vector
@@ -114,7 +114,7 @@ struct seqlstm_recurrent_desc {
     struct seqlstm_desc head;
     uint32_t cell;      /* SEQLSTM_CELL_… */
     uint32_t direction; /* SEQLSTM_DIRECTION_… */
-    uint32_t merge;     /* SEQLSTM_KIND_MERGE_…, read when bidirectional */
+    uint32_t merge;     /* SEQLSTM_KIND_MERGE_…; read if bidirectional */
     uint32_t options;   /* SEQLSTM_BIT_RECURRENT_… */
     int64_t layers;     /* L, 1 .. 64 */
     int64_t input;      /* I */
@@ -137,7 +137,7 @@ struct seqlstm_recurrent_desc {
 /* Slots of RECURRENT. State and parameter slots exist for every (l, d), n = l D + d.
  * X [R, I] in · Y [R, O or 2 O] out · H0 [B, O], C0 [B, H] in · HN [B, O], CN [B, H] out (C only for LSTM).
  * With FINAL_STATE each of HN and CN may be NULL; with INITIAL_STATE H0 (and C0) must be given.
- * grads: X out (NULL for a first layer), Y in, H0/C0 out, HN/CN in, parameters out. */
+ * grads: X out (NULL if it is not wanted, as for a first layer), Y in, H0 and C0 out, HN and CN in, parameters out. */
 enum {
     SEQLSTM_SLOT_RECURRENT_X = 0,
     SEQLSTM_SLOT_RECURRENT_Y = 1,

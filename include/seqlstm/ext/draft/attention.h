@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draft operation ATTENTION: for each query the mean of a memory's values, weighted by how well its keys fit.
+/* Draft operation ATTENTION: for each query, a mean of the values of a memory, weighted by how well their keys fit.
  *
- * The memories lie one behind the other in `keys` and `values`, rows of memory m at [offsets[m], offsets[m + 1]):
- * sequence-major and ragged, nothing is padded. memory_of says which memory a query looks at, in any order and as
- * often as wanted: the steps of a target sentence share one, and so do the hypotheses of a beam search.
+ * The memories lie one after the other in the slots KEYS and VALUES, without padding: memory m has the rows
+ * [offsets[m], offsets[m + 1]), where offsets is the slot OFFSETS. memory_of (the slot MEMORY_OF) gives the memory of
+ * each query. Queries may come in any order, and many may share a memory, as the steps of a target sentence and the
+ * hypotheses of a beam search do.
  *
  *   lengths 3 0 2:   offsets 0 3 3 5      keys, values: rows a0 a1 a2 c0 c1      memory_of 0 2 0 -1
  *
  * For query q and the S rows j of its memory m:
  *
- *   DOT       e_j = scale q . k_j               scale 1: Luong et al. 2015, eq. 8 "dot" ("general" is a DENSE on the
- *                                               queries in front); 1/sqrt(K): Vaswani et al. 2017, eq. 1
- *   ADDITIVE  e_j = s . tanh(q + k_j)           Bahdanau et al. 2015, appendix A.1.2: s is the parameter SCORE; W q
- *                                               and U k are DENSEs in front
+ *   DOT       e_j = scale q . k_j               scale 1: Luong et al. 2015, eq. 8 "dot" (for "general", apply a DENSE
+ *                                               to the queries first); 1/sqrt(K): Vaswani et al. 2017, eq. 1
+ *   ADDITIVE  e_j = s . tanh(q + k_j)           Bahdanau et al. 2015, appendix A.1.2: s is the parameter SCORE; DENSE
+ *                                               operations before this one compute W q and U k
  *   a = softmax(e) over the S rows              Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7
  *   context_q = sum_j a_j v_j
  *
- * Where S = 0 or memory_of[q] < 0 the context and the weights are 0 and nothing has a gradient.
+ * If S = 0 or memory_of[q] < 0, the context and the weights are 0 and the query gives no gradients.
  *
  * Rows of queries: bind.rows; of keys and values: bind.rows_in; head.max_rows bounds both. head.max_sequences bounds
  * the number of memories, head.max_steps their length. The axis is not read. Gradients of keys and values are sums over
- * the queries of a memory; rows that no query looks at get 0. Draft: it may change with any release before 1.0.
+ * the queries of a memory; rows of memories without queries get 0. Draft: it may change with any release before 1.0.
  */
 #ifndef SEQLSTM_EXT_DRAFT_ATTENTION_H
 #define SEQLSTM_EXT_DRAFT_ATTENTION_H
@@ -34,7 +35,7 @@ extern "C" {
 enum { SEQLSTM_KIND_ATTENTION_DOT = 1, SEQLSTM_KIND_ATTENTION_ADDITIVE = 2 };
 
 enum {
-    SEQLSTM_BIT_ATTENTION_SHARED = 1u << 0, /* values are the keys (V = K); the gradient of KEYS is that of both */
+    SEQLSTM_BIT_ATTENTION_SHARED = 1u << 0, /* values are the keys (V = K); the gradient of KEYS is the sum of both */
     SEQLSTM_BIT_ATTENTION_WEIGHTS = 1u << 1 /* slot WEIGHTS is wanted */
 };
 
@@ -49,10 +50,11 @@ struct seqlstm_attention_desc {
 };
 
 /* QUERIES [Q, K] in · KEYS [M, K] in · VALUES [M, V] in (absent with SHARED) · CONTEXT [Q, V] out ·
- * OFFSETS [max_sequences + 1] int32 in: not decreasing, from 0 to M, no memory longer than max_steps; memories that a
- * batch has not are empty · MEMORY_OF [Q] int32 in, below max_sequences · WEIGHTS [Q, max_steps] out (absent without
- * its option): a of row q from its beginning, then zeros; it has no gradient · SCORE [K], the parameter s of ADDITIVE
- * (absent with DOT). OFFSETS and MEMORY_OF lie in the memory of the other slots; the host has checked them. */
+ * OFFSETS [max_sequences + 1] int32 in: not decreasing, from 0 to M, no memory longer than max_steps; if a batch has
+ * fewer memories, the others are empty · MEMORY_OF [Q] int32 in, below max_sequences · WEIGHTS [Q, max_steps] out
+ * (absent without its option): row q begins with a, then come zeros; it has no gradient · SCORE [K], the parameter s of
+ * ADDITIVE (absent with DOT). OFFSETS and MEMORY_OF lie in the same memory domain as the other slots; the host has
+ * checked them. */
 enum {
     SEQLSTM_SLOT_ATTENTION_QUERIES = 0,
     SEQLSTM_SLOT_ATTENTION_KEYS = 1,

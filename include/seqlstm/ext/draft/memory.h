@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and streams of a domain that is not the host's: what `memory` and `streams` of the backend's table point to.
+/* Memory and streams of a domain other than the host: `memory` and `streams` of the backend's table point to them.
  *
- * A backend one of whose devices names a domain other than "host" has both. Buffers of its calls (slots, gradients,
- * workspace, reserve, packed weights) then lie in that domain; descriptors, axes and the step block stay the host's.
- * Two backends that name the same domain work on the same addresses and the same native streams: the first that
- * the host opens provides them for both.
+ * A backend needs both if one of its devices names a domain other than "host". The buffers of its calls (slots,
+ * gradients, workspace, reserve, packed weights) then lie in that domain; descriptors, axes and the step block stay in
+ * the host's memory. Two backends that name the same domain work with the same addresses and the same native streams:
+ * the backend that the host opens first provides them for both.
  *
- * Asynchronous failures. A call that only starts work may succeed although the work fails later: the failure is
- * returned by the next call of this table that notices it, at the latest by synchronize, with the vendor's
- * code. A domain that failed so stays failed. Draft: it may change with any release before 1.0.
+ * Asynchronous failures. A call that only starts work may succeed although the work fails later. The next call of this
+ * table that notices the failure returns it with the vendor's code, at the latest synchronize. After such a failure the
+ * domain cannot be used any more. Draft: it may change with any release before 1.0.
  */
 #ifndef SEQLSTM_EXT_DRAFT_MEMORY_H
 #define SEQLSTM_EXT_DRAFT_MEMORY_H
@@ -20,68 +20,71 @@ extern "C" {
 #endif
 
 enum {
-    SEQLSTM_MEMORY_DEVICE = 0, /* the device's own; the host never dereferences it */
-    SEQLSTM_MEMORY_PINNED = 1  /* the host's, reachable by the device's copy engine */
+    SEQLSTM_MEMORY_DEVICE = 0, /* memory of the device; the host never dereferences it */
+    SEQLSTM_MEMORY_PINNED = 1  /* memory of the host that the copy engine of the device can reach */
 };
 
 enum {
-    SEQLSTM_COPY_TO_DEVICE = 1, /* `from` may be changed as soon as the call returns; if it is SEQLSTM_MEMORY_PINNED,
-                                 * when the stream has got there: the copy then overlaps with other streams */
+    SEQLSTM_COPY_TO_DEVICE = 1, /* `from` may be changed once the call has returned; if it is SEQLSTM_MEMORY_PINNED,
+                                 * once the stream has done the copy, which then overlaps with other streams */
     SEQLSTM_COPY_TO_HOST = 2,   /* `to` is complete when the call returns */
-    SEQLSTM_COPY_WITHIN = 3     /* both in the domain, not overlapping */
+    SEQLSTM_COPY_WITHIN = 3     /* both lie in the domain and do not overlap */
 };
 
 struct seqlstm_memory {
     uint32_t struct_size;
     uint32_t reserved0;
-    /* `bytes` aligned to SEQLSTM_ALIGNMENT, not zeroed. NO_MEMORY says how much was asked for. [any] */
+    /* Allocates `bytes` bytes aligned to SEQLSTM_ALIGNMENT, not zeroed. The message of NO_MEMORY gives the number.
+     * [any] */
     seqlstm_status (*allocate)(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes,
                                void **out_pointer, struct seqlstm_error *err);
-    /* After all work on it has finished; NULL is fine. [any] */
+    /* Releases it, after all work on it has finished; NULL is allowed. [any] */
     void (*release)(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, void *pointer);
-    /* Ordered on the stream; `direction` of SEQLSTM_COPY_…. [queue] */
+    /* Copies in the order of the stream; `direction` is one of SEQLSTM_COPY_…. [queue] */
     seqlstm_status (*copy)(struct seqlstm_instance *instance, uint32_t device, void *stream, uint32_t direction,
                            void *to, const void *from, uint64_t bytes, struct seqlstm_error *err);
-    /* Sets every byte to `value`, ordered on the stream. [queue] */
+    /* Sets every byte to `value`, in the order of the stream. [queue] */
     seqlstm_status (*fill)(struct seqlstm_instance *instance, uint32_t device, void *stream, void *to, uint32_t value,
                            uint64_t bytes, struct seqlstm_error *err);
 };
 
-/* Streams and events are the vendor's (cudaStream_t, cudaEvent_t), streams independent of each other. */
+/* Streams and events are those of the vendor (cudaStream_t, cudaEvent_t). Streams are independent of each other. */
 struct seqlstm_streams {
     uint32_t struct_size;
     uint32_t reserved0;
     seqlstm_status (*create)(struct seqlstm_instance *instance, uint32_t device, void **out_stream,
                              struct seqlstm_error *err); /* [any] */
-    /* Waits for what was started on it; NULL is fine. [any] */
+    /* Waits for the work that was started on it; NULL is allowed. [any] */
     void (*destroy)(struct seqlstm_instance *instance, uint32_t device, void *stream);
-    /* Returns when all that was started on the stream has finished. [queue] */
+    /* Returns when all work that was started on the stream has finished. [queue] */
     seqlstm_status (*synchronize)(struct seqlstm_instance *instance, uint32_t device, void *stream,
                                   struct seqlstm_error *err);
     seqlstm_status (*event_create)(struct seqlstm_instance *instance, uint32_t device, void **out_event,
                                    struct seqlstm_error *err);                              /* [any] */
-    void (*event_destroy)(struct seqlstm_instance *instance, uint32_t device, void *event); /* NULL is fine. [any] */
-    /* The event happens when all that was started on the stream so far has finished. [queue] */
+    void (*event_destroy)(struct seqlstm_instance *instance, uint32_t device, void *event); /* NULL is allowed. [any] */
+    /* The event happens when all work that was started on the stream before has finished. [queue] */
     seqlstm_status (*event_record)(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
                                    struct seqlstm_error *err);
-    /* What is started on the stream from now on runs after the event. [queue] */
+    /* Work that is started on the stream from now on runs after the event. [queue] */
     seqlstm_status (*event_wait)(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
                                  struct seqlstm_error *err);
     /* Nanoseconds between two events that have happened. [any] */
     seqlstm_status (*event_elapsed)(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end,
                                     double *out_ns, struct seqlstm_error *err);
-    /* Graphs (all four or none; NULL: none). What is started on the stream between begin and end is not run but kept:
-     * copies WITHIN, fills, and calls of operations whose sizes allow it. Everything else on the stream, waiting,
-     * allocating and releasing memory are errors meanwhile, and spoil the capture. A failed end leaves no graph, and
-     * the stream as it was before begin. [queue] */
+    /* Captures, which CUDA calls graphs (either all four functions or none; NULL: none). Work that is started on the
+     * stream between begin and end does not run, but is recorded: copies WITHIN, fills, and calls of operations whose
+     * `capture` in struct seqlstm_sizes allows it. In the meantime anything else on the stream is an error and spoils
+     * the capture, and so is waiting, allocating or releasing memory. If end fails, there is no capture, and the stream
+     * is as it was before begin. [queue] */
     seqlstm_status (*capture_begin)(struct seqlstm_instance *instance, uint32_t device, void *stream,
                                     struct seqlstm_error *err);
     seqlstm_status (*capture_end)(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_graph,
                                   struct seqlstm_error *err);
-    /* Starts all that was kept, in its order, with what memory then holds. [queue] */
+    /* Starts the recorded work in its order, on the contents that memory has by then. [queue] */
     seqlstm_status (*graph_launch)(struct seqlstm_instance *instance, uint32_t device, void *graph, void *stream,
                                    struct seqlstm_error *err);
-    void (*graph_destroy)(struct seqlstm_instance *instance, uint32_t device, void *graph); /* NULL is fine. [queue] */
+    void (*graph_destroy)(struct seqlstm_instance *instance, uint32_t device,
+                          void *graph); /* NULL is allowed. [queue] */
 };
 
 #ifdef __cplusplus
