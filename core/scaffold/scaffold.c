@@ -31,7 +31,7 @@ static seqlstm_status check_id(const char *id, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-/* Makes the folder; one that exists must be empty. *out_made: there was none. */
+/* Creates the folder; one that exists must be empty. *out_made: it did not exist. */
 static seqlstm_status make_folder(const char *folder, bool *out_made, struct seqlstm_error *err)
 {
     bool empty = true;
@@ -39,8 +39,8 @@ static seqlstm_status make_folder(const char *folder, bool *out_made, struct seq
     if (!*out_made) {
         DIR *stream = opendir(folder);
         if (!stream)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`%.300s` exists and is no folder that can be read (%s)", folder,
-                         strerror(errno));
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`%.300s` exists and is not a folder that can be read (%s)",
+                         folder, strerror(errno));
         for (const struct dirent *entry; empty && (entry = readdir(stream)) != NULL;)
             empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
         closedir(stream);
@@ -52,7 +52,7 @@ static seqlstm_status make_folder(const char *folder, bool *out_made, struct seq
     return sl_file_make_folders(folder, err);
 }
 
-/* The text with every @NAME@ replaced. */
+/* Appends the text with every @NAME@ replaced. */
 static void fill(const char *text, const char *name, struct sl_buf *out)
 {
     static const char mark[] = "@NAME@";
@@ -75,7 +75,7 @@ static seqlstm_status write_template(const struct sl_template *t, const char *na
     return rc;
 }
 
-/* What was written before `failed`, so that the next try finds the folder empty, or none. */
+/* Removes the files that were written before `failed`, and the folder if it is new, so that the user can try again. */
 static void remove_set(const char *set, const char *folder, bool made, const struct sl_template *failed)
 {
     const size_t prefix = strlen(set);
@@ -89,7 +89,7 @@ static void remove_set(const char *set, const char *folder, bool made, const str
         (void)remove(folder);
 }
 
-/* Every template below `set` ("backend/") into the folder. */
+/* Writes every template below `set` ("backend/") into the folder. */
 static seqlstm_status write_set(const char *set, const char *name, const char *folder, struct sl_buf *out_files,
                                 struct seqlstm_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders to start from: a backend that builds and conforms, a model that runs. */
+/* Writes new folders from templates: a backend that builds and passes the conformance tests, or a model that runs. */
 #ifndef SL_SCAFFOLD_SCAFFOLD_H
 #define SL_SCAFFOLD_SCAFFOLD_H
 
@@ -7,13 +7,14 @@
 
 #include "base/value/buf.h"
 
-/* A meson project of a backend with this id. `folder` is made; it may exist if it is empty. Appends the names of the
- * files, one a line, to `out_files`. Errors: INVALID_CONFIG (a name that is no id, or one that is taken; a folder that
- * is not empty), IO, NO_MEMORY; what was written before an error is removed. */
+/* Writes the meson project of a backend with this id. Creates `folder`, which may exist if it is empty. Appends the
+ * names of the files to `out_files`, one per line. Errors: INVALID_CONFIG (the id is not valid or is taken; the folder
+ * is not empty), IO, NO_MEMORY. After an error it removes the files that it has written. */
 seqlstm_status sl_scaffold_backend(const char *id, const char *folder, struct sl_buf *out_files,
                                    struct seqlstm_error *err);
 
-/* A model file of a kind, with a small sample of its data. INVALID_CONFIG for an unknown kind too. */
+/* Writes a model file of the given kind, with a small sample of its data. The same errors; INVALID_CONFIG also if the
+ * kind is unknown. */
 seqlstm_status sl_scaffold_model(const char *kind, const char *folder, struct sl_buf *out_files,
                                  struct seqlstm_error *err);
 

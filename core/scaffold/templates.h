@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of core/scaffold/templates/, carried in the program (tools/embed.py). */
+/* The files of core/scaffold/templates/, embedded in the program by tools/embed.py. */
 #ifndef SL_SCAFFOLD_TEMPLATES_H
 #define SL_SCAFFOLD_TEMPLATES_H
 
@@ -7,11 +7,11 @@
 
 struct sl_template {
     const char *name; /* "backend/plugin.c", "model/classify/model.yaml" */
-    const char *text; /* NUL-terminated; may hold placeholders, @NAME@ */
+    const char *text; /* NUL-terminated; may contain the placeholder @NAME@ */
     size_t bytes;
 };
 
-/* In order of their names; the last has no name. */
+/* Sorted by name; an element without a name ends the array. */
 extern const struct sl_template sl_templates[];
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A blocked matrix product: 16 columns of op(B) at a time are copied side by side, then tiles of 4 x 16 elements of C
- * are summed in registers.
+/* A blocked matrix product. It copies 16 columns of op(B) at a time into a panel, and then sums tiles of 4 x 16
+ * elements of C in registers.
  *
  *        16 columns
- *      +-----------+    panel [depth, 16] on the stack, at most 256 deep: it stays in the first cache
- *   4  |  tile     |    and is used for all rows of C
+ *      +-----------+    the panel [depth, 16] is on the stack and at most 256 deep, so it stays in the L1 cache;
+ *   4  |  tile     |    it is used for all rows of C
  *      +-----------+
  *
- * Members share the columns, so the order of every sum is fixed.
+ * The members of the queue divide the columns of C among them, so the order of every sum is fixed.
  */
 #include "gemm.h"
 
@@ -15,7 +15,7 @@
 
 enum { TILE_ROWS = 4, TILE_COLUMNS = 16, DEPTH = 256 };
 
-/* Compiled once for each of these processors; the loader of the system picks. */
+/* Compiled once for each of these instruction sets; the dynamic linker chooses one. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "avx2,fma", "default")))
 #else
@@ -27,7 +27,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Columns [j, j + columns) of op(B), rows [p, p + depth), zeros beyond. */
+/* Copies columns [j, j + columns) of op(B), rows [p, p + depth), and fills the panel with zeros. */
 static void copy_panel(const struct seqlstm_prim_gemm *g, int64_t p, int64_t depth, int64_t j, int64_t columns,
                        float panel[DEPTH][TILE_COLUMNS])
 {
@@ -38,7 +38,7 @@ static void copy_panel(const struct seqlstm_prim_gemm *g, int64_t p, int64_t dep
                                            : g->b[(p + q) * g->ldb + j + k];
 }
 
-/* sums [rows, 16] = op(A)[i .. i + rows, p .. p + depth] times the panel. */
+/* sums [rows, 16] = rows [i, i + rows) and columns [p, p + depth) of op(A), times the panel. */
 FOR_EACH_PROCESSOR
 static void sum_tile(const struct seqlstm_prim_gemm *g, int64_t i, int64_t rows, int64_t p, int64_t depth,
                      float panel[DEPTH][TILE_COLUMNS], float sums[TILE_ROWS][TILE_COLUMNS])
@@ -46,7 +46,7 @@ static void sum_tile(const struct seqlstm_prim_gemm *g, int64_t i, int64_t rows,
     const int64_t step = g->transpose_a ? g->lda : 1; /* from one element of a row of op(A) to the next */
     const float *a[TILE_ROWS];
     float s0[TILE_COLUMNS] = {0}, s1[TILE_COLUMNS] = {0}, s2[TILE_COLUMNS] = {0}, s3[TILE_COLUMNS] = {0};
-    for (int64_t r = 0; r < TILE_ROWS; r++) { /* rows that are not there: the last one again, not stored */
+    for (int64_t r = 0; r < TILE_ROWS; r++) { /* missing rows repeat the last one; they are not stored */
         const int64_t row = i + (r < rows ? r : rows - 1);
         a[r] = g->transpose_a ? g->a + p * g->lda + row : g->a + row * g->lda + p;
     }
@@ -66,7 +66,7 @@ static void sum_tile(const struct seqlstm_prim_gemm *g, int64_t i, int64_t rows,
     memcpy(sums[3], s3, sizeof s3);
 }
 
-/* Blocks of columns [begin, end). */
+/* Computes blocks [begin, end) of 16 columns of C. */
 static void run_blocks(void *argument, int64_t begin, int64_t end)
 {
     const struct seqlstm_prim_gemm *g = argument;

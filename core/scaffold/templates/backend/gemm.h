@@ -5,8 +5,8 @@
 
 #include <seqlstm/prim_loop_cell.h>
 
-/* C = op(A) op(B) or C +=, as struct seqlstm_prim_gemm says, on all members of the queue. Allocates nothing; the same
- * bits whatever the number of members is. */
+/* C = or += op(A) op(B), as described at struct seqlstm_prim_gemm, on all members of the queue. Allocates nothing. The
+ * bits of the result do not depend on the number of members. */
 void gemm_run(struct seqlstm_queue *queue, const struct seqlstm_prim_gemm *gemm);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend @NAME@: LSTM layers on the CPU.
  *
- * The time loop, the cell and the table come from the kit (<seqlstm/prim_loop_backend.h> and what it includes); the
- * matrix product is ours (gemm.c). To replace the cell too, write two functions after the pattern of
- * seqlstm_prim_cell_forward and _backward in <seqlstm/prim_loop_cell.h> and put them where NULL stands below.
+ * The time loop, the cell and the table of functions come from <seqlstm/prim_loop_backend.h> and the headers that it
+ * includes. The matrix product is our own (gemm.c). To replace the cell too, copy seqlstm_prim_cell_forward and
+ * seqlstm_prim_cell_backward from <seqlstm/prim_loop_cell.h>, change them, and name them in place of NULL below.
  */
 #include <seqlstm/prim_loop_backend.h>
 
 #include "gemm.h"
 
-/* Each is a variant of the backend; the host takes the first unless it measures or is told otherwise
- * (`pin: {layer: @NAME@:plain}`), and the conformance kit proves each. */
+/* Each element is a variant of the backend. The host uses the first one, unless it measures them or the model file pins
+ * another (`pin: {layer: @NAME@:plain}`). The conformance kit tests all of them. */
 static const struct seqlstm_prim prims[] = {
-    /* name, product, cell forward, cell backward, further refusals */
+    /* variant, matrix product, cell forward, cell backward, further refusals; NULL: the plain version, or none */
     {"blocked", gemm_run, NULL, NULL, NULL},
     {"plain", NULL, NULL, NULL, NULL},
 };
