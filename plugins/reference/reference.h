@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference backend: float64 arithmetic in straightforward loops, never optimised. Start here.
+/* The reference backend: float64 arithmetic in straightforward loops, never optimised. Begin with README.md.
  *
- *   backend.c   the vtable: what is accepted, create, bind
+ *   backend.c   the table of functions: what is accepted, create, bind
  *   execute.c   one call: float32 slots -> float64 arrays -> the operation's family -> float32 slots
  *   the rest    one file per family of operations: only its mathematics, on float64 arrays
  *
- * Begin with dense.c, a whole operation on one page. The recurrent layers begin in recurrent.c.
+ * The table calls ref_forward or ref_backward in execute.c, which calls the function of the family. That function can
+ * rely on the following:
  *
- * A call passes from backend.c to ref_forward or ref_backward in execute.c, which calls the family's function. What
- * that function can rely on: 1. call->values[k] is slot k as float64 (int32, float64 and 16-bit slots as they are);
- * NULL if it is not given. 2. call->grads[k], in backward: for a slot that forward writes, its gradient, or NULL for
- * zero; for a slot that forward
- *     reads, an array to *add to*, or NULL if it is not wanted.
- * 3. call->scratch has scratch_elems(…) elements, call->reserve reserve_elems(…). Families allocate nothing. */
+ *   call->values[k]   slot k as float64 (int32, float64 and 16-bit slots as they are); NULL if it is not given
+ *   call->grads[k]    in backward, if forward writes slot k: its gradient, or NULL for zero
+ *                     in backward, if forward reads slot k: an array to *add to*, or NULL if it is not wanted
+ *   call->scratch     scratch_elems(…) elements
+ *   call->reserve     reserve_elems(…) elements
+ *
+ * Families allocate nothing.
+ */
 #ifndef REF_REFERENCE_H
 #define REF_REFERENCE_H
 
