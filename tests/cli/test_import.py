@@ -226,6 +226,20 @@ def test_initial_states(t):
     t.run('import', 'fed.onnx', '--into', 'model.yaml', '--out', 'fed').says('`h0` is an input of the file', 'begins at zero')
 
 
+def test_outputs_of_an_operator_as_they_are(t):
+    """A file of one operator; the model wants one of its outputs."""
+    prepare(t, MODEL.replace('  - {type: dense, units: from_target}\n', '').replace('units: 3', 'units: 1')
+            .replace('return_sequences: true', 'direction: bidirectional, merge: concat, return_sequences: true')
+            .replace('targets: [y]', 'targets: [y, b]'))
+    o = Onnx(dims=('t', 'b', I))
+    w, r = o.tensor([2, 4, I], make_values(8 * I, 1)), o.tensor([2, 4, 1], make_values(8, 2))
+    outputs = o.node('LSTM', ['input', w, r], outputs=3, hidden_size=1, direction='bidirectional')
+    t.write('op.onnx', o.finish(*outputs))
+    t.run('import', 'op.onnx', '--into', 'model.yaml', '--out', 'op').quiet()
+    t.run('export', 'op', '--file', 'op.safetensors')
+    expect(struct.pack('<2f', *make_values(8 * I, 1)[:2]) in t.read('op.safetensors'), 'other weights')
+
+
 def test_branches_are_matched_by_edges(t):
     model = MODEL.replace('  - {type: lstm, units: 3, return_sequences: true}\n',
                           '  - {type: lstm, units: 3, name: one, return_sequences: true}\n'

@@ -372,6 +372,24 @@ static bool expand(struct sl_arena *arena, const struct sl_onnx_constant *in, co
     return (from.is_fill || elems <= EXPANDED_MAX) && copy_view(arena, &from, &v, out);
 }
 
+/* Tile of what has one number. */
+static bool tile(const struct sl_onnx_constant *in, const struct sl_onnx_constant *repeats,
+                 struct sl_onnx_constant *out)
+{
+    int64_t shape[SL_ONNX_RANK_MAX];
+    if (repeats->elems != in->rank || in->elems < 1 || !sl_onnx_constant_is_all(in, sl_onnx_constant_get(in, 0)))
+        return false;
+    for (int32_t d = 0; d < in->rank; d++) {
+        int64_t times = (int64_t)sl_onnx_constant_get(repeats, d);
+        if (times < 0 || times > INT32_MAX || in->shape[d] > INT32_MAX)
+            return false;
+        shape[d] = in->shape[d] * times;
+    }
+    *out = *in;
+    out->is_fill = true;
+    return set_shape(out, in->rank, shape);
+}
+
 static bool fill(struct sl_arena *arena, const struct sl_onnx_node *node, const struct sl_onnx_constant *wanted,
                  struct sl_onnx_constant *out)
 {
@@ -471,6 +489,8 @@ bool sl_onnx_constant_fold(struct sl_arena *arena, const struct sl_onnx_node *no
     }
     if (b && strcmp(op, "Gather") == 0)
         return gather(arena, sl_onnx_node_get_int(node, "axis", 0), a, b, outputs);
+    if (b && strcmp(op, "Tile") == 0)
+        return tile(a, b, outputs);
     if (b && strcmp(op, "Expand") == 0)
         return expand(arena, a, b, outputs);
     if (b && input_count > 2 && inputs[2] && strcmp(op, "Where") == 0)

@@ -107,14 +107,26 @@ static bool add_shift(const struct sl_onnx_job *job, const struct sl_onnx_value 
     return finish(job, in, out);
 }
 
-static bool add_scale(const struct sl_onnx_job *job, const struct sl_onnx_value *in, const float *values,
+/* Two vectors in a row are one, and ones are nothing. */
+static bool add_scale(const struct sl_onnx_job *job, const struct sl_onnx_value *in, float *values,
                       struct sl_onnx_value *out)
 {
     *out = *in;
     out->features.via = job->node;
     if (is_all(values, in->features.count, 1))
         return true;
-    struct sl_onnx_term *term = add_unary(job, SL_ONNX_TERM_SCALE, &in->features, in->features.count);
+    const struct sl_onnx_term *inner = sl_onnx_lift_get_whole(job->lift, &in->features);
+    struct sl_onnx_features from = in->features;
+    if (inner && inner->kind == SL_ONNX_TERM_SCALE) {
+        from = inner->args[0];
+        for (int64_t k = 0; k < in->features.count; k++)
+            values[k] *= inner->vectors[0][k];
+    }
+    if (is_all(values, in->features.count, 1)) {
+        out->features = from;
+        return true;
+    }
+    struct sl_onnx_term *term = add_unary(job, SL_ONNX_TERM_SCALE, &from, from.count);
     if (term == NULL)
         return false;
     term->vectors[0] = values;

@@ -444,8 +444,7 @@ seqlstm_status sl_onnx_match_output(struct sl_onnx_match *m, const struct sl_onn
         for (int32_t a = 0; a < output->dims.at[d].count; a++)
             has_time = has_time || output->dims.at[d].atoms[a].kind == SL_ONNX_ATOM_TIME;
     bool is_laid_out = output->kind == SL_ONNX_DATA &&
-                       (output->features.count == 1 || (last >= 0 && sl_onnx_dims_is_features(&output->dims, last) &&
-                                                        output->dims.at[last].count > 0));
+                       (output->features.count == 1 || (last >= 0 && sl_onnx_dims_is_features(&output->dims, last)));
     if (!is_laid_out || (m->lift->time > 1 && has_time != is_steps)) {
         char text[NODE_TEXT];
         SEQLSTM_FAIL(m->err, SEQLSTM_INVALID_CONFIG, "%s: the file's output, of %s, is not %s, as the model's is",
