@@ -102,7 +102,7 @@ int cli_prepare(struct cli_context *cli, const char *path)
     cli->options.interrupt = cli->interrupt;
     const char *threads = takes_one(cli, "threads") ? cli_get(cli, "threads") : NULL;
     int64_t count = 0;
-    if (threads && strcmp(threads, "auto") != 0 && !cli_get_int(cli, "threads", 1, 1024, &count))
+    if (threads && strcmp(threads, "auto") != 0 && !cli_get_int(cli, "threads", 1, SL_POOL_MEMBERS_MOST, &count))
         return CLI_USAGE;
     cli->options.threads = (int32_t)count;
     cli->options.threads_given = is_said(cli, "threads", path == NULL);

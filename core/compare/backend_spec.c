@@ -8,7 +8,7 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 
-enum { SETTINGS_MOST = 32, DEVICES_MOST = 1024 };
+enum { SETTINGS_MOST = 32 };
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
 {
@@ -33,10 +33,11 @@ static seqlstm_status parse_settings(struct sl_arena *arena, const char *text, s
         const size_t key = (size_t)(equals - at);
         int64_t device;
         if (key == strlen("device") && strncmp(at, "device", key) == 0) {
-            if (!sl_text_parse_int64(equals + 1, bytes - key - 1, &device) || device < 0 || device >= DEVICES_MOST)
+            if (!sl_text_parse_int64(equals + 1, bytes - key - 1, &device) || device < 0 ||
+                device >= SL_BACKEND_DEVICES_MOST)
                 SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                              "`%.*s`: expected the number of a device, from 0 to %d, as in `id,device=1`", (int)bytes,
-                             at, DEVICES_MOST - 1);
+                             at, SL_BACKEND_DEVICES_MOST - 1);
             c->device = (int32_t)device + 1;
             at += bytes + (at[bytes] == ',');
             continue;

@@ -186,7 +186,7 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
 }
 
 /* x, and h0 and c0 of every (layer, direction) of the deepest stack; more than a merge has. */
-enum { INPUTS_MOST = 1 + 2 * 128 };
+enum { INPUTS_MOST = 1 + 2 * 2 * SEQLSTM_MAX_LAYERS };
 
 /* What one call's backward is asked for. */
 struct request {

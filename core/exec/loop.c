@@ -136,8 +136,8 @@ struct target {
     bool before;    /* it belongs to the step before */
 };
 
-/* x, and h0 and c0 of the layers of the deepest stack. */
-enum { TARGETS_MOST = 1 + 2 * 64 };
+/* x, and h0 and c0 of the layers of the deepest stack, which has one direction in a loop. */
+enum { TARGETS_MOST = 1 + 2 * SEQLSTM_MAX_LAYERS };
 
 struct request {
     uint32_t parts;

@@ -255,12 +255,13 @@ static void offer_segment(const struct stack *s, const struct cell_tensors *tens
     sl_builder_add_alternative(b, name, s->layer->index, &desc, slots, slot_count, node, (int32_t)count);
 }
 
-/* Offers every contiguous part of the stack, the whole stack first; of very deep stacks only the whole. */
+/* Offers every contiguous part of the stack, the whole stack first. Of a deep stack it offers only the whole; of a
+ * stack that is deeper than an operation may be, nothing. */
 static void offer_segments(const struct stack *s, const struct cell_tensors *tensors, const int32_t *xs,
                            int32_t first_node)
 {
     int64_t layers = s->options->layers;
-    if (layers > 1)
+    if (layers > 1 && layers <= SEQLSTM_MAX_LAYERS)
         offer_segment(s, tensors, xs, 0, layers, first_node);
     for (int64_t count = layers - 1; count > 1 && layers <= SEGMENTED_LAYERS; count--)
         for (int64_t first = 0; first + count <= layers && !s->b->failed; first++)

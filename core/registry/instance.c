@@ -7,8 +7,6 @@
 #include "registry/guard.h"
 #include "registry/mapped_files.h"
 
-enum { DEVICES_MAX = 1024 };
-
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
 
 static bool is_text(const char *text, size_t capacity)
@@ -26,7 +24,7 @@ static seqlstm_status read_devices(struct sl_arena *arena, const struct seqlstm_
         REFUSE("its device_count failed: %.500s", why.message);
     if (count == 0)
         return sl_record_refuse(arena, record, SL_BACKEND_UNAVAILABLE, err, "it found no device");
-    if (count > DEVICES_MAX)
+    if (count > SL_BACKEND_DEVICES_MOST)
         REFUSE("it reports %u devices", count);
     struct seqlstm_device_info *devices = SL_ARENA_ARRAY(arena, struct seqlstm_device_info, count);
     if (!devices)

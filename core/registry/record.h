@@ -31,6 +31,8 @@ struct sl_backend_file {
     const char *build_id; /* lower-case hex; "" if the file has none */
 };
 
+enum { SL_BACKEND_DEVICES_MOST = 1024 };
+
 struct sl_backend_record {
     const char *id;     /* as requested, or from the table; "" if neither is known */
     const char *file;   /* absolute; NULL: built in, or not found */

@@ -217,7 +217,7 @@ static inline int32_t seqlstm_check_recurrent(const struct seqlstm_recurrent_des
                             SEQLSTM_DIRECTION_BIDIRECTIONAL) ||
         !seqlstm_check_enum(answer, SEQLSTM_OPTION_MERGE, "merge", d->merge, 0, SEQLSTM_KIND_MERGE_AVE) ||
         !seqlstm_check_bits(answer, SEQLSTM_OPTION_NONE, "options", o, 0x1FF) ||
-        !seqlstm_check_range(answer, SEQLSTM_OPTION_LAYERS, "layers", d->layers, 1, 64) ||
+        !seqlstm_check_range(answer, SEQLSTM_OPTION_LAYERS, "layers", d->layers, 1, SEQLSTM_MAX_LAYERS) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_SHAPE, "input", d->input, 1, wide) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_UNITS, "hidden", d->hidden, 1, wide) ||
         !seqlstm_check_range(answer, SEQLSTM_OPTION_PROJECTION, "projection", d->projection, 0, wide) ||

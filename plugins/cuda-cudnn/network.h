@@ -20,7 +20,7 @@
 struct seqlstm_op;
 struct cdn_handle;
 
-enum { CDN_LAYERS_MAX = 64 };
+enum { CDN_LAYERS_MAX = SEQLSTM_MAX_LAYERS };
 
 /* A segment of an axis, over which a network runs. */
 struct cdn_shape {

@@ -43,8 +43,8 @@ struct sl_slot {
     char name_storage[40];
 };
 
-/* Largest slot count of any valid descriptor (recurrent, 64 layers, 2 directions). */
-enum { SL_SLOTS_MAX = SEQLSTM_SLOT_RECURRENT_COUNT(128) };
+/* Largest slot count of any valid descriptor: that of the deepest stack of layers with two directions. */
+enum { SL_SLOTS_MAX = SEQLSTM_SLOT_RECURRENT_COUNT(2 * SEQLSTM_MAX_LAYERS) };
 
 /* Checks that the descriptor is well formed by ops.h (known enumerators, ranges, combinations that mean something);
  * what a *backend* may refuse is not checked. INVALID_ARGUMENT names field and value. [any] */

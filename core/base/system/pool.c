@@ -38,9 +38,8 @@
 #include "base/system/clock.h"
 #include "base/value/text.h"
 
-#define POOL_MEMBERS_MOST 1024
-#define POOL_LINE_BYTES   128
-#define POOL_SPIN_FEW     32 /* looks before the clock is asked; all of them if oversubscribed */
+#define POOL_LINE_BYTES 128
+#define POOL_SPIN_FEW   32 /* looks before the clock is asked; all of them if oversubscribed */
 /* Longer than a wake-up (5 us on bare metal, 110 us measured on a virtual machine). Were it shorter, a caller that
  * waits for a waking worker would itself fall asleep, the worker would then sleep before the caller is back, and every
  * use would pay for two wake-ups. */
@@ -336,8 +335,8 @@ seqlstm_status sl_pool_create(int32_t members, struct sl_pool **out_pool, struct
 {
     if (members == 0)
         members = sl_cpu_count();
-    if (members < 1 || members > POOL_MEMBERS_MOST)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a thread pool has 1 to %d members, not %d", POOL_MEMBERS_MOST,
+    if (members < 1 || members > SL_POOL_MEMBERS_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a thread pool has 1 to %d members, not %d", SL_POOL_MEMBERS_MOST,
                      (int)members);
     struct sl_pool *pool = aligned_alloc(POOL_LINE_BYTES, sizeof *pool);
     if (!pool)

@@ -19,6 +19,8 @@
 
 #include "base/system/cpu.h"
 
+enum { SL_POOL_MEMBERS_MOST = 1024 };
+
 struct sl_pool;
 
 /* Works on items [begin, end). Same types as in struct seqlstm_queue_services. */

@@ -12,7 +12,7 @@
 #include "dispatch/plan/refusal.h"
 #include "session/record/session_record.h"
 
-enum { PLAN_LIMIT = 64 << 20, THREADS_MOST = 1024 };
+enum { PLAN_LIMIT = 64 << 20 };
 
 static seqlstm_status read_choice(const char *path, size_t i, const json_t *layer, struct sl_arena *arena,
                                   struct sl_plan_choice *choice, struct seqlstm_error *err)
@@ -126,8 +126,9 @@ static seqlstm_status read_threads(const char *path, const json_t *root, struct 
     if (threads == NULL)
         return SEQLSTM_OK;
     json_int_t count = json_integer_value(threads);
-    if (count < 1 || count > THREADS_MOST)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: \"threads\" is not a number from 1 to %d", path, THREADS_MOST);
+    if (count < 1 || count > SL_POOL_MEMBERS_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: \"threads\" is not a number from 1 to %d", path,
+                     SL_POOL_MEMBERS_MOST);
     out->threads = (int32_t)count;
     return SEQLSTM_OK;
 }

@@ -107,6 +107,7 @@ enum {
     SEQLSTM_MASK_ZONEOUT_HIDDEN = 3,
     SEQLSTM_MASK_WEIGHT = 4
 };
+#define SEQLSTM_MAX_LAYERS        64
 #define SEQLSTM_STREAMS_PER_LAYER 32
 #define SEQLSTM_WEIGHT_SEQUENCE   UINT64_C(0xFFFFFFFFFFFFFFFF)
 
@@ -116,7 +117,7 @@ struct seqlstm_recurrent_desc {
     uint32_t direction; /* SEQLSTM_DIRECTION_… */
     uint32_t merge;     /* SEQLSTM_KIND_MERGE_…; read if bidirectional */
     uint32_t options;   /* SEQLSTM_BIT_RECURRENT_… */
-    int64_t layers;     /* L, 1 .. 64 */
+    int64_t layers;     /* L, 1 .. SEQLSTM_MAX_LAYERS */
     int64_t input;      /* I */
     int64_t hidden;     /* H */
     int64_t projection; /* P; 0: none (O = H). LSTM only */

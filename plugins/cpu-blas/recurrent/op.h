@@ -27,7 +27,7 @@
 #include "cpu-blas/recurrent/recurrent.h"
 #include "cpu-blas/recurrent/kernels/kernels.h"
 
-enum { BLAS_LD_MAX = 128 };
+enum { BLAS_LD_MAX = 2 * SEQLSTM_MAX_LAYERS };
 
 struct blas_recurrent_layer {
     int64_t input; /* I of this layer */

@@ -70,7 +70,7 @@ static int read_flags(struct state *s)
         return CLI_USAGE;
     int code = read_list(s->cli, "batch", 1, 1 << 20, SL_SWEEP_BATCHES_MOST, r->batches, &r->batch_count);
     if (code == CLI_OK)
-        code = read_list(s->cli, "threads", 1, 1024, SL_SWEEP_THREADS_MOST, threads, &r->thread_count);
+        code = read_list(s->cli, "threads", 1, SL_POOL_MEMBERS_MOST, SL_SWEEP_THREADS_MOST, threads, &r->thread_count);
     for (int32_t t = 0; code == CLI_OK && t < r->thread_count; t++)
         r->threads[t] = (int32_t)threads[t];
     return code;

@@ -147,7 +147,7 @@ static int prepare(struct state *s)
         !cli_get_int(s->cli, "random", 0, 100000000, &random))
         return CLI_USAGE;
     s->seconds = 1;
-    if (!cli_get_int(s->cli, "threads", 1, 1024, &s->threads) ||
+    if (!cli_get_int(s->cli, "threads", 1, SL_POOL_MEMBERS_MOST, &s->threads) ||
         !cli_get_float(s->cli, "seconds", 0.01, 3600, &s->seconds))
         return CLI_USAGE;
     if (!cli_has(s->cli, "bench") && (cli_has(s->cli, "seconds") || cli_has(s->cli, "threads")))
