@@ -88,15 +88,18 @@ static inline int32_t seqlstm_answer_no(struct seqlstm_answer *answer, uint32_t 
     return 0;
 }
 
-/* Writes a number as text, whatever the locale: "-12.5000", "nan", "out of range". `text` has 24 bytes. */
-static inline const char *seqlstm_desc_number(double value, char text[24])
+enum { SEQLSTM_DESC_NUMBER_BYTES = 24 }; /* of any number as text */
+
+/* Writes a number as text, whatever the locale: "-12.5000", "nan", "out of range". */
+static inline const char *seqlstm_desc_number(double value, char text[SEQLSTM_DESC_NUMBER_BYTES])
 {
     if (!(value > -1e12 && value < 1e12)) {
-        snprintf(text, 24, "%s", value == value ? "out of range" : "nan");
+        snprintf(text, SEQLSTM_DESC_NUMBER_BYTES, "%s", value == value ? "out of range" : "nan");
         return text;
     }
     int64_t scaled = (int64_t)((value < 0 ? -value : value) * 1e4 + 0.5);
-    snprintf(text, 24, "%s%lld.%04lld", value < 0 ? "-" : "", (long long)(scaled / 10000), (long long)(scaled % 10000));
+    snprintf(text, SEQLSTM_DESC_NUMBER_BYTES, "%s%lld.%04lld", value < 0 ? "-" : "", (long long)(scaled / 10000),
+             (long long)(scaled % 10000));
     return text;
 }
 
@@ -105,7 +108,7 @@ static inline int32_t seqlstm_check_range(struct seqlstm_answer *answer, uint32_
 {
     if (value >= low && value <= high)
         return 1;
-    char text[24], reason[256];
+    char text[SEQLSTM_DESC_NUMBER_BYTES], reason[256];
     snprintf(text, sizeof text, "%lld", (long long)value);
     snprintf(reason, sizeof reason, "%s is %lld, expected %lld to %lld", field, (long long)value, (long long)low,
              (long long)high);
@@ -117,7 +120,7 @@ static inline int32_t seqlstm_check_enum(struct seqlstm_answer *answer, uint32_t
 {
     if (value >= low && value <= high)
         return 1;
-    char text[24], reason[256];
+    char text[SEQLSTM_DESC_NUMBER_BYTES], reason[256];
     snprintf(text, sizeof text, "%lu", (unsigned long)value);
     snprintf(reason, sizeof reason, "%s is %lu, which this version does not know", field, (unsigned long)value);
     return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI, option, text, reason);
@@ -128,7 +131,7 @@ static inline int32_t seqlstm_check_bits(struct seqlstm_answer *answer, uint32_t
 {
     if ((value & ~known) == 0)
         return 1;
-    char text[24], reason[256];
+    char text[SEQLSTM_DESC_NUMBER_BYTES], reason[256];
     snprintf(text, sizeof text, "0x%llx", (unsigned long long)(value & ~known));
     snprintf(reason, sizeof reason, "%s has the bits %s, which this version does not know", field, text);
     return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI, option, text, reason);
@@ -140,7 +143,7 @@ static inline int32_t seqlstm_check_float(struct seqlstm_answer *answer, uint32_
 {
     if (value >= low && (open ? value < high : value <= high))
         return 1;
-    char text[24], reason[256];
+    char text[SEQLSTM_DESC_NUMBER_BYTES], reason[256];
     seqlstm_desc_number((double)value, text);
     snprintf(reason, sizeof reason, "%s is %s, which is out of its range", field, text);
     return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, option, text, reason);
@@ -166,7 +169,7 @@ static inline int32_t seqlstm_check_head(const struct seqlstm_desc *d, struct se
 {
     uint32_t bytes = seqlstm_desc_bytes(d->op);
     if (bytes == 0) {
-        char text[24];
+        char text[SEQLSTM_DESC_NUMBER_BYTES];
         snprintf(text, sizeof text, "%lu", (unsigned long)d->op);
         return seqlstm_answer_no(answer, SEQLSTM_BIT_REFUSED_ABI | SEQLSTM_BIT_REFUSED_OPERATION, SEQLSTM_OPTION_NONE,
                                  text, "this version does not know the operation");

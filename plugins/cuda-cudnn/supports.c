@@ -147,7 +147,7 @@ static bool accept_options(const struct seqlstm_recurrent_desc *d, struct seqlst
          "cuDNN draws its own masks: for each step, and only between layers", "a dropout layer before this one"},
     };
     for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
-        char text[24];
+        char text[SEQLSTM_DESC_NUMBER_BYTES];
         if (!rules[k].on)
             continue;
         return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, rules[k].option,
@@ -171,7 +171,7 @@ static bool accept_form(const struct seqlstm_recurrent_desc *d, struct seqlstm_a
         return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_MERGE, merges[d->merge],
                       "cuDNN always concatenates the two directions", "merge: concat");
     if (d->projection >= d->hidden) { /* to cuDNN, a projection to as many units as the layer has means none */
-        char text[24];
+        char text[SEQLSTM_DESC_NUMBER_BYTES];
         snprintf(text, sizeof text, "%lld", (long long)d->projection);
         return refuse(answer, SEQLSTM_BIT_REFUSED_SHAPE, SEQLSTM_OPTION_PROJECTION, text,
                       "cuDNN projects only to fewer units than the layer has", "a projection smaller than units");
