@@ -10,11 +10,6 @@
 static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",    "bwd",     "ranges",    "fd",    "repeat",
                                                       "same", "memory", "threads", "alternate", "claim", "idle"};
 
-const char *sl_case_pass_name(enum sl_case_pass pass)
-{
-    return (unsigned)pass < SL_PASS_COUNT ? pass_names[pass] : "unknown";
-}
-
 /* Sizes by letter; 0: not given. */
 struct sizes {
     int64_t of[26];

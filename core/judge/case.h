@@ -74,8 +74,6 @@ struct sl_case {
     union seqlstm_any_desc desc; /* complete; mode by the pass */
 };
 
-const char *sl_case_pass_name(enum sl_case_pass pass);
-
 /* Errors: INVALID_ARGUMENT names the part that is wrong. */
 seqlstm_status sl_case_parse(const char *text, struct sl_case *out_case, struct seqlstm_error *err);
 

@@ -248,11 +248,6 @@ void sl_runner_destroy(struct sl_runner *r)
     free(r);
 }
 
-const struct seqlstm_answer *sl_runner_get_answer(const struct sl_runner *runner)
-{
-    return &runner->answer;
-}
-
 void sl_runner_set_data(struct sl_runner *runner, const struct sl_data *data)
 {
     runner->data = data;

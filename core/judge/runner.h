@@ -44,9 +44,6 @@ seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct s
                                 const struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err);
 void sl_runner_destroy(struct sl_runner *runner);
 
-/* The answer of supports that the op was created after. */
-const struct seqlstm_answer *sl_runner_get_answer(const struct sl_runner *runner);
-
 /* Writes the inputs, poisons everything else, packs the weights, runs forward over all segments. */
 seqlstm_status sl_runner_forward(struct sl_runner *runner, struct seqlstm_error *err);
 

@@ -259,7 +259,4 @@ static inline bool sl_bucketing_has_edges(const struct sl_bucketing *bucketing)
     return bucketing->kind >= SL_BUCKETING_AUTO;
 }
 
-/* "pools", "greedy" and the like; static. [any thread] */
-const char *sl_bucketing_get_name(enum sl_bucketing_kind kind);
-
 #endif

@@ -107,11 +107,6 @@ const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *b
     return backend->record;
 }
 
-int32_t sl_backend_get_wished_device(const struct sl_backend *backend)
-{
-    return backend->device;
-}
-
 bool sl_backend_find_device(const struct sl_backend *backend, uint32_t *out_device)
 {
     const uint32_t count = sl_backend_get_device_count(backend);
@@ -129,11 +124,6 @@ bool sl_backend_find_device(const struct sl_backend *backend, uint32_t *out_devi
 int64_t sl_backend_get_live_bytes(const struct sl_backend *backend)
 {
     return backend->host.memory.live_bytes;
-}
-
-int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend)
-{
-    return backend->host.memory.peak_bytes;
 }
 
 seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t device, const struct seqlstm_desc *desc,

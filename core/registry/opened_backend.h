@@ -45,15 +45,12 @@ const struct sl_backend_record *sl_backend_get_record(const struct sl_backend *b
 uint32_t sl_backend_get_device_count(const struct sl_backend *backend);
 /* index < device count */
 const struct seqlstm_device_info *sl_backend_get_device(const struct sl_backend *backend, uint32_t index);
-/* The `device` of its request. */
-int32_t sl_backend_get_wished_device(const struct sl_backend *backend);
 /* Index of the device to use: the requested one, or the first in the host's memory, or the first. False: there is no
  * device. */
 bool sl_backend_find_device(const struct sl_backend *backend, uint32_t *out_device);
 
-/* Bytes that the backend holds of the host's `allocate`: now, and the most so far. */
+/* Bytes that the backend holds of the host's `allocate` now. */
 int64_t sl_backend_get_live_bytes(const struct sl_backend *backend);
-int64_t sl_backend_get_peak_bytes(const struct sl_backend *backend);
 
 /* sl_table_supports (answer.h) for one of its devices. [any] */
 seqlstm_status sl_backend_supports(const struct sl_backend *backend, uint32_t device, const struct seqlstm_desc *desc,

@@ -174,15 +174,3 @@ const struct sl_dataset *sl_session_find_train_data(const struct sl_session *ses
 {
     return session->train_data;
 }
-
-const struct sl_plan *sl_session_find_plan(const struct sl_session *session, enum sl_phase phase)
-{
-    return phase == SL_PHASE_TRAIN      ? session->train.plan
-           : phase == SL_PHASE_EVALUATE ? session->evaluate.plan
-                                        : session->predict.plan;
-}
-
-const struct sl_registry *sl_session_find_registry(const struct sl_session *session)
-{
-    return session->registry;
-}

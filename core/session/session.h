@@ -63,8 +63,5 @@ const char *sl_session_get_folder(const struct sl_session *session);
 /* The following are NULL before they are made. */
 const struct sl_dataset *sl_session_find_train_data(const struct sl_session *session);
 const struct sl_data_state *sl_session_find_data_state(const struct sl_session *session);
-const struct sl_registry *sl_session_find_registry(const struct sl_session *session);
-/* The plan of a phase. */
-const struct sl_plan *sl_session_find_plan(const struct sl_session *session, enum sl_phase phase);
 
 #endif

@@ -140,9 +140,3 @@ int64_t sl_batching_find_longest(const struct sl_batching *batching)
     }
     return longest;
 }
-
-const char *sl_bucketing_get_name(enum sl_bucketing_kind kind)
-{
-    static const char *const names[] = {"off", "pools", "auto", "count", "lengths", "greedy"};
-    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "?";
-}

@@ -133,11 +133,6 @@ const struct sl_section sl_section_schedule = {
     .doc = "how the learning rate changes",
 };
 
-const char *sl_optimizer_kind_get_name(enum sl_optimizer_kind kind)
-{
-    return sl_word_get_name(optimizer_words, (int)kind);
-}
-
 const char *sl_schedule_kind_get_name(enum sl_schedule_kind kind)
 {
     return sl_word_get_name(schedule_words, (int)kind);

@@ -50,11 +50,6 @@ const struct sl_section sl_section_teacher_forcing = {
            "its own",
 };
 
-const char *sl_teacher_kind_get_name(enum sl_teacher_kind kind)
-{
-    return sl_word_get_name(teacher_words, (int)kind);
-}
-
 static bool decoder_reads_tokens(const struct sl_model *model)
 {
     for (size_t i = model->encoder_count; i < model->layer_count; i++)
