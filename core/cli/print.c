@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "base/value/json_write.h"
 #include "cli/cli.h"
 
 static _Atomic bool line_drawn; /* on the terminal, where messages go, too */
@@ -140,14 +140,9 @@ seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlst
 
 int cli_write_json(const struct cli_context *cli, struct json_t *root)
 {
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
     struct sl_buf buf = {0};
-    if (text)
-        sl_buf_printf(&buf, "%s\n", text);
-    else
+    if (!sl_json_append_tree(&buf, root, 0))
         buf.failed = true;
-    free(text);
     int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
     sl_buf_deinit(&buf);
     return code;

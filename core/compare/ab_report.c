@@ -2,10 +2,10 @@
 /* What a comparison says: the table for people (80 columns) and seqlstm.ab/1. */
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/json_write.h"
 #include "compare/ab.h"
 
 static double worst_of(const struct sl_ab_layer *layer)
@@ -211,12 +211,7 @@ seqlstm_status sl_ab_report_print_json(const struct sl_ab_report *report, struct
         "loss_a", report->timed ? number(report->loss_a) : json_null(), "loss_b",
         report->timed ? number(report->loss_b) : json_null(), "peak_gflops",
         report->timed ? number(report->peak_gflops) : json_null());
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
-    if (!text)
+    if (!sl_json_append_tree(out, root, 0))
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report's JSON");
-    sl_buf_append_text(out, text);
-    sl_buf_append_char(out, '\n');
-    free(text);
     return SEQLSTM_OK;
 }

@@ -2,9 +2,9 @@
 /* A sweep as a table, as sentences and as seqlstm.bench/1. */
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/value/json_write.h"
 #include "base/value/text.h"
 #include "compare/sweep.h"
 
@@ -238,13 +238,9 @@ seqlstm_status sl_sweep_print_json(const struct sl_sweep_report *report, struct 
                              list_loans(report), "excluded", list_excluded(report), "skipped_from",
                              report->skipped_from > 0 ? json_integer(report->skipped_from) : json_null(), "numeric_ok",
                              report->failures == 0);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
+    const bool fine = sl_json_append_tree(out, root, 0);
     sl_buf_deinit(&sentence);
-    if (!text)
+    if (!fine)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report's JSON");
-    sl_buf_append_text(out, text);
-    sl_buf_append_char(out, '\n');
-    free(text);
     return SEQLSTM_OK;
 }

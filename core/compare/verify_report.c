@@ -4,9 +4,9 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/json_write.h"
 
 static json_t *write_judgement(const struct sl_judgement *j, enum sl_phase phase)
 {
@@ -43,12 +43,7 @@ seqlstm_status sl_verify_report_print_json(const struct sl_verify_report *report
                   "steps", (json_int_t)batch.steps, "rows", (json_int_t)batch.rows, "layers", layers, "totals", "pass",
                   totals[SL_VERDICT_PASS], "fail", totals[SL_VERDICT_FAIL], "skip", totals[SL_VERDICT_SKIP],
                   "unsupported", totals[SL_VERDICT_UNSUPPORTED]);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
-    if (!text)
+    if (!sl_json_append_tree(out, root, 0))
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report's JSON");
-    sl_buf_append_text(out, text);
-    sl_buf_append_char(out, '\n');
-    free(text);
     return SEQLSTM_OK;
 }

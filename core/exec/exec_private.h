@@ -93,11 +93,6 @@ enum {
     SL_EXEC_INDICES = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE + 1
 };
 
-static inline bool sl_exec_is_field(enum sl_tensor_role role)
-{
-    return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_ROW_WEIGHT;
-}
-
 /* Buffers through which the next batch's fields are copied to a device (staging.c). */
 enum { SL_EXEC_STAGED = SL_TENSOR_SOURCE - SL_TENSOR_INPUT + 1 };
 

@@ -28,7 +28,7 @@ static seqlstm_status open_fields(struct sl_exec *exec, struct sl_exec_place *pl
 {
     for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
         const struct sl_tensor *tensor = &exec->graph->tensors[t];
-        if (!sl_exec_is_field(tensor->role))
+        if (!sl_tensor_role_is_field(tensor->role))
             continue;
         void **field = &place->fields[tensor->role - SL_TENSOR_INPUT];
         int64_t bytes = sl_graph_get_rows(exec->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype);
@@ -115,32 +115,17 @@ void sl_exec_close_places(struct sl_exec *exec)
 
 /* ---- tensors ------------------------------------------------------------------------------------------ */
 
+/* BEFORE shares the memory of another tensor. The roles that are not named are kept from run to run. */
 void sl_exec_begin_values(struct sl_exec *exec)
 {
-    for (int32_t t = 0; t < exec->graph->tensor_count; t++)
-        switch (exec->graph->tensors[t].role) {
-        case SL_TENSOR_ACTIVATION:
-        case SL_TENSOR_STATE_OUT:
-        case SL_TENSOR_MEMORY_OUT:
-        case SL_TENSOR_BEFORE: /* shares the memory of another tensor */
-            exec->valid[t] = 0;
-            break;
-        case SL_TENSOR_INPUT:
-        case SL_TENSOR_TARGET:
-        case SL_TENSOR_WEIGHT:
-        case SL_TENSOR_SOURCE:
-        case SL_TENSOR_PLACE:
-        case SL_TENSOR_SEQUENCE:
-        case SL_TENSOR_MEMORY_ROW:
-        case SL_TENSOR_MEMORY_OFFSET:
-        case SL_TENSOR_MEMORY_OF:
-        case SL_TENSOR_ROW_WEIGHT:
-        case SL_TENSOR_SUMS:
+    for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
+        const enum sl_tensor_role role = exec->graph->tensors[t].role;
+        if (sl_tensor_role_is_field(role) || role == SL_TENSOR_SUMS)
             exec->valid[t] = 1u << SL_PLACE_HOST;
-            break;
-        default: /* kept from run to run */
-            break;
-        }
+        else if (role == SL_TENSOR_ACTIVATION || role == SL_TENSOR_STATE_OUT || role == SL_TENSOR_MEMORY_OUT ||
+                 role == SL_TENSOR_BEFORE)
+            exec->valid[t] = 0;
+    }
 }
 
 static void *get_field(const struct sl_exec *exec, enum sl_tensor_role role)
@@ -157,24 +142,15 @@ static void *get_base(const struct sl_exec *exec, int32_t p, int32_t t)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[t];
     const struct sl_exec_place *place = &exec->places[p];
+    if (sl_tensor_role_is_field(tensor->role))
+        return p == SL_PLACE_HOST || get_field(exec, tensor->role) == NULL
+                   ? get_field(exec, tensor->role)
+                   : place->fields[tensor->role - SL_TENSOR_INPUT];
     switch (tensor->role) {
     case SL_TENSOR_ACTIVATION:
     case SL_TENSOR_STATE_OUT:
     case SL_TENSOR_MEMORY_OUT:
         return exec->plan->tensor_offsets[t] >= 0 ? place->activations + exec->plan->tensor_offsets[t] : NULL;
-    case SL_TENSOR_INPUT:
-    case SL_TENSOR_TARGET:
-    case SL_TENSOR_WEIGHT:
-    case SL_TENSOR_SOURCE:
-    case SL_TENSOR_PLACE:
-    case SL_TENSOR_SEQUENCE:
-    case SL_TENSOR_MEMORY_ROW:
-    case SL_TENSOR_MEMORY_OFFSET:
-    case SL_TENSOR_MEMORY_OF:
-    case SL_TENSOR_ROW_WEIGHT:
-        return p == SL_PLACE_HOST || get_field(exec, tensor->role) == NULL
-                   ? get_field(exec, tensor->role)
-                   : place->fields[tensor->role - SL_TENSOR_INPUT];
     case SL_TENSOR_CLASS_WEIGHTS:
         return place->class_weights;
     case SL_TENSOR_STATE_IN:
@@ -183,11 +159,9 @@ static void *get_base(const struct sl_exec *exec, int32_t p, int32_t t)
         return place->memories + exec->memory_offsets[tensor->owner];
     case SL_TENSOR_SUMS:
         return place->sums;
-    case SL_TENSOR_BEFORE: /* sl_exec_at */
-    case SL_TENSOR_PARAM:  /* sl_params_provide */
-        break;
+    default: /* BEFORE: sl_exec_at; PARAM: sl_params_provide */
+        return NULL;
     }
-    return NULL;
 }
 
 /* What a loop reads of the step before; at the first step, or for all steps at once, the initial value. */

@@ -87,6 +87,12 @@ enum sl_tensor_role {
     SL_TENSOR_SUMS        /* loss sums */
 };
 
+/* INPUT … ROW_WEIGHT: a field of the batch, or made from its axes before each step. */
+static inline bool sl_tensor_role_is_field(enum sl_tensor_role role)
+{
+    return role >= SL_TENSOR_INPUT && role <= SL_TENSOR_ROW_WEIGHT;
+}
+
 struct sl_tensor {
     const char *name;
     enum sl_tensor_role role;

@@ -3,7 +3,10 @@
 #include "base/value/json_write.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "base/value/text.h"
 
@@ -69,4 +72,16 @@ void sl_json_append_exact(struct sl_buf *out, double value)
         sl_buf_append_text(out, value > 0 ? "\"inf\"" : "\"-inf\"");
     else
         sl_json_append_number(out, value);
+}
+
+bool sl_json_append_tree(struct sl_buf *out, struct json_t *root, size_t flags)
+{
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | flags) : NULL;
+    json_decref(root);
+    if (!text)
+        return false;
+    sl_buf_append_text(out, text);
+    sl_buf_append_char(out, '\n');
+    free(text);
+    return true;
 }

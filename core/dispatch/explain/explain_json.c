@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/json_write.h"
 #include "dispatch/plan/capture.h"
 #include "dispatch/explain/explain.h"
 
@@ -207,12 +208,7 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
         json_object_set_new(root, "loop",
                             json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",
                                       plan->graph->nodes[loop->first + loop->count - 1].name));
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(4)) : NULL;
-    json_decref(root);
-    if (text == NULL)
+    if (!sl_json_append_tree(out, root, JSON_REAL_PRECISION(4)))
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan's JSON");
-    sl_buf_append_text(out, text);
-    sl_buf_append_char(out, '\n');
-    free(text);
     return SEQLSTM_OK;
 }

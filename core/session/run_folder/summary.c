@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/system/file.h"
-#include "base/value/buf.h"
+#include "base/value/json_write.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_folder.h"
 
@@ -89,14 +89,9 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
     json_decref(signatures);
     if (root && train->made == 0)
         keep_training(session, root);
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(root);
-    if (text == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SUMMARY);
     struct sl_buf buf = {0};
-    sl_buf_append_text(&buf, text);
-    sl_buf_append_char(&buf, '\n');
-    free(text);
+    if (!sl_json_append_tree(&buf, root, JSON_REAL_PRECISION(9)))
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SUMMARY);
     seqlstm_status status = sl_run_folder_write_buf(session->folder, SUMMARY, &buf, SEQLSTM_OK, err);
     sl_buf_deinit(&buf);
     return status;
