@@ -2,8 +2,8 @@
 /* A side in a process of its own: the program starts itself again and talks to that process through a socket.
  *
  * Why: the dynamic linker loads one library of a soname for a process, so two plugins that need different copies of one
- * cannot both have theirs (RTLD_LOCAL does not help). Messages are the plain structs of side.h, since both processes
- * run the same program.
+ * cannot both have theirs (RTLD_LOCAL does not help). remote_link.h has the messages, remote_server.c the
+ * child's part, remote_probe.c finds out whether two backends need it.
  */
 #ifndef SL_COMPARE_REMOTE_SIDE_H
 #define SL_COMPARE_REMOTE_SIDE_H
@@ -11,7 +11,7 @@
 #include "registry/registry.h"
 #include "compare/side.h"
 
-enum { SL_REMOTE_SOCKET = 3 }; /* the child's end */
+enum { SL_REMOTE_ARGUMENTS_MOST = 256 }; /* of a worker, with its role and the NULL */
 
 /* `*out_reason` in `arena`: why each side needs a process of its own, or NULL. Starts both as "probe-a" and "probe-b",
  * each of which loads its backend alone and lists the files which that maps. The reason is one soname that comes from

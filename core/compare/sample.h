@@ -11,7 +11,7 @@
 #include "data/dataset/dataset.h"
 #include "session/session.h"
 
-enum { SL_SAMPLE_MOST = 8 };
+enum { SL_SAMPLE_MOST = 8, SL_SAMPLE_SEQUENCES_MOST = 1 << 20 }; /* batches, and sequences of each */
 
 struct sl_sample {
     struct sl_batch *batches[SL_SAMPLE_MOST];

@@ -13,6 +13,7 @@
 #ifndef SL_COMPARE_SIDE_H
 #define SL_COMPARE_SIDE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,7 +39,7 @@ struct sl_compare_side_unit {
 struct sl_compare_side_facts {
     char id[SEQLSTM_MAX_ID_BYTES]; /* of its backend */
     char version[32];
-    char file[512];                                                     /* "" when built in */
+    char file[PATH_MAX];                                                /* "" when built in */
     char device[sizeof((struct seqlstm_device_info *)0)->device_class]; /* that it computes on */
     bool on_device;                     /* its memory is not the host's: calls return before they are done */
     struct sl_compare_side_unit *units; /* [unit_count] */

@@ -68,9 +68,24 @@ def compare(folder, a, b):
                             '--json'], cwd=folder))
 
 
+def check_long_paths(root):
+    """Paths of more than 600 characters that differ in the last few: nothing may cut them."""
+    deep = root
+    for letter in 'xyz':
+        deep = deep / (letter * 200)
+        deep.mkdir()
+    build(deep / 'a', 'first', 1)
+    build(deep / 'b', 'second', 2)
+    first, second = (deep / folder / f'libseqlstm_backend_{name}.so' for folder, name in (('a', 'first'), ('b', 'second')))
+    found = compare(root, first, second)
+    assert found['separate'] and str(deep / 'b' / 'libkernel.so.1') in found['separate'], found['separate']
+    assert [found['a']['file'], found['b']['file']] == [str(first), str(second)], found
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix='seqlstm-soname-') as name:
-        a, b = pathlib.Path(name).resolve() / 'a', pathlib.Path(name).resolve() / 'b'
+        root = pathlib.Path(name).resolve()
+        a, b = root / 'a', root / 'b'
         build(a, 'first', 1)
         build(b, 'second', 2)
         alone = {'first': library_of('first', a), 'second': library_of('second', b)}
@@ -83,6 +98,7 @@ def main():
         first, second = a / 'libseqlstm_backend_first.so', b / 'libseqlstm_backend_second.so'
         assert 'libkernel.so.1' in compare(a, first, second)['separate']
         assert not compare(a, first, f'{first}:loop')['separate']
+        check_long_paths(root)
         print('soname: fine')
 
 

@@ -159,6 +159,7 @@ def test_ab_processes(t):
     expect(made['separate'] == 'asked for' and made['difference']['relative'] == 0, made)
     check_times(made['step'])
     t.refuse(3, 'ab', 'm.yaml', '--a', 'reference', '--b', 'nope', '--separate').says('`nope` does not load')
+    t.refuse(2, 'ab', 'm.yaml', '--a', 'reference', '--b', 'reference', *['-v'] * 250).says('at most 253 arguments')
     sides = [BUILD / f'tests/conformance/libneeds-worth-{n}.so'
              for n in (1, 2)]
     if not sides[0].exists():

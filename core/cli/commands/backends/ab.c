@@ -9,8 +9,9 @@
 #include "compare/ab.h"
 #include "compare/ab_time.h"
 #include "compare/remote_side.h"
+#include "compare/sample.h"
 
-enum { ARGUMENTS_MOST = 250, COMMAND_LINE_MOST = 1 << 20 };
+enum { COMMAND_LINE_MOST = 1 << 20 };
 
 struct state {
     struct cli_context *cli;
@@ -18,7 +19,7 @@ struct state {
     struct sl_ab_request request;
     double max_regress; /* a share, such as 0.05; < 0: no limit */
     char *command_line; /* memory that `worker` points to */
-    const char *worker[ARGUMENTS_MOST + 3];
+    const char *worker[SL_REMOTE_ARGUMENTS_MOST];
 };
 
 static void show_progress(void *context, double gone)
@@ -70,7 +71,7 @@ static int read_flags(struct state *s)
                                "an argument is missing: seqlstm ab %s\n  = help: `seqlstm help ab` has examples",
                                s->cli->command->usage);
     r->seconds = 10;
-    if (!cli_get_int(s->cli, "batch", 1, 1 << 20, &r->batch_size) ||
+    if (!cli_get_int(s->cli, "batch", 1, SL_SAMPLE_SEQUENCES_MOST, &r->batch_size) ||
         !cli_get_int(s->cli, "rounds", 1, SL_AB_ROUNDS_MOST, &r->rounds) ||
         !cli_get_float(s->cli, "seconds", 0.01, 3600, &r->seconds) ||
         !cli_get_float(s->cli, "confidence", 50, 99.9, &confidence) ||
@@ -95,8 +96,12 @@ static int make_worker(struct state *s)
     seqlstm_status status = sl_file_read("/proc/self/cmdline", COMMAND_LINE_MOST, &s->command_line, &bytes, &err);
     if (status != SEQLSTM_OK)
         return cli_fail(s->cli, status, &err);
-    for (size_t at = 0; at < bytes && count < ARGUMENTS_MOST; at += strlen(s->command_line + at) + 1)
+    const int most = SL_REMOTE_ARGUMENTS_MOST - 3; /* beside them: --side, its role, NULL */
+    for (size_t at = 0; at < bytes; at += strlen(s->command_line + at) + 1) {
+        if (count == most)
+            return cli_usage_error(s->cli, "a command line of `ab` has at most %d arguments", most);
         s->worker[count++] = s->command_line + at;
+    }
     s->worker[0] = "/proc/self/exe";
     s->worker[count++] = "--side";
     s->request.worker = s->worker;
