@@ -427,7 +427,7 @@ static seqlstm_status judge_one(struct walk *w, const struct sl_node *node, cons
     return j->detail ? SEQLSTM_OK : no_memory(w);
 }
 
-/* Runs the reference on one node or alternative, and everybody against it. `into`: the first of the judgements. */
+/* Runs the reference on one node or alternative, and every backend against it. `into`: the first of the judgements. */
 static seqlstm_status judge(struct walk *w, const struct sl_node *node, bool keep, struct sl_judgement *into)
 {
     struct sl_arena arena;

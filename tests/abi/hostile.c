@@ -300,7 +300,7 @@ static const struct {
 #endif
                             .version = "1.2.3",
 #ifndef HOSTILE_NO_VENDOR
-                            .vendor = "nobody",
+                            .vendor = "none",
 #endif
                             .license = "Apache-2.0",
                             .build = "test",

@@ -5,7 +5,7 @@
 bench_ab.py PROGRAM MODEL --truth 1 [--a X --b Y] [--runs 100] [--first 0] [--seconds 1.5] [--log FILE]
 
 A backend with itself has the truth 1, and must be held by nearly all intervals. A backend that is 3 % slower on purpose
-(tests/conformance/slow.c) has the truth 1.03: intervals must leave 1 out. Run number n uses the seed n, so that pieces
+(tests/conformance/slow.c) has the truth 1.03: intervals must leave 1 out. Run number n uses the seed n, so that parts
 of a long series can be run apart (--first) and added up in one log.
 """
 import argparse

@@ -34,7 +34,7 @@ struct contest {
     pthread_cond_t changed;
     struct runner runners[MOST];
     const char *backends;
-    int turn;      /* whose it is; -1: nobody's */
+    int turn;      /* whose it is; -1: none */
     int64_t limit; /* tokens of the run at which the turn ends */
 };
 

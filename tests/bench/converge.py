@@ -8,7 +8,7 @@ converge.py --from FOLDER [--plot FILE]
 
 Every strategy is a run of its own, validated four times an epoch; the table compares it with `packed`, batches of shuffled
 order, at the same epoch. --share trains on the first part of the sentences. --runs keeps the run folders and goes on with
-those that stand there, --limit stops when so much time is over: together, pieces of a long comparison. --from draws what
+those that stand there, --limit stops when so much time is over: together, parts of a long comparison. --from draws what
 stands in a folder (by name) without training. --plot writes one page of HTML: perplexity over the seconds of training
 (validation left out), and over epochs.
 """
@@ -21,7 +21,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-import pieces
+import parts
 import study
 
 study.STRATEGIES['packed'] = 'bucketing: off'
@@ -53,13 +53,13 @@ def train(options, folder):
     for name in options.only.split(',') if options.only else ORDER:
         model = folder / f'{name}.yaml'
         study.write_model(model, options.data, name, options.layers, options.epochs, valid=True)
-        done.append(pieces.train(options.program, model, folder / name, settings, deadline))
+        done.append(parts.train(options.program, model, folder / name, settings, deadline))
     return all(done)
 
 
 def read(folder):
     """{strategy: [(seconds, epochs, perplexity)]}"""
-    curves = {name: pieces.read_metrics(folder / name) for name in ORDER}
+    curves = {name: parts.read_metrics(folder / name) for name in ORDER}
     return {name: curve for name, curve in curves.items() if curve}
 
 

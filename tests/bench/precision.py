@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-import pieces
+import parts
 
 PRECISIONS = ('bfloat16', 'float32')
 
@@ -48,9 +48,9 @@ def main():
     deadline = time.monotonic() + options.limit if options.limit else None
     for precision in [options.only] if options.only else PRECISIONS:
         settings = [*options.set, f'seed={options.seed}', f'precision={precision}']
-        if not pieces.train(os.path.abspath(options.program), options.config, options.runs / precision, settings, deadline):
+        if not parts.train(os.path.abspath(options.program), options.config, options.runs / precision, settings, deadline):
             print(f'{precision} is not finished: call it again with the same --runs')
-    curves = {p: {epoch: value for _, epoch, value in pieces.read_metrics(options.runs / p)} for p in PRECISIONS}
+    curves = {p: {epoch: value for _, epoch, value in parts.read_metrics(options.runs / p)} for p in PRECISIONS}
     print('| perplexity after epoch | float32 | bfloat16 | ratio |')
     print('| --- | --- | --- | --- |')
     for epoch in sorted({*curves['bfloat16'], *curves['float32']}):

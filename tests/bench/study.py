@@ -17,7 +17,7 @@ the epoch takes a * its tokens + b * its batches, which `data stats` counts. For
 by its pace, the time of a token in the strategies that take part in all rounds: so rounds in which the machine was slow for all
 do not count more. The 95 % interval is from RESAMPLINGS resamplings of the rounds, all strategies of a round together.
 
---log FILE keeps the turns and adds to those that stand in it: pieces of a long series, each with a --seed of its own, which
+--log FILE keeps the turns and adds to those that stand in it: parts of a long series, each with a --seed of its own, which
 makes other batches of the same sentences. --rounds 0 tells what a log holds.
 --processor-time compares processor time instead of wall time: for a machine that others use.
 """

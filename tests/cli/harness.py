@@ -36,7 +36,7 @@ train:
   metrics: [mse]
 """
 
-# Runs until somebody stops it.
+# Runs until it is stopped.
 ENDLESS = TINY.replace('epochs: 3', 'epochs: 100000')
 
 LANGUAGE = """seqlstm: 1

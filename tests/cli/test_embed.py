@@ -91,7 +91,7 @@ def test_nearest(t):
 
 def test_usage(t):
     make_run(t)
-    t.refuse(2, 'embed', 'run', '--input', 'inputs.txt', '--layer', 'nobody').says('no layer `nobody`')
+    t.refuse(2, 'embed', 'run', '--input', 'inputs.txt', '--layer', 'missing').says('no layer `missing`')
     t.refuse(2, 'embed', 'run', '--input', 'inputs.txt', '--nearest', 2, '--format', 'npy').says('--nearest')
     t.refuse(2, 'embed', 'run', '--input', 'inputs.txt', '--format', 'hdf5').says('expected text')
     t.refuse(2, 'embed', 'run', '--nearest', 0)

@@ -24,7 +24,7 @@ backends: [cpu-onednn, cpu-blas]
 """
 
 
-# What cpu-blas alone has in int8, and a layer whose range nobody knows.
+# What cpu-blas alone has in int8, and a layer whose range is not known.
 WIDER = MODEL.replace('[cpu-onednn, cpu-blas]', '[cpu-blas]').replace(
     '  - {type: lstm, units: 24, return_sequences: true, projection: 16}\n', """\
   - {type: gru, units: 24, return_sequences: true, reset_after: true}

@@ -153,7 +153,7 @@ def test_signals(t):
 
 
 def test_second_signal(t):
-    """Leaves at once, also while something slow is going on: here a pipe that nobody writes."""
+    """Leaves at once, also while something slow is going on: here a pipe without a writer."""
     t.write('m.yaml', ENDLESS)
     process = t.start('run', 'm.yaml', '--out', 'r')
     wait_for(lambda: checkpoints(t, 'r'), 'a checkpoint')
@@ -387,7 +387,7 @@ def test_word_vectors(t):
         expect(err.rc in (2, 4), err.rc)
     (t.folder / 'v.txt').unlink()
     t.run('run', 'm.yaml', '--out', 'none', rc=2).says('error[E0505]', 'cannot open')
-    t.refuse(2, 'check', 'm.yaml', '--set', 'model=[{type: embedding, dim: 2, share: nobody}]').says('E0305')
+    t.refuse(2, 'check', 'm.yaml', '--set', 'model=[{type: embedding, dim: 2, share: missing}]').says('E0305')
 
 
 def test_damage(t):

@@ -361,7 +361,7 @@ static void paced_binding_destroy(struct seqlstm_binding *binding)
     free(binding);
 }
 
-static const double wake_us = 150; /* what waking takes at most where nobody is in the way */
+static const double wake_us = 150; /* what waking takes at most where nothing else runs */
 
 static double now_us(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of ab, bench and verify: naming a side, repeating sequences, counting operations, pairing layers. */
+/* Parts of ab, bench and verify: naming a side, repeating sequences, counting operations, matching layers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,7 +141,7 @@ static void test_flops(void **state)
     assert_true(sl_flops_count(&node, 5, true, true) == 0);
 }
 
-/* ---- pairing --------------------------------------------------------------------------------------------------- */
+/* ---- matches --------------------------------------------------------------------------------------------------- */
 
 /* Three nodes and one alternative that stands for the last two. */
 struct world {

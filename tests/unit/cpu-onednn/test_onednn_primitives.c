@@ -230,7 +230,7 @@ static void room_for_what_is_idle_is_kept(void **state)
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define HAS_OWN_MEMORY /* sanitizers put memory of theirs around every piece */
+#define HAS_OWN_MEMORY /* sanitizers put memory of theirs around every block */
 #endif
 
 #ifdef HAS_OWN_MEMORY

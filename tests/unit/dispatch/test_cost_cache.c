@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file of measured costs: what was saved is found, damage is survived and repaired, writers at once lose nothing,
- * full disks and no memory harm nobody. */
+ * full disks and no memory do no harm. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -250,12 +250,12 @@ static void the_users_folder(void **state)
 {
     (void)state;
     struct sl_cost_cache *cache = NULL;
-    setenv("HOME", "/home/somebody", 1);
+    setenv("HOME", "/home/user", 1);
     setenv("XDG_CACHE_HOME", "/elsewhere", 1);
     setenv("SEQLSTM_CACHE", "/mine", 1);
     static const char *const steps[][2] = {{"SEQLSTM_CACHE", "/mine"},
                                            {"XDG_CACHE_HOME", "/elsewhere/seqlstm"},
-                                           {"HOME", "/home/somebody/.cache/seqlstm"}};
+                                           {"HOME", "/home/user/.cache/seqlstm"}};
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(sl_cost_cache_open(NULL, &cache, NULL), SEQLSTM_OK);
         assert_string_equal(sl_cost_cache_find_folder(cache), steps[i][1]);

@@ -154,7 +154,7 @@ static void assert_equal_and_close(struct world *one, struct world *other, const
     close_world(other);
 }
 
-/* The compound is taken when nobody wants the output, and gives the same loss and gradients. */
+/* The compound is taken when the output is not wanted, and gives the same loss and gradients. */
 static void alternative_equals_its_parts(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void stack_equals_its_layers(void **state)
     assert_equal_and_close(&stack, &apart, &facts);
 }
 
-/* Zero-length sequences have a final state of zero, weigh as any other, and change nobody else. */
+/* Zero-length sequences have a final state of zero, weigh as any other, and change no other sequence. */
 static void empty_sequences_are_served(void **state)
 {
     (void)state;

@@ -89,7 +89,7 @@ static void test_set_errors(void **state)
         {"=3", "E0009"},
         {"train..epochs=3", "E0009"},
         {"model[9].units=3", "E0009"},
-        {"model.nobody.units=3", "E0009"},
+        {"model.missing.units=3", "E0009"},
         {"model[x]=3", "E0009"},
         {"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s=3", "E0009"},
         {"train.epoch=3", "did you mean `epochs`?"},

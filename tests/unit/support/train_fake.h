@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small world for the trainer: linear regression with a carried state, whose executor and batcher are a few
- * lines each. The functions stand in for those of core/exec and core/data: weak, so that the linker takes them and
+ * lines each. The functions replace those of core/exec and core/data: weak, so that the linker takes them and
  * leaves the real ones in their libraries. Every number is a pure function of (epoch, ordinal, weights, states), as the
  * contract of the real ones says.
  *
@@ -319,7 +319,7 @@ WEAK const struct sl_param_view *sl_params_find(const struct sl_params *params, 
     return NULL;
 }
 
-/* ---- texts: nobody writes any ------------------------------------------------------------------------ */
+/* ---- texts: there are none ------------------------------------------------------------------------ */
 
 WEAK seqlstm_status sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are trained in pieces: a machine is idle for a while, and the next piece goes on where this one stopped."""
+"""Runs that are trained in parts: a machine is idle for a while, and the next part goes on where this one stopped."""
 import json
 import subprocess
 import sys
