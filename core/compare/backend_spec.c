@@ -8,8 +8,6 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 
-enum { SETTINGS_MOST = 32 };
-
 static seqlstm_status no_memory(struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the name of a backend");
@@ -19,17 +17,17 @@ static seqlstm_status no_memory(struct seqlstm_error *err)
 static seqlstm_status parse_settings(struct sl_arena *arena, const char *text, struct sl_backend_spec *c,
                                      struct seqlstm_error *err)
 {
-    struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, SETTINGS_MOST);
+    struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, SL_BACKEND_SETTINGS_MOST);
     if (!settings)
         return no_memory(err);
     c->settings = settings;
     for (const char *at = text; *at;) {
         size_t bytes = strcspn(at, ",");
         const char *equals = memchr(at, '=', bytes);
-        if (!equals || equals == at || c->setting_count == SETTINGS_MOST)
+        if (!equals || equals == at || c->setting_count == SL_BACKEND_SETTINGS_MOST)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                          "`%.*s` is no option of a backend; options are written `id,key=value`, at most %d of them",
-                         (int)bytes, at, SETTINGS_MOST);
+                         (int)bytes, at, SL_BACKEND_SETTINGS_MOST);
         const size_t key = (size_t)(equals - at);
         int64_t device;
         if (key == strlen("device") && strncmp(at, "device", key) == 0) {

@@ -7,6 +7,7 @@
  */
 #include "exec/calls.h"
 
+#include "base/memory/alignment.h"
 #include "base/system/clock.h"
 #include "exec/blame.h"
 #include "exec/param_grads.h"
@@ -148,7 +149,7 @@ static struct seqlstm_binding *get_binding(const struct sl_exec *exec, int32_t c
 static char *get_reserve(struct sl_exec *exec, int32_t c)
 {
     const struct sl_call *call = &exec->plan->calls[c];
-    int64_t bytes = ((int64_t)call->sizes.reserve_bytes + 63) / 64 * 64;
+    int64_t bytes = sl_align((int64_t)call->sizes.reserve_bytes);
     int64_t at = exec->loop.step > 0 && sl_call_count_reserves(exec->plan, call) > 1 ? exec->loop.step : 0;
     return call->reserve_offset >= 0 ? get_place(exec, c)->reserve + call->reserve_offset + at * bytes : NULL;
 }
@@ -230,7 +231,7 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
                 grad = (float *)(void *)scratch;
                 request->added[request->added_count].tensor = t;
                 request->added[request->added_count++].scratch = grad;
-                scratch += (sl_exec_get_rows(exec, tensor->axis) * tensor->features * 4 + 63) / 64 * 64;
+                scratch += sl_align(sl_exec_get_rows(exec, tensor->axis) * tensor->features * 4);
             }
         }
         own->grads[s] = grad;

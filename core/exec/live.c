@@ -10,21 +10,18 @@
 
 #include <string.h>
 
-static int64_t round_up(int64_t bytes)
-{
-    return (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
-}
+#include "base/memory/alignment.h"
 
 /* Offset of the ids of a side; its positions follow. */
 static int64_t find_ids(const struct sl_exec *exec, int side)
 {
     const int64_t n = exec->graph->facts.envelope.sequences;
-    return round_up(sizeof(struct seqlstm_step)) + side * (round_up(8 * n) + round_up(4 * n));
+    return sl_align(sizeof(struct seqlstm_step)) + side * (sl_align(8 * n) + sl_align(4 * n));
 }
 
 static int64_t find_positions(const struct sl_exec *exec, int side)
 {
-    return find_ids(exec, side) + round_up(8 * exec->graph->facts.envelope.sequences);
+    return find_ids(exec, side) + sl_align(8 * exec->graph->facts.envelope.sequences);
 }
 
 seqlstm_status sl_exec_open_live(struct sl_exec *exec, struct seqlstm_error *err)

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory/alignment.h"
 #include "exec/calls.h"
 #include "exec/param_grads.h"
 #include "exec/place.h"
@@ -213,7 +214,7 @@ static seqlstm_status collect(struct sl_exec *exec, int32_t c, struct request *r
             }
             if (target->grad == NULL || adds) {
                 target->scratch = (float *)(void *)scratch;
-                scratch += (target->rows * exec->graph->tensors[t].features * 4 + 63) / 64 * 64;
+                scratch += sl_align(target->rows * exec->graph->tensors[t].features * 4);
             }
             own->grads[s] = target->scratch ? target->scratch : target->grad;
         }

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "base/memory/alignment.h"
+
 /* The values of a field; NULL: the batch has none. */
 static const void *get_field(const struct sl_batch *batch, int f, int64_t *out_bytes)
 {
@@ -44,7 +46,7 @@ static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm
     SEQLSTM_TRY(sl_lane_open(&staging->lane, place->domain, err));
     for (int f = 0; f < SL_EXEC_STAGED; f++) {
         staging->offsets[f] = bytes[f] > 0 ? all : -1;
-        all += (bytes[f] + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
+        all += sl_align(bytes[f]);
         for (int set = 0; bytes[f] > 0 && set < 2; set++)
             SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &staging->fields[set][f], err));
     }

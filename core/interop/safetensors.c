@@ -264,9 +264,9 @@ void sl_safetensors_close(struct sl_safetensors *file)
 
 seqlstm_status sl_safetensors_verify(const struct sl_safetensors *file, struct seqlstm_error *err)
 {
-    static const char ZEROS[SL_SAFETENSORS_CHECKSUM_DIGITS + 1] = "0000000000000000";
+    static const char ZEROS[SL_HASH_DIGITS + 1] = "0000000000000000";
     const char *sum = sl_safetensors_find_text(file, SL_SAFETENSORS_CHECKSUM);
-    if (!sum || strlen(sum) != SL_SAFETENSORS_CHECKSUM_DIGITS)
+    if (!sum || strlen(sum) != SL_HASH_DIGITS)
         CORRUPT("%s: the file has no checksum", file->name);
     char key[64];
     sl_text_snprintf(key, sizeof key, "\"%s\":\"%s\"", SL_SAFETENSORS_CHECKSUM, sum);
@@ -274,13 +274,13 @@ seqlstm_status sl_safetensors_verify(const struct sl_safetensors *file, struct s
     const char *found = memmem(header, file->header_bytes, key, strlen(key));
     if (!found)
         CORRUPT("%s: the checksum is not written as seqlstm writes it", file->name);
-    const char *digits = found + strlen(key) - 1 - SL_SAFETENSORS_CHECKSUM_DIGITS;
-    const char *rest = digits + SL_SAFETENSORS_CHECKSUM_DIGITS;
+    const char *digits = found + strlen(key) - 1 - SL_HASH_DIGITS;
+    const char *rest = digits + SL_HASH_DIGITS;
     uint64_t crc = sl_crc64(0, header, (size_t)(digits - header));
-    crc = sl_crc64(crc, ZEROS, SL_SAFETENSORS_CHECKSUM_DIGITS);
+    crc = sl_crc64(crc, ZEROS, SL_HASH_DIGITS);
     crc = sl_crc64(crc, rest, (size_t)(file->bytes + file->size_bytes - rest));
-    char want[SL_SAFETENSORS_CHECKSUM_DIGITS + 1];
-    sl_text_snprintf(want, sizeof want, "%016" PRIx64, crc);
+    char want[SL_HASH_TEXT_BYTES];
+    sl_hash_write(crc, want);
     if (strcmp(want, sum) != 0)
         CORRUPT("%s: the content does not match its checksum (%s, computed %s)", file->name, sum, want);
     return SEQLSTM_OK;

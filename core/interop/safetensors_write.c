@@ -72,7 +72,7 @@ static void put_metadata(struct sl_buf *header, const struct sl_safetensors_cont
     if (content->checksum) {
         sl_buf_printf(header, "\"%s\":\"", SL_SAFETENSORS_CHECKSUM);
         *out_checksum = header->length_bytes;
-        sl_buf_fill(header, '0', SL_SAFETENSORS_CHECKSUM_DIGITS);
+        sl_buf_fill(header, '0', SL_HASH_DIGITS);
         sl_buf_append_char(header, '"');
         comma = ",";
     }
@@ -127,9 +127,9 @@ static void set_checksum(struct sl_buf *header, const struct sl_safetensors_cont
         if (count_bytes(&content->entries[i], &bytes, NULL) == SEQLSTM_OK && bytes > 0)
             crc = sl_crc64(crc, content->entries[i].data, bytes);
     }
-    char digits[SL_SAFETENSORS_CHECKSUM_DIGITS + 1];
-    sl_text_snprintf(digits, sizeof digits, "%016" PRIx64, crc);
-    memcpy(header->data + place, digits, SL_SAFETENSORS_CHECKSUM_DIGITS);
+    char digits[SL_HASH_TEXT_BYTES];
+    sl_hash_write(crc, digits);
+    memcpy(header->data + place, digits, SL_HASH_DIGITS);
 }
 
 static seqlstm_status write_all(struct sl_file_writer *writer, const struct sl_buf *header,

@@ -7,19 +7,21 @@
 
 #include <seqlstm/backend.h>
 
+#include "base/value/checked.h"
+
 #define POISON 0xFF /* NaN in float16, bfloat16, float32 and float64; -1 as an integer */
 
 seqlstm_status sl_guarded_init(struct sl_guarded *buffer, struct sl_twins *twins, uint64_t bytes,
                                struct seqlstm_error *err)
 {
-    uint64_t rounded = (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
+    size_t rounded;
     memset(buffer, 0, sizeof *buffer);
-    if (rounded < bytes || rounded > SIZE_MAX - 2 * SL_GUARD_BYTES)
+    if (!sl_checked_round_up_size(bytes, SEQLSTM_ALIGNMENT, &rounded) || rounded > SIZE_MAX - 2 * SL_GUARD_BYTES)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "a buffer of %llu bytes is too large", (unsigned long long)bytes);
-    buffer->block = aligned_alloc(SEQLSTM_ALIGNMENT, (size_t)rounded + 2 * SL_GUARD_BYTES);
+    buffer->block = aligned_alloc(SEQLSTM_ALIGNMENT, rounded + 2 * SL_GUARD_BYTES);
     if (!buffer->block)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a buffer of %llu bytes", (unsigned long long)bytes);
-    memset(buffer->block, POISON, (size_t)rounded + 2 * SL_GUARD_BYTES);
+    memset(buffer->block, POISON, rounded + 2 * SL_GUARD_BYTES);
     buffer->bytes = bytes;
     buffer->block_bytes = rounded + 2 * SL_GUARD_BYTES;
     buffer->data = bytes ? buffer->block + SL_GUARD_BYTES : NULL;

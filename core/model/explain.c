@@ -4,10 +4,18 @@
 
 #include <strings.h>
 
+#include "base/value/text.h"
+#include "model/doc_limits.h"
+
+#define MIB   SL_TEXT_OF(SL_DOC_MAX_MIB)
+#define NODES SL_TEXT_OF(SL_DOC_MAX_NODES)
+#define DEPTH SL_TEXT_OF(SL_DOC_MAX_DEPTH)
+#define KEYS  SL_TEXT_OF(SL_DOC_MAX_KEYS)
+
 static const struct sl_explanation explanations[] = {
     {"E0001", "a file cannot be read",
      "The model file, an overlay (`-c`) or an included file does not exist, is not\n"
-     "readable, is empty, or is larger than 4 MiB. Paths of included files are\n"
+     "readable, is empty, or is larger than " MIB " MiB. Paths of included files are\n"
      "relative to the file that names them; paths on the command line are relative to\n"
      "the current directory.\n"},
     {"E0002", "broken YAML",
@@ -19,7 +27,7 @@ static const struct sl_explanation explanations[] = {
      "Model files must be UTF-8 without NUL characters. Save the file with that\n"
      "encoding.\n"},
     {"E0004", "too large",
-     "A model file may have at most 4 MiB, 50000 values, 64 levels, and 10000 keys in\n"
+     "A model file may have at most " MIB " MiB, " NODES " values, " DEPTH " levels, and " KEYS " keys in\n"
      "one map. An alias counts each time it is used, so that a small file cannot\n"
      "expand to a huge one.\n"},
     {"E0005", "a tag",

@@ -10,6 +10,10 @@
 
 #include "model/place.h"
 
+/* Macros, so that messages are made from them. */
+#define SL_METRIC_CLASSES 256 /* the most classes that f1 counts separately */
+#define SL_KEEP_BEST_MOST 16
+
 /* How often, how long: digits and one unit. `100u`, `3e`, `10Mt` (k, M, G), `90s`, `30m`, `2h`,
  * `1d`. */
 enum sl_period_unit {
@@ -222,9 +226,7 @@ struct sl_train_config {
 /* The words of the file; static. [any thread] */
 const char *sl_task_get_name(enum sl_task task);
 const char *sl_loss_kind_get_name(enum sl_loss_kind kind);
-const char *sl_optimizer_kind_get_name(enum sl_optimizer_kind kind);
 const char *sl_schedule_kind_get_name(enum sl_schedule_kind kind);
-const char *sl_teacher_kind_get_name(enum sl_teacher_kind kind);
 const char *sl_metric_get_name(enum sl_metric metric);
 
 /* The direction in which a metric gets better. [any thread] */

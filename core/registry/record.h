@@ -31,7 +31,7 @@ struct sl_backend_file {
     const char *build_id; /* lower-case hex; "" if the file has none */
 };
 
-enum { SL_BACKEND_DEVICES_MOST = 1024 };
+enum { SL_BACKEND_DEVICES_MOST = 1024, SL_BACKEND_SETTINGS_MOST = 32 }; /* that a user can ask for */
 
 struct sl_backend_record {
     const char *id;     /* as requested, or from the table; "" if neither is known */

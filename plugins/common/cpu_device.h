@@ -7,6 +7,8 @@
 
 #include <seqlstm/backend.h>
 
+enum { CPU_MEMBERS_MOST = 64 }; /* threads of one operation of a CPU backend */
+
 /* 1 .. 4: x86-64 psABI level that CPU and system support; 0 on another architecture. [any] */
 int cpu_device_level(void);
 

@@ -11,8 +11,6 @@
 #include "cpu-onednn/library.h"
 #include "cpu-onednn/plugin.h"
 
-enum { MEMBERS_MAX = 64 };
-
 static void backend_close(struct seqlstm_instance *instance)
 {
     if (instance == NULL)
@@ -54,8 +52,8 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an instance of cpu-onednn");
     instance->host = host;
     instance->members_max = cpu_device_count();
-    if (instance->members_max > MEMBERS_MAX)
-        instance->members_max = MEMBERS_MAX;
+    if (instance->members_max > CPU_MEMBERS_MOST)
+        instance->members_max = CPU_MEMBERS_MOST;
     instance->level = cpu_device_level();
     seqlstm_status status = odn_check(start(instance), "an engine for the processor", err);
     if (status != SEQLSTM_OK) {

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <seqlstm/backend.h>
+
 #include "base/value/checked.h"
 
 struct header {
@@ -25,7 +27,7 @@ struct header {
     size_t mapped_bytes; /* from base on; 0: base is of the heap */
 };
 
-_Static_assert(sizeof(struct header) <= SL_MEMORY_ALIGNMENT, "the header fits in the alignment");
+_Static_assert(sizeof(struct header) <= SEQLSTM_ALIGNMENT, "the header fits in the alignment");
 
 void sl_memory_init(struct sl_memory *memory)
 {
@@ -66,7 +68,7 @@ static char *map_large(size_t bytes, size_t alignment, struct header *out_header
     if (map == MAP_FAILED)
         return NULL;
     const size_t skip = round_up((uintptr_t)map + SL_MEMORY_PAGE, alignment) - (uintptr_t)map;
-    const size_t held = round_up(bytes + SL_MEMORY_ALIGNMENT, SL_MEMORY_PAGE); /* a whole last vector may be read */
+    const size_t held = round_up(bytes + SEQLSTM_ALIGNMENT, SL_MEMORY_PAGE); /* a whole last vector may be read */
     char *block = map + skip, *base = block - SL_MEMORY_PAGE;
     if (base > map)
         (void)munmap(map, (size_t)(base - map));
@@ -95,8 +97,8 @@ static char *take_small(size_t bytes, size_t alignment, bool zeroed, struct head
 static void *allocate(struct sl_memory *memory, size_t bytes, size_t alignment, bool zeroed)
 {
     assert((alignment & (alignment - 1)) == 0);
-    if (alignment < SL_MEMORY_ALIGNMENT)
-        alignment = SL_MEMORY_ALIGNMENT;
+    if (alignment < SEQLSTM_ALIGNMENT)
+        alignment = SEQLSTM_ALIGNMENT;
     struct header header;
     char *block =
         bytes >= SL_MEMORY_LARGE ? map_large(bytes, alignment, &header) : take_small(bytes, alignment, zeroed, &header);
@@ -115,12 +117,12 @@ void *sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t ali
 
 void *sl_memory_alloc(struct sl_memory *memory, size_t bytes)
 {
-    return sl_memory_alloc_aligned(memory, bytes, SL_MEMORY_ALIGNMENT);
+    return sl_memory_alloc_aligned(memory, bytes, SEQLSTM_ALIGNMENT);
 }
 
 void *sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes)
 {
-    return allocate(memory, bytes, SL_MEMORY_ALIGNMENT, true);
+    return allocate(memory, bytes, SEQLSTM_ALIGNMENT, true);
 }
 
 size_t sl_memory_get_large_page(void)

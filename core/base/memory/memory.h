@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_MEMORY_ALIGNMENT 64
-
 /* Blocks of at least SL_MEMORY_LARGE bytes begin with a page of SL_MEMORY_LARGE_PAGE, lie on such pages as far as they
  * fill them, where the system has them, and for the rest on small ones. */
 enum { SL_MEMORY_PAGE = 4 << 10, SL_MEMORY_LARGE_PAGE = 2 << 20, SL_MEMORY_LARGE = 4 << 20 };
@@ -31,7 +29,7 @@ void sl_memory_init(struct sl_memory *memory);
 void *sl_memory_alloc(struct sl_memory *memory, size_t bytes);
 void *sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes);
 
-/* `alignment` is a power of two; values below 64 count as 64. */
+/* `alignment` is a power of two; values below SEQLSTM_ALIGNMENT count as that. */
 void *sl_memory_alloc_aligned(struct sl_memory *memory, size_t bytes, size_t alignment);
 
 /* Bytes of the pages that large blocks lie on: SL_MEMORY_LARGE_PAGE, or SL_MEMORY_PAGE where there are no others. */

@@ -117,3 +117,11 @@ uint64_t sl_hash_text(const char *text)
 {
     return sl_hash_bytes(text, strlen(text), 0);
 }
+
+const char *sl_hash_write(uint64_t hash, char text[SL_HASH_TEXT_BYTES])
+{
+    for (int i = SL_HASH_DIGITS; i-- > 0; hash >>= 4)
+        text[i] = "0123456789abcdef"[hash & 15];
+    text[SL_HASH_DIGITS] = 0;
+    return text;
+}

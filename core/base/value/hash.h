@@ -11,6 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a checksum or hash as text: its digits, and the zero at the end. */
+enum { SL_HASH_DIGITS = 16, SL_HASH_TEXT_BYTES = SL_HASH_DIGITS + 1 };
+
+/* Lower-case hex with leading zeros; returns `text`. */
+const char *sl_hash_write(uint64_t hash, char text[SL_HASH_TEXT_BYTES]);
+
 /* Continues the checksum `crc` (0 at the start) over `bytes` bytes. */
 uint64_t sl_crc64(uint64_t crc, const void *data, size_t bytes);
 

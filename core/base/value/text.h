@@ -17,6 +17,10 @@
 /* Longest output of the functions that print a number, NUL included. */
 #define SL_TEXT_NUMBER_BYTES 32
 
+/* A constant that is a macro, as a string literal: for messages that name a limit. */
+#define SL_TEXT_OF(macro)         SL_TEXT_OF_TOKENS(macro)
+#define SL_TEXT_OF_TOKENS(tokens) #tokens
+
 /* The whole of text[0..length) is one number in the YAML 1.2 core schema: optional sign, digits with an optional point
  * and exponent (`1`, `.5`, `1.`, `1e-3`), or `.inf`, `-.inf`, `.nan` in the three spellings of the schema. Correctly
  * rounded; beyond the range it is infinite or 0, as IEEE 754 says. False (out untouched) for anything else, for blanks

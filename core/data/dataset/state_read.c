@@ -157,7 +157,7 @@ static seqlstm_status get_pieces(struct reader *r, const json_t *root, const cha
     const json_t *object = json_object_get(root, key), *text = json_object_get(object, "model");
     const char *crc = json_string_value(json_object_get(object, "crc64"));
     struct sl_buf model = {0};
-    char found[17] = "";
+    char found[SL_HASH_TEXT_BYTES] = "";
     seqlstm_status status = SEQLSTM_OK;
     if ((object != NULL) != expected) {
         r->bad = r->bad ? r->bad : key;
@@ -167,8 +167,7 @@ static seqlstm_status get_pieces(struct reader *r, const json_t *root, const cha
         return SEQLSTM_OK;
     bool fine = json_is_string(text) && sl_base64_read(json_string_value(text), json_string_length(text), &model);
     if (fine && !model.failed)
-        sl_text_snprintf(found, sizeof found, "%016llx",
-                         (unsigned long long)sl_crc64(0, model.data, model.length_bytes));
+        sl_hash_write(sl_crc64(0, model.data, model.length_bytes), found);
     if (model.failed)
         status = SL_DATA_NO_MEMORY(err);
     else if (!fine || !crc || strcmp(crc, found) != 0)

@@ -74,11 +74,11 @@ static json_t *facts_json(const struct sl_data_facts *f)
 static json_t *pieces_json(const struct sl_pieces *pieces)
 {
     struct sl_buf text = {0};
-    char crc[17];
+    char crc[SL_HASH_TEXT_BYTES];
     size_t bytes;
     const void *model = sl_pieces_get_model(pieces, &bytes);
     sl_base64_write(model, bytes, &text);
-    sl_text_snprintf(crc, sizeof crc, "%016llx", (unsigned long long)sl_crc64(0, model, bytes));
+    sl_hash_write(sl_crc64(0, model, bytes), crc);
     json_t *object = text.failed
                          ? NULL
                          : json_pack("{s:s#, s:s}", "model", sl_buf_text(&text), (int)text.length_bytes, "crc64", crc);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +149,7 @@ seqlstm_status sl_token_cache_open(const struct sl_token_cache_request *request,
                                    struct seqlstm_error *err)
 {
     struct sl_token_source source;
-    char *folder = NULL, *path = NULL, *text = NULL;
+    char *folder = NULL, *path = NULL, *text = NULL, name[SL_HASH_TEXT_BYTES];
     *out_file = NULL;
     seqlstm_status status = find_folder(request->folder, &folder, err);
     if (status != SEQLSTM_OK || !folder) {
@@ -161,7 +160,8 @@ seqlstm_status sl_token_cache_open(const struct sl_token_cache_request *request,
     if (status == SEQLSTM_OK)
         status = sl_file_real(request->text_path, &text, err);
     if (status == SEQLSTM_OK &&
-        asprintf(&path, "%s/%016" PRIx64 ".tokens", folder, sl_hash_combine(source.options, sl_hash_text(text))) < 0) {
+        asprintf(&path, "%s/%s.tokens", folder,
+                 sl_hash_write(sl_hash_combine(source.options, sl_hash_text(text)), name)) < 0) {
         path = NULL;
         status = SL_DATA_NO_MEMORY(err);
     }

@@ -19,6 +19,7 @@
 #include "base/value/text.h"
 
 enum { FILE_LIMIT = 64 << 20, COMPACT_BYTES = 4 << 20, LOCK_TRIES = 100, LOCK_WAIT_NS = 10000000 };
+enum { KEY_DIGITS = 2 * SL_HASH_DIGITS };
 
 struct sl_cost_cache {
     char *folder, *path; /* NULL: in memory only */
@@ -51,7 +52,7 @@ static void write_line(const struct sl_cost_record *record, struct sl_buf *out)
 static bool read_hex(const char *text, uint64_t *out)
 {
     *out = 0;
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < SL_HASH_DIGITS; i++) {
         const char *digits = "0123456789abcdef", *digit = text[i] ? strchr(digits, text[i]) : NULL;
         if (digit == NULL)
             return false;
@@ -71,14 +72,15 @@ static const char *read_number(const char *text, const char *end, double *out)
 static bool read_line(const char *line, size_t bytes, struct sl_cost_record *out)
 {
     uint64_t sum;
-    if (bytes < 32 + 1 + 1 + 16 || line[32] != ' ' || line[bytes - 17] != ' ' || !read_hex(line + bytes - 16, &sum) ||
-        sl_crc64(0, line, bytes - 17) != sum)
+    if (bytes < KEY_DIGITS + 1 + 1 + SL_HASH_DIGITS || line[KEY_DIGITS] != ' ' ||
+        line[bytes - SL_HASH_DIGITS - 1] != ' ' || !read_hex(line + bytes - SL_HASH_DIGITS, &sum) ||
+        sl_crc64(0, line, bytes - SL_HASH_DIGITS - 1) != sum)
         return false;
-    const char *end = line + bytes - 17, *at = line + 33;
+    const char *end = line + bytes - SL_HASH_DIGITS - 1, *at = line + KEY_DIGITS + 1;
     out->bound = *at == '>';
     out->refused = *at == '!';
     at += out->bound || out->refused;
-    if (!read_hex(line, &out->key.words[0]) || !read_hex(line + 16, &out->key.words[1]) ||
+    if (!read_hex(line, &out->key.words[0]) || !read_hex(line + SL_HASH_DIGITS, &out->key.words[1]) ||
         !(at = read_number(at, end, &out->forward_ns)) || !(at = read_number(at, end, &out->backward_ns)))
         return false;
     snprintf(out->label, sizeof out->label, "%.*s", (int)(end - at), at);

@@ -17,11 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory/alignment.h"
 #include "base/memory/arena.h"
 #include "base/value/checked.h"
 #include "base/operation/op_signature.h"
-
-enum { ALIGN = 64 };
 
 struct block {
     int32_t tensor; /* -1: scratch gradient */
@@ -31,15 +30,10 @@ struct block {
     int64_t offset;
 };
 
-static int64_t round_up(int64_t bytes)
-{
-    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
-}
-
 static int64_t tensor_bytes(const struct sl_plan *plan, int32_t t)
 {
     const struct sl_tensor *tensor = &plan->graph->tensors[t];
-    return round_up(sl_graph_get_rows(plan->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+    return sl_align(sl_graph_get_rows(plan->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
 }
 
 static bool lives_in_buffer(const struct sl_tensor *tensor)
@@ -191,18 +185,18 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
         if (call->sizes.reserve_bytes) {
             call->reserve_offset = plan->reserve_bytes;
             const int64_t reserves = sl_call_count_reserves(plan, call);
-            plan->reserve_bytes += reserves * round_up((int64_t)call->sizes.reserve_bytes);
+            plan->reserve_bytes += reserves * sl_align((int64_t)call->sizes.reserve_bytes);
         }
         if (call->sizes.packed_bytes) {
             call->packed_offset = plan->packed_bytes;
-            plan->packed_bytes += round_up((int64_t)call->sizes.packed_bytes);
+            plan->packed_bytes += sl_align((int64_t)call->sizes.packed_bytes);
         }
         count_workspace(&call->sizes, &workspace);
         plan->memory.backends_bytes += (int64_t)call->own_bytes;
     }
     for (int32_t v = 0; v < plan->vector_count; v++)
         count_workspace(&plan->vectors[v].sizes, &workspace);
-    plan->workspace_bytes = round_up(workspace);
+    plan->workspace_bytes = sl_align(workspace);
 }
 
 static bool reads(const struct sl_call *call, int32_t tensor)
@@ -223,8 +217,8 @@ static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_
     for (int32_t t = 0; t < graph->tensor_count; t++) {
         const struct sl_tensor *tensor = &graph->tensors[t];
         bool is_staged = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_SOURCE;
-        bool is_field = tensor->role >= SL_TENSOR_INPUT && tensor->role <= SL_TENSOR_ROW_WEIGHT, is_read = false;
-        int64_t bytes = round_up(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
+        bool is_field = sl_tensor_role_is_field(tensor->role), is_read = false;
+        int64_t bytes = sl_align(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
         for (int32_t c = first; c < plan->call_count && is_staged && graph->phase == SL_PHASE_TRAIN; c++)
             is_read = is_read || (reads(&calls[c], t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);
         all += is_field ? bytes * (is_read ? 4 : 1) : 0;
@@ -249,9 +243,9 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
     const struct sl_graph *graph = plan->graph;
     int64_t weights = 0, states = 0, memories = 0;
     for (int32_t p = 0; p < graph->param_count; p++)
-        weights += round_up(graph->params[p].rows * graph->params[p].columns * 4);
+        weights += sl_align(graph->params[p].rows * graph->params[p].columns * 4);
     for (int32_t s = 0; s < graph->state_count; s++)
-        states += round_up(graph->facts.envelope.sequences * graph->states[s].features * 4);
+        states += sl_align(graph->facts.envelope.sequences * graph->states[s].features * 4);
     for (int32_t m = 0; m < graph->memory_count; m++)
         if (graph->memories[m].tensor_in >= 0)
             memories += tensor_bytes(plan, graph->memories[m].tensor_in);

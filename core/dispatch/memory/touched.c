@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/operation/op_signature.h"
+#include "base/memory/alignment.h"
 #include "base/memory/pages.h"
+#include "base/operation/op_signature.h"
 #include "dispatch/cost/axes.h"
 #include "dispatch/cost/estimate.h"
 #include "dispatch/memory/footprint_query.h"
@@ -95,8 +96,7 @@ static seqlstm_status touch_call(struct touched *t, const struct sl_call *call, 
     touch_rest(&t->workspace, 0, bounds->workspace_bytes, &t->idle.workspace);
     if (bounds->reserve_bytes == 0)
         return SEQLSTM_OK;
-    const int64_t each =
-        ((int64_t)bounds->reserve_bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
+    const int64_t each = sl_align((int64_t)bounds->reserve_bytes);
     for (int64_t r = 0; r < sl_call_count_reserves(t->plan, call); r++)
         touch_rest(&t->reserve, call->reserve_offset + r * each, bounds->reserve_bytes, &t->idle.reserve);
     return SEQLSTM_OK;

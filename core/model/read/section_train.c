@@ -2,6 +2,7 @@
 /* The tables of `train:`: task, loss, end, monitoring. Optimizers and schedules are in section_optimizer.c. */
 #include <string.h>
 
+#include "base/value/text.h"
 #include "model/read/sections.h"
 
 #define AT(member) offsetof(struct sl_train_config, member)
@@ -26,8 +27,10 @@ const struct sl_word sl_words_metric[] = {
     WORD("f1_span", SL_METRIC_F1_SPAN, "F1 of the spans that BIO tags mark, as conlleval counts them"),
     WORD("f1_span_strict", SL_METRIC_F1_SPAN_STRICT, "the same, but a span begins only at a B- tag"),
     WORD("mase", SL_METRIC_MASE, "mean absolute error, divided by that of repeating the previous value in `train`"),
-    WORD("f1_macro", SL_METRIC_F1_MACRO, "mean of the F1 scores of the classes; at most 256 classes"),
-    WORD("f1_micro", SL_METRIC_F1_MICRO, "F1 over all classes together; at most 256 classes"),
+    WORD("f1_macro", SL_METRIC_F1_MACRO,
+         "mean of the F1 scores of the classes; at most " SL_TEXT_OF(SL_METRIC_CLASSES) " classes"),
+    WORD("f1_micro", SL_METRIC_F1_MICRO,
+         "F1 over all classes together; at most " SL_TEXT_OF(SL_METRIC_CLASSES) " classes"),
     WORD("exact_match", SL_METRIC_EXACT_MATCH,
          "fraction of the generated texts that equal the target; not measured on `train`"),
     WORD("bleu", SL_METRIC_BLEU, "BLEU of the generated texts, 0 to 100; not measured on `train`"),
@@ -235,7 +238,7 @@ static const struct sl_option checkpoint_options[] = {
     OPTION(PERIOD, "every", offsetof(struct sl_checkpoint, every), .default_text = "1e", .doc = "how often to save"),
     OPTION(INT, "keep_last", offsetof(struct sl_checkpoint, keep_last), .default_text = "2", .min = 1, .max = 1000000,
            .doc = "number of newest checkpoints to keep"),
-    OPTION(INT, "keep_best", offsetof(struct sl_checkpoint, keep_best), .min = 0, .max = 16,
+    OPTION(INT, "keep_best", offsetof(struct sl_checkpoint, keep_best), .min = 0, .max = SL_KEEP_BEST_MOST,
            .doc = "number of best checkpoints to keep; default: 1 with a `valid` split, otherwise 0"),
     OPTION(CUSTOM, "monitor", offsetof(struct sl_checkpoint, monitor), .default_text = "valid.loss",
            .custom = &sl_custom_monitor, .doc = "the metric that decides which is best"),

@@ -129,7 +129,8 @@ static bool count_nodes(struct reading *r, size_t added, struct sl_place place)
     r->nodes += added;
     if (r->nodes <= SL_DOC_MAX_NODES)
         return true;
-    fail(r, "E0004", place, "the file is too large: more than 50000 values, aliases counted", NULL);
+    fail(r, "E0004", place, "the file is too large: more than " SL_TEXT_OF(SL_DOC_MAX_NODES) " values, aliases counted",
+         NULL);
     return false;
 }
 
@@ -180,7 +181,7 @@ static int depth_of_tree(const struct sl_node *node)
 
 static void fail_depth(struct reading *r, struct sl_place place)
 {
-    fail(r, "E0004", place, "lists and maps are nested more than 64 deep", NULL);
+    fail(r, "E0004", place, "lists and maps are nested more than " SL_TEXT_OF(SL_DOC_MAX_DEPTH) " deep", NULL);
 }
 
 static struct sl_node *read_alias(struct reading *r, int depth)
@@ -288,7 +289,7 @@ static bool check_key(struct reading *r, const struct sl_node *map, const char *
         return false;
     }
     if (map->count >= SL_DOC_MAX_KEYS) {
-        fail(r, "E0004", place, "a map has more than 10000 keys", NULL);
+        fail(r, "E0004", place, "a map has more than " SL_TEXT_OF(SL_DOC_MAX_KEYS) " keys", NULL);
         return false;
     }
     return true;

@@ -17,18 +17,12 @@
 
 #include <seqlstm/status.h>
 
+#include "model/doc_limits.h"
 #include "model/place.h"
 
 struct sl_arena;
 struct sl_diagnostics;
 struct sl_node;
-
-enum {
-    SL_DOC_MAX_BYTES = 4 << 20,
-    SL_DOC_MAX_NODES = 50000, /* aliases count as often as they are used */
-    SL_DOC_MAX_DEPTH = 64,
-    SL_DOC_MAX_KEYS = 10000 /* of one map */
-};
 
 enum sl_node_kind { SL_NODE_SCALAR, SL_NODE_LIST, SL_NODE_MAP };
 

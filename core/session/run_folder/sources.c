@@ -5,13 +5,14 @@
  */
 #include "session/run_folder/sources.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
 
 #include "base/system/file.h"
 #include "base/system/log.h"
+#include "base/value/hash.h"
+#include "base/value/json_write.h"
 #include "base/value/text.h"
 #include "data/dataset/fingerprint.h"
 #include "session/record/session_record.h"
@@ -29,10 +30,10 @@ seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm
         int count = sl_source_list_files(&session->model->data.splits[split], files);
         for (int i = 0; i < count; i++) {
             struct sl_fingerprint found;
-            char crc[17];
+            char crc[SL_HASH_TEXT_BYTES];
             if (sl_fingerprint_compute(files[i].path, &found, NULL) != SEQLSTM_OK)
                 continue; /* reported when the split is read */
-            sl_text_snprintf(crc, sizeof crc, "%016" PRIx64, found.crc64);
+            sl_hash_write(found.crc64, crc);
             json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "split",
                                                   sl_split_get_name((enum sl_split)split), "path", files[i].path,
                                                   "bytes", (json_int_t)found.size_bytes, "mtime_ns",
@@ -40,14 +41,9 @@ seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm
         }
     }
     json_t *root = json_pack("{s:s, s:o}", "schema", "seqlstm.sources/1", "files", list);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
-    if (text == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SOURCES);
     struct sl_buf buf = {0};
-    sl_buf_append_text(&buf, text);
-    sl_buf_append_char(&buf, '\n');
-    free(text);
+    if (!sl_json_append_tree(&buf, root, 0))
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SOURCES);
     status = buf.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", SOURCES)
                         : sl_run_folder_write(session->folder, SOURCES, buf.data, buf.length_bytes, err);
     sl_buf_deinit(&buf);
@@ -61,14 +57,14 @@ static void compare(const struct sl_session *session, const char *path, const js
     json_int_t bytes = json_integer_value(json_object_get(stored, "bytes"));
     json_int_t mtime = json_integer_value(json_object_get(stored, "mtime_ns"));
     struct sl_fingerprint now;
-    char now_crc[17];
+    char now_crc[SL_HASH_TEXT_BYTES];
     if (!crc || sl_fingerprint_peek(path, &now, NULL) != SEQLSTM_OK ||
         (now.size_bytes == bytes && now.mtime_ns == mtime))
         return;
     if (now.size_bytes == bytes) {
         if (sl_fingerprint_compute(path, &now, NULL) != SEQLSTM_OK)
             return;
-        sl_text_snprintf(now_crc, sizeof now_crc, "%016" PRIx64, now.crc64);
+        sl_hash_write(now.crc64, now_crc);
         if (strcmp(crc, now_crc) == 0)
             return;
     }

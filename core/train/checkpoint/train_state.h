@@ -12,14 +12,13 @@
 
 #include <seqlstm/status.h>
 
+#include "model/train_config.h"
 #include "train/schedule/loss_scale.h"
 #include "train/metrics/metric.h"
 #include "train/schedule/monitor.h"
 #include "train/schedule/schedule.h"
 
 struct sl_buf;
-
-enum { SL_KEEP_BEST_MOST = 16 };
 
 /* A checkpoint that is kept for its value. */
 struct sl_best_entry {

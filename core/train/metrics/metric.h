@@ -73,8 +73,6 @@ bool sl_metric_needs_texts(const struct sl_metric_list *list);
 /* Leaves out metrics that compare texts: nothing is written while a model is trained. */
 void sl_metric_rule_drop_texts(struct sl_metric_rule *rule);
 
-enum { SL_METRIC_CLASSES = 256 }; /* the most classes that f1 counts separately */
-
 /* All float64 and linear: sums of two sets of batches are added member by member. */
 struct sl_metric_sums {
     double loss, loss_weight;

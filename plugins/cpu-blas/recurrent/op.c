@@ -176,7 +176,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     memcpy(&op->desc, desc, sizeof op->desc);
     op->host = host;
     op->kernels = kernels_of(generic ? BLAS_ISA_PORTABLE : isa);
-    op->members_max = members_max < 1 ? 1 : (int32_t)blas_min(members_max, BLAS_MEMBERS_MAX);
+    op->members_max = members_max < 1 ? 1 : (int32_t)blas_min(members_max, CPU_MEMBERS_MOST);
     op->directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
     op->layer_count = (int32_t)desc->layers;
     op->training = desc->head.mode == SEQLSTM_MODE_TRAINING;

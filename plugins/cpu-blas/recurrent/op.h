@@ -24,6 +24,7 @@
 #ifndef BLAS_RECURRENT_OP_H
 #define BLAS_RECURRENT_OP_H
 
+#include "common/cpu_device.h"
 #include "cpu-blas/recurrent/recurrent.h"
 #include "cpu-blas/recurrent/kernels/kernels.h"
 
@@ -141,12 +142,10 @@ struct blas_recurrent_binding {
     bool puts;                          /* gates, or with norm both products, are kept past the caches */
     int64_t chunk_rows;                 /* rows of x projected at once when not fused */
     int32_t block_count;
-    int32_t member_first[65]; /* slices: blocks of member m: [m], [m + 1] */
+    int32_t member_first[CPU_MEMBERS_MOST + 1]; /* slices: blocks of member m: [m], [m + 1] */
     struct blas_block *blocks;
     int64_t *q_storage;
 };
-
-enum { BLAS_MEMBERS_MAX = 64 };
 
 void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
                         struct blas_packed *out);

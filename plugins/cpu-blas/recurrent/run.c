@@ -112,9 +112,9 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                      (long long)head->max_sequences, (long long)head->max_steps);
     struct blas_recurrent_binding made = {
         .op = op, .axis = axis, .t0 = t0, .steps = t1 - t0, .rows = rows, .sequences = sizes[0]};
-    made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), BLAS_MEMBERS_MAX);
+    made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), CPU_MEMBERS_MOST);
     made.units = blas_shares_units(op, made.sequences, made.members) && made.members == queue->members;
-    int64_t bounds[BLAS_MEMBERS_MAX + 1] = {0};
+    int64_t bounds[CPU_MEMBERS_MOST + 1] = {0};
     int32_t shares = made.units ? 1 : 0;
     if (!made.units) {
         made.members = (int32_t)blas_min(made.members, blas_min(made.sequences, blas_members_worth(op, rows)));

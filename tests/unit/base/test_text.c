@@ -120,6 +120,9 @@ static void checksum_is_the_standard_one(void **state)
     (void)state;
     assert_true(sl_crc64(0, "123456789", 9) == 0x995DC9BBDF1939FAu);
     assert_true(sl_crc64(0, "", 0) == 0);
+    char text[SL_HASH_TEXT_BYTES];
+    assert_string_equal(sl_hash_write(sl_crc64(0, "123456789", 9), text), "995dc9bbdf1939fa");
+    assert_string_equal(sl_hash_write(0xAB, text), "00000000000000ab");
     unsigned char data[300];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(i * 37 + 11);

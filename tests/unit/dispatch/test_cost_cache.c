@@ -253,9 +253,8 @@ static void the_users_folder(void **state)
     setenv("HOME", "/home/user", 1);
     setenv("XDG_CACHE_HOME", "/elsewhere", 1);
     setenv("SEQLSTM_CACHE", "/mine", 1);
-    static const char *const steps[][2] = {{"SEQLSTM_CACHE", "/mine"},
-                                           {"XDG_CACHE_HOME", "/elsewhere/seqlstm"},
-                                           {"HOME", "/home/user/.cache/seqlstm"}};
+    static const char *const steps[][2] = {
+        {"SEQLSTM_CACHE", "/mine"}, {"XDG_CACHE_HOME", "/elsewhere/seqlstm"}, {"HOME", "/home/user/.cache/seqlstm"}};
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(sl_cost_cache_open(NULL, &cache, NULL), SEQLSTM_OK);
         assert_string_equal(sl_cost_cache_find_folder(cache), steps[i][1]);

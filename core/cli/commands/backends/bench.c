@@ -5,6 +5,7 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "compare/sample.h"
 #include "compare/sweep.h"
 
 struct state {
@@ -68,7 +69,8 @@ static int read_flags(struct state *s)
         return cli_usage_error(s->cli, "`--phase %s`: expected train or infer", phase);
     if (!cli_get_float(s->cli, "seconds", 0.01, 86400, &r->seconds))
         return CLI_USAGE;
-    int code = read_list(s->cli, "batch", 1, 1 << 20, SL_SWEEP_BATCHES_MOST, r->batches, &r->batch_count);
+    int code =
+        read_list(s->cli, "batch", 1, SL_SAMPLE_SEQUENCES_MOST, SL_SWEEP_BATCHES_MOST, r->batches, &r->batch_count);
     if (code == CLI_OK)
         code = read_list(s->cli, "threads", 1, SL_POOL_MEMBERS_MOST, SL_SWEEP_THREADS_MOST, threads, &r->thread_count);
     for (int32_t t = 0; code == CLI_OK && t < r->thread_count; t++)

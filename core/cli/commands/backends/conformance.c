@@ -11,7 +11,7 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-enum { CASES_MAX = CLI_VALUES_MAX, SETTINGS_MAX = 32, WORKER_ARGUMENTS = 16 + 2 * SETTINGS_MAX };
+enum { CASES_MAX = CLI_VALUES_MAX, WORKER_ARGUMENTS = 16 + 2 * SL_BACKEND_SETTINGS_MOST };
 
 struct state {
     struct cli_context *cli;
@@ -19,8 +19,8 @@ struct state {
     struct sl_arena arena;
     const char *cases[CASES_MAX];
     const char *worker[WORKER_ARGUMENTS];
-    struct seqlstm_setting settings[SETTINGS_MAX];
-    const char *setting_texts[SETTINGS_MAX];
+    struct seqlstm_setting settings[SL_BACKEND_SETTINGS_MOST];
+    const char *setting_texts[SL_BACKEND_SETTINGS_MOST];
     const char *name;           /* as the user gave it, for the command that reruns a case */
     struct sl_case_time *times; /* --bench */
     uint32_t time_count;
@@ -47,8 +47,9 @@ static int read_option(struct state *s, const char *text)
 {
     const char *equals = strchr(text, '=');
     uint32_t n = s->request.setting_count;
-    if (!equals || equals == text || n == SETTINGS_MAX)
-        return cli_usage_error(s->cli, "`--option %s`: expected KEY=VALUE, at most %d of them", text, SETTINGS_MAX);
+    if (!equals || equals == text || n == SL_BACKEND_SETTINGS_MOST)
+        return cli_usage_error(s->cli, "`--option %s`: expected KEY=VALUE, at most %d of them", text,
+                               SL_BACKEND_SETTINGS_MOST);
     s->settings[n].key = sl_arena_strndup(&s->arena, text, (size_t)(equals - text));
     s->settings[n].value = equals + 1;
     if (!s->settings[n].key)

@@ -92,7 +92,7 @@ static int verify(struct cli_context *cli)
     struct sl_verify_report *report = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     int64_t sequences = 0;
-    if (!cli_get_int(cli, "batch", 1, 1 << 20, &sequences))
+    if (!cli_get_int(cli, "batch", 1, SL_SAMPLE_SEQUENCES_MOST, &sequences))
         return CLI_USAGE;
     int code = cli_open_model(cli, cli->values.operands[0], &session);
     if (code != CLI_OK)
