@@ -63,6 +63,11 @@ bool sl_protobuf_next(struct sl_protobuf_reader *reader, struct sl_protobuf_fiel
     return false;
 }
 
+bool sl_protobuf_field_is(const struct sl_protobuf_field *field, const char *text)
+{
+    return field->is_bytes && strlen(text) == field->bytes && memcmp(field->data, text, field->bytes) == 0;
+}
+
 float sl_protobuf_field_get_float(const struct sl_protobuf_field *field)
 {
     uint32_t bits = (uint32_t)field->value;

@@ -35,6 +35,9 @@ bool sl_protobuf_next(struct sl_protobuf_reader *reader, struct sl_protobuf_fiel
 /* One number of a packed field. False at the end or on failure. */
 bool sl_protobuf_next_varint(struct sl_protobuf_reader *reader, uint64_t *out_value);
 
+/* Is the field's text this one? */
+bool sl_protobuf_field_is(const struct sl_protobuf_field *field, const char *text);
+
 /* The float in the low 32 bits of `value`. */
 float sl_protobuf_field_get_float(const struct sl_protobuf_field *field);
 
