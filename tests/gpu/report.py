@@ -146,7 +146,7 @@ def find_ratio(a, b):
 
 
 def is_right_side(auto, fastest):
-    """1, 0, or NaN where nobody was timed; cpu-… or cuda-…."""
+    """1, 0, or NaN where nothing was timed; cpu-… or cuda-…."""
     side = lambda name: name.split('-')[0]
     return math.nan if fastest == '-' else float({side(name) for name in auto} == {side(fastest)})
 

@@ -195,7 +195,7 @@ static bool fits(const struct sl_onnx_port *port, const char *roles, const struc
 
 /* ---- the whole ------------------------------------------------------------------------------------------------ */
 
-/* Outputs of the file; where it declares none: what nobody reads. */
+/* Outputs of the file; where it declares none: values that no node reads. */
 static int32_t list_outputs(const struct sl_onnx_file *file, const char **out, int32_t most)
 {
     int32_t count = 0;

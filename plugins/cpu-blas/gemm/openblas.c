@@ -123,7 +123,7 @@ static seqlstm_status load_locked(const char *core, struct seqlstm_error *err)
         dlclose(library.handle);
         SEQLSTM_TRY(open_as(better, &second, &library, err));
     }
-    /* Somebody else may have loaded it with threads before us: the work is shared here, never there. */
+    /* Another library may have loaded it with threads: the work is divided here, never there. */
     library.set_threads(1);
     atomic_store(&core_name, library.get_core());
     atomic_store(&sgemv_entry, library.sgemv);

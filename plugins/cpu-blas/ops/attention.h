@@ -26,7 +26,7 @@ struct blas_tile {
     float *weight;  /* [tile, longest], or its gradient */
     float *dquery;  /* [tile, K] */
     float *dscore;  /* [K] of the part */
-    float *dkeys;   /* [longest, K], where nobody wants those of a memory */
+    float *dkeys;   /* [longest, K], where those of a memory are not wanted */
     uint64_t bytes;
 };
 

@@ -156,7 +156,7 @@ void blas_tiles_split_x(const struct blas_run *r, const float *x, int64_t x_row,
     split.x = x;
     split.x_row = x_row;
     split.columns = layer->input;
-    blas_run_barrier(r); /* nobody reads what stands there */
+    blas_run_barrier(r); /* no member still reads what stands there */
     r->op->tile_kernels->rows(&split);
     blas_run_barrier(r);
 }
@@ -171,7 +171,7 @@ void blas_tiles_split(const struct blas_run *r, const float *xh, int64_t rows, u
     split.x = xh;
     split.x_row = layer->xh_row;
     split.columns = layer->input_pad;
-    blas_run_barrier(r); /* nobody reads what stands there */
+    blas_run_barrier(r); /* no member still reads what stands there */
     if (k_x > 0)
         op->tile_kernels->rows(&split);
     split.x += layer->input_pad;
@@ -249,7 +249,7 @@ void blas_tiles_back(const struct blas_run *r, const struct blas_product *produc
                                    .out = words_of(r->scratch.tiles),
                                    .out_row = a_row};
         blas_share(blas_row_tiles(product->rows), r->member, r->members, &split.first, &split.last);
-        blas_run_barrier(r); /* nobody reads what stands there */
+        blas_run_barrier(r); /* no member still reads what stands there */
         op->tile_kernels->rows(&split);
         blas_run_barrier(r);
         for (int64_t i = 0; i < strips; i++) {
@@ -294,7 +294,7 @@ void blas_tiles_weights(const struct blas_run *r, const struct blas_tiles_outer 
         const int64_t count = blas_min(together, strips - first);
         strip.columns = count * GROUP;
         blas_share(count, r->member, r->members, &strip.first, &strip.last);
-        blas_run_barrier(r); /* nobody reads what stands there */
+        blas_run_barrier(r); /* no member still reads what stands there */
         op->tile_kernels->across(&strip);
         blas_run_barrier(r);
         for (int64_t p = r->panel_first; p < r->panel_last; p++) {

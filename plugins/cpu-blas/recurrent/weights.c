@@ -26,7 +26,7 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
     const int64_t wide = r->op->kernels->strips ? GROUP : PANEL;
     int64_t first, last;
     blas_share((width + PANEL - 1) / PANEL, r->member, r->members, &first, &last);
-    blas_run_barrier(r); /* nobody reads the strips before */
+    blas_run_barrier(r); /* no member still reads the earlier strips */
     for (int64_t n = first * PANEL; n < blas_min(last * PANEL, width); n += wide)
         r->op->kernels->copy(&(struct blas_rows){.rows = rows,
                                                  .n = blas_min(wide, width - n),

@@ -281,7 +281,7 @@ int main()
         }
         emulation::barrier_grid();
     });
-    expect("a flag that nobody sets", false, "spin", dim3(2), dim3(1), 0, true, [=] {
+    expect("a flag that no thread sets", false, "spin", dim3(2), dim3(1), 0, true, [=] {
         while (gpu_load_acquire(&o[201]) != 12345) {
         }
     });
