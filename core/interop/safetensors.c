@@ -104,8 +104,8 @@ static seqlstm_status read_entry(const struct sl_safetensors *file, const char *
         CORRUPT("%s: the data_offsets of `%s` are not two numbers", file->name, name);
     int64_t begin = json_integer_value(first), end = json_integer_value(last);
     if (begin >= 0 && end >= begin && (uint64_t)end > data_bytes)
-        CORRUPT("%s: the file is cut short: it ends inside `%s`, %zu bytes too early; use an intact copy", file->name,
-                name, (size_t)end - data_bytes);
+        CORRUPT("%s: the file is cut short: `%s` stands at bytes %" PRId64 " to %" PRId64 " of %zu; use an intact copy",
+                file->name, name, begin, end, data_bytes);
     if (begin < 0 || end < begin)
         CORRUPT("%s: `%s` stands at bytes %" PRId64 " to %" PRId64 " of %zu", file->name, name, begin, end, data_bytes);
     int64_t elems = sl_safetensors_count_elems(entry), bytes = 0;
