@@ -62,8 +62,11 @@ static seqlstm_status spawn(const char *const *worker, const char *role, pid_t *
                      SL_REMOTE_ARGUMENTS_MOST - 2);
     argv[count++] = role;
     argv[count] = NULL;
-    if (posix_spawn_file_actions_init(&actions) != 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_IO, "no socket for a process of a side: %s", strerror(errno));
+    int reason = posix_spawn_file_actions_init(&actions);
+    if (reason == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        reason = errno;
+    if (reason != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "no socket for a process of a side: %s", strerror(reason));
     int far = fcntl(ends[1], F_DUPFD_CLOEXEC, 16); /* beyond the child's number, whatever was free */
     bool fine = far >= 0 && posix_spawn_file_actions_adddup2(&actions, far, SL_REMOTE_SOCKET) == 0 &&
                 posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) == 0 &&

@@ -136,9 +136,9 @@ static void cut_part(struct sl_builder *b)
         b->node_count = b->decoder_node;
         b->alternative_count = b->decoder_alternative;
     } else if (b->request->part == SL_PART_DECODER) {
-        b->nodes += b->decoder_node;
+        b->nodes = b->nodes ? b->nodes + b->decoder_node : NULL;
         b->node_count -= b->decoder_node;
-        b->alternatives += b->decoder_alternative;
+        b->alternatives = b->alternatives ? b->alternatives + b->decoder_alternative : NULL;
         b->alternative_count -= b->decoder_alternative;
         for (int32_t a = 0; a < b->alternative_count; a++)
             b->alternatives[a].first -= b->decoder_node;

@@ -31,7 +31,8 @@ static const char *copy_text(const struct parse *p, const struct sl_protobuf_fie
 {
     char *text = sl_arena_alloc(&p->file->arena, field->bytes + 1);
     if (text) {
-        memcpy(text, field->data, field->bytes);
+        if (field->bytes > 0)
+            memcpy(text, field->data, field->bytes);
         text[field->bytes] = '\0';
     }
     return text;

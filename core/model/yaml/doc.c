@@ -80,7 +80,8 @@ static bool is_tab(const struct reading *r, yaml_mark_t mark)
     const char *at = r->text, *end = r->text + r->text_bytes;
     for (size_t line = 0; line < mark.line && at; line++) {
         at = memchr(at, '\n', (size_t)(end - at));
-        at += at != NULL;
+        if (at)
+            at++;
     }
     return at && mark.column < (size_t)(end - at) && at[mark.column] == '\t';
 }
