@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/system/owner.h"
 #include "registry/elf.h"
 #include "registry/guard.h"
 #include "registry/objects.h"
-#include "registry/owner.h"
 #include "registry/table.h"
 
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)

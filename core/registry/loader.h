@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads a plugin: from a file to a checked table. The registry and the conformance kit use it.
  *
- * The file is checked before it is mapped (owner.h, elf.h), and the table afterwards (table.h). Whatever is wrong with
- * a plugin is written into its record; the only error is running out of memory.
+ * The file is checked before it is mapped (base/system/owner.h, elf.h), and the table afterwards (table.h). Whatever is
+ * wrong with a plugin is written into its record; the only error is running out of memory.
  */
 #ifndef SL_REGISTRY_LOADER_H
 #define SL_REGISTRY_LOADER_H

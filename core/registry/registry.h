@@ -13,7 +13,7 @@
  *
  * The other files of core/registry, in the order in which a plugin passes through them:
  *   search                  the folders, and the files in them
- *   owner, elf              checks before a file is mapped
+ *   elf                     checks before a file is mapped, with base/system/owner
  *   loader, objects         maps it, and lists the libraries that come with it
  *   table                   checks its table of functions
  *   settings                checks the user's options for it

@@ -8,23 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/system/cgroup.h"
 #include "base/value/text.h"
 
 #define CPUS_MOST   8192
 #define PATH_LENGTH 1024
-
-/* The first line of a small file, without its newline; false if there is none. */
-static bool read_line(const char *path, char *out, size_t capacity_bytes)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    bool ok = fgets(out, (int)capacity_bytes, file) != NULL;
-    fclose(file);
-    if (ok)
-        out[strcspn(out, "\n")] = '\0';
-    return ok;
-}
 
 /* Blank-separated integer number `index` of a line; -1 if it is not one. */
 static int64_t integer_field(const char *line, int index)
@@ -43,15 +31,15 @@ static int64_t folder_quota(const char *folder)
     char path[PATH_LENGTH + 32], line[128];
     int64_t quota = -1, period = -1;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (read_line(path, line, sizeof line)) {
+    if (sl_cgroup_read_line(path, line, sizeof line)) {
         quota = integer_field(line, 0); /* "max" is no integer: no limit */
         period = integer_field(line, 1);
     } else {
         snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-        if (read_line(path, line, sizeof line))
+        if (sl_cgroup_read_line(path, line, sizeof line))
             quota = integer_field(line, 0);
         snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-        if (read_line(path, line, sizeof line))
+        if (sl_cgroup_read_line(path, line, sizeof line))
             period = integer_field(line, 0);
     }
     if (quota <= 0 || period <= 0 || quota > INT64_MAX / 1000)
@@ -60,64 +48,9 @@ static int64_t folder_quota(const char *folder)
     return milli > 0 ? milli : 1;
 }
 
-static int64_t lower_limit(int64_t a, int64_t b)
-{
-    return a == 0 ? b : b == 0 || a < b ? a : b;
-}
-
-/* The lowest quota of mount/group and of its parents up to mount itself. A container may see a group path that does not
- * exist below its own mount; the mount is always looked at. */
-static int64_t group_quota(const char *mount, const char *group)
-{
-    char folder[PATH_LENGTH];
-    int64_t quota = folder_quota(mount);
-    int length = snprintf(folder, sizeof folder, "%s%s", mount, group);
-    if (length < 0 || (size_t)length >= sizeof folder)
-        return quota;
-    while (strlen(folder) > strlen(mount)) {
-        quota = lower_limit(quota, folder_quota(folder));
-        *strrchr(folder, '/') = '\0';
-    }
-    return quota;
-}
-
-/* True if the comma-separated list of v1 controllers names `cpu`. */
-static bool has_cpu_controller(const char *list, size_t length)
-{
-    for (size_t at = 0; at < length;) {
-        size_t n = strcspn(list + at, ",:");
-        if (n == 3 && memcmp(list + at, "cpu", 3) == 0)
-            return true;
-        at += n + 1;
-    }
-    return false;
-}
-
 int64_t sl_cpu_quota_milli(const char *root)
 {
-    char path[PATH_LENGTH], mount[PATH_LENGTH + 64], line[PATH_LENGTH];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    int64_t quota = 0;
-    while (fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group || group[1] != '/')
-            continue;
-        size_t n = (size_t)(group - controllers - 1);
-        if (n == 0)
-            snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
-        else if (has_cpu_controller(controllers + 1, n))
-            snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%.*s", root, (int)n, controllers + 1);
-        else
-            continue;
-        quota = lower_limit(quota, group_quota(mount, group[2] ? group + 1 : ""));
-    }
-    fclose(file);
-    return quota;
+    return sl_cgroup_find_limit(root, "cpu", folder_quota);
 }
 
 /* The lowest sibling of a processor names its core; a processor without topology is its own core. */
@@ -128,7 +61,7 @@ static int core_of(int cpu)
         char path[128], line[256];
         int64_t first;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, names[i]);
-        if (read_line(path, line, sizeof line) && sl_text_parse_int64(line, strcspn(line, "-,"), &first) &&
+        if (sl_cgroup_read_line(path, line, sizeof line) && sl_text_parse_int64(line, strcspn(line, "-,"), &first) &&
             first >= 0 && first < CPUS_MOST)
             return (int)first;
     }

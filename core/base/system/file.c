@@ -14,17 +14,19 @@
 #include "base/value/buf.h"
 #include "base/system/file_error.h"
 
-/* Opens a file for reading; a folder is refused here, with the reason, rather than at the first read. */
-static seqlstm_status open_for_reading(const char *path, int *out_fd, struct stat *out_stat, struct seqlstm_error *err)
+/* Opens a file for reading; a folder is refused here, with the reason, rather than at the first read. `flags`:
+ * O_NONBLOCK, with which opening a pipe does not wait for its writer, or 0. */
+static seqlstm_status open_for_reading(const char *path, int flags, int *out_fd, struct stat *out_stat,
+                                       struct seqlstm_error *err)
 {
     int fd;
     do
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_CLOEXEC | flags);
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return sl_file_fail(err, errno, "cannot open", path);
-    if (fstat(fd, out_stat) != 0 || S_ISDIR(out_stat->st_mode)) {
-        int reason = S_ISDIR(out_stat->st_mode) ? EISDIR : errno;
+    int reason = fstat(fd, out_stat) != 0 ? errno : S_ISDIR(out_stat->st_mode) ? EISDIR : 0;
+    if (reason != 0) {
         close(fd);
         return sl_file_fail(err, reason, "cannot read", path);
     }
@@ -60,7 +62,7 @@ seqlstm_status sl_file_read(const char *path, size_t limit_bytes, char **out_dat
 {
     int fd;
     struct stat info;
-    SEQLSTM_TRY(open_for_reading(path, &fd, &info, err));
+    SEQLSTM_TRY(open_for_reading(path, 0, &fd, &info, err));
     struct sl_buf buf = {0};
     seqlstm_status status = SEQLSTM_OK;
     if (S_ISREG(info.st_mode) && (uintmax_t)info.st_size > limit_bytes)
@@ -91,7 +93,7 @@ seqlstm_status sl_file_map_open(const char *path, struct sl_file_map *out_map, s
 {
     int fd;
     struct stat info;
-    SEQLSTM_TRY(open_for_reading(path, &fd, &info, err));
+    SEQLSTM_TRY(open_for_reading(path, O_NONBLOCK, &fd, &info, err));
     struct sl_file_map map = {.data = "", .size_bytes = (size_t)info.st_size};
     int failure = S_ISREG(info.st_mode) ? 0 : EINVAL;
     if (failure == 0 && map.size_bytes > 0) {
@@ -157,10 +159,25 @@ bool sl_file_exists(const char *path)
     return lstat(path, &info) == 0;
 }
 
+bool sl_file_is_regular(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 bool sl_file_is_folder(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+seqlstm_status sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return sl_file_fail(err, errno, "cannot look at", path);
+    *out_bytes = info.st_size;
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err)
@@ -179,8 +196,9 @@ seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err)
         char end = *p;
         *p = '\0';
         /* Another process may make it at the same time; a file of that name is reported as such. */
-        if (mkdir(copy, 0777) != 0 && !sl_file_is_folder(copy)) {
-            status = sl_file_fail(err, errno == EEXIST ? ENOTDIR : errno, "cannot make the folder", copy);
+        int reason = mkdir(copy, 0777) != 0 ? errno : 0;
+        if (reason != 0 && !sl_file_is_folder(copy)) {
+            status = sl_file_fail(err, reason == EEXIST ? ENOTDIR : reason, "cannot make the folder", copy);
             break;
         }
         if (end == '\0')

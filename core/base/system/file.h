@@ -54,14 +54,22 @@ void sl_file_writer_abort(struct sl_file_writer *writer);
 /* open, write, commit in one call. */
 seqlstm_status sl_file_write(const char *path, const void *data, size_t bytes, struct seqlstm_error *err);
 
+/* Removes the temporaries that killed writers have left in a folder; the caller knows that none is at work in it. What
+ * cannot be removed stays. */
+void sl_file_remove_temporaries(const char *folder);
+/* Is this the name of such a temporary? */
+bool sl_file_is_temporary(const char *name);
+
 /* Makes the folder and those above it that are missing. An existing folder is fine. */
 seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err);
 
 /* fsync of a folder, so that names made or removed in it survive a power cut. */
 seqlstm_status sl_file_sync_folder(const char *path, struct seqlstm_error *err);
 
-bool sl_file_exists(const char *path);    /* anything of that name, a dangling link too */
-bool sl_file_is_folder(const char *path); /* follows links */
+bool sl_file_exists(const char *path);     /* anything of that name, a dangling link too */
+bool sl_file_is_regular(const char *path); /* follows links; no pipe, no device */
+bool sl_file_is_folder(const char *path);  /* follows links */
+seqlstm_status sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err);
 
 /* The absolute path: relative ones are taken in the current folder; `.`, `..` and double slashes are resolved in the
  * text only; links are not followed, and nothing need exist. */

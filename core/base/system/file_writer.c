@@ -10,6 +10,7 @@
  */
 #include "base/system/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -84,6 +85,27 @@ static int open_temporary(struct sl_file_writer *writer)
             return failure;
     }
     return EEXIST;
+}
+
+/* ".NAME.tmp-PID-N" */
+bool sl_file_is_temporary(const char *name)
+{
+    const char *mark = strstr(name, ".tmp-");
+    if (name[0] != '.' || mark == NULL || mark == name)
+        return false;
+    const char *pid = mark + strlen(".tmp-"), *number = pid + strspn(pid, "0123456789");
+    return number > pid && *number == '-' && number[1] != '\0' &&
+           strspn(number + 1, "0123456789") == strlen(number + 1);
+}
+
+void sl_file_remove_temporaries(const char *folder)
+{
+    DIR *stream = opendir(folder);
+    for (struct dirent *entry; stream && (entry = readdir(stream)) != NULL;)
+        if (sl_file_is_temporary(entry->d_name))
+            unlinkat(dirfd(stream), entry->d_name, 0);
+    if (stream)
+        closedir(stream);
 }
 
 seqlstm_status sl_file_writer_open(const char *path, struct sl_file_writer **out_writer, struct seqlstm_error *err)

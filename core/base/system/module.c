@@ -3,6 +3,7 @@
 #include "base/system/module.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,13 +13,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-
-static bool is_trusted(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && !(status.st_mode & S_IWOTH) &&
-           (status.st_uid == 0 || status.st_uid == geteuid());
-}
+#include "base/system/owner.h"
 
 /* The n-th place to look for the module; false when there are no more. */
 static bool get_candidate(const char *name, int n, char out[PATH_MAX])
@@ -46,9 +41,23 @@ static bool get_candidate(const char *name, int n, char out[PATH_MAX])
     return length < PATH_MAX;
 }
 
+/* The file itself, links followed, if no other user can have written it or a folder above it. */
+static seqlstm_status check_module(const char *path, char real[PATH_MAX], struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    struct stat status;
+    if (!realpath(path, real))
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s cannot be opened: %s", path, strerror(errno));
+    if (stat(real, &status) != 0 || !S_ISREG(status.st_mode))
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s is not a file", path);
+    if (sl_owner_check(real, &why) != SEQLSTM_OK)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the module %s %s", path, why.message);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_module_open(const char *name, const char *symbol, const void **out_table, struct seqlstm_error *err)
 {
-    char path[PATH_MAX] = "", looked[PATH_MAX] = "";
+    char path[PATH_MAX] = "", looked[PATH_MAX] = "", real[PATH_MAX];
     for (int n = 0; n < 3; n++) {
         if (!get_candidate(name, n, path))
             continue;
@@ -56,9 +65,8 @@ seqlstm_status sl_module_open(const char *name, const char *symbol, const void *
             memcpy(looked, path, sizeof looked);
             continue;
         }
-        if (!is_trusted(path))
-            SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s may be written by others, or belongs to another user", path);
-        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        SEQLSTM_TRY(check_module(path, real, err));
+        void *handle = dlopen(real, RTLD_NOW | RTLD_LOCAL);
         if (!handle)
             SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s cannot be mapped: %s", path, dlerror());
         const void *table = dlsym(handle, symbol);

@@ -326,8 +326,10 @@ static seqlstm_status start_workers(struct sl_pool *pool, struct seqlstm_error *
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failure != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "cannot start thread %d of %d: %s", (int)pool->n_started + 1,
-                     (int)pool->members - 1, strerror(failure));
+        SEQLSTM_FAIL(
+            err, SEQLSTM_IO,
+            "cannot start thread %d of %d: %s (a limit of the user or the container; `--threads` starts fewer)",
+            (int)pool->n_started + 1, (int)pool->members - 1, strerror(failure));
     return SEQLSTM_OK;
 }
 

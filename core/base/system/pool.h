@@ -31,7 +31,7 @@ typedef void sl_pool_range_fn(void *context, int64_t begin, int64_t end);
 typedef void sl_pool_team_fn(void *context, int32_t member, int32_t members);
 
 /* 1 <= members <= 1024; 0 means sl_cpu_count(). Threads are named seqlstm-N, block all signals and are not pinned.
- * Errors: SEQLSTM_NO_MEMORY, SEQLSTM_INVALID_ARGUMENT, SEQLSTM_UNAVAILABLE (no thread). */
+ * Errors: SEQLSTM_NO_MEMORY, SEQLSTM_INVALID_ARGUMENT, SEQLSTM_IO (no thread). */
 seqlstm_status sl_pool_create(int32_t members, struct sl_pool **out_pool, struct seqlstm_error *err);
 void sl_pool_destroy(struct sl_pool *pool);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "base/system/cgroup.h"
 #include "base/value/buf.h"
 #include "dispatch/plan/refusal.h"
 #include "dispatch/planner.h"
@@ -63,25 +64,44 @@ static void warn_of_fallbacks(const struct sl_session *session, const struct sl_
     }
 }
 
-/* Weights, gradients and states of the optimizer will all be written. If they are larger than the memory of the
- * machine, no allocation fails, but the kernel kills a process. */
-static seqlstm_status check_room(const struct sl_graph *graph, int32_t states, struct seqlstm_error *err)
+/* Bytes of memory that this process can have: of the machine, or of its control group. 0: not known. */
+static double find_room(bool *out_limited)
 {
     struct sysinfo machine;
+    const int64_t group = sl_cgroup_find_memory("");
+    double room = 0;
+    if (sysinfo(&machine) == 0)
+        room = ((double)machine.totalram + (double)machine.totalswap) * machine.mem_unit;
+    *out_limited = group > 0 && (room == 0 || (double)group < room);
+    return *out_limited ? (double)group : room;
+}
+
+/* Weights, gradients and states of the optimizer will all be written. If they are larger than the memory of the
+ * machine or of the container, no allocation fails, but the kernel kills a process. */
+static seqlstm_status check_room(const struct sl_graph *graph, int32_t states, struct seqlstm_error *err)
+{
+    bool limited;
     double copies = graph->phase == SL_PHASE_TRAIN ? 2 + states : 1;
     double bytes = copies * (double)sizeof(float) * (double)sl_graph_param_elems(graph);
-    if (sysinfo(&machine) != 0)
-        return SEQLSTM_OK;
-    double room = ((double)machine.totalram + (double)machine.totalswap) * machine.mem_unit;
-    if (bytes > room)
+    const double room = find_room(&limited);
+    if (room > 0 && bytes > room)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY,
-                     "%s take %.1f GB, this machine has %.1f GB of memory (`seqlstm plan --set "
+                     "%s take %.1f GB, %s has %.1f GB of memory (`seqlstm plan --set "
                      "dispatch.policy=estimate` shows the rest)",
                      copies > 2   ? "weights, gradients and states of the optimizer"
                      : copies > 1 ? "weights and gradients"
                                   : "the weights",
-                     bytes / 1e9, room / 1e9);
+                     bytes / 1e9, limited ? "the control group of this process (a container's limit)" : "this machine",
+                     room / 1e9);
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_session_check_container(const struct sl_session *session, struct seqlstm_error *err)
+{
+    bool limited;
+    find_room(&limited);
+    return limited ? check_room(session->train.graph, sl_optimizer_states(&session->model->train.optimizer), err)
+                   : SEQLSTM_OK;
 }
 
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,

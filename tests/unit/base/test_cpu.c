@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/system/cgroup.h"
 #include "base/system/cpu.h"
 #include "base/system/file.h"
 
@@ -69,6 +70,27 @@ static void quota_of_version_1(void **state)
     clear();
 }
 
+static void memory_of_both_versions(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_cgroup_find_memory(root), 0);
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/memory.max", "max\n");
+    assert_int_equal(sl_cgroup_find_memory(root), 0);
+    put("sys/fs/cgroup/a/memory.max", "536870912\n"); /* that of a parent holds, too */
+    assert_int_equal(sl_cgroup_find_memory(root), 536870912);
+    put("sys/fs/cgroup/a/b/memory.max", "1000000\n");
+    assert_int_equal(sl_cgroup_find_memory(root), 1000000);
+    clear();
+    put("proc/self/cgroup", "7:memory:/box\n4:cpu:/x\n0::/\n");
+    put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n");
+    assert_int_equal(sl_cgroup_find_memory(root), 0);
+    put("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "2000000\n");
+    assert_int_equal(sl_cgroup_find_memory(root), 2000000);
+    clear();
+}
+
 static void affinity_limits_the_count(void **state)
 {
     (void)state;
@@ -107,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quota_of_version_2),
         cmocka_unit_test(quota_of_version_1),
+        cmocka_unit_test(memory_of_both_versions),
         cmocka_unit_test(affinity_limits_the_count),
     };
     return cmocka_run_group_tests_name("cpu", tests, make_root, remove_root);

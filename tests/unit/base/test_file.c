@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/system/file.h"
+#include "base/system/file_lock.h"
 #include "oom.h"
 
 static char root[] = "/tmp/seqlstm-test-file-XXXXXX";
@@ -85,6 +86,9 @@ static void reads_what_was_written(void **state)
         assert_memory_equal(map.data, source, sizes[i]);
         sl_file_map_close(&map);
         sl_file_map_close(&map);
+        int64_t size = -1;
+        assert_int_equal(sl_file_size("data", &size, &err), SEQLSTM_OK);
+        assert_int_equal(size, sizes[i]);
         free(source);
     }
     unlink("data");
@@ -112,6 +116,7 @@ static void errors_name_path_and_reason(void **state)
     assert_non_null(strstr(data, "Name:")); /* a file whose size is told as 0 */
     free(data);
     unlink("five");
+    assert_int_equal(sl_file_size("absent", &(int64_t){0}, NULL), SEQLSTM_NOT_FOUND);
 }
 
 static void an_aborted_write_changes_nothing(void **state)
@@ -156,10 +161,10 @@ static void any_failing_call_leaves_old_or_new(void **state)
             assert_int_equal(status, SEQLSTM_IO);
             assert_int_equal(err.native_code, ENOSPC);
             assert_non_null(strstr(err.message, "`: No space left"));
-            struct stat info;
-            assert_int_equal(stat("target", &info), 0);
+            int64_t size = 0;
+            assert_int_equal(sl_file_size("target", &size, &err), SEQLSTM_OK);
             /* the last call is the folder's fsync: there the new file stands already */
-            assert_true(info.st_size == 3 || info.st_size == 350002);
+            assert_true(size == 3 || size == 350002);
             assert_int_equal(n_entries("."), 1);
             n_failures++;
         }
@@ -322,6 +327,62 @@ static void mapped_files_may_change(void **state)
     unlink(path);
 }
 
+static void a_lock_has_one_holder(void **state)
+{
+    (void)state;
+    struct sl_file_lock *lock = NULL, *other = NULL;
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    char expected[64];
+    assert_int_equal(sl_file_lock_take("lock", &lock, &why), SEQLSTM_OK);
+    assert_true(sl_file_lock_is_held(lock) && sl_file_lock_is_there(lock));
+    assert_int_equal(sl_file_lock_take("lock", &other, &why), SEQLSTM_IO); /* of the description, not of the process */
+    assert_int_equal(why.native_code, EAGAIN);
+    snprintf(expected, sizeof expected, "lock is held by process %ld on ", (long)getpid());
+    assert_memory_equal(why.message, expected, strlen(expected));
+    assert_non_null(strstr(why.message, " UTC"));
+    assert_int_equal(rename("lock", "moved"), 0);
+    assert_false(sl_file_lock_is_there(lock));
+    assert_int_equal(sl_file_lock_take("lock", &other, &why), SEQLSTM_OK); /* another file */
+    assert_false(sl_file_lock_is_there(lock));
+    sl_file_lock_release(lock);
+    assert_true(sl_file_exists("lock") && sl_file_lock_is_there(other)); /* it was not removed in place of its own */
+    sl_file_lock_release(other);
+    assert_false(sl_file_exists("lock"));
+    assert_int_equal(unlink("moved"), 0);
+    sl_file_lock_release(NULL);
+    assert_int_equal(symlink("elsewhere", "lock"), 0);
+    assert_int_equal(sl_file_lock_take("lock", &lock, &why), SEQLSTM_IO); /* no link is followed */
+    assert_false(sl_file_exists("elsewhere"));
+    assert_int_equal(unlink("lock"), 0);
+    assert_int_equal(sl_file_lock_take("none/lock", &lock, &why), SEQLSTM_NOT_FOUND);
+}
+
+static void temporaries_are_removed(void **state)
+{
+    (void)state;
+    static const char *const names[] = {".a.tmp-12-0", ".b.json.tmp-1-99", ".c.tmp-1-",
+                                        ".tmp-1-1",    "d.tmp-1-1",        ".e.tmp-x-1"};
+    assert_int_equal(mkdir("left", 0777), 0);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        char *path = sl_path_join("left", names[n]);
+        assert_int_equal(sl_file_write(path, "x", 1, &err), SEQLSTM_OK);
+        free(path);
+    }
+    sl_file_remove_temporaries("left");
+    sl_file_remove_temporaries("no/such/folder");
+    assert_int_equal(n_entries("left"), 4);
+    assert_true(sl_file_exists("left/d.tmp-1-1") && sl_file_exists("left/.tmp-1-1"));
+}
+
+static void a_pipe_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct sl_file_map map;
+    assert_int_equal(mkfifo("pipe", 0666), 0);
+    assert_int_equal(sl_file_map_open("pipe", &map, &err), SEQLSTM_IO);
+    assert_false(sl_file_is_regular("pipe"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +396,9 @@ int main(void)
         cmocka_unit_test(two_writers_of_one_file),
         cmocka_unit_test(folders_are_made),
         cmocka_unit_test(paths_are_text),
+        cmocka_unit_test(a_lock_has_one_holder),
+        cmocka_unit_test(temporaries_are_removed),
+        cmocka_unit_test(a_pipe_is_not_waited_for),
     };
     return cmocka_run_group_tests_name("file", tests, enter, leave);
 }

@@ -51,6 +51,8 @@ static int plan(struct cli_context *cli)
         code = cli_fail(cli, status, &err);
     else if (!cli_write_out(cli, &buf))
         code = CLI_FAILURE;
+    else if (!is_run && (status = sl_session_check_container(session, &err)) != SEQLSTM_OK)
+        code = cli_fail(cli, status, &err);
     sl_buf_deinit(&buf);
     sl_session_close(session);
     return code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Can another user have written a plugin's file? Then it is not loaded. */
-#ifndef SL_REGISTRY_OWNER_H
-#define SL_REGISTRY_OWNER_H
+/* Can another user have written a file with code (a plugin, a private module)? Then it is not loaded. */
+#ifndef SL_BASE_SYSTEM_OWNER_H
+#define SL_BASE_SYSTEM_OWNER_H
 
 #include <seqlstm/status.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See owner.h. */
-#include "registry/owner.h"
+#include "base/system/owner.h"
 
 #include <errno.h>
 #include <limits.h>

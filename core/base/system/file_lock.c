@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file_lock.h. The file is removed while it is locked; so a process that locks it afterwards looks whether the
+ * path still names it, and otherwise begins again. */
+#include "base/system/file_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/system/file_error.h"
+#include "base/value/buf.h"
+
+enum { TRIES_MOST = 100, HOLDER_BYTES = 240 };
+
+struct sl_file_lock {
+    char *path;
+    int fd;
+    bool held;
+};
+
+static bool names_file(const char *path, int fd)
+{
+    struct stat named, opened;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
+}
+
+/* Another process has written this: only printable ASCII is shown. */
+static seqlstm_status refuse(const char *path, int fd, struct seqlstm_error *err)
+{
+    char holder[HOLDER_BYTES];
+    ssize_t bytes = pread(fd, holder, sizeof holder - 1, 0);
+    holder[bytes > 0 ? bytes : 0] = '\0';
+    holder[strcspn(holder, "\n")] = '\0';
+    for (char *c = holder; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s is held by %s", path,
+                      holder[0] ? holder : "another process");
+    if (err && err->struct_size >= sizeof *err)
+        err->native_code = EAGAIN;
+    return SEQLSTM_IO;
+}
+
+/* It is not lost work if this fails: the lock counts, the text is for people. */
+static void write_holder(int fd)
+{
+    char host[65] = "", when[40] = "";
+    time_t now = time(NULL);
+    struct tm parts;
+    struct sl_buf text = {0};
+    if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0')
+        memcpy(host, "?", 2);
+    if (gmtime_r(&now, &parts))
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", &parts);
+    sl_buf_printf(&text, "process %ld on %s since %s\n", (long)getpid(), host, when);
+    if (!text.failed && ftruncate(fd, 0) == 0)
+        (void)!pwrite(fd, text.data, text.length_bytes, 0);
+    sl_buf_deinit(&text);
+}
+
+/* 0: locked; ENOTSUP: there are no locks here; else another errno. */
+static int lock_whole(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int reason = 0;
+    while (fcntl(fd, F_OFD_SETLK, &whole) != 0 && (reason = errno) == EINTR)
+        reason = 0;
+    if (reason == EACCES)
+        return EAGAIN;
+    return reason == ENOLCK || reason == EOPNOTSUPP || reason == ENOSYS || reason == EINVAL ? ENOTSUP : reason;
+}
+
+static struct sl_file_lock *create(const char *path)
+{
+    struct sl_file_lock *lock = calloc(1, sizeof *lock);
+    if (lock && (lock->path = strdup(path)) == NULL) {
+        free(lock);
+        return NULL;
+    }
+    return lock;
+}
+
+static void destroy(struct sl_file_lock *lock)
+{
+    if (lock->fd >= 0)
+        close(lock->fd);
+    free(lock->path);
+    free(lock);
+}
+
+seqlstm_status sl_file_lock_take(const char *path, struct sl_file_lock **out_lock, struct seqlstm_error *err)
+{
+    struct sl_file_lock *lock = create(path);
+    if (lock == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the lock `%s`", path);
+    seqlstm_status status = SEQLSTM_OK;
+    int reason = EAGAIN;
+    for (int i = 0; i < TRIES_MOST; i++) {
+        lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        reason = lock->fd < 0 ? errno : lock_whole(lock->fd);
+        if (reason != 0 && reason != ENOTSUP)
+            break;
+        if (names_file(path, lock->fd))
+            break;
+        close(lock->fd); /* its last holder has removed it meanwhile */
+        lock->fd = -1;
+        reason = EAGAIN;
+    }
+    if (lock->fd >= 0 && reason == EAGAIN)
+        status = refuse(path, lock->fd, err);
+    else if (reason != 0 && reason != ENOTSUP)
+        status = sl_file_fail(err, reason, "cannot lock", path);
+    if (status != SEQLSTM_OK) {
+        destroy(lock);
+        return status;
+    }
+    lock->held = reason == 0;
+    write_holder(lock->fd);
+    *out_lock = lock;
+    return SEQLSTM_OK;
+}
+
+bool sl_file_lock_is_held(const struct sl_file_lock *lock)
+{
+    return lock->held;
+}
+
+bool sl_file_lock_is_there(const struct sl_file_lock *lock)
+{
+    return names_file(lock->path, lock->fd);
+}
+
+void sl_file_lock_release(struct sl_file_lock *lock)
+{
+    if (lock == NULL)
+        return;
+    if (sl_file_lock_is_there(lock))
+        unlink(lock->path);
+    destroy(lock);
+}
