@@ -134,6 +134,7 @@ struct sl_model_request {
     size_t overlay_count;
     const struct sl_override *overrides;
     size_t override_count;
+    bool saved; /* `path` is the configuration of a run, which the program wrote: it includes nothing */
 };
 
 /* Loads, merges and checks a model. Errors and warnings of the content go to `diagnostics` (required), sorted by
@@ -157,11 +158,6 @@ const struct sl_layer *sl_model_find_layer(const struct sl_model *model, const c
 /* Where `path` ("train.optimizer.learning_rate") was said, or the longest said prefix of it, or
  * line 0 where nothing of it was said. [any thread] */
 struct sl_place sl_model_find_place(const struct sl_model *model, const char *path);
-
-/* The value at `path` of the effective configuration ("train.loss"), or at a key of the layer ("activation",
- * "dropout"), as it is written there; of a map its `type`. NULL: there is none, or it is another map or a list. [any
- * thread] */
-const char *sl_model_find_word(const struct sl_model *model, const struct sl_layer *layer, const char *path);
 
 enum {
     SL_CONFIG_MINIMAL = 1, /* only what was given, not the defaults */

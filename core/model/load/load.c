@@ -8,9 +8,8 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
-#include "model/load/doc_merge.h"
-#include "model/load/overlay.h"
 #include "model/yaml/diagnostics_private.h"
+#include "model/yaml/doc_merge.h"
 #include "model/read/sections.h"
 
 static seqlstm_status no_memory(struct seqlstm_error *err, const char *path)
@@ -37,13 +36,14 @@ static seqlstm_status apply_request(const struct sl_model_request *request, stru
     seqlstm_status first = SEQLSTM_OK;
     for (size_t i = 0; i < request->overlay_count; i++) {
         struct sl_node *overlay = NULL;
-        seqlstm_status status = sl_doc_load(arena, request->overlays[i], &command_line, diagnostics, &overlay, err);
+        seqlstm_status status =
+            sl_doc_load(arena, request->overlays[i], &command_line, true, diagnostics, &overlay, err);
         if (status == SEQLSTM_NO_MEMORY)
             return status;
         first = first == SEQLSTM_OK ? status : first;
         if (overlay == NULL || !check_root(diagnostics, overlay) || *root == NULL)
             continue;
-        *root = sl_doc_overlay(arena, sl_site_top, *root, overlay);
+        *root = sl_doc_overlay(arena, *root, overlay);
         if (*root == NULL)
             return no_memory(err, request->overlays[i]);
     }
@@ -151,7 +151,8 @@ seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_d
     struct sl_model *model = create(request->path);
     if (model == NULL)
         return no_memory(err, request->path);
-    seqlstm_status status = sl_doc_load(model->arena, request->path, &command_line, diagnostics, &root, err);
+    seqlstm_status status =
+        sl_doc_load(model->arena, request->path, &command_line, !request->saved, diagnostics, &root, err);
     if (status == SEQLSTM_OK)
         status = apply_request(request, model->arena, diagnostics, &root, err);
     if (status == SEQLSTM_OK)
