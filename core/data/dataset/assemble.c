@@ -176,6 +176,14 @@ static seqlstm_status map_labels(const struct sl_data_state *state, struct sl_ra
     return status;
 }
 
+/* Does the split have the targets, at the places, that the state describes? */
+static bool has_form(const struct sl_raw *raw, const struct sl_data_state *state)
+{
+    if (raw->target_kind == SL_FIELD_NONE || raw->ahead != (state->form == SL_TARGET_AHEAD ? state->ahead : 0))
+        return false;
+    return state->form == SL_TARGET_AHEAD || raw->target_per_row == (state->form != SL_TARGET_RECORD);
+}
+
 /* Names the value that is not a float32: with its line where the source has lines (`per_row`: rows are the input's,
  * else series), with its column where columns have names. */
 static seqlstm_status fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column,
@@ -277,6 +285,9 @@ static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, st
     if (d->form == SL_TARGET_NONE || d->form == SL_TARGET_NEXT)
         return SEQLSTM_OK;
     bool ids = state->facts.target.kind == SL_FIELD_IDS || state->binary_values;
+    if (!has_form(raw, state))
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the targets do not stand where those of the training split stood",
+                     name_of(raw));
     if ((raw->target_kind == SL_FIELD_IDS) != ids || raw->target_features != state->target_columns)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the targets are %lld %s, those of the training split were %lld %s",
                      name_of(raw), (long long)raw->target_features,

@@ -179,6 +179,14 @@ static seqlstm_status fit_source(struct sl_data_state *state, const struct sl_mo
     return SEQLSTM_OK;
 }
 
+bool sl_data_state_needs_weight(const struct sl_data_state *state, const struct sl_model *model)
+{
+    const struct sl_field_facts *target = &state->facts.target;
+    const bool segments = model->data.batching.unit == SL_UNIT_SEQUENCE && model->data.batching.bptt > 0;
+    const bool padded = model->data.batching.padding != SL_PADDING_NONE;
+    return target->kind == SL_FIELD_VALUES && (target->on_steps ? padded : segments);
+}
+
 seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,
                                  const struct sl_raw *const *others, int other_count, struct sl_data_state **out_state,
                                  struct seqlstm_error *err)
@@ -211,11 +219,7 @@ seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_r
         sl_data_state_destroy(state);
         return status;
     }
-    bool segments = model->data.batching.unit == SL_UNIT_SEQUENCE && model->data.batching.bptt > 0;
-    bool padded = model->data.batching.padding != SL_PADDING_NONE;
-    /* Only the segment in which a sequence ends has its target, and only real steps have theirs: see batcher.h. */
-    state->facts.has_weight =
-        state->facts.target.kind == SL_FIELD_VALUES && (state->facts.target.on_steps ? padded : segments);
+    state->facts.has_weight = sl_data_state_needs_weight(state, model);
     sl_data_state_set_views(state);
     *out_state = state;
     return SEQLSTM_OK;

@@ -73,6 +73,12 @@ seqlstm_status sl_data_state_write(const struct sl_data_state *state, struct sl_
 seqlstm_status sl_data_state_read(const char *name, const char *text, size_t bytes, struct sl_data_state **out_state,
                                   struct seqlstm_error *err);
 
+/* Checks a state that was read against the model that it belongs to: every index and count in it is one that training
+ * this model could have made. CORRUPT_DATA; the message names the key of the file `name`. */
+struct sl_model;
+seqlstm_status sl_data_state_check(struct sl_data_state *state, const struct sl_model *model, const char *name,
+                                   struct seqlstm_error *err);
+
 void sl_data_state_destroy(struct sl_data_state *state);
 
 #endif
