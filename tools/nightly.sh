@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Trains every model of the table below to its end and holds what it measures against its bar.
+# Trains every model of the table below to its end and holds what it measures against its bar; then the long checks.
 #
-#   tools/nightly.sh DATA [NAME ...]       all models, or those named; DATA: folder of the data sets, as configs/ name them
-#   tools/nightly.sh DATA translation      one alone: addition, sst, ewt, charlm, translation or autoencoder
+#   tools/nightly.sh DATA [NAME ...]       all of it, or what is named; DATA: folder of the data sets, as configs/ name them
+#   tools/nightly.sh DATA translation      one alone: addition, sst, ewt, charlm, translation or autoencoder; or a check:
+#                                          run_folders (10,000 changes of their files), kills (at 1,000 system calls)
 #
 # SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: folder of the runs (a temporary one); a run that
 # is there is gone on with, so that a night that was cut short is not lost. OUT: the table
-# (docs/measurements/archive/<date>-models.md). UPDATES: so many and no more, to try the script. Exit status 1: a bar was missed or
+# (docs/measurements/archive/<date>-models.md). UPDATES: so many and no more, to try the script; then no checks unless they are
+# named. Exit status 1: a bar was missed or
 # a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 1 ] || { sed -n '3,11s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 2; }
 SEQLSTM_DATA=$(cd "$1" && pwd)
 export SEQLSTM_DATA
 shift
@@ -21,8 +23,9 @@ runs=${RUNS:-$(mktemp -d)}
 out=${OUT:-$here/docs/measurements/archive/$(date +%F)-models.md}
 wanted=" $* "
 all='addition sst ewt charlm translation autoencoder'
+checks='run_folders kills'
 for name in "$@"; do
-    [[ " $all " == *" $name "* ]] || { printf 'no model %s: %s\n' "$name" "$all" >&2; exit 2; }
+    [[ " $all $checks " == *" $name "* ]] || { printf 'no model %s: %s\n' "$name" "$all $checks" >&2; exit 2; }
 done
 missed=0
 rows=()
@@ -123,6 +126,28 @@ charlm() {
     "$program" generate "$runs/charlm" --prompt 'ROMEO:' --length 300 --temperature 0.8 --seed 1 >&2
 }
 
+# One line of a check whose last line of output is "N of them, N failed": check NAME WHAT COMMAND...
+check() {
+    local name=$1 what=$2 begin=$SECONDS failed
+    shift 2
+    "$@" >"$runs/$name.log" 2>&1 || missed=1
+    failed=$(sed -n '$s/.*, \([0-9]*\) failed$/\1/p' "$runs/$name.log")
+    [ "${failed:-none}" = 0 ] || missed=1
+    rows+=("| $name | $what | ${failed:-did not run} | <= 0 | $([ "${failed:-none}" = 0 ] && echo met || echo missed) | $((SECONDS - begin)) s |")
+    printf '%s\n' "${rows[-1]}" >&2
+}
+
+run_folders() {
+    check run_folders 'changed run folders that crash, or change a result silently' \
+        python3 "$here/tests/e2e/fuzz_runs.py" "$program" --mutations 10000 --keep "$runs/changed"
+}
+
+kills() {
+    check kills 'kill -9 at a system call: other bits, or something left over' \
+        python3 "$here/tests/e2e/kill_calls.py" "$program" --kills 1000
+}
+
+[ -n "${UPDATES:-}" ] && [ "$wanted" = "  " ] || all="$all $checks"
 for name in $all; do
     if [ "$wanted" = "  " ] || [[ $wanted == *" $name "* ]]; then
         # a model that fails must not keep the others from their turn

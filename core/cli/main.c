@@ -19,7 +19,8 @@ void cli_save_on_signals(void)
     saves = 1;
 }
 
-/* First SIGINT or SIGTERM: finish the update, save, exit. Second: exit at once. SIGUSR1: save and continue. */
+/* First SIGINT, SIGTERM or SIGHUP: finish the update, save, exit. Second: exit at once. SIGUSR1: save and continue.
+ * SIGQUIT keeps the action of the system, which ends the program at once: the way out where saving hangs. */
 static void on_signal(int number)
 {
     if (number == SIGUSR1) {
@@ -31,6 +32,14 @@ static void on_signal(int number)
         _exit(128 + number);
 }
 
+/* A signal that is ignored when the program starts stays ignored: that of `nohup`, those of a job in the background. */
+static void handle(int number, const struct sigaction *action)
+{
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, action, NULL);
+}
+
 static void install_handlers(void)
 {
     struct sigaction action;
@@ -38,9 +47,10 @@ static void install_handlers(void)
     action.sa_handler = on_signal;
     sigemptyset(&action.sa_mask);
     action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
+    handle(SIGINT, &action);
+    handle(SIGTERM, &action);
+    handle(SIGHUP, &action);
+    handle(SIGUSR1, &action);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* writing beyond `ulimit -f` then fails with an error, as on a full disk */
 }
@@ -80,11 +90,11 @@ static void write_log(void *context, enum sl_log_level level, const char *messag
     const struct cli_context *cli = context;
     cli_clear_line();
     static const char *const colors[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[2m", "\033[2m"};
-    if (level != SL_LOG_INFO)
-        fprintf(stderr, "%s%s%s: ", cli->color ? colors[level] : "", sl_log_level_name(level),
-                cli->color ? "\033[0m" : "");
-    cli_print_text(cli, message);
-    fputc('\n', stderr);
+    if (level == SL_LOG_INFO)
+        fprintf(stderr, "%s\n", message);
+    else
+        fprintf(stderr, "%s%s%s: %s\n", cli->color ? colors[level] : "", sl_log_level_name(level),
+                cli->color ? "\033[0m" : "", message);
 }
 
 static bool wants_color(const struct cli_context *cli, int descriptor)
@@ -151,31 +161,11 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     return code;
 }
 
-/* Names of commands in other programs. */
-static const char *find_other_name(const char *name)
-{
-    static const char *const others[][2] = {
-        {"train", "run"},         {"fit", "run"},           {"start", "run"},        {"test", "eval"},
-        {"evaluate", "eval"},     {"score", "eval"},        {"validate", "check"},   {"lint", "check"},
-        {"infer", "predict"},     {"inference", "predict"}, {"forecast", "predict"}, {"classify", "predict"},
-        {"translate", "predict"}, {"decode", "predict"},    {"sample", "generate"},  {"continue", "resume"},
-        {"restart", "resume"},    {"compare", "ab"},        {"init", "new model"},   {"create", "new model"},
-        {"convert", "import"},    {"load", "import"},       {"save", "export"},      {"show", "inspect"},
-        {"summary", "inspect"},   {"devices", "backends"},  {"plugins", "backends"}, {"encode", "embed"},
-        {"tune", "plan"},         {"stats", "data stats"},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(others[i][0], name) == 0)
-            return others[i][1];
-    return NULL;
-}
-
 int cli_refuse_command(const char *name)
 {
-    const struct cli_context plain = {.diagnostics = NULL};
     const char *names[64];
     size_t count = 0, words = strlen(name);
-    const char *near = find_other_name(name);
+    const char *near = NULL;
     for (const struct cli_command *const *command = cli_get_commands(); *command; command++) {
         names[count++] = (*command)->name;
         if (strncmp((*command)->name, name, words) == 0 && (*command)->name[words] == ' ')
@@ -183,11 +173,14 @@ int cli_refuse_command(const char *name)
     }
     if (near == NULL)
         near = sl_text_closest(name, names, count);
+    fprintf(stderr, "error: no such command: `%s`\n", name);
     if (near)
-        return cli_usage_error(&plain, "no such command: `%s`\n  = help: did you mean `seqlstm %s`?", name, near);
-    if (strstr(name, ".yaml") || strstr(name, ".yml"))
-        return cli_usage_error(&plain, "no such command: `%s`\n  = help: `seqlstm run %s` trains it", name, name);
-    return cli_usage_error(&plain, "no such command: `%s`\n  = help: `seqlstm help` lists the commands", name);
+        fprintf(stderr, "  = help: did you mean `seqlstm %s`?\n", near);
+    else if (strstr(name, ".yaml") || strstr(name, ".yml"))
+        fprintf(stderr, "  = help: `seqlstm run %s` trains it\n", name);
+    else
+        fprintf(stderr, "  = help: `seqlstm help` lists the commands\n");
+    return CLI_USAGE;
 }
 
 static int dispatch(int argc, char **argv)
@@ -226,7 +219,7 @@ int main(int argc, char **argv)
     install_handlers();
     int code = dispatch(argc, argv);
     if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {
-        fprintf(stderr, "error[E0608]: cannot write to stdout: %s\n", strerror(errno));
+        fprintf(stderr, "error: cannot write to stdout: %s\n", strerror(errno));
         code = CLI_FAILURE;
     }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages, output on stdout, and exit codes. */
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 
 #include "base/value/json_write.h"
 #include "cli/cli.h"
-#include "model/explain.h"
 
 static _Atomic bool line_drawn; /* on the terminal, where messages go, too */
 
@@ -51,28 +49,9 @@ int cli_get_exit(seqlstm_status status)
     }
 }
 
-void cli_print_text(const struct cli_context *cli, const char *text)
+static const char *red(const struct cli_context *cli)
 {
-    struct sl_buf shown = {0};
-    if (cli->diagnostics)
-        sl_diagnostics_write_text(cli->diagnostics, text, &shown);
-    fputs(shown.failed || cli->diagnostics == NULL ? text : sl_buf_text(&shown), stderr);
-    sl_buf_deinit(&shown);
-}
-
-void cli_print_error(const struct cli_context *cli, const char *code, const char *where, const char *text)
-{
-    const char *help = strstr(text, "; use ");
-    struct sl_buf lines = {0};
-    cli_clear_line();
-    sl_buf_printf(&lines, "%serror[%s]%s: %.*s\n", cli->color ? "\033[1;31m" : "", code, cli->color ? "\033[0m" : "",
-                  help ? (int)(help - text) : INT_MAX, text);
-    if (where)
-        sl_buf_printf(&lines, "  --> %s\n", where);
-    if (help)
-        sl_buf_printf(&lines, "  = help: %s\n", help + 2);
-    cli_print_text(cli, lines.failed ? text : sl_buf_text(&lines));
-    sl_buf_deinit(&lines);
+    return cli->color ? "\033[1;31merror\033[0m" : "error";
 }
 
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
@@ -87,30 +66,23 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
         cli_show_diagnostics(cli);
         return cli_get_exit(status);
     }
+    fprintf(stderr, "%s: %s\n", red(cli), err->message[0] ? err->message : "unknown error");
     /* for errors in a model file, `where` is a place in that file; otherwise in the source code */
     bool users = strstr(err->where, ".c:") == NULL;
-    cli_print_error(cli, sl_explain_get_code(status),
-                    err->where[0] && (users || cli->verbosity > 0) ? err->where : NULL,
-                    err->message[0] ? err->message : "it gave no reason");
+    if (err->where[0] && (users || cli->verbosity > 0))
+        fprintf(stderr, "  --> %s\n", err->where);
     return cli_get_exit(status);
-}
-
-/* The text of a message; freed with sl_buf_deinit. */
-static struct sl_buf format_text(const char *format, va_list args)
-{
-    struct sl_buf text = {0};
-    sl_buf_vprintf(&text, format, args);
-    return text;
 }
 
 int cli_usage_error(const struct cli_context *cli, const char *format, ...)
 {
+    cli_clear_line();
+    fprintf(stderr, "%s: ", red(cli));
     va_list args;
     va_start(args, format);
-    struct sl_buf text = format_text(format, args);
+    vfprintf(stderr, format, args);
     va_end(args);
-    cli_print_error(cli, "E0601", NULL, sl_buf_text(&text));
-    sl_buf_deinit(&text);
+    fputc('\n', stderr);
     return CLI_USAGE;
 }
 
@@ -118,14 +90,12 @@ void cli_note(const struct cli_context *cli, const char *format, ...)
 {
     if (cli->verbosity < 0)
         return;
+    cli_clear_line();
     va_list args;
     va_start(args, format);
-    struct sl_buf text = format_text(format, args);
+    vfprintf(stderr, format, args);
     va_end(args);
-    sl_buf_append_char(&text, '\n');
-    cli_clear_line();
-    cli_print_text(cli, sl_buf_text(&text));
-    sl_buf_deinit(&text);
+    fputc('\n', stderr);
 }
 
 void cli_note_lines(const struct cli_context *cli, const char *lines)

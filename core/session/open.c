@@ -12,10 +12,14 @@
 #include "session/prepare/sampling.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
+#include "session/run_files/run_flags.h"
+#include "session/run_files/run_lock.h"
+#include "session/run_files/trusted_files.h"
 #include "session/run_folder/changes.h"
 #include "session/run_folder/run_name.h"
 #include "session/run_folder/stored_plan.h"
 #include "session/run_folder/stored_quantization.h"
+#include "train/checkpoint/checksums.h"
 
 enum { DATA_STATE_LIMIT = 1 << 30 };
 
@@ -62,6 +66,8 @@ static seqlstm_status read_state(struct sl_session *session, struct seqlstm_erro
         status = sl_file_read(path, DATA_STATE_LIMIT, &text, &bytes, err);
         if (status == SEQLSTM_OK)
             status = sl_data_state_read(path, text, bytes, &session->state, err);
+        if (status == SEQLSTM_OK)
+            status = sl_data_state_check(session->state, session->model, path, err);
     }
     free(text);
     free(path);
@@ -74,7 +80,7 @@ static seqlstm_status note_changes(struct sl_session *session, const char *confi
     const struct sl_model_request *said = session->options.model;
     if (said == NULL || said->override_count + said->overlay_count == 0)
         return SEQLSTM_OK;
-    struct sl_model_request request = {.path = config};
+    struct sl_model_request request = {.path = config, .saved = true};
     struct sl_model *before = NULL;
     struct sl_diagnostics *ignored = NULL;
     SEQLSTM_TRY(sl_diagnostics_create(&ignored, err));
@@ -85,20 +91,37 @@ static seqlstm_status note_changes(struct sl_session *session, const char *confi
     return SEQLSTM_OK;
 }
 
+/* Before anything of the folder is read: nothing in it is a link, no other process writes into it, and what was changed
+ * since is said. */
+static seqlstm_status check_folder(struct sl_session *session, struct seqlstm_error *err)
+{
+    static const char *const names[] = {"config.yaml",  "data.json",         "plan.json",
+                                        "sources.json", "quantization.json", "summary.json",
+                                        "flags.json",   "metrics.jsonl",     NULL};
+    SEQLSTM_TRY(sl_trusted_files_check(session, session->folder, err));
+    if (session->options.writes)
+        SEQLSTM_TRY(sl_run_lock_take(session, err));
+    sl_checksums_compare(session->folder, names, session->options.log);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status read_run(struct sl_session *session, const char *run, struct seqlstm_error *err)
 {
     session->is_run = true;
     SEQLSTM_TRY(sl_run_folder_find(run, session->options.log, &session->folder, err));
+    SEQLSTM_TRY(check_folder(session, err));
     char *config = sl_path_join(session->folder, "config.yaml");
     if (config == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
     struct sl_model_request request = session->options.model ? *session->options.model : (struct sl_model_request){0};
     request.path = config;
+    request.saved = true;
     seqlstm_status status = sl_model_load(&request, session->diagnostics, &session->model, err);
     if (status == SEQLSTM_OK)
         status = note_changes(session, config, err);
     free(config);
     SEQLSTM_TRY(status);
+    SEQLSTM_TRY(sl_run_flags_read(session, err));
     SEQLSTM_TRY(read_state(session, err));
     SEQLSTM_TRY(sl_stored_quantization_read(session, err));
     session->replay = session->options.plan_path != NULL;
@@ -151,6 +174,8 @@ void sl_session_close(struct sl_session *session)
     sl_model_destroy(session->model);
     sl_arena_deinit(&session->stored.arena);
     sl_arena_deinit(&session->quantization.arena);
+    sl_file_lock_release(session->lock);
+    free(session->made);
     free(session->folder);
     free(session);
 }

@@ -13,10 +13,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/value/buf.h"
 #include "base/system/file.h"
+#include "base/system/log.h"
 #include "base/value/json_write.h"
 
 struct sl_metrics_log {
@@ -41,35 +43,52 @@ struct limits {
     int64_t validation;
 };
 
-/* Is the line a whole row within the limits? */
-static bool line_stays(const char *line, size_t bytes, const struct limits *limits, double *seconds)
+/* Is the line a whole row within the limits? `*out_sound`: it is a row. */
+static bool line_stays(const char *line, size_t bytes, const struct limits *limits, double *seconds, bool *out_sound)
 {
     json_t *row = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
     json_t *update = json_object_get(row, "update"), *time = json_object_get(row, "seconds");
     const char *span = json_string_value(json_object_get(row, "span"));
     int64_t last = span && strcmp(span, "validation") == 0 ? limits->validation : limits->update;
-    bool stays = json_is_integer(update) && json_integer_value(update) <= last;
+    *out_sound = json_is_integer(update) && json_integer_value(update) >= 0;
+    bool stays = *out_sound && json_integer_value(update) <= last;
     if (stays && json_is_number(time))
         *seconds = fmax(*seconds, json_number_value(time));
     json_decref(row);
     return stays;
 }
 
-/* Bytes of the lines that stay. */
-static size_t measure(const char *data, size_t bytes, const struct limits *limits, double *seconds)
+/* Bytes of the lines that stay. A line without an end is what a killed process leaves; any other that is no row was
+ * written by something else. */
+static size_t measure(const char *path, const struct sl_file_map *map, const struct limits *limits, double *seconds,
+                      const struct sl_log *log)
 {
-    size_t kept = 0;
-    while (kept < bytes) {
-        const char *end = memchr(data + kept, '\n', bytes - kept);
-        if (!end || !line_stays(data + kept, (size_t)(end - (data + kept)), limits, seconds))
+    size_t kept = 0, line = 1;
+    bool sound = true;
+    for (; kept < map->size_bytes; line++) {
+        const char *begin = map->data + kept, *end = memchr(begin, '\n', map->size_bytes - kept);
+        if (!end || !line_stays(begin, (size_t)(end - begin), limits, seconds, &sound))
             break;
-        kept = (size_t)(end - data) + 1;
+        kept = (size_t)(end - map->data) + 1;
     }
+    if (!sound)
+        sl_log_printf(log, SL_LOG_WARN, "%s:%zu: this is no row of metrics: it is removed, and what follows it", path,
+                      line);
     return kept;
 }
 
+/* A file with a second name (a hard link) is replaced by a copy, so that the other one is not changed. */
+static seqlstm_status separate(const char *path, const struct sl_file_map *map, struct seqlstm_error *err)
+{
+    struct stat info;
+    if (map->size_bytes == 0 || fstat(map->fd, &info) != 0 || info.st_nlink < 2)
+        return SEQLSTM_OK;
+    return sl_file_write(path, map->data, map->size_bytes, err);
+}
+
 seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation,
-                                   struct sl_metrics_log **out_log, double *out_seconds, struct seqlstm_error *err)
+                                   const struct sl_log *messages, struct sl_metrics_log **out_log, double *out_seconds,
+                                   struct seqlstm_error *err)
 {
     struct limits limits = {last_update, last_validation};
     double seconds = 0;
@@ -77,8 +96,10 @@ seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_
     if (sl_file_exists(path)) {
         struct sl_file_map map;
         SEQLSTM_TRY(sl_file_map_open(path, &map, err));
-        kept = measure(map.data, map.size_bytes, &limits, &seconds);
+        kept = measure(path, &map, &limits, &seconds, messages);
+        seqlstm_status status = separate(path, &map, err);
         sl_file_map_close(&map);
+        SEQLSTM_TRY(status);
     }
     struct sl_metrics_log *log = calloc(1, sizeof *log);
     char *copy = strdup(path);

@@ -16,10 +16,12 @@
 struct sl_metrics_log;
 
 /* Opens or makes the file. Removes lines with "update" > last_update, and of the span "validation" those with "update"
- * > last_validation. `*out_seconds` (may be NULL) is the largest "seconds" that stays, 0 if none. Errors: IO,
- * NO_MEMORY. */
+ * > last_validation; also lines that are no rows, with a warning in `messages` (may be NULL). `*out_seconds` (may be
+ * NULL) is the largest "seconds" that stays, 0 if none. Errors: IO, NO_MEMORY. */
+struct sl_log;
 seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_t last_validation,
-                                   struct sl_metrics_log **out_log, double *out_seconds, struct seqlstm_error *err);
+                                   const struct sl_log *messages, struct sl_metrics_log **out_log, double *out_seconds,
+                                   struct seqlstm_error *err);
 
 /* One row. NaN and infinities are written as null. */
 struct sl_metrics_row {

@@ -252,7 +252,7 @@ static seqlstm_status start(struct sl_trainer *trainer, struct seqlstm_error *er
         SEQLSTM_TRY(sl_file_make_folders(trainer->request.folder, err));
         if (trainer->request.model->log.jsonl)
             SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, state->validated_at,
-                                            &trainer->metrics, &trainer->seconds_before, err));
+                                            trainer->request.log, &trainer->metrics, &trainer->seconds_before, err));
     }
     /* Removes what a crash between writing and removing has left. */
     if (trainer->checkpoints && trainer->restored)

@@ -23,6 +23,7 @@
 
 #include <seqlstm/status.h>
 
+#include "base/system/file_lock.h"
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
 #include "base/memory/memory.h"
@@ -90,6 +91,7 @@ struct sl_trainer_request {
     struct sl_interrupt *interrupt; /* may be NULL, as the next three */
     const struct sl_log *log;
     struct sl_memory *memory;
+    const struct sl_file_lock *lock;    /* of `folder`: before each write it must still be there. NULL: not locked */
     int64_t (*clock_ns)(void *context); /* NULL: sl_clock_ns */
     void *clock_context;
 };
@@ -131,6 +133,9 @@ struct sl_train_result {
     double wait_share;             /* of the time of training, validation left out */
     char reason[256];              /* DIVERGED */
 };
+
+/* Returns IO: the run folder was moved or removed while the run went on. */
+seqlstm_status sl_trainer_fail_moved(const char *folder, struct seqlstm_error *err);
 
 /* Runs to one of the ends. Returns at once when the run has already ended. Errors: of data, executor and files; earlier
  * checkpoints stay. A checkpoint is written at every end but DIVERGED (with a folder). */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/file.h"
+#include "base/value/buf.h"
+#include "train/checkpoint/checksums.h"
 #include "train/evaluate.h"
 #include "train/trainer_private.h"
 
@@ -36,11 +39,28 @@ static void notify(const struct sl_trainer *trainer, void (*tell)(void *, const 
         tell(trainer->request.observer.context, report);
 }
 
+seqlstm_status sl_trainer_fail_moved(const char *folder, struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_IO,
+                 "the run folder %s was moved or removed while the run went on: nothing more is saved; use `seqlstm "
+                 "resume` with its new place",
+                 folder);
+}
+
+static seqlstm_status check_folder(const struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const struct sl_trainer_request *request = &trainer->request;
+    if (request->lock == NULL || sl_file_lock_is_there(request->lock))
+        return SEQLSTM_OK;
+    return sl_trainer_fail_moved(request->folder, err);
+}
+
 static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, const char *span,
                                  const struct sl_train_report *report, struct seqlstm_error *err)
 {
     if (!trainer->metrics)
         return SEQLSTM_OK;
+    SEQLSTM_TRY(check_folder(trainer, err));
     bool train = strcmp(span, "report") == 0;
     struct sl_metrics_row row = {
         .update = report->progress.updates,
@@ -202,10 +222,22 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
 
 /* ---- checkpoints -------------------------------------------------------------------------------------- */
 
+static seqlstm_status note_checksum(const struct sl_trainer *trainer, const char *path, struct seqlstm_error *err)
+{
+    struct sl_buf name = {0};
+    sl_buf_printf(&name, "checkpoints/%s", sl_path_name(path));
+    seqlstm_status status = name.failed
+                                ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path")
+                                : sl_checksums_note_weights(trainer->request.folder, sl_buf_text(&name), err);
+    sl_buf_deinit(&name);
+    return status;
+}
+
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     if (!trainer->checkpoints)
         return SEQLSTM_OK;
+    SEQLSTM_TRY(check_folder(trainer, err));
     struct sl_train_state state = trainer->state;
     state.averaging = trainer->average.active;
     state.averaged = trainer->average.active ? trainer->average.count : 0;
@@ -231,6 +263,13 @@ seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error 
     char *path = NULL;
     SEQLSTM_TRY(sl_checkpoint_write(trainer->checkpoints, &content, &path, err));
     sl_checkpoint_prune(trainer->checkpoints, trainer->config->checkpoint.keep_last, &state, trainer->request.log);
+    seqlstm_status status = note_checksum(trainer, path, err);
+    if (status == SEQLSTM_OK)
+        status = check_folder(trainer, err);
+    if (status != SEQLSTM_OK) {
+        free(path);
+        return status;
+    }
     trainer->changed = false;
     struct sl_train_report report = make_report(trainer, NULL);
     report.path = path;

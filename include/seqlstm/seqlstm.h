@@ -33,7 +33,10 @@ extern "C" {
 
 struct seqlstm_session;
 
-enum { SEQLSTM_OPEN_TRUST = 1u << 0 /* load plugins without checking the owner and mode of their files */ };
+enum {
+    SEQLSTM_OPEN_TRUST = 1u << 0 /* load plugins without checking the owner and mode of
+                                         their files, and follow what a run folder names: plugins, links */
+};
 
 /* How to open a session. All zero but struct_size: the defaults. It must stay valid until seqlstm_close. */
 struct seqlstm_options {

@@ -55,7 +55,7 @@ def test_tables(t):
     t.write('m.yaml', TABLE)
     place = '--> m.yaml:6:17'
     t.refuse(4, 'run', 'm.yaml', '--out', 'r').says('error[E0501]', 'train.csv', place, 'train: {file: train.csv}')
-    expect((t.folder / 'r/config.yaml').exists(), 'the run folder comes before the data')
+    expect(not (t.folder / 'r').exists(), 'a run that failed on its data left a folder')
     t.refuse(4, 'check', 'm.yaml').says('there is no file', place, '1 error')
     for content, words in (('', ['train.csv']), ('a,b,y\n', ['train.csv', 'no rows but its header']),
                            ('a,b,y\n1,2,3\n4,x,6\n', ['train.csv:3', '`b`', '"x"']),
@@ -68,14 +68,14 @@ def test_tables(t):
     t.refuse(2, 'check', 'm.yaml').says('error[E0501]', 'no column `y` (`targets`); the columns are a, b')
     t.write('train.csv', 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n')
     t.run('check', 'm.yaml').says('m.yaml: no errors')
-    # until then the folder is a run of which nothing is known, and is named as one
+    # the folder of a run that was killed before it had read its data: nothing is known of it, and it is named as a run
+    t.write('r/config.yaml', t.run('config', 'm.yaml').out)
     for command in (['predict'], ['embed'], ['export', '--file', 'w.onnx']):
         t.refuse(2, *command, 'r').says('r has not been trained', '`seqlstm resume r` begins it')
     t.refuse(2, 'eval', 'r').says('r holds no weights yet', '`seqlstm resume r` trains it')
     t.run('inspect', 'r').says('neither final.safetensors nor a checkpoint')
-    # what the run folder of the failure began, resume ends
     t.run('resume', 'r', '-q')
-    expect((t.folder / 'r/final.safetensors').exists(), 'resume after the data came')
+    expect((t.folder / 'r/final.safetensors').exists(), 'resume of a run that had only begun')
 
 
 def npy(shape, data, descr="'<f4'", magic=b'\x93NUMPY'):

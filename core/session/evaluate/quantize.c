@@ -13,6 +13,7 @@
 
 #include "session/evaluate/evaluate.h"
 #include "session/record/session_record.h"
+#include "session/run_files/run_lock.h"
 #include "session/run_folder/stored_quantization.h"
 
 struct quantizing {
@@ -196,6 +197,8 @@ static seqlstm_status quantize(struct quantizing *q, struct seqlstm_error *err)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no backend runs `%s` in int8: %s", r->layers[0].name,
                      r->layers[0].reason);
     session->quantization.weights = sl_session_hash_weights(session);
+    SEQLSTM_TRY(sl_run_lock_take(session, err));
+    SEQLSTM_TRY(sl_run_lock_check(session, err));
     return sl_stored_quantization_write(session, r, err);
 }
 

@@ -7,6 +7,7 @@
 #include "base/memory/arena.h"
 #include "session/finding/missing.h"
 #include "session/record/session_record.h"
+#include "session/run_files/trusted_files.h"
 #include "session/run_folder/stored_plan.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
@@ -92,6 +93,7 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
 {
     if (session->registry)
         return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_trusted_files_check_plugins(session, err));
     SEQLSTM_TRY(open_registry(session, NULL, 0, true, false, &session->registry, err));
     SEQLSTM_TRY(sl_session_find_missing_backends(session, err));
     if (session->pool == NULL)

@@ -21,6 +21,7 @@ struct sl_session_options {
     int32_t threads;            /* 0: auto */
     bool threads_given;         /* `threads` takes precedence over the count of a stored plan */
     bool trust;
+    bool writes; /* open_run: the session will write into the run folder, which is locked before it is read */
     const struct sl_log *log;
     struct sl_interrupt *interrupt;
 };

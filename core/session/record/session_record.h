@@ -10,6 +10,7 @@
 #define SL_SESSION_RECORD_SESSION_RECORD_H
 
 #include "base/memory/memory.h"
+#include "base/system/file_lock.h"
 #include "base/system/pool.h"
 #include "data/batch/batcher.h"
 #include "data/dataset/dataset.h"
@@ -23,10 +24,12 @@ struct sl_session {
     struct sl_session_options options;
     struct sl_diagnostics *diagnostics; /* the caller's */
     struct sl_model *model;
-    bool is_run;  /* opened from a run folder */
-    bool replay;  /* the thread count of the stored plan applies too: resume, --plan */
-    bool changed; /* by --set or an overlay: the saved configuration is written again */
-    char *folder; /* of the run; NULL before one is made */
+    bool is_run;               /* opened from a run folder */
+    bool replay;               /* the thread count of the stored plan applies too: resume, --plan */
+    bool changed;              /* by --set or an overlay: the saved configuration is written again */
+    char *folder;              /* of the run; NULL before one is made */
+    char *made;                /* a new run: the first folder that was made for it, "" for none; NULL: a saved run */
+    struct sl_file_lock *lock; /* of the folder; NULL: nothing is written into it */
     struct sl_memory memory;
 
     struct sl_data_state *state;

@@ -13,13 +13,15 @@
 #include "session/finding/mismatch.h"
 #include "session/prepare/training.h"
 #include "session/record/session_record.h"
+#include "session/run_files/new_folder.h"
+#include "session/run_files/run_lock.h"
 #include "session/run_folder/plan_json.h"
 #include "session/run_folder/report.h"
-#include "session/run_folder/run_folder.h"
 #include "session/run_folder/setup.h"
 #include "session/run_folder/stored_plan.h"
 #include "session/weights/initial.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checksums.h"
 #include "train/checkpoint/weights.h"
 
 enum { PREFETCH = 4 };
@@ -58,6 +60,7 @@ static seqlstm_status begin(struct sl_session *session, struct sl_safetensors **
     if (session->is_run)
         SEQLSTM_TRY(open_checkpoint(session, out_file, out_path, err));
     if (*out_file) {
+        sl_checksums_compare_weights(session->folder, *out_path, session->options.log);
         sl_log_printf(session->options.log, SL_LOG_INFO, "resuming from %s", *out_path);
         return SEQLSTM_OK;
     }
@@ -123,6 +126,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .interrupt = session->options.interrupt,
         .log = session->options.log,
         .memory = &session->memory,
+        .lock = session->lock,
     };
     seqlstm_status status = sl_trainer_create(&request, out_trainer, err);
     sl_buf_deinit(&plan);
@@ -148,6 +152,8 @@ static seqlstm_status open_trainer(struct sl_session *session, const struct sl_r
 /* Writes the data state, the plan, and the configuration if --set changed it. */
 static seqlstm_status store(struct sl_session *session, struct seqlstm_error *err)
 {
+    SEQLSTM_TRY(sl_run_lock_check(session, err));
+    SEQLSTM_TRY(sl_checksums_forget(session->folder, "metrics.jsonl", NULL, err)); /* it grows from now on */
     SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
     SEQLSTM_TRY(follow_own_plan(session, err));
     return session->changed ? sl_run_folder_write_config(session, err) : SEQLSTM_OK;
@@ -160,11 +166,16 @@ static seqlstm_status finish(struct sl_session *session, struct sl_run_result *r
     bool over = result->train.end == SL_END_EPOCHS || result->train.end == SL_END_UPDATES ||
                 result->train.end == SL_END_EARLY_STOPPING;
     session->has_weights = true;
+    SEQLSTM_TRY(sl_run_lock_check(session, err));
     if (over) {
         char *path = sl_path_join(session->folder, "final.safetensors");
         if (path == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
-        seqlstm_status status = sl_weights_save(session->params, path, NULL, 0, err);
+        seqlstm_status status = sl_checksums_forget(session->folder, "final.safetensors", NULL, err);
+        if (status == SEQLSTM_OK)
+            status = sl_weights_save(session->params, path, NULL, 0, err);
+        if (status == SEQLSTM_OK)
+            status = sl_checksums_note_weights(session->folder, "final.safetensors", err);
         free(path);
         SEQLSTM_TRY(status);
         if (sl_dataset_has_split(session->model, SL_SPLIT_TEST)) {
@@ -175,9 +186,27 @@ static seqlstm_status finish(struct sl_session *session, struct sl_run_result *r
         }
     }
     result->seconds = (double)(sl_clock_ns() - start_ns) * 1e-9;
+    SEQLSTM_TRY(sl_run_lock_check(session, err));
     SEQLSTM_TRY(sl_run_folder_write_summary(session, result, err));
+    if (over)
+        SEQLSTM_TRY(sl_checksums_note_bytes(session->folder, "metrics.jsonl", err));
     sl_report_write(session, result);
-    return SEQLSTM_OK;
+    return sl_run_lock_check(session, err);
+}
+
+/* Everything before the first step: data, plan, the trainer at its state, and the files that a run begins with. A new
+ * run that fails on its data or its plan leaves no folder. */
+static seqlstm_status prepare(struct sl_session *session, const struct sl_run_observer *observer,
+                              struct sl_trainer **out_trainer, struct seqlstm_error *err)
+{
+    seqlstm_status status = sl_session_prepare_training(session, err);
+    if (status != SEQLSTM_OK) {
+        if (status != SEQLSTM_CANCELLED)
+            sl_new_folder_discard(session);
+        return status;
+    }
+    SEQLSTM_TRY(open_trainer(session, observer, out_trainer, err));
+    return store(session, err); /* the checkpoint fits the configuration: from here on the run has this configuration */
 }
 
 seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_observer *observer,
@@ -187,20 +216,18 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     struct sl_run_result result = {0};
     session->replay |= session->is_run;
     session->quantization.layers.count = 0; /* training and its evaluations are in the model's precision */
-    if (session->folder == NULL)
-        SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->folder, err));
+    seqlstm_status status = session->folder ? sl_run_lock_take(session, err) : sl_new_folder_begin(session, err);
     result.folder = session->folder;
-    SEQLSTM_TRY(sl_run_folder_write_setup(session, err)); /* config first: resume works from here on */
-    SEQLSTM_TRY(sl_session_prepare_training(session, err));
     struct sl_trainer *trainer = NULL;
-    seqlstm_status status = open_trainer(session, observer, &trainer, err);
-    if (status == SEQLSTM_OK) /* the checkpoint fits the configuration: from here on the run has this configuration */
-        status = store(session, err);
+    if (status == SEQLSTM_OK)
+        status = prepare(session, observer, &trainer, err);
     if (status == SEQLSTM_OK && observer->on_start)
         observer->on_start(observer->train.context, session, session->train.plan, session->folder);
     if (status == SEQLSTM_OK)
         status = sl_trainer_run(trainer, &result.train, err);
     sl_trainer_destroy(trainer);
+    if (status != SEQLSTM_OK && sl_run_lock_check(session, err) != SEQLSTM_OK)
+        return SEQLSTM_IO; /* whatever failed first, it failed because the folder is gone */
     SEQLSTM_TRY(status);
     SEQLSTM_TRY(finish(session, &result, start_ns, err));
     *out_result = result;

@@ -3,6 +3,7 @@
  *
  *   runs/NAME/001/  config.yaml  data.json  plan.json  metrics.jsonl  summary.json  final.safetensors
  *                   report.html
+ *                   flags.json  checksums.json  lock (while a process writes into it)
  *                   checkpoints/update-000000001234.safetensors
  */
 #include "session/run_folder/run_folder.h"
@@ -17,8 +18,20 @@
 
 #include "base/system/file.h"
 #include "base/value/buf.h"
+#include "base/value/hash.h"
 #include "model/model.h"
 #include "session/run_folder/run_name.h"
+#include "train/checkpoint/checksums.h"
+
+/* What a run that was killed at its very beginning leaves: it has no configuration yet. */
+static bool is_leftover(const char *name)
+{
+    static const char *const names[] = {"lock", "flags.json", "plan.json", "checksums.json"};
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        if (strcmp(name, names[n]) == 0)
+            return true;
+    return sl_file_is_temporary(name);
+}
 
 static bool is_empty_folder(const char *path)
 {
@@ -27,7 +40,7 @@ static bool is_empty_folder(const char *path)
         return false;
     bool empty = true;
     for (struct dirent *entry; empty && (entry = readdir(folder)) != NULL;)
-        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || is_leftover(entry->d_name);
     closedir(folder);
     return empty;
 }
@@ -61,6 +74,19 @@ static seqlstm_status refuse_folder(const char *path, struct seqlstm_error *err)
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: %s", path, what);
 }
 
+/* The first folder of the path that does not exist yet; "" if all of them do. NULL: no memory. */
+static char *find_first_missing(const char *path)
+{
+    char *first = strdup(""), *at = strdup(path);
+    while (first && at && !sl_file_exists(at)) {
+        free(first);
+        first = at;
+        at = sl_path_folder(first);
+    }
+    free(at);
+    return first;
+}
+
 /* Takes a folder of exactly this name, which must not exist, or be empty if the user named it. */
 static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, struct seqlstm_error *err)
 {
@@ -71,32 +97,37 @@ static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, 
     seqlstm_status status = sl_file_make_folders(parent, err);
     free(parent);
     SEQLSTM_TRY(status);
-    if (mkdir(path, 0777) == 0 || (said && errno == EEXIST && is_empty_folder(path))) {
+    int code = mkdir(path, 0777) == 0 ? 0 : errno;
+    if (code == 0 || (said && code == EEXIST && is_empty_folder(path))) {
         *out_taken = true;
         return SEQLSTM_OK;
     }
-    if (errno == EEXIST)
+    if (code == EEXIST)
         return SEQLSTM_OK;
-    int code = errno;
     seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s: cannot make the run folder: %s", path, strerror(code));
     if (err)
         err->native_code = code;
     return SEQLSTM_IO;
 }
 
-seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_dir, char **out_folder,
+seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_dir, char **out_made, char **out_folder,
                                   struct seqlstm_error *err)
 {
     bool taken, numbered = out_dir == NULL && strstr(model->output.dir, "{run}") != NULL;
     for (int run = 1; run < 1000000; run++) {
         char *path = out_dir ? strdup(out_dir) : fill_pattern(model->output.dir, model->name, run);
-        if (path == NULL)
+        char *made = path ? find_first_missing(path) : NULL;
+        if (made == NULL) {
+            free(path);
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+        }
         seqlstm_status status = take_folder(path, !numbered, &taken, err);
         if (status == SEQLSTM_OK && taken) {
+            *out_made = made;
             *out_folder = path;
             return SEQLSTM_OK;
         }
+        free(made);
         if (status == SEQLSTM_OK && !numbered)
             status = refuse_folder(path, err);
         free(path);
@@ -112,7 +143,13 @@ seqlstm_status sl_run_folder_write(const char *folder, const char *name, const v
     char *path = sl_path_join(folder, name);
     if (path == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
-    seqlstm_status status = sl_file_write(path, data, bytes, err);
+    char checksum[SL_HASH_TEXT_BYTES];
+    sl_hash_write(sl_crc64(0, data, bytes), checksum);
+    seqlstm_status status = sl_checksums_forget(folder, name, checksum, err);
+    if (status == SEQLSTM_OK)
+        status = sl_file_write(path, data, bytes, err);
+    if (status == SEQLSTM_OK)
+        status = sl_checksums_note(folder, name, checksum, err);
     free(path);
     return status;
 }

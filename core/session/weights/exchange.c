@@ -13,9 +13,10 @@
 #include "session/finding/finding.h"
 #include "session/prepare/decoding.h"
 #include "session/record/session_record.h"
-#include "session/run_folder/run_folder.h"
+#include "session/run_files/new_folder.h"
 #include "session/run_folder/setup.h"
 #include "session/weights/trained.h"
+#include "train/checkpoint/checksums.h"
 #include "train/checkpoint/weights.h"
 
 /* The model as a graph, and room for its parameters. Only the widths of the data matter. */
@@ -185,13 +186,18 @@ static seqlstm_status read_weights(struct sl_session *session, const struct sl_g
 /* Makes a run that holds these weights, as if it had just ended. */
 static seqlstm_status write_run(struct sl_session *session, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->folder, err));
-    SEQLSTM_TRY(sl_run_folder_write_setup(session, err));
-    char *path = sl_path_join(session->folder, "final.safetensors");
-    if (path == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    seqlstm_status status = sl_new_folder_begin(session, err);
+    if (status == SEQLSTM_OK)
+        status = sl_run_folder_write_setup(session, err);
+    char *path = status == SEQLSTM_OK ? sl_path_join(session->folder, "final.safetensors") : NULL;
     struct sl_safetensors_text origin = {"origin", "import"};
-    seqlstm_status status = sl_weights_save(session->params, path, &origin, 1, err);
+    if (status == SEQLSTM_OK)
+        status = path ? sl_weights_save(session->params, path, &origin, 1, err)
+                      : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
+    if (status == SEQLSTM_OK)
+        status = sl_checksums_note_weights(session->folder, "final.safetensors", err);
+    if (status != SEQLSTM_OK)
+        sl_new_folder_discard(session);
     free(path);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "data/text/word_vectors.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
+#include "session/run_files/trusted_files.h"
 #include "session/run_folder/run_name.h"
 #include "train/checkpoint/weights.h"
 
@@ -46,12 +47,13 @@ static seqlstm_status load_run(struct sl_session *session, struct seqlstm_error 
         path = strdup(from);
     } else {
         SEQLSTM_TRY(sl_run_folder_find(from, NULL, &folder, err));
+        status = sl_trusted_files_check(session, folder, err);
         path = sl_path_join(folder, "final.safetensors");
     }
     struct sl_weights_report report;
-    if (path == NULL)
+    if (status == SEQLSTM_OK && path == NULL)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
-    else
+    else if (status == SEQLSTM_OK)
         status =
             sl_weights_load(session->params, path, SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA, &report, err);
     if (status == SEQLSTM_OK)

@@ -9,6 +9,7 @@
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checksums.h"
 #include "train/checkpoint/weights.h"
 
 seqlstm_status sl_session_require_trained(const struct sl_session *session, struct seqlstm_error *err)
@@ -50,6 +51,8 @@ seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlst
         if (status == SEQLSTM_OK)
             sl_log_printf(session->options.log, SL_LOG_WARN, "the run is not finished; using %s", path);
     }
+    if (status == SEQLSTM_OK)
+        sl_checksums_compare_weights(session->folder, path, session->options.log);
     if (status == SEQLSTM_OK)
         status = sl_session_add_mismatch(session, path, sl_weights_load(session->params, path, 0, NULL, err), err);
     if (status == SEQLSTM_OK)

@@ -154,6 +154,23 @@ static seqlstm_status check_carried(const struct sl_safetensors *file, const str
     return SEQLSTM_OK;
 }
 
+/* The state says which groups of tensors there are: zeros in place of one would be other weights. */
+static seqlstm_status check_complete(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
+                                     const struct sl_train_state *state, bool carries, struct seqlstm_error *err)
+{
+    const char *missing = NULL;
+    if (target->average && state->averaging != has_prefix(file, SL_CHECKPOINT_AVERAGE))
+        missing = SL_CHECKPOINT_AVERAGE;
+    else if (target->best && state->stopping.has_best != has_prefix(file, SL_CHECKPOINT_BEST))
+        missing = SL_CHECKPOINT_BEST;
+    else if (target->carried && target->carried_elems > 0 && !carries)
+        missing = "carried";
+    if (missing)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the checkpoint's state and its tensors `%s…` contradict each other",
+                     missing);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struct sl_checkpoint_target *target,
                                   struct seqlstm_error *err)
 {
@@ -174,14 +191,15 @@ seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struc
     SEQLSTM_TRY(check_group(file, SL_CHECKPOINT_AVERAGE, params, target->average, err));
     SEQLSTM_TRY(check_group(file, SL_CHECKPOINT_BEST, params, target->best, err));
     SEQLSTM_TRY(check_carried(file, target, &carried, err));
+    SEQLSTM_TRY(check_complete(file, target, &state, carried != NULL, err));
 
     SEQLSTM_TRY(sl_tensors_read(file, "", params, params->values, err));
     for (int i = 0; i < 3; i++)
         if (params->states[i])
             SEQLSTM_TRY(sl_tensors_read(file, STATES[i], params, params->states[i], err));
-    if (target->average)
+    if (target->average && state.averaging)
         SEQLSTM_TRY(sl_tensors_read(file, SL_CHECKPOINT_AVERAGE, params, target->average, err));
-    if (target->best)
+    if (target->best && state.stopping.has_best)
         SEQLSTM_TRY(sl_tensors_read(file, SL_CHECKPOINT_BEST, params, target->best, err));
     if (carried)
         SEQLSTM_TRY(sl_safetensors_read_float32(carried, target->carried, target->carried_elems, err));

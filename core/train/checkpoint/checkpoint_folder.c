@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/system/file_error.h"
 #include "base/value/text.h"
 #include "train/checkpoint/checkpoint.h"
 
@@ -74,7 +75,7 @@ static seqlstm_status scan_folder(const char *folder, struct scan *scan, struct 
     if (!dir && errno == ENOENT)
         return SEQLSTM_OK;
     if (!dir)
-        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot read the folder `%s`: error %d", folder, errno);
+        return sl_file_fail(err, errno, "cannot read the folder", folder);
     bool room = true;
     for (struct dirent *entry; room && (entry = readdir(dir)) != NULL;) {
         int64_t update = 0;
@@ -101,6 +102,15 @@ bool sl_checkpoint_folder_has_any(const char *folder)
     return found;
 }
 
+void sl_checkpoint_folder_visit(const char *folder, void (*visit)(void *context, const char *path), void *context)
+{
+    struct scan scan = {0};
+    if (scan_folder(folder, &scan, NULL) == SEQLSTM_OK)
+        for (size_t i = 0; i < scan.count; i++)
+            visit(context, scan.items[i].path);
+    scan_deinit(&scan);
+}
+
 static bool is_best(const struct sl_train_state *state, int64_t update)
 {
     for (int64_t i = 0; i < state->best_count; i++)
@@ -112,7 +122,7 @@ static bool is_best(const struct sl_train_state *state, int64_t update)
 static void remove_file(const char *path, const struct sl_log *log)
 {
     if (unlink(path) != 0 && errno != ENOENT)
-        sl_log_printf(log, SL_LOG_WARN, "cannot remove the old checkpoint %s: error %d", path, errno);
+        sl_log_printf(log, SL_LOG_WARN, "cannot remove the old checkpoint %s: %s", path, strerror(errno));
 }
 
 /* Temporary files of writers that were killed: ".update-N.safetensors.tmp-PID-K". There is one writer per run. */

@@ -245,7 +245,7 @@ static void rows_behind_the_checkpoint_go(void **state)
     struct sl_metrics_log *log = NULL;
     double seconds = -1;
     const char *path = scratch_path("metrics.jsonl");
-    assert_int_equal(sl_metrics_log_open(path, 0, 0, &log, &seconds, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_metrics_log_open(path, 0, 0, NULL, &log, &seconds, NULL), SEQLSTM_OK);
     assert_true(seconds == 0);
     append(log, 10, "report", 1.5);
     append(log, 10, "validation", NAN);
@@ -263,14 +263,14 @@ static void rows_behind_the_checkpoint_go(void **state)
     FILE *file = fopen(path, "a");
     fputs("{\"update\":5,\"epo", file);
     fclose(file);
-    assert_int_equal(sl_metrics_log_open(path, 20, 10, &log, &seconds, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_metrics_log_open(path, 20, 10, NULL, &log, &seconds, NULL), SEQLSTM_OK);
     assert_true(seconds == 20);
     sl_metrics_log_close(log);
     char *now = read_all(path);
     assert_string_equal(now, text);
     free(now);
     /* the checkpoint of update 10 was written before its validation */
-    assert_int_equal(sl_metrics_log_open(path, 10, 0, &log, &seconds, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_metrics_log_open(path, 10, 0, NULL, &log, &seconds, NULL), SEQLSTM_OK);
     append(log, 11, "report", 1);
     sl_metrics_log_close(log);
     now = read_all(path);
@@ -278,7 +278,7 @@ static void rows_behind_the_checkpoint_go(void **state)
     assert_memory_equal(now + second, "{\"update\":11,", 13);
     free(now);
     free(text);
-    assert_int_equal(sl_metrics_log_open(scratch_path("no/such/folder"), 0, 0, &log, NULL, NULL), SEQLSTM_IO);
+    assert_int_equal(sl_metrics_log_open(scratch_path("no/such/folder"), 0, 0, NULL, &log, NULL, NULL), SEQLSTM_IO);
 }
 
 int main(void)

@@ -13,6 +13,7 @@ static const struct cli_flag flags[] = {
      .help = "format: safetensors, pytorch-names, keras-names or onnx (default: by the file extension)"},
     {.name = "file", .letter = 'f', .argument = "FILE", .help = "output file (default: NAME.safetensors or NAME.onnx)"},
     {.name = "force", .help = "replace the file if it exists"},
+    CLI_FLAG_TRUST,
     {0},
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/value/json_write.h"
 #include "cli/cli.h"
 #include "interop/safetensors.h"
 
@@ -22,10 +23,11 @@ static void write_entries(struct cli_context *cli, const struct sl_safetensors *
     for (int32_t e = 0; e < count; e++) {
         const struct sl_safetensors_entry *entry = sl_safetensors_get_entry(file, e);
         elems += sl_safetensors_count_elems(entry);
-        if (cli->json)
-            sl_buf_printf(buf, "%s{\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": ", e ? ", " : "", entry->name,
-                          sl_safetensors_dtype_get_name(entry->dtype));
-        else
+        if (cli->json) {
+            sl_buf_append_text(buf, e ? ", {\"name\": " : "{\"name\": ");
+            sl_json_append_string(buf, entry->name);
+            sl_buf_printf(buf, ", \"dtype\": \"%s\", \"shape\": ", sl_safetensors_dtype_get_name(entry->dtype));
+        } else
             sl_buf_printf(buf, "  %-40s %-5s ", entry->name, sl_safetensors_dtype_get_name(entry->dtype));
         write_shape(buf, entry);
         sl_buf_append_text(buf, cli->json ? "}" : "\n");
@@ -46,11 +48,11 @@ static int inspect_file(struct cli_context *cli, const char *path)
     bool has_checksum = sl_safetensors_find_text(file, "checksum") != NULL;
     status = has_checksum ? sl_safetensors_verify(file, &err) : SEQLSTM_OK;
     const char *word = !has_checksum ? "none" : status == SEQLSTM_OK ? "fine" : "wrong";
-    if (cli->json)
-        sl_buf_printf(&buf,
-                      "{\"schema\": \"seqlstm.inspect/1\", \"format\": \"%s\", \"checksum\": \"%s\", \"tensors\": [",
-                      format ? format : "safetensors", word);
-    else
+    if (cli->json) {
+        sl_buf_append_text(&buf, "{\"schema\": \"seqlstm.inspect/1\", \"format\": ");
+        sl_json_append_string(&buf, format ? format : "safetensors");
+        sl_buf_printf(&buf, ", \"checksum\": \"%s\", \"tensors\": [", word);
+    } else
         sl_buf_printf(&buf, "%s: %s, checksum %s\n", path, format ? format : "safetensors", word);
     write_entries(cli, file, &buf);
     if (cli->json)
@@ -72,6 +74,8 @@ static void note_unfinished(struct cli_context *cli, const char *folder)
         cli_note(cli, "the run is not finished: it has neither final.safetensors nor a checkpoint");
     free(checkpoints);
 }
+
+static const struct cli_flag flags[] = {CLI_FLAG_TRUST, {0}};
 
 /* Shows the final weights of a run, or a note if it is not finished. */
 static int inspect_run(struct cli_context *cli, const char *run)
@@ -106,6 +110,7 @@ const struct cli_command cli_command_inspect = {
     .usage = "RUN | FILE.safetensors [flags]",
     .examples = "  seqlstm inspect ptb-small\n"
                 "  seqlstm inspect runs/ptb-small/001/checkpoints/update-000000002324.safetensors\n",
+    .flags = flags,
     .operands_min = 1,
     .operands_max = 1,
     .run = inspect,

@@ -86,6 +86,7 @@ static int quantize(struct cli_context *cli)
 {
     struct sl_session *session = NULL;
     struct sl_quantize_result result = {0};
+    cli->options.writes = true;
     int code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code == CLI_OK) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See trusted_files.h. */
+#include "session/run_files/trusted_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/system/file.h"
+#include "session/finding/finding.h"
+#include "session/record/session_record.h"
+#include "train/checkpoint/checkpoint.h"
+
+static const char *const names[] = {"config.yaml",   "data.json",    "plan.json",         "sources.json",
+                                    "metrics.jsonl", "summary.json", "final.safetensors", "quantization.json",
+                                    "report.html",   "flags.json",   "checksums.json",    "lock"};
+
+static seqlstm_status refuse(struct sl_session *session, const char *path, const char *what, struct seqlstm_error *err)
+{
+    const struct sl_place place = {.file = path};
+    seqlstm_error_set(
+        err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+        "%s is %s, and what it stands for is not in the run folder; use `--trust` if you made it yourself",
+        sl_path_name(path), what);
+    if (session->diagnostics && err)
+        sl_session_add_finding_at(session, "E0703", place, err->message);
+    return SEQLSTM_INVALID_CONFIG;
+}
+
+static seqlstm_status check(struct sl_session *session, const char *path, bool folder, struct seqlstm_error *err)
+{
+    struct stat info;
+    if (path == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    if (lstat(path, &info) != 0) /* what is missing is made, or reported where it is needed */
+        return SEQLSTM_OK;
+    if (S_ISLNK(info.st_mode))
+        return refuse(session, path, "a link", err);
+    if (folder ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode))
+        return SEQLSTM_OK;
+    return refuse(session, path, S_ISDIR(info.st_mode) ? "a folder" : "a pipe, a device or another special file", err);
+}
+
+struct checking {
+    struct sl_session *session;
+    struct seqlstm_error *err;
+    seqlstm_status status;
+};
+
+static void check_checkpoint(void *context, const char *path)
+{
+    struct checking *c = context;
+    if (c->status == SEQLSTM_OK)
+        c->status = check(c->session, path, false, c->err);
+}
+
+seqlstm_status sl_trusted_files_check(struct sl_session *session, const char *folder, struct seqlstm_error *err)
+{
+    struct checking c = {session, err, SEQLSTM_OK};
+    if (session->options.trust)
+        return SEQLSTM_OK;
+    for (size_t n = 0; c.status == SEQLSTM_OK && n < sizeof names / sizeof *names; n++) {
+        char *path = sl_path_join(folder, names[n]);
+        c.status = check(session, path, false, err);
+        free(path);
+    }
+    char *checkpoints = sl_path_join(folder, "checkpoints");
+    if (c.status == SEQLSTM_OK)
+        c.status = check(session, checkpoints, true, err);
+    if (c.status == SEQLSTM_OK)
+        sl_checkpoint_folder_visit(checkpoints, check_checkpoint, &c);
+    free(checkpoints);
+    return c.status;
+}
+
+seqlstm_status sl_trusted_files_check_plugins(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_model *model = session->model;
+    if (!session->is_run || session->options.trust)
+        return SEQLSTM_OK;
+    for (size_t b = 0; b < model->backend_count; b++) {
+        const struct sl_backend_entry *entry = &model->backends[b];
+        if (entry->file == NULL || entry->place.file == NULL || strcmp(entry->place.file, model->path) != 0)
+            continue;
+        seqlstm_error_set(
+            err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
+            "the saved run names the plugin %.600s, whose code is not loaded because a run folder says so; "
+            "use `--trust` if you trust this run, or its id and `--backend-path`",
+            entry->file);
+        if (err)
+            snprintf(err->where, sizeof err->where, "%.90s:%d:%d", entry->place.file, entry->place.line,
+                     entry->place.column);
+        return sl_session_add_finding(session, "E0704", "backends", SEQLSTM_UNAVAILABLE, err);
+    }
+    return SEQLSTM_OK;
+}

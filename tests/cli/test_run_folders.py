@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Run folders: data of another person, one writer, moved, locked, cut short; and signals."""
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+
+import harness
+from harness import CLASSES, ENDLESS, TABLE, TINY, expect, wait_for
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+
+# Trains no longer than it must.
+SHORT = CLASSES.replace('epochs: 2', 'epochs: 1')
+
+
+def make_classes(t, out='r', *flags):
+    t.write('train.txt', 'good a fine film\nbad a dull film\n' * 6)
+    t.write('c.yaml', SHORT)
+    t.run('run', 'c.yaml', '--out', out, '-q', *flags)
+
+
+def change_json(t, name, change):
+    value = json.loads(t.read(name))
+    change(value)
+    t.write(name, json.dumps(value))
+
+
+def test_data_state(t):
+    """data.json is held against the configuration: a key that does not fit is named, and nothing crashes."""
+    make_classes(t)
+    whole = t.read('r/data.json')
+
+    def source(value):
+        value['facts']['source'] = {'field': value['facts']['input'], 'rows': 1, 'longest': 1, 'most_steps': 1,
+                                    'most_rows': 1}
+    changes = [
+        ('binary_values', lambda v: v.update(binary_values=True)),
+        ('source_tokens', source),
+        ('tokens', lambda v: v.update(tokens=None)),
+        ('form', lambda v: v.update(form=4)),
+        ('classes', lambda v: v['classes']['texts'].append('x') or v['classes']['counts'].append(1)),
+        ('ignore_id', lambda v: v.update(ignore_id=1)),
+        ('tokens', lambda v: v['tokens'].update(specials={})),
+        ('tokenizer', lambda v: v.update(tokenizer=2)),
+        ('records', lambda v: v['facts'].update(records=0)),
+    ]
+    for key, change in changes:
+        t.write('r/data.json', whole)
+        change_json(t, 'r/data.json', change)
+        for command in ('predict', 'eval', 'embed', 'resume'):
+            t.run(command, 'r', stdin=b'a film\n', rc=4).says('data.json', f'"{key}"')
+    t.write('r/data.json', whole)
+    t.run('predict', 'r', stdin=b'a film\n').quiet()
+
+
+def test_changed_files(t):
+    """What was changed after the run is used with a warning, which names the file."""
+    make_classes(t)
+    t.run('eval', 'r').quiet()
+    for name in ('data.json', 'config.yaml', 'plan.json'):
+        before = t.read(f'r/{name}')
+        t.write(f'r/{name}', before + b' \n' if name != 'config.yaml' else before + b'# mine\n')
+        t.run('predict', 'r', stdin=b'a film\n').says(f'r/{name} was changed after the run')
+        t.write(f'r/{name}', before)
+    weights = bytearray(t.read('r/final.safetensors'))
+    size = struct.unpack('<Q', weights[:8])[0]
+    header = json.loads(weights[8:8 + size])
+    del header['__metadata__']['checksum']
+    text = json.dumps(header).encode()
+    text += b' ' * (size - len(text))
+    t.write('r/final.safetensors', struct.pack('<Q', len(text)) + text + bytes(weights[8 + size:]))
+    t.run('eval', 'r').says('r/final.safetensors was changed after the run')
+    (t.folder / 'r/checksums.json').unlink()  # as in a run of an older version
+    t.run('eval', 'r').quiet()
+    t.write('r/checksums.json', b'{"schema": "x"}')
+    t.run('eval', 'r').says('checksums.json is damaged')
+
+
+def test_metrics_of_another_hand(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q', '--set', 'train.checkpoint.every=5u')
+    for name in ('final.safetensors', 'summary.json', 'checksums.json'):
+        (t.folder / 'r' / name).unlink()
+    lines = t.read('r/metrics.jsonl').split(b'\n')
+    t.write('r/metrics.jsonl', b'\n'.join([b'{"no": "row"}'] + lines))
+    os.link(t.folder / 'r/metrics.jsonl', t.folder / 'mine.txt')
+    mine = t.read('mine.txt')
+    t.run('resume', 'r', '--progress', 'none').says('metrics.jsonl:1: this is no row')
+    expect(t.read('mine.txt') == mine, 'a file with two names was changed under the other')
+
+
+def test_links(t):
+    """Nothing in a run folder is followed elsewhere; --trust does."""
+    make_classes(t)
+    precious = t.write('precious', 'mine')
+    shutil.copytree(t.folder / 'r', t.folder / 'kept')
+    for name in ('metrics.jsonl', 'config.yaml', 'data.json', 'final.safetensors', 'summary.json', 'report.html', 'lock'):
+        path = t.folder / 'r' / name
+        held = path.read_bytes() if path.exists() else None
+        if held is not None:
+            path.unlink()
+        path.symlink_to('../precious' if name in ('metrics.jsonl', 'summary.json', 'report.html', 'lock')
+                        else f'../kept/{name}')
+        t.refuse(2, 'resume', 'r').says('E0703', name, 'is a link', '--trust')
+        expect(precious.read_text() == 'mine', f'{name}: written through a link')
+        path.unlink()
+        if held is not None:
+            path.write_bytes(held)
+    os.rename(t.folder / 'r/data.json', t.folder / 'data.json')
+    os.symlink('../data.json', t.folder / 'r/data.json')
+    t.refuse(2, 'predict', 'r', stdin=b'a film\n').says('E0703')
+    t.run('predict', 'r', '--trust', stdin=b'a film\n').quiet()
+    (t.folder / 'r/data.json').unlink()
+    os.mkfifo(t.folder / 'r/data.json')
+    for command in ('eval', 'inspect', 'export', 'resume'):
+        t.refuse(2, command, 'r').says('E0703', 'a pipe')
+    shutil.rmtree(t.folder / 'r')
+    shutil.copytree(t.folder / 'kept', t.folder / 'r')
+    shutil.rmtree(t.folder / 'r/checkpoints')
+    (t.folder / 'r/checkpoints').symlink_to(t.folder / 'kept/checkpoints')
+    t.refuse(2, 'resume', 'r').says('E0703', 'checkpoints')
+
+
+def test_plugins_of_a_run(t):
+    """The code that a run folder names is not run; with --trust it is looked at (and is no plugin here)."""
+    make_classes(t)
+    t.write('r/x.so', 'no code')
+    config = t.read('r/config.yaml').decode()
+    begin = config.index('backends:') if 'backends:' in config else len(config)
+    t.write('r/config.yaml', config[:begin] + '\nbackends: [./x.so, reference]\n')
+    (t.folder / 'r/plan.json').unlink()
+    for command in ('eval', 'resume', 'predict'):
+        t.refuse(3, command, 'r', stdin=b'a film\n').says('E0704', 'x.so', '--trust')
+    t.run('eval', 'r', '--trust').says('x.so')
+    t.run('eval', 'r', '--set', 'backends=[reference]')
+
+
+def test_includes(t):
+    """An include shows no line of a file that is no model, opens no pipe, and a saved run has none."""
+    secrets = {'secret': 'SECRET one\n', 'map': 'SECRET: one\n', 's.yaml': 'SECRET one\n', 'bad': '!SECRET one\n',
+               'list': '- SECRET\n', 'alias': '*SECRET\n'}
+    for name, text in secrets.items():
+        t.write(name, text)
+        t.write('m.yaml', TINY + f'include: {name}\n')
+        result = t.refuse(2, 'check', 'm.yaml')
+        expect('SECRET one' not in result.err, result.err)
+        if name != 'map':
+            result.says(name)
+            expect('SECRET' not in result.err, result.err)
+    os.mkfifo(t.folder / 'pipe')
+    t.write('m.yaml', TINY + 'include: pipe\n')
+    t.refuse(2, 'check', 'm.yaml').says('E0010', 'not a regular file')
+    t.write('m.yaml', TINY + 'include: /dev/zero\n')
+    t.refuse(2, 'check', 'm.yaml').says('E0010', 'not a regular file')
+    t.write('base.yaml', 'name: b\nseed: [1\n')
+    t.write('m.yaml', TINY + 'include: base.yaml\n')
+    t.refuse(2, 'check', 'm.yaml').says('E0010', 'base.yaml', 'seqlstm check')
+    make_classes(t)
+    t.write('base.yaml', 'seed: 9\n')
+    t.write('r/config.yaml', t.read('r/config.yaml') + b'\ninclude: ../base.yaml\n')
+    t.refuse(2, 'eval', 'r').says('E0010', 'includes nothing')
+
+
+def hold(t, name):
+    """The lock of a run, held by this process."""
+    descriptor = os.open(t.folder / name / 'lock', os.O_RDWR | os.O_CREAT)
+    fcntl.fcntl(descriptor, 37, struct.pack('hhqqi', fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+    os.write(descriptor, b'process 12345 on elsewhere\x1b[31m since yesterday\n')
+    return descriptor
+
+
+def test_one_writer(t):
+    """While one process trains in a folder, every other one that would write into it says which process that is."""
+    t.write('m.yaml', ENDLESS)
+    process = t.start('run', 'm.yaml', '--out', 'r', '-q')
+    wait_for(lambda: (t.folder / 'r/metrics.jsonl').exists(), 'the run')
+    t.refuse(1, 'resume', 'r').says('E0701', f'process {process.pid} on ', ' since 20')
+    t.refuse(1, 'quantize', 'r').says('E0701')
+    t.stop(process, signal.SIGTERM, 143)
+    expect(not (t.folder / 'r/lock').exists(), 'a lock is left')
+    holder = hold(t, 'r')
+    t.refuse(1, 'resume', 'r').says('process 12345 on elsewhere?[31m since yesterday')
+    t.run('eval', 'r')  # a reader needs no lock
+    os.close(holder)
+    (t.folder / 'r/.data.json.tmp-1-0').write_text('left by a killed process')
+    (t.folder / 'r/checkpoints/.update-000000000001.safetensors.tmp-1-0').write_text('left')
+    t.run('resume', 'r', '-q', '--set', 'train.epochs=1')
+    expect(not list((t.folder / 'r').rglob('.*')) and not (t.folder / 'r/lock').exists(), 'something is left')
+
+
+def test_two_resumes(t):
+    """Of two that begin at once, one works and the other says who holds the run."""
+    t.write('m.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    want = t.read('r/final.safetensors')
+    for _ in range(3):
+        (t.folder / 'r/final.safetensors').unlink()
+        (t.folder / 'r/checkpoints').rename(t.folder / 'old')
+        pair = [t.start('resume', 'r', '-q') for _ in range(2)]
+        ends = [(process.communicate(timeout=60)[1].decode(), process.returncode) for process in pair]
+        shutil.rmtree(t.folder / 'old')
+        expect(0 in [rc for _, rc in ends], ends)
+        for err, rc in ends:  # the second may also come when the first is done
+            expect(rc == 0 or (rc == 1 and 'E0701' in err and 'process' in err), ends)
+        expect(t.read('r/final.safetensors') == want, 'another result')
+
+
+def test_moved(t):
+    """A run whose folder is moved or removed ends with an error, and makes no new one."""
+    for gone in (lambda path: path.rename(t.folder / 'elsewhere'), shutil.rmtree):
+        t.write('m.yaml', ENDLESS)
+        process = t.start('run', 'm.yaml', '--out', 'r', '--progress', 'none')
+        wait_for(lambda: (t.folder / 'r/metrics.jsonl').exists(), 'the run')
+        gone(t.folder / 'r')
+        result = t.stop(process, signal.SIGTERM, 1)
+        expect('E0702' in result.err and 'moved or removed' in result.err and 'saved' not in result.out.decode(),
+               result.err)
+        expect(not (t.folder / 'r').exists(), 'the folder was made again')
+    t.run('resume', 'elsewhere', '-q', '--set', 'train.updates=1')
+
+
+def test_failing_data(t):
+    """A run that fails before its first step leaves no folder."""
+    t.write('m.yaml', TABLE)
+    t.write('train.csv', 'a,b,y\n1,2,x\n')
+    t.run('run', 'm.yaml', rc=4)
+    expect(not (t.folder / 'runs').exists(), 'runs/ is left')
+    t.run('run', 'm.yaml', '--out', 'a/b/c', rc=4)
+    expect(not (t.folder / 'a').exists(), 'a/ is left')
+    (t.folder / 'mine').mkdir()
+    t.run('run', 'm.yaml', '--out', 'mine', rc=4)
+    expect(list((t.folder / 'mine').iterdir()) == [], 'something is left in a folder of the user')
+    t.run('run', 'm.yaml', '--out', 'mine/r', rc=4)
+    expect(list((t.folder / 'mine').iterdir()) == [], 'a folder is left')
+
+
+def test_killed_at_the_beginning(t):
+    """Without a plan yet, resume uses the flags of run; leftovers of a run without a configuration are no obstacle."""
+    t.write('m.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
+    t.run('run', 'm.yaml', '--out', 'r', '-q', '--threads', '1', '--backend', 'cpu-blas')
+    want = t.read('r/final.safetensors')
+    kept = {name: t.read(f'r/{name}') for name in ('config.yaml', 'flags.json')}
+    shutil.rmtree(t.folder / 'r')
+    for name, content in kept.items():
+        t.write(f'r/{name}', content)
+    t.run('resume', 'r', '--progress', 'none')
+    plan = json.loads(t.read('r/plan.json'))
+    expect(plan['threads'] == 1 and all(layer['backend'] == 'cpu-blas' for layer in plan['layers']), plan)
+    expect(t.read('r/final.safetensors') == want, 'another result')
+    shutil.copy(t.folder / 'r/plan.json', t.folder / 'plan.json')
+    t.write('q/flags.json', kept['flags.json'])
+    t.write('q/.config.yaml.tmp-77-0', 'half')
+    t.write('q/lock', 'process 77 on x since y\n')
+    t.run('run', 'm.yaml', '--out', 'q', '-q', '--plan', 'plan.json')
+    expect(t.read('q/final.safetensors') == want and not (t.folder / 'q/flags.json').exists(), 'flags of another run')
+    t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'backend_path': [str(t.folder)]}))
+    t.run('eval', 'r').says('--backend-path', '--trust')
+    t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'threads': -1}))
+    t.refuse(4, 'eval', 'r').says('flags.json', '"threads"')
+
+
+def test_hangup(t):
+    """SIGHUP saves as SIGTERM does; what is ignored at the start stays ignored."""
+    t.write('m.yaml', ENDLESS)
+    process = t.start('run', 'm.yaml', '--out', 'r', '-q')
+    wait_for(lambda: (t.folder / 'r/metrics.jsonl').exists(), 'the run')
+    t.stop(process, signal.SIGHUP, 129)
+    expect(list((t.folder / 'r/checkpoints').glob('update-*')), 'nothing was saved')
+    process = t.start('resume', 'r', '-q', prepare=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    before = t.read('r/metrics.jsonl')
+    process.send_signal(signal.SIGHUP)
+    wait_for(lambda: t.read('r/metrics.jsonl') != before, 'the run after SIGHUP')
+    t.stop(process, signal.SIGTERM, 143)
+
+
+def test_paths_that_are_not_utf8(t):
+    """They cannot stand in the files of a run: refused before anything is written."""
+    t.write('m.yaml', TINY)
+    os.mkdir(os.fsencode(t.folder) + b'/\xff')
+    shutil.copy(t.folder / 'm.yaml', os.fsencode(t.folder) + b'/\xff/m.yaml')
+    result = subprocess.run([t.program, 'run', b'\xff/m.yaml'], cwd=t.folder, env=t.environment(), capture_output=True)
+    expect(result.returncode == 2 and b'E0705' in result.stderr and b'not UTF-8' in result.stderr, result)
+    result = subprocess.run([t.program, 'run', 'm.yaml', '--out', b'\xfe'], cwd=t.folder, env=t.environment(),
+                            capture_output=True)
+    expect(result.returncode == 2 and b'E0705' in result.stderr, result)
+    result = subprocess.run([t.program, 'run', '../m.yaml'], cwd=os.fsencode(t.folder) + b'/\xff', env=t.environment(),
+                            capture_output=True)
+    expect(result.returncode == 2 and b'E0705' in result.stderr, result)
+    left = sorted(os.listdir(os.fsencode(t.folder)))
+    expect(left == [b'm.yaml', b'\xff'] or left == [b'.cache', b'm.yaml', b'\xff'], left)
+    expect(os.listdir(os.fsencode(t.folder) + b'/\xff') == [b'm.yaml'], 'something was written')
+
+
+def test_fuzz(t):
+    """A few of the mutations that tools/nightly.sh makes by the thousand."""
+    if t.sanitized:
+        os.environ['SANITIZED'] = '1'
+    done = subprocess.run([sys.executable, FOLDER.parent / 'e2e/fuzz_runs.py', t.program, '--mutations', '20', '--jobs', '2'],
+                          env={**t.environment(), **({'SANITIZED': '1'} if t.sanitized else {})}, capture_output=True,
+                          text=True)
+    expect(done.returncode == 0, done.stdout + done.stderr)
+
+
+if __name__ == '__main__':
+    harness.main(globals())
