@@ -13,8 +13,8 @@ struct sl_session;
 /* How many state buffers an optimizer keeps. */
 int32_t sl_optimizer_states(const struct sl_optimizer *optimizer);
 
-/* NO_MEMORY if what was planned for training does not fit into the memory that the container leaves this process. A plan
- * for a larger machine is fine, one for a larger container is not: there the program would be killed. */
+/* NO_MEMORY if what was planned for training does not fit into the memory that the container leaves this process. A
+ * plan for a larger machine is fine, one for a larger container is not: there the program would be killed. */
 seqlstm_status sl_session_check_container(const struct sl_session *session, struct seqlstm_error *err);
 
 /* Makes graph and plan (and with `with_exec` parameters and executor) as the request asks. `profiles`: batches to use
