@@ -138,7 +138,12 @@ bool cli_get_float(const struct cli_context *cli, const char *flag, double low, 
 int cli_prepare(struct cli_context *cli, const char *path);
 void cli_release(struct cli_context *cli);
 
-/* ---- printing ---- */
+/* ---- printing ----
+ *
+ * Control characters in what is printed become escapes (base/value/printable.h), except line breaks and tabs: they may
+ * come from a file or a plugin. */
+/* Prints to stdout or stderr. */
+void cli_say(FILE *out, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 void cli_note(const struct cli_context *cli, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 /* Prints each line (all end in a newline) as a note. */
 void cli_note_lines(const struct cli_context *cli, const char *lines);
@@ -146,9 +151,11 @@ void cli_note_lines(const struct cli_context *cli, const char *lines);
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err);
 /* Prints an error about the command line; returns CLI_USAGE. */
 int cli_usage_error(const struct cli_context *cli, const char *format, ...) SEQLSTM_PRINTF(2, 3);
-/* Writes data to stdout; `flush`: at once. Fails with SEQLSTM_IO. If the reader of stdout has closed it (EPIPE),
- * cli_fail prints nothing. */
+/* Writes data to stdout, unchanged; `flush`: at once. Fails with SEQLSTM_IO. If the reader of stdout has closed it
+ * (EPIPE), cli_fail prints nothing. */
 seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlstm_error *err);
+/* The same for text, with escapes. */
+seqlstm_status cli_put_text(const char *text, size_t bytes, bool flush, struct seqlstm_error *err);
 /* Whether the program has set this variable for the libraries of backends, because the user had not. */
 bool cli_has_set(const char *variable);
 /* Clears the progress line on the terminal before something else is printed. */
@@ -160,7 +167,7 @@ void cli_save_on_signals(void);
 /* Prints the diagnostics (if any) to stderr, and forgets them. */
 void cli_show_diagnostics(const struct cli_context *cli);
 int cli_get_exit(seqlstm_status status);
-/* Writes a buffer to stdout; prints an error and returns false if that fails (a full disk). */
+/* Writes a text to stdout; prints an error and returns false if that fails (a full disk). */
 bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf);
 /* Writes a JSON value to stdout and frees it (NULL: out of memory); CLI_OK or CLI_FAILURE. */
 int cli_write_json(const struct cli_context *cli, struct json_t *root);

@@ -91,10 +91,12 @@ static void write_log(void *context, enum sl_log_level level, const char *messag
     cli_clear_line();
     static const char *const colors[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[2m", "\033[2m"};
     if (level == SL_LOG_INFO)
-        fprintf(stderr, "%s\n", message);
+        cli_say(stderr, "%s\n", message);
     else
-        fprintf(stderr, "%s%s%s: %s\n", cli->color ? colors[level] : "", sl_log_level_name(level),
-                cli->color ? "\033[0m" : "", message);
+        fprintf(stderr, "%s%s%s", cli->color ? colors[level] : "", sl_log_level_name(level),
+                cli->color ? "\033[0m" : "");
+    if (level != SL_LOG_INFO)
+        cli_say(stderr, ": %s\n", message);
 }
 
 static bool wants_color(const struct cli_context *cli, int descriptor)
@@ -173,11 +175,11 @@ int cli_refuse_command(const char *name)
     }
     if (near == NULL)
         near = sl_text_closest(name, names, count);
-    fprintf(stderr, "error: no such command: `%s`\n", name);
+    cli_say(stderr, "error: no such command: `%s`\n", name);
     if (near)
         fprintf(stderr, "  = help: did you mean `seqlstm %s`?\n", near);
     else if (strstr(name, ".yaml") || strstr(name, ".yml"))
-        fprintf(stderr, "  = help: `seqlstm run %s` trains it\n", name);
+        cli_say(stderr, "  = help: `seqlstm run %s` trains it\n", name);
     else
         fprintf(stderr, "  = help: `seqlstm help` lists the commands\n");
     return CLI_USAGE;

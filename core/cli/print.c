@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include <jansson.h>
 
 #include "base/value/json_write.h"
+#include "base/value/printable.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 
 static _Atomic bool line_drawn; /* on the terminal, where messages go, too */
@@ -49,6 +52,44 @@ int cli_get_exit(seqlstm_status status)
     }
 }
 
+/* Writes the text with escapes in place of control characters, and frees nothing. Without memory for them, with `?`. */
+static void write_shown(FILE *out, char *text, size_t bytes, const char *keep)
+{
+    struct sl_buf buf = {0};
+    sl_printable_append(&buf, text, bytes, keep);
+    for (size_t i = 0; buf.failed && i < bytes; i++)
+        if (((unsigned char)text[i] < 0x20 || text[i] == 0x7f) && strchr(keep, text[i]) == NULL)
+            text[i] = '?';
+    fwrite(buf.failed ? text : sl_buf_text(&buf), 1, buf.failed ? bytes : buf.length_bytes, out);
+    sl_buf_deinit(&buf);
+}
+
+static void say(FILE *out, const char *format, va_list args)
+{
+    char line[2048], *text = line;
+    va_list again;
+    va_copy(again, args);
+    int length = sl_text_vsnprintf(line, sizeof line, format, args);
+    if (length >= (int)sizeof line) {
+        text = malloc((size_t)length + 1);
+        if (text)
+            sl_text_vsnprintf(text, (size_t)length + 1, format, again);
+    }
+    va_end(again);
+    text = text ? text : line;
+    write_shown(out, text, strlen(text), "\n\t");
+    if (text != line)
+        free(text);
+}
+
+void cli_say(FILE *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(out, format, args);
+    va_end(args);
+}
+
 static const char *red(const struct cli_context *cli)
 {
     return cli->color ? "\033[1;31merror\033[0m" : "error";
@@ -66,11 +107,15 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
         cli_show_diagnostics(cli);
         return cli_get_exit(status);
     }
-    fprintf(stderr, "%s: %s\n", red(cli), err->message[0] ? err->message : "unknown error");
+    char message[sizeof err->message];
+    snprintf(message, sizeof message, "%s", err->message[0] ? err->message : "unknown error");
+    fprintf(stderr, "%s: ", red(cli));
+    write_shown(stderr, message, strlen(message), ""); /* one sentence: a line break in it is the data's */
+    fputc('\n', stderr);
     /* for errors in a model file, `where` is a place in that file; otherwise in the source code */
     bool users = strstr(err->where, ".c:") == NULL;
     if (err->where[0] && (users || cli->verbosity > 0))
-        fprintf(stderr, "  --> %s\n", err->where);
+        cli_say(stderr, "  --> %s\n", err->where);
     return cli_get_exit(status);
 }
 
@@ -80,7 +125,7 @@ int cli_usage_error(const struct cli_context *cli, const char *format, ...)
     fprintf(stderr, "%s: ", red(cli));
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
     return CLI_USAGE;
@@ -93,7 +138,7 @@ void cli_note(const struct cli_context *cli, const char *format, ...)
     cli_clear_line();
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    say(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
 }
@@ -123,7 +168,7 @@ bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status =
         buf->failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the output")
-                    : cli_put(buf->data, buf->length_bytes, true, &err);
+                    : cli_put_text(sl_buf_text(buf), buf->length_bytes, true, &err);
     return status == SEQLSTM_OK || cli_fail(cli, status, &err) == CLI_OK;
 }
 
@@ -136,6 +181,17 @@ seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlst
     if (err)
         err->native_code = code;
     return SEQLSTM_IO;
+}
+
+seqlstm_status cli_put_text(const char *text, size_t bytes, bool flush, struct seqlstm_error *err)
+{
+    struct sl_buf shown = {0};
+    sl_printable_append(&shown, text, bytes, "\n\t");
+    seqlstm_status status =
+        shown.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the output")
+                     : cli_put(shown.data, shown.length_bytes, flush, err);
+    sl_buf_deinit(&shown);
+    return status;
 }
 
 int cli_write_json(const struct cli_context *cli, struct json_t *root)

@@ -69,7 +69,7 @@ static void on_start(void *context, const struct sl_session *session, const stru
     sl_session_write_plan_table(session, plan, view->cli->verbosity == 0, &buf);
     sl_buf_append_char(&buf, '\n');
     if (!buf.failed)
-        fwrite(buf.data, 1, buf.length_bytes, stderr);
+        cli_say(stderr, "%s", buf.data);
     sl_buf_deinit(&buf);
     view->start_ns = view->last_ns = sl_clock_ns();
 }
@@ -159,7 +159,7 @@ static void on_step(void *context, const struct sl_train_report *report)
         fflush(stderr);
         cli_set_line();
     } else {
-        fprintf(stderr, "%s\n", sl_buf_text(&buf));
+        cli_say(stderr, "%s\n", sl_buf_text(&buf));
     }
     sl_buf_deinit(&buf);
     view->last_ns = now;
@@ -204,7 +204,7 @@ static void on_epoch(void *context, const struct sl_train_report *report)
     sl_buf_append_text(&buf, "  train");
     write_values(&buf, report->values);
     sl_buf_printf(&buf, "  lr %s  %s", learning_rate, seconds);
-    fprintf(stderr, "%s\n", sl_buf_text(&buf));
+    cli_say(stderr, "%s\n", sl_buf_text(&buf));
     sl_buf_deinit(&buf);
 }
 
@@ -222,7 +222,7 @@ static void on_validation(void *context, const struct sl_train_report *report)
     write_values(&buf, report->values);
     if (report->improved)
         sl_buf_append_text(&buf, "  *");
-    fprintf(stderr, "%s\n", sl_buf_text(&buf));
+    cli_say(stderr, "%s\n", sl_buf_text(&buf));
     sl_buf_deinit(&buf);
 }
 
@@ -232,7 +232,7 @@ static void on_checkpoint(void *context, const struct sl_train_report *report)
     if (view->cli->verbosity < 1)
         return;
     cli_clear_line();
-    fprintf(stderr, "saved %s\n", report->path);
+    cli_say(stderr, "saved %s\n", report->path);
 }
 
 struct sl_run_observer cli_train_view_observer(struct cli_train_view *view)
@@ -290,7 +290,7 @@ static void print_table(const struct sl_run_result *result)
         write_row(&buf, "valid", &result->train.valid, &columns);
     if (result->has_test)
         write_row(&buf, "test", &result->test, &columns);
-    fprintf(stderr, "%s", sl_buf_text(&buf));
+    cli_say(stderr, "%s", sl_buf_text(&buf));
     sl_buf_deinit(&buf);
 }
 
@@ -309,7 +309,7 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
         fprintf(stderr, "\nwaiting for data took %s %% of the training time\n", waiting);
     switch (train->end) {
     case SL_END_DIVERGED:
-        fprintf(stderr, "error: training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm\n",
+        cli_say(stderr, "error: training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm\n",
                 train->reason);
         return CLI_DIVERGED;
     case SL_END_TIME:

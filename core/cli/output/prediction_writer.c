@@ -284,7 +284,7 @@ seqlstm_status cli_prediction_writer_add(void *context, const struct sl_predicti
         write_plain(w, prediction);
     if (w->buf.failed)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
-    return cli_put(w->buf.data, w->buf.length_bytes, false, err);
+    return cli_put_text(sl_buf_text(&w->buf), w->buf.length_bytes, false, err);
 }
 
 seqlstm_status cli_prediction_writer_check(const struct cli_prediction_writer *writer,
@@ -313,7 +313,7 @@ void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const str
         struct sl_string_list names = sl_data_state_get_target_names(state);
         for (int64_t f = 0; f < facts->target.features; f++) {
             if ((size_t)f < names.count)
-                printf(",%s", names.items[f]);
+                cli_say(stdout, ",%s", names.items[f]);
             else
                 printf(",value_%lld", (long long)f + 1);
         }

@@ -8,6 +8,7 @@
 
 #include "base/memory/arena.h"
 #include "base/value/buf.h"
+#include "base/value/printable.h"
 #include "model/yaml/diagnostics_private.h"
 
 seqlstm_status sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm_error *err)
@@ -95,17 +96,17 @@ static bool is_known(const struct sl_diagnostics *diagnostics, const struct sl_d
     return false;
 }
 
-/* A copy without control characters, which a quoted key may contain and a terminal would execute. */
+/* A copy with escapes in place of control characters, which a quoted key may contain and a terminal would execute. */
 static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
 {
     if (text == NULL)
         return NULL;
-    char *copy = sl_arena_strdup(&diagnostics->arena, text);
+    struct sl_buf shown = {0};
+    sl_printable_append(&shown, text, strlen(text), "");
+    char *copy = shown.failed ? NULL : sl_arena_strdup(&diagnostics->arena, sl_buf_text(&shown));
     if (copy == NULL)
         diagnostics->failed = true;
-    for (char *c = copy; c != NULL && *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    sl_buf_deinit(&shown);
     return copy;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/value/base64.h"
 #include "base/value/hash.h"
+#include "base/value/printable.h"
 #include "base/value/text.h"
 
 /* RFC 4648, section 10; and what is not written so is refused. */
@@ -55,6 +56,41 @@ static void every_character_survives_utf8(void **state)
         if (n > 1)
             assert_int_equal(sl_text_utf8_decode(bytes, n - 1, &back), 0);
     }
+}
+
+/* What a terminal would execute is shown; all else stays as it is. */
+static void controls_become_escapes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *keep, *shown;
+    } cases[] = {
+        {"", "", ""},
+        {"plain ~", "", "plain ~"},
+        {"a\x1b[2Jb", "", "a\\x1b[2Jb"},
+        {"\t\n\r\x07\x7f", "", "\\t\\n\\r\\x07\\x7f"},
+        {"\t\n\r\x1b", "\n\t", "\t\n\\r\\x1b"},
+        {"na\xc3\xafve \xe6\x97\xa5", "", "na\xc3\xafve \xe6\x97\xa5"},
+        {"\xc2\x85 \xe2\x80\xae \xe2\x81\xa9", "", "\\u0085 \\u202e \\u2069"},
+        {"\xff\xc3", "", "\\xff\\xc3"},
+        {"back\\slash", "", "back\\slash"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_buf out = {0};
+        char copy[64];
+        sl_printable_append(&out, cases[i].text, strlen(cases[i].text), cases[i].keep);
+        assert_string_equal(sl_buf_text(&out), cases[i].shown);
+        size_t length = sl_printable_copy(copy, sizeof copy, cases[i].text, strlen(cases[i].text), cases[i].keep);
+        assert_string_equal(copy, cases[i].shown);
+        assert_int_equal(length, strlen(copy));
+        sl_buf_deinit(&out);
+    }
+    char nul[8], small[8];
+    assert_int_equal(sl_printable_copy(nul, sizeof nul, "a\0b", 3, "\n"), 6);
+    assert_string_equal(nul, "a\\x00b");
+    assert_int_equal(sl_printable_copy(small, sizeof small, "abcde\x1b", 6, ""), 5); /* no half of an escape */
+    assert_string_equal(small, "abcde");
+    assert_int_equal(sl_printable_copy(small, 0, "a", 1, ""), 0);
 }
 
 static void bad_utf8_is_found_where_it_is(void **state)
@@ -168,10 +204,10 @@ static void hash_spreads_and_is_fixed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_survive_base64),          cmocka_unit_test(every_character_survives_utf8),
-        cmocka_unit_test(bad_utf8_is_found_where_it_is), cmocka_unit_test(distance_counts_edits),
-        cmocka_unit_test(suggests_what_was_meant),       cmocka_unit_test(checksum_is_the_standard_one),
-        cmocka_unit_test(hash_spreads_and_is_fixed),
+        cmocka_unit_test(bytes_survive_base64),         cmocka_unit_test(every_character_survives_utf8),
+        cmocka_unit_test(controls_become_escapes),      cmocka_unit_test(bad_utf8_is_found_where_it_is),
+        cmocka_unit_test(distance_counts_edits),        cmocka_unit_test(suggests_what_was_meant),
+        cmocka_unit_test(checksum_is_the_standard_one), cmocka_unit_test(hash_spreads_and_is_fixed),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -108,7 +108,7 @@ static void test_color_and_json(void **state)
     assert_int_equal(sl_diagnostics_write_json(diagnostics, &out, NULL), SEQLSTM_OK);
     assert_string_equal(sl_buf_text(&out),
                         "[{\"severity\": \"error\", \"code\": \"E0203\", \"file\": \"f\", \"line\": 1, "
-                        "\"column\": 1, \"length\": 1, \"message\": \"unknown \\\"key\\\"??[2J\", "
+                        "\"column\": 1, \"length\": 1, \"message\": \"unknown \\\"key\\\"\\\\n\\\\x1b[2J\", "
                         "\"label\": \"a label\", \"help\": \"help\\\\\", \"note\": null}]");
 }
 

@@ -47,31 +47,31 @@ static int print_json(struct cli_context *cli, const struct sl_registry *registr
 
 static void print_record(const struct cli_context *cli, const struct sl_backend_record *record)
 {
-    printf("%-14s %-12s", record->id[0] ? record->id : "?", sl_backend_status_name(record->status));
+    cli_say(stdout, "%-14s %-12s", record->id[0] ? record->id : "?", sl_backend_status_name(record->status));
     if (record->status == SL_BACKEND_OK) {
-        printf(" %-10s", record->version ? record->version : "");
+        cli_say(stdout, " %-10s", record->version ? record->version : "");
         for (uint32_t d = 0; d < record->device_count; d++)
-            printf("%s%s (%s)", d ? ", " : " ", record->devices[d].name, record->devices[d].device_class);
+            cli_say(stdout, "%s%s (%s)", d ? ", " : " ", record->devices[d].name, record->devices[d].device_class);
     } else if (record->reason) {
-        printf(" %s", record->reason);
+        cli_say(stdout, " %s", record->reason);
     }
-    putchar('\n');
+    cli_say(stdout, "\n");
     if (cli->verbosity < 1)
         return;
-    printf("    file     %s\n", record->file ? record->file : "built in");
+    cli_say(stdout, "    file     %s\n", record->file ? record->file : "built in");
     if (record->dlerror)
-        printf("    dlerror  %s\n", record->dlerror);
+        cli_say(stdout, "    dlerror  %s\n", record->dlerror);
     if (record->has_abi)
-        printf("    ABI      %u.%u (this program: %u.%u)\n", record->abi_major, record->abi_minor_needed,
-               SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR);
+        cli_say(stdout, "    ABI      %u.%u (this program: %u.%u)\n", record->abi_major, record->abi_minor_needed,
+                SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR);
     if (record->build)
-        printf("    build    %s\n", record->build);
+        cli_say(stdout, "    build    %s\n", record->build);
     for (uint32_t o = 0; o < record->option_count; o++)
-        printf("    option   %s (%s, default %s): %s\n", record->options[o].key, record->options[o].type,
-               record->options[o].default_value ? record->options[o].default_value : "none", record->options[o].help);
+        cli_say(stdout, "    option   %s (%s, default %s): %s\n", record->options[o].key, record->options[o].type,
+                record->options[o].default_value ? record->options[o].default_value : "none", record->options[o].help);
     for (uint32_t f = 1; f < record->file_count; f++)
-        printf("    needs    %s%s%s\n", record->files[f].path, record->files[f].build_id[0] ? "  " : "",
-               record->files[f].build_id);
+        cli_say(stdout, "    needs    %s%s%s\n", record->files[f].path, record->files[f].build_id[0] ? "  " : "",
+                record->files[f].build_id);
 }
 
 static int backends(struct cli_context *cli)
@@ -99,9 +99,9 @@ static int backends(struct cli_context *cli)
         for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++)
             print_record(cli, sl_registry_get_record(registry, r));
         if (cli->verbosity > 0) {
-            printf("searched\n");
+            cli_say(stdout, "searched\n");
             for (uint32_t f = 0; f < sl_registry_get_folder_count(registry); f++)
-                printf("    %s\n", sl_registry_get_folder(registry, f));
+                cli_say(stdout, "    %s\n", sl_registry_get_folder(registry, f));
         }
     }
     sl_registry_destroy(registry);

@@ -35,10 +35,10 @@ static void print_result(void *context, const struct sl_conformance_result *r)
     bool bad = sl_verdict_is_bad(v);
     if (!bad && s->cli->verbosity < 1)
         return;
-    fprintf(stderr, "%-11s %s%s%s\n", sl_verdict_name(v), r->name, r->check.detail[0] ? ": " : "", r->check.detail);
+    cli_say(stderr, "%-11s %s%s%s\n", sl_verdict_name(v), r->name, r->check.detail[0] ? ": " : "", r->check.detail);
     if (bad && strncmp(r->name, "load:", 5) != 0 && strncmp(r->name, "contract:", 9) != 0 &&
         strncmp(r->name, "claims:", 7) != 0)
-        fprintf(stderr, "            rerun: seqlstm conformance %s --case '%s'%s%s --in-process\n", s->name, r->name,
+        cli_say(stderr, "            rerun: seqlstm conformance %s --case '%s'%s%s --in-process\n", s->name, r->name,
                 r->check.variant[0] ? " --variant " : "", r->check.variant);
 }
 

@@ -43,20 +43,20 @@ static int print_backends(struct cli_context *cli)
     uint32_t fine = 0;
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {
         const struct sl_backend_record *record = sl_registry_get_record(registry, r);
-        printf("backend    %s: %s%s%s\n", record->id[0] ? record->id : record->file,
-               sl_backend_status_name(record->status),
-               record->reason  ? ", "
-               : record->build ? ", "
-                               : "",
-               record->reason  ? record->reason
-               : record->build ? record->build
-                               : "");
+        cli_say(stdout, "backend    %s: %s%s%s\n", record->id[0] ? record->id : record->file,
+                sl_backend_status_name(record->status),
+                record->reason  ? ", "
+                : record->build ? ", "
+                                : "",
+                record->reason  ? record->reason
+                : record->build ? record->build
+                                : "");
         fine += record->status == SL_BACKEND_OK;
     }
     sl_registry_destroy(registry);
     if (fine > 0)
         return CLI_OK;
-    printf("PROBLEM    no fast backend: only the slow reference backend would run\n");
+    cli_say(stdout, "PROBLEM    no fast backend: only the slow reference backend would run\n");
     return CLI_MISSING;
 }
 
@@ -65,19 +65,19 @@ static int doctor(struct cli_context *cli)
     int code = cli_prepare(cli, NULL);
     if (code != CLI_OK)
         return code;
-    printf("seqlstm    %s, %s\n", SL_VERSION, SL_COMPILER);
-    printf("processor  %d usable core%s of %ld\n", sl_cpu_count(), sl_cpu_count() == 1 ? "" : "s",
-           sysconf(_SC_NPROCESSORS_ONLN));
+    cli_say(stdout, "seqlstm    %s, %s\n", SL_VERSION, SL_COMPILER);
+    cli_say(stdout, "processor  %d usable core%s of %ld\n", sl_cpu_count(), sl_cpu_count() == 1 ? "" : "s",
+            sysconf(_SC_NPROCESSORS_ONLN));
     for (size_t v = 0; v < sizeof variables / sizeof *variables; v++) {
         const char *value = getenv(variables[v].name);
         if (value)
-            printf("variable   %s=%s%s%s%s\n", variables[v].name, value, variables[v].trap ? ": " : "",
-                   variables[v].trap ? variables[v].trap : "",
-                   cli_has_set(variables[v].name) ? " (not set; chosen by the program)" : "");
+            cli_say(stdout, "variable   %s=%s%s%s%s\n", variables[v].name, value, variables[v].trap ? ": " : "",
+                    variables[v].trap ? variables[v].trap : "",
+                    cli_has_set(variables[v].name) ? " (not set; chosen by the program)" : "");
     }
     double load;
     if (getloadavg(&load, 1) == 1 && load > 0.7 * sl_cpu_count())
-        printf("note       other programs use the processor (load %.1f), so training will be slower\n", load);
+        cli_say(stdout, "note       other programs use the processor (load %.1f), so training will be slower\n", load);
     return print_backends(cli);
 }
 

@@ -103,7 +103,7 @@ static seqlstm_status show_nearest(const struct cli_context *cli, struct collect
         for (int64_t r = 0; r < all->records; r++)
             write_neighbours(cli, r, nearest + r * count, count, texts, &out);
         status = out.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the text")
-                            : cli_put(sl_buf_text(&out), out.length_bytes, true, err);
+                            : cli_put_text(sl_buf_text(&out), out.length_bytes, true, err);
     }
     sl_buf_deinit(&out);
     free(texts);

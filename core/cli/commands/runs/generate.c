@@ -26,9 +26,9 @@ static seqlstm_status write(void *context, const char *text, size_t bytes, struc
 {
     const char **prompt = context;
     if (*prompt)
-        fputs(*prompt, stdout);
+        cli_say(stdout, "%s", *prompt);
     *prompt = NULL;
-    return cli_put(text, bytes, true, err);
+    return cli_put_text(text, bytes, true, err);
 }
 
 static int generate(struct cli_context *cli)

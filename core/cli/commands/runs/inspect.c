@@ -86,8 +86,8 @@ static int inspect_run(struct cli_context *cli, const char *run)
         const char *folder = sl_session_get_folder(session);
         char *path = sl_path_join(folder, "final.safetensors");
         if (!cli->json)
-            printf("%s: model `%s`, %zu layers\n", folder, sl_session_get_model(session)->name,
-                   sl_session_get_model(session)->layer_count);
+            cli_say(stdout, "%s: model `%s`, %zu layers\n", folder, sl_session_get_model(session)->name,
+                    sl_session_get_model(session)->layer_count);
         if (path && sl_file_exists(path))
             code = inspect_file(cli, path);
         else
