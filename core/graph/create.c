@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/checked.h"
 #include "graph/builder.h"
 
 /* Flat-vector operations that training needs, optimizer first. */
@@ -214,6 +215,31 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
     return b->failed ? NULL : graph;
 }
 
+/* Weights with gradients and states of an optimizer, and a batch of any tensor, must have a number of bytes. */
+static seqlstm_status check_sizes(struct sl_builder *b)
+{
+    const int64_t most = INT64_MAX / 64;
+    int64_t elems, all = 0;
+    for (int32_t p = 0; p < b->param_count; p++) {
+        const struct sl_param *param = &b->params[p];
+        if (!sl_checked_mul_i64(param->rows, param->columns, &elems) || !sl_checked_add_i64(all, elems, &all) ||
+            all > most)
+            return sl_builder_fail(b, b->model->layers[param->layer].place,
+                                   "%s has %lld x %lld weights, more than there are addresses for", param->name,
+                                   (long long)param->rows, (long long)param->columns);
+    }
+    for (int32_t t = 0; t < b->tensor_count; t++) {
+        const struct sl_tensor *tensor = &b->tensors[t];
+        int64_t rows = get_rows(&b->facts->envelope, tensor);
+        if (!sl_checked_mul_i64(rows, tensor->features, &elems) || elems > most)
+            return sl_builder_fail(b, b->model->data.place,
+                                   "a batch of %lld rows of %lld numbers (%s) is larger than memory can be; use a "
+                                   "smaller `batch_size` or `max_tokens`",
+                                   (long long)rows, (long long)tensor->features, tensor->name);
+    }
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl_graph **out_graph,
                                struct seqlstm_error *err)
 {
@@ -257,6 +283,8 @@ seqlstm_status sl_graph_create(const struct sl_graph_request *request, struct sl
         cut_behind(&b, request->output_layer->index);
     if (status == SEQLSTM_OK && !b.failed)
         cut_part(&b);
+    if (status == SEQLSTM_OK && !b.failed)
+        status = check_sizes(&b);
     if (status == SEQLSTM_OK && !b.failed)
         graph = finish(&b, sums);
     if (status == SEQLSTM_OK && graph == NULL)

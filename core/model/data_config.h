@@ -59,13 +59,18 @@ enum sl_encoding { SL_ENCODING_UTF_8, SL_ENCODING_LATIN_1 };
 
 enum sl_time_gaps { SL_GAPS_ERROR, SL_GAPS_KEEP, SL_GAPS_BREAK /* a gap ends the series */ };
 
+enum sl_step_unit { SL_STEP_SECONDS, SL_STEP_MONTHS /* of the calendar */, SL_STEP_NUMBER /* without a unit */ };
+
 /* Rows must be ordered by this column. */
 struct sl_time {
     const char *column; /* NULL: no time column */
     const char *format; /* of strptime, read in the C locale; NULL: ISO 8601, or a number */
-    double step;        /* seconds between rows (or the number itself); 0: not checked */
+    double step;        /* between rows; 0: not checked */
+    enum sl_step_unit step_unit;
     enum sl_time_gaps gaps;
 };
+
+enum sl_decimal { SL_DECIMAL_POINT, SL_DECIMAL_COMMA };
 
 /* A series becomes windows: `length` rows in, the targets of the `horizon` rows after them out. */
 struct sl_window {
@@ -92,9 +97,13 @@ enum sl_missing_type {
     SL_MISSING_FORWARD_FILL
 };
 
+enum sl_missing_targets { SL_MISSING_TARGETS_FILL /* as `type` says */, SL_MISSING_TARGETS_IGNORE };
+
 struct sl_missing {
     enum sl_missing_type type;
-    int64_t limit; /* forward_fill: at most this many rows in sequence; 0: no limit */
+    enum sl_missing_targets targets; /* IGNORE: steps without a target count neither in the loss nor in metrics */
+    struct sl_string_list values;    /* tables: what a field without a value holds, besides what is always one */
+    int64_t limit;                   /* forward_fill: at most this many rows in sequence; 0: no limit */
 };
 
 /* `rows: [a, b]`, both ends included: row numbers from 1 (the header not counted), or values of
@@ -118,8 +127,9 @@ struct sl_source {
     const char *y;       /* absolute; npy; NULL: none */
     const char *lengths; /* absolute; npy: int [N], real steps of each row; NULL: all */
 
-    const char *delimiter; /* one character (UTF-8); set for tables, lines, conll */
-    bool header;           /* tables: the first row names the columns */
+    const char *delimiter;   /* one character (UTF-8); set for tables, lines, conll */
+    enum sl_decimal decimal; /* tables: what stands before the decimals of a number */
+    bool header;             /* tables: the first row names the columns */
     enum sl_encoding encoding;
     const char *comment;           /* conll: lines that begin with it are skipped; NULL: none */
     struct sl_string_list columns; /* names for a table without header; empty: none */

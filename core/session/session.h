@@ -23,6 +23,7 @@
 #include "interop/names.h"
 #include "model/yaml/diagnostics.h"
 #include "registry/registry.h"
+#include "session/data/check_data.h"
 #include "session/data/read_data.h"
 #include "session/evaluate/evaluate.h"
 #include "session/evaluate/quantize.h"

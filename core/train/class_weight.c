@@ -12,6 +12,7 @@ bool sl_class_weights_are_on(const struct sl_model *model)
     return model->train.balanced_classes || model->train.class_weight_count > 0;
 }
 
+/* `weights` may be NULL: only checks. */
 static seqlstm_status set_given(const struct sl_train_config *config, const struct sl_vocabulary *classes,
                                 float *weights, struct seqlstm_error *err)
 {
@@ -31,7 +32,8 @@ static seqlstm_status set_given(const struct sl_train_config *config, const stru
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight: no target in the data is `%s`%s%s%s", label,
                          nearest ? "; did you mean `" : "", nearest ? nearest : "", nearest ? "`?" : "");
         }
-        weights[id] = (float)config->class_weights[i].weight;
+        if (weights)
+            weights[id] = (float)config->class_weights[i].weight;
     }
     return SEQLSTM_OK;
 }
@@ -72,6 +74,17 @@ static seqlstm_status set_balanced(struct sl_batcher *counting, float *weights, 
     return status;
 }
 
+seqlstm_status sl_class_weights_check(const struct sl_model *model, const struct sl_data_state *state,
+                                      struct seqlstm_error *err)
+{
+    if (!sl_class_weights_are_on(model))
+        return SEQLSTM_OK;
+    const struct sl_vocabulary *names = sl_data_state_find_classes(state);
+    if (sl_data_state_get_facts(state)->target.classes < 1 || (!names && model->train.class_weight_count > 0))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight needs a target that is a class");
+    return set_given(&model->train, names, NULL, err);
+}
+
 seqlstm_status sl_class_weights_create(const struct sl_model *model, const struct sl_data_state *state,
                                        struct sl_batcher *counting, float **out_weights, int64_t *out_count,
                                        struct seqlstm_error *err)
@@ -83,8 +96,7 @@ seqlstm_status sl_class_weights_create(const struct sl_model *model, const struc
     }
     const struct sl_field_facts *target = &sl_data_state_get_facts(state)->target;
     const struct sl_vocabulary *names = sl_data_state_find_classes(state);
-    if (target->classes < 1 || (!names && model->train.class_weight_count > 0))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight needs a target that is a class");
+    SEQLSTM_TRY(sl_class_weights_check(model, state, err));
     float *weights = malloc((size_t)target->classes * sizeof *weights);
     if (!weights)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld class weights", (long long)target->classes);

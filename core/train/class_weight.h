@@ -15,6 +15,10 @@
 /* Does the model ask for them? */
 bool sl_class_weights_are_on(const struct sl_model *model);
 
+/* INVALID_CONFIG as for sl_class_weights_create, without the weights. */
+seqlstm_status sl_class_weights_check(const struct sl_model *model, const struct sl_data_state *state,
+                                      struct seqlstm_error *err);
+
 /* `*out_weights` has one float per class (*out_count) and is freed with free(); NULL and 0 if the model has none.
  * `counting` is a batcher of the training split (phase EVALUATE), read for one epoch if weights are balanced. Errors:
  * INVALID_CONFIG (an unknown label: the message names the nearest; targets without classes), errors of the batcher. */

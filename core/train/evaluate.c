@@ -55,6 +55,9 @@ seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, str
                            struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
 {
     struct sl_evaluation evaluation;
+    struct sl_metric_rule own = *rule;
+    if (rule->wanted[SL_METRIC_F1_SPAN] || rule->wanted[SL_METRIC_F1_SPAN_STRICT])
+        sl_metric_rule_add_labels(&own, sl_batcher_get_dataset(batcher));
     memset(&evaluation, 0, sizeof evaluation);
     SEQLSTM_TRY(sl_batcher_seek(batcher, 0, 0, err));
     sl_exec_reset_state(exec);
@@ -65,11 +68,11 @@ seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, str
         SEQLSTM_TRY(sl_batcher_next(batcher, &batch, err));
         if (!batch)
             break;
-        seqlstm_status status = evaluate_batch(exec, decoder, batcher, batch, rule, &evaluation, err);
+        seqlstm_status status = evaluate_batch(exec, decoder, batcher, batch, &own, &evaluation, err);
         sl_batch_destroy(batch);
         SEQLSTM_TRY(status);
     }
-    sl_metric_finish(rule, &evaluation.sums, &evaluation.values);
+    sl_metric_finish(&own, &evaluation.sums, &evaluation.values);
     *out_evaluation = evaluation;
     return SEQLSTM_OK;
 }

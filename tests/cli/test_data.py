@@ -7,6 +7,33 @@ sys.dont_write_bytecode = True
 import harness
 from harness import CLASSES, LANGUAGE, TABLE, expect
 
+SERIES = """seqlstm: 1
+data:
+  type: csv
+  time: {column: t, step: 1d, gaps: break}
+  inputs: [v]
+  targets: [v]
+  window: {length: 3, horizon: 2}
+  missing: drop
+  train: {file: train.csv}
+model: [{type: lstm, units: 4}, {type: dense, units: from_target}]
+train: {epochs: 1, loss: mse}
+"""
+
+TAGS = """seqlstm: 1
+data:
+  type: conll
+  label: 2
+  train: {file: train.txt}
+  test: {file: test.txt}
+  tokenizer: {type: whitespace, specials: [unk]}
+model:
+  - {type: embedding, dim: 4}
+  - {type: lstm, units: 4, return_sequences: true}
+  - {type: dense, units: from_target, activation: softmax}
+train: {epochs: 60, optimizer: {type: adam, learning_rate: 5e-2}, metrics: [accuracy, f1_micro, f1_span]}
+"""
+
 
 def expect_shown(result, *pieces):
     """Nothing that a terminal would execute; the pieces, escaped, are there."""
@@ -21,11 +48,11 @@ def test_control_bytes_are_shown_as_escapes(t):
     header = b'a,\x1b[31mb,"y\rz"\n'
     t.write('train.csv', header + b'1,2,3\n4,5,9\n7,8,15\n1,1,2\n')
     t.write('missing.yaml', TABLE)
-    expect_shown(t.refuse(4, 'check', 'missing.yaml'), '\\x1b[31mb', 'y\\rz')
+    expect_shown(t.refuse(2, 'check', 'missing.yaml'), '\\x1b[31mb', 'y\\rz')
     t.write('m.yaml', TABLE.replace('inputs: [a, b]', 'inputs: [a, "\\e[31mb"]').replace('[y]', '["y\\rz"]'))
     expect_shown(t.run('run', 'm.yaml', '--out', 'r'))
     expect_shown(t.run('data', 'stats', 'm.yaml'))
-    expect_shown(t.run('predict', 'r', '--format', 'csv', stdin=header + b'1,2,3\n'), 'record,y\\rz')
+    expect_shown(t.run('predict', 'r', '--format', 'csv', stdin=header + b'1,2,3\n'), 'record,"y\\rz"')
     expect_shown(t.refuse(4, 'predict', 'r', stdin=header + b'\x1b[2J,2,3\n'), '\\x1b[2J')
     expect_shown(t.refuse(2, 'predict', '\x1b]0;title'), '\\x1b]0;title')
     expect_shown(t.refuse(2, 'check', 'a\x1b.yaml'), 'a\\x1b.yaml')
@@ -41,6 +68,100 @@ def test_control_bytes_are_shown_as_escapes(t):
     t.write('letters.yaml', LANGUAGE)
     expect_shown(t.run('run', 'letters.yaml', '--out', 'l'))
     expect_shown(t.run('generate', 'l', '--prompt', 'a\x1b', '--length', '50'), 'a\\x1b')
+
+
+def days(*values):
+    return 't,v\n' + ''.join(f'2024-01-{day + 1:02},{value}\n' for day, value in enumerate(values))
+
+
+def test_every_input_has_its_prediction(t):
+    t.write('train.csv', days(*range(12)))
+    t.write('m.yaml', SERIES)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    text = days(1, 2, 3, '', 5, 6, 7).encode()
+    table = t.run('predict', 'r', '--format', 'csv', stdin=text).says('3 records without a prediction')
+    rows = [line.split(',') for line in table.text.splitlines()]
+    expect(rows[0] == ['record', 'v+1', 'v+2'], rows[0])
+    expect([row[0] for row in rows[1:]] == list('01234') and [row[1] == 'nan' for row in rows[1:]] ==
+           [False, True, True, True, False], rows)
+    lines = t.run('predict', 'r', '--json', stdin=text).text.splitlines()
+    expect('"record": 3, "values": [[null, null]]' in lines[3], lines)
+    expect(len(t.run('predict', 'r', stdin=text).text.splitlines()) == 5, 'one line for each')
+    t.refuse(4, 'predict', 'r', stdin=days(1, 2).encode()).says('2 rows are too few', 'a window has 3 rows')
+    t.write('gaps.yaml', SERIES.replace('break', 'error'))
+    t.write('train.csv', days(*range(5), '', *range(6)))
+    t.refuse(4, 'check', 'gaps.yaml').says('train.csv:8:', '`missing: drop` leaves out line 7', 'gaps: break')
+
+
+def test_empty_inputs(t):
+    t.write('train.txt', 'good fine film\nbad dull film\n' * 4)
+    t.write('m.yaml', CLASSES)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    one = t.run('predict', 'r', stdin=b'fine\n\n').text.splitlines()[1]
+    expect(t.run('predict', 'r', stdin=b'\n\n').text.splitlines() == [one, one], 'an empty line among others or not')
+
+
+def test_check_finds_what_run_finds(t):
+    t.write('train.csv', 'a,b,y\n' + '1,2,3\n4,5,9\n' * 8)
+    t.write('wide.yaml', TABLE.replace('units: from_target', 'units: 5').replace('epochs: 2', 'epochs: 2\n  metrics: [mase]'))
+    t.refuse(2, 'check', 'wide.yaml').says('E0502', 'wide.yaml:11:', 'wide.yaml:15:')
+    t.refuse(2, 'run', 'wide.yaml').says('E0502')
+    found = t.run('check', 'wide.yaml', '--json', rc=2).json['diagnostics']
+    expect(len(found) == 2 and 'mase' in str(found), found)
+    t.write('huge.yaml', TABLE.replace('- {type: dense, units', '- {type: dense, units: 2147483647}\n  ' * 2 + '- {type: dense, units'))
+    t.refuse(2, 'check', 'huge.yaml').says('more than there are addresses for', 'huge.yaml:12')
+    t.write('train.txt', 'good fine film\nbad dull film\n' * 4)
+    t.write('weights.yaml', CLASSES.replace('epochs: 2', 'epochs: 2\n  class_weight: {god: 2}'))
+    for command in 'check', 'run':
+        t.refuse(2, command, 'weights.yaml').says('no target in the data is `god`', 'did you mean `good`', 'weights.yaml:18:')
+    t.write('text.txt', 'abc')
+    t.write('short.yaml', LANGUAGE)
+    for command in 'check', 'run':
+        t.refuse(4, command, 'short.yaml').says('too few for the 4 parallel streams')
+    t.write('train.txt', 'good fine film\n' * 4)
+    t.write('one.yaml', CLASSES)
+    t.refuse(4, 'check', 'one.yaml').says('train.txt: every label of the training split is "good"')
+
+
+def test_labels_that_train_lacks_are_wrong(t):
+    t.write('train.txt', 'Rome\tB-X\nis\tO\n\nold\tI-X\nis\tO\n\n' * 4)
+    t.write('test.txt', 'Rome\tB-X\nis\tO\n\nRome\tB-Y\nis\tO\n\n')
+    t.write('m.yaml', TAGS)
+    t.run('check', 'm.yaml').says('1 targets have a label that the training split lacks', '`B-Y`, first in line 4')
+    said = t.run('run', 'm.yaml', '--out', 'r').err
+    expect(said.count('`B-Y`') == 1 and said.index('`B-Y`') < said.index('epoch 1'), 'said once, before training')
+    metrics = t.run('eval', 'r', '--json').json['metrics']
+    expect(metrics['accuracy'] == 0.75 and metrics['f1_micro'] == 0.75, metrics)
+    expect(metrics['f1_span'] == 0.5 and metrics['loss'] < 0.2, metrics)
+
+
+def test_targets_that_were_not_observed(t):
+    t.write('train.csv', 'a,b,y\n' + '1,2,1\n4,5,1\n' * 8)
+    t.write('test.csv', 'a,b,y\n1,2,1\n3,4,\n4,5,1\n')
+    model = TABLE.replace('units: from_target', 'units: from_target, kernel_initializer: zeros, bias_initializer: ones')
+    model = model.replace('loss: mse', 'loss: mse\n  metrics: [mse]\n  optimizer: {type: sgd, learning_rate: 1e-9}')
+    model = model.replace('data:', 'data:\n  test: {file: test.csv}\n  missing: {type: zero, targets: ignore}')
+    t.write('ignore.yaml', model)
+    t.write('fill.yaml', model.replace(', targets: ignore', ''))
+    t.run('run', 'ignore.yaml', '--out', 'i').says('without any change')
+    metrics = t.run('eval', 'i', '--json').json['metrics']
+    expect(metrics == {'loss': 0, 'mse': 0}, metrics)
+    t.run('run', 'fill.yaml', '--out', 'f').says('data.test: 1 missing targets filled in', '`missing: {targets: ignore}`')
+    expect(abs(t.run('eval', 'f', '--json').json['metrics']['mse'] - 1 / 3) < 1e-6, 'an invented zero is wrong')
+    t.write('fill.yaml', model.replace('type: zero, targets: ignore', 'targets: ignore, type: error'))
+    t.run('check', 'fill.yaml')
+    t.write('npy.yaml', model.replace('type: csv', 'type: npy').replace('{type: zero', '{values: [-1], type: zero'))
+    t.refuse(2, 'check', 'npy.yaml').says('`values` has no effect')
+
+
+def test_cache_that_cannot_be_written(t):
+    t.write('text.txt', 'the quick brown fox\n' * 100)
+    t.write('m.yaml', LANGUAGE)
+    t.write('file', '')
+    env = {'SEQLSTM_CACHE': str(t.folder / 'file'), 'SEQLSTM_CACHE_LEAST': '1'}
+    t.run('check', 'm.yaml', env=env).says('warning: data.train: the token cache cannot be used', 'no errors')
+    plain = t.run('check', 'm.yaml', env={'SEQLSTM_CACHE_LEAST': '1'})
+    expect('cache' not in plain.err, plain.err)
 
 
 if __name__ == '__main__':

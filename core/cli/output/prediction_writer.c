@@ -9,14 +9,14 @@
 #include "base/value/text.h"
 #include "interop/npy_write.h"
 
-/* The most likely class of one row. */
+/* The most likely class of one row; -1: the row holds no numbers, since nothing could be predicted. */
 static int64_t find_best(const float *row, int64_t features)
 {
     int64_t best = 0;
     for (int64_t c = 1; c < features; c++)
         if (row[c] > row[best])
             best = c;
-    return best;
+    return isnan(row[best]) ? -1 : best;
 }
 
 /* RFC 4180: quoted only if necessary. */
@@ -127,12 +127,15 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
         sl_buf_append_text(buf, r ? ", " : "");
         if (p->classes) {
             int64_t best = find_best(row, p->features);
-            size_t bytes;
-            const char *name = sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
+            size_t bytes = 0;
+            const char *name = best < 0 ? NULL : sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
             sl_buf_append_text(buf, "{\"class\": ");
-            sl_json_append_text(buf, name, bytes);
+            if (name)
+                sl_json_append_text(buf, name, bytes);
+            else
+                sl_buf_append_text(buf, "null");
             sl_buf_append_text(buf, ", \"probability\": ");
-            write_json_number(buf, row[best]);
+            write_json_number(buf, best < 0 ? NAN : row[best]);
             sl_buf_append_char(buf, '}');
             continue;
         }
@@ -189,15 +192,15 @@ static void write_plain(struct cli_prediction_writer *w, const struct sl_predict
             sl_buf_append_char(buf, ' ');
         if (p->classes) {
             int64_t best = find_best(row, p->features);
-            size_t bytes;
-            const char *name = sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
+            size_t bytes = 0;
+            const char *name = best < 0 ? "" : sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
             if (csv)
                 write_csv_text(buf, name, bytes);
             else
                 sl_buf_append(buf, name, bytes);
             if (csv || p->rows == 1) {
                 sl_buf_append_text(buf, csv ? "," : "\t");
-                write_number(buf, row[best]);
+                write_number(buf, best < 0 ? NAN : row[best]);
             }
         } else {
             for (int64_t f = 0; f < p->features; f++) {
@@ -298,27 +301,37 @@ seqlstm_status cli_prediction_writer_check(const struct cli_prediction_writer *w
     return SEQLSTM_OK;
 }
 
+/* A window has each target `horizon` times: load+1, load+2, … */
+static void write_target_names(struct sl_buf *buf, struct sl_string_list names, int64_t features)
+{
+    int64_t columns = (int64_t)names.count;
+    for (int64_t f = 0; f < features; f++) {
+        sl_buf_append_char(buf, ',');
+        if (columns == 0 || features % columns != 0)
+            sl_buf_printf(buf, "value_%lld", (long long)f + 1);
+        else
+            write_csv_text(buf, names.items[f % columns], strlen(names.items[f % columns]));
+        if (columns > 0 && features > columns && features % columns == 0)
+            sl_buf_printf(buf, "+%lld", (long long)(f / columns) + 1);
+    }
+}
+
 void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const struct sl_data_state *state)
 {
     writer->has_begun = true;
     if (writer->format != CLI_PREDICTION_CSV)
         return;
     const struct sl_data_facts *facts = sl_data_state_get_facts(state);
-    fputs("record", stdout);
-    if (facts->source.kind != SL_FIELD_NONE) {
-        fputs(",rank,score,text", stdout);
-    } else if (facts->target.kind == SL_FIELD_IDS) {
-        fputs(",class,probability", stdout);
-    } else {
-        struct sl_string_list names = sl_data_state_get_target_names(state);
-        for (int64_t f = 0; f < facts->target.features; f++) {
-            if ((size_t)f < names.count)
-                cli_say(stdout, ",%s", names.items[f]);
-            else
-                printf(",value_%lld", (long long)f + 1);
-        }
-    }
-    puts(writer->with_input ? ",input" : "");
+    struct sl_buf *buf = &writer->buf;
+    sl_buf_append_text(buf, "record");
+    if (facts->source.kind != SL_FIELD_NONE)
+        sl_buf_append_text(buf, ",rank,score,text");
+    else if (facts->target.kind == SL_FIELD_IDS)
+        sl_buf_append_text(buf, ",class,probability");
+    else
+        write_target_names(buf, sl_data_state_get_target_names(state), facts->target.features);
+    sl_buf_append_text(buf, writer->with_input ? ",input\n" : "\n");
+    cli_put_text(sl_buf_text(buf), buf->length_bytes, false, NULL);
 }
 
 int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_context *cli,

@@ -2,6 +2,7 @@
 /* Copies rows of a dataset into the packed order of a batch. */
 #include "data/batch/batch_rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,20 @@ static const float *target_values(const struct sl_dataset *d, int64_t row)
     return d->target_values + (row + (d->form == SL_TARGET_AHEAD)) * d->target_columns;
 }
 
+/* Copies the target of a row or record; false, and zeros, where a value of it is missing. */
+static bool copy_target(const struct sl_dataset *d, int64_t row, float *out, int64_t count)
+{
+    const float *values = target_values(d, row);
+    bool known = true;
+    for (int64_t c = 0; c < count; c++)
+        known = known && !isnan(values[c]);
+    if (known)
+        memcpy(out, values, (size_t)count * sizeof *out);
+    else
+        memset(out, 0, (size_t)count * sizeof *out);
+    return known;
+}
+
 /* Weights on the steps axis tell real rows from padded ones where the target is a value. */
 static void fill_weights(const struct sl_batch_rows *chosen, struct sl_batch *batch)
 {
@@ -93,8 +108,8 @@ static seqlstm_status fill_sequence(const struct sl_dataset *d, const struct sl_
             out_ids[row] = from[t + 1] == d->state->ignore_id ? -1 : from[t + 1];
         else if (on_steps && batch->target.kind == SL_FIELD_IDS)
             out_ids[row] = target_id(d, first + t);
-        else if (on_steps)
-            memcpy(out + row * O, target_values(d, first + t), (size_t)O * sizeof *out);
+        else if (on_steps && !copy_target(d, first + t, out + row * O, O))
+            ((float *)(uintptr_t)batch->weight.values)[row] = 0.0f;
     }
     for (int64_t t = real; t < chosen->length[k]; t++) {
         int64_t row = sl_batch_row(batch, k, t);
@@ -116,10 +131,10 @@ static seqlstm_status fill_steps(const struct sl_dataset *d, const struct sl_bat
     bool reads = d->token_file || d->map.size_bytes > 0;
     void *scratch = reads ? malloc(((size_t)longest + 1) * (size_t)d->facts.input.features * 4) : NULL;
     seqlstm_status status = reads && !scratch ? SL_DATA_NO_MEMORY(err) : SEQLSTM_OK;
+    fill_weights(chosen, batch);
     for (int64_t k = 0; status == SEQLSTM_OK && k < chosen->sequences; k++)
         status = fill_sequence(d, chosen, k, batch, scratch, err);
     free(scratch);
-    fill_weights(chosen, batch);
     return status;
 }
 
@@ -147,7 +162,7 @@ static seqlstm_status fill_sequences(const struct sl_dataset *d, const struct sl
         if (batch->target.kind == SL_FIELD_IDS)
             ((int32_t *)(uintptr_t)batch->target.ids)[k] = here ? target_id(d, row) : -1;
         else
-            memcpy((float *)(uintptr_t)batch->target.values + k * O, target_values(d, row), (size_t)O * sizeof(float));
+            here = copy_target(d, row, (float *)(uintptr_t)batch->target.values + k * O, O) && here;
         if (batch->weight.kind == SL_FIELD_VALUES)
             weight[k] = here ? 1.0f : 0.0f;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/dataset/dataset.h"
 #include "data/dataset/dataset_private.h"
 #include "data/dataset/records.h"
 #include "data/dataset/split_pairs.h"
@@ -125,15 +126,19 @@ static seqlstm_status check_ids(const struct sl_raw *raw, int64_t classes, struc
     return SEQLSTM_OK;
 }
 
-/* Class `id` of the target store, or an error that names a label which the training split does not have. */
+/* The text of class `id` of a raw. */
+static const char *label_of(const struct sl_raw *raw, int32_t id, char number[32])
+{
+    snprintf(number, 32, "%d", (int)id);
+    return raw->known_classes == 0 ? sl_intern_get(&raw->labels, id, NULL) : number;
+}
+
+/* An error that names a label which the training split does not have. */
 static seqlstm_status fail_label(const struct sl_raw *raw, int64_t series, int64_t row, int32_t id,
                                  struct seqlstm_error *err)
 {
     char number[32];
-    const char *label = number;
-    snprintf(number, sizeof number, "%d", (int)id);
-    if (raw->known_classes == 0)
-        label = sl_intern_get(&raw->labels, id, NULL);
+    const char *label = label_of(raw, id, number);
     if (!raw->line)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s: sequence %lld has the label \"%s\", which the training split lacks", name_of(raw),
@@ -142,35 +147,55 @@ static seqlstm_status fail_label(const struct sl_raw *raw, int64_t series, int64
                  name_of(raw), (long long)find_line(raw, series, row), label);
 }
 
-static seqlstm_status map_label(const struct sl_data_state *state, struct sl_raw *raw, const int32_t *table,
-                                int64_t series, int64_t row, int64_t place, struct seqlstm_error *err)
+/* A label that the training split lacks gets a number of its own, below all classes. */
+static seqlstm_status add_unknown(struct sl_dataset *d, struct sl_raw *raw, int64_t series, int64_t row, int32_t id,
+                                  int32_t *out, struct seqlstm_error *err)
 {
+    char number[32];
+    const char *label = label_of(raw, id, number);
+    if (d->unknown_labels.count == 0)
+        d->first_unknown_line = find_line(raw, series, row);
+    int32_t k = sl_intern_add(&d->unknown_labels, label, strlen(label));
+    if (k < 0)
+        return SL_DATA_NO_MEMORY(err);
+    raw->counts.unknown_labels++;
+    *out = SL_CLASS_UNKNOWN - k;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status map_label(struct sl_dataset *d, struct sl_raw *raw, const int32_t *table, int64_t series,
+                                int64_t row, int64_t place, struct seqlstm_error *err)
+{
+    const struct sl_data_state *state = d->state;
     int32_t id = raw->target_ids[place];
     int32_t mapped = table ? table[id] : id >= sl_vocabulary_get_size(state->classes) ? -1 : id;
     if (id < 0 ||
         (state->ignore_label && table && strcmp(sl_intern_get(&raw->labels, id, NULL), state->ignore_label) == 0))
         mapped = -1;
-    else if (mapped < 0)
+    else if (mapped < 0 && (d->learns || state->binary_values))
         return fail_label(raw, series, row, id, err);
+    else if (mapped < 0)
+        return add_unknown(d, raw, series, row, id, &raw->target_ids[place], err);
     if (mapped >= 0 && mapped == state->ignore_id)
         mapped = -1;
     raw->target_ids[place] = mapped;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status map_labels(const struct sl_data_state *state, struct sl_raw *raw, struct seqlstm_error *err)
+static seqlstm_status map_labels(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 {
+    const struct sl_data_state *state = d->state;
     int32_t *table = NULL;
     seqlstm_status status = SEQLSTM_OK;
     if (raw->known_classes == 0)
         SEQLSTM_TRY(map_texts(&raw->labels, state->classes, &table, err));
     for (int64_t s = 0; status == SEQLSTM_OK && s < raw->series; s++) {
         if (!raw->target_per_row) {
-            status = map_label(state, raw, table, s, raw->start[s], raw->first_target + s, err);
+            status = map_label(d, raw, table, s, raw->start[s], raw->first_target + s, err);
             continue;
         }
         for (int64_t i = raw->start[s]; status == SEQLSTM_OK && i < raw->start[s] + raw->length[s]; i++)
-            status = map_label(state, raw, table, s, i, i, err);
+            status = map_label(d, raw, table, s, i, i, err);
     }
     free(table);
     return status;
@@ -203,10 +228,10 @@ static seqlstm_status fail_value(const struct sl_raw *raw, double value, int64_t
                  value, which);
 }
 
-/* Numbers as float32: missing ones filled, then scaled. `values` may be NULL. */
+/* Numbers as float32: missing ones filled, then scaled. `values` may be NULL. `may_miss`: missing ones may stay. */
 static seqlstm_status finish_values(const struct sl_raw *raw, const double *values, int64_t rows, int64_t columns,
-                                    char *const *names, bool per_row, const double *fill, const double *offset,
-                                    const double *factor, float **out, struct seqlstm_error *err)
+                                    char *const *names, bool per_row, bool may_miss, const double *fill,
+                                    const double *offset, const double *factor, float **out, struct seqlstm_error *err)
 {
     if (!values)
         return SEQLSTM_OK;
@@ -217,7 +242,7 @@ static seqlstm_status finish_values(const struct sl_raw *raw, const double *valu
         int64_t c = i % columns;
         double x = isnan(values[i]) && fill ? fill[c] : values[i];
         floats[i] = (float)(offset ? (x - offset[c]) / factor[c] : x);
-        if (!isfinite(floats[i])) {
+        if (!isfinite(floats[i]) && !(isnan(x) && may_miss)) {
             free(floats);
             return fail_value(raw, x, i / columns, c, names, per_row, err);
         }
@@ -254,7 +279,7 @@ static seqlstm_status finish_input(struct sl_dataset *d, struct sl_raw *raw, str
         d->input_values = d->own_input_values = raw->values32;
         raw->values32 = NULL;
     } else {
-        SEQLSTM_TRY(finish_values(raw, raw->values, raw->rows, raw->input_features, raw->input_names, true,
+        SEQLSTM_TRY(finish_values(raw, raw->values, raw->rows, raw->input_features, raw->input_names, true, false,
                                   state->input_fill, state->input_offset, state->input_factor, &d->own_input_values,
                                   err));
         d->input_values = d->own_input_values;
@@ -278,6 +303,33 @@ static seqlstm_status finish_source(struct sl_dataset *d, struct sl_raw *raw, st
     return SEQLSTM_OK;
 }
 
+/* Not all targets may be missing: there would be nothing to learn or to measure. */
+static seqlstm_status check_targets(const struct sl_raw *raw, const float *values, int64_t count,
+                                    struct seqlstm_error *err)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            return SEQLSTM_OK;
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: every target is missing", name_of(raw));
+}
+
+/* Columns whose values, as far as there are any, are all the same. */
+static int64_t count_constant(const float *values, int64_t rows, int64_t columns)
+{
+    int64_t constant = 0;
+    for (int64_t c = 0; c < columns; c++) {
+        float one = NAN;
+        bool same = true;
+        for (int64_t i = 0; same && i < rows; i++) {
+            const float value = values[i * columns + c];
+            same = isnan(value) || isnan(one) || value == one;
+            one = isnan(value) ? one : value;
+        }
+        constant += same && rows > 1;
+    }
+    return constant;
+}
+
 static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_data_state *state = d->state;
@@ -285,6 +337,7 @@ static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, st
     if (d->form == SL_TARGET_NONE || d->form == SL_TARGET_NEXT)
         return SEQLSTM_OK;
     bool ids = state->facts.target.kind == SL_FIELD_IDS || state->binary_values;
+    bool ignored = raw->source->missing.targets == SL_MISSING_TARGETS_IGNORE;
     if (!has_form(raw, state))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the targets do not stand where those of the training split stood",
                      name_of(raw));
@@ -296,20 +349,22 @@ static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, st
     d->target_columns = raw->target_features;
     if (!ids) {
         SEQLSTM_TRY(finish_values(raw, raw->target_values, rows, raw->target_features, NULL, raw->target_per_row,
-                                  state->target_fill, state->target_offset, state->target_factor, &d->own_target_values,
-                                  err));
+                                  ignored, state->target_fill, state->target_offset, state->target_factor,
+                                  &d->own_target_values, err));
         d->target_values = d->own_target_values;
-        return SEQLSTM_OK;
+        if (d->learns)
+            raw->counts.constant_targets = count_constant(d->target_values, rows, raw->target_features);
+        return ignored ? check_targets(raw, d->target_values, rows * raw->target_features, err) : SEQLSTM_OK;
     }
-    SEQLSTM_TRY(map_labels(state, raw, err));
+    SEQLSTM_TRY(map_labels(d, raw, err));
     if (state->binary_values) {
         d->own_target_values = malloc(((size_t)rows + 1) * sizeof(float));
         if (!d->own_target_values)
             return SL_DATA_NO_MEMORY(err);
         for (int64_t i = 0; i < rows; i++)
-            d->own_target_values[i] = (float)raw->target_ids[i];
+            d->own_target_values[i] = raw->target_ids[i] < 0 ? NAN : (float)raw->target_ids[i];
         d->target_values = d->own_target_values;
-        return SEQLSTM_OK;
+        return check_targets(raw, d->target_values, rows, err);
     }
     d->target_ids = d->own_target_ids = raw->target_ids;
     raw->target_ids = NULL;
@@ -328,6 +383,8 @@ seqlstm_status sl_dataset_assemble(struct sl_dataset *d, struct sl_raw *raw, str
     SEQLSTM_TRY(finish_target(d, raw, err));
     SEQLSTM_TRY(sl_dataset_cut_records(d, raw, err));
     d->counts = raw->counts;
+    d->cache_problem = raw->cache_problem;
+    raw->cache_problem = NULL;
     if (d->text_offset) {
         struct sl_raw *from = raw->pair ? raw->pair : raw;
         d->text = from->text;

@@ -68,10 +68,11 @@ static seqlstm_status compute_envelope(const struct sl_dataset *d, struct sl_env
     return sl_envelope_compute(d, &rule, out, err);
 }
 
-static seqlstm_status finish(const struct sl_model *model, const struct sl_source *source,
-                             const struct sl_data_state *state, struct sl_raw *raw, bool predicting,
-                             struct sl_dataset **out_dataset, struct seqlstm_error *err)
+/* `split`: which one, or SL_SPLIT_COUNT for inputs of predict. */
+static seqlstm_status finish(const struct sl_model *model, enum sl_split split, const struct sl_data_state *state,
+                             struct sl_raw *raw, struct sl_dataset **out_dataset, struct seqlstm_error *err)
 {
+    const bool predicting = split == SL_SPLIT_COUNT;
     struct sl_dataset *d = calloc(1, sizeof *d);
     if (!d)
         return SL_DATA_NO_MEMORY(err);
@@ -79,9 +80,11 @@ static seqlstm_status finish(const struct sl_model *model, const struct sl_sourc
     d->state = state;
     d->facts = state->facts;
     d->form = predicting ? SL_TARGET_NONE : state->form;
+    d->learns = split == SL_SPLIT_TRAIN;
+    sl_intern_init(&d->unknown_labels);
     seqlstm_status status = sl_dataset_assemble(d, raw, err);
     if (status == SEQLSTM_OK && !predicting)
-        status = keep_files(d, source, err);
+        status = keep_files(d, sl_split_find_source(model, split), err);
     if (status == SEQLSTM_OK)
         status = compute_envelope(d, &d->facts.envelope, err);
     if (status != SEQLSTM_OK) {
@@ -126,7 +129,7 @@ seqlstm_status sl_dataset_open_train(const struct sl_model *model, struct sl_dat
         sl_side_pieces_close(&pieces);
     }
     if (status == SEQLSTM_OK)
-        status = finish(model, source, state, &raws[SL_SPLIT_TRAIN], false, &dataset, err);
+        status = finish(model, SL_SPLIT_TRAIN, state, &raws[SL_SPLIT_TRAIN], &dataset, err);
     for (int split = 0; split < SL_SPLIT_COUNT; split++)
         sl_raw_deinit(&raws[split]);
     if (status != SEQLSTM_OK) {
@@ -147,7 +150,7 @@ seqlstm_status sl_dataset_open(const struct sl_model *model, enum sl_split split
     set_pieces(&read, state);
     struct sl_raw raw;
     SEQLSTM_TRY(sl_split_read(&read, &raw, err));
-    seqlstm_status status = finish(model, sl_split_find_source(model, split), state, &raw, false, out_dataset, err);
+    seqlstm_status status = finish(model, split, state, &raw, out_dataset, err);
     sl_raw_deinit(&raw);
     return status;
 }
@@ -165,7 +168,7 @@ seqlstm_status sl_dataset_open_input(const struct sl_model *model, const struct 
                            .input = request};
     set_pieces(&read, state);
     SEQLSTM_TRY(sl_raw_read(&read, &raw, err));
-    seqlstm_status status = finish(model, read.source, state, &raw, true, out_dataset, err);
+    seqlstm_status status = finish(model, SL_SPLIT_COUNT, state, &raw, out_dataset, err);
     sl_raw_deinit(&raw);
     return status;
 }
@@ -177,6 +180,9 @@ void sl_dataset_close(struct sl_dataset *dataset)
     free(dataset->start);
     free(dataset->length);
     free(dataset->target_row);
+    free(dataset->no_prediction);
+    free(dataset->step);
+    free(dataset->steps);
     free(dataset->own_input_ids);
     sl_token_file_close(dataset->token_file);
     free(dataset->id_map);
@@ -184,6 +190,7 @@ void sl_dataset_close(struct sl_dataset *dataset)
     free(dataset->own_input_values);
     free(dataset->own_target_values);
     sl_file_map_close(&dataset->map);
+    free(dataset->cache_problem);
     free(dataset->text);
     free(dataset->text_offset);
     free(dataset->text_bytes);
@@ -196,6 +203,7 @@ void sl_dataset_close(struct sl_dataset *dataset)
     for (size_t i = 0; i < dataset->file_count; i++)
         free(dataset->files[i]);
     free(dataset->files);
+    sl_intern_deinit(&dataset->unknown_labels);
     free(dataset);
 }
 
@@ -224,6 +232,23 @@ int64_t sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record)
     return dataset->facts.has_steps ? dataset->length[record] : 0;
 }
 
+int64_t sl_dataset_get_file_steps(const struct sl_dataset *dataset, int64_t record)
+{
+    return dataset->steps ? dataset->steps[record] : sl_dataset_get_length(dataset, record);
+}
+
+int64_t sl_dataset_get_file_step(const struct sl_dataset *dataset, int64_t record, int64_t step)
+{
+    return dataset->step ? dataset->step[dataset->start[record] + step] : step;
+}
+
+bool sl_dataset_has_prediction(const struct sl_dataset *dataset, int64_t record)
+{
+    if (dataset->steps && dataset->steps[record] > 0 && dataset->length[record] == 0)
+        return false;
+    return !dataset->no_prediction || !dataset->no_prediction[record];
+}
+
 int64_t sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record)
 {
     return dataset->source.present ? dataset->source.length[record] : 0;
@@ -245,9 +270,29 @@ const char *sl_dataset_find_text(const struct sl_dataset *dataset, int64_t recor
     return dataset->text + dataset->text_offset[record];
 }
 
+int32_t sl_dataset_count_unknown_labels(const struct sl_dataset *dataset)
+{
+    return dataset->unknown_labels.count;
+}
+
+const char *sl_dataset_get_unknown_label(const struct sl_dataset *dataset, int32_t k)
+{
+    return sl_intern_get(&dataset->unknown_labels, k, NULL);
+}
+
+int64_t sl_dataset_get_unknown_line(const struct sl_dataset *dataset)
+{
+    return dataset->first_unknown_line;
+}
+
 const struct sl_data_counts *sl_dataset_get_counts(const struct sl_dataset *dataset)
 {
     return &dataset->counts;
+}
+
+const char *sl_dataset_find_cache_problem(const struct sl_dataset *dataset)
+{
+    return dataset->cache_problem;
 }
 
 struct sl_string_list sl_dataset_get_files(const struct sl_dataset *dataset)

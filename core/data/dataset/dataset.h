@@ -58,7 +58,8 @@ enum sl_split sl_dataset_choose_split(const struct sl_model *model);
 
 /* Inputs without targets, in the format of the training split: text and lines: one text per line, no label; generated
  * pairs: sources, one per line; tables: the input columns, others are ignored; npy: x; tokens: ids. Every window of a
- * series counts, also the last, whose horizon is unknown. Errors as above. */
+ * series counts, also the last, whose horizon is unknown. What cannot be predicted keeps its number: a row that
+ * `missing: drop` drops, a window that holds one or reaches over a gap in time. Errors as above. */
 seqlstm_status sl_dataset_open_input(const struct sl_model *model, const struct sl_data_state *state,
                                      const struct sl_input_request *request, struct sl_dataset **out_dataset,
                                      struct seqlstm_error *err);
@@ -74,6 +75,14 @@ int64_t sl_dataset_get_records(const struct sl_dataset *dataset);
 /* Steps of a record; 0 without a steps axis. */
 int64_t sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record);
 
+/* Of an input: the steps of a record in the file, those that `missing: drop` leaves out included. */
+int64_t sl_dataset_get_file_steps(const struct sl_dataset *dataset, int64_t record);
+/* Of an input: which of them step `step` of the record is. */
+int64_t sl_dataset_get_file_step(const struct sl_dataset *dataset, int64_t record, int64_t step);
+/* Of an input: false where there is no prediction for the record, since `missing: drop` drops a row that it needs or a
+ * gap in time is in its window. */
+bool sl_dataset_has_prediction(const struct sl_dataset *dataset, int64_t record);
+
 /* Steps that the encoder reads of a record; 0 where there is no encoder. */
 int64_t sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record);
 
@@ -84,8 +93,20 @@ const char *sl_dataset_find_text(const struct sl_dataset *dataset, int64_t recor
 /* The target's line as it stood in the file, with which the decoder's output is compared; NULL where there is none. */
 const char *sl_dataset_find_target_text(const struct sl_dataset *dataset, int64_t record, size_t *out_bytes);
 
+/* Labels of a valid or test split that the training split lacks. The class target of label k is SL_CLASS_UNKNOWN - k:
+ * negative, so it is not in the loss, but no answer is right. */
+enum { SL_CLASS_UNKNOWN = -2 };
+int32_t sl_dataset_count_unknown_labels(const struct sl_dataset *dataset);
+const char *sl_dataset_get_unknown_label(const struct sl_dataset *dataset, int32_t k);
+/* The line where the first of them stands; 0: not known. */
+int64_t sl_dataset_get_unknown_line(const struct sl_dataset *dataset);
+
 /* What opening did to the data besides reading it; a caller reports what is not 0. */
 const struct sl_data_counts *sl_dataset_get_counts(const struct sl_dataset *dataset);
+
+/* Why the token cache could not be used for a large text, so that it is cut into tokens anew each time and held in
+ * memory; NULL: it was used, or was not needed. */
+const char *sl_dataset_find_cache_problem(const struct sl_dataset *dataset);
 
 /* The files that were read, absolute. Borrowed. */
 struct sl_string_list sl_dataset_get_files(const struct sl_dataset *dataset);

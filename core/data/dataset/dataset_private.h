@@ -8,6 +8,7 @@
 #include "data/dataset/state_private.h"
 #include "data/read/input.h"
 #include "data/read/token_file.h"
+#include "data/text/intern.h"
 #include "model/model.h"
 
 /* What the encoder reads, record by record. */
@@ -27,6 +28,9 @@ struct sl_dataset {
     int64_t *start;      /* [records] first row */
     int32_t *length;     /* [records] steps; 1 without a steps axis */
     int64_t *target_row; /* [records]; SL_TARGET_RECORD: row of the target store; else NULL */
+    bool *no_prediction; /* [records] inputs that need a row without values; NULL: none */
+    int32_t *step;       /* [rows] inputs: the step of the file that a row is; NULL: no row was left out */
+    int32_t *steps;      /* [records] with `step`: steps of the record in the file */
     bool stream;         /* one record, to be cut into parts */
 
     struct sl_dataset_source source; /* pairs */
@@ -40,6 +44,10 @@ struct sl_dataset {
     const int32_t *target_ids;
     const float *target_values;
 
+    bool learns; /* the training split: all of its labels are known */
+    struct sl_intern unknown_labels;
+    int64_t first_unknown_line; /* where the first of them stands; 0: not known */
+
     int32_t *own_input_ids, *own_target_ids;
     float *own_input_values, *own_target_values;
     struct sl_file_map map;
@@ -49,6 +57,7 @@ struct sl_dataset {
     int64_t *target_text_offset, *target_text_bytes;
     char **files;
     size_t file_count;
+    char *cache_problem;
     struct sl_data_counts counts;
 };
 

@@ -95,6 +95,11 @@ seqlstm_status sl_envelope_compute(const struct sl_dataset *dataset, const struc
         return SL_DATA_NO_MEMORY(err);
     seqlstm_status status = bound_sides(dataset, rule, lengths, &e, err);
     free(lengths);
+    /* Descriptors need a row of what is read, even if every sequence is empty. */
+    if (dataset->source.present && e.source_rows == 0)
+        e.source_rows = e.source_steps = 1;
+    else if (!dataset->source.present && e.rows == 0)
+        e.rows = e.steps = 1;
     *out = e;
     return status;
 }

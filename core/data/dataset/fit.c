@@ -101,6 +101,68 @@ static seqlstm_status fit_ignore(struct sl_data_state *state, const struct sl_ra
     return SEQLSTM_OK;
 }
 
+/* Different ids in the rows of the series, two at most: those of a raw's targets, or the tokens as the next ones. */
+static int count_different(const struct sl_raw *raw, const int32_t *ids, bool per_row, int32_t ignored,
+                           int32_t *out_one)
+{
+    int32_t one = -1;
+    for (int64_t s = 0; s < raw->series; s++) {
+        int64_t begin = per_row ? raw->start[s] : raw->first_target + s;
+        int64_t end = per_row ? begin + raw->length[s] : begin + 1;
+        for (int64_t i = begin; i < end; i++) {
+            if (ids[i] < 0 || ids[i] == ignored)
+                continue;
+            if (one >= 0 && ids[i] != one)
+                return 2;
+            one = ids[i];
+        }
+    }
+    *out_one = one;
+    return one >= 0;
+}
+
+/* With one class every answer is right, and the loss is 0 without learning anything. */
+static seqlstm_status check_classes(const struct sl_model *model, const struct sl_raw *raw, const char *name,
+                                    struct seqlstm_error *err)
+{
+    char number[32];
+    int32_t one = -1;
+    const char *ignore = model->train.loss.ignore;
+    int32_t ignored = ignore && raw->known_classes == 0 ? sl_intern_find(&raw->labels, ignore, strlen(ignore)) : -1;
+    if (count_different(raw, raw->target_ids, raw->target_per_row, ignored, &one) != 1)
+        return SEQLSTM_OK;
+    snprintf(number, sizeof number, "%d", (int)one);
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                 "%s: every label of the training split is \"%.80s\": there must be two classes at least, or every "
+                 "answer is right (is `label` the right column?)",
+                 name, raw->known_classes == 0 ? sl_intern_get(&raw->labels, one, NULL) : number);
+}
+
+/* The same of a language model. Texts in the token cache are too large to be of one token, but for a vocabulary that
+ * leaves all of them out. */
+static seqlstm_status check_tokens(const struct sl_data_state *state, const struct sl_raw *raw, const char *name,
+                                   struct seqlstm_error *err)
+{
+    int32_t one = -1;
+    bool known = false;
+    for (int32_t id = 0; state->tokens && id < sl_vocabulary_get_size(state->tokens); id++)
+        known = known || sl_vocabulary_get_count(state->tokens, id) > 0;
+    if (state->tokens && !known)
+        SEQLSTM_FAIL(
+            err, SEQLSTM_CORRUPT_DATA,
+            "%s: no token of the training split is in the vocabulary, so every one is read as <unk> (a smaller "
+            "`min_count`, or a `vocab` that fits)",
+            name);
+    if (raw->token_file || count_different(raw, raw->ids, true, -1, &one) != 1)
+        return SEQLSTM_OK;
+    if (raw->known_ids > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: every token of the training split is %d: there is nothing to predict", name, (int)one);
+    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                 "%s: every token of the training split is \"%.80s\": there is nothing to predict", name,
+                 sl_intern_get(&raw->tokens, one, NULL));
+}
+
 static seqlstm_status fit_target(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
                                  struct seqlstm_error *err)
 {
@@ -110,6 +172,7 @@ static seqlstm_status fit_target(struct sl_data_state *state, const struct sl_mo
     state->ahead = raw->ahead;
     target->on_steps = state->form == SL_TARGET_NEXT || state->form == SL_TARGET_STEP;
     if (state->form == SL_TARGET_NEXT) {
+        SEQLSTM_TRY(check_tokens(state, raw, name, err));
         *target = state->facts.input;
         state->classes_are_tokens = state->tokens != NULL;
     } else if (raw->target_kind == SL_FIELD_IDS) {
@@ -136,7 +199,8 @@ static seqlstm_status fit_target(struct sl_data_state *state, const struct sl_mo
     }
     if (model->train.loss.ignore && target->kind == SL_FIELD_IDS)
         SEQLSTM_TRY(fit_ignore(state, raw, model->train.loss.ignore, name, err));
-    return check_loss(model, state, name, err);
+    SEQLSTM_TRY(check_loss(model, state, name, err));
+    return raw->target_ids && state->form != SL_TARGET_NEXT ? check_classes(model, raw, name, err) : SEQLSTM_OK;
 }
 
 static seqlstm_status fit_input(struct sl_data_state *state, const struct sl_model *model, const struct sl_raw *raw,
@@ -184,7 +248,8 @@ bool sl_data_state_needs_weight(const struct sl_data_state *state, const struct 
     const struct sl_field_facts *target = &state->facts.target;
     const bool segments = model->data.batching.unit == SL_UNIT_SEQUENCE && model->data.batching.bptt > 0;
     const bool padded = model->data.batching.padding != SL_PADDING_NONE;
-    return target->kind == SL_FIELD_VALUES && (target->on_steps ? padded : segments);
+    const bool ignored = sl_model_ignores_missing_targets(model);
+    return target->kind == SL_FIELD_VALUES && (ignored || (target->on_steps ? padded : segments));
 }
 
 seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_raw *raw,

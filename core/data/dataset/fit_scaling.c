@@ -121,7 +121,7 @@ seqlstm_status sl_fit_scaling(struct sl_data_state *state, const struct sl_raw *
     }
     if (fill && raw->values)
         ok = ok && (state->input_fill = calloc(inputs, sizeof(double))) != NULL;
-    if (fill && raw->target_values)
+    if (fill && raw->target_values && raw->source->missing.targets == SL_MISSING_TARGETS_FILL)
         ok = ok && (state->target_fill = calloc(targets, sizeof(double))) != NULL;
     if (!ok)
         return SL_DATA_NO_MEMORY(err);

@@ -233,12 +233,11 @@ seqlstm_status sl_fit_classes(const struct sl_raw *raw, const char *ignore, stru
         goto out;
     }
     for (int64_t s = 0; s < raw->series; s++) {
-        if (!raw->target_per_row) {
-            counts[raw->target_ids[raw->first_target + s]]++;
-            continue;
-        }
-        for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
-            counts[raw->target_ids[i]]++;
+        int64_t begin = raw->target_per_row ? raw->start[s] : raw->first_target + s;
+        int64_t end = raw->target_per_row ? begin + raw->length[s] : begin + 1;
+        for (int64_t i = begin; i < end; i++)
+            if (raw->target_ids[i] >= 0) /* else it is missing */
+                counts[raw->target_ids[i]]++;
     }
     for (int32_t id = 0; id < raw->labels.count; id++) {
         size_t bytes;

@@ -11,7 +11,7 @@
 struct cutter {
     struct sl_dataset *d;
     struct sl_raw *raw;
-    struct sl_buf start, length, target_row, text_offset, text_bytes;
+    struct sl_buf start, length, target_row, text_offset, text_bytes, no_prediction;
     struct sl_buf source_start, source_length, target_text_offset, target_text_bytes; /* pairs */
 };
 
@@ -46,6 +46,19 @@ static void add_source(struct cutter *c, int64_t series, int64_t length)
     sl_buf_append(&c->target_text_bytes, &raw->text_bytes[series], sizeof *raw->text_bytes);
 }
 
+/* Whether an input can be predicted for: none of its rows is without values, and no gap is between two of them. */
+static void note_prediction(struct cutter *c, int64_t start, int64_t length)
+{
+    const struct sl_raw *raw = c->raw;
+    bool none = false;
+    if (!raw->blank && !raw->after_gap)
+        return;
+    for (int64_t i = start; i < start + length; i++)
+        none = none || (raw->blank && raw->blank[i]) || (raw->after_gap && i > start && raw->after_gap[i]);
+    c->raw->counts.no_predictions += none;
+    sl_buf_append(&c->no_prediction, &none, sizeof none);
+}
+
 static seqlstm_status add_record(struct cutter *c, int64_t series, int64_t start, int64_t length,
                                  struct seqlstm_error *err)
 {
@@ -69,6 +82,8 @@ static seqlstm_status add_record(struct cutter *c, int64_t series, int64_t start
         sl_buf_append(&c->text_offset, shown->text_offset ? &shown->text_offset[series] : &none, sizeof none);
         sl_buf_append(&c->text_bytes, shown->text_bytes ? &shown->text_bytes[series] : &nothing, sizeof nothing);
     }
+    if (c->d->form == SL_TARGET_NONE)
+        note_prediction(c, start, length);
     c->d->records++;
     return SEQLSTM_OK;
 }
@@ -140,7 +155,11 @@ static seqlstm_status cut_all(struct cutter *c, struct seqlstm_error *err)
             continue;
         SEQLSTM_TRY(add(c, s, raw->start[s], length, err));
     }
-    if (windows && c->d->records == 0 && c->d->form != SL_TARGET_NONE)
+    if (windows && c->d->records == 0 && c->d->form == SL_TARGET_NONE)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: %lld rows are too few to predict from: a window has %lld rows%s",
+                     raw->name, (long long)raw->rows, (long long)raw->source->window.length,
+                     raw->series > 1 ? ", and each group must have as many" : "");
+    if (windows && c->d->records == 0)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s: no series is long enough: a window of %lld rows and a horizon of %lld need %lld rows, the "
                      "longest of %lld series is shorter",
@@ -185,6 +204,11 @@ seqlstm_status sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw 
             dataset->text_offset = take(&c.text_offset, &ok);
             dataset->text_bytes = take(&c.text_bytes, &ok);
         }
+        if (raw->blank || raw->after_gap)
+            dataset->no_prediction = take(&c.no_prediction, &ok);
+        dataset->step = raw->step;
+        dataset->steps = raw->steps;
+        raw->step = raw->steps = NULL;
         if (raw->pair) {
             dataset->source.start = take(&c.source_start, &ok);
             dataset->source.length = take(&c.source_length, &ok);
@@ -201,9 +225,15 @@ seqlstm_status sl_dataset_cut_records(struct sl_dataset *dataset, struct sl_raw 
                                    raw->name ? raw->name : "data", (long long)raw->counts.dropped_records);
     if (status == SEQLSTM_OK)
         set_facts(dataset);
+    if (status == SEQLSTM_OK && dataset->form != SL_TARGET_NONE && dataset->facts.has_steps &&
+        dataset->facts.rows + dataset->facts.source_rows == 0)
+        status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
+                                   "%s: every sequence is empty, expected at least one step",
+                                   raw->name ? raw->name : "data");
     sl_buf_deinit(&c.start);
     sl_buf_deinit(&c.length);
     sl_buf_deinit(&c.target_row);
+    sl_buf_deinit(&c.no_prediction);
     sl_buf_deinit(&c.text_offset);
     sl_buf_deinit(&c.text_bytes);
     sl_buf_deinit(&c.source_start);

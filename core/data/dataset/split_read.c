@@ -38,6 +38,9 @@ seqlstm_status sl_split_read(const struct sl_read *what, struct sl_raw *raw, str
     bool by_rows = raw->has_steps && (model->data.batching.unit == SL_UNIT_STREAM ||
                                       (raw->series == 1 && raw->target_per_row && !raw->ahead_in_series));
     seqlstm_status status = sl_raw_slice(raw, from, to, by_rows, err);
+    if (status == SEQLSTM_OK && split != SL_SPLIT_TRAIN && !by_rows && raw->source->group &&
+        raw->source->window.length > 0)
+        raw->counts.whole_groups = raw->series;
     if (status != SEQLSTM_OK)
         sl_raw_deinit(raw);
     return status;

@@ -21,12 +21,18 @@ struct sl_data_counts {
     int64_t dropped_rows;
     int64_t truncated_records; /* on_overflow: truncate */
     int64_t truncated_rows;
-    int64_t split_records;  /* on_overflow: split */
-    int64_t parts;          /* what they became */
-    int64_t missing_values; /* filled in, or their rows dropped */
-    int64_t unknown_tokens; /* became <unk> */
-    int64_t tokens;         /* of the text, <eos> included */
-    int64_t short_groups;   /* series shorter than one window */
+    int64_t split_records;      /* on_overflow: split */
+    int64_t parts;              /* what they became */
+    int64_t missing_values;     /* filled in, ignored, or their rows dropped */
+    int64_t filled_targets;     /* of them, targets with something in their place */
+    int64_t dropped_table_rows; /* missing: drop */
+    int64_t no_predictions;     /* inputs: records that need a dropped row, or reach over a gap */
+    int64_t unknown_tokens;     /* became <unk> */
+    int64_t unknown_labels;     /* targets whose label the training split lacks */
+    int64_t tokens;             /* of the text, <eos> included */
+    int64_t constant_targets;   /* train: columns of targets whose value is always the same */
+    int64_t whole_groups; /* `split`: groups that were taken whole, where a series of time might have been meant */
+    int64_t short_groups; /* series shorter than one window */
 };
 
 #endif

@@ -12,8 +12,21 @@ static int64_t line_of(const char *text, size_t offset)
 {
     int64_t line = 1;
     for (size_t i = 0; i < offset; i++)
-        line += text[i] == '\n';
+        line += text[i] == '\n' || (text[i] == '\r' && text[i + 1] != '\n');
     return line;
+}
+
+size_t sl_text_unify_lines(char *text, size_t bytes)
+{
+    char *from = memchr(text, '\r', bytes), *to = from, *end = text + bytes;
+    while (from && from < end) {
+        if (*from == '\r') {
+            from += from + 1 < end && from[1] == '\n';
+            *from = '\n';
+        }
+        *to++ = *from++;
+    }
+    return to ? (size_t)(to - text) : bytes;
 }
 
 static seqlstm_status check_text(const char *name, const char *text, size_t bytes, struct seqlstm_error *err)
@@ -104,6 +117,10 @@ seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t 
         free(text);
         free(own_name);
         return status;
+    }
+    if (read->source->type != SL_SOURCE_CSV && read->source->type != SL_SOURCE_TSV) {
+        bytes = sl_text_unify_lines(text, bytes);
+        text[bytes] = '\0';
     }
     *out_text = text;
     *out_bytes = bytes;

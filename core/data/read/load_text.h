@@ -5,11 +5,14 @@
 
 #include "data/read/raw.h"
 
-/* The source's file or the input as UTF-8 without a byte order mark, NUL-terminated, free()d by the caller; *out_name
- * (free() too) is what messages call it. CORRUPT_DATA for bytes that are not UTF-8, for NULs, and for an empty file
- * unless it is an input. */
+/* The source's file or the input as UTF-8 without a byte order mark, with every line end as \n (tables keep them as
+ * they are), NUL-terminated, free()d by the caller; *out_name (free() too) is what messages call it. CORRUPT_DATA for
+ * bytes that are not UTF-8, for NULs, and for an empty file unless it is an input. */
 seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
                             struct seqlstm_error *err);
+
+/* Makes each \r\n, and each \r alone, a \n, in place; returns how many bytes are left. [any thread] */
+size_t sl_text_unify_lines(char *text, size_t bytes);
 
 /* A cursor over lines; \n and \r\n end them. */
 struct sl_line_cursor {

@@ -35,9 +35,15 @@ void sl_raw_deinit(struct sl_raw *raw)
     free(raw->line);
     free(raw->row_line);
     free(raw->missing);
+    free(raw->filled);
+    free(raw->blank);
+    free(raw->after_gap);
+    free(raw->step);
+    free(raw->steps);
     free(raw->text);
     free(raw->text_offset);
     free(raw->text_bytes);
+    free(raw->cache_problem);
     free_names(raw->input_names, raw->input_features);
     free_names(raw->target_names, raw->target_features);
     memset(raw, 0, sizeof *raw);
@@ -79,24 +85,32 @@ seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struc
     return status;
 }
 
-seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, struct seqlstm_error *err)
+seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, bool target_filled,
+                                   struct seqlstm_error *err)
 {
     if (raw->missing == NULL)
         raw->missing = calloc((size_t)rows + 1, sizeof *raw->missing);
-    if (raw->missing == NULL)
+    if (raw->filled == NULL && target_filled)
+        raw->filled = calloc((size_t)rows + 1, sizeof *raw->filled);
+    if (raw->missing == NULL || (raw->filled == NULL && target_filled))
         return SL_DATA_NO_MEMORY(err);
     raw->missing[row]++;
     raw->counts.missing_values++;
+    if (target_filled)
+        raw->filled[row]++;
+    raw->counts.filled_targets += target_filled;
     return SEQLSTM_OK;
 }
 
 /* Of the series that are left. A target without steps is in the first row. */
 static void count_missing(struct sl_raw *raw)
 {
-    raw->counts.missing_values = 0;
+    raw->counts.missing_values = raw->counts.filled_targets = 0;
     for (int64_t s = 0; s < raw->series; s++)
-        for (int64_t i = 0; i == 0 || i < raw->length[s]; i++)
+        for (int64_t i = 0; i == 0 || i < raw->length[s]; i++) {
             raw->counts.missing_values += raw->missing[raw->start[s] + i];
+            raw->counts.filled_targets += raw->filled ? raw->filled[raw->start[s] + i] : 0;
+        }
 }
 
 /* First index of a share; tolerates rounding as in 0.7 * 10 = 7.000000000000001. */
@@ -136,6 +150,13 @@ seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_
     }
     first = cut(from, total);
     last = cut(to, total);
+    if (first >= last && !by_rows && raw->source->group)
+        SEQLSTM_FAIL(
+            err, SEQLSTM_CORRUPT_DATA,
+            "%s: `split` takes whole groups of column `%s`, the last in the file, and %lld are too few to "
+            "split: a part of %g to %g is empty (`valid: {file: …, rows: [first, last]}` splits each group, by "
+            "time)",
+            raw->name, raw->source->group, (long long)total, from, to);
     if (first >= last)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: %lld %s are too few to split: a part of %g to %g is empty",
                      raw->name ? raw->name : "data", (long long)total, by_rows ? "rows" : "records", from, to);
@@ -166,6 +187,14 @@ bool sl_model_wants_steps(const struct sl_model *model)
         if (kind == SL_LAYER_LSTM || kind == SL_LAYER_GRU || kind == SL_LAYER_RNN || kind == SL_LAYER_POOL)
             return true;
     }
+    return false;
+}
+
+bool sl_model_ignores_missing_targets(const struct sl_model *model)
+{
+    for (int split = 0; split < SL_SPLIT_COUNT; split++)
+        if (model->data.splits[split].missing.targets == SL_MISSING_TARGETS_IGNORE)
+            return true;
     return false;
 }
 

@@ -2,15 +2,17 @@
 /* A source as it was read: rows in file order (grouped ones gathered), cut into series, before anything learned is
  * applied to it. Private to core/data.
  *
- * data/read: from files to a raw. One reader per `type:` of a model file (raw_text.c, raw_table.c, raw_npy.c, …), the
- * file formats below them (table.h, npy.h), and the cache for large texts (token_*.c). What happens to a raw:
+ * data/read: from files to a raw. One reader per `type:` of a model file (raw_text.c, raw_npy.c, …; that of tables is
+ * in data/table), the file formats below them (npy.h), and the cache for large texts (token_*.c). What happens to a
+ * raw:
  *
  *   read (raw_*.c) -> slice (`split:`) -> fit (fit.c, train only) -> assemble (assemble.c) -> dataset
  *
  * Invariants:
  * 1. Series are adjacent and ascending: start[s] + length[s] <= start[s + 1]; a slice only narrows the list of series,
  *    the rows stay.
- * 2. A missing number is a NaN in `values` or `target_values`; there is no other NaN.
+ * 2. A missing number is a NaN in `values` or `target_values`, a missing label a -1 in `target_ids`; there is no other
+ *    NaN.
  */
 #ifndef SL_DATA_READ_RAW_H
 #define SL_DATA_READ_RAW_H
@@ -75,9 +77,16 @@ struct sl_raw {
     int64_t series;
     int64_t *start;
     int64_t *length;
-    int64_t *line;        /* of the file, from 1; NULL: the source has no lines */
-    int64_t *row_line;    /* [rows], the same for each row; NULL: not known */
-    int32_t *missing;     /* [rows], values that were missing in each; NULL: none was */
+    int64_t *line;     /* of the file, from 1; NULL: the source has no lines */
+    int64_t *row_line; /* [rows], the same for each row; NULL: not known */
+    int32_t *missing;  /* [rows], values that were missing in each; NULL: none was */
+    int32_t *filled;   /* [rows], of those the targets that were filled in; NULL: none was */
+    /* Inputs: each row of the file keeps its place in the output, though `missing: drop` leaves it out here. */
+    bool *blank;     /* [rows] such rows that stay, with zeros: a record that needs one has no prediction; NULL: none */
+    bool *after_gap; /* [rows] a window may not begin before this row and end behind it; NULL: none */
+    int32_t *step;   /* [rows] the row's step in the series of the file; NULL: no row was left out */
+    int32_t *steps;  /* [series] with `step`: steps of the series in the file */
+
     char *text;           /* the file; NULL where the source is no text */
     int64_t *text_offset; /* [series], -1: none */
     int64_t *text_bytes;
@@ -85,6 +94,7 @@ struct sl_raw {
     char **input_names; /* [input_features], or NULL */
     char **target_names;
     int64_t first_target; /* per-series targets: series 0 has this one (after a slice) */
+    char *cache_problem;  /* why the text is not in the token cache; NULL: it is, or was not to be */
     struct sl_data_counts counts;
 };
 
@@ -92,9 +102,10 @@ struct sl_raw {
 seqlstm_status sl_raw_read(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err);
 void sl_raw_deinit(struct sl_raw *raw);
 
-/* Records that row `row` of `rows` has a missing value; for a row that is dropped, the next row that stays. NO_MEMORY.
- */
-seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, struct seqlstm_error *err);
+/* Records that row `row` of `rows` has a missing value; for a row that is dropped, the next row that stays.
+ * `target_filled`: it is a target, and something is put in its place. NO_MEMORY. */
+seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, bool target_filled,
+                                   struct seqlstm_error *err);
 
 /* Keeps the share [from, to) of the rows (streams, windows over one series) or of the series. */
 seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows, struct seqlstm_error *err);
@@ -120,6 +131,8 @@ seqlstm_status sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw
 
 /* Whether records of this model have steps. */
 bool sl_model_wants_steps(const struct sl_model *model);
+/* Whether a missing target is left out of the loss, in any of the splits. */
+bool sl_model_ignores_missing_targets(const struct sl_model *model);
 /* Whether the targets belong to each step and not to the sequence. */
 bool sl_model_wants_step_targets(const struct sl_model *model);
 

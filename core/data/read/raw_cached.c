@@ -72,7 +72,15 @@ seqlstm_status sl_raw_read_cached(const struct sl_read *read, struct sl_raw *raw
     *out_done = false;
     if (!is_large(read))
         return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_token_cache_open(&request, &raw->token_file, err));
+    struct seqlstm_error problem = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_token_cache_open(&request, &raw->token_file, &problem);
+    if (status == SEQLSTM_IO || status == SEQLSTM_NOT_FOUND) { /* reading the text itself will say if it is to blame */
+        raw->cache_problem = strdup(problem.message);
+        return raw->cache_problem ? SEQLSTM_OK : SL_DATA_NO_MEMORY(err);
+    }
+    if (status != SEQLSTM_OK && err)
+        *err = problem;
+    SEQLSTM_TRY(status);
     if (!raw->token_file)
         return SEQLSTM_OK;
     const struct sl_token_header *header = sl_token_file_get_header(raw->token_file);

@@ -47,11 +47,16 @@ static seqlstm_status find_column(const struct sl_source *source, const char *na
     return SEQLSTM_OK;
 }
 
+static const char *get_delimiter(const struct conll *conll)
+{
+    return conll->read->source->delimiter ? conll->read->source->delimiter : "\t";
+}
+
 /* Part `wanted` of the line (-1: the last one); false when the line has fewer. */
 static bool get_part(const struct conll *conll, const char *line, size_t bytes, int64_t wanted, const char **out,
                      size_t *out_bytes)
 {
-    const char *delimiter = conll->read->source->delimiter ? conll->read->source->delimiter : "\t";
+    const char *delimiter = get_delimiter(conll);
     size_t width = strlen(delimiter), at = 0;
     for (int64_t part = 0;; part++) {
         size_t begin = at;
@@ -79,6 +84,12 @@ static bool get_part(const struct conll *conll, const char *line, size_t bytes, 
     }
 }
 
+static bool has_delimiter(const struct conll *conll, const char *line, size_t bytes)
+{
+    const char *delimiter = get_delimiter(conll);
+    return memmem(line, bytes, delimiter, strlen(delimiter)) != NULL;
+}
+
 static seqlstm_status add_line(struct conll *conll, const char *line, size_t bytes, int64_t number,
                                struct seqlstm_error *err)
 {
@@ -86,17 +97,20 @@ static seqlstm_status add_line(struct conll *conll, const char *line, size_t byt
     struct sl_raw *raw = conll->builder.raw;
     const char *part;
     size_t part_bytes;
+    const char *hint = !conll->by_blanks && memchr(line, ' ', bytes) && !has_delimiter(conll, line, bytes)
+                           ? " (`delimiter: \" \"` separates the columns by blanks)"
+                           : "";
     if (!get_part(conll, line, bytes, conll->text_column, &part, &part_bytes) || part_bytes == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no token in column %lld", raw->name,
-                     (long long)number, (long long)conll->text_column + 1);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no token in column %lld%s", raw->name,
+                     (long long)number, (long long)conll->text_column + 1, hint);
     sl_raw_builder_add_token(&conll->builder, part, part_bytes);
     if (!conll->want_label)
         return SEQLSTM_OK;
     const char *token = part;
     if (!get_part(conll, line, bytes, conll->label_column, &part, &part_bytes) || part == token)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no tag: expected a column %s after \"%.*s\"",
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no tag: expected a column %s after \"%.*s\"%s",
                      raw->name, (long long)number, source->label.column ? source->label.column : "last",
-                     (int)(part_bytes > 80 ? 80 : part_bytes), part);
+                     (int)(part_bytes > 80 ? 80 : part_bytes), part, hint);
     return sl_raw_builder_add_label(&conll->builder, source->label.type, part, part_bytes, number,
                                     source->label.column ? source->label.column : "last", err);
 }

@@ -99,28 +99,36 @@ static void find_range(const struct sl_raw *raw, bool per_step, int64_t width, i
 }
 
 /* Every real value a finite float32, or a NaN where `missing:` fills it. */
-static seqlstm_status check_values(struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width,
-                                   struct seqlstm_error *err)
+static seqlstm_status check_values(struct sl_raw *raw, const struct sl_npy *npy, bool is_target, bool per_step,
+                                   int64_t width, struct seqlstm_error *err)
 {
     enum sl_missing_type missing = raw->source->missing.type;
+    bool ignore = is_target && raw->source->missing.targets == SL_MISSING_TARGETS_IGNORE;
     bool fill = missing == SL_MISSING_ZERO || missing == SL_MISSING_MEAN;
     for (int64_t s = 0; s < raw->series && !sl_npy_is_integer(npy); s++) {
         int64_t begin, end;
         find_range(raw, per_step, width, s, &begin, &end);
         for (int64_t i = begin; i < end; i++) {
             double value = sl_npy_get(npy, i);
-            if (isnan(value) && fill)
-                SEQLSTM_TRY(sl_raw_note_missing(raw, per_step ? i / width : raw->start[s], raw->rows, err));
+            if (isnan(value) && (fill || ignore))
+                SEQLSTM_TRY(sl_raw_note_missing(raw, per_step ? i / width : raw->start[s], raw->rows,
+                                                is_target && !ignore, err));
             else if (!(fabs(value) <= (double)FLT_MAX))
-                return fail_element(npy, i, "a finite number (`missing:` zero or mean fills NaN)", err);
+                return fail_element(npy, i,
+                                    is_target
+                                        ? "a finite number (`missing: {targets: ignore}` leaves NaN out of the loss)"
+                                        : "a finite number (`missing:` zero or mean fills NaN)",
+                                    err);
         }
     }
     return SEQLSTM_OK;
 }
 
-static seqlstm_status read_doubles(const struct sl_raw *raw, const struct sl_npy *npy, bool per_step, int64_t width,
-                                   double **out, struct seqlstm_error *err)
+static seqlstm_status read_doubles(const struct sl_raw *raw, const struct sl_npy *npy, bool is_target, bool per_step,
+                                   int64_t width, double **out, struct seqlstm_error *err)
 {
+    const struct sl_missing *missing = &raw->source->missing;
+    bool zero = missing->type == SL_MISSING_ZERO && !(is_target && missing->targets == SL_MISSING_TARGETS_IGNORE);
     double *values = calloc((size_t)npy->elems + 1, sizeof *values);
     if (!values)
         return SL_DATA_NO_MEMORY(err);
@@ -129,7 +137,7 @@ static seqlstm_status read_doubles(const struct sl_raw *raw, const struct sl_npy
         find_range(raw, per_step, width, s, &begin, &end);
         for (int64_t i = begin; i < end; i++) {
             values[i] = sl_npy_get(npy, i);
-            if (isnan(values[i]) && raw->source->missing.type == SL_MISSING_ZERO)
+            if (isnan(values[i]) && zero)
                 values[i] = 0;
         }
     }
@@ -156,9 +164,9 @@ static seqlstm_status read_x(const struct sl_read *read, struct sl_raw *raw, str
                      (long long)x->shape[0]);
     SEQLSTM_TRY(make_series(raw, x->shape[0], raw->has_steps ? x->shape[1] : 1, lengths, err));
     raw->input_kind = SL_FIELD_VALUES;
-    SEQLSTM_TRY(check_values(raw, x, true, raw->input_features, err));
+    SEQLSTM_TRY(check_values(raw, x, false, true, raw->input_features, err));
     if (source->scale.type != SL_SCALE_NONE || raw->counts.missing_values > 0)
-        return read_doubles(raw, x, true, raw->input_features, &raw->values, err);
+        return read_doubles(raw, x, false, true, raw->input_features, &raw->values, err);
     if (x->type == SL_NPY_FLOAT32 && x->map.size_bytes > 0 && (uintptr_t)x->data % sizeof(float) == 0) {
         raw->mapped = x->data;
         raw->map = x->map;
@@ -196,8 +204,8 @@ static seqlstm_status read_y(const struct sl_read *read, struct sl_raw *raw, con
         return read_classes(y, &raw->target_ids, &raw->known_classes, err);
     }
     raw->target_kind = SL_FIELD_VALUES;
-    SEQLSTM_TRY(check_values(raw, y, step, features, err));
-    return read_doubles(raw, y, step, features, &raw->target_values, err);
+    SEQLSTM_TRY(check_values(raw, y, true, step, features, err));
+    return read_doubles(raw, y, true, step, features, &raw->target_values, err);
 }
 
 /* The array x: of the source, of a file, of standard input or of memory. *out_data is free()d. */

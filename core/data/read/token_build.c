@@ -145,8 +145,6 @@ static seqlstm_status add_line(struct sl_token_worker *w, const char *line, size
         return add_text(w, line, bytes);
     if (ends && bytes > 0 && line[bytes - 1] == '\n')
         bytes--;
-    if (ends && bytes > 0 && line[bytes - 1] == '\r')
-        bytes--;
     const char *rest = line;
     size_t rest_bytes = bytes;
     sl_trim(&rest, &rest_bytes);
@@ -162,8 +160,10 @@ static seqlstm_status add_line(struct sl_token_worker *w, const char *line, size
 
 static bool is_border(const struct sl_token_build *request, char before, char behind)
 {
+    if (before == '\r' && behind == '\n')
+        return false;
     if (!request->stream)
-        return before == '\n';
+        return before == '\n' || before == '\r';
     if (request->tokenizer->type == SL_TOKENIZER_CHAR)
         return ((unsigned char)behind & 0xC0) != 0x80;
     return before == ' ' || (before >= '\t' && before <= '\r');
@@ -195,14 +195,16 @@ static seqlstm_status find_border(struct sl_token_worker *w, int64_t chunk, int6
 /* Lines of the text before `offset`, plus one. Reads the text again: only one message needs it. */
 static int64_t line_of(const struct sl_token_builder *b, int64_t offset)
 {
-    char bytes[LOOK_BYTES];
+    char bytes[LOOK_BYTES], before = 0;
     int64_t line = 1;
     for (int64_t at = b->begin; at < offset; at += LOOK_BYTES) {
         int64_t count = offset - at < LOOK_BYTES ? offset - at : LOOK_BYTES;
         if (sl_token_read_at(b->text_fd, "", bytes, (size_t)count, at, NULL) != SEQLSTM_OK)
             return line;
-        for (int64_t i = 0; i < count; i++)
-            line += bytes[i] == '\n';
+        for (int64_t i = 0; i < count; i++) {
+            line += bytes[i] == '\r' || (bytes[i] == '\n' && before != '\r');
+            before = bytes[i];
+        }
     }
     return line;
 }
@@ -228,8 +230,9 @@ static seqlstm_status check_text(struct sl_token_worker *w, const char *text, in
     return SEQLSTM_OK;
 }
 
-/* Reads [from, to) and the byte before it; *out_text points to `from`. */
-static seqlstm_status load(struct sl_token_worker *w, int64_t from, int64_t to, const char **out_text)
+/* Reads [from, to) and the byte before it; *out_text points to `from`, *out_bytes are left when line ends are \n. */
+static seqlstm_status load(struct sl_token_worker *w, int64_t from, int64_t to, const char **out_text,
+                           size_t *out_bytes)
 {
     const struct sl_token_builder *b = w->builder;
     int64_t before = from > b->begin, bytes = to - from + before;
@@ -241,9 +244,11 @@ static seqlstm_status load(struct sl_token_worker *w, int64_t from, int64_t to, 
         w->text_room = bytes;
     }
     SEQLSTM_TRY(sl_token_read_at(b->text_fd, b->request->text_path, w->text, (size_t)bytes, from - before, &w->error));
-    memset(w->text + bytes, 0, SL_WORD_EDGES_BEHIND);
     *out_text = w->text + before;
-    return check_text(w, *out_text, to - from, from);
+    SEQLSTM_TRY(check_text(w, *out_text, to - from, from));
+    *out_bytes = sl_text_unify_lines(w->text + before, (size_t)(to - from));
+    memset(w->text + before + *out_bytes, 0, SL_WORD_EDGES_BEHIND);
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status cut_chunk(struct sl_token_worker *w, int64_t number)
@@ -251,16 +256,17 @@ static seqlstm_status cut_chunk(struct sl_token_worker *w, int64_t number)
     struct sl_token_builder *b = w->builder;
     int64_t from, to;
     const char *text = NULL;
+    size_t bytes = 0;
     w->error_offset = b->begin + number * b->chunk_bytes;
     SEQLSTM_TRY(find_border(w, number, &from));
     SEQLSTM_TRY(find_border(w, number + 1, &to));
     b->chunks[number] = (struct sl_token_chunk){.worker = w->number, .spill_offset = w->spill_bytes};
     if (from >= to)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(load(w, from, to, &text));
+    SEQLSTM_TRY(load(w, from, to, &text, &bytes));
     w->tokens = w->line_count = 0;
-    bool begins = from == b->begin || text[-1] == '\n';
-    for (const char *p = text, *end = text + (to - from); p < end;) {
+    bool begins = from == b->begin || text[-1] == '\n' || text[-1] == '\r';
+    for (const char *p = text, *end = text + bytes; p < end;) {
         const char *newline = memchr(p, '\n', (size_t)(end - p)), *next = newline ? newline + 1 : end;
         SEQLSTM_TRY(add_line(w, p, (size_t)(next - p), begins, newline != NULL || to == b->size));
         begins = newline != NULL;

@@ -24,7 +24,7 @@
 #include "data/text/intern.h"
 
 #define SL_TOKEN_MAGIC   "seqlstm tokens\n"
-#define SL_TOKEN_VERSION 1u
+#define SL_TOKEN_VERSION 2u /* since each line end is \n */
 
 /* What the text was when it was read. */
 struct sl_token_source {

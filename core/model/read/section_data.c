@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of `data:`: sources and tokenizer. */
+#include <math.h>
 #include <string.h>
 
 #include "base/value/text.h"
@@ -34,6 +35,18 @@ const struct sl_word sl_words_generator[] = {
 static const struct sl_word encoding_words[] = {
     WORD("utf-8", SL_ENCODING_UTF_8, ""),
     WORD("latin-1", SL_ENCODING_LATIN_1, ""),
+    WORD_END,
+};
+
+static const struct sl_word decimal_words[] = {
+    WORD(".", SL_DECIMAL_POINT, "a point"),
+    WORD(",", SL_DECIMAL_COMMA, "a comma"),
+    WORD_END,
+};
+
+static const struct sl_word missing_targets_words[] = {
+    WORD("fill", SL_MISSING_TARGETS_FILL, "like missing inputs"),
+    WORD("ignore", SL_MISSING_TARGETS_IGNORE, "left out of the loss and of the metrics"),
     WORD_END,
 };
 
@@ -125,14 +138,40 @@ static void read_length(struct sl_reader *reader, const struct sl_option *option
     source->length_max = source->length_min;
 }
 
-/* A time, as a number of seconds. */
+/* Digits and a unit of time, or a number alone. */
+static bool parse_step(const char *text, struct sl_time *out)
+{
+    static const struct {
+        const char *name;
+        enum sl_step_unit unit;
+        double scale;
+    } units[] = {{"s", SL_STEP_SECONDS, 1},     {"m", SL_STEP_SECONDS, 60}, {"h", SL_STEP_SECONDS, 3600},
+                 {"d", SL_STEP_SECONDS, 86400}, {"mo", SL_STEP_MONTHS, 1},  {"y", SL_STEP_MONTHS, 12},
+                 {"", SL_STEP_NUMBER, 1}};
+    size_t digits = strspn(text, "0123456789.");
+    double count;
+    if (digits == 0 || !sl_text_parse_float64(text, digits, &count) || !(count > 0 && isfinite(count)))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(text + digits, units[i].name) != 0)
+            continue;
+        out->step = count * units[i].scale;
+        out->step_unit = units[i].unit;
+        return out->step_unit != SL_STEP_MONTHS || out->step == floor(out->step);
+    }
+    return false;
+}
+
 static void read_step(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option time_step = {.key = "step", .kind = SL_VALUE_PERIOD, .period_units = "s"};
-    struct sl_period period = {0};
-    (void)option;
-    sl_reader_read_value(reader, &time_step, node, &period);
-    *(double *)field = period.count;
+    struct sl_time *time = (struct sl_time *)((char *)field - offsetof(struct sl_time, step));
+    if (node->kind != SL_NODE_SCALAR)
+        sl_reader_report_type(reader, option, node, "a time between two rows, such as `1h`");
+    else if (!parse_step(node->text, time))
+        sl_reader_report(reader, "E0106", node->place,
+                         "write digits and a unit, `30s`, `10m`, `2h`, `1d`, `1mo` or `1y`; or a number alone, if the "
+                         "column holds numbers",
+                         NULL, "`%s` does not take the period `%.60s`", option->key, node->text);
 }
 
 /* A path, or `from_train`. */
@@ -172,7 +211,7 @@ static const struct sl_custom length_custom = {
     read_length, "integer, or `[shortest, longest]`",
     "{\"anyOf\": [{\"type\": \"integer\", \"minimum\": 1}, {\"type\": \"array\", \"minItems\": 2, "
     "\"maxItems\": 2, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
-static const struct sl_custom step_custom = {read_step, "time", "{\"type\": \"string\"}"};
+static const struct sl_custom step_custom = {read_step, "time, or a number", "{\"type\": [\"string\", \"number\"]}"};
 static const struct sl_custom vocab_custom = {read_vocab, "path, or `from_train`", "{\"type\": \"string\"}"};
 static const struct sl_custom specials_custom = {
     read_specials, "list of some of `pad`, `unk`, `bos`, `eos`",
@@ -202,6 +241,8 @@ static const struct sl_option source_options[] = {
            .custom = &delimiter_custom, .doc = "separates fields"),
     OPTION(CUSTOM, "delimiter", AT(delimiter), .variants = S(LINES), .default_text = " ", .custom = &delimiter_custom,
            .doc = "separates the label from the text"),
+    OPTION(WORD, "decimal", AT(decimal), .variants = TABLES, .default_text = ".", .words = decimal_words,
+           .doc = "what stands before the decimals of a number"),
     OPTION(BOOL, "header", AT(header), .variants = TABLES, .default_text = "true",
            .doc = "the first row names the columns"),
     OPTION(TEXTS, "columns", AT(columns), .variants = TABLES, .doc = "column names for a table without a header"),
@@ -285,7 +326,9 @@ static const struct sl_option time_options[] = {
     OPTION(TEXT, "format", offsetof(struct sl_time, format),
            .doc = "a format string as in strptime; default: ISO 8601, or a number"),
     OPTION(CUSTOM, "step", offsetof(struct sl_time, step), .custom = &step_custom,
-           .doc = "time between two rows; default: not checked"),
+           .doc =
+               "time between two rows: `30s`, `10m`, `2h`, `1d`, `1mo`, `1y`, or a number alone where the column holds "
+               "numbers; default: not checked"),
     OPTION(WORD, "gaps", offsetof(struct sl_time, gaps), .default_text = "error", .words = gaps_words,
            .doc = "what happens where rows are further apart than `step`"),
     OPTION_END,
@@ -335,6 +378,10 @@ const struct sl_section sl_section_scale = {
 };
 
 static const struct sl_option missing_options[] = {
+    OPTION(WORD, "targets", offsetof(struct sl_missing, targets), .default_text = "fill",
+           .words = missing_targets_words, .doc = "what happens to a step or sequence whose target is missing"),
+    OPTION(TEXTS, "values", offsetof(struct sl_missing, values),
+           .doc = "fields of a table that mean that there is no value, such as `[-999, \"#N/A\"]`"),
     OPTION(INT, "limit", offsetof(struct sl_missing, limit), .variants = 1u << SL_MISSING_FORWARD_FILL, .min = 1,
            .max = INT32_MAX, .doc = "maximum number of consecutive rows to fill; default: no limit"),
     OPTION_END,
@@ -345,6 +392,7 @@ const struct sl_section sl_section_missing = {
     .noun = "the treatment of missing values",
     .variants = missing_words,
     .variant_offset = offsetof(struct sl_missing, type),
+    .default_variant = "error",
     .options = missing_options,
     .doc = "how empty numeric fields are handled",
 };

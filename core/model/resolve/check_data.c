@@ -123,6 +123,10 @@ static void check_split(struct sl_reader *reader, const struct sl_node *split, c
     if (table)
         check_table(reader, split, source);
     check_rows(reader, split, source);
+    const struct sl_node *missing = sl_node_find(split, "missing");
+    if (!table && sl_node_find(missing, "values") != NULL)
+        sl_reader_report(reader, "E0205", sl_reader_get_place(missing, "values"), NULL, NULL,
+                         "`values` has no effect: it is for the fields of a table, and in arrays NaN is missing");
 }
 
 static void check_stream(struct sl_reader *reader, struct sl_node *data, struct sl_node *batching,

@@ -3,6 +3,7 @@
 #include "session/data/notes.h"
 
 #include "base/system/log.h"
+#include "base/value/buf.h"
 #include "data/batch/batcher.h"
 #include "session/record/session_record.h"
 
@@ -20,17 +21,52 @@ void sl_session_note_split(const struct sl_session *session, enum sl_split split
     sl_session_note_data(session, names[split], data);
 }
 
+/* Labels that no answer can be: which, and where the first is. */
+static void note_labels(const struct sl_session *session, const char *name, const struct sl_dataset *data)
+{
+    enum { SHOWN = 5 };
+    const int32_t labels = sl_dataset_count_unknown_labels(data);
+    const int64_t line = sl_dataset_get_unknown_line(data);
+    struct sl_buf list = {0};
+    for (int32_t k = 0; k < labels && k < SHOWN; k++)
+        sl_buf_printf(&list, "%s`%.60s`", k ? ", " : "", sl_dataset_get_unknown_label(data, k));
+    if (line > 0)
+        sl_buf_printf(&list, "%s, first in line %lld", labels > SHOWN ? ", …" : "", (long long)line);
+    if (labels > 0 && !list.failed)
+        sl_log_printf(
+            session->options.log, SL_LOG_WARN,
+            "%s: %lld targets have a label that the training split lacks and count as wrong, outside the loss "
+            "(%s)",
+            name, (long long)sl_dataset_get_counts(data)->unknown_labels, sl_buf_text(&list));
+    sl_buf_deinit(&list);
+}
+
 void sl_session_note_data(const struct sl_session *session, const char *name, const struct sl_dataset *data)
 {
     const struct sl_data_counts *counts = sl_dataset_get_counts(data);
+    const char *problem = sl_dataset_find_cache_problem(data);
+    if (problem)
+        sl_log_printf(session->options.log, SL_LOG_WARN,
+                      "%s: the token cache cannot be used, so the text is tokenized in memory: %s", name, problem);
     note(session, SL_LOG_WARN, name, counts->dropped_records, "sequences dropped (`on_overflow: drop`)");
     note(session, SL_LOG_WARN, name, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
     if (counts->split_records > 0)
         sl_log_printf(session->options.log, SL_LOG_WARN,
                       "%s: %lld sequences split into %lld parts (`on_overflow: split`)", name,
                       (long long)counts->split_records, (long long)counts->parts);
+    note(session, SL_LOG_WARN, name, counts->whole_groups,
+         "series: `split` takes whole groups, not the end of each (the same `file` with other `rows` does)");
     note(session, SL_LOG_WARN, name, counts->short_groups, "series shorter than one window left out");
     note(session, SL_LOG_INFO, name, counts->missing_values, "missing values (treated as `missing:` says)");
+    note(session, SL_LOG_INFO, name, counts->dropped_table_rows, "rows left out (`missing: drop`)");
+    note(session, SL_LOG_WARN, name, counts->filled_targets,
+         "missing targets filled in as `missing:` says: loss and metrics count them as if they had been observed "
+         "(`missing: {targets: ignore}` leaves them out)");
+    note(session, SL_LOG_WARN, name, counts->no_predictions,
+         "records without a prediction: `missing: drop` drops a row that they need, or they reach over a gap in time");
+    note(session, SL_LOG_WARN, name, counts->constant_targets,
+         "target columns without any change: a constant predicts them, and nothing is learned");
+    note_labels(session, name, data);
     note(session, SL_LOG_INFO, name, counts->unknown_tokens, "unknown tokens read as <unk>");
 }
 

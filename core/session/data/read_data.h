@@ -13,8 +13,9 @@ struct sl_session;
 /* Opens the training data, and for a new model learns vocabulary, scaling and facts. */
 seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_error *err);
 
-/* Reads every split that the model has, one after the other. Errors: the first that occurs. */
-seqlstm_status sl_session_check_data(struct sl_session *session, struct seqlstm_error *err);
+/* Reads the test split, if there is one, and logs what is to be said of it: a training of hours must not end with an
+ * error in the test data. */
+seqlstm_status sl_session_scan_test(struct sl_session *session, struct seqlstm_error *err);
 
 /* Reads a split, with vocabulary and scaling of the session. */
 seqlstm_status sl_session_read_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,

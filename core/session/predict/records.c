@@ -2,36 +2,45 @@
 /* Passes on the predictions of a batch in the order of its records. */
 #include "session/predict/records.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "session/record/session_record.h"
 
-/* Steps of one record, gathered from packed rows; grows. */
+/* Steps of one record, gathered from packed rows; grows. Of steps that the input has but the batch has not, NaN. */
 struct rows {
     float *values;
     int64_t capacity;
 };
 
-static seqlstm_status gather(struct rows *rows, const struct sl_batch *batch, const struct sl_field *output,
-                             int64_t sequence, int64_t *out_rows, struct seqlstm_error *err)
+static seqlstm_status gather(struct rows *rows, const struct sl_dataset *data, const struct sl_batch *batch,
+                             const struct sl_field *output, int64_t sequence, int64_t *out_rows,
+                             struct seqlstm_error *err)
 {
     /* A batch without a target has the order of its source. */
     const struct seqlstm_axis *axis = batch->source.present && !batch->has_steps ? &batch->source.axis : &batch->axis;
     int64_t features = output->features;
+    int64_t record = batch->sample[sequence];
     int64_t length = !output->on_steps ? 1 : sequence < axis->sequences ? axis->lengths[sequence] : 0;
-    if (length * features > rows->capacity) {
-        float *grown = realloc(rows->values, (size_t)(2 * length * features) * sizeof *grown);
+    int64_t shown = data && output->on_steps && batch->has_steps ? sl_dataset_get_file_steps(data, record) : length;
+    bool known = data == NULL || sl_dataset_has_prediction(data, record);
+    shown = shown > length ? shown : length;
+    if (shown * features > rows->capacity) {
+        float *grown = realloc(rows->values, (size_t)(2 * shown * features) * sizeof *grown);
         if (grown == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
         rows->values = grown;
-        rows->capacity = 2 * length * features;
+        rows->capacity = 2 * shown * features;
     }
-    for (int64_t t = 0; t < length; t++) {
+    for (int64_t i = 0; i < shown * features && !(known && shown == length); i++)
+        rows->values[i] = NAN;
+    for (int64_t t = 0; t < length && known; t++) {
         int64_t row = output->on_steps ? axis->row_offsets[t] + sequence : sequence;
-        memcpy(rows->values + t * features, output->values + row * features, (size_t)features * sizeof(float));
+        int64_t place = shown == length ? t : sl_dataset_get_file_step(data, record, t);
+        memcpy(rows->values + place * features, output->values + row * features, (size_t)features * sizeof(float));
     }
-    *out_rows = length;
+    *out_rows = shown;
     return SEQLSTM_OK;
 }
 
@@ -61,7 +70,7 @@ static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_d
 {
     struct sl_field output = sl_exec_get_output(session->predict.exec);
     struct sl_prediction prediction = {.record = batch->sample[sequence], .features = output.features};
-    SEQLSTM_TRY(gather(rows, batch, &output, sequence, &prediction.rows, err));
+    SEQLSTM_TRY(gather(rows, data, batch, &output, sequence, &prediction.rows, err));
     bool is_last = session->predict.graph->output_layer + 1 == (int32_t)session->model->layer_count;
     bool values = !is_last || sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
     if (is_last && values)

@@ -2,6 +2,7 @@
 /* Prepares training: data, batchers, class weights, plans and executors. */
 #include "session/prepare/training.h"
 
+#include "session/data/check_data.h"
 #include "session/data/notes.h"
 #include "session/data/read_data.h"
 #include "session/finding/finding.h"
@@ -44,7 +45,7 @@ static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_e
     seqlstm_status status =
         sl_class_weights_create(session->model, session->state, counting, &session->class_weights, &count, err);
     sl_batcher_close(counting);
-    return status;
+    return sl_session_add_finding(session, "E0502", "train.class_weight", status, err);
 }
 
 /* Makes the graphs and plans of everything that training runs, before any of their buffers. */
@@ -52,11 +53,7 @@ static seqlstm_status plan_phases(struct sl_session *session, struct seqlstm_err
 {
     const struct sl_train_config *train = &session->model->train;
     bool weighted = sl_class_weights_are_on(session->model);
-    seqlstm_status status = sl_metric_check(&train->metrics, session->state, err);
-    if (status == SEQLSTM_OK)
-        status = sl_metric_check(&train->validate.metrics, session->state, err);
-    if (status != SEQLSTM_OK)
-        return sl_session_add_finding(session, "E0502", "train.metrics", status, err);
+    SEQLSTM_TRY(sl_session_check_metrics(session, session->state, err));
     struct sl_envelope envelope = sl_batcher_envelope(session->train_batcher);
     SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_TRAIN, &envelope,
                                    sl_metric_needs_output(train, &train->metrics, weighted), false, NULL,
@@ -89,6 +86,7 @@ static void drop_phases(struct sl_session *session)
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(open_batchers(session, err));
+    SEQLSTM_TRY(sl_session_scan_test(session, err));
     SEQLSTM_TRY(weigh_classes(session, err));
     drop_phases(session);
     SEQLSTM_TRY(plan_phases(session, err));

@@ -37,6 +37,7 @@ struct sl_session {
     struct sl_dataset *valid_data;
     struct sl_batcher *train_batcher;
     struct sl_batcher *valid_batcher;
+    bool test_noted;          /* the log has what is to be said of the test split */
     struct sl_step_cost cost; /* count 0: not measured */
 
     struct sl_pool *pool;

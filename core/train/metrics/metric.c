@@ -48,6 +48,20 @@ void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_conf
     rule->scaling = state ? sl_data_state_find_target_scaling(state) : NULL;
 }
 
+void sl_metric_rule_add_labels(struct sl_metric_rule *rule, const struct sl_dataset *dataset)
+{
+    const char *names[SL_METRIC_CLASSES];
+    const struct sl_vocabulary *classes = sl_data_state_find_classes(sl_dataset_get_state(dataset));
+    int32_t count = classes ? sl_vocabulary_get_size(classes) : 0;
+    for (int32_t i = 0; i < count && i < SL_METRIC_CLASSES; i++)
+        names[i] = sl_vocabulary_get_text(classes, i, NULL);
+    for (int32_t k = 0; k < sl_dataset_count_unknown_labels(dataset) && count + k < SL_METRIC_CLASSES; k++) {
+        names[count + k] = sl_dataset_get_unknown_label(dataset, k);
+        if (!sl_span_tag_parse(names, count + k, &rule->tags[count + k]))
+            rule->tags[count + k] = (struct sl_span_tag){SL_SPAN_BEGIN, (int16_t)(count + k)}; /* no span is like it */
+    }
+}
+
 bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
                             bool weighted_classes)
 {
@@ -132,23 +146,31 @@ static double cross_entropy(const float *row, int64_t count, int64_t target)
     return most + log(sum) - (double)row[target];
 }
 
+/* Where a class counts: labels that the training split lacks come after the classes, as far as there is room. */
+static int64_t find_place(int32_t target, int64_t classes)
+{
+    int64_t place = target >= 0 ? target : classes + SL_CLASS_UNKNOWN - target;
+    return place < SL_METRIC_CLASSES ? place : SL_METRIC_CLASSES - 1;
+}
+
 static void add_classes(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const float *row, int64_t count,
                         int32_t target, double weight)
 {
-    if (target < 0 || target >= count)
+    const bool unknown = target <= SL_CLASS_UNKNOWN;
+    if ((target < 0 && !unknown) || target >= count)
         return;
     if (rule->wanted[SL_METRIC_ACCURACY]) {
         sums->correct += find_largest(row, count) == target ? weight : 0;
         sums->correct_weight += weight;
     }
     if (wants_f1(rule) && count <= SL_METRIC_CLASSES) {
-        int64_t answer = find_largest(row, count);
-        sums->hits[target] += answer == target ? weight : 0;
-        sums->missed[target] += answer == target ? 0 : weight;
+        int64_t answer = find_largest(row, count), place = find_place(target, count);
+        sums->hits[place] += answer == target ? weight : 0;
+        sums->missed[place] += answer == target ? 0 : weight;
         sums->alarms[answer] += answer == target ? 0 : weight;
     }
     bool entropy = rule->wanted[SL_METRIC_PERPLEXITY] || rule->wanted[SL_METRIC_BITS_PER_TOKEN];
-    if (entropy && !rule->from_loss) {
+    if (entropy && !rule->from_loss && !unknown) {
         sums->entropy += weight * cross_entropy(row, count, target);
         sums->entropy_weight += weight;
     }
@@ -202,11 +224,12 @@ static void add_spans(const struct sl_metric_rule *rule, struct sl_metric_sums *
         for (int64_t t = 0; t < batch->axis.lengths[k]; t++) {
             const int64_t row = sl_batch_row(batch, k, t);
             const int32_t target = batch->target.ids[row];
-            if (target < 0 || target >= classes)
+            if ((target < 0 && target > SL_CLASS_UNKNOWN) || target >= classes)
                 continue;
+            const int64_t place = find_place(target, classes);
             const int64_t answer = find_largest(output->values + row * classes, classes);
             for (int r = 0; r < SL_SPAN_RULES; r++)
-                sl_span_walk_step(&walk[r], (enum sl_span_rule)r, rule->tags[answer], rule->tags[target],
+                sl_span_walk_step(&walk[r], (enum sl_span_rule)r, rule->tags[answer], rule->tags[place],
                                   &sums->spans[r]);
         }
         for (int r = 0; r < SL_SPAN_RULES; r++)

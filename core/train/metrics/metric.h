@@ -2,7 +2,9 @@
 /* Metrics from the executor's output and the batch's targets, in float64.
  *
  * Sums are added over batches and become numbers at the end; they are plain and saved with checkpoints. Rows count with
- * their weight (batch->weight; a class target < 0 has weight 0); class weights count only in the loss.
+ * their weight (batch->weight; the class target -1 has weight 0); class weights count only in the loss. A target below
+ * -1 is a label that the training split lacks (data/dataset/dataset.h): it has no loss and no perplexity, and every
+ * answer is wrong. In F1 such a label is a class of its own.
  *
  *   loss             sum of the loss over the sum of weights, as the loss operation computed them
  *   accuracy         classes: the largest output is the target (first of equals); values: both on the same side of one
@@ -30,6 +32,7 @@
 #include <stdint.h>
 
 #include "base/batch/batch.h"
+#include "data/dataset/dataset.h"
 #include "data/dataset/state.h"
 #include "exec/exec.h"
 #include "model/train_config.h"
@@ -45,7 +48,7 @@ struct sl_metric_rule {
     const struct sl_scaling *scaling;      /* of the targets; NULL: none */
     const double *naive;                   /* mase: error of the naive forecast, per column; NULL: unknown */
     int64_t columns;                       /* of naive */
-    struct sl_span_tag tags[SL_SPAN_TAGS]; /* f1_span: of each class */
+    struct sl_span_tag tags[SL_SPAN_TAGS]; /* f1_span: of each class, then of labels that are none */
 };
 
 /* `list` as in the model (loss is always included). `weighted_classes`: the executor was given class weights. `state`
@@ -57,6 +60,9 @@ void sl_metric_rule_init(struct sl_metric_rule *rule, const struct sl_train_conf
 /* Must the graph keep the output (sl_graph_request.need_output)? [any thread] */
 bool sl_metric_needs_output(const struct sl_train_config *config, const struct sl_metric_list *list,
                             bool weighted_classes);
+
+/* f1_span: gives the labels that the dataset has and the training split lacks their tags. Call before sl_metric_add. */
+void sl_metric_rule_add_labels(struct sl_metric_rule *rule, const struct sl_dataset *dataset);
 
 /* INVALID_CONFIG when the data do not allow a metric of the list: too many classes to count separately, classes that
  * are no BIO tags, targets without a series for a naive forecast. */

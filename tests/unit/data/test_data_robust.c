@@ -139,6 +139,7 @@ static void test_arrays(void **state)
     memcpy(y, "\x93NUMPY\1\0\x76\0{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }", 67);
     memset(x + 128, 0, 32);
     memset(y + 128, 0, 8);
+    y[132] = 1; /* two classes */
     data_write_bytes("y.npy", y, sizeof y);
     check("x.npy", x, sizeof x, "type: npy, train: {x: x.npy, y: y.npy}, batch_size: 2", MODEL_CLASSIFY_VALUES,
           "task: classify");

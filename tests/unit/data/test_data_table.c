@@ -4,8 +4,8 @@
 
 #include "data_fixture.h"
 
-#include "data/read/moment.h"
-#include "data/read/table.h"
+#include "data/table/moment.h"
+#include "data/table/table.h"
 
 #define CSV(more) "type: csv, train: {file: train.csv}, batch_size: 8, " more
 #define MSE       "loss: mse"
@@ -14,10 +14,10 @@ static void expect_table(const char *text, int64_t rows, int64_t columns, const 
 {
     char copy[256], all[256] = "";
     struct sl_table table;
-    struct sl_string_list none = {NULL, 0};
+    const struct sl_table_form form = {.delimiter = ",", .quotes = true};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     strcpy(copy, text);
-    if (sl_table_parse("t.csv", copy, strlen(copy), ",", true, false, none, &table, &err) != SEQLSTM_OK)
+    if (sl_table_parse("t.csv", copy, strlen(copy), &form, &table, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     assert_int_equal(table.rows, rows);
     assert_int_equal(table.columns, columns);
@@ -33,11 +33,10 @@ static void expect_broken(const char *text, const char *part)
 {
     char copy[256];
     struct sl_table table = {0};
-    struct sl_string_list none = {NULL, 0};
+    const struct sl_table_form form = {.delimiter = ",", .quotes = true};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     strcpy(copy, text);
-    assert_int_equal(sl_table_parse("t.csv", copy, strlen(copy), ",", true, false, none, &table, &err),
-                     SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_table_parse("t.csv", copy, strlen(copy), &form, &table, &err), SEQLSTM_CORRUPT_DATA);
     if (!strstr(err.message, part))
         fail_msg("\"%s\" lacks \"%s\"", err.message, part);
 }

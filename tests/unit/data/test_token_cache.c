@@ -35,7 +35,7 @@ static void forget(void)
     assert_int_equal(system(command), 0);
 }
 
-/* Words of several scripts, blank lines, blanks at ends, CRLF; the last line may end or not. */
+/* Words of several scripts, blank lines, blanks at ends, CRLF, CR alone; the last line may end or not. */
 static struct sl_buf make_text(uint64_t seed, bool ends)
 {
     static const char *const words[] = {"the",   "of",   "<unk>", "\xC3\xA4rger",     "\xE6\x97\xA5\xE6\x9C\xAC",
@@ -48,10 +48,10 @@ static struct sl_buf make_text(uint64_t seed, bool ends)
         int count = (int)(state % 9);
         for (int w = 0; w < count; w++)
             sl_buf_printf(&text, "%s%s", words[(state >> (4 * w)) % 11], (state >> w) % 7 == 0 ? "  " : " ");
-        if (state % 5 == 0)
+        if (state % 5 == 0 && state % 11 != 3)
             sl_buf_append_char(&text, '\r');
         if (line < 89 || ends)
-            sl_buf_append_char(&text, '\n');
+            sl_buf_append_char(&text, state % 11 == 3 ? '\r' : '\n');
     }
     return text;
 }

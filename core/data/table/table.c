@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One pass over the text; a quoted cell is compacted in place, so cells never own memory. */
-#include "data/read/table.h"
+#include "data/table/table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,9 @@ struct parser {
     char *next, *end;
     const char *delimiter;
     size_t delimiter_bytes;
-    bool quotes;
-    int64_t line; /* of `next` */
+    bool quotes, blank_rows;
+    int64_t line;           /* of `next` */
+    int64_t blank, skipped; /* the first of `skipped` blank lines that may be rows */
     struct sl_buf cells;
     struct sl_buf lines;
 };
@@ -26,7 +27,7 @@ static bool at_delimiter(const struct parser *p, const char *at)
 
 static bool at_line_end(const struct parser *p, const char *at)
 {
-    return at == p->end || *at == '\n' || (*at == '\r' && (at + 1 == p->end || at[1] == '\n'));
+    return at == p->end || *at == '\n' || *at == '\r';
 }
 
 /* A cell that begins with a quote; `next` stands on it. */
@@ -44,7 +45,7 @@ static seqlstm_status parse_quoted(struct parser *p, struct sl_cell *out, struct
                 break;
             p->next++;
         }
-        p->line += *p->next == '\n';
+        p->line += *p->next == '\n' || (*p->next == '\r' && p->next[1] != '\n');
         *write++ = *p->next;
     }
     p->next++;
@@ -80,7 +81,7 @@ static seqlstm_status parse_row(struct parser *p, int64_t *out_cells, struct seq
         }
         *out_cells = count;
     }
-    if (p->next < p->end && *p->next == '\r')
+    if (p->next + 1 < p->end && p->next[0] == '\r' && p->next[1] == '\n')
         p->next++;
     if (p->next < p->end)
         p->next++;
@@ -88,13 +89,33 @@ static seqlstm_status parse_row(struct parser *p, int64_t *out_cells, struct seq
     return SEQLSTM_OK;
 }
 
+/* Blank lines in front of a row of one cell are rows, too. Its own cell is the last one. */
+static void add_blank_rows(struct parser *p)
+{
+    struct sl_cell own, empty;
+    for (; p->skipped > 0 && !p->cells.failed; p->skipped--, p->blank++) {
+        memcpy(&own, p->cells.data + p->cells.length_bytes - sizeof own, sizeof own);
+        empty = (struct sl_cell){own.text, 0};
+        sl_buf_truncate(&p->cells, p->cells.length_bytes - sizeof own);
+        sl_buf_append(&p->cells, &empty, sizeof empty);
+        sl_buf_append(&p->cells, &own, sizeof own);
+        sl_buf_append(&p->lines, &p->blank, sizeof p->blank);
+    }
+}
+
 static seqlstm_status parse_rows(struct parser *p, int64_t *columns, struct seqlstm_error *err)
 {
     while (p->next < p->end) {
         int64_t line = p->line, count;
         SEQLSTM_TRY(parse_row(p, &count, err));
-        if (count == 0)
+        if (count == 0) {
+            p->blank = p->skipped > 0 ? p->blank : line;
+            p->skipped++;
             continue;
+        }
+        if (p->blank_rows && *columns == 1)
+            add_blank_rows(p);
+        p->skipped = 0;
         if (*columns == 0)
             *columns = count;
         if (count != *columns)
@@ -107,16 +128,34 @@ static seqlstm_status parse_rows(struct parser *p, int64_t *columns, struct seql
                : SEQLSTM_OK;
 }
 
-/* The header's cells or `columns` as names. Takes the first row off the cells. */
-static seqlstm_status make_names(struct sl_table *table, bool header, struct sl_string_list given,
-                                 struct seqlstm_error *err)
+/* Two columns may both have no name, but not the same one. */
+static seqlstm_status index_names(struct sl_table *table, struct seqlstm_error *err)
 {
-    if (!header && given.count == 0)
+    table->index_column = calloc((size_t)table->columns + 1, sizeof *table->index_column);
+    for (int64_t i = 0; table->index_column && i < table->columns; i++) {
+        const struct sl_cell *name = &table->names[i];
+        int32_t before = table->index.count, number = sl_intern_add(&table->index, name->text, name->bytes);
+        if (number >= 0 && number < before && name->bytes > 0)
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: two columns are called `%.*s`", table->file,
+                         (int)(name->bytes > 80 ? 80 : name->bytes), name->text);
+        if (number == before)
+            table->index_column[number] = i;
+    }
+    if (!table->index_column || table->index.failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the table %s", table->file);
+    return SEQLSTM_OK;
+}
+
+/* The header's cells or `columns` as names. Takes the first row off the cells. */
+static seqlstm_status make_names(struct sl_table *table, const struct sl_table_form *form, struct seqlstm_error *err)
+{
+    const struct sl_string_list given = form->columns;
+    if (!form->header && given.count == 0)
         return SEQLSTM_OK;
     table->names = calloc((size_t)table->columns + 1, sizeof *table->names);
     if (!table->names)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the table %s", table->file);
-    if (header) {
+    if (form->header) {
         memcpy(table->names, table->cells, (size_t)table->columns * sizeof *table->names);
         table->rows--;
         memmove(table->cells, table->cells + table->columns,
@@ -129,27 +168,22 @@ static seqlstm_status make_names(struct sl_table *table, bool header, struct sl_
         for (size_t i = 0; i < given.count; i++)
             table->names[i] = (struct sl_cell){given.items[i], strlen(given.items[i])};
     }
-    for (int64_t i = 0; i < table->columns; i++)
-        for (int64_t k = 0; k < i; k++)
-            if (table->names[i].bytes == table->names[k].bytes && table->names[i].bytes > 0 &&
-                memcmp(table->names[i].text, table->names[k].text, table->names[i].bytes) == 0)
-                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: two columns are called `%.*s`", table->file,
-                             (int)(table->names[i].bytes > 80 ? 80 : table->names[i].bytes), table->names[i].text);
-    return SEQLSTM_OK;
+    return index_names(table, err);
 }
 
-seqlstm_status sl_table_parse(const char *file, char *text, size_t bytes, const char *delimiter, bool quotes,
-                              bool header, struct sl_string_list expected_names, struct sl_table *out,
-                              struct seqlstm_error *err)
+seqlstm_status sl_table_parse(const char *file, char *text, size_t bytes, const struct sl_table_form *form,
+                              struct sl_table *out, struct seqlstm_error *err)
 {
     struct parser p = {.file = file,
                        .next = text,
                        .end = text + bytes,
-                       .delimiter = delimiter,
-                       .delimiter_bytes = strlen(delimiter),
-                       .quotes = quotes,
+                       .delimiter = form->delimiter,
+                       .delimiter_bytes = strlen(form->delimiter),
+                       .quotes = form->quotes,
+                       .blank_rows = form->blank_rows,
                        .line = 1};
     struct sl_table table = {.file = file};
+    sl_intern_init(&table.index);
     size_t cell_bytes;
     seqlstm_status status = parse_rows(&p, &table.columns, err);
     if (status == SEQLSTM_OK && table.columns == 0)
@@ -162,7 +196,7 @@ seqlstm_status sl_table_parse(const char *file, char *text, size_t bytes, const 
             status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the table %s", file);
     }
     if (status == SEQLSTM_OK)
-        status = make_names(&table, header, expected_names, err);
+        status = make_names(&table, form, err);
     sl_buf_deinit(&p.cells);
     sl_buf_deinit(&p.lines);
     if (status != SEQLSTM_OK) {
@@ -178,6 +212,8 @@ void sl_table_deinit(struct sl_table *table)
     free(table->cells);
     free(table->lines);
     free(table->names);
+    free(table->index_column);
+    sl_intern_deinit(&table->index);
     memset(table, 0, sizeof *table);
 }
 
@@ -213,11 +249,10 @@ seqlstm_status sl_table_find_column(const struct sl_table *table, const char *na
 {
     size_t bytes = strlen(name);
     int64_t number;
-    for (int64_t i = 0; table->names && i < table->columns; i++) {
-        if (table->names[i].bytes == bytes && memcmp(table->names[i].text, name, bytes) == 0) {
-            *out_column = i;
-            return SEQLSTM_OK;
-        }
+    int32_t known = table->names ? sl_intern_find(&table->index, name, bytes) : -1;
+    if (known >= 0) {
+        *out_column = table->index_column[known];
+        return SEQLSTM_OK;
     }
     if (table->names)
         return fail_unknown(table, name, key, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which columns of a table are meant and which rows, in which order. */
-#include "data/read/raw_table.h"
+#include "data/table/raw_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/value/text.h"
 #include "data/no_memory.h"
 #include "data/read/load_text.h"
-#include "data/read/moment.h"
+#include "data/table/moment.h"
 
 static char *name_of(const struct sl_table *table, int64_t column)
 {
@@ -49,15 +49,18 @@ static seqlstm_status find_one(const struct sl_table *table, const char *name, c
 }
 
 /* Every column that has no other use; targets only in front of a window, where they are history. */
-static void default_inputs(struct sl_table_read *t)
+static seqlstm_status default_inputs(struct sl_table_read *t, struct seqlstm_error *err)
 {
-    for (int64_t c = 0; c < t->table.columns; c++) {
-        bool used = c == t->label || c == t->group || c == t->time || c == t->text;
-        for (int64_t k = 0; k < t->target_count && t->source->window.length == 0; k++)
-            used = used || t->targets[k] == c;
-        if (!used)
+    bool *used = calloc((size_t)t->table.columns + 1, sizeof *used);
+    if (!used)
+        return SL_DATA_NO_MEMORY(err);
+    for (int64_t k = 0; k < t->target_count && t->source->window.length == 0; k++)
+        used[t->targets[k]] = true;
+    for (int64_t c = 0; c < t->table.columns; c++)
+        if (!used[c] && c != t->label && c != t->group && c != t->time && c != t->text)
             t->inputs[t->input_count++] = c;
-    }
+    free(used);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_table_find_columns(struct sl_table_read *t, struct seqlstm_error *err)
@@ -90,7 +93,7 @@ seqlstm_status sl_table_find_columns(struct sl_table_read *t, struct seqlstm_err
         SEQLSTM_TRY(find_list(&t->table, names, "inputs", t->inputs, err));
         t->input_count = (int64_t)names.count;
     } else {
-        default_inputs(t);
+        SEQLSTM_TRY(default_inputs(t, err));
     }
     if (t->input_count == 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: no input column is left, say `inputs`", t->table.file);
@@ -217,33 +220,11 @@ seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_erro
             t->moments[t->kept] = moment;
         t->order[t->kept++] = r;
     }
+    t->number_moments = has_number_moments(t);
     if (t->table.rows == 0 && !t->read->input)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the table has no rows but its header", t->table.file);
     if (t->kept == 0 && !t->read->input)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: `rows` [%s, %s] selects none of %lld rows", t->table.file,
                      texts[0] ? texts[0] : "", texts[1] ? texts[1] : "", (long long)t->table.rows);
     return t->group >= 0 ? gather_groups(t, err) : SEQLSTM_OK;
-}
-
-seqlstm_status sl_table_check_time(const struct sl_table_read *t, bool *out_breaks, struct seqlstm_error *err)
-{
-    const struct sl_time *time = &t->source->time;
-    for (int64_t i = 1; t->moments && i < t->kept; i++) {
-        if (t->groups && t->groups[i] != t->groups[i - 1])
-            continue;
-        double distance = t->moments[i] - t->moments[i - 1];
-        if (distance < 0)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` goes back in time, expected ascending rows",
-                         SL_TABLE_LINE(t, i), time->column);
-        if (time->step <= 0 ||
-            (distance - time->step <= 1e-6 * time->step && distance - time->step >= -1e-6 * time->step))
-            continue;
-        if (time->gaps == SL_GAPS_ERROR)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                         "%s:%lld: a step of %g in column `%s`, expected %g (`gaps: keep` or `break` allow it)",
-                         SL_TABLE_LINE(t, i), distance, time->column, time->step);
-        if (time->gaps == SL_GAPS_BREAK)
-            out_breaks[i] = true;
-    }
-    return SEQLSTM_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The times of a `time:` column as numbers. Private to core/data. [any thread] */
-#ifndef SL_DATA_READ_MOMENT_H
-#define SL_DATA_READ_MOMENT_H
+#ifndef SL_DATA_TABLE_MOMENT_H
+#define SL_DATA_TABLE_MOMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ISO 8601 is parsed here; other formats by the C library under the C locale. */
-#include "data/read/moment.h"
+#include "data/table/moment.h"
 
 #include <locale.h>
 #include <string.h>

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of lines as other systems write them, data of which the loss would be 0 whatever is learned, and labels that the
+ * training split lacks. */
+#include "data_fixture.h"
+
+#define LINES "type: lines, train: {file: train.txt}, batch_size: 4, label: first, tokenizer: {type: whitespace}"
+#define CONLL "type: conll, train: {file: train.txt}, label: 2, batch_size: 4"
+#define CHARS                                                                                                          \
+    "type: text, train: {file: train.txt}, tokenizer: {type: char, specials: []}, batch_size: 1, batching: {unit: "    \
+    "stream, bptt: 4}"
+#define TABLE "type: csv, train: {file: train.txt}, inputs: [a], targets: [b]"
+
+/* How many records and tokens or features of the same data with each end of lines. */
+static void expect_same(const char *const text[3], const char *data, const char *layers, const char *train,
+                        int64_t records)
+{
+    for (int end = 0; end < 3; end++) {
+        data_write("train.txt", text[end]);
+        struct data_open o = data_open_train(data, layers, train);
+        const struct sl_vocabulary *tokens = sl_data_state_find_vocabulary(o.state);
+        assert_int_equal(sl_dataset_get_records(o.train), records);
+        for (int32_t id = 0; tokens && id < sl_vocabulary_get_size(tokens); id++)
+            assert_null(strchr(sl_vocabulary_get_text(tokens, id, NULL), '\r'));
+        data_close(&o);
+    }
+}
+
+#define ENDS(a, b, c, d)                                                                                               \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        a "\n" b "\n" c "\n" d "\n", a "\r\n" b "\r\n" c "\r\n" d, a "\r" b "\r" c "\r" d "\r"                         \
+    }
+
+static void test_ends_of_lines(void **state)
+{
+    (void)state;
+    expect_same(ENDS("x good film", "y bad film", "x fine", "y dull"), LINES, MODEL_CLASSIFY, "task: classify", 4);
+    expect_same(ENDS("the\tD", "dog\tN", "", "a\tD"), CONLL, MODEL_TAG, "task: tag", 2);
+    expect_same(ENDS("ab", "cd", "ef", "gh"), CHARS, MODEL_LM, "task: language_model", 1);
+    expect_same(ENDS("a,b", "1,2", "3,4", "5,6"), TABLE, MODEL_DENSE, "loss: mse", 3);
+    expect_same(ENDS("1 2", "3 4", "5 1", "2 2"), "type: tokens, train: {file: train.txt}, batch_size: 4", MODEL_LM,
+                "task: language_model", 4);
+    /* the stream has one character for the end of each line */
+    data_write("train.txt", "ab\r\ncd\ref\n");
+    struct data_open o = data_open_train(CHARS, MODEL_LM, "task: language_model");
+    assert_int_equal(sl_dataset_get_length(o.train, 0), 8);
+    data_close(&o);
+    data_write("train.txt", "x good\ry b\xff"
+                            "d\r");
+    data_expect_failure(LINES, MODEL_CLASSIFY, "task: classify", SEQLSTM_CORRUPT_DATA, "train.txt:2: byte 0xff");
+    data_write("train.txt", "a,b\r\"1\r2\",3\r4\r"); /* a line end in quotes is the cell's own, but counts */
+    data_expect_failure(TABLE, MODEL_DENSE, "loss: mse", SEQLSTM_CORRUPT_DATA, "train.txt:4: the row has 1 field");
+}
+
+static void test_one_class_teaches_nothing(void **state)
+{
+    (void)state;
+    data_write("train.txt", "pos good film\npos fine\n");
+    data_expect_failure(LINES, MODEL_CLASSIFY, "task: classify", SEQLSTM_CORRUPT_DATA,
+                        "every label of the training split is \"pos\"");
+    data_write("train.txt", "pos good film\nskip fine\n");
+    data_expect_failure(LINES, MODEL_CLASSIFY, "task: classify, loss: {type: cross_entropy, ignore: skip}",
+                        SEQLSTM_CORRUPT_DATA, "every label of the training split is \"pos\"");
+    data_write("train.txt", "the\tD\ndog\tD\n\na\tD\n");
+    data_expect_failure(CONLL, MODEL_TAG, "task: tag", SEQLSTM_CORRUPT_DATA,
+                        "every label of the training split is \"D\"");
+    data_write("train.txt", "aaaaaaaaaaaaaaaa");
+    data_expect_failure(CHARS, MODEL_LM, "task: language_model", SEQLSTM_CORRUPT_DATA,
+                        "every token of the training split is \"a\"");
+    data_write("train.txt", "abcdefghijkl");
+    data_expect_failure("type: text, train: {file: train.txt}, tokenizer: {type: char, min_count: 2, specials: [unk]}, "
+                        "batch_size: 1, batching: {unit: stream, bptt: 4}",
+                        MODEL_LM, "task: language_model", SEQLSTM_CORRUPT_DATA, "every one is read as <unk>");
+    data_write("train.txt", "7 7 7\n7 7\n");
+    data_expect_failure("type: tokens, train: {file: train.txt}", MODEL_LM, "task: language_model",
+                        SEQLSTM_CORRUPT_DATA, "every token of the training split is 7");
+}
+
+/* They are allowed where nothing is learned, are in no loss, and have numbers that no class has. */
+static void test_labels_that_train_lacks(void **state)
+{
+    (void)state;
+    data_write("train.txt", "the\tD\ndog\tN\n\na\tD\n");
+    data_write("test.txt", "the\tX\ndog\tN\ndog\tY\nthe\tX\n");
+    struct data_open o = data_open_train(CONLL ", test: {file: test.txt}", MODEL_TAG, "task: tag");
+    struct sl_dataset *test = data_open_split(&o, SL_SPLIT_TEST);
+    struct sl_batcher *batcher = data_batcher(test, SL_BATCHING_EVALUATE, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    const int32_t x = SL_CLASS_UNKNOWN, y = SL_CLASS_UNKNOWN - 1, expected[] = {x, 1, y, x};
+    assert_memory_equal(batch->target.ids, expected, sizeof expected);
+    assert_int_equal(sl_dataset_get_counts(test)->unknown_labels, 3);
+    assert_int_equal(sl_dataset_count_unknown_labels(test), 2);
+    assert_string_equal(sl_dataset_get_unknown_label(test, 1), "Y");
+    assert_int_equal(sl_dataset_get_unknown_line(test), 1);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    sl_dataset_close(test);
+    /* in the training split of a run they are an error: its file has changed */
+    data_write("train.txt", "the\tD\ndog\tZ\n");
+    struct sl_dataset *again = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_dataset_open(o.model, SL_SPLIT_TRAIN, o.state, &again, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "train.txt:2: the label \"Z\""));
+    data_close(&o);
+}
+
+static void test_answers_name_the_fix(void **state)
+{
+    (void)state;
+    data_write("train.txt", "the D\ndog N\n");
+    data_expect_failure(CONLL, MODEL_TAG, "task: tag", SEQLSTM_CORRUPT_DATA,
+                        "train.txt:1: the line has no tag: expected a column 2 after \"the D\" (`delimiter: \" \"`");
+    data_write("train.txt", "g,a,b\n1,1,1\n1,2,2\n2,3,3\n2,4,4\n");
+#define GROUPS "type: csv, train: {file: train.txt}, group: g, inputs: [a], targets: [b], window: {length: 1}, "
+    data_expect_failure(GROUPS "valid: {split: 0.3}, test: {split: 0.3}", MODEL_REGRESS, "loss: mse",
+                        SEQLSTM_CORRUPT_DATA, "`split` takes whole groups of column `g`");
+    struct data_open o = data_open_train(GROUPS "valid: {split: 0.3}", MODEL_REGRESS, "loss: mse");
+    struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID);
+    assert_int_equal(sl_dataset_get_counts(valid)->whole_groups, 1);
+    assert_int_equal(sl_dataset_get_counts(o.train)->whole_groups, 0);
+    sl_dataset_close(valid);
+    data_close(&o);
+    data_write("train.txt", "a,b\nred,1\n");
+    data_expect_failure(TABLE, MODEL_DENSE, "loss: mse", SEQLSTM_CORRUPT_DATA, "a column of text is not for `inputs`");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ends_of_lines),
+        cmocka_unit_test(test_one_class_teaches_nothing),
+        cmocka_unit_test(test_labels_that_train_lacks),
+        cmocka_unit_test(test_answers_name_the_fix),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
