@@ -14,8 +14,8 @@ seqlstm_status sl_data_state_fit(const struct sl_model *model, const struct sl_r
                                  const struct sl_raw *const *others, int other_count, struct sl_data_state **out_state,
                                  struct seqlstm_error *err);
 
-/* Do batches of this model carry a weight of each target? Only the segment in which a sequence ends has its target, and
- * only real steps have theirs: see batcher.h. */
+/* Do batches of this model carry a weight of each target? Only the segment in which a sequence ends has its target,
+ * only real steps have theirs (batcher.h), and only those whose target is not missing. */
 bool sl_data_state_needs_weight(const struct sl_data_state *state, const struct sl_model *model);
 
 #endif
