@@ -226,6 +226,10 @@ static const struct sl_explanation explanations[] = {
      "and similar activations inside the cell, the states can grow at every step, and\n"
      "training may diverge. Limit the cell with `cell_clip`, or keep tanh inside and\n"
      "put the activation after the layer.\n"},
+    {"W0302", "a target among the inputs",
+     "A column is an input and a target of the same row, so the model can copy it. The\n"
+     "loss falls to 0, and the model is useless: when it is asked, the target is not\n"
+     "known yet. Behind a `window` the same column is history, and fine.\n"},
 };
 
 const struct sl_explanation *sl_explain_find(const char *code)

@@ -153,7 +153,9 @@ static seqlstm_status check_tokens(const struct sl_data_state *state, const stru
             "%s: no token of the training split is in the vocabulary, so every one is read as <unk> (a smaller "
             "`min_count`, or a `vocab` that fits)",
             name);
-    if (raw->token_file || count_different(raw, raw->ids, true, -1, &one) != 1)
+    const char *bos = sl_special_get_token(SL_SPECIAL_BOS); /* is never a target */
+    int32_t ignored = raw->known_ids > 0 ? -1 : sl_intern_find(&raw->tokens, bos, strlen(bos));
+    if (raw->token_file || count_different(raw, raw->ids, true, ignored, &one) != 1)
         return SEQLSTM_OK;
     if (raw->known_ids > 0)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,

@@ -146,8 +146,12 @@ static seqlstm_status read_vocabulary(const struct sl_tokenizer *config, const s
             if (is_special(&entries[i], 1, token, strlen(token)))
                 special_ids[s] = (int32_t)i;
     }
-    if (status == SEQLSTM_OK)
-        status = sl_vocabulary_create(entries, n, special_ids, out, err);
+    struct seqlstm_error problem = SEQLSTM_ERROR_INIT;
+    if (status == SEQLSTM_OK) {
+        status = sl_vocabulary_create(entries, n, special_ids, out, &problem);
+        if (status != SEQLSTM_OK)
+            seqlstm_error_set(err, status, __FILE__, __LINE__, "%s: %.500s", name, problem.message);
+    }
     free(entries);
     free(text);
     free(name);

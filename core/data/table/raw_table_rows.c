@@ -106,14 +106,20 @@ seqlstm_status sl_table_find_columns(struct sl_table_read *t, struct seqlstm_err
     return SEQLSTM_OK;
 }
 
+static bool is_number(const char *text, size_t bytes)
+{
+    double value;
+    sl_trim(&text, &bytes);
+    return sl_text_parse_float64(text, bytes, &value);
+}
+
 /* A time column that holds bare numbers, so that a bare number in `rows` is one of its moments. */
 static bool has_number_moments(const struct sl_table_read *t)
 {
-    double value;
-    if (t->time < 0 || t->table.rows == 0)
+    if (t->time < 0 || t->table.rows == 0 || t->source->time.format)
         return false;
     const struct sl_cell *cell = sl_table_cell(&t->table, 0, t->time);
-    return sl_text_parse_float64(cell->text, cell->bytes, &value);
+    return is_number(cell->text, cell->bytes);
 }
 
 /* One end of `rows`: a row number, or a moment of the time column. */
@@ -149,6 +155,10 @@ static seqlstm_status moment_of(const struct sl_table_read *t, int64_t row, doub
                      (long long)t->table.lines[row], t->source->time.column, (int)(bytes > 80 ? 80 : bytes), text,
                      t->source->time.format ? "the format " : "an ISO 8601 date or a number",
                      t->source->time.format ? t->source->time.format : "");
+    if (!t->source->time.format && is_number(text, bytes) != t->number_moments)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` holds \"%.*s\", expected %s, as in the first row",
+                     t->table.file, (long long)t->table.lines[row], t->source->time.column,
+                     (int)(bytes > 80 ? 80 : bytes), text, t->number_moments ? "a number" : "a date");
     return SEQLSTM_OK;
 }
 
@@ -205,6 +215,7 @@ seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_erro
     t->moments = t->time >= 0 ? calloc((size_t)t->table.rows + 1, sizeof *t->moments) : NULL;
     if (!t->order || (t->time >= 0 && !t->moments))
         return SL_DATA_NO_MEMORY(err);
+    t->number_moments = has_number_moments(t);
     for (int i = 0; i < 2; i++)
         if (texts[i])
             SEQLSTM_TRY(parse_end(t, texts[i], &is_moment[i], &end[i], err));
@@ -220,7 +231,6 @@ seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_erro
             t->moments[t->kept] = moment;
         t->order[t->kept++] = r;
     }
-    t->number_moments = has_number_moments(t);
     if (t->table.rows == 0 && !t->read->input)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the table has no rows but its header", t->table.file);
     if (t->kept == 0 && !t->read->input)

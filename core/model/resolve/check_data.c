@@ -77,6 +77,27 @@ static void check_table(struct sl_reader *reader, const struct sl_node *split, c
                          "`columns` is only for a table without a header");
 }
 
+static bool has_text(const struct sl_string_list *list, const char *text)
+{
+    for (size_t i = 0; text && i < list->count; i++)
+        if (strcmp(list->items[i], text) == 0)
+            return true;
+    return false;
+}
+
+/* A target that is an input of the same row can be copied; behind a window it is history. */
+static void warn_of_copies(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source)
+{
+    const char *copied = has_text(&source->inputs, source->label.column) ? source->label.column : NULL;
+    for (size_t i = 0; i < source->targets.count && copied == NULL; i++)
+        if (has_text(&source->inputs, source->targets.items[i]))
+            copied = source->targets.items[i];
+    if (copied && source->window.length == 0)
+        sl_reader_report(reader, "W0302", sl_reader_get_place(split, "inputs"),
+                         "remove it from `inputs`, or predict later rows with `window`", NULL,
+                         "`%.60s` is an input and the target of the same row: the model need only copy it", copied);
+}
+
 static bool is_row_number(const char *text, int64_t *out)
 {
     return text != NULL && sl_text_parse_int64(text, strlen(text), out);
@@ -120,8 +141,10 @@ static void check_split(struct sl_reader *reader, const struct sl_node *split, c
     else if (pairs || source->source_file || source->target_file || source->source_column || source->target_column)
         check_pairs(reader, split, source);
     check_label(reader, split, source);
-    if (table)
+    if (table) {
         check_table(reader, split, source);
+        warn_of_copies(reader, split, source);
+    }
     check_rows(reader, split, source);
     const struct sl_node *missing = sl_node_find(split, "missing");
     if (!table && sl_node_find(missing, "values") != NULL)

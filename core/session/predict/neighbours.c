@@ -51,6 +51,8 @@ void sl_neighbours_find(float *values, int64_t rows, int64_t features, int64_t c
     for (int64_t a = 0; a < rows; a++)
         for (int64_t b = 0; b < a; b++) {
             float cosine = multiply(values + a * features, values + b * features, features);
+            if (isnan(cosine)) /* there is no vector of one of them */
+                continue;
             insert(out + a * count, count, b, cosine);
             insert(out + b * count, count, a, cosine);
         }

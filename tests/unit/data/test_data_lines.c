@@ -71,6 +71,9 @@ static void test_one_class_teaches_nothing(void **state)
     data_expect_failure("type: text, train: {file: train.txt}, tokenizer: {type: char, min_count: 2, specials: [unk]}, "
                         "batch_size: 1, batching: {unit: stream, bptt: 4}",
                         MODEL_LM, "task: language_model", SEQLSTM_CORRUPT_DATA, "every one is read as <unk>");
+    data_write("train.txt", "a\t\nb c\t\n"); /* nothing is written but the end */
+    data_expect_failure("type: tsv, train: {file: train.txt}, header: false, source: \"1\", target: \"2\"", MODEL_PAIRS,
+                        PAIRS, SEQLSTM_CORRUPT_DATA, "every token of the training split is \"<eos>\"");
     data_write("train.txt", "7 7 7\n7 7\n");
     data_expect_failure("type: tokens, train: {file: train.txt}", MODEL_LM, "task: language_model",
                         SEQLSTM_CORRUPT_DATA, "every token of the training split is 7");

@@ -239,6 +239,12 @@ static void test_steps_of_the_calendar(void **state)
     data_expect_failure(STEP("1y"), MODEL_REGRESS, MSE, SEQLSTM_INVALID_CONFIG, "`step` must be a number");
     data_write("train.csv", "t,v\n1990,0\n1990.5,1\n1991,2\n");
     assert_int_equal(count_records(STEP("0.5"), MODEL_REGRESS), 1);
+    data_write("train.csv", "t,v\n1990,0\n1991-01,1\n"); /* as a number 1990 comes before any date */
+    data_expect_failure(STEP("1"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,
+                        "train.csv:3: column `t` holds \"1991-01\", expected a number, as in the first row");
+    data_write("train.csv", "t,v\n1990-01,0\n1991,1\n");
+    data_expect_failure(STEP("1y"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,
+                        "train.csv:3: column `t` holds \"1991\", expected a date, as in the first row");
 }
 
 /* A time that comes twice is no gap, and nothing allows it. */
