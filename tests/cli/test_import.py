@@ -40,8 +40,10 @@ def make_values(count, seed):
 class Onnx:
     """An ONNX file in the making; values are names."""
 
-    def __init__(self, dims=('b', 't', I)):
+    def __init__(self, dims=('b', 't', I), beside=''):
+        """With `beside`, the numbers of float tensors are kept in that file; self.numbers is what it holds."""
         self.nodes, self.tensors, self.inputs, self.outputs, self.count = [], b'', self.port('input', dims), b'', 0
+        self.beside, self.numbers = beside, b''
 
     @staticmethod
     def port(name, dims, kind=1):
@@ -53,8 +55,12 @@ class Onnx:
         name = name or f'c{self.count}'
         is_int = values and isinstance(values[0], int)
         raw = struct.pack(f'<{len(values)}{"q" if is_int else "f"}', *values)
-        self.tensors += field(5, b''.join(field(1, d) for d in dims) + field(2, 7 if is_int else 1) + field(8, name) +
-                              field(9, raw))
+        place = field(9, raw)
+        if self.beside and not is_int:
+            entries = {'location': self.beside, 'offset': str(len(self.numbers)), 'length': str(len(raw))}
+            place = b''.join(field(13, field(1, key) + field(2, value)) for key, value in entries.items()) + field(14, 1)
+            self.numbers += raw
+        self.tensors += field(5, b''.join(field(1, d) for d in dims) + field(2, 7 if is_int else 1) + field(8, name) + place)
         return name
 
     def node(self, op, inputs, outputs=1, name='', domain='', **attributes):
@@ -197,6 +203,28 @@ def test_rearranged_weights_are_put_back(t):
     o = Onnx()
     refuse(t, 'computed', o.finish(dense(o, lstm(o, 'input', w=o.node('Tanh', [o.tensor([1, 4 * H, I], W)], name='soft')))),
            'Tanh `soft`')
+
+
+def test_weights_in_files_beside_the_onnx_file(t):
+    prepare(t)
+    plain = weights(t, 'plain')
+
+    def write(name, beside):
+        o = Onnx(beside=beside)
+        t.write(f'{name}.onnx', o.finish(dense(o, lstm(o, 'input'))))
+        return o.numbers
+    t.write('far.onnx.data', write('far', 'far.onnx.data'))
+    expect(weights(t, 'far') == plain, 'other weights')
+    t.write('short.bin', write('short', 'short.bin')[:-1])
+    t.refuse(4, 'import', 'short.onnx', '--into', 'model.yaml').says('short.bin is cut off')
+    write('absent', 'absent.bin')
+    t.refuse(2, 'import', 'absent.onnx', '--into', 'model.yaml').says('weights in the file `absent.bin`', 'copy it')
+    (t.folder / 'sub').mkdir()
+    for name in ('../far.onnx.data', str(t.folder / 'far.onnx.data'), '..', 'sub/w.bin'):
+        write('away', name)
+        t.refuse(4, 'import', 'away.onnx', '--into', 'model.yaml').says('same folder', 'one file')
+    write('folder', 'sub')
+    t.refuse(4, 'import', 'folder.onnx', '--into', 'model.yaml').says('no file', 'one file')
 
 
 def expand(o, values):

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "interop/import/onnx_external.h"
 #include "interop/protobuf_read.h"
 
 #define FILE_BYTES_MAX ((size_t)INT32_MAX)
@@ -176,11 +177,11 @@ static seqlstm_status copy_values(const struct parse *p, const struct sl_protobu
 static seqlstm_status parse_tensor(const struct parse *p, const struct sl_protobuf_field *message,
                                    struct sl_onnx_tensor *tensor)
 {
-    enum { DIMS = 1, TYPE = 2, NAME = 8, RAW = 9, EXTERNAL = 13 };
+    enum { DIMS = 1, TYPE = 2, NAME = 8, RAW = 9, LOCATION = 14, LOCATION_EXTERNAL = 1 };
     struct sl_protobuf_reader reader = sl_protobuf_begin(message->data, message->bytes);
     struct sl_protobuf_field field, raw = {0};
     uint64_t type = 0;
-    bool is_sound = true;
+    bool is_sound = true, is_external = false;
     *tensor = (struct sl_onnx_tensor){.name = "", .elems = 1};
     while (sl_protobuf_next(&reader, &field)) {
         if (field.number == DIMS && !field.is_bytes) {
@@ -195,8 +196,8 @@ static seqlstm_status parse_tensor(const struct parse *p, const struct sl_protob
             tensor->name = copy_text(p, &field);
         } else if (field.number == RAW && field.is_bytes) {
             raw = field;
-        } else if (field.number == EXTERNAL) {
-            return fail(p, "its weights are in other files (external data); save the model as one file");
+        } else if (field.number == LOCATION) {
+            is_external = field.value == LOCATION_EXTERNAL;
         }
     }
     if (reader.failed)
@@ -205,7 +206,13 @@ static seqlstm_status parse_tensor(const struct parse *p, const struct sl_protob
         return no_memory(p);
     bool is_read =
         type == TYPE_FLOAT || type == TYPE_INT32 || type == TYPE_INT64 || type == TYPE_BOOL || type == TYPE_DOUBLE;
-    return is_read && is_sound ? copy_values(p, message, &raw, (enum tensor_type)type, tensor) : SEQLSTM_OK;
+    if (!is_read || !is_sound)
+        return SEQLSTM_OK;
+    if (is_external) {
+        raw.number = RAW;
+        SEQLSTM_TRY(sl_onnx_external_read(&p->file->external, p->path, message, &raw.data, &raw.bytes, p->err));
+    }
+    return copy_values(p, message, &raw, (enum tensor_type)type, tensor);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------------------- */
@@ -440,6 +447,7 @@ void sl_onnx_file_close(struct sl_onnx_file *file)
     if (file == NULL)
         return;
     sl_arena_deinit(&file->arena);
+    sl_onnx_external_free(file->external);
     free(file->bytes);
     free(file);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ONNX file, read: its nodes in order, with their attributes, its constant tensors, its inputs and outputs.
- * Everything lives as long as the file.
+/* An ONNX file, read: its nodes in order, with their attributes, its constant tensors (also those kept in other files
+ * of its folder), its inputs and outputs. Everything lives as long as the file.
  *
  * Structure alone is checked here: lengths and shapes that do not fit are CORRUPT_DATA.
  */
@@ -13,6 +13,8 @@
 #include <seqlstm/status.h>
 
 #include "base/memory/arena.h"
+
+struct sl_onnx_external;
 
 enum { SL_ONNX_RANK_MAX = 8 };
 
@@ -62,6 +64,7 @@ struct sl_onnx_port {
 struct sl_onnx_file {
     struct sl_arena arena;
     char *bytes;
+    struct sl_onnx_external *external; /* files with numbers of tensors */
     int64_t opset;
     const struct sl_onnx_node *nodes;
     int32_t node_count;
