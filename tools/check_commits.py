@@ -13,6 +13,9 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+import checks
+
 SUBJECT = re.compile(r'^([a-z0-9*.][\w*./-]*(?:, [\w*./-]+)*): \S')
 LONGEST = 72
 
@@ -44,7 +47,7 @@ def complaints(subject, deleted):
 
 
 def git(root, *arguments):
-    result = subprocess.run(['git', '-C', root, *arguments], capture_output=True, text=True)
+    result = subprocess.run(['git', '-C', str(root), *arguments], capture_output=True, text=True)
     return result.stdout if result.returncode == 0 else None
 
 
@@ -76,13 +79,5 @@ def self_test():
     return 1 if wrong or missed else 0
 
 
-def main():
-    if sys.argv[1:] == ['--self-test']:
-        return self_test()
-    problems = list(check(sys.argv[1] if len(sys.argv) > 1 else '.'))
-    print('\n'.join(problems) if problems else 'commits: ok')
-    return 1 if problems else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    checks.main('commits', check, self_test)

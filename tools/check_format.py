@@ -15,10 +15,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import checks
 
 CODE = ('.c', '.h', '.inc', '.cu', '.cuh', '.cc')
-SKIP_TOP = ('build', '.git', 'runs', '.cache')
 VERSION = 14
 SKIPPED = 77
 FILES_PER_CALL = 50
@@ -36,18 +37,6 @@ def find_formatter():
     return None
 
 
-def tracked(root):
-    try:
-        listed = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'],
-                                capture_output=True, text=True)
-        if listed.returncode == 0:
-            return sorted(set(listed.stdout.splitlines()))
-    except FileNotFoundError:
-        pass  # no git on this machine: every file of the tree
-    return sorted(p.relative_to(root).as_posix() for p in root.rglob('*')
-                  if p.is_file() and not p.relative_to(root).parts[0].startswith(SKIP_TOP))
-
-
 def ask(formatter, root, names):
     """Complaints of clang-format about some files, as `file:line: reason`."""
     said = subprocess.run([formatter, '--dry-run', '--style=file', *names], cwd=root, capture_output=True, text=True)
@@ -59,7 +48,7 @@ def ask(formatter, root, names):
 
 
 def check(formatter, root):
-    names = [name for name in tracked(root)
+    names = [name for name in checks.tracked(root)
              if name.endswith(CODE) and (root / name).is_file() and not (root / name).is_symlink()]
     parts = [names[i:i + FILES_PER_CALL] for i in range(0, len(names), FILES_PER_CALL)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -71,31 +60,17 @@ def self_test(formatter):
     bad = {f'bad/a{suffix}': 'int x;\nint  f(void);\n' for suffix in CODE}
     good = {f'good/a{suffix}': 'int x;\nint f(void);\n' for suffix in CODE}
     good |= {'build/a.c': 'int  x;\n', 'good/a.py': 'x  = 1\n'}
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        for name, text in {'.clang-format': style, **bad, **good}.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text)
-        found = {':'.join(line.split(':')[:2]) for line in check(formatter, root)}
-    meant = {f'{name}:2' for name in bad}
-    for place in sorted(meant - found):
-        print(f'not caught: {place}')
-    for place in sorted(found - meant):
-        print(f'wrongly refused: {place}')
-    return 1 if found != meant else 0
+    return checks.judge(lambda root: check(formatter, root), {'.clang-format': style, **bad, **good},
+                        [f'{name}:2' for name in bad], parts=2)
 
 
 def main():
     formatter = find_formatter()
     if not formatter:
         print(f'skipped: no clang-format {VERSION} (Debian: clang-format-{VERSION})')
-        return SKIPPED
-    if sys.argv[1:] == ['--self-test']:
-        return self_test(formatter)
-    problems = check(formatter, pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else '.').resolve())
-    print('\n'.join(problems) if problems else 'format: ok')
-    return 1 if problems else 0
+        sys.exit(SKIPPED)
+    checks.main('format', lambda root: check(formatter, root), lambda: self_test(formatter))
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()

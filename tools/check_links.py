@@ -13,13 +13,13 @@ path that begins with `docs/` and ends with `.md` must exist. docs/README.md mus
 import pathlib
 import posixpath
 import re
-import subprocess
 import sys
-import tempfile
 import urllib.parse
 
+sys.dont_write_bytecode = True
+import checks
+
 TEXT = ('.c', '.h', '.cu', '.cuh', '.inc', '.py', '.sh', '.md', '.yaml', '.txt', '.build', '.cc')
-SKIP_TOP = ('build', '.git', 'runs', '.cache')
 FENCE = re.compile(r'^ {0,3}(`{3,}|~{3,})')
 HEADING = re.compile(r'^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$')
 # [text](target "title"), where the text may hold an image or brackets of one level
@@ -91,18 +91,6 @@ def links(text):
                 yield number, match.group(1)
 
 
-def tracked(root):
-    try:
-        listed = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'], capture_output=True,
-                                text=True)
-        if listed.returncode == 0:
-            return {name for name in listed.stdout.splitlines() if (root / name).exists()}
-    except FileNotFoundError:
-        pass  # no git on this machine: the tree as it lies
-    return {p.relative_to(root).as_posix() for p in root.rglob('*')
-            if p.is_file() and not p.relative_to(root).parts[0].startswith(SKIP_TOP)}
-
-
 def folders_of(names):
     return {parent.as_posix() for name in names for parent in pathlib.PurePosixPath(name).parents}
 
@@ -129,7 +117,7 @@ def why_broken(root, places, name, target):
 
 
 def check(root):
-    names = tracked(root)
+    names = set(checks.tracked(root))
     places = names | folders_of(names)
     for name in sorted(names):
         path = root / name
@@ -149,8 +137,6 @@ def check(root):
                 for mention in MENTION.findall(line):
                     if mention not in names:
                         yield f'{name}:{number}: there is no {mention}'
-
-
     yield from unlisted(root, names)
 
 
@@ -200,27 +186,8 @@ def self_test():
         'bad/mention.c': '/* docs/none.md */\n',
         'bad/mention.py': '# See docs/deep/none.md.\n',
     }
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        for name, text in {**files, **broken}.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text)
-        found = {line.split(':')[0] for line in check(root)}
-    missed, wrong = set(broken) - found, found - set(broken)
-    for name in sorted(missed):
-        print(f'not caught: {name}')
-    for name in sorted(wrong):
-        print(f'wrongly refused: {name}')
-    return 1 if missed or wrong else 0
-
-
-def main():
-    if sys.argv[1:] == ['--self-test']:
-        return self_test()
-    problems = list(check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else '.').resolve()))
-    print('\n'.join(problems) if problems else 'links: ok')
-    return 1 if problems else 0
+    return checks.judge(check, {**files, **broken}, broken)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    checks.main('links', check, self_test)

@@ -7,14 +7,14 @@ check_style.py --self-test  plants violations and checks that each is caught
 """
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import checks
 
 CODE = ('.c', '.h', '.cu', '.cuh', '.inc')
 SCRIPTS = ('.py', '.sh')
 TEXT = CODE + SCRIPTS + ('.md', '.yaml', '.yml', '.txt', '.map', '.in', '.pc')
-SKIP_TOP = ('build', '.git', 'runs', '.cache')
 GENERATED_DATA = ('tests/fixtures/', 'tests/fuzz/corpus/', 'configs/data/')
 LONG_LINES = 600
 # Spelled in pieces, so that this file passes its own rule.
@@ -27,6 +27,8 @@ DEVICE = re.compile(r'\b(cudaDeviceReset|cuDevicePrimaryCtx(Reset|Release)(_v2)?
 TYPE_ALONE = re.compile(r'(?!(return|else|do|goto|case|default|typedef)\b)[A-Za-z_][\w *]*$')
 NAME_FIRST = re.compile(r'\*?[A-Za-z_]\w*\(')
 SKIPS = re.compile(r'(?<![\w.>])skip\s*\(\s*\)')
+# What the user reads as an error begins with `error[E0601]: ` (cli_print_error).
+NO_CODE = re.compile(r'"error: ')
 LOCALE = re.compile(r'(?<![\w.>])(strtod|strtof|strtold|atof|setlocale)\s*\(')
 
 
@@ -76,27 +78,17 @@ def check_file(name, text):
                     yield number, 'only core/cli exits'
                 if PRINTS.search(line):
                     yield number, 'only core/cli prints'
+            if NO_CODE.search(lines[number - 1]):
+                yield number, 'an error has a code, which `explain` knows: use cli_print_error'
             if DEVICE.search(line):
                 yield number, 'the primary context is used as it is, and never reset: it belongs to all plugins'
             if LOCALE.search(line):
                 yield number, 'depends on the locale: use base/text.h'
 
 
-def tracked(root):
-    try:
-        listed = subprocess.run(['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard'],
-                                capture_output=True, text=True)
-        if listed.returncode == 0:
-            return sorted(set(listed.stdout.splitlines()))
-    except FileNotFoundError:
-        pass  # no git on this machine: the tree as it lies
-    return sorted(p.relative_to(root).as_posix() for p in root.rglob('*')
-                  if p.is_file() and not p.relative_to(root).parts[0].startswith(SKIP_TOP))
-
-
 def check(root):
-    problems, long = [], []
-    for name in tracked(root):
+    problems = []
+    for name in checks.tracked(root):
         path = root / name
         if not path.is_file() or path.is_symlink() or name.startswith(GENERATED_DATA):
             continue
@@ -105,8 +97,8 @@ def check(root):
         text = path.read_bytes().decode('utf-8', errors='replace')
         problems += [f'{name}:{line}: {reason}' for line, reason in check_file(name, text)]
         if path.suffix in CODE and text.count('\n') > LONG_LINES:
-            long.append(f'{name}: {text.count(chr(10))} lines')
-    return problems, long
+            print(f'long: {name}: {text.count(chr(10))} lines')
+    return problems
 
 
 def self_test():
@@ -122,6 +114,7 @@ def self_test():
         'core/base/h.c': spdx + 'int x;',
         'core/base/i.c': spdx + '/* ' + 'y' * 120 + ' */\n',
         'core/base/j.c': spdx + 'void f(void) { fprintf(stderr, "x"); }\n',
+        'core/cli/l.c': spdx + 'void f(void) { fprintf(stderr, "error: x"); }\n',
         'core/base/k.c': spdx + 'static int\nf(void)\n{\n    return 0;\n}\n',
         'plugins/x/a.c': spdx + 'void f(void) { cudaDeviceReset(); }\n',
         'plugins/x/b.c': spdx + 'void *f = cuCtxCreate_v4;\n',
@@ -136,29 +129,8 @@ def self_test():
         'tests/unit/ok.c': spdx + 'void f(void) { bool skip = p->skip(); skip_comma(); }\n',
         'docs/ok.md': 'text\n',
     }
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        for name, text in {**bad, **good}.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text)
-        found = {line.split(':')[0] for line in check(root)[0]}
-    missed, wrong = set(bad) - found, found - set(bad)
-    for name in sorted(missed):
-        print(f'not caught: {name}')
-    for name in sorted(wrong):
-        print(f'wrongly refused: {name}')
-    return 1 if missed or wrong else 0
-
-
-def main():
-    if sys.argv[1:] == ['--self-test']:
-        return self_test()
-    problems, long = check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else '.').resolve())
-    for line in long:
-        print('long: ' + line)
-    print('\n'.join(problems) if problems else 'style: ok')
-    return 1 if problems else 0
+    return checks.judge(check, {**bad, **good}, bad)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    checks.main('style', check, self_test)

@@ -5,10 +5,11 @@
 check_words.py [ROOT]       exit 1 and one line per violation, in comments, messages, documents and names
 check_words.py --self-test  plants violations and checks that each is caught
 """
-import pathlib
 import re
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+import checks
 
 TEXT = ('.c', '.h', '.cu', '.cuh', '.inc', '.cc', '.py', '.sh', '.md', '.yaml', '.build')
 TOPS = ('include', 'core', 'plugins', 'modules', 'docs', 'configs', 'examples', 'tests', 'tools')
@@ -66,27 +67,8 @@ def self_test():
         'docs/i.md': 'A third party writes backends; the user who wrote it.\n',
         'docs/measurements/archive/j.md': 'the run-off\n',
     }
-    with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
-        for name, text in {**bad, **good}.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text)
-        found = {line.split(':')[0] for line in check(root)}
-    missed, wrong = set(bad) - found, found - set(bad)
-    for name in sorted(missed):
-        print(f'not caught: {name}')
-    for name in sorted(wrong):
-        print(f'wrongly refused: {name}')
-    return 1 if missed or wrong else 0
-
-
-def main():
-    if sys.argv[1:] == ['--self-test']:
-        return self_test()
-    problems = check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else '.').resolve())
-    print('\n'.join(problems) if problems else 'words: ok')
-    return 1 if problems else 0
+    return checks.judge(check, {**bad, **good}, bad)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    checks.main('words', check, self_test)

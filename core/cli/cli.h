@@ -43,6 +43,16 @@ struct cli_flag {
 };
 
 /* Flags that several tables have. */
+#define CLI_FLAG_INPUT                                                                                                 \
+    {                                                                                                                  \
+        .name = "input", .letter = 'i', .argument = "FILE",                                                            \
+        .help = "file with the inputs; - is standard input (default -)"                                                \
+    }
+#define CLI_FLAG_LENGTHS                                                                                               \
+    {                                                                                                                  \
+        .name = "lengths", .argument = "FILE",                                                                         \
+        .help = "for npy input: .npy file with the length of each sequence (default: all steps)"                       \
+    }
 #define CLI_FLAG_BACKEND_PATH                                                                                          \
     {                                                                                                                  \
         .name = "backend-path", .argument = "DIR", .repeats = true,                                                    \
@@ -133,6 +143,12 @@ bool cli_has(const struct cli_context *cli, const char *flag);
 bool cli_get_int(const struct cli_context *cli, const char *flag, int64_t low, int64_t high, int64_t *out);
 bool cli_get_float(const struct cli_context *cli, const char *flag, double low, double high, double *out);
 
+enum { CLI_KEY_BYTES = 96 };
+
+/* The key of the model file that a flag of this name may mean, with its path: "train.epochs". `exact`: only if the name
+ * is that of a key, here or in another program. False: none. */
+bool cli_suggest_key(const char *flag, bool exact, char out[CLI_KEY_BYTES]);
+
 /* Fills cli->options from the flags; `path`: the model file, or NULL. Returns CLI_OK, or prints an error and returns
  * its exit code. */
 int cli_prepare(struct cli_context *cli, const char *path);
@@ -147,9 +163,14 @@ void cli_say(FILE *out, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 void cli_note(const struct cli_context *cli, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 /* Prints each line (all end in a newline) as a note. */
 void cli_note_lines(const struct cli_context *cli, const char *lines);
-/* Prints the diagnostics, or "error: message" if there are none; returns the exit code for the status. */
+/* Prints a text to stderr, with paths as the user wrote them. */
+void cli_print_text(const struct cli_context *cli, const char *text);
+/* Prints "error[E0601]: text", then `where` (may be NULL); what follows "; use" in the text becomes its help. */
+void cli_print_error(const struct cli_context *cli, const char *code, const char *where, const char *text);
+/* Prints the diagnostics, or an error with the code of the status if there are none; returns the exit code for the
+ * status. */
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err);
-/* Prints an error about the command line; returns CLI_USAGE. */
+/* Prints an error about the command line (E0601); returns CLI_USAGE. */
 int cli_usage_error(const struct cli_context *cli, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 /* Writes data to stdout, unchanged; `flush`: at once. Fails with SEQLSTM_IO. If the reader of stdout has closed it
  * (EPIPE), cli_fail prints nothing. */
@@ -179,6 +200,13 @@ int cli_get_width(void);
 /* Open a model file or a run. Return CLI_OK, or print the diagnostics and return an exit code. */
 int cli_open_model(struct cli_context *cli, const char *path, struct sl_session **out_session);
 int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **out_session);
+
+/* Opens the run that the first operand names, does some work with it, and closes it. Returns the exit code. */
+typedef seqlstm_status cli_run_work_fn(struct cli_context *cli, struct sl_session *session, void *state,
+                                       struct seqlstm_error *err);
+int cli_with_run(struct cli_context *cli, cli_run_work_fn *work, void *state);
+/* What the flags CLI_FLAG_INPUT and CLI_FLAG_LENGTHS say. */
+struct sl_input_request cli_get_input(const struct cli_context *cli);
 
 /* ---- progress (progress.c) ---- */
 struct cli_train_view;

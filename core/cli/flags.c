@@ -96,7 +96,8 @@ static const struct cli_flag *find_flag(const struct cli_command *command, const
     return NULL;
 }
 
-static int refuse_flag(const struct cli_context *cli, const char *said)
+/* `next` is the argument after it, or NULL. */
+static int refuse_flag(const struct cli_context *cli, const char *said, const char *next)
 {
     const char *names[128];
     size_t count = 0;
@@ -105,17 +106,27 @@ static int refuse_flag(const struct cli_context *cli, const char *said)
     for (int t = 0; t < TABLES; t++)
         for (const struct cli_flag *flag = tables[t]; flag && flag->name && count < 128; flag++)
             names[count++] = flag->name;
-    char word[64] = "";
-    const char *near = NULL;
-    if (strncmp(said, "--", 2) == 0) {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(said + 2, "="), said + 2);
+    if (strncmp(said, "--", 2) != 0)
+        return cli_usage_error(cli, "`seqlstm %s` has no flag `%s`\n  = help: `seqlstm help %s` lists them",
+                               cli->command->name, said, cli->command->name);
+    char word[64], key[CLI_KEY_BYTES];
+    const char *equals = strchr(said, '='), *near = NULL;
+    sl_text_snprintf(word, sizeof word, "%.*s", (int)strcspn(said + 2, "="), said + 2);
+    const bool takes_set = cli->command->takes_model_flags;
+    bool is_key = takes_set && cli_suggest_key(word, true, key);
+    if (!is_key)
         near = sl_text_closest(word, names, count);
-    }
     if (near)
         return cli_usage_error(cli, "`seqlstm %s` has no flag `--%s`\n  = help: did you mean `--%s`?",
                                cli->command->name, word, near);
-    return cli_usage_error(cli, "`seqlstm %s` has no flag `%s`\n  = help: `seqlstm help %s` lists them",
-                           cli->command->name, said, cli->command->name);
+    is_key = is_key || (takes_set && cli_suggest_key(word, false, key));
+    const char *value = equals ? equals + 1 : next && next[0] != '-' ? next : "VALUE";
+    if (is_key)
+        return cli_usage_error(
+            cli, "`seqlstm %s` has no flag `--%s`\n  = help: it is a key of the model file: `--set %s=%s`",
+            cli->command->name, word, key, value);
+    return cli_usage_error(cli, "`seqlstm %s` has no flag `--%s`\n  = help: `seqlstm help %s` lists them",
+                           cli->command->name, word, cli->command->name);
 }
 
 static int add_value(struct cli_context *cli, const struct cli_flag *flag, const char *value, bool from_env)
@@ -160,7 +171,7 @@ static int parse_long(struct cli_context *cli, int argc, char **argv, int *index
     const char *said = argv[*index], *name = said + 2, *equals = strchr(name, '=');
     const struct cli_flag *flag = find_flag(cli->command, name, equals ? (size_t)(equals - name) : strlen(name), 0);
     if (flag == NULL)
-        return refuse_flag(cli, said);
+        return refuse_flag(cli, said, *index + 1 < argc ? argv[*index + 1] : NULL);
     if (flag->argument == NULL)
         return equals ? cli_usage_error(cli, "`--%s` takes no value", flag->name) : add_value(cli, flag, NULL, false);
     if (equals)
@@ -176,7 +187,7 @@ static int parse_short(struct cli_context *cli, int argc, char **argv, int *inde
     for (const char *p = argv[*index] + 1; *p; p++) {
         const struct cli_flag *flag = find_flag(cli->command, NULL, 0, *p);
         if (flag == NULL)
-            return refuse_flag(cli, argv[*index]);
+            return refuse_flag(cli, argv[*index], NULL);
         if (flag->argument == NULL) {
             int code = add_value(cli, flag, NULL, false);
             if (code != CLI_OK)

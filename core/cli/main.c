@@ -90,13 +90,11 @@ static void write_log(void *context, enum sl_log_level level, const char *messag
     const struct cli_context *cli = context;
     cli_clear_line();
     static const char *const colors[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[2m", "\033[2m"};
-    if (level == SL_LOG_INFO)
-        cli_say(stderr, "%s\n", message);
-    else
-        fprintf(stderr, "%s%s%s", cli->color ? colors[level] : "", sl_log_level_name(level),
-                cli->color ? "\033[0m" : "");
     if (level != SL_LOG_INFO)
-        cli_say(stderr, ": %s\n", message);
+        fprintf(stderr, "%s%s%s: ", cli->color ? colors[level] : "", sl_log_level_name(level),
+                cli->color ? "\033[0m" : "");
+    cli_print_text(cli, message);
+    fputc('\n', stderr);
 }
 
 static bool wants_color(const struct cli_context *cli, int descriptor)
@@ -163,11 +161,31 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     return code;
 }
 
+/* Names of commands in other programs. */
+static const char *find_other_name(const char *name)
+{
+    static const char *const others[][2] = {
+        {"train", "run"},         {"fit", "run"},           {"start", "run"},        {"test", "eval"},
+        {"evaluate", "eval"},     {"score", "eval"},        {"validate", "check"},   {"lint", "check"},
+        {"infer", "predict"},     {"inference", "predict"}, {"forecast", "predict"}, {"classify", "predict"},
+        {"translate", "predict"}, {"decode", "predict"},    {"sample", "generate"},  {"continue", "resume"},
+        {"restart", "resume"},    {"compare", "ab"},        {"init", "new model"},   {"create", "new model"},
+        {"convert", "import"},    {"load", "import"},       {"save", "export"},      {"show", "inspect"},
+        {"summary", "inspect"},   {"devices", "backends"},  {"plugins", "backends"}, {"encode", "embed"},
+        {"tune", "plan"},         {"stats", "data stats"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i][0], name) == 0)
+            return others[i][1];
+    return NULL;
+}
+
 int cli_refuse_command(const char *name)
 {
+    const struct cli_context plain = {.diagnostics = NULL};
     const char *names[64];
     size_t count = 0, words = strlen(name);
-    const char *near = NULL;
+    const char *near = find_other_name(name);
     for (const struct cli_command *const *command = cli_get_commands(); *command; command++) {
         names[count++] = (*command)->name;
         if (strncmp((*command)->name, name, words) == 0 && (*command)->name[words] == ' ')
@@ -175,14 +193,11 @@ int cli_refuse_command(const char *name)
     }
     if (near == NULL)
         near = sl_text_closest(name, names, count);
-    cli_say(stderr, "error: no such command: `%s`\n", name);
     if (near)
-        fprintf(stderr, "  = help: did you mean `seqlstm %s`?\n", near);
-    else if (strstr(name, ".yaml") || strstr(name, ".yml"))
-        cli_say(stderr, "  = help: `seqlstm run %s` trains it\n", name);
-    else
-        fprintf(stderr, "  = help: `seqlstm help` lists the commands\n");
-    return CLI_USAGE;
+        return cli_usage_error(&plain, "no such command: `%s`\n  = help: did you mean `seqlstm %s`?", name, near);
+    if (strstr(name, ".yaml") || strstr(name, ".yml"))
+        return cli_usage_error(&plain, "no such command: `%s`\n  = help: `seqlstm run %s` trains it", name, name);
+    return cli_usage_error(&plain, "no such command: `%s`\n  = help: `seqlstm help` lists the commands", name);
 }
 
 static int dispatch(int argc, char **argv)
@@ -221,7 +236,7 @@ int main(int argc, char **argv)
     install_handlers();
     int code = dispatch(argc, argv);
     if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {
-        fprintf(stderr, "error: cannot write to stdout: %s\n", strerror(errno));
+        fprintf(stderr, "error[E0608]: cannot write to stdout: %s\n", strerror(errno));
         code = CLI_FAILURE;
     }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

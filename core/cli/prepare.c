@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns flags into the options of a session, opens sessions and prints their diagnostics. */
-#include <errno.h>
+/* Turns flags into the options of a session. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,41 +119,4 @@ void cli_release(struct cli_context *cli)
     for (size_t f = 0; f < sizeof cli->folders / sizeof *cli->folders; f++)
         free(cli->folders[f]);
     sl_diagnostics_destroy(cli->diagnostics);
-}
-
-/* Prefers the collected errors in the model file: they say more than `err`. */
-static int fail_open(struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
-{
-    size_t errors = sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR);
-    if (errors == 0)
-        return cli_show_diagnostics(cli), cli_fail(cli, status, err);
-    cli_show_diagnostics(cli);
-    fprintf(stderr, "%zu error%s; nothing was started.\n", errors, errors == 1 ? "" : "s");
-    return err->native_code == EAGAIN ? CLI_FAILURE : CLI_USAGE; /* EAGAIN: another process holds the run */
-}
-
-int cli_open_model(struct cli_context *cli, const char *path, struct sl_session **out_session)
-{
-    int code = cli_prepare(cli, path);
-    if (code != CLI_OK)
-        return code;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_status status = sl_session_open_model(&cli->options, cli->diagnostics, out_session, &err);
-    if (status != SEQLSTM_OK)
-        return fail_open(cli, status, &err);
-    cli_show_diagnostics(cli);
-    return CLI_OK;
-}
-
-int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **out_session)
-{
-    int code = cli_prepare(cli, NULL);
-    if (code != CLI_OK)
-        return code;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_status status = sl_session_open_run(run, &cli->options, cli->diagnostics, out_session, &err);
-    if (status != SEQLSTM_OK)
-        return fail_open(cli, status, &err);
-    sl_diagnostics_forget(cli->diagnostics); /* these warnings were printed when the run began */
-    return CLI_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages, output on stdout, and exit codes. */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/value/printable.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "model/explain.h"
 
 static _Atomic bool line_drawn; /* on the terminal, where messages go, too */
 
@@ -90,9 +92,31 @@ void cli_say(FILE *out, const char *format, ...)
     va_end(args);
 }
 
-static const char *red(const struct cli_context *cli)
+void cli_print_text(const struct cli_context *cli, const char *text)
 {
-    return cli->color ? "\033[1;31merror\033[0m" : "error";
+    struct sl_buf named = {0};
+    if (cli->diagnostics)
+        sl_diagnostics_write_text(cli->diagnostics, text, &named);
+    if (named.failed || named.length_bytes == 0)
+        cli_say(stderr, "%s", text);
+    else
+        write_shown(stderr, named.data, named.length_bytes, "\n\t");
+    sl_buf_deinit(&named);
+}
+
+void cli_print_error(const struct cli_context *cli, const char *code, const char *where, const char *text)
+{
+    const char *help = strstr(text, "; use ");
+    struct sl_buf lines = {0};
+    cli_clear_line();
+    fprintf(stderr, "%serror[%s]%s: ", cli->color ? "\033[1;31m" : "", code, cli->color ? "\033[0m" : "");
+    sl_buf_printf(&lines, "%.*s\n", help ? (int)(help - text) : INT_MAX, text);
+    if (where)
+        sl_buf_printf(&lines, "  --> %s\n", where);
+    if (help)
+        sl_buf_printf(&lines, "  = help: %s\n", help + 2);
+    cli_print_text(cli, lines.failed ? text : sl_buf_text(&lines));
+    sl_buf_deinit(&lines);
 }
 
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
@@ -107,27 +131,35 @@ int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct 
         cli_show_diagnostics(cli);
         return cli_get_exit(status);
     }
-    char message[sizeof err->message];
-    snprintf(message, sizeof message, "%s", err->message[0] ? err->message : "unknown error");
-    fprintf(stderr, "%s: ", red(cli));
-    write_shown(stderr, message, strlen(message), ""); /* one sentence: a line break in it is the data's */
-    fputc('\n', stderr);
     /* for errors in a model file, `where` is a place in that file; otherwise in the source code */
     bool users = strstr(err->where, ".c:") == NULL;
-    if (err->where[0] && (users || cli->verbosity > 0))
-        cli_say(stderr, "  --> %s\n", err->where);
+    const char *where = err->where[0] && (users || cli->verbosity > 0) ? err->where : NULL;
+    struct sl_buf message = {0}; /* one sentence: a line break in it is the data's */
+    sl_printable_append(&message, err->message, strlen(err->message), "");
+    cli_print_error(cli, sl_explain_get_code(status), where,
+                    message.failed         ? "no memory for the message"
+                    : message.length_bytes ? sl_buf_text(&message)
+                                           : "it gave no reason");
+    sl_buf_deinit(&message);
     return cli_get_exit(status);
+}
+
+/* The text of a message; freed with sl_buf_deinit. */
+static struct sl_buf format_text(const char *format, va_list args)
+{
+    struct sl_buf text = {0};
+    sl_buf_vprintf(&text, format, args);
+    return text;
 }
 
 int cli_usage_error(const struct cli_context *cli, const char *format, ...)
 {
-    cli_clear_line();
-    fprintf(stderr, "%s: ", red(cli));
     va_list args;
     va_start(args, format);
-    say(stderr, format, args);
+    struct sl_buf text = format_text(format, args);
     va_end(args);
-    fputc('\n', stderr);
+    cli_print_error(cli, "E0601", NULL, sl_buf_text(&text));
+    sl_buf_deinit(&text);
     return CLI_USAGE;
 }
 
@@ -135,12 +167,14 @@ void cli_note(const struct cli_context *cli, const char *format, ...)
 {
     if (cli->verbosity < 0)
         return;
-    cli_clear_line();
     va_list args;
     va_start(args, format);
-    say(stderr, format, args);
+    struct sl_buf text = format_text(format, args);
     va_end(args);
-    fputc('\n', stderr);
+    sl_buf_append_char(&text, '\n');
+    cli_clear_line();
+    cli_print_text(cli, sl_buf_text(&text));
+    sl_buf_deinit(&text);
 }
 
 void cli_note_lines(const struct cli_context *cli, const char *lines)

@@ -294,6 +294,14 @@ static void print_table(const struct sl_run_result *result)
     sl_buf_deinit(&buf);
 }
 
+static void print_divergence(const struct cli_context *cli, const char *reason)
+{
+    char text[512];
+    sl_text_snprintf(text, sizeof text,
+                     "training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm", reason);
+    cli_print_error(cli, "E0610", NULL, text);
+}
+
 int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_result *result)
 {
     struct cli_context *cli = view->cli;
@@ -309,8 +317,7 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
         fprintf(stderr, "\nwaiting for data took %s %% of the training time\n", waiting);
     switch (train->end) {
     case SL_END_DIVERGED:
-        cli_say(stderr, "error: training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm\n",
-                train->reason);
+        print_divergence(cli, train->reason);
         return CLI_DIVERGED;
     case SL_END_TIME:
         cli_note(cli, "time limit reached after %s; `seqlstm resume %s` continues", seconds, result->folder);

@@ -119,7 +119,10 @@ static seqlstm_status local_get_facts(struct sl_compare_side *side, struct sl_ar
     if (!facts.units)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the offers of a backend");
     sl_text_snprintf(facts.id, sizeof facts.id, "%s", record->id);
-    sl_text_snprintf(facts.version, sizeof facts.version, "%s", record->version ? record->version : "");
+    const char *version = record->version ? record->version : "";
+    const int shown = (int)sizeof facts.version - (int)sizeof "…";
+    sl_text_snprintf(facts.version, sizeof facts.version, "%.*s%s", shown, version,
+                     strlen(version) > (size_t)shown ? "…" : "");
     sl_text_snprintf(facts.file, sizeof facts.file, "%s", record->file ? record->file : "");
     uint32_t device;
     if (sl_backend_find_device(local->backend, &device)) {

@@ -37,8 +37,8 @@ struct sl_compare_side_unit {
 };
 
 struct sl_compare_side_facts {
-    char id[SEQLSTM_MAX_ID_BYTES]; /* of its backend */
-    char version[32];
+    char id[SEQLSTM_MAX_ID_BYTES];                                      /* of its backend */
+    char version[128];                                                  /* one that is longer ends in "…" */
     char file[PATH_MAX];                                                /* "" when built in */
     char device[sizeof((struct seqlstm_device_info *)0)->device_class]; /* that it computes on */
     bool on_device;                     /* its memory is not the host's: calls return before they are done */

@@ -244,8 +244,16 @@ void sl_graph_destroy(struct sl_graph *graph);
 struct sl_option_place {
     const char *key;       /* "recurrent_dropout" */
     struct sl_place place; /* of the key, or of the layer if it is a default; line 0 for the loss */
+    const char *value;     /* as the model file writes it: "relu"; NULL: it has none, or one for each direction */
 };
 struct sl_option_place sl_graph_find_option(const struct sl_graph *graph, const struct sl_node *node, uint32_t option);
+
+enum { SL_OPTION_VALUE_BYTES = 48 };
+
+/* The value that a message about the option names: that of the model file, otherwise what the backend said about it in
+ * `said`, as the file would write it (an activation by name, "0.25" for "0.2500"). */
+void sl_option_place_name_value(const struct sl_option_place *place, uint32_t option, const char *said,
+                                char out[SL_OPTION_VALUE_BYTES]);
 
 /* The axis of an operation: that of its input, or for gather that of its output. */
 enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_node *node);

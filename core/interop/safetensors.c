@@ -103,7 +103,10 @@ static seqlstm_status read_entry(const struct sl_safetensors *file, const char *
     if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(last))
         CORRUPT("%s: the data_offsets of `%s` are not two numbers", file->name, name);
     int64_t begin = json_integer_value(first), end = json_integer_value(last);
-    if (begin < 0 || end < begin || (uint64_t)end > data_bytes)
+    if (begin >= 0 && end >= begin && (uint64_t)end > data_bytes)
+        CORRUPT("%s: the file is cut short: `%s` stands at bytes %" PRId64 " to %" PRId64 " of %zu; use an intact copy",
+                file->name, name, begin, end, data_bytes);
+    if (begin < 0 || end < begin)
         CORRUPT("%s: `%s` stands at bytes %" PRId64 " to %" PRId64 " of %zu", file->name, name, begin, end, data_bytes);
     int64_t elems = sl_safetensors_count_elems(entry), bytes = 0;
     if (elems < 0 || !sl_checked_mul_i64(elems, (int64_t)DTYPES[entry->dtype].bytes, &bytes) || bytes != end - begin)
@@ -202,7 +205,7 @@ static seqlstm_status read_file(struct sl_safetensors *file, struct seqlstm_erro
     if (length > SL_SAFETENSORS_HEADER_MOST || length < 2)
         CORRUPT("%s: a header of %" PRIu64 " bytes; no safetensors file", file->name, length);
     if (length > file->size_bytes - SL_SAFETENSORS_LENGTH_BYTES)
-        CORRUPT("%s: the file ends inside its header", file->name);
+        CORRUPT("%s: the file is cut short: it ends inside its header; use an intact copy", file->name);
     file->header_bytes = (size_t)length;
     return read_header(file, err);
 }
@@ -282,7 +285,8 @@ seqlstm_status sl_safetensors_verify(const struct sl_safetensors *file, struct s
     char want[SL_HASH_TEXT_BYTES];
     sl_hash_write(crc, want);
     if (strcmp(want, sum) != 0)
-        CORRUPT("%s: the content does not match its checksum (%s, computed %s)", file->name, sum, want);
+        CORRUPT("%s: the content does not match its checksum (%s, computed %s); use an intact copy", file->name, sum,
+                want);
     return SEQLSTM_OK;
 }
 

@@ -61,7 +61,7 @@ seqlstm_status sl_offer_ask(const struct sl_backend *backend, const struct sl_gr
         offer.no_operation = (answer.code & SEQLSTM_BIT_REFUSED_OPERATION) != 0;
         offer.option = answer.option == SEQLSTM_OPTION_NONE ? "" : option.key;
         offer.place = option.place;
-        memcpy(offer.value, answer.value, sizeof offer.value);
+        sl_option_place_name_value(&option, answer.option, answer.value, offer.value);
         refuse(&offer, answer.reason);
     }
     *out_offer = offer;

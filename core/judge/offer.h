@@ -13,7 +13,7 @@ struct sl_offer {
     bool no_operation;                       /* refused: the whole operation is not among the backend's */
     const char *option;                      /* refused: key in the model file; "" for the whole operation */
     struct sl_place place;                   /* of the option */
-    char value[sizeof((struct seqlstm_answer *)0)->value];
+    char value[SL_OPTION_VALUE_BYTES];
     char reason[sizeof((struct seqlstm_answer *)0)->reason];
 };
 

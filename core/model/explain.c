@@ -2,6 +2,7 @@
 /* The table of codes. */
 #include "model/explain.h"
 
+#include <stdbool.h>
 #include <strings.h>
 
 #include "base/value/text.h"
@@ -200,6 +201,56 @@ static const struct sl_explanation explanations[] = {
      "asks `resume`, `eval` or `predict` for different ones: other units, a layer\n"
      "option that adds parameters, or an optimizer with other states. Undo the change,\n"
      "or train a new run with it. The run itself has not been changed.\n"},
+    {"E0601", "the command line",
+     "There is no such command or flag, an argument is missing, or a flag has a value\n"
+     "that it does not take. Keys of the model file are set with `--set`, as in\n"
+     "`--set train.epochs=5`. `seqlstm help COMMAND` lists the flags of a command.\n"},
+    {"E0602", "a request that does not fit",
+     "The command is well formed, but not for this model, run or file: text is wanted\n"
+     "from a model that is no language model, a split does not exist, a folder already\n"
+     "holds a run. The message says what was expected.\n"},
+    {"E0603", "something that is not there",
+     "A run, a file or a name does not exist. A run is given by its folder\n"
+     "(`runs/NAME/001`) or by its name, which means its latest run. Paths on the\n"
+     "command line are relative to the current folder.\n"},
+    {"E0604", "something that is not possible here",
+     "No backend that is loaded can do this with this model. `seqlstm plan` shows which\n"
+     "backend refuses which option; `seqlstm backends` shows what is loaded.\n"},
+    {"E0605", "something is missing on this machine",
+     "A backend, a library or a device is not there. `seqlstm backends -v` shows where\n"
+     "backends were looked for and why one is not used; `seqlstm doctor` looks at the\n"
+     "machine. The exit status is 3.\n"},
+    {"E0606", "a plugin for another version",
+     "The plugin was built for another version of the backend ABI. Build it again with\n"
+     "the headers of this version (`seqlstm version` prints it).\n"},
+    {"E0607", "not enough memory",
+     "The model, its batch or its data do not fit into the memory that this process may\n"
+     "use. Smaller batches (`data.batch_size`, `data.batching.max_tokens`), shorter\n"
+     "segments (`data.batching.bptt`) or fewer units need less. `seqlstm plan` shows\n"
+     "where memory goes. The exit status is 6.\n"},
+    {"E0608", "reading or writing failed",
+     "The operating system refused to read or write: no permission, no space left, a\n"
+     "file beyond `ulimit -f`, a device that failed. The message contains its reason.\n"
+     "What was saved before is intact: after the cause is gone, `seqlstm resume`\n"
+     "continues. `--out` puts a run into another folder.\n"},
+    {"E0609", "damaged or unsuitable data",
+     "A file is damaged, truncated, or does not contain what is needed. Files of a run\n"
+     "have checksums: copy the file again, or use an earlier checkpoint. Input of\n"
+     "`predict` has the format of the training data. The exit status is 4.\n"},
+    {"E0610", "the training diverged",
+     "The loss or a gradient is no longer a finite number. Lower the learning rate, set\n"
+     "`train.clip_norm`, or scale the data (`data.scale: standard`). The last\n"
+     "checkpoint is from before. The exit status is 5.\n"},
+    {"E0611", "a device failed",
+     "A device or its library reported an error during the computation. The message\n"
+     "contains its text and number. `--device cpu` runs without the device.\n"},
+    {"E0612", "stopped", "The command was stopped before it had a result.\n"},
+    {"E0613", "a bug",
+     "This is a bug of seqlstm, or of the plugin that the message names, and not your\n"
+     "mistake. Please report the message together with the output of `seqlstm doctor`.\n"},
+    {"E0614", "slower than allowed",
+     "`seqlstm ab --max-regress` found that side B is slower than side A by more than\n"
+     "the limit. The exit status is 1.\n"},
     {"E0701", "a run in use",
      "Another process writes into this run folder. It holds the lock of the file\n"
      "`lock` in it, which says its host, its number and when it began. Wait until it\n"
@@ -231,6 +282,20 @@ static const struct sl_explanation explanations[] = {
      "loss falls to 0, and the model is useless: when it is asked, the target is not\n"
      "known yet. Behind a `window` the same column is history, and fine.\n"},
 };
+
+const char *sl_explain_get_code(seqlstm_status status)
+{
+    static const char *const codes[] = {
+        [SEQLSTM_INVALID_ARGUMENT] = "E0602", [SEQLSTM_INVALID_CONFIG] = "E0602",
+        [SEQLSTM_NOT_FOUND] = "E0603",        [SEQLSTM_UNSUPPORTED] = "E0604",
+        [SEQLSTM_UNAVAILABLE] = "E0605",      [SEQLSTM_ABI_MISMATCH] = "E0606",
+        [SEQLSTM_NO_MEMORY] = "E0607",        [SEQLSTM_IO] = "E0608",
+        [SEQLSTM_CORRUPT_DATA] = "E0609",     [SEQLSTM_NUMERIC] = "E0610",
+        [SEQLSTM_DEVICE] = "E0611",           [SEQLSTM_CANCELLED] = "E0612",
+    };
+    const bool known = status > 0 && (size_t)status < sizeof codes / sizeof *codes && codes[status] != NULL;
+    return known ? codes[status] : "E0613"; /* INTERNAL, or a status that does not exist */
+}
 
 const struct sl_explanation *sl_explain_find(const char *code)
 {

@@ -5,11 +5,16 @@
 
 #include <stddef.h>
 
+#include <seqlstm/status.h>
+
 struct sl_explanation {
     const char *code;  /* "E0203" */
     const char *title; /* "unknown key" */
     const char *text;  /* plain text, lines at most 80 characters, ends with a newline */
 };
+
+/* The code of an error that has none of its own: that of its status. Static. [any thread] */
+const char *sl_explain_get_code(seqlstm_status status);
 
 /* NULL: no such code. Case is ignored. Static. [any thread] */
 const struct sl_explanation *sl_explain_find(const char *code);

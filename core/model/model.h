@@ -159,6 +159,11 @@ const struct sl_layer *sl_model_find_layer(const struct sl_model *model, const c
  * line 0 where nothing of it was said. [any thread] */
 struct sl_place sl_model_find_place(const struct sl_model *model, const char *path);
 
+/* The value at `path` of the effective configuration ("train.loss"), or at a key of the layer ("activation",
+ * "dropout"), as it is written there; of a map its `type`. NULL: there is none, or it is another map or a list. [any
+ * thread] */
+const char *sl_model_find_word(const struct sl_model *model, const struct sl_layer *layer, const char *path);
+
 enum {
     SL_CONFIG_MINIMAL = 1, /* only what was given, not the defaults */
     SL_CONFIG_ORIGIN = 2   /* each value with a comment: file:line, flag or "default" */

@@ -97,7 +97,9 @@ bool sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t cap
     bool changed = false;
     struct sl_fp_state fp = sl_fp_state_get();
     if (fp.vector != guard->fp.vector || fp.x87 != guard->fp.x87) {
-        sl_text_snprintf(text, capacity_bytes, "changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)",
+        sl_text_snprintf(text, capacity_bytes,
+                         "changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x); build it without the "
+                         "compiler's fast-math flags",
                          guard->fp.vector, fp.vector, guard->fp.x87, fp.x87);
         sl_fp_state_set(guard->fp);
         changed = true;

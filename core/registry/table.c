@@ -73,8 +73,9 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct seqlstm_ba
     record->abi_major = found->abi_major;
     record->abi_minor_needed = found->abi_minor_needed;
     if (!abi_fits(found->abi_major, found->abi_minor_needed))
-        REFUSE("it is built for ABI %u.%u, this program has %u.%u%s", found->abi_major, found->abi_minor_needed,
-               SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR, SEQLSTM_ABI_MAJOR == 0 ? " (a draft: both must be equal)" : "");
+        REFUSE("it is built for ABI %u.%u, this program has %u.%u%s; build it again with the headers of this program",
+               found->abi_major, found->abi_minor_needed, SEQLSTM_ABI_MAJOR, SEQLSTM_ABI_MINOR,
+               SEQLSTM_ABI_MAJOR == 0 ? " (a draft: both must be equal)" : "");
     if (found->struct_size < required || found->struct_size > 64 * 1024)
         REFUSE("its table claims a size of %u bytes, expected %u to %u", found->struct_size, required, 64 * 1024);
     memcpy(out, found, found->struct_size < sizeof *out ? found->struct_size : sizeof *out);

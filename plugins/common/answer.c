@@ -71,6 +71,14 @@ const char *answer_dtype_name(uint32_t dtype)
     return dtype < sizeof names / sizeof *names ? names[dtype] : "?";
 }
 
+const char *answer_activation_name(uint32_t kind)
+{
+    static const char *const names[SEQLSTM_ACT_COUNT] = {
+        "linear",       "tanh", "sigmoid",  "relu",     "leaky_relu", "thresholded_relu", "scaled_tanh",
+        "hard_sigmoid", "elu",  "softsign", "softplus", "affine",     "softmax",          "log_softmax"};
+    return kind < SEQLSTM_ACT_COUNT ? names[kind] : "?";
+}
+
 bool answer_float32_edges(struct seqlstm_answer *answer, const char *id, const struct seqlstm_desc *head)
 {
     const uint32_t dtypes[] = {head->dtype_activation, head->dtype_activation_grad, head->dtype_state,

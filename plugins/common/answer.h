@@ -34,6 +34,8 @@ bool answer_cast(struct seqlstm_answer *answer, const struct seqlstm_cast_desc *
 
 /* "float32"; "?" for a number without a name. */
 const char *answer_dtype_name(uint32_t dtype);
+/* "relu", as the model file writes it. */
+const char *answer_activation_name(uint32_t kind);
 
 /* ---- op_create -------------------------------------------------------------------------------------------- */
 

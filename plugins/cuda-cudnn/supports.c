@@ -81,14 +81,6 @@ static bool accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *a
                   narrow ? "a build with nvcc, or precision: tf32" : "precision: float32");
 }
 
-static const char *name_activation(uint32_t kind)
-{
-    static const char *const names[SEQLSTM_ACT_COUNT] = {
-        "linear",       "tanh", "sigmoid",  "relu",     "leaky_relu", "thresholded_relu", "scaled_tanh",
-        "hard_sigmoid", "elu",  "softsign", "softplus", "affine",     "softmax",          "log_softmax"};
-    return kind < SEQLSTM_ACT_COUNT ? names[kind] : "?";
-}
-
 static bool accept_activations(const struct seqlstm_recurrent_desc *d, struct seqlstm_answer *answer)
 {
     const int directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
@@ -98,20 +90,22 @@ static bool accept_activations(const struct seqlstm_recurrent_desc *d, struct se
         const uint32_t output = d->activations[SEQLSTM_PLACE_OUTPUT][k].kind;
         const bool rnn = d->cell == SEQLSTM_CELL_RNN;
         if (candidate != SEQLSTM_ACT_TANH && !(rnn && candidate == SEQLSTM_ACT_RELU))
-            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
-                          rnn ? "cuDNN's simple RNN supports only tanh and relu"
-                              : "cuDNN's cells support no activation but tanh",
-                          "activation: tanh");
+            return refuse(
+                answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, answer_activation_name(candidate),
+                rnn ? "cuDNN's simple RNN supports only tanh and relu" : "cuDNN's cells support no activation but tanh",
+                "activation: tanh");
         if (candidate != d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind)
-            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION, name_activation(candidate),
-                          "cuDNN uses the same activation in both directions",
+            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
+                          answer_activation_name(candidate), "cuDNN uses the same activation in both directions",
                           "the same activation in both directions");
         if (!rnn && gate != SEQLSTM_ACT_SIGMOID)
             return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_RECURRENT_ACTIVATION,
-                          name_activation(gate), "cuDNN's gates are always sigmoids", "recurrent_activation: sigmoid");
+                          answer_activation_name(gate), "cuDNN's gates are always sigmoids",
+                          "recurrent_activation: sigmoid");
         if (d->cell == SEQLSTM_CELL_LSTM && output != SEQLSTM_ACT_TANH)
-            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_OUTPUT_ACTIVATION, name_activation(output),
-                          "cuDNN's LSTM supports no output activation but tanh", "output_activation: tanh");
+            return refuse(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_OUTPUT_ACTIVATION,
+                          answer_activation_name(output), "cuDNN's LSTM supports no output activation but tanh",
+                          "output_activation: tanh");
     }
     return true;
 }

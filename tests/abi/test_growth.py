@@ -85,7 +85,8 @@ def check(made):
 
     # A plugin that cannot do without is refused with both numbers, and loads where they fit.
     demanding = answers(made['older'], made['newer demanding'])
-    assert demanding == {'status': 'it is built for ABI 1.2, this program has 1.1'}, demanding
+    assert demanding == {'status': 'it is built for ABI 1.2, this program has 1.1; build it again with the headers of this '
+                                   'program'}, demanding
     assert answers(made['newer'], made['newer demanding'])['status'] == 'ok'
 
 

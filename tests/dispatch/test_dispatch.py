@@ -289,7 +289,8 @@ def check_lattice(t, backend, args, refused, accepted):
             place = column + option.index(key)
             expect((refusal['option'], refusal['file'], refusal['line'], refusal['column']) ==
                    (key, 'm.yaml', first + i, place), (option, refusal))
-            expect(refusal['value'] and refusal['reason'], refusal)
+            written = re.search(rf'{key}: (?:{{\w+: )?([\w.]+)', option).group(1)
+            expect(refusal['value'] == written and refusal['reason'], (written, refusal))
             found.add(option)
     by_key = {key for option, key in LATTICE if option in found}
     expect(refused <= by_key and not accepted & by_key, (by_key, refused, accepted))
@@ -354,6 +355,26 @@ def test_lattice_of_onednn(t):
     check_lattice(t, 'cpu-onednn', ['--set', 'backends=[cpu-onednn, cpu-blas]', *policy('estimate')],
                   {'activation', 'recurrent_activation', 'output_activation', 'dropout', 'recurrent_dropout', 'zoneout',
                    'weight_drop', 'cell_clip', 'gate_clip', 'coupled_gates', 'layer_norm'}, {'use_bias', 'direction'})
+
+
+def test_values_of_refusals(t):
+    """A refusal names its value as the model file does, in every layer and whatever the plugin's words are."""
+    if not any(b['id'] == 'cpu-onednn' and b['status'] == 'ok' for b in t.run('backends', '--json').json['backends']):
+        return 'no cpu-onednn here'
+    head = TINY.split('model:')[0] + 'model:\n'
+    layers = ('- {type: dense, units: 3, activation: relu}', '- {type: dense, units: 3, activation: {type: elu, alpha: 2}}',
+              '- {type: lstm, units: 4, return_sequences: true, direction: bidirectional, '
+              'activation: {forward: tanh, backward: relu}}',
+              '- {type: rnn, units: 4, activation: softsign}')
+    t.write('m.yaml', head + ''.join(f'  {layer}\n' for layer in layers) + '  - {type: dense, units: from_target}\n' +
+            'train: {loss: mse, epochs: 1}\n')
+    args = ['--set', 'backends=[cpu-onednn, cpu-blas]', *policy('estimate')]
+    table = t.run('plan', 'm.yaml', *args, '-q').text
+    for value in ('relu', 'elu', 'relu', 'softsign'):
+        expect(re.search(rf'cpu-onednn refuses activation {value} \(m.yaml:\d+:\d+\): ', table), (value, table))
+    expect(not re.search(r'refuses \w+ \d+ \(', table), table)
+    t.refuse(3, 'plan', 'm.yaml', '--set', 'backends=[cpu-onednn]', *policy('estimate')).says('activation relu (m.yaml:')
+
 
 
 def test_failures_while_timed(t):

@@ -171,15 +171,6 @@ bool sl_file_is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-seqlstm_status sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err)
-{
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return sl_file_fail(err, errno, "cannot look at", path);
-    *out_bytes = info.st_size;
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err)
 {
     if (*path == '\0')

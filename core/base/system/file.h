@@ -69,7 +69,6 @@ seqlstm_status sl_file_sync_folder(const char *path, struct seqlstm_error *err);
 bool sl_file_exists(const char *path);     /* anything of that name, a dangling link too */
 bool sl_file_is_regular(const char *path); /* follows links; no pipe, no device */
 bool sl_file_is_folder(const char *path);  /* follows links */
-seqlstm_status sl_file_size(const char *path, int64_t *out_bytes, struct seqlstm_error *err);
 
 /* The absolute path: relative ones are taken in the current folder; `.`, `..` and double slashes are resolved in the
  * text only; links are not followed, and nothing need exist. */

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. 0 <= count <= depth; the oldest result is ring[head].
- * 2. After a failed result the thread stops: the consumer gets that error until a seek starts it anew.
+ * 2. After a failed result the thread stops: the consumer gets that error from then on.
  */
 #include "data/batch/prefetch.h"
 
@@ -34,7 +34,7 @@ struct sl_prefetch {
     int head, count;
     bool stop;
     struct seqlstm_error error; /* of the failed result */
-    int64_t start_ns, wait_ns;
+    int64_t wait_ns;
 };
 
 static void *run(void *context)
@@ -66,7 +66,6 @@ static void *run(void *context)
 static seqlstm_status start(struct sl_prefetch *p, struct seqlstm_error *err)
 {
     sigset_t all, before;
-    p->stop = false;
     if (p->depth == 0)
         return SEQLSTM_OK;
     sigfillset(&all);
@@ -91,7 +90,6 @@ static void stop(struct sl_prefetch *p)
     }
     for (; p->count > 0; p->count--, p->head = (p->head + 1) % DEEPEST)
         sl_batch_destroy(p->ring[p->head].batch);
-    p->head = 0;
 }
 
 seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch,
@@ -104,7 +102,6 @@ seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct 
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a queue of batches");
     p->batcher = batcher;
     p->depth = depth;
-    p->start_ns = sl_clock_ns();
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->filled, NULL);
     pthread_cond_init(&p->emptied, NULL);
@@ -148,21 +145,6 @@ seqlstm_status sl_prefetch_next(struct sl_prefetch *p, struct sl_batch **out_bat
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_prefetch_seek(struct sl_prefetch *p, uint64_t epoch, uint64_t ordinal, struct seqlstm_error *err)
-{
-    stop(p);
-    seqlstm_status status = sl_batcher_seek(p->batcher, epoch, ordinal, err);
-    if (status != SEQLSTM_OK) {
-        p->ring[0] = (struct result){NULL, status};
-        p->error = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
-        if (err && err->struct_size >= sizeof *err)
-            p->error = *err;
-        p->count = p->depth > 0;
-        return status;
-    }
-    return start(p, err);
-}
-
 void sl_prefetch_destroy(struct sl_prefetch *prefetch)
 {
     if (!prefetch)
@@ -177,9 +159,4 @@ void sl_prefetch_destroy(struct sl_prefetch *prefetch)
 int64_t sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch)
 {
     return prefetch->wait_ns;
-}
-
-int64_t sl_prefetch_get_total_ns(const struct sl_prefetch *prefetch)
-{
-    return sl_clock_ns() - prefetch->start_ns;
 }

@@ -22,19 +22,13 @@ struct sl_prefetch;
 seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct sl_prefetch **out_prefetch,
                                   struct seqlstm_error *err);
 
-/* As sl_batcher_next. After an error every call returns that error until a seek. [one thread at a time] */
+/* As sl_batcher_next. After an error of the thread every call returns that error. [one thread at a time] */
 seqlstm_status sl_prefetch_next(struct sl_prefetch *prefetch, struct sl_batch **out_batch, struct seqlstm_error *err);
-
-/* As sl_batcher_seek; batches built ahead are dropped. */
-seqlstm_status sl_prefetch_seek(struct sl_prefetch *prefetch, uint64_t epoch, uint64_t ordinal,
-                                struct seqlstm_error *err);
 
 /* Stops the thread, drops what waits. NULL is fine. */
 void sl_prefetch_destroy(struct sl_prefetch *prefetch);
 
-/* Time that sl_prefetch_next has waited for the thread, and time since create, in nanoseconds: their ratio is the share
- * of a run that reading costs. */
+/* Time that sl_prefetch_next has waited for the thread, in nanoseconds. */
 int64_t sl_prefetch_get_wait_ns(const struct sl_prefetch *prefetch);
-int64_t sl_prefetch_get_total_ns(const struct sl_prefetch *prefetch);
 
 #endif

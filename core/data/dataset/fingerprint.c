@@ -70,8 +70,3 @@ out:
     close(fd);
     return status;
 }
-
-bool sl_fingerprint_is_equal(const struct sl_fingerprint *a, const struct sl_fingerprint *b)
-{
-    return a->size_bytes == b->size_bytes && a->crc64 == b->crc64;
-}

@@ -21,7 +21,4 @@ seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *o
 /* Size and time alone, without reading; crc64 is 0. */
 seqlstm_status sl_fingerprint_peek(const char *path, struct sl_fingerprint *out, struct seqlstm_error *err);
 
-/* Same size and checksum. */
-bool sl_fingerprint_is_equal(const struct sl_fingerprint *a, const struct sl_fingerprint *b);
-
 #endif

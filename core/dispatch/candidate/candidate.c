@@ -15,13 +15,15 @@ static seqlstm_status note_refusal(const struct sl_spans *spans, struct sl_span 
                                    const struct seqlstm_answer *answer, struct seqlstm_error *err)
 {
     struct sl_option_place option = sl_graph_find_option(spans->graph, span->node, answer->option);
+    char value[SL_OPTION_VALUE_BYTES];
+    sl_option_place_name_value(&option, answer->option, answer->value, value);
     struct sl_refusal refusal = {
         .backend = sl_backend_get_id(spans->listed[rank]),
         .rank = rank,
         .code = answer->code,
         .option_id = answer->option,
         .option = answer->option == SEQLSTM_OPTION_NONE ? "" : option.key,
-        .value = sl_arena_strdup(spans->arena, answer->value),
+        .value = sl_arena_strdup(spans->arena, value),
         .reason = sl_arena_strdup(spans->arena, answer->reason),
         .hint = sl_arena_strdup(spans->arena, answer->hint),
         .place = option.place,

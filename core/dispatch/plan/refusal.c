@@ -8,7 +8,7 @@ void sl_refusals_write(struct sl_buf *buf, const struct sl_refusal *refusals, in
         const struct sl_refusal *refusal = &refusals[r];
         sl_buf_printf(buf, "%s%s: ", r ? "; " : "", refusal->backend);
         if (refusal->option[0])
-            sl_buf_printf(buf, "%s %s ", refusal->option, refusal->value);
+            sl_buf_printf(buf, "%s%s%s ", refusal->option, refusal->value[0] ? " " : "", refusal->value);
         if (refusal->place.line > 0)
             sl_buf_printf(buf, "(%s:%d:%d) ", refusal->place.file, refusal->place.line, refusal->place.column);
         sl_buf_printf(buf, "%s", refusal->reason);

@@ -8,8 +8,9 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
+#include "model/load/doc_merge.h"
+#include "model/load/overlay.h"
 #include "model/yaml/diagnostics_private.h"
-#include "model/yaml/doc_merge.h"
 #include "model/read/sections.h"
 
 static seqlstm_status no_memory(struct seqlstm_error *err, const char *path)
@@ -43,7 +44,7 @@ static seqlstm_status apply_request(const struct sl_model_request *request, stru
         first = first == SEQLSTM_OK ? status : first;
         if (overlay == NULL || !check_root(diagnostics, overlay) || *root == NULL)
             continue;
-        *root = sl_doc_overlay(arena, *root, overlay);
+        *root = sl_doc_overlay(arena, sl_site_top, *root, overlay);
         if (*root == NULL)
             return no_memory(err, request->overlays[i]);
     }

@@ -170,8 +170,7 @@ static bool read_variant(struct sl_reader *reader, const struct sl_section *sect
     return true;
 }
 
-/* Whether this map has a key of another framework that means `key`: then a missing `key` is not another error. */
-static bool stands_for(const struct sl_section *section, const struct sl_node *map, const char *key)
+bool sl_reader_is_misspelt(const struct sl_section *section, const struct sl_node *map, const char *key)
 {
     for (size_t i = 0; i < map->count; i++) {
         const char *said = map->pairs[i].key;
@@ -202,7 +201,7 @@ static void read_option(struct sl_reader *reader, const struct sl_section *secti
                                sl_reader_printf(reader, "`%s`", option->key));
     } else if (node != NULL) {
         sl_reader_read_value(reader, option, node, (char *)out + option->offset);
-    } else if ((option->flags & SL_OPTION_REQUIRED) && !stands_for(section, map, option->key)) {
+    } else if ((option->flags & SL_OPTION_REQUIRED) && !sl_reader_is_misspelt(section, map, option->key)) {
         bool version = section == &sl_section_top && strcmp(option->key, "seqlstm") == 0;
         sl_reader_report(reader, "E0204", map->place, version ? "begin the file with `seqlstm: 1`" : NULL, option->doc,
                          "%s needs `%s`", sl_reader_describe(reader, section, variant), option->key);

@@ -17,6 +17,7 @@
 #include "model/yaml/diagnostics.h"
 #include "model/yaml/doc.h"
 #include "model/layer.h"
+#include "model/read/synonyms.h"
 #include "model/schema/schema_table.h"
 
 struct sl_arena;
@@ -52,6 +53,10 @@ bool sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char
 /* Whether the user gave `key` in this map. */
 bool sl_reader_was_said(const struct sl_node *map, const char *key);
 
+/* Whether this map has a key of another framework, or a misspelt one, that means `key`: then a missing `key` is not
+ * another error. */
+bool sl_reader_is_misspelt(const struct sl_section *section, const struct sl_node *map, const char *key);
+
 /* The place of a key of this map, or the map's. */
 struct sl_place sl_reader_get_place(const struct sl_node *map, const char *key);
 
@@ -74,15 +79,5 @@ void *sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_byt
 /* reader_path.c: the text of a path with ${VAR} and ${VAR:-default} replaced, absolute if `absolute`;
  * NULL after a report. */
 const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, bool absolute);
-
-/* synonyms.c: a name that another framework uses, or NULL. */
-struct sl_synonym {
-    const char *word;
-    const char *section; /* path of the section, "layer", "train", …; NULL: anywhere */
-    const char *key;     /* the key here, or NULL: there is none */
-    const char *owner;   /* "PyTorch's name" */
-    const char *help;    /* "use `units`"; NULL: built from the key and the value */
-};
-const struct sl_synonym *sl_synonym_find(const char *word, const struct sl_section *section);
 
 #endif

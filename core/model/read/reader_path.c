@@ -42,6 +42,19 @@ static const char *append_variable(struct sl_reader *reader, const struct sl_nod
     return end + 1;
 }
 
+/* Remembers how the user wrote a path that is now absolute: relative to the current folder, as the name of the file
+ * in which it stands. */
+static void keep_written(struct sl_reader *reader, const struct sl_node *node, const char *written,
+                         const char *absolute)
+{
+    const char *slash = node->folder != NULL && node->place.file ? strrchr(node->place.file, '/') : NULL;
+    if (written[0] == '/')
+        return;
+    if (slash != NULL)
+        written = sl_reader_printf(reader, "%.*s/%s", (int)(slash - node->place.file), node->place.file, written);
+    sl_diagnostics_add_path(reader->diagnostics, absolute, written);
+}
+
 const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, bool absolute)
 {
     struct sl_buf expanded;
@@ -67,6 +80,8 @@ const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_nod
         char *path = NULL;
         if (joined != NULL && sl_file_absolute(joined, &path, NULL) == SEQLSTM_OK)
             kept = sl_arena_strdup(reader->arena, path);
+        if (kept != NULL)
+            keep_written(reader, node, sl_buf_text(&expanded), kept);
         free(joined);
         free(path);
     }

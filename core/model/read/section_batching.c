@@ -101,9 +101,17 @@ static const struct sl_custom bucketing_custom = {
     "{\"generator\": {\"enum\": [\"greedy\"]}}}, "
     "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
 
+static const struct sl_option bucketing_options[] = {OPTION_END};
+static const struct sl_form bucketing_forms[] = {{"count", {"generator"}}, {"generator", {"count"}}, {.key = NULL}};
+
+/* The maps of `bucketing`, for overlays. */
+static const struct sl_section bucketing_section = {.options = bucketing_options, .forms = bucketing_forms};
+static const char *const bucketing_lone_words[] = {"off", "pools", "auto", NULL};
+
 static const struct sl_option batching_options[] = {
     OPTION(WORD, "unit", AT(unit), .default_text = "sequence", .words = unit_words, .doc = "what a batch consists of"),
     OPTION(CUSTOM, "bucketing", AT(bucketing), .default_text = "pools", .custom = &bucketing_custom,
+           .map = &bucketing_section, .lone_words = bucketing_lone_words,
            .doc = "how sequences of similar length are grouped"),
     OPTION(INT, "pool", AT(pool), .default_text = "100", .min = 1, .max = 1000000,
            .doc = "size of the sorted window, in batches"),

@@ -186,6 +186,26 @@ const struct sl_custom sl_custom_activation_pair = {
     "[\"forward\", \"backward\"], \"additionalProperties\": false, \"properties\": {\"forward\": "
     "{\"$ref\": \"#/$defs/activation\"}, \"backward\": {\"$ref\": \"#/$defs/activation\"}}}]}"};
 
+static const struct sl_option activation_pair_options[] = {
+    OPTION(SECTION, "forward", SL_NO_FIELD, .section = &sl_section_activation, .doc = ""),
+    OPTION(SECTION, "backward", SL_NO_FIELD, .section = &sl_section_activation, .doc = ""),
+    OPTION_END,
+};
+static const struct sl_form activation_pair_forms[] = {
+    {"forward", {"type", "alpha", "beta"}},
+    {"backward", {"type", "alpha", "beta"}},
+    {"type", {"forward", "backward"}},
+    {.key = NULL},
+};
+
+const struct sl_section sl_section_activation_pair = {
+    .path = "activation",
+    .noun = "the activation",
+    .variants = sl_words_activation,
+    .options = activation_pair_options,
+    .forms = activation_pair_forms,
+};
+
 void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const char *key, bool active, const char *needs)
 {
     if (active || sl_node_find(map, key) == NULL)

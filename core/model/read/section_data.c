@@ -292,12 +292,19 @@ static const struct sl_option source_options[] = {
     OPTION_END,
 };
 
+/* `{split: 0.1}`, or what a source begins with. */
+static const struct sl_form source_forms[] = {
+    {"split", {"*"}},      {"type", {"split"}}, {"file", {"split"}}, {"x", {"split"}}, {"source", {"split"}},
+    {"target", {"split"}}, {"name", {"split"}}, {"size", {"split"}}, {.key = NULL},
+};
+
 const struct sl_section sl_section_source = {
     .path = "data.train",
     .noun = "the source",
     .variants = sl_words_source_type,
     .variant_offset = offsetof(struct sl_source, type),
     .options = source_options,
+    .forms = source_forms,
     .doc = "one split: `train`, `valid` or `test`. Format options may also be placed directly under `data`, where they "
            "apply "
            "to all splits; `valid` and `test` take from `train` whatever is set in neither place",

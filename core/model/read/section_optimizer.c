@@ -124,12 +124,15 @@ static const struct sl_option schedule_options[] = {
     OPTION_END,
 };
 
+static const struct sl_form schedule_forms[] = {{"factor", {"divide_by"}}, {"divide_by", {"factor"}}, {.key = NULL}};
+
 const struct sl_section sl_section_schedule = {
     .path = "train.schedule",
     .noun = "the schedule",
     .variants = schedule_words,
     .variant_offset = offsetof(struct sl_schedule, kind),
     .options = schedule_options,
+    .forms = schedule_forms,
     .doc = "how the learning rate changes",
 };
 

@@ -106,6 +106,8 @@ static const struct sl_custom plugin_options_custom = {
     "{\"type\": \"object\", \"additionalProperties\": {\"type\": [\"string\", \"number\", "
     "\"boolean\"]}}"};
 
+static const char *const init_lone_words[] = {"keras", "pytorch", NULL};
+
 static const struct sl_option top_options[] = {
     OPTION(INT, "seqlstm", AT(version), .flags = SL_OPTION_REQUIRED,
            .doc = "version of the schema, currently 1; it fixes all default values"),
@@ -116,16 +118,17 @@ static const struct sl_option top_options[] = {
            .doc = "true: backends whose results vary from run to run are not used"),
     OPTION(CUSTOM, "include", SL_NO_FIELD, .custom = &include_custom,
            .doc = "files that this file is based on; they must not include other files"),
-    OPTION(CUSTOM, "init", SL_NO_FIELD, .default_text = "keras", .custom = &init_custom,
-           .doc = "initial values of the parameters, unless a layer specifies its own"),
-    OPTION(CUSTOM, "data", AT(data), .flags = SL_OPTION_REQUIRED, .custom = &data_custom,
+    OPTION(CUSTOM, "init", SL_NO_FIELD, .default_text = "keras", .custom = &init_custom, .map = &sl_section_initializer,
+           .lone_words = init_lone_words, .doc = "initial values of the parameters, unless a layer specifies its own"),
+    OPTION(CUSTOM, "data", AT(data), .flags = SL_OPTION_REQUIRED, .custom = &data_custom, .map = &sl_section_data,
            .doc = "the data to learn from"),
-    OPTION(CUSTOM, "model", SL_NO_FIELD, .flags = SL_OPTION_REQUIRED, .custom = &layers_custom, .doc = "the layers"),
-    OPTION(CUSTOM, "train", AT(train), .flags = SL_OPTION_REQUIRED, .custom = &train_custom,
+    OPTION(CUSTOM, "model", SL_NO_FIELD, .flags = SL_OPTION_REQUIRED, .custom = &layers_custom,
+           .map = &sl_section_sides, .items = &sl_section_layer, .doc = "the layers"),
+    OPTION(CUSTOM, "train", AT(train), .flags = SL_OPTION_REQUIRED, .custom = &train_custom, .map = &sl_section_train,
            .doc = "how the model is trained"),
     OPTION(SECTION, "decode", AT(decode), .default_text = "{}", .section = &sl_section_decode,
            .doc = "how a decoder generates text"),
-    OPTION(CUSTOM, "backends", SL_NO_FIELD, .custom = &backends_custom,
+    OPTION(CUSTOM, "backends", SL_NO_FIELD, .custom = &backends_custom, .items = &sl_section_backend,
            .doc = "the plugins to load, in order of preference; default: all that are found"),
     OPTION(SECTION, "dispatch", AT(dispatch), .default_text = "{}", .section = &sl_section_dispatch,
            .doc = "which backend runs which layer"),

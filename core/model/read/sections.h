@@ -12,6 +12,8 @@ extern const struct sl_word sl_words_generator[];
 extern const struct sl_word sl_words_metric[];
 extern const struct sl_word sl_words_task[];
 extern const struct sl_custom sl_custom_activation_pair;
+/* What that reads, for overlays only: an activation, or one for each direction. */
+extern const struct sl_section sl_section_activation_pair;
 extern const struct sl_custom sl_custom_monitor;
 
 /* The readers of whole sections of the top level, called through its table. */

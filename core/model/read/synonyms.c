@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that other frameworks use. They are not accepted, but the error names the right key. */
+#include "model/read/synonyms.h"
+
 #include <string.h>
 
-#include "model/read/reader.h"
+#include "model/schema/schema_table.h"
 
 #define PYTORCH    "PyTorch's name"
 #define KERAS      "Keras's name"

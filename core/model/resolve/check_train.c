@@ -275,8 +275,11 @@ void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct
     struct sl_train_config *train = &model->train;
     if (node == NULL || node->kind != SL_NODE_MAP)
         return;
-    bool ends = sl_node_find(node, "epochs") || sl_node_find(node, "updates") || sl_node_find(node, "max_time");
-    if (!ends)
+    static const char *const ends[] = {"epochs", "updates", "max_time"};
+    bool ended = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        ended = ended || sl_node_find(node, ends[i]) || sl_reader_is_misspelt(&sl_section_train, node, ends[i]);
+    if (!ended)
         sl_reader_report(reader, "E0319", node->place, "add `epochs: 10`", NULL,
                          "the training has no end: it needs `epochs`, `updates` or `max_time`");
     check_schedule(&c, train);

@@ -185,14 +185,14 @@ static const struct sl_custom tokenizer_custom = {read_nothing, "tokenizer", "{\
 
 static const struct sl_option data_options[] = {
     OPTION(CUSTOM, "train", AT(splits[SL_SPLIT_TRAIN]), .flags = SL_OPTION_REQUIRED, .custom = &split_custom,
-           .doc = "the training data"),
-    OPTION(CUSTOM, "valid", AT(splits[SL_SPLIT_VALID]), .custom = &split_custom,
+           .map = &sl_section_source, .doc = "the training data"),
+    OPTION(CUSTOM, "valid", AT(splits[SL_SPLIT_VALID]), .custom = &split_custom, .map = &sl_section_source,
            .doc = "the validation data, evaluated during training; `{split: 0.1}` is the last tenth of `train`"),
-    OPTION(CUSTOM, "test", AT(splits[SL_SPLIT_TEST]), .custom = &split_custom,
+    OPTION(CUSTOM, "test", AT(splits[SL_SPLIT_TEST]), .custom = &split_custom, .map = &sl_section_source,
            .doc = "the test data, evaluated after training"),
-    OPTION(CUSTOM, "tokenizer", AT(tokenizer), .custom = &tokenizer_custom,
+    OPTION(CUSTOM, "tokenizer", AT(tokenizer), .custom = &tokenizer_custom, .map = &sl_section_tokenizer,
            .doc = "how text becomes tokens; default: `whitespace`"),
-    OPTION(CUSTOM, "source_tokenizer", AT(source_tokenizer), .custom = &tokenizer_custom,
+    OPTION(CUSTOM, "source_tokenizer", AT(source_tokenizer), .custom = &tokenizer_custom, .map = &sl_section_tokenizer,
            .doc =
                "how the source text of pairs becomes tokens; default: like `tokenizer`, but without `bos` and `eos`"),
     OPTION(SECTION, "batching", AT(batching), .default_text = "{}", .section = &sl_section_batching,
@@ -208,6 +208,7 @@ const struct sl_section sl_section_data = {
     .path = "data",
     .noun = "the data",
     .options = data_options,
+    .spread = &sl_section_source,
     .doc = "the data; format options of the sources may also be placed here, where they apply to all splits",
 };
 

@@ -98,3 +98,34 @@ struct sl_place sl_model_find_place(const struct sl_model *model, const char *pa
     const struct sl_place_entry *entry = find_longest(&model->places, path);
     return entry ? entry->key : nowhere;
 }
+
+/* The node of layer `index`; NULL: there is none. */
+static const struct sl_node *find_layer_node(const struct sl_model *model, size_t index)
+{
+    const struct sl_node *list = sl_node_find(model->document, "model");
+    if (list != NULL && list->kind == SL_NODE_MAP) {
+        bool decodes = index >= model->encoder_count;
+        list = sl_node_find(list, decodes ? "decoder" : "encoder");
+        index -= decodes ? model->encoder_count : 0;
+    }
+    return list != NULL && list->kind == SL_NODE_LIST && index < list->count ? list->items[index] : NULL;
+}
+
+const char *sl_model_find_word(const struct sl_model *model, const struct sl_layer *layer, const char *path)
+{
+    const struct sl_node *node =
+        layer != NULL ? find_layer_node(model, (size_t)(layer - model->layers)) : model->document;
+    char key[64];
+    for (; node != NULL && *path != 0; path += *path == '.') {
+        size_t length = strcspn(path, ".");
+        if (length >= sizeof key)
+            return NULL;
+        memcpy(key, path, length);
+        key[length] = 0;
+        path += length;
+        node = sl_node_find(node, key);
+    }
+    if (node != NULL && node->kind == SL_NODE_MAP)
+        node = sl_node_find(node, "type");
+    return node != NULL && node->kind == SL_NODE_SCALAR && !sl_node_is_null(node) ? node->text : NULL;
+}

@@ -125,6 +125,18 @@ static void append_default(struct sl_buf *out, const struct sl_option *option)
         sl_buf_printf(out, "`%s`", option->default_text);
 }
 
+/* What each word of the value means. */
+static void append_meanings(struct sl_buf *out, const struct sl_option *option)
+{
+    const char *separator = ". ";
+    for (const struct sl_word *w = option->words; w->word != NULL; w++) {
+        if (w->later || w->doc[0] == 0)
+            continue;
+        sl_buf_printf(out, "%s`%s`: %s", separator, w->word, w->doc);
+        separator = "; ";
+    }
+}
+
 static void append_options(struct sl_buf *out, const struct sl_section *section)
 {
     bool variants = section->variants != NULL;
@@ -141,7 +153,10 @@ static void append_options(struct sl_buf *out, const struct sl_section *section)
         append_form(out, o);
         sl_buf_append_text(out, " | ");
         append_default(out, o);
-        sl_buf_printf(out, " | %s |\n", o->doc);
+        sl_buf_printf(out, " | %s", o->doc);
+        if (o->kind == SL_VALUE_WORD)
+            append_meanings(out, o);
+        sl_buf_append_text(out, " |\n");
     }
 }
 

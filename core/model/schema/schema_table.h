@@ -92,7 +92,10 @@ struct sl_option {
         const struct sl_custom *custom;
         const char *period_units; /* of "ueTs": updates, epochs, tokens, seconds; NULL: all */
     };
-    const char *doc; /* one sentence without a full stop */
+    /* Where `custom` reads a map or a list of maps that sections describe (for load/overlay.c): */
+    const struct sl_section *map, *items;
+    const char *const *lone_words; /* bare words that are no `type` of that map; NULL-terminated, or NULL */
+    const char *doc;               /* one sentence without a full stop */
 };
 
 /* An entry of a table: the kind of its value without SL_VALUE_, the key, the offset of its field, and the rest by name:
@@ -109,6 +112,12 @@ struct sl_option {
     }
 #define SL_NO_FIELD 0 /* the offset of an option whose value goes elsewhere */
 
+/* A map that has several forms: a map with `key`, laid on one without it, takes these keys of the lower one away. */
+struct sl_form {
+    const char *key;
+    const char *displaces[3]; /* NULL ends it; "*": all other keys */
+};
+
 struct sl_section {
     const char *path;               /* heading in the docs: "train.optimizer" */
     const char *noun;               /* in messages: "the optimizer"; a layer: "a layer" */
@@ -117,6 +126,8 @@ struct sl_section {
     const char *default_variant;    /* if `type` is not given; NULL: it is required */
     const char *bare_key;           /* a bare value instead of the map is the value of this key; or NULL */
     const struct sl_option *options;
+    const struct sl_section *spread; /* a section whose options may be written here too; or NULL */
+    const struct sl_form *forms;     /* a NULL key ends them; or NULL */
     const char *doc;
 };
 

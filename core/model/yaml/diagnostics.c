@@ -28,6 +28,7 @@ void sl_diagnostics_destroy(struct sl_diagnostics *diagnostics)
     sl_arena_deinit(&diagnostics->arena);
     free(diagnostics->findings);
     free(diagnostics->files);
+    free(diagnostics->paths);
     free(diagnostics);
 }
 
@@ -77,6 +78,49 @@ void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *fil
     }
     diagnostics->files = files;
     diagnostics->files[diagnostics->file_count++] = added;
+}
+
+void sl_diagnostics_add_path(struct sl_diagnostics *diagnostics, const char *absolute, const char *written)
+{
+    void *paths = diagnostics->paths;
+    for (size_t i = 0; i < diagnostics->path_count; i++)
+        if (strcmp(diagnostics->paths[i].absolute, absolute) == 0)
+            return;
+    struct sl_written_path added = {sl_arena_strdup(&diagnostics->arena, absolute),
+                                    sl_arena_strdup(&diagnostics->arena, written)};
+    if (added.absolute == NULL || added.written == NULL ||
+        !make_room(&paths, diagnostics->path_count, &diagnostics->path_capacity, sizeof added)) {
+        diagnostics->failed = true;
+        return;
+    }
+    diagnostics->paths = paths;
+    diagnostics->paths[diagnostics->path_count++] = added;
+}
+
+/* Whether a path may end before `text`: `/a/b.csv` is not in `/a/b.csv.old`, but in `/a/b.csv.` and `/a/b.csv:3`. */
+static bool ends_path(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/";
+    return *text == 0 ||
+           (strchr(letters, *text) == NULL && (*text != '.' || text[1] == 0 || !strchr(letters, text[1])));
+}
+
+void sl_diagnostics_write_text(const struct sl_diagnostics *diagnostics, const char *text, struct sl_buf *out)
+{
+    while (*text != 0) {
+        const struct sl_written_path *found = NULL;
+        for (size_t i = 0; *text == '/' && found == NULL && i < diagnostics->path_count; i++) {
+            const size_t length = strlen(diagnostics->paths[i].absolute);
+            if (strncmp(text, diagnostics->paths[i].absolute, length) == 0 && ends_path(text + length))
+                found = &diagnostics->paths[i];
+        }
+        if (found == NULL) {
+            sl_buf_append_char(out, *text++);
+        } else {
+            sl_buf_append_text(out, found->written);
+            text += strlen(found->absolute);
+        }
+    }
 }
 
 static bool same_text(const char *a, const char *b)

@@ -6,8 +6,8 @@
  * that the source line and the caret can be shown.
  *
  * Codes: E0001-E0099 file and YAML, E0100 values, E0200 keys, E0300 meaning, E0400 what this
- * version lacks, E0500 what only data and backends show, E0700 run folders; W0001... warnings. `sl_explain_find` has a
- * paragraph on each.
+ * version lacks, E0500 what only data and backends show, E0600 errors of a running command, E0700 run folders;
+ * W0001... warnings. `sl_explain_find` has a paragraph on each.
  *
  * Invariants:
  * 1. All texts are copied: nothing that was added need outlive the call.
@@ -45,6 +45,12 @@ void sl_diagnostics_destroy(struct sl_diagnostics *diagnostics);
 
 /* Keeps a copy of the text that places with this file name point into. */
 void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, const char *text, size_t text_bytes);
+
+/* Remembers how the user wrote a path that was made absolute; what is printed then shows it so. */
+void sl_diagnostics_add_path(struct sl_diagnostics *diagnostics, const char *absolute, const char *written);
+
+/* Appends a text with the paths that it contains as the user wrote them. Failure is sticky in the buffer. */
+void sl_diagnostics_write_text(const struct sl_diagnostics *diagnostics, const char *text, struct sl_buf *out);
 
 /* The severity follows from the code's letter. A finding equal to one already there is not added.
  * */

@@ -14,12 +14,19 @@ struct sl_source_file {
     size_t text_bytes;
 };
 
+/* A path of the model, and how the user wrote it. */
+struct sl_written_path {
+    const char *absolute, *written;
+};
+
 struct sl_diagnostics {
     struct sl_arena arena;          /* all texts */
     struct sl_diagnostic *findings; /* in the order in which they were added */
     size_t finding_count, finding_capacity;
     struct sl_source_file *files; /* in the order in which they were added, which is the order of the output */
     size_t file_count, file_capacity;
+    struct sl_written_path *paths;
+    size_t path_count, path_capacity;
     size_t counts[2]; /* by severity; may be larger than what is kept */
     bool failed;
 };

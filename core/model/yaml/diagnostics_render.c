@@ -208,18 +208,23 @@ static void append_finding(const struct sl_diagnostics *diagnostics, const struc
     const char *strong = !color ? "" : is_error ? RED : YELLOW;
     const struct sl_place *place = &finding->place;
     int gutter = place->line > 0 ? count_digits(place->line) : 1;
-    sl_buf_printf(out, "%s%s[%s]%s%s: %s%s\n", strong, is_error ? "error" : "warning", finding->code, reset, bold,
-                  finding->message, reset);
+    sl_buf_printf(out, "%s%s[%s]%s%s: ", strong, is_error ? "error" : "warning", finding->code, reset, bold);
+    sl_diagnostics_write_text(diagnostics, finding->message, out);
+    sl_buf_printf(out, "%s\n", reset);
     if (place->file != NULL && place->line > 0)
         sl_buf_printf(out, "%*s%s-->%s %s:%d:%d\n", gutter, "", blue, reset, place->file, place->line, place->column);
     else if (place->file != NULL)
         sl_buf_printf(out, "%*s%s-->%s %s\n", gutter, "", blue, reset, place->file);
     if (place->line > 0)
         append_snippet(diagnostics, finding, gutter, color, out);
-    if (finding->help != NULL)
-        sl_buf_printf(out, "%*s %s=%s %shelp%s: %s\n", gutter, "", blue, reset, bold, reset, finding->help);
-    if (finding->note != NULL)
-        sl_buf_printf(out, "%*s %s=%s %snote%s: %s\n", gutter, "", blue, reset, bold, reset, finding->note);
+    const char *const titles[] = {"help", "note"}, *const texts[] = {finding->help, finding->note};
+    for (int i = 0; i < 2; i++) {
+        if (texts[i] == NULL)
+            continue;
+        sl_buf_printf(out, "%*s %s=%s %s%s%s: ", gutter, "", blue, reset, bold, titles[i], reset);
+        sl_diagnostics_write_text(diagnostics, texts[i], out);
+        sl_buf_append_char(out, '\n');
+    }
     sl_buf_append_char(out, '\n');
 }
 
@@ -242,10 +247,17 @@ seqlstm_status sl_diagnostics_render(const struct sl_diagnostics *diagnostics, b
     return SEQLSTM_OK;
 }
 
-static void append_member(struct sl_buf *out, const char *key, const char *text)
+static void append_member(const struct sl_diagnostics *diagnostics, struct sl_buf *out, const char *key,
+                          const char *text)
 {
+    struct sl_buf shown;
+    sl_buf_init(&shown);
+    if (text != NULL)
+        sl_diagnostics_write_text(diagnostics, text, &shown);
     sl_buf_printf(out, ", \"%s\": ", key);
-    sl_json_append_string(out, text);
+    sl_json_append_string(out, text == NULL ? NULL : sl_buf_text(&shown));
+    out->failed = out->failed || shown.failed;
+    sl_buf_deinit(&shown);
 }
 
 seqlstm_status sl_diagnostics_write_json(const struct sl_diagnostics *diagnostics, struct sl_buf *out,
@@ -261,14 +273,14 @@ seqlstm_status sl_diagnostics_write_json(const struct sl_diagnostics *diagnostic
         const struct sl_diagnostic *finding = sorted[i].finding;
         bool is_error = sl_diagnostic_get_severity(finding) == SL_SEVERITY_ERROR;
         sl_buf_printf(out, "%s{\"severity\": \"%s\"", i ? ",\n " : "", is_error ? "error" : "warning");
-        append_member(out, "code", finding->code);
-        append_member(out, "file", finding->place.file);
+        append_member(diagnostics, out, "code", finding->code);
+        append_member(diagnostics, out, "file", finding->place.file);
         sl_buf_printf(out, ", \"line\": %d, \"column\": %d, \"length\": %d", finding->place.line, finding->place.column,
                       finding->place.length);
-        append_member(out, "message", finding->message);
-        append_member(out, "label", finding->label);
-        append_member(out, "help", finding->help);
-        append_member(out, "note", finding->note);
+        append_member(diagnostics, out, "message", finding->message);
+        append_member(diagnostics, out, "label", finding->label);
+        append_member(diagnostics, out, "help", finding->help);
+        append_member(diagnostics, out, "note", finding->note);
         sl_buf_append_char(out, '}');
     }
     sl_buf_append_char(out, ']');

@@ -4,8 +4,19 @@
 
 #include "session/data/notes.h"
 #include "session/finding/finding.h"
+#include "session/finding/missing.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/sources.h"
+
+/* An error of the data of a split, as findings. Files that are missing are found at once, in all splits. */
+static seqlstm_status add_findings(struct sl_session *session, enum sl_split split, seqlstm_status status,
+                                   struct seqlstm_error *err)
+{
+    const bool missing = status == SEQLSTM_NOT_FOUND && session->diagnostics != NULL;
+    const bool found = missing && sl_session_find_missing_files(session) > 0;
+    status = sl_session_blame_data(status, err);
+    return status == SEQLSTM_OK || found ? status : sl_session_add_data_finding(session, split, status, err);
+}
 
 seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_error *err)
 {
@@ -18,16 +29,13 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
         sl_sources_check(session, SL_SPLIT_TRAIN);
         sl_session_note_split(session, SL_SPLIT_TRAIN, session->train_data);
     }
-    status = sl_session_blame_data(status, err);
-    return status == SEQLSTM_OK ? SEQLSTM_OK : sl_session_add_data_finding(session, SL_SPLIT_TRAIN, status, err);
+    return add_findings(session, SL_SPLIT_TRAIN, status, err);
 }
 
 seqlstm_status sl_session_read_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,
                                      struct seqlstm_error *err)
 {
-    seqlstm_status status =
-        sl_session_blame_data(sl_dataset_open(session->model, split, session->state, out_data, err), err);
-    return status == SEQLSTM_OK ? status : sl_session_add_data_finding(session, split, status, err);
+    return add_findings(session, split, sl_dataset_open(session->model, split, session->state, out_data, err), err);
 }
 
 seqlstm_status sl_session_open_split(struct sl_session *session, enum sl_split split, struct sl_dataset **out_data,

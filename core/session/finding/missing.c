@@ -2,13 +2,50 @@
 /* Finds files and backends that a model names and that are not there. */
 #include "session/finding/missing.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/value/text.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_name.h"
+
+/* A file of another name beside the one that is missing, which may be meant. Freed with free(); NULL: none. */
+static char *find_near(const char *path)
+{
+    enum { NAMES_MOST = 256 };
+    char *folder = sl_path_folder(path), *names[NAMES_MOST], *near = NULL;
+    DIR *open = folder ? opendir(folder) : NULL;
+    size_t count = 0;
+    for (struct dirent *entry; open && count < NAMES_MOST && (entry = readdir(open)) != NULL;)
+        if (entry->d_name[0] != '.' && (names[count] = strdup(entry->d_name)) != NULL)
+            count++;
+    if (open)
+        closedir(open);
+    const char *closest = sl_text_closest(sl_path_name(path), (const char *const *)names, count);
+    near = closest ? strdup(closest) : NULL;
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(folder);
+    return near;
+}
+
+/* "there is no file `trian.csv`", with what may be meant. */
+static void add_missing_file(struct sl_session *session, const char *code, struct sl_place place, const char *path)
+{
+    char message[1024], help[512];
+    char *near = find_near(path);
+    sl_text_snprintf(message, sizeof message, "there is no file `%.900s`", path);
+    if (near)
+        sl_text_snprintf(help, sizeof help, "did you mean `%.400s`, which is there?", near);
+    else
+        sl_text_snprintf(help, sizeof help, "a path is relative to the file that it is written in");
+    const struct sl_diagnostic finding = {.code = code, .place = place, .message = message, .help = help};
+    sl_diagnostics_add(session->diagnostics, &finding);
+    free(near);
+}
 
 size_t sl_session_find_missing_files(struct sl_session *session)
 {
@@ -20,10 +57,9 @@ size_t sl_session_find_missing_files(struct sl_session *session)
         for (int f = 0; f < count; f++) {
             if (sl_file_exists(files[f].path))
                 continue;
-            char key[64], message[1024];
+            char key[64];
             snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name((enum sl_split)split), files[f].key);
-            snprintf(message, sizeof message, "there is no file `%.900s`", files[f].path);
-            sl_session_add_finding_at(session, "E0501", sl_session_find_value(session, key), message);
+            add_missing_file(session, "E0501", sl_session_find_value(session, key), files[f].path);
             missing++;
         }
     }
@@ -87,11 +123,9 @@ seqlstm_status sl_session_find_missing_backends(struct sl_session *session, stru
 
 static size_t find_missing(struct sl_session *session, const char *code, struct sl_place place, const char *path)
 {
-    char message[1024];
     if (path == NULL || sl_file_exists(path))
         return 0;
-    snprintf(message, sizeof message, "there is no file `%.900s`", path);
-    sl_session_add_finding_at(session, code, place, message);
+    add_missing_file(session, code, place, path);
     return 1;
 }
 

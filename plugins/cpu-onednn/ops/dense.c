@@ -12,10 +12,11 @@ static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
     if (d->activation.kind != SEQLSTM_ACT_NONE)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_OPTION, SEQLSTM_OPTION_ACTIVATION,
                          "cpu-onednn computes only dense layers without activation.", "an `activation` layer after it",
-                         "%u", (unsigned)d->activation.kind);
+                         "%s", answer_activation_name(d->activation.kind));
     if (d->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-onednn computes dense layers only in float32.", "precision: float32", "bfloat16");
+                         "cpu-onednn computes dense layers only in float32.", "precision: float32", "%s",
+                         answer_dtype_name(d->head.dtype_compute));
     return true;
 }
 

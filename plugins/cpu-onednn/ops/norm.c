@@ -10,7 +10,8 @@ static bool supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *
 {
     if (desc->head.dtype_compute != SEQLSTM_DTYPE_FLOAT32)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
-                         "cpu-onednn computes layer normalisation only in float32.", "precision: float32", "bfloat16");
+                         "cpu-onednn computes layer normalisation only in float32.", "precision: float32", "%s",
+                         answer_dtype_name(desc->head.dtype_compute));
     return true;
 }
 

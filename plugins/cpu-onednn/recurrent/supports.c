@@ -2,15 +2,6 @@
 /* Which recurrent layers the library's primitives can compute, and why not the others. */
 #include "cpu-onednn/recurrent/recurrent.h"
 
-static const char *const activation_names[] = {
-    "none",         "tanh", "sigmoid",  "relu",     "leaky_relu", "thresholded_relu", "scaled_tanh",
-    "hard_sigmoid", "elu",  "softsign", "softplus", "affine",     "softmax",          "log_softmax"};
-
-static const char *name_of(uint32_t kind)
-{
-    return kind < SEQLSTM_ACT_COUNT ? activation_names[kind] : "?";
-}
-
 static bool refuse_option(struct seqlstm_answer *answer, uint32_t option, const char *reason, const char *hint,
                           const char *value)
 {
@@ -28,21 +19,22 @@ static bool check_activations(const struct seqlstm_recurrent_desc *d, struct seq
             if (candidate != SEQLSTM_ACT_TANH && candidate != SEQLSTM_ACT_RELU && candidate != SEQLSTM_ACT_SIGMOID)
                 return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION,
                                      "oneDNN's simple RNN supports only tanh, relu and sigmoid.", "activation: tanh",
-                                     name_of(candidate));
+                                     answer_activation_name(candidate));
             if (candidate != d->activations[SEQLSTM_PLACE_CANDIDATE][0].kind)
                 return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION,
-                                     "cpu-onednn uses the same activation in both directions.", "", name_of(candidate));
+                                     "cpu-onednn uses the same activation in both directions.", "",
+                                     answer_activation_name(candidate));
             continue;
         }
         if (gate != SEQLSTM_ACT_SIGMOID)
             return refuse_option(answer, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "oneDNN's gates are always sigmoids.",
-                                 "recurrent_activation: sigmoid", name_of(gate));
+                                 "recurrent_activation: sigmoid", answer_activation_name(gate));
         if (candidate != SEQLSTM_ACT_TANH)
             return refuse_option(answer, SEQLSTM_OPTION_ACTIVATION, "oneDNN's candidate is always tanh.",
-                                 "activation: tanh", name_of(candidate));
+                                 "activation: tanh", answer_activation_name(candidate));
         if (d->cell == SEQLSTM_CELL_LSTM && output != SEQLSTM_ACT_TANH)
             return refuse_option(answer, SEQLSTM_OPTION_OUTPUT_ACTIVATION, "oneDNN's output activation is always tanh.",
-                                 "output_activation: tanh", name_of(output));
+                                 "output_activation: tanh", answer_activation_name(output));
     }
     return true;
 }
@@ -104,6 +96,7 @@ bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_a
                          "precision: float32", bytes ? "int8" : "bfloat16");
     if (bytes && d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge != SEQLSTM_KIND_MERGE_CONCAT)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_COMBINATION, SEQLSTM_OPTION_MERGE,
-                         "cpu-onednn merges directions in int8 only by concat.", "merge: concat", "int8");
+                         "cpu-onednn merges directions in int8 only by concat.", "merge: concat",
+                         d->merge == SEQLSTM_KIND_MERGE_SUM ? "sum" : "ave");
     return true;
 }

@@ -163,9 +163,10 @@ static void test_codes_are_explained(void **state)
     for (size_t i = 0; i < count; i++) {
         assert_true(i == 0 || strcmp(all[i - 1].code, all[i].code) < 0);
         /* E0009 and E0010 come from flags and from several files: test_model_overlay.c. E05.. come from data and
-         * backends, E07.. from run folders: tests/cli. */
+         * backends, E06.. from commands, E07.. from run folders: tests/cli. */
         bool elsewhere = strcmp(all[i].code, "E0009") == 0 || strcmp(all[i].code, "E0010") == 0 ||
-                         strncmp(all[i].code, "E05", 3) == 0 || strncmp(all[i].code, "E07", 3) == 0;
+                         strncmp(all[i].code, "E05", 3) == 0 || strncmp(all[i].code, "E06", 3) == 0 ||
+                         strncmp(all[i].code, "E07", 3) == 0;
         if (all[i].code[0] == 'E' && !elsewhere && strstr(seen_codes, all[i].code) == NULL)
             fail_msg("no file under bad shows %s", all[i].code);
         for (const char *line = all[i].text; *line != 0;) {
@@ -174,6 +175,9 @@ static void test_codes_are_explained(void **state)
             line += length + (line[length] == '\n');
         }
     }
+    for (seqlstm_status status = SEQLSTM_OK; status <= SEQLSTM_INTERNAL + 1; status++)
+        assert_non_null(sl_explain_find(sl_explain_get_code(status)));
+    assert_string_equal(sl_explain_get_code(SEQLSTM_IO), "E0608");
     assert_non_null(sl_explain_find("e0203"));
     assert_null(sl_explain_find("E9999"));
 }

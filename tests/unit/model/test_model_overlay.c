@@ -97,11 +97,96 @@ static void test_set_errors(void **state)
         {"train.epochs={", "E0002"},
         {"train.epochs=!!int 3", "E0005"},
         {"model=3", "E0101"},
+        {"train.early_stoping=", "E0009"},
+        {"model[0]=", "an element of a list cannot be removed"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct loaded l = load_sets(BASE, &cases[i].set, 1);
         if (l.status == SEQLSTM_OK || strstr(sl_buf_text(&l.text), cases[i].expected) == NULL)
             fail_msg("%s: %s", cases[i].set, sl_buf_text(&l.text));
+        unload(&l);
+    }
+}
+
+#define TABLE                                                                                                          \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {type: csv, group: id, inputs: [a], label: kind, train: {file: d.csv}, valid: {split: 0.1}, "               \
+    "batching: {bucketing: pools}, scale: standard}\n"                                                                 \
+    "model:\n"                                                                                                         \
+    "  - {type: lstm, name: a, units: 4, direction: bidirectional, merge: sum, return_sequences: true, "               \
+    "activation: tanh}\n"                                                                                              \
+    "  - {type: lstm, name: b, units: 8, initial_state: a}\n"                                                          \
+    "  - {type: dense, units: from_target, activation: softmax}\n"                                                     \
+    "backends: [cpu-blas]\n"                                                                                           \
+    "train: {epochs: 1, ema: 0.9, class_weight: balanced, validate: 1e, "                                              \
+    "schedule: {type: step, every: 1e, factor: 0.5}}\n"
+
+/* A map on a bare word, and a map of another form, as an overlay and as a flag: what the configuration then says. */
+static void test_map_over_word(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *set; /* `first` may be NULL */
+        const char *expected;    /* lines of the configuration, joined by `; ` */
+    } cases[] = {
+        {NULL, "train.class_weight={rare: 2}", "class_weight:; rare: 2"},
+        {NULL, "train.class_weight.rare=2", "class_weight:; rare: 2"},
+        {"train.class_weight={type: 2}", "train.class_weight={rare: 3}", "class_weight:; type: 2; rare: 3"},
+        {NULL, "data.batching.bucketing={count: 3}", "bucketing:; count: 3; "},
+        {NULL, "data.batching.bucketing.count=3", "bucketing:; count: 3; "},
+        {"data.batching.bucketing={count: 3}", "data.batching.bucketing={generator: greedy}",
+         "bucketing:; generator: greedy; "},
+        {NULL, "train.ema={decay: 0.8, start: 1e}", "ema:; decay: 0.8; start: 1e"},
+        {NULL, "train.ema={start: 1e}", "ema:; decay: 0.9; start: 1e"},
+        {NULL, "train.ema.start=1e", "ema:; decay: 0.9; start: 1e"},
+        {NULL, "train.validate={metrics: [accuracy]}", "validate:; every: 1e; metrics: [accuracy]"},
+        {NULL, "model.b.initial_state={bridge: dense}", "initial_state:; from: a; bridge: dense"},
+        {NULL, "model.b.initial_state.bridge=dense", "initial_state:; from: a; bridge: dense"},
+        {NULL, "model.a.activation={forward: relu, backward: {type: elu, alpha: 2}}",
+         "activation:; forward:; type: relu; backward:; type: elu; alpha: 2"},
+        {"model.a.activation={type: elu, alpha: 2}", "model.a.activation={forward: relu, backward: tanh}",
+         "activation:; forward:; type: relu; backward:; type: tanh"},
+        {"model.a.activation={forward: relu, backward: tanh}", "model.a.activation={type: elu}",
+         "activation:; type: elu; "},
+        {NULL, "model.a.activation={type: elu, alpha: 2}", "activation:; type: elu; alpha: 2"},
+        {NULL, "data.valid={file: v.csv}", "valid:; file: "},
+        {NULL, "data.valid.file=v.csv", "valid:; file: "},
+        {"data.valid={file: v.csv}", "data.valid={split: 0.2}", "valid:; split: 0.2; "},
+        {"data.valid.file=v.csv", "data.valid.split=0.2", "valid:; split: 0.2; "},
+        {NULL, "data.label={type: class}", "label:; column: kind; type: class"},
+        {NULL, "data.scale={fit: all}", "scale:; type: standard; fit: all"},
+        {NULL, "backends[0].require=true", "backends:; - plugin: cpu-blas; require: true"},
+        {NULL, "train.schedule={divide_by: 4}", "type: step; every: 1e; divide_by: 4"},
+        {NULL, "train.schedule.divide_by=4", "type: step; every: 1e; divide_by: 4"},
+        {"init=orthogonal", "init={gain: 2}", "init:; type: orthogonal; gain: 2"},
+        {"init=pytorch", "init={type: uniform, range: 1}", "init:; type: uniform; range: 1"},
+        {"train.optimizer=rmsprop", "train.optimizer={momentum: 0.5}", "optimizer:; type: rmsprop; momentum: 0.5"},
+        {"train.optimizer={type: rmsprop, rho: 0.5}", "train.optimizer={type: sgd}", "optimizer:; type: sgd; "},
+        {NULL, "train.class_weight.rare=", "class_weight: balanced"},
+        {NULL, "train.ema.start=", "ema:; decay: 0.9; "},
+        {"train.ema=", "train.ema.start=", "metrics: []"}, /* and no `ema` is made */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *sets[] = {cases[i].first ? cases[i].first : cases[i].set, cases[i].set};
+        struct loaded l = load_sets(TABLE, sets + (cases[i].first == NULL), cases[i].first ? 2 : 1);
+        if (l.status != SEQLSTM_OK)
+            fail_msg("%s: %s", cases[i].set, sl_buf_text(&l.text));
+        struct sl_buf config, flat;
+        sl_buf_init(&config);
+        sl_buf_init(&flat);
+        assert_int_equal(sl_model_write_config(l.model, 0, &config, NULL), SEQLSTM_OK);
+        for (const char *c = sl_buf_text(&config); *c != 0; c++) {
+            if (*c == '\n')
+                sl_buf_append_text(&flat, "; ");
+            else if (*c != ' ' || (c[1] != ' ' && c[-1] != ' ' && c[-1] != '\n'))
+                sl_buf_append_char(&flat, *c);
+        }
+        if (strstr(sl_buf_text(&flat), cases[i].expected) == NULL)
+            fail_msg("%s: not %s in %s", cases[i].set, cases[i].expected, sl_buf_text(&flat));
+        if (cases[i].first != NULL && strcmp(cases[i].first, "train.ema=") == 0)
+            assert_null(strstr(sl_buf_text(&flat), " ema:"));
+        sl_buf_deinit(&config);
+        sl_buf_deinit(&flat);
         unload(&l);
     }
 }
@@ -123,6 +208,7 @@ static void test_overlays(void **state)
     put("sub/one.yaml", "train: {optimizer: {type: sgd, momentum: 0.5}, ema: 0.9}\n"
                         "output: {dir: here}\nlog: {jsonl: false}\n");
     put("two.yaml", "train: {optimizer: {type: momentum, momentum: 0.25}, ema: ~}\n");
+    put("three.yaml", "train: {ema: {start: 2e}}\n");
     static const char *const overlays[] = {"sub/one.yaml", "two.yaml"};
     struct loaded l = load_files("base.yaml", overlays, 2);
     assert_string_equal(sl_buf_text(&l.text), "");
@@ -139,6 +225,11 @@ static void test_overlays(void **state)
     l = load_files("base.yaml", overlays, 1); /* momentum is no key of sgd */
     assert_non_null(strstr(sl_buf_text(&l.text), "--> sub/one.yaml:1:32"));
     assert_int_equal(l.status, SEQLSTM_INVALID_CONFIG);
+    unload(&l);
+
+    static const char *const start[] = {"sub/one.yaml", "three.yaml"};
+    l = load_files("base.yaml", start, 2); /* a file on a bare word of another file */
+    assert_null(strstr(sl_buf_text(&l.text), "three.yaml"));
     unload(&l);
 
     static const char *const absent[] = {"none.yaml"};
@@ -210,8 +301,8 @@ static void test_includes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set),   cmocka_unit_test(test_set_errors), cmocka_unit_test(test_overlays),
-        cmocka_unit_test(test_paths), cmocka_unit_test(test_includes),
+        cmocka_unit_test(test_set),      cmocka_unit_test(test_set_errors), cmocka_unit_test(test_map_over_word),
+        cmocka_unit_test(test_overlays), cmocka_unit_test(test_paths),      cmocka_unit_test(test_includes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

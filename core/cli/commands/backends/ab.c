@@ -139,8 +139,11 @@ static int report_result(struct state *s, const struct sl_ab_report *report)
     if (code != CLI_OK || !report->numeric_ok)
         return code == CLI_OK ? CLI_FAILURE : code;
     if (s->max_regress >= 0 && report->step.low > 1 + s->max_regress) {
-        fprintf(stderr, "error: B is slower than A by more than %.3g %%: even the low end of the interval is %.3f\n",
-                100 * s->max_regress, report->step.low);
+        char text[160];
+        sl_text_snprintf(text, sizeof text,
+                         "B is slower than A by more than %.3g %%: even the low end of the interval is %.3f",
+                         100 * s->max_regress, report->step.low);
+        cli_print_error(s->cli, "E0614", NULL, text);
         return CLI_FAILURE;
     }
     return CLI_OK;

@@ -35,6 +35,30 @@ static int print_summary(struct cli_context *cli, const char *folder)
     return code;
 }
 
+/* A resumed run that had already ended: what would make it go on. */
+static void note_ended(const struct cli_context *cli, const struct sl_session *session,
+                       const struct sl_run_result *result)
+{
+    const struct sl_train_config *train = &sl_session_get_model(session)->train;
+    const char *folder = result->folder, *lead = "nothing was trained: the run had already ended";
+    if (result->train.end == SL_END_EPOCHS)
+        cli_note(cli,
+                 "%s, after the %lld epochs of `train.epochs`\n  = help: `seqlstm resume %s --set train.epochs=%lld` "
+                 "trains on",
+                 lead, (long long)train->epochs, folder, (long long)(2 * train->epochs));
+    else if (result->train.end == SL_END_UPDATES)
+        cli_note(cli,
+                 "%s, after the %lld updates of `train.updates`\n  = help: `seqlstm resume %s --set "
+                 "train.updates=%lld` trains on",
+                 lead, (long long)train->updates, folder, (long long)(2 * train->updates));
+    else if (result->train.end == SL_END_EARLY_STOPPING)
+        cli_note(cli,
+                 "%s, by early stopping with a patience of %lld\n  = help: `seqlstm resume %s --set "
+                 "train.early_stopping.patience=%lld` trains on",
+                 lead, (long long)train->early_stopping.patience, folder,
+                 (long long)(2 * train->early_stopping.patience + 2));
+}
+
 static int train(struct cli_context *cli, struct sl_session *session)
 {
     struct cli_train_view *view = cli_train_view_create(cli);
@@ -45,6 +69,8 @@ static int train(struct cli_context *cli, struct sl_session *session)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_run(session, &observer, &result, &err);
     int code = status == SEQLSTM_OK ? cli_train_view_finish(view, &result) : cli_fail(cli, status, &err);
+    if (status == SEQLSTM_OK && result.train.made == 0)
+        note_ended(cli, session, &result);
     if (status == SEQLSTM_OK && cli->json) {
         int printed = print_summary(cli, result.folder);
         code = code == CLI_OK ? printed : code;

@@ -9,13 +9,8 @@
 #include "session/predict/neighbours.h"
 
 static const struct cli_flag flags[] = {
-    {.name = "input",
-     .letter = 'i',
-     .argument = "FILE",
-     .help = "file with the inputs; - is standard input (default -)"},
-    {.name = "lengths",
-     .argument = "FILE",
-     .help = "for npy input: .npy file with the length of each sequence (default: all steps)"},
+    CLI_FLAG_INPUT,
+    CLI_FLAG_LENGTHS,
     {.name = "layer",
      .argument = "NAME",
      .help = "write the output of this layer (default: the input of the last layer)"},
@@ -111,20 +106,26 @@ static seqlstm_status show_nearest(const struct cli_context *cli, struct collect
     return status;
 }
 
-static seqlstm_status run(struct cli_context *cli, struct sl_session *session, struct cli_prediction_writer *writer,
-                          int64_t nearest, struct seqlstm_error *err)
+struct state {
+    struct cli_prediction_writer writer;
+    int64_t nearest; /* 0: the embeddings themselves */
+};
+
+static seqlstm_status work(struct cli_context *cli, struct sl_session *session, void *context,
+                           struct seqlstm_error *err)
 {
-    const char *path = cli_get(cli, "input"), *layer = cli_get(cli, "layer");
-    struct sl_input_request request = {.path = path ? path : "-", .lengths = cli_get(cli, "lengths")};
-    SEQLSTM_TRY(cli_prediction_writer_check(writer, sl_session_find_data_state(session), err));
-    if (nearest == 0) {
-        SEQLSTM_TRY(sl_session_embed(session, &request, layer, cli_prediction_writer_add, writer, err));
-        return cli_prediction_writer_end(writer, err);
+    struct state *s = context;
+    const char *layer = cli_get(cli, "layer");
+    const struct sl_input_request request = cli_get_input(cli);
+    SEQLSTM_TRY(cli_prediction_writer_check(&s->writer, sl_session_find_data_state(session), err));
+    if (s->nearest == 0) {
+        SEQLSTM_TRY(sl_session_embed(session, &request, layer, cli_prediction_writer_add, &s->writer, err));
+        return cli_prediction_writer_end(&s->writer, err);
     }
     struct collection all = {.records = 0};
     seqlstm_status status = sl_session_embed(session, &request, layer, collect, &all, err);
     if (status == SEQLSTM_OK && all.records)
-        status = show_nearest(cli, &all, nearest, err);
+        status = show_nearest(cli, &all, s->nearest, err);
     sl_buf_deinit(&all.values);
     sl_buf_deinit(&all.texts);
     return status;
@@ -132,23 +133,16 @@ static seqlstm_status run(struct cli_context *cli, struct sl_session *session, s
 
 static int embed(struct cli_context *cli)
 {
-    int64_t nearest = 0;
-    struct cli_prediction_writer writer;
-    struct sl_session *session = NULL;
-    if (!cli_get_int(cli, "nearest", 1, 1000, &nearest))
+    struct state s = {.nearest = 0};
+    if (!cli_get_int(cli, "nearest", 1, 1000, &s.nearest))
         return CLI_USAGE;
-    int code = cli_prediction_writer_init(&writer, cli, CLI_PREDICTION_CSV);
-    if (code == CLI_OK && nearest && cli_get(cli, "format"))
-        code = cli_usage_error(cli, "`--format` cannot be combined with `--nearest`; `--json` can");
-    if (code == CLI_OK)
-        code = cli_open_run(cli, cli->values.operands[0], &session);
-    if (code == CLI_OK) {
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        seqlstm_status status = run(cli, session, &writer, nearest, &err);
-        code = status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
-        cli_prediction_writer_deinit(&writer);
-    }
-    sl_session_close(session);
+    int code = cli_prediction_writer_init(&s.writer, cli, CLI_PREDICTION_CSV);
+    if (code != CLI_OK)
+        return code;
+    code = s.nearest && cli_get(cli, "format")
+               ? cli_usage_error(cli, "`--format` cannot be combined with `--nearest`; `--json` can")
+               : cli_with_run(cli, work, &s);
+    cli_prediction_writer_deinit(&s.writer);
     return code;
 }
 

@@ -31,36 +31,32 @@ static seqlstm_status write(void *context, const char *text, size_t bytes, struc
     return cli_put_text(text, bytes, true, err);
 }
 
+static seqlstm_status work(struct cli_context *cli, struct sl_session *session, void *context,
+                           struct seqlstm_error *err)
+{
+    struct sl_generate_request *request = context;
+    const char *prompt = request->prompt;
+    if (cli_get(cli, "seed") == NULL)
+        request->seed = sl_session_get_model(session)->seed;
+    SEQLSTM_TRY(sl_session_generate(session, request, write, &prompt, err));
+    return prompt == NULL ? cli_put("\n", 1, true, err) : SEQLSTM_OK;
+}
+
 static int generate(struct cli_context *cli)
 {
-    int64_t length = 200, top_k = 0, seed = 0;
-    double temperature = 1, top_p = 1;
-    if (!cli_get_int(cli, "length", 0, INT64_C(1) << 40, &length) || !cli_get_int(cli, "top-k", 0, INT32_MAX, &top_k) ||
-        !cli_get_int(cli, "seed", 0, INT64_MAX, &seed) || !cli_get_float(cli, "temperature", 1e-3, 1e3, &temperature) ||
-        !cli_get_float(cli, "top-p", 1e-9, 1, &top_p))
+    int64_t seed = 0;
+    struct sl_generate_request request = {.prompt = cli_get(cli, "prompt"),
+                                          .length = 200,
+                                          .temperature = 1,
+                                          .top_p = 1,
+                                          .stop_at_eos = cli_has(cli, "stop-at-eos")};
+    if (!cli_get_int(cli, "length", 0, INT64_C(1) << 40, &request.length) ||
+        !cli_get_int(cli, "top-k", 0, INT32_MAX, &request.top_k) || !cli_get_int(cli, "seed", 0, INT64_MAX, &seed) ||
+        !cli_get_float(cli, "temperature", 1e-3, 1e3, &request.temperature) ||
+        !cli_get_float(cli, "top-p", 1e-9, 1, &request.top_p))
         return CLI_USAGE;
-    struct sl_session *session = NULL;
-    int code = cli_open_run(cli, cli->values.operands[0], &session);
-    if (code == CLI_OK) {
-        struct sl_generate_request request = {
-            .prompt = cli_get(cli, "prompt"),
-            .length = length,
-            .temperature = temperature,
-            .top_k = top_k,
-            .top_p = top_p,
-            .seed = cli_get(cli, "seed") ? (uint64_t)seed : sl_session_get_model(session)->seed,
-            .stop_at_eos = cli_has(cli, "stop-at-eos"),
-        };
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        const char *prompt = request.prompt;
-        seqlstm_status status = sl_session_generate(session, &request, write, &prompt, &err);
-        if (status == SEQLSTM_OK && prompt == NULL)
-            status = cli_put("\n", 1, true, &err);
-        if (status != SEQLSTM_OK)
-            code = cli_fail(cli, status, &err);
-    }
-    sl_session_close(session);
-    return code;
+    request.seed = (uint64_t)seed;
+    return cli_with_run(cli, work, &request);
 }
 
 const struct cli_command cli_command_generate = {

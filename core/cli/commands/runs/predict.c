@@ -5,13 +5,8 @@
 #include "cli/output/prediction_writer.h"
 
 static const struct cli_flag flags[] = {
-    {.name = "input",
-     .letter = 'i',
-     .argument = "FILE",
-     .help = "file with the inputs; - is standard input (default -)"},
-    {.name = "lengths",
-     .argument = "FILE",
-     .help = "for npy input: .npy file with the length of each sequence (default: all steps)"},
+    CLI_FLAG_INPUT,
+    CLI_FLAG_LENGTHS,
     {.name = "format",
      .letter = 'f',
      .argument = "FORMAT",
@@ -49,12 +44,12 @@ static int read_flags(struct cli_context *cli, struct state *s)
     return code;
 }
 
-static seqlstm_status write(struct cli_context *cli, struct state *s, struct sl_session *session,
-                            struct seqlstm_error *err)
+static seqlstm_status work(struct cli_context *cli, struct sl_session *session, void *context,
+                           struct seqlstm_error *err)
 {
+    struct state *s = context;
     const struct sl_data_state *state = sl_session_find_data_state(session);
-    const char *path = cli_get(cli, "input");
-    struct sl_input_request request = {.path = path ? path : "-", .lengths = cli_get(cli, "lengths")};
+    const struct sl_input_request request = cli_get_input(cli);
     SEQLSTM_TRY(cli_prediction_writer_check(&s->writer, state, err));
     if (state)
         cli_prediction_writer_begin(&s->writer, state);
@@ -73,20 +68,12 @@ static seqlstm_status write(struct cli_context *cli, struct state *s, struct sl_
 static int predict(struct cli_context *cli)
 {
     struct state s = {.page_path = NULL};
-    struct sl_session *session = NULL;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     int code = read_flags(cli, &s);
     if (code != CLI_OK)
         return code;
-    code = cli_open_run(cli, cli->values.operands[0], &session);
-    if (code == CLI_OK) {
-        seqlstm_status status = write(cli, &s, session, &err);
-        if (status != SEQLSTM_OK)
-            code = cli_fail(cli, status, &err);
-    }
+    code = cli_with_run(cli, work, &s);
     sl_buf_deinit(&s.page);
     cli_prediction_writer_deinit(&s.writer);
-    sl_session_close(session);
     return code;
 }
 

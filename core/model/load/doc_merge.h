@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges several documents into one: includes below the file, overlays above it, single values of flags on top.
- *
- * Maps merge key by key; lists and single values replace. A map with another `type` than the one below replaces it; a
- * map merged into a bare word keeps the word as its `type`. `~` removes a key.
- */
-#ifndef SL_MODEL_YAML_DOC_MERGE_H
-#define SL_MODEL_YAML_DOC_MERGE_H
+/* The documents that make a model: a file with what it includes below it, and single values of flags on top
+ * (overlay.h says how they merge). */
+#ifndef SL_MODEL_LOAD_DOC_MERGE_H
+#define SL_MODEL_LOAD_DOC_MERGE_H
 
 #include <seqlstm/status.h>
 
 #include "model/yaml/doc.h"
-
-/* Merges `over` into `base` (either may be changed or become part of the result; base may be NULL) and returns the
- * result; NULL: no memory. */
-struct sl_node *sl_doc_overlay(struct sl_arena *arena, struct sl_node *base, struct sl_node *over);
 
 /* Merges one `path=value` into `base`, a map. `origin` names the flag. Errors of the path and the value go to
  * `diagnostics`. */

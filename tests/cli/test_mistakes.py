@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes of a first user: each answer has the place, the reason and a fix.
+
+Each row is a mistake: what is written, the command, its exit status, and three texts that the answer must contain."""
+import pathlib
+import sys
+import typing
+
+sys.dont_write_bytecode = True
+import harness
+from harness import CLASSES, TABLE, TINY, expect
+
+BUILD = pathlib.Path(sys.argv[1]).resolve().parent
+
+
+class Mistake(typing.NamedTuple):
+    title: str
+    command: str
+    rc: int
+    place: str   # where it is
+    reason: str
+    fix: str
+    files: dict = {}
+    errors: int = 1
+
+
+ROWS = 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n'
+DEEP = TINY.replace('  - {type: lstm, units: 4}', '  - {type: lstm, units: 4}\n  - {type: lstm, units: 4}')
+
+IN_FILES = [
+    Mistake('the name of another framework', 'check m.yaml', 2, '--> m.yaml:13:18', "^^^^^^^^^^^ PyTorch's name",
+            'use `units: 4`', {'m.yaml': TINY.replace('units: 4', 'hidden_size: 4')}),
+    Mistake('a misspelt key', 'check m.yaml', 2, '--> m.yaml:18:3', 'unknown key `epoch`', 'did you mean `epochs`?',
+            {'m.yaml': TINY.replace('epochs', 'epoch')}),
+    Mistake('a word for a number', 'check m.yaml', 2, '--> m.yaml:18:11', '`epochs` takes an integer, not `many`', '^^^^',
+            {'m.yaml': TINY.replace('epochs: 3', 'epochs: many')}),
+    Mistake('a path that does not exist', 'run m.yaml', 4, '--> m.yaml:6:17', 'there is no file `data/tarin.csv`',
+            'did you mean `train.csv`', {'m.yaml': TABLE.replace('train.csv', 'data/tarin.csv'), 'data/train.csv': ROWS}),
+    Mistake('a path that is found by check', 'check m.yaml', 4, '--> m.yaml:6:17', 'there is no file `train.csv`',
+            'a path is relative to the file', {'m.yaml': TABLE}),
+    Mistake('a column in other letters', 'check m.yaml', 2, '--> m.yaml:6:17', 'no column `Y`', 'the columns are a, b, y',
+            {'m.yaml': TABLE.replace('[y]', '[Y]'), 'train.csv': ROWS}),
+    Mistake('a tab', 'check m.yaml', 2, '--> m.yaml:4:1', 'broken YAML', 'YAML is indented by spaces',
+            {'m.yaml': 'seqlstm: 1\nname: x\ndata:\n\ttype: csv\n'}),
+    Mistake('an empty model', 'check m.yaml', 2, '--> m.yaml', 'the file is empty', 'seqlstm new model', {'m.yaml': ''}),
+    Mistake('an empty table', 'check m.yaml', 4, '--> m.yaml:6:17', 'train.csv', 'train: {file: train.csv}',
+            {'m.yaml': TABLE, 'train.csv': ''}),
+    Mistake('a binary file as text', 'check m.yaml', 4, '--> m.yaml:6:17', 'train.txt', 'UTF-8',
+            {'m.yaml': CLASSES, 'train.txt': b'\x89PNG\r\n\x1a\n\x00\x00\xff\xfe'}),
+    Mistake('return_sequences is missing', 'check m.yaml', 2, '--> m.yaml:14:5', 'lstm_1',
+            'return_sequences: true', {'m.yaml': DEEP}),
+    Mistake("a monitor with Keras's name", 'check m.yaml', 2, '--> m.yaml:', 'val_loss', 'valid.loss',
+            {'m.yaml': TINY + '  early_stopping: {monitor: val_loss}\n'}),
+]
+
+COMMANDS = [
+    Mistake('a command of other programs', 'train m.yaml', 2, '`train`', 'no such command', '`seqlstm run`'),
+    Mistake('a key as a flag', 'run m.yaml --epochs 5', 2, '`--epochs`', 'has no flag', '`--set train.epochs=5`'),
+    Mistake('a misspelt key as a flag', 'run m.yaml --epoch=5', 2, '`--epoch`', 'has no flag', '`--set train.epochs=5`'),
+    Mistake('the name of another framework as a flag', 'check m.yaml --lr 0.1', 2, '`--lr`', 'has no flag',
+            '`--set train.optimizer.learning_rate=0.1`'),
+    Mistake('a key of the data as a flag', 'plan m.yaml --batch-size', 2, '`--batch-size`', 'has no flag',
+            '`--set data.batch_size=VALUE`'),
+    Mistake('an unknown backend', 'plan m.yaml --backend cpu-bals', 3, '`cpu-bals`', 'is not loaded', '`cpu-blas`'),
+    Mistake('a model that needs more memory than there is', 'plan m.yaml --set model[0].units=1000000', 6, 'weights',
+            'this machine has', 'dispatch.policy=estimate'),
+    Mistake('divergence', 'run m.yaml --out d -q --set train.optimizer={type:@sgd,@learning_rate:@1e30}', 5,
+            'training diverged', 'the loss is infinite', 'lower the learning rate, or set train.clip_norm'),
+]
+
+RUNS = [
+    Mistake('a folder that is a run', 'run m.yaml --out r', 2, 'r: the run folder is not empty', 'not empty',
+            '`seqlstm resume r` continues it'),
+    Mistake('a finished run', 'resume r', 0, '`train.epochs`', 'nothing was trained: the run had already ended',
+            '`seqlstm resume r --set train.epochs=6` trains on'),
+    Mistake('no such run', 'eval tinny', 2, 'tinny: no run there', 'no run there',
+            'did you mean `tiny`? the runs in runs/ are other and tiny'),
+    Mistake('a model file in place of a run', 'predict m.yaml', 2, '`m.yaml` is a model file', 'takes a run',
+            '`seqlstm run m.yaml` trains it; the runs in runs/ are other and tiny'),
+    Mistake('a file of a run in place of it', 'eval r/final.safetensors', 2, '`r/final.safetensors`', 'is a file of a run',
+            '`seqlstm eval r`'),
+    Mistake('an edited configuration', 'eval r --set model[0].units=5', 2, '--set model[0].units:1:16',
+            'another configuration', 'use `seqlstm run`'),
+]
+
+
+def check(t, mistake):
+    for name, content in mistake.files.items():
+        t.write(name, content)
+    command = [word.replace('@', ' ') for word in mistake.command.split()]
+    if mistake.rc == 0:
+        result = t.run(*command)
+    else:
+        result = t.refuse(mistake.rc, *command)
+        expect(result.err.count('error[') == mistake.errors, f'{mistake.title}: more than one error: {result.err}')
+    for text in (mistake.place, mistake.reason, mistake.fix):
+        expect(text in result.err, f'{mistake.title}: not {text!r} in: {result.err}')
+    expect(str(t.folder) not in result.err, f'{mistake.title}: a path that the user did not write: {result.err}')
+
+
+def test_model_files(t):
+    for mistake in IN_FILES:
+        check(t, mistake)
+
+
+def test_commands(t):
+    t.write('m.yaml', TINY)
+    for mistake in COMMANDS:
+        check(t, mistake)
+
+
+def test_runs(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    for name in ('tiny/001', 'other'):
+        t.write(f'runs/{name}/config.yaml', TINY)
+    for mistake in RUNS:
+        check(t, mistake)
+
+
+def test_damaged_weights(t):
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    whole = t.read('r/final.safetensors')
+    t.write('r/final.safetensors', whole[:-10])
+    check(t, Mistake('cut short', 'eval r', 4, 'r/final.safetensors', 'the file is cut short', 'use an intact copy'))
+    t.write('r/final.safetensors', whole[:-10] + bytes([whole[-10] ^ 4]) + whole[-9:])
+    check(t, Mistake('one bit', 'eval r', 4, 'r/final.safetensors', 'does not match its checksum', 'use an intact copy'))
+
+
+def test_plugins(t):
+    """Plugins which are refused when they are loaded; those of tests/abi, where they are built."""
+    t.write('m.yaml', TINY)
+    for name, reason, fix in (('minor', 'is built for ABI 0.', 'build it again with the headers of this program'),
+                              ('ftz-at-load', 'changed the floating-point mode', "without the compiler's fast-math flags")):
+        plugin = BUILD / f'tests/abi/libseqlstm_backend_h-{name}.so'
+        if not plugin.exists():
+            print(f'# {plugin.name} is not built: not shown')
+            continue
+        t.write('p.so', plugin.read_bytes())
+        (t.folder / 'p.so').chmod(0o755)
+        t.write('p.yaml', TINY + 'backends:\n  - {plugin: ./p.so, require: true}\n')
+        check(t, Mistake(name, 'plan p.yaml', 3, '--> p.yaml:21:5', reason, fix))
+        (t.folder / 'p.so').chmod(0o777)
+        check(t, Mistake('writable', 'plan p.yaml', 3, '--> p.yaml:21:5', 'any user may write to ./p.so', '--trust loads it anyway'))
+
+
+harness.main(globals())
