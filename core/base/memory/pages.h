@@ -10,8 +10,9 @@
 
 struct sl_pages {
     int64_t bytes;             /* of the block */
+    int64_t small_bytes;       /* what is counted as one page; more than a page for blocks of over 16 GiB */
     int64_t large_bytes;       /* of its pages, where it fills them; the rest is on small ones */
-    unsigned char *is_touched; /* of each small page */
+    unsigned char *is_touched; /* of each small one */
 };
 
 /* A block without a touched page, on the system's page size. Errors: NO_MEMORY. */

@@ -52,6 +52,26 @@ static void pages_count_whole(void **state)
     assert_int_equal(count(0, SMALL, 0, 1), 0);
 }
 
+/* Counting takes little memory and time, however large the block is, and is off by no more than a millionth. */
+static void huge_blocks_are_counted_in_larger_units(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_pages pages;
+    const int64_t bytes = (INT64_C(64) << 40) + 12345, half = bytes / 2;
+    assert_int_equal(sl_pages_init(&pages, bytes, &err), SEQLSTM_OK);
+    assert_true(bytes / pages.small_bytes <= 1 << 22 && pages.large_bytes >= pages.small_bytes);
+    sl_pages_touch(&pages, 100, half);
+    const int64_t counted = sl_pages_count(&pages);
+    assert_true(counted >= half - 100 && counted - half <= half >> 20);
+    sl_pages_touch(&pages, 0, bytes);
+    assert_int_equal(sl_pages_count(&pages), bytes);
+    sl_pages_deinit(&pages);
+    assert_int_equal(sl_pages_init(&pages, INT64_C(16) << 30, &err), SEQLSTM_OK);
+    assert_int_equal(pages.small_bytes, SMALL);
+    sl_pages_deinit(&pages);
+}
+
 static void only_large_blocks_have_large_pages(void **state)
 {
     (void)state;
@@ -111,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_count_whole),
+        cmocka_unit_test(huge_blocks_are_counted_in_larger_units),
         cmocka_unit_test(only_large_blocks_have_large_pages),
         cmocka_unit_test(blocks_take_what_is_counted),
     };
