@@ -121,6 +121,7 @@ static seqlstm_status read_run(struct sl_session *session, const char *run, stru
         status = note_changes(session, config, err);
     free(config);
     SEQLSTM_TRY(status);
+    SEQLSTM_TRY(sl_trusted_files_check_paths(session, err));
     SEQLSTM_TRY(sl_run_flags_read(session, err));
     SEQLSTM_TRY(read_state(session, err));
     SEQLSTM_TRY(sl_stored_quantization_read(session, err));

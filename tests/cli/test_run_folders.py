@@ -128,6 +128,16 @@ def test_links(t):
     t.refuse(2, 'resume', 'r').says('E0703', 'checkpoints')
 
 
+def test_pipes_in_place_of_data(t):
+    """The data of a saved run are not waited for."""
+    make_classes(t)
+    (t.folder / 'train.txt').unlink()
+    os.mkfifo(t.folder / 'train.txt')
+    for command in ('eval', 'resume', 'predict'):
+        t.refuse(2, command, 'r', stdin=b'a film\n').says('E0703', 'train.txt', 'a pipe', 'r/config.yaml:')
+    t.run('predict', 'r', '--trust', stdin=b'a film\n').quiet()
+
+
 def test_plugins_of_a_run(t):
     """The code that a run folder names is not run; with --trust it is looked at (and is no plugin here)."""
     make_classes(t)

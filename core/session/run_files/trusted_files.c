@@ -73,6 +73,54 @@ seqlstm_status sl_trusted_files_check(struct sl_session *session, const char *fo
     return c.status;
 }
 
+/* `key`: of the configuration, for its place. */
+static seqlstm_status check_named(struct sl_session *session, const char *key, struct sl_place place, const char *path,
+                                  struct seqlstm_error *err)
+{
+    const bool saved = place.file && strcmp(place.file, session->model->path) == 0;
+    if (path == NULL || !saved || !sl_file_exists(path) || sl_file_is_regular(path) || sl_file_is_folder(path))
+        return SEQLSTM_OK;
+    seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                      "`%s` of the saved run names %.500s, which is a pipe, a device or another special file; use "
+                      "`--trust` if you made it yourself",
+                      key, path);
+    if (session->diagnostics && err)
+        sl_session_add_finding_at(session, "E0703", place, err->message);
+    return SEQLSTM_INVALID_CONFIG;
+}
+
+static seqlstm_status check_key(struct sl_session *session, const char *key, const char *path,
+                                struct seqlstm_error *err)
+{
+    return check_named(session, key, sl_session_find_value(session, key), path, err);
+}
+
+seqlstm_status sl_trusted_files_check_paths(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_model *model = session->model;
+    if (session->options.trust)
+        return SEQLSTM_OK;
+    for (int split = 0; split < SL_SPLIT_COUNT; split++) {
+        struct sl_data_file files[SL_DATA_FILE_COUNT];
+        const int count = sl_source_list_files(&model->data.splits[split], files);
+        for (int f = 0; f < count; f++) {
+            char key[64];
+            snprintf(key, sizeof key, "data.%s.%s", sl_split_get_name((enum sl_split)split), files[f].key);
+            SEQLSTM_TRY(check_key(session, key, files[f].path, err));
+        }
+    }
+    SEQLSTM_TRY(check_key(session, "data.tokenizer.vocab", model->data.tokenizer.vocab, err));
+    SEQLSTM_TRY(check_key(session, "data.tokenizer.model", model->data.tokenizer.model, err));
+    SEQLSTM_TRY(check_key(session, "data.source_tokenizer.vocab", model->data.source_tokenizer.vocab, err));
+    SEQLSTM_TRY(check_key(session, "data.source_tokenizer.model", model->data.source_tokenizer.model, err));
+    SEQLSTM_TRY(check_key(session, "train.init_from", model->train.init_from, err));
+    for (size_t l = 0; l < model->layer_count; l++)
+        if (model->layers[l].kind == SL_LAYER_EMBEDDING)
+            SEQLSTM_TRY(check_named(session, "weights", sl_layer_find_option_place(&model->layers[l], "weights"),
+                                    model->layers[l].embedding.weights, err));
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_trusted_files_check_plugins(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_model *model = session->model;

@@ -11,6 +11,10 @@ struct sl_session;
  * that it would work on something elsewhere; adds a finding. With --trust everything is fine. */
 seqlstm_status sl_trusted_files_check(struct sl_session *session, const char *folder, struct seqlstm_error *err);
 
+/* The same for the data, vocabularies and weights that the saved configuration names: INVALID_CONFIG if one is a pipe
+ * or a device, for which the program would wait, or which never ends. What the command line names is fine. */
+seqlstm_status sl_trusted_files_check_paths(struct sl_session *session, struct seqlstm_error *err);
+
 /* UNAVAILABLE if the saved configuration names a file with a plugin: that is loaded only with --trust. A plugin that
  * the command line names is fine. Adds a finding. */
 seqlstm_status sl_trusted_files_check_plugins(struct sl_session *session, struct seqlstm_error *err);
