@@ -4,16 +4,16 @@
 #
 #   tools/nightly.sh DATA [NAME ...]       all of it, or what is named; DATA: folder of the data sets, as configs/ name them
 #   tools/nightly.sh DATA translation      one alone: addition, sst, ewt, charlm, translation or autoencoder; or a check:
-#                                          run_folders (10,000 changes of their files), kills (at 1,000 system calls)
+#                                          run_folders (10,000 changes of their files), kills (at 1,000 system calls),
+#                                          writers (100 pairs of processes for one run folder)
 #
 # SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: folder of the runs (a temporary one); a run that
 # is there is gone on with, so that a night that was cut short is not lost. OUT: the table
-# (docs/measurements/archive/<date>-models.md). UPDATES: so many and no more, to try the script; then no checks unless they are
-# named. Exit status 1: a bar was missed or
-# a run failed.
+# (docs/measurements/archive/<date>-models.md). UPDATES: so many and no more, to try the script; then no checks unless they
+# are named. Exit status 1: a bar was missed or a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 1 ] || { sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,14s/^# \{0,1\}//p' "$0"; exit 2; }
 SEQLSTM_DATA=$(cd "$1" && pwd)
 export SEQLSTM_DATA
 shift
@@ -23,7 +23,7 @@ runs=${RUNS:-$(mktemp -d)}
 out=${OUT:-$here/docs/measurements/archive/$(date +%F)-models.md}
 wanted=" $* "
 all='addition sst ewt charlm translation autoencoder'
-checks='run_folders kills'
+checks='run_folders kills writers'
 for name in "$@"; do
     [[ " $all $checks " == *" $name "* ]] || { printf 'no model %s: %s\n' "$name" "$all $checks" >&2; exit 2; }
 done
@@ -145,6 +145,11 @@ run_folders() {
 kills() {
     check kills 'kill -9 at a system call: other bits, or something left over' \
         python3 "$here/tests/e2e/kill_calls.py" "$program" --kills 1000
+}
+
+writers() {
+    check writers 'two writers of a run folder: both work, or neither' \
+        python3 "$here/tests/e2e/two_writers.py" "$program" --pairs 100
 }
 
 [ -n "${UPDATES:-}" ] && [ "$wanted" = "  " ] || all="$all $checks"
