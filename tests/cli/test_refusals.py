@@ -302,6 +302,41 @@ def test_memory(t):
     t.run('plan', 'm.yaml', '--set', 'dispatch.policy=estimate', prepare=limit_harm).prints('peak')
 
 
+def test_threads_that_do_not_start(t):
+    if t.sanitized:
+        return 'sanitized'
+    t.write('m.yaml', TINY)
+
+    def prepare():  # room for the stacks of some threads, not of all
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+    t.refuse(1, 'run', 'm.yaml', '--out', 'r', '--threads', '1000', prepare=prepare).says('cannot start thread', '--threads')
+
+
+def test_container(t):
+    """The memory limit of a control group counts: refused before anything is written."""
+    if os.geteuid() != 0 or t.sanitized:
+        return 'needs root'
+    t.write('s.csv', 't,v\n' + ''.join(f'{i},{i}\n' for i in range(12)))
+    t.write('m.yaml', 'seqlstm: 1\ndata: {type: csv, inputs: [v], targets: [v], window: {length: 3, horizon: 1}, '
+            'train: {file: s.csv}}\nmodel: [{type: lstm, units: 5080}, {type: dense, units: from_target}]\n'
+            'train: {epochs: 1, loss: mse}\ndispatch: {policy: estimate}\n')
+    for name in ('cg/memory.max', 'cg/memory/memory.limit_in_bytes'):
+        t.write(name, '536870912\n')
+
+    def start(*args):
+        return subprocess.run(['unshare', '-m', 'sh', '-c', 'mount --bind cg /sys/fs/cgroup && exec "$0" "$@"', t.program,
+                               *args], cwd=t.folder, env=t.environment(), capture_output=True, text=True)
+
+    if start('version').returncode != 0:
+        return 'no mount namespace here'
+    done = start('run', 'm.yaml', '--out', 'r')
+    expect(done.returncode == 6 and '1.7 GB' in done.stderr and 'has 0.5 GB' in done.stderr, done)
+    expect(not (t.folder / 'r').exists(), 'something was written')
+    done = start('plan', 'm.yaml')
+    expect(done.returncode == 6 and 'peak' in done.stdout and 'has 0.5 GB' in done.stderr, done)
+
+
 def test_diverged(t):
     t.write('m.yaml', TINY)
     t.refuse(5, 'run', 'm.yaml', '--out', 'r', '--set', 'train.optimizer={type: sgd, learning_rate: 1e30}') \

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +16,7 @@
 #include "base/system/file_error.h"
 #include "base/value/buf.h"
 
-enum { TRIES_MOST = 100, HOLDER_BYTES = 240 };
+enum { TRIES_MOST = 100, HOLDER_BYTES = 240, HOST_BYTES = 65 };
 
 struct sl_file_lock {
     char *path;
@@ -29,16 +31,47 @@ static bool names_file(const char *path, int fd)
            named.st_ino == opened.st_ino;
 }
 
-/* Another process has written this: only printable ASCII is shown. */
-static seqlstm_status refuse(const char *path, int fd, struct seqlstm_error *err)
+static void find_host(char host[HOST_BYTES])
 {
-    char holder[HOLDER_BYTES];
-    ssize_t bytes = pread(fd, holder, sizeof holder - 1, 0);
-    holder[bytes > 0 ? bytes : 0] = '\0';
-    holder[strcspn(holder, "\n")] = '\0';
+    host[HOST_BYTES - 1] = '\0';
+    if (gethostname(host, HOST_BYTES - 1) != 0 || host[0] == '\0')
+        memcpy(host, "?", 2);
+}
+
+/* Does the text name a process of this host that is no more? Then the holder has not written its own yet. */
+static bool is_stale(const char *holder)
+{
+    char host[HOST_BYTES], expected[HOST_BYTES + 8];
+    long pid = 0;
+    int length = 0;
+    find_host(host);
+    snprintf(expected, sizeof expected, "on %s ", host);
+    return holder[0] == '\0' ||
+           (sscanf(holder, "process %ld %n", &pid, &length) == 1 && pid > 0 && length > 0 &&
+            strncmp(holder + length, expected, strlen(expected)) == 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+}
+
+/* Another process has written this: only printable ASCII is shown. */
+static void read_holder(int fd, char holder[HOLDER_BYTES])
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < TRIES_MOST; i++) {
+        ssize_t bytes = pread(fd, holder, HOLDER_BYTES - 1, 0);
+        holder[bytes > 0 ? bytes : 0] = '\0';
+        holder[strcspn(holder, "\n")] = '\0';
+        if (!is_stale(holder))
+            break;
+        nanosleep(&pause, NULL);
+    }
     for (char *c = holder; *c; c++)
         if (*c < ' ' || *c > '~')
             *c = '?';
+}
+
+static seqlstm_status refuse(const char *path, int fd, struct seqlstm_error *err)
+{
+    char holder[HOLDER_BYTES];
+    read_holder(fd, holder);
     seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s is held by %s", path,
                       holder[0] ? holder : "another process");
     if (err && err->struct_size >= sizeof *err)
@@ -49,12 +82,11 @@ static seqlstm_status refuse(const char *path, int fd, struct seqlstm_error *err
 /* It is not lost work if this fails: the lock counts, the text is for people. */
 static void write_holder(int fd)
 {
-    char host[65] = "", when[40] = "";
+    char host[HOST_BYTES], when[40] = "";
     time_t now = time(NULL);
     struct tm parts;
     struct sl_buf text = {0};
-    if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0')
-        memcpy(host, "?", 2);
+    find_host(host);
     if (gmtime_r(&now, &parts))
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", &parts);
     sl_buf_printf(&text, "process %ld on %s since %s\n", (long)getpid(), host, when);

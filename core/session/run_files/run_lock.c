@@ -23,8 +23,7 @@ static void clean(const char *folder)
 static seqlstm_status refuse(struct sl_session *session, const char *holder, struct seqlstm_error *err)
 {
     const struct sl_place place = {.file = session->folder};
-    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__,
-                      "another process writes into this run: %.500s; use it when that process has ended", holder);
+    seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "another process writes into this run: %.500s", holder);
     if (err)
         err->native_code = EAGAIN;
     if (session->diagnostics && err)
