@@ -3,7 +3,7 @@
 """Changes the files of several kinds of runs in many ways, and holds the program to two rules: it never crashes or hangs,
 and no result differs without a warning or an error.
 
-fuzz_runs.py SEQLSTM [--mutations N] [--seed N] [--jobs N] [--first N] [--keep FOLDER]
+fuzz_runs.py SEQLSTM [--mutations N] [--seed N] [--jobs N] [--first N] [--kinds KIND ...] [--keep FOLDER]
 
 Mutations are structured: keys, types, numbers, order and counts in JSON, YAML and safetensors (whose own checksum is
 computed again), and bytes, lengths, links, pipes and missing files. `--first` begins at a mutation, to repeat one that
@@ -517,11 +517,12 @@ def copy_any(source, target, follow_symlinks=False):
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def make_runs(program, base):
+def make_runs(program, base, kinds):
     """Of each kind a finished run and one in the middle, and what the commands make of them."""
     wants = {}
     write_data(base)
-    for kind, model in KINDS.items():
+    for kind in kinds:
+        model = KINDS[kind]
         (base / f'{kind}.yaml').write_text(model % {'folder': base})
         whole, part = base / f'{kind}-whole', base / f'{kind}-part'
         status, _, err = call(program, base, 'run', f'{kind}.yaml', '--out', str(whole), '--threads', '1', '-q')
@@ -553,6 +554,7 @@ def main():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--first', type=int, default=0)
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
+    parser.add_argument('--kinds', nargs='*', default=sorted(KINDS), help='of runs')
     parser.add_argument('--keep', help='a folder for the runs of mutations that fail')
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
@@ -562,7 +564,7 @@ def main():
         for name in [n for n in os.environ if n.startswith('SEQLSTM_') and n != 'SEQLSTM_BACKEND_PATH']:
             del os.environ[name]
         os.environ['XDG_CACHE_HOME'] = str(base / '.cache')
-        wants = make_runs(program, base)
+        wants = make_runs(program, base, options.kinds)
         numbers = range(options.first, options.first + options.mutations)
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             for wrong in pool.map(lambda n: try_one(program, base, wants, n, options.seed, options.keep), numbers):

@@ -2,12 +2,15 @@
 /* Checkpoint files: writes, verifies and reads them. checkpoint_folder.c finds and removes them. */
 #include "train/checkpoint/checkpoint.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/value/buf.h"
 #include "base/system/file.h"
+#include "base/system/file_error.h"
 #include "base/value/text.h"
 #include "train/checkpoint/tensors.h"
 
@@ -66,6 +69,13 @@ static seqlstm_status prove(const char *path, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
+/* Only this one: if the run folder above it is gone, it is not made again. */
+static seqlstm_status make_folder(const char *folder, struct seqlstm_error *err)
+{
+    const int reason = mkdir(folder, 0777) != 0 ? errno : 0;
+    return reason == 0 || reason == EEXIST ? SEQLSTM_OK : sl_file_fail(err, reason, "cannot make the folder", folder);
+}
+
 seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content, char **out_path,
                                    struct seqlstm_error *err)
 {
@@ -76,7 +86,7 @@ seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoin
     if (path.failed || state.failed)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory to write a checkpoint");
     if (status == SEQLSTM_OK)
-        status = sl_file_make_folders(folder, err);
+        status = make_folder(folder, err);
     if (status == SEQLSTM_OK)
         status = write_file(path.data, content, state.data, err);
     if (status == SEQLSTM_OK)

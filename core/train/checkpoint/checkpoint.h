@@ -42,7 +42,7 @@ struct sl_checkpoint_content {
     int32_t text_count;
 };
 
-/* Writes and verifies folder/update-N.safetensors, N = state->updates. Makes the folder if it is missing. On failure
+/* Writes and verifies folder/update-N.safetensors, N = state->updates. Makes the folder, but none above it. On failure
  * older checkpoints are unchanged. `*out_path` (may be NULL) is freed with free(). */
 seqlstm_status sl_checkpoint_write(const char *folder, const struct sl_checkpoint_content *content, char **out_path,
                                    struct seqlstm_error *err);
