@@ -158,7 +158,9 @@ static void checkpoints_must_fit(void **state)
     s.updates = 12;
     a.m[0] = 0.5f;
     struct sl_checkpoint_content content = {.params = &a.params, .carried = carried, .carried_elems = 5, .state = &s};
-    assert_int_equal(sl_checkpoint_write(scratch_path("deep/er"), &content, &path, &err), SEQLSTM_OK);
+    assert_int_equal(sl_checkpoint_write(scratch_path("none/er"), &content, &path, &err), SEQLSTM_NOT_FOUND);
+    assert_false(sl_file_exists(scratch_path("none"))); /* a run folder that is gone is not made again */
+    assert_int_equal(sl_checkpoint_write(scratch_path("deeper"), &content, &path, &err), SEQLSTM_OK);
     assert_non_null(strstr(path, "deep/er/update-000000000012.safetensors"));
     assert_int_equal(sl_checkpoint_open(path, &file, &err), SEQLSTM_OK);
     struct sl_checkpoint_target target = {.params = &b.params, .state = &back, .carried = got, .carried_elems = 5};
