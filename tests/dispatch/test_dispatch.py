@@ -337,7 +337,11 @@ def test_float16(t):
     t.run('run', 'm.yaml', *wide, *low, '--out', 'scaled', '-q')
     expect(json.loads(t.read('scaled/summary.json'))['overflows'] == 0, 'an overflow')
     expect(t.read('plain/final.safetensors') == t.read('scaled/final.safetensors'), 'scaling changes the gradient')
-    t.run('run', 'm.yaml', *backends('paced-a'), *low, '--out', 'none', '-q')
+    # where no backend computes in float16, the key would have no effect; a run from another machine goes on
+    t.refuse(3, 'run', 'm.yaml', *backends('paced-a'), *low).says('no layer is computed in float16', 'paced-a: ', '--set precision')
+    t.run('run', 'm.yaml', *backends('paced-a'), '--out', 'none', '-q', '--set', 'train.epochs=1')
+    t.run('resume', 'none', '--backend-path', str(FOLDER), *low, '--set', 'train.epochs=2').says(
+        'no layer is computed in float16', 'float32')
     expect(json.loads(t.read('none/summary.json'))['overflows'] == 0, 'scaling without float16')
 
 

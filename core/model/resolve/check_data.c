@@ -124,11 +124,29 @@ static void check_rows(struct sl_reader *reader, const struct sl_node *split, co
                          "`rows` are counted from 1, and the last must not be before the first");
 }
 
-static void check_split(struct sl_reader *reader, const struct sl_node *split, const struct sl_source *source,
-                        bool pairs)
+/* Keys of maps inside a split that have no effect because of others. */
+static void drop_idle_keys(struct sl_reader *reader, struct sl_node *split, const struct sl_source *source,
+                           const struct sl_model *model)
 {
+    const bool arrays = source->type == SL_SOURCE_NPY;
+    const bool values = arrays ? model->train.task == SL_TASK_REGRESS
+                               : source->targets.count > 0 || source->label.type == SL_LABEL_VALUE;
+    struct sl_node *scale = sl_node_find(split, "scale"), *time = sl_node_find(split, "time");
+    if (scale != NULL && scale->kind == SL_NODE_MAP)
+        sl_reader_drop_idle(reader, scale, "targets", values, "targets that are numbers");
+    if (time != NULL && time->kind == SL_NODE_MAP)
+        sl_reader_drop_idle(reader, time, "gaps", source->time.step > 0, "`step`");
+    if (source->scale.type != SL_SCALE_NONE)
+        sl_reader_drop_idle(reader, split, "scale", arrays || source->inputs.count > 0 || values, "columns of numbers");
+}
+
+static void check_split(struct sl_reader *reader, struct sl_node *split, const struct sl_source *source,
+                        const struct sl_model *model)
+{
+    const bool pairs = model->data.pairs;
     if (source->origin != SL_SOURCE_FILES)
         return;
+    drop_idle_keys(reader, split, source, model);
     if (source->type == SL_SOURCE_LINES && !sl_node_find(split, "file") && !sl_node_find(split, "source") &&
         !sl_node_find(split, "target"))
         sl_reader_report(reader, "E0204", source->place, NULL, "or `source` and `target`, for parallel files",
@@ -305,6 +323,16 @@ static void check_cut(struct sl_reader *reader, const struct sl_node *node, cons
                      model->data.tokenizer.type == SL_TOKENIZER_CHAR ? "characters" : "pieces");
 }
 
+/* A file of tokens is the vocabulary, whatever occurs in train. */
+static void check_vocabulary(struct sl_reader *reader, struct sl_node *node, const struct sl_tokenizer *tokenizer)
+{
+    static const char *const choices[] = {"min_count", "vocab_size"};
+    if (node == NULL || node->kind != SL_NODE_MAP)
+        return;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        sl_reader_drop_idle(reader, node, choices[i], tokenizer->vocab == NULL, "`vocab: from_train`");
+}
+
 void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct sl_model *model)
 {
     static const char *const keys[SL_SPLIT_COUNT] = {"train", "valid", "test"};
@@ -312,7 +340,7 @@ void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct 
     if (data == NULL || data->kind != SL_NODE_MAP)
         return;
     for (int s = 0; s < SL_SPLIT_COUNT; s++)
-        check_split(reader, sl_node_find(data, keys[s]), &model->data.splits[s], model->data.pairs);
+        check_split(reader, sl_node_find(data, keys[s]), &model->data.splits[s], model);
     double cut = model->data.splits[SL_SPLIT_VALID].split + model->data.splits[SL_SPLIT_TEST].split;
     if (cut >= 1)
         sl_reader_report(reader, "E0103", sl_reader_get_place(data, "valid"), NULL, NULL,
@@ -320,6 +348,8 @@ void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct 
     check_batching(reader, data, model);
     check_pieces(reader, sl_node_find(data, "tokenizer"), &model->data.tokenizer);
     check_cut(reader, sl_node_find(data, "tokenizer"), model);
+    check_vocabulary(reader, sl_node_find(data, "tokenizer"), &model->data.tokenizer);
+    check_vocabulary(reader, sl_node_find(data, "source_tokenizer"), &model->data.source_tokenizer);
     if (model->data.pairs)
         check_pieces(reader, sl_node_find(data, "source_tokenizer"), &model->data.source_tokenizer);
     const struct sl_node *specials = sl_node_find(sl_node_find(data, "tokenizer"), "specials");

@@ -259,6 +259,22 @@ static void check_validate(const struct check *c)
         check_metrics(c, validate, &c->model->train.validate.metrics);
 }
 
+/* With one target for each sequence every step counts in full, and the sum over steps has one member: only weights of
+ * rows make `sequence_mean` another number than `mean`. */
+static void check_reduction(const struct check *c)
+{
+    const struct sl_train_config *train = &c->model->train;
+    const struct sl_layer *last = &c->model->layers[c->model->layer_count - 1];
+    const bool weighted = train->balanced_classes || train->class_weight_count > 0 || train->loss.ignore != NULL;
+    struct sl_node *loss = sl_node_find(c->train, "loss");
+    if (loss == NULL || loss->kind != SL_NODE_MAP || (int)last->kind < 0 || last->output_shape != SL_SHAPE_VECTOR)
+        return;
+    sl_reader_drop_idle(c->reader, loss, "reduction",
+                        train->loss.reduction == SL_REDUCTION_MEAN ||
+                            (train->loss.reduction == SL_REDUCTION_SEQUENCE_MEAN && weighted),
+                        "a target for each step: here each sequence has one");
+}
+
 static void check_class_weight(const struct check *c)
 {
     const struct sl_train_config *train = &c->model->train;
@@ -297,4 +313,5 @@ void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct
     check_output_shape(&c);
     check_directions(&c);
     check_class_weight(&c);
+    check_reduction(&c);
 }

@@ -81,8 +81,10 @@ static void drop_idle_options(struct sl_reader *reader, struct sl_node *node, st
     } else if (layer->kind == SL_LAYER_DENSE || layer->kind == SL_LAYER_OUTPUT) {
         sl_reader_drop_idle(reader, node, "bias_initializer", layer->dense.use_bias, "`use_bias: true`");
         sl_reader_drop_idle(reader, node, "bias_regularizer", layer->dense.use_bias, "`use_bias: true`");
-        sl_reader_drop_idle(reader, node, "kernel_initializer", layer->dense.tie == NULL,
-                            "weights of its own, and `tie` gives it those of an embedding");
+        static const char *const own[] = {"kernel_initializer", "kernel_regularizer"};
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            sl_reader_drop_idle(reader, node, own[i], layer->dense.tie == NULL,
+                                "weights of its own, and `tie` gives it those of an embedding");
     } else if (layer->kind == SL_LAYER_ATTENTION) {
         enum sl_attention_score score = layer->attention.score;
         sl_reader_drop_idle(reader, node, "units", score == SL_SCORE_ADDITIVE, "`score: additive`");
@@ -95,6 +97,25 @@ static void drop_idle_options(struct sl_reader *reader, struct sl_node *node, st
                                 "vectors of its own, and `share` gives it those of another embedding");
         if (layer->embedding.share)
             layer->embedding.weights = NULL;
+    }
+}
+
+static bool has_parameters(const struct sl_layer *layer)
+{
+    switch (layer->kind) {
+    case SL_LAYER_ACTIVATION:
+    case SL_LAYER_DROPOUT:
+    case SL_LAYER_CONCAT:
+    case SL_LAYER_ADD:
+    case SL_LAYER_POOL:
+    case SL_LAYER_REPEAT:
+        return false;
+    case SL_LAYER_ATTENTION:
+        return layer->attention.score == SL_SCORE_GENERAL || layer->attention.score == SL_SCORE_ADDITIVE;
+    case SL_LAYER_OUTPUT:
+        return layer->dense.tie == NULL || layer->dense.use_bias;
+    default:
+        return true;
     }
 }
 
@@ -124,6 +145,8 @@ static void read_layer(struct sl_reader *reader, struct sl_node *node, struct sl
     if (layer->kind == SL_LAYER_EMBEDDING)
         layer->embedding.share_layer = -1;
     drop_idle_options(reader, node, layer);
+    if ((int)layer->kind >= 0)
+        sl_reader_drop_idle(reader, node, "trainable", has_parameters(layer), "parameters, and the layer has none");
 }
 
 /* A list of layers; false after a report. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "base/operation/op_signature.h"
 #include "base/system/cgroup.h"
 #include "base/value/buf.h"
 #include "dispatch/plan/refusal.h"
@@ -104,6 +105,35 @@ seqlstm_status sl_session_check_container(const struct sl_session *session, stru
                    : SEQLSTM_OK;
 }
 
+/* A precision that no layer is computed in has no effect. A run may come from another machine, and goes on. */
+static seqlstm_status check_precision(struct sl_session *session, const struct sl_plan *plan, struct seqlstm_error *err)
+{
+    static const uint32_t types[] = {[SL_PRECISION_TF32] = SEQLSTM_DTYPE_TF32,
+                                     [SL_PRECISION_BFLOAT16] = SEQLSTM_DTYPE_BFLOAT16,
+                                     [SL_PRECISION_FLOAT16] = SEQLSTM_DTYPE_FLOAT16};
+    const enum sl_precision precision = session->model->precision;
+    const struct sl_refusal *why = NULL;
+    if (precision == SL_PRECISION_FLOAT32)
+        return SEQLSTM_OK;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        if (call->node->desc.head.dtype_compute == types[precision])
+            return SEQLSTM_OK;
+        for (int32_t r = 0; r < call->refusal_count && why == NULL; r++)
+            if (call->refusals[r].option_id == SEQLSTM_OPTION_DTYPE)
+                why = &call->refusals[r];
+    }
+    const char *name = sl_dtype_name(types[precision]);
+    seqlstm_error_set(err, SEQLSTM_UNSUPPORTED, __FILE__, __LINE__,
+                      "no layer is computed in %s on this machine%s%s%s%s; use `precision: float32`", name,
+                      why ? ": " : "", why ? why->backend : "", why ? ": " : "", why ? why->reason : "");
+    if (!session->is_run)
+        return sl_session_add_finding(session, "E0503", "precision", SEQLSTM_UNSUPPORTED, err);
+    sl_log_printf(session->options.log, SL_LOG_WARN, "no layer is computed in %s on this machine; all are in float32",
+                  name);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct sl_graph_request *request,
                                         const struct sl_profiles *profiles, const struct sl_choices *choices,
                                         bool with_exec, struct sl_stage *stage, struct seqlstm_error *err)
@@ -138,8 +168,10 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
         return sl_session_add_finding(session, "E0503", NULL, status, err);
     sl_session_save_costs(session, stage->plan);
     sl_session_measure_process(stage->plan);
-    if (request->phase == SL_PHASE_TRAIN)
+    if (request->phase == SL_PHASE_TRAIN) {
         warn_of_fallbacks(session, stage->plan);
+        SEQLSTM_TRY(check_precision(session, stage->plan, err));
+    }
     return with_exec ? sl_session_open_exec(session, stage, err) : SEQLSTM_OK;
 }
 
