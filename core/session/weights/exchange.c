@@ -3,6 +3,7 @@
  * backend. */
 #include "session/weights/exchange.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,6 +184,18 @@ static seqlstm_status read_weights(struct sl_session *session, const struct sl_g
     return status;
 }
 
+/* No model with such weights gives a number. */
+static seqlstm_status check_finite(const struct sl_session *session, const char *path, struct seqlstm_error *err)
+{
+    const struct sl_params *params = session->params;
+    for (int32_t v = 0; v < params->view_count; v++)
+        for (int64_t i = 0; i < params->views[v].elems; i++)
+            if (!isfinite(params->values[params->views[v].offset_elems + i]))
+                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: what becomes `%s` holds values that are not finite float32",
+                             path, params->views[v].name);
+    return SEQLSTM_OK;
+}
+
 /* Makes a run that holds these weights, as if it had just ended. */
 static seqlstm_status write_run(struct sl_session *session, struct seqlstm_error *err)
 {
@@ -209,6 +222,8 @@ seqlstm_status sl_session_import(struct sl_session *session, const struct sl_imp
     struct sl_graph *graph = NULL;
     SEQLSTM_TRY(make_graph(session, SL_PART_WHOLE, &graph, err));
     seqlstm_status status = read_weights(session, graph, request, notes, err);
+    if (status == SEQLSTM_OK)
+        status = check_finite(session, request->path, err);
     if (status == SEQLSTM_OK)
         status = write_run(session, err);
     session->has_weights = status == SEQLSTM_OK;
