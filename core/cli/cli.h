@@ -142,6 +142,8 @@ bool cli_has(const struct cli_context *cli, const char *flag);
  * not change if the flag was not given. */
 bool cli_get_int(const struct cli_context *cli, const char *flag, int64_t low, int64_t high, int64_t *out);
 bool cli_get_float(const struct cli_context *cli, const char *flag, double low, double high, double *out);
+/* The same for a share: `5%` or 0.05. */
+bool cli_get_share(const struct cli_context *cli, const char *flag, double *out);
 
 enum { CLI_KEY_BYTES = 96 };
 

@@ -301,3 +301,21 @@ bool cli_get_float(const struct cli_context *cli, const char *flag, double low, 
     *out = value;
     return true;
 }
+
+bool cli_get_share(const struct cli_context *cli, const char *flag, double *out)
+{
+    const char *text = cli_get(cli, flag);
+    double value;
+    if (text == NULL)
+        return true;
+    size_t length = strlen(text);
+    bool percent = length > 0 && text[length - 1] == '%';
+    if (!sl_text_parse_float64(text, length - percent, &value) || !(value >= 0 && value <= (percent ? 10000 : 100))) {
+        char said[CLI_GIVEN_BYTES];
+        cli_format_given(cli, flag, said);
+        cli_usage_error(cli, "`%s`: expected a share such as 5%% or 0.05", said);
+        return false;
+    }
+    *out = percent ? value / 100 : value;
+    return true;
+}

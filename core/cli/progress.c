@@ -298,8 +298,27 @@ static void print_divergence(const struct cli_context *cli, const char *reason)
 {
     char text[512];
     sl_text_snprintf(text, sizeof text,
-                     "training diverged: %s\n  = help: lower the learning rate, or set train.clip_norm", reason);
+                     "training diverged: %s\n  = help: lower the learning rate, set train.clip_norm, "
+                     "or look for extreme values in the data",
+                     reason);
     cli_print_error(cli, "E0610", NULL, text);
+}
+
+/* Which weights the table is about, where they are not the last ones. */
+static void print_weights(const struct sl_run_result *result)
+{
+    const struct sl_train_result *train = &result->train;
+    char epochs[32];
+    sl_text_snprintf(epochs, sizeof epochs, "%.4g", train->best_epochs);
+    if (train->restored && train->best_update > 0)
+        fprintf(stderr, "\nrestored the best weights, those after %s epochs (update %lld)", epochs,
+                (long long)train->best_update);
+    else if (train->restored)
+        fprintf(stderr, "\nrestored the best weights");
+    else if (result->measured_again)
+        fprintf(stderr, "\nkept the averaged weights");
+    if (result->measured_again)
+        fprintf(stderr, "; all splits were measured with them\n");
 }
 
 int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_result *result)
@@ -310,7 +329,7 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
     format_seconds(seconds, result->seconds);
     const struct sl_train_result *train = &result->train;
     if (cli->verbosity >= 0 && train->train.count > 0)
-        print_table(result);
+        print_table(result), print_weights(result);
     char waiting[16];
     sl_text_snprintf(waiting, sizeof waiting, "%.2f", 100 * train->wait_share);
     if (cli->verbosity >= 0 && train->progress.updates > 0)

@@ -199,7 +199,7 @@ static int32_t find_best(struct sl_beam *beam, int32_t first, int32_t end, int32
         for (int64_t c = 0; c < classes; c++) {
             while (count == places && c + BLOCK <= classes && is_block_idle(row + c, least))
                 c += BLOCK;
-            if (c == classes || (count == places && !(row[c] > least)))
+            if (c == classes || (count == places && !(row[c] > least)) || sl_never_has(&beam->rule.never, (int32_t)c))
                 continue;
             struct candidate candidate = {r, (int32_t)c, before + log((double)row[c])};
             count = add_candidate(beam->best, count, places, candidate);

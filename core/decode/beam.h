@@ -21,6 +21,7 @@
 
 #include <seqlstm/status.h>
 
+#include "decode/never.h"
 #include "model/decode_config.h"
 
 struct sl_beam_rule {
@@ -28,6 +29,7 @@ struct sl_beam_rule {
     int32_t n_best; /* 1 .. beam */
     struct sl_length_penalty penalty;
     int32_t begin, end; /* tokens */
+    struct sl_never never;
 };
 
 /* A live hypothesis: the row of a batch of one step. */
@@ -60,8 +62,8 @@ void sl_beam_destroy(struct sl_beam *beam);
 /* Rows that are still to be continued; 0: the search is over. */
 const struct sl_beam_row *sl_beam_get_rows(const struct sl_beam *beam, int32_t *out_count);
 
-/* One step: `probabilities` [rows, classes], finite. Afterwards row r continues the former row sources[r], borrowed.
- * Errors: NO_MEMORY. */
+/* One step: `probabilities` [rows, classes], finite; tokens of `never` are passed over. Afterwards row r continues the
+ * former row sources[r], borrowed. Errors: NO_MEMORY. */
 seqlstm_status sl_beam_advance(struct sl_beam *beam, const float *probabilities, int64_t classes,
                                const int32_t **out_sources, struct seqlstm_error *err);
 /* The same with one token for each row, chosen by the caller; for beams of 1. */

@@ -143,7 +143,7 @@ static void draw(struct sl_decoder *decoder, const struct sl_batch *batch, const
                  int32_t count, int64_t step, const float *probabilities)
 {
     const struct sl_decode_config *config = decoder->request.config;
-    struct sl_sample_rule rule = {config->temperature, config->top_k, config->top_p};
+    struct sl_sample_rule rule = {config->temperature, config->top_k, config->top_p, decoder->request.never};
     int64_t classes = decoder->graph->facts.target.classes;
     uint64_t key = seqlstm_mix64(decoder->request.seed, DRAW_STREAM, 0);
     for (int32_t r = 0; r < count; r++) {
@@ -160,6 +160,7 @@ static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *b
     struct sl_beam_rule rule = get_rule(config);
     rule.begin = decoder->request.begin;
     rule.end = decoder->request.end;
+    rule.never = decoder->request.never;
     int32_t sentences = (int32_t)batch->sequences;
     int32_t *limits = calloc((size_t)sentences + 1, sizeof *limits);
     if (limits == NULL)

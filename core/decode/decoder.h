@@ -18,7 +18,8 @@ struct sl_decoder_request {
     struct sl_exec *encoder; /* must outlive the decoder, as must all below */
     struct sl_exec *step;    /* its envelope: as many sequences as the encoder's times the beam, one step */
     const struct sl_decode_config *config;
-    int32_t begin, end;    /* tokens */
+    int32_t begin, end; /* tokens */
+    struct sl_never never;
     uint64_t seed;         /* of drawn tokens */
     bool traces_attention; /* the step's graph reports weights */
 };
@@ -31,7 +32,8 @@ int64_t sl_decoder_count_bytes(const struct sl_graph *step, const struct sl_deco
                                int64_t source_steps);
 void sl_decoder_destroy(struct sl_decoder *decoder);
 
-/* Results are valid until the next run. Errors: NO_MEMORY, those of the executors. [one thread at a time] */
+/* Results are valid until the next run. Errors: NO_MEMORY, NUMERIC (the model's output is no number), those of the
+ * executors. [one thread at a time] */
 seqlstm_status sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err);
 
 /* Results of sequence k of the batch: how many there are, and one of them. See beam.h. */

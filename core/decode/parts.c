@@ -2,6 +2,8 @@
 /* See parts.h. */
 #include "decode/parts.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +86,10 @@ seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step
     seqlstm_status status = sl_exec_run(parts->step, batch, &nothing, &result, err);
     sl_batch_destroy(batch);
     SEQLSTM_TRY(status);
-    *out_probabilities = sl_exec_get_output(parts->step).values;
+    const struct sl_field output = sl_exec_get_output(parts->step);
+    for (int32_t r = 0; r < count; r++) /* they come from a softmax: if one of a row is no number, none is */
+        if (!isfinite(output.values[r * output.features]))
+            SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the decoder's probabilities at step %" PRId64 " are not numbers", step);
+    *out_probabilities = output.values;
     return SEQLSTM_OK;
 }

@@ -27,7 +27,7 @@ void sl_parts_deinit(struct sl_parts *parts);
 seqlstm_status sl_parts_begin(struct sl_parts *parts, const struct sl_batch *batch, struct seqlstm_error *err);
 
 /* One step of rows [0, count), whose tokens and sentences are set. `*out_probabilities` [count, classes] is valid until
- * the next one. Errors: those of the executor, NO_MEMORY. */
+ * the next one. Errors: those of the executor, NO_MEMORY, NUMERIC: a probability is no number. */
 seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step, const float **out_probabilities,
                              struct seqlstm_error *err);
 

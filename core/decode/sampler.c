@@ -18,6 +18,7 @@ struct sl_sampler {
     struct sl_parts parts;
     bool argmax;
     uint64_t seed;
+    struct sl_never never;
     int64_t classes;
     struct sl_sample_candidate *candidates; /* [classes] */
 };
@@ -30,6 +31,7 @@ seqlstm_status sl_sampler_create(const struct sl_sampler_request *request, struc
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for scheduled sampling");
     sampler->argmax = request->argmax;
     sampler->seed = request->seed;
+    sampler->never = request->never;
     seqlstm_status status = sl_parts_init(&sampler->parts, request->encoder, request->step, err);
     if (status == SEQLSTM_OK) {
         sampler->classes = sampler->parts.graph->facts.target.classes;
@@ -72,14 +74,11 @@ bool sl_sampler_toss(uint64_t seed, uint64_t epoch, uint64_t sequence, uint32_t 
 static int32_t choose(struct sl_sampler *sampler, const float *probabilities, uint64_t epoch, uint64_t sequence,
                       uint32_t step)
 {
-    static const struct sl_sample_rule plain = {1, 0, 1};
-    int32_t best = 0;
+    const struct sl_sample_rule plain = {1, 0, 1, sampler->never};
     if (!sampler->argmax)
         return sl_sample_draw(&plain, probabilities, sampler->classes, draw(sampler->seed, epoch, sequence, step, DRAW),
                               sampler->candidates);
-    for (int32_t c = 1; c < sampler->classes; c++)
-        best = probabilities[c] > probabilities[best] ? c : best;
-    return best;
+    return sl_sample_find_best(&sampler->never, probabilities, sampler->classes);
 }
 
 /* The last step that reads a token of the model's own; 0: there is none. */

@@ -12,6 +12,7 @@
 #ifndef SL_DECODE_SAMPLER_H
 #define SL_DECODE_SAMPLER_H
 
+#include "decode/never.h"
 #include "exec/exec.h"
 
 struct sl_sampler;
@@ -21,6 +22,7 @@ struct sl_sampler_request {
     struct sl_exec *step;    /* its envelope: as many sequences as in training, one step */
     bool argmax;             /* true: the likeliest token; false: one drawn from the model's distribution */
     uint64_t seed;
+    struct sl_never never;
 };
 
 seqlstm_status sl_sampler_create(const struct sl_sampler_request *request, struct sl_sampler **out_sampler,

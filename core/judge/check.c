@@ -99,15 +99,15 @@ static void compare_slot(struct sl_check *check, const struct sl_runner *got, co
             goto out;
         }
         if (!(c.worst <= check->result->worst)) {
-            check->result->worst = c.worst;
+            check->result->worst = sl_text_unsign_nan(c.worst);
             sl_text_snprintf(check->result->variant, sizeof check->result->variant, "%s",
                              check->variant ? check->variant : "");
         }
         if (c.failed)
             sl_check_fail(check, "%s: %s%s[%lld, %lld] is %.9g, expected %.9g (error %.3g, tolerance %.3g)", what,
                           gradient ? "d" : "", slot->name, (long long)(c.index / slot->features),
-                          (long long)(c.index % slot->features), c.got, c.expected, fabs(c.got - c.expected),
-                          c.tolerance);
+                          (long long)(c.index % slot->features), sl_text_unsign_nan(c.got),
+                          sl_text_unsign_nan(c.expected), sl_text_unsign_nan(fabs(c.got - c.expected)), c.tolerance);
     }
 out:
     sl_arena_deinit(&scratch);

@@ -35,7 +35,11 @@ static seqlstm_status set_given(const struct sl_train_config *config, const stru
         if (weights)
             weights[id] = (float)config->class_weights[i].weight;
     }
-    return SEQLSTM_OK;
+    const int64_t size = sl_vocabulary_get_size(classes);
+    for (int64_t k = 0; k < size; k++)
+        if (weights[k] > 0)
+            return SEQLSTM_OK;
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight gives every class the weight 0: nothing would be learned");
 }
 
 static seqlstm_status count_targets(struct sl_batcher *batcher, int64_t *counts, int64_t classes,

@@ -205,6 +205,35 @@ static bool find_end(const struct sl_trainer *trainer, enum sl_train_end *out_en
     return true;
 }
 
+/* Did the run end by itself? */
+static bool is_natural(enum sl_train_end end)
+{
+    return end == SL_END_EPOCHS || end == SL_END_UPDATES || end == SL_END_EARLY_STOPPING;
+}
+
+static bool restores_best(const struct sl_trainer *trainer)
+{
+    return trainer->best && trainer->state.stopping.has_best;
+}
+
+/* The last whole epoch, or the running one if there was none. */
+static const struct sl_metric_sums *get_train_sums(const struct sl_trainer *trainer)
+{
+    return trainer->state.epoch > 0 ? &trainer->state.last_epoch_sums : &trainer->state.epoch_sums;
+}
+
+/* Is what was measured last about the final weights sound? If not, `reason` says why. */
+static bool judge(struct sl_trainer *trainer)
+{
+    const struct sl_train_state *state = &trainer->state;
+    const bool restores = restores_best(trainer);
+    if (!restores && !sl_trainer_judge_sums(trainer, &trainer->train_rule, get_train_sums(trainer), "epoch"))
+        return false;
+    return !trainer->request.valid || state->validations == 0 ||
+           sl_trainer_judge_sums(trainer, &trainer->valid_rule, restores ? &state->best_sums : &state->valid_sums,
+                                 "validation");
+}
+
 static seqlstm_status run_update(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_train_config *config = trainer->config;
@@ -240,6 +269,8 @@ static seqlstm_status loop(struct sl_trainer *trainer, enum sl_train_end *out_en
     }
     while (!find_end(trainer, out_end))
         SEQLSTM_TRY(run_update(trainer, err));
+    if (is_natural(*out_end) && trainer->state.updates > 0 && !judge(trainer))
+        *out_end = SL_END_DIVERGED;
     if (*out_end != SL_END_DIVERGED && trainer->changed)
         SEQLSTM_TRY(sl_trainer_save(trainer, err));
     return SEQLSTM_OK;
@@ -267,15 +298,18 @@ static seqlstm_status start(struct sl_trainer *trainer, struct seqlstm_error *er
 }
 
 /* Leaves in params the weights to be saved as the result. */
-static void settle(struct sl_trainer *trainer, enum sl_train_end end)
+static void settle(struct sl_trainer *trainer, struct sl_train_result *result)
 {
     struct sl_params *params = trainer->request.params;
-    bool natural = end == SL_END_EPOCHS || end == SL_END_UPDATES || end == SL_END_EARLY_STOPPING;
-    if (natural && trainer->best && trainer->state.stopping.has_best) {
+    if (is_natural(result->end) && restores_best(trainer)) {
         memcpy(params->values, trainer->best, (size_t)params->elems * sizeof(float));
         sl_params_touch(params);
         trainer->state.valid_sums = trainer->state.best_sums;
+        result->restored = true;
+        result->best_update = trainer->state.best_update;
+        result->best_epochs = trainer->state.best_epochs;
     } else {
+        result->averaged = trainer->average.active;
         sl_average_swap(&trainer->average);
     }
 }
@@ -290,7 +324,7 @@ seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result
     SEQLSTM_TRY(loop(trainer, &result.end, err));
     sl_trainer_update_progress(trainer);
     SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
-    settle(trainer, result.end);
+    settle(trainer, &result);
     if (result.end == SL_END_INTERRUPTED)
         result.signal = sl_interrupt_get_stop(trainer->request.interrupt);
     result.progress = trainer->progress;
@@ -298,8 +332,7 @@ seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result
     result.skipped = state->skipped;
     result.overflows = state->loss_scale.overflows;
     result.loss_scale = trainer->request.scales_loss ? state->loss_scale.scale : 1;
-    sl_metric_finish(&trainer->train_rule, state->epoch > 0 ? &state->last_epoch_sums : &state->epoch_sums,
-                     &result.train);
+    sl_metric_finish(&trainer->train_rule, get_train_sums(trainer), &result.train);
     result.has_valid = trainer->request.valid && state->validations > 0;
     sl_metric_finish(&trainer->valid_rule, &state->valid_sums, &result.valid);
     result.wait_seconds = (double)sl_prefetch_get_wait_ns(trainer->prefetch) * 1e-9;

@@ -14,6 +14,8 @@
  *  3. After a run that ended by itself (epochs, updates, early stopping) params hold the weights to be saved: the best
  *     ones (restore_best), else the averaged ones if averaging is active, else the last. After any other end they hold
  *     the last weights, or the averaged ones.
+ *  4. If a run ended by itself, the loss of its last epoch (unless best weights are restored) and of its last
+ * validation is finite; otherwise it has diverged.
  */
 #ifndef SL_TRAIN_TRAINER_H
 #define SL_TRAIN_TRAINER_H
@@ -127,6 +129,10 @@ struct sl_train_result {
     struct sl_metric_values train; /* of the last whole epoch, or of the running one if there was none */
     bool has_valid;
     struct sl_metric_values valid; /* of the last validation; with restore_best that of the weights kept */
+    bool restored;                 /* the weights are those of the best validation (restore_best) ... */
+    int64_t best_update;           /* ... after this update (0: unknown), ... */
+    double best_epochs;            /* ... when so many epochs were done */
+    bool averaged;                 /* the weights are averages */
     double spent_seconds;          /* of this call, validation left out */
     double validation_seconds;     /* of this call */
     double wait_seconds;           /* spent waiting for data */

@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "base/value/buf.h"
 #include "train/checkpoint/checksums.h"
+#include "base/value/text.h"
 #include "train/evaluate.h"
 #include "train/trainer_private.h"
 
@@ -134,6 +135,41 @@ static void keep_weights(struct sl_trainer *trainer)
     if (trainer->average.active)
         memcpy(trainer->best, trainer->average.values, (size_t)params->trainable_elems * sizeof(float));
     trainer->state.best_sums = trainer->state.valid_sums;
+    trainer->state.best_update = trainer->state.updates;
+    trainer->state.best_epochs = trainer->progress.epochs;
+}
+
+bool sl_trainer_judge_sums(struct sl_trainer *trainer, const struct sl_metric_rule *rule,
+                           const struct sl_metric_sums *sums, const char *measurement)
+{
+    struct sl_metric_values values;
+    sl_metric_finish(rule, sums, &values);
+    const struct sl_metric_value *unsound = sl_metric_values_find_unsound(&values);
+    if (unsound == NULL)
+        return true;
+    const struct sl_train_state *state = &trainer->state;
+    char why[128] = "";
+    if (state->skipped > 0)
+        sl_text_snprintf(why, sizeof why, "; %" PRId64 " of %" PRId64 " updates were skipped", state->skipped,
+                         state->updates);
+    else if (sums->loss_weight == 0)
+        sl_text_snprintf(why, sizeof why, ": no row counts, because all have weight 0 or no target");
+    sl_text_snprintf(trainer->reason, sizeof trainer->reason, "the %s of the last %s is %s%s", unsound->name,
+                     measurement, isnan(unsound->value) ? "not a number" : "infinite", why);
+    return false;
+}
+
+/* Once in a run: more would hide what else is logged. */
+static void warn_of_unsound(struct sl_trainer *trainer)
+{
+    const struct sl_train_state *state = &trainer->state;
+    if (trainer->warned || sl_trainer_judge_sums(trainer, &trainer->valid_rule, &state->valid_sums, "validation"))
+        return;
+    trainer->warned = true;
+    sl_log_printf(trainer->request.log, SL_LOG_WARN,
+                  "%s (update %" PRId64 "); it never counts as the best, and a run that ends like this has diverged",
+                  trainer->reason, state->updates);
+    trainer->reason[0] = '\0';
 }
 
 static bool observe_stopping(struct sl_trainer *trainer)
@@ -156,7 +192,7 @@ static bool observe_best(struct sl_trainer *trainer)
     if (config->keep_best <= 0)
         return false;
     double value = find_watched(trainer, config->monitor);
-    if (isnan(value))
+    if (!isfinite(value))
         return false;
     int64_t place = 0;
     for (; place < state->best_count; place++) {
@@ -199,6 +235,7 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
         }
         SEQLSTM_TRY(status);
         state->valid_sums = evaluation.sums;
+        warn_of_unsound(trainer);
     }
     state->validation_pending = false;
     state->validations++;

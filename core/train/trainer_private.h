@@ -49,6 +49,7 @@ struct sl_trainer {
     bool changed;              /* since the last checkpoint */
     bool restored;
     bool diverged;
+    bool warned; /* of a validation without a finite loss */
     char reason[256];
 };
 
@@ -62,6 +63,10 @@ void sl_trainer_drop_group(struct sl_trainer *trainer);
 /* trainer_event.c. Does what is due after an update that led from `before` to trainer->progress. */
 seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
                                  struct seqlstm_error *err);
+/* False, with a `reason`, if the sums of the last measurement ("epoch", "validation") are not those of a sound model.
+ */
+bool sl_trainer_judge_sums(struct sl_trainer *trainer, const struct sl_metric_rule *rule,
+                           const struct sl_metric_sums *sums, const char *measurement);
 /* Sets validation_pending instead when interrupted. `*out_kept`: the result is among the best, so a checkpoint is
  * kept. */
 seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err);

@@ -187,7 +187,7 @@ static seqlstm_status follow_update(struct sl_trainer *trainer, struct seqlstm_e
                       state->updates + 1, state->loss_scale.scale);
         return SEQLSTM_OK;
     }
-    trainer->gradient_norm = sqrt(trainer->squares);
+    trainer->gradient_norm = sl_text_unsign_nan(sqrt(trainer->squares));
     if (!isfinite(trainer->gradient_norm)) {
         diverge(trainer, "norm of the gradient", trainer->gradient_norm);
         return SEQLSTM_OK;
@@ -222,7 +222,7 @@ seqlstm_status sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error 
     trainer->rate = sl_schedule_rate(trainer->config, &state->schedule, &trainer->progress);
     SEQLSTM_TRY(run_group(trainer, normaliser, &sums, err));
     if (sums.loss_weight > 0) {
-        trainer->loss = sums.loss / sums.loss_weight;
+        trainer->loss = sl_text_unsign_nan(sums.loss / sums.loss_weight);
         trainer->gradient_norm = NAN;
         if (!isfinite(trainer->loss))
             diverge(trainer, "loss", trainer->loss);

@@ -3,6 +3,7 @@
 """seqlstm quantize: what it writes, who follows it, and when it is not followed."""
 import json
 import pathlib
+import random
 import sys
 
 sys.dont_write_bytecode = True
@@ -33,6 +34,10 @@ WIDER = MODEL.replace('[cpu-onednn, cpu-blas]', '[cpu-blas]').replace(
 """).replace('  - {type: lstm, units: 24}\n', '  - {type: lstm, units: 24, output_activation: relu}\n')
 
 
+# These small models have learned little: int8 may change them, and is judged elsewhere.
+MUCH = ('--max-regress', '20%')
+
+
 def has_int8(t):
     listed = t.run('backends', '--json').json['backends']
     return any(b['id'] == 'cpu-onednn' and b['status'] == 'ok' and 'v4' in b['devices'][0]['class'] for b in listed)
@@ -47,7 +52,7 @@ def test_quantize(t):
         print('# no cpu-onednn with AVX-512 here: int8 is not shown')
         return
     before = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
-    t.run('quantize', 'r').prints('lstm_1', 'int8', 'validation', 'before', 'after', 'unchanged: ')
+    t.run('quantize', 'r', *MUCH).prints('lstm_1', 'int8', 'validation', 'before', 'after', 'unchanged: ')
     made = json.loads(t.read('r/quantization.json'))
     expect(made['schema'] == 'seqlstm.quantization/1' and made['dtype'] == 'int8', made)
     expect([l['name'] for l in made['layers']] == ['lstm_1', 'lstm_3'], made['layers'])
@@ -58,7 +63,7 @@ def test_quantize(t):
     after = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
     expect(before == made['before'] and after == made['after'], (before, after, made))
     expect(after['loss'] != before['loss'] and abs(after['loss'] / before['loss'] - 1) < 0.2, (before, after))
-    result = t.run('quantize', 'r', '--json')
+    result = t.run('quantize', 'r', '--json', *MUCH)
     told = result.json
     expect(told['schema'] == 'seqlstm.quantize/1' and told['after'] == after and told['before'] == before, told)
     expect([l['accepted'] for l in told['layers']] == [True, False, True], told)
@@ -76,7 +81,7 @@ def test_quantize(t):
     t.refuse(2, 'plan', 'm.yaml', '--plan', 'of-eval.json').says('expected one of training')
     # a run whose stored plan knows another backend
     t.run('run', 'm.yaml', '--out', 'b', '-q', '--set', 'backends=[cpu-blas]')
-    other = t.run('quantize', 'b', '--json', '--set', 'backends=[cpu-onednn, cpu-blas]').json
+    other = t.run('quantize', 'b', '--json', *MUCH, '--set', 'backends=[cpu-onednn, cpu-blas]').json
     expect([l['backend'] for l in other['layers']] == ['cpu-onednn', 'cpu-blas', 'cpu-onednn'], other)
     # without the file it is as before
     path = t.folder / 'r/quantization.json'
@@ -99,8 +104,8 @@ def test_own_tiles(t):
         t.refuse(3, 'quantize', 'r').says('cpu-blas computes in int8 on processors with AMX alone')
         print('# no AMX here: int8 of cpu-blas is not shown')
         return
-    t.run('quantize', 'r').prints('unchanged: its hidden state is not kept')
-    told = t.run('quantize', 'r', '--json').json
+    t.run('quantize', 'r', *MUCH).prints('unchanged: its hidden state is not kept')
+    told = t.run('quantize', 'r', '--json', *MUCH).json
     expect([l['accepted'] for l in told['layers']] == [True, True, True, True, False], told['layers'])
     expect({(l['backend'], l['variant']) for l in told['layers']} == {('cpu-blas', 'packed')}, told['layers'])
     before, after = told['before']['loss'], told['after']['loss']
@@ -111,10 +116,99 @@ def test_own_tiles(t):
     t.refuse(3, 'quantize', 'r', '--set', 'backends=[{plugin: cpu-blas, options: {instructions: avx2}}]')
 
 
-def test_refusals(t):
-    t.write('m.yaml', MODEL.replace(', valid: {split: 0.25}', ''))
+# A layer of which what comes out follows what goes in, however far out that is.
+FOLLOWS = """seqlstm: 1
+name: follows
+seed: 3
+data:
+  type: csv
+  group: id
+  inputs: [a]
+  targets: [y]
+  train: {file: train.csv}
+  test: {file: test.csv}
+  batch_size: 8
+model:
+  - {type: rnn, units: 16, activation: relu, return_sequences: true}
+  - {type: dense, units: from_target}
+train: {loss: mse, optimizer: {type: adam, learning_rate: 1e-2}, epochs: 12}
+dispatch: {policy: order}
+backends: [cpu-blas]
+"""
+
+
+def write_series(t, name, scale=1.0, outlier=None):
+    draw = random.Random(name)
+    rows, last = [], 0
+    for record in range(60):
+        for _ in range(12):
+            a = draw.random() * scale
+            last = 0.5 * last + a
+            rows.append([record, a, last])
+        last = 0
+    if outlier:
+        rows[100][1] = outlier
+    t.write(name, 'id,a,y\n' + ''.join(f'{r},{a:.4f},{y:.4f}\n' for r, a, y in rows))
+
+
+def test_ranges(t):
+    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
+        return 'no AMX here'
+    write_series(t, 'train.csv')
+    write_series(t, 'test.csv')
+    write_series(t, 'far.csv', scale=40)
+    t.write('m.yaml', FOLLOWS)
+    # no split for validation: the training data choose the ranges, and the test data are compared too
     t.run('run', 'm.yaml', '--out', 'r', '-q')
-    t.refuse(2, 'quantize', 'r').says('no data.valid')
+    told = t.run('quantize', 'r', '--json', '--max-regress', '5%').json
+    expect(told['split'] == 'train' and set(told['splits']) == {'train', 'test'} and told['metric'] == 'loss', told)
+    expect(all(of['worse'] <= 0.05 and of['clipped'] == 0 for of in told['splits'].values()), told)
+    # wider than what was seen, so that values a little outside are no harm
+    expect(told['layers'][0]['high'] > 1.04, told['layers'])
+    t.run('eval', 'r').prints('loss')
+    expect('clipped' not in t.run('eval', 'r').err, 'nothing is outside')
+    t.write('in.csv', 'id,a\n0,0.5\n1,900\n1,3\n')
+    t.run('predict', 'r', '--input', 'in.csv').says('int8 clipped', 'of `rnn_1`', 'results may be wrong')
+    # data for which the ranges are wrong: refused, or forced
+    (t.folder / 'r/quantization.json').unlink()
+    far = ('--set', 'data.test={file: far.csv}')
+    t.run('quantize', 'r', *far, rc=1).prints('test', 'clipped: ').says('E0508', 'worse on the test data', '--force')
+    expect(not (t.folder / 'r/quantization.json').exists(), 'written although refused')
+    told = t.run('quantize', 'r', '--json', *far, rc=1).json
+    expect(told['file'] is None and told['splits']['test']['worse'] > 0.01 and told['splits']['test']['clipped'] > 0, told)
+    t.run('quantize', 'r', '--force', *far).says('because of --force', 'wrote r/quantization.json')
+    t.run('eval', 'r', *far).says('int8 clipped')
+    # a planted range: one that does not belong to its scale is refused, another one is told
+    path = t.folder / 'r/quantization.json'
+    made = json.loads(path.read_text())
+    layer = made['layers'][0]
+    path.write_text(json.dumps({**made, 'layers': [{**layer, 'scale': layer['scale'] * 50}]}))
+    t.refuse(4, 'eval', 'r').says('scale and shift', 'seqlstm quantize')
+    planted = {'name': layer['name'], 'low': 0, 'high': 0.01, 'scale': 25500, 'shift': 0}
+    path.write_text(json.dumps({**made, 'layers': [planted]}))
+    t.run('eval', 'r').says('int8 clipped')
+    t.refuse(2, 'quantize', 'r', '--max-regress', 'much').says('such as 5% or 0.05')
+
+
+def test_an_extreme_value(t):
+    """One value a thousand times as large as all others would leave one step for those."""
+    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
+        return 'no AMX here'
+    write_series(t, 'train.csv', outlier=900)
+    write_series(t, 'test.csv')
+    t.write('m.yaml', FOLLOWS.replace('relu', 'tanh').replace('  test:', '  valid: {file: test.csv}\n  test:'))
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    told = t.run('quantize', 'r', '--json', '--max-regress', '5%').json
+    expect(told['layers'][0]['high'] < 90 and told['splits']['valid']['worse'] <= 0.05, told)
+    t.run('eval', 'r', '--split', 'train').says('int8 clipped')
+
+
+def test_refusals(t):
+    t.write('m.yaml', MODEL.replace('type: lstm', 'type: dense').replace(', return_sequences: true', '').replace(
+        ', projection: 16', '').replace('  - {type: dense, units: from_target}', '  - {type: pool, mode: mean}\n'
+                                        '  - {type: dense, units: from_target}'))
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    t.refuse(2, 'quantize', 'r').says('no recurrent layer')
     t.refuse(2, 'quantize').says('seqlstm quantize RUN')
 
 

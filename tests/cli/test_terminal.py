@@ -87,6 +87,40 @@ def test_bar_is_redrawn(t):
     expect(drawn and all(b'loss' in p and b'steps/s  ETA' in p for p in drawn), drawn[:3])
 
 
+def get_seconds(text):
+    """As it is drawn, and half of the last digit."""
+    minutes = re.fullmatch(r'(\d+)m(\d\d)s', text)
+    if minutes:
+        return 60 * int(minutes[1]) + int(minutes[2]), 0.5
+    expect(re.fullmatch(r'[\d.]+s', text), text)
+    return float(text[:-1]), 0.05 if '.' in text else 0.5
+
+
+def test_time_that_is_left(t):
+    """ETA is the time so far over the share that is done, times the rest: from each line follows how long the run had
+    lasted, which rises and is never longer than the whole run."""
+    updates = 4000
+    while True:
+        t.write('m.yaml', TINY.replace('epochs: 3', f'epochs: 1000000\n  updates: {updates}\n  validate: 1000000e\n'
+                                       '  checkpoint: {every: 1000000e}'))
+        rc, screen = run_on_terminal(t, 120, 'run', 'm.yaml', '--out', f'r{updates}', seconds=60)
+        text = LINE.sub(b'', screen).decode()
+        lines = [(int(u), eta) for u, eta in re.findall(r'update (\d+)  loss \S+  \S+ steps/s  ETA (\S+)', text)]
+        late = [(u / updates, eta) for u, eta in lines if updates // 2 < u < updates]
+        if len(late) >= 3:
+            break
+        updates *= 4
+    expect(rc == 0, screen[-300:])
+    whole, digit = get_seconds(re.search(r'done in (\S+) ', text)[1])
+    before = 0
+    for share, eta in late:
+        left, rounding = get_seconds(eta)
+        passed, error = left * share / (1 - share), rounding * share / (1 - share) + 1e-9
+        expect(before <= passed + error and passed - error <= whole + digit, (late, whole))
+        before = max(before, passed - error)
+    expect(before > 0.1 * whole, (late, whole))
+
+
 def test_error_after_bar(t):
     """An error does not stand behind a half line."""
     t.write('m.yaml', ENDLESS.replace('1e-2', '1e30').replace('type: adam', 'type: sgd'))

@@ -22,6 +22,11 @@ static locale_t c_locale(void)
     return newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
+double sl_text_unsign_nan(double value)
+{
+    return isnan(value) ? (double)NAN : value;
+}
+
 int sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list args)
 {
     locale_t locale = c_locale();

@@ -35,6 +35,9 @@ bool sl_text_parse_int64(const char *text, size_t length, int64_t *out);
 size_t sl_text_print_float64(char out[SL_TEXT_NUMBER_BYTES], double value);
 size_t sl_text_print_float32(char out[SL_TEXT_NUMBER_BYTES], float value);
 
+/* The value, but NaN without a sign, which printf would show: it depends on the processor and says nothing. */
+double sl_text_unsign_nan(double value);
+
 /* snprintf as in the C locale, whatever the program's locale is. Same result as snprintf. */
 int sl_text_snprintf(char *out, size_t capacity_bytes, const char *format, ...) SEQLSTM_PRINTF(3, 4);
 int sl_text_vsnprintf(char *out, size_t capacity_bytes, const char *format, va_list args) SEQLSTM_PRINTF(3, 0);

@@ -267,10 +267,21 @@ static void write_values_header(struct cli_prediction_writer *w, int64_t feature
     sl_buf_append_text(&w->buf, w->with_input ? ",input\n" : "\n");
 }
 
+/* Texts come from probabilities that the decoder has checked. */
+static bool is_sound(const struct sl_prediction *p)
+{
+    for (int64_t i = 0; p->texts == NULL && i < p->rows * p->features; i++)
+        if (!isfinite(p->values[i]))
+            return false;
+    return true;
+}
+
 seqlstm_status cli_prediction_writer_add(void *context, const struct sl_prediction *prediction,
                                          struct seqlstm_error *err)
 {
     struct cli_prediction_writer *w = context;
+    w->written++;
+    w->unsound += !is_sound(prediction);
     if (w->format == CLI_PREDICTION_NPY && prediction->texts)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "npy cannot hold texts; use --format text, csv or jsonl");
     if (w->format == CLI_PREDICTION_NPY)
@@ -362,5 +373,9 @@ seqlstm_status cli_prediction_writer_end(struct cli_prediction_writer *writer, s
 {
     if (writer->format == CLI_PREDICTION_NPY)
         SEQLSTM_TRY(write_npy(writer, err));
-    return cli_put("", 0, true, err);
+    SEQLSTM_TRY(cli_put("", 0, true, err));
+    if (writer->unsound > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model gives values that are not finite numbers for %lld of %lld inputs",
+                     (long long)writer->unsound, (long long)writer->written);
+    return SEQLSTM_OK;
 }

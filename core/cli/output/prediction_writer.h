@@ -14,6 +14,8 @@ struct cli_prediction_writer {
     bool with_input;
     bool has_begun;
     struct sl_buf buf;      /* one record; npy: the values of all records so far */
+    int64_t written;        /* records so far ... */
+    int64_t unsound;        /* ... and those of them with a value that is not finite */
     int64_t records;        /* npy */
     int64_t rows, features; /* npy: of each record */
 };
@@ -34,7 +36,7 @@ void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const str
 seqlstm_status cli_prediction_writer_add(void *writer, const struct sl_prediction *prediction,
                                          struct seqlstm_error *err);
 
-/* Writes what is left (npy: everything) and flushes stdout. */
+/* Writes what is left (npy: everything) and flushes stdout. NUMERIC, after all that, if a value was not finite. */
 seqlstm_status cli_prediction_writer_end(struct cli_prediction_writer *writer, struct seqlstm_error *err);
 
 #endif

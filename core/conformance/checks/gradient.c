@@ -75,8 +75,9 @@ static void check_slot(struct sl_check *check, struct sl_runner *runner, int32_t
             check->result->worst = error / tolerance;
         if (!(error <= tolerance))
             sl_check_fail(check, "d%s[%lld, %lld] is %.12g, the difference quotient %.12g (error %.3g, tolerance %.3g)",
-                          slot->name, (long long)(i / slot->features), (long long)(i % slot->features), gradient[i],
-                          difference, error, tolerance);
+                          slot->name, (long long)(i / slot->features), (long long)(i % slot->features),
+                          sl_text_unsign_nan(gradient[i]), sl_text_unsign_nan(difference), sl_text_unsign_nan(error),
+                          tolerance);
     }
 }
 

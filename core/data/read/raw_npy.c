@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value/text.h"
 #include "data/read/npy.h"
 
 static const char *shape_text(const struct sl_npy *npy, char out[96])
@@ -60,7 +61,7 @@ static seqlstm_status fail_element(const struct sl_npy *npy, int64_t element, co
     for (int i = 0; i < npy->dimensions; i++)
         used += snprintf(place + used, sizeof place - (size_t)used, "%s%lld", i ? ", " : "", (long long)index[i]);
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: element [%s] is %g, expected %s", npy->name, place,
-                 sl_npy_get(npy, element), expected);
+                 sl_text_unsign_nan(sl_npy_get(npy, element)), expected);
 }
 
 static seqlstm_status read_classes(const struct sl_npy *npy, int32_t **out, int64_t *out_known,

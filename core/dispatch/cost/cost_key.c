@@ -116,9 +116,9 @@ struct sl_cost_key sl_cost_key_get(const struct sl_cost_key *process, const stru
     mix_text(&key, info->name);
     mix_text(&key, info->device_class);
     mix_text(&key, info->domain);
-    union seqlstm_any_desc plain = *desc;
+    union seqlstm_any_desc plain = *desc; /* without what does not change the time */
     if (plain.head.op == SEQLSTM_OP_RECURRENT)
-        plain.recurrent.stream_base = 0;
+        plain.recurrent.stream_base = 0, plain.recurrent.data_scale = plain.recurrent.data_shift = 0;
     else if (plain.head.op == SEQLSTM_OP_DROPOUT)
         plain.dropout.stream = 0;
     mix(&key, &plain, plain.head.struct_size);

@@ -6,6 +6,7 @@
 
 #include "base/system/file.h"
 #include "session/data/read_data.h"
+#include "session/evaluate/clipping.h"
 #include "session/prepare/decoding.h"
 #include "session/prepare/evaluation.h"
 #include "session/prepare/stage.h"
@@ -22,11 +23,15 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
     const struct sl_train_config *train = &session->model->train;
     struct sl_batcher *batcher = NULL;
     struct sl_stage stage = {0};
-    const struct sl_evaluation_request request = {
-        .data = data, .split = split, .quantization = watch->quantization, .with_exec = true};
+    const struct sl_evaluation_request request = {.data = data,
+                                                  .split = split,
+                                                  .quantization = watch->quantization,
+                                                  .metrics = watch->metrics,
+                                                  .with_exec = true};
     seqlstm_status status = sl_session_prepare_evaluation(session, &request, &batcher, &stage, err);
-    bool texts = sl_metric_needs_texts(&train->validate.metrics);
+    bool texts = !watch->metrics && sl_metric_needs_texts(&train->validate.metrics);
     struct sl_decoding decoding = {0};
+    struct sl_clipping clipping = {0};
     sl_decoding_close(&session->decoding); /* of the validation, which is over */
     if (status == SEQLSTM_OK && texts)
         status = sl_decoding_plan(session, batcher, false, false, &decoding, err);
@@ -34,16 +39,27 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
         status = sl_decoding_open(session, &decoding, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
+    if (status == SEQLSTM_OK)
+        status = sl_clipping_init(&clipping, watch->quantization, err);
     if (status == SEQLSTM_OK) {
         struct sl_metric_rule rule;
-        sl_metric_rule_init(&rule, train, &train->validate.metrics, stage.graph->output_is_logits, false,
-                            session->state);
+        sl_metric_rule_init(&rule, train, watch->metrics ? watch->metrics : &train->validate.metrics,
+                            stage.graph->output_is_logits, false, session->state);
+        if (!texts)
+            sl_metric_rule_drop_texts(&rule);
         sl_exec_watch(stage.exec, watch->on_call, watch->context);
+        if (watch->on_call == NULL)
+            sl_clipping_watch(&clipping, stage.exec);
         status =
             sl_evaluate(stage.exec, decoding.decoder, batcher, &rule, session->options.interrupt, out_evaluation, err);
         if (status == SEQLSTM_OK && watch->on_end)
             status = watch->on_end(watch->context, &stage, err);
     }
+    if (status == SEQLSTM_OK && watch->clipped)
+        *watch->clipped = sl_clipping_sum(&clipping);
+    else if (status == SEQLSTM_OK)
+        sl_clipping_warn(&clipping, session);
+    sl_clipping_deinit(&clipping);
     if (texts && status == SEQLSTM_OK)
         sl_session_note_decoding(session, decoding.decoder);
     sl_decoding_deinit(&decoding);
@@ -64,6 +80,8 @@ seqlstm_status sl_session_evaluate_watched(struct sl_session *session, enum sl_s
                                            struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
 {
     struct sl_dataset *data = NULL;
+    if (split == SL_SPLIT_TRAIN && session->train_data)
+        return evaluate(session, session->train_data, split, watch, out_evaluation, err);
     SEQLSTM_TRY(sl_session_open_split(session, split, &data, err));
     seqlstm_status status = evaluate(session, data, split, watch, out_evaluation, err);
     sl_dataset_close(data);

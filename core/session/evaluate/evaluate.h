@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "train/evaluate.h"
 
+struct sl_clipped;
 struct sl_session;
 struct sl_stage;
 
@@ -22,6 +23,8 @@ struct sl_evaluation_watch {
     seqlstm_status (*on_end)(void *context, const struct sl_stage *stage, struct seqlstm_error *err);
     void *context;
     const struct sl_quantization *quantization; /* in place of the run's */
+    struct sl_clipped *clipped;                 /* set to what int8 clipped, in place of warnings; NULL: not */
+    const struct sl_metric_list *metrics;       /* in place of those of validation, without those of texts; NULL: not */
 };
 seqlstm_status sl_session_evaluate_watched(struct sl_session *session, enum sl_split split,
                                            const struct sl_evaluation_watch *watch,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 for a trained run: ranges on the validation data, and the metrics with and without int8.
+/* int8 for a trained run.
  *
- * Evaluates the same batches twice. The first evaluation, in the precision of the model, notes the smallest and the
- * largest element of the input and output of each recurrent layer; both use one scale, because the recurrent product
- * reads the output of the step before. The second evaluation runs those layers in int8 where a backend can.
+ * First evaluations, in the precision of the model, note the values of inputs and hidden states of each recurrent layer
+ * on the training and validation data. Both share one scale, because the recurrent product reads the output of the step
+ * before. A range which is too narrow clips what comes later, and one which is too wide rounds coarsely. So the main
+ * split (validation, or training where there is none) is evaluated in int8 with ranges from wide to narrow, and the
+ * first wins which costs less than a quarter of what int8 may cost. If none is good enough, layers are left out.
  */
 #include "session/evaluate/quantize.h"
 
@@ -11,17 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/dataset/dataset.h"
+#include "session/data/read_data.h"
+#include "session/evaluate/calibration.h"
 #include "session/evaluate/evaluate.h"
 #include "session/record/session_record.h"
 #include "session/run_files/run_lock.h"
 #include "session/run_folder/stored_quantization.h"
 
+/* From the safest to the most precise. */
+static const struct sl_range_rule RULES[] = {{0, 4},   {0, 2},      {0, 1.5},    {0, 1.25},
+                                             {0, 1.1}, {1e-5, 1.1}, {1e-4, 1.1}, {1e-3, 1.1}};
+enum { RULES_COUNT = sizeof RULES / sizeof *RULES };
+
 struct quantizing {
     struct sl_session *session;
+    const struct sl_quantize_request *request;
     struct sl_quantize_result *result;
     struct sl_arena *arena; /* of names */
-    bool second;
+    struct sl_calibration calibration;
 };
+
+/* ---- what calls say ----------------------------------------------------------------------------------- */
 
 static struct sl_quantized_report *find_report(const struct quantizing *q, const char *name)
 {
@@ -29,84 +42,6 @@ static struct sl_quantized_report *find_report(const struct quantizing *q, const
         if (strcmp(q->result->layers[l].name, name) == 0)
             return &q->result->layers[l];
     return NULL;
-}
-
-static seqlstm_status add_report(const struct quantizing *q, const char *name, struct sl_quantized_report **out_report,
-                                 struct seqlstm_error *err)
-{
-    struct sl_quantize_result *r = q->result;
-    struct sl_quantized_report *more = realloc(r->layers, ((size_t)r->count + 1) * sizeof *more);
-    char *copy = sl_arena_strdup(q->arena, name);
-    if (more)
-        r->layers = more;
-    if (more == NULL || copy == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the ranges of the layers");
-    r->layers[r->count] = (struct sl_quantized_report){
-        .name = copy, .low = INFINITY, .high = -INFINITY, .backend = "", .variant = "", .reason = ""};
-    *out_report = &r->layers[r->count++];
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status widen(struct sl_exec *exec, int32_t tensor, struct sl_quantized_report *report,
-                            struct seqlstm_error *err)
-{
-    const float *values;
-    int64_t elems;
-    SEQLSTM_TRY(sl_exec_read(exec, tensor, &values, &elems, err));
-    float low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < elems; i++) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
-    }
-    report->low = fmin(report->low, (double)low);
-    report->high = fmax(report->high, (double)high);
-    return SEQLSTM_OK;
-}
-
-static bool within_one(const struct seqlstm_activation *a, bool gate)
-{
-    return a->kind == SEQLSTM_ACT_SIGMOID || a->kind == SEQLSTM_ACT_HARD_SIGMOID ||
-           (!gate && (a->kind == SEQLSTM_ACT_TANH || a->kind == SEQLSTM_ACT_SOFTSIGN));
-}
-
-/* Does h lie in [-1, 1], whatever the weights? */
-static bool is_bounded(const struct seqlstm_recurrent_desc *d)
-{
-    const int curve = d->cell == SEQLSTM_CELL_LSTM ? SEQLSTM_PLACE_OUTPUT : SEQLSTM_PLACE_CANDIDATE;
-    const int directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
-    for (int i = 0; i < directions; i++)
-        if (!within_one(&d->activations[curve][i], false) ||
-            (d->cell != SEQLSTM_CELL_RNN && !within_one(&d->activations[SEQLSTM_PLACE_GATE][i], true)))
-            return false;
-    return d->projection == 0;
-}
-
-/* Is h the layer's output, element by element? */
-static bool is_seen(const struct sl_node *node)
-{
-    const struct seqlstm_recurrent_desc *d = &node->desc.recurrent;
-    return node->slots[SEQLSTM_SLOT_RECURRENT_Y] >= 0 &&
-           (d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL || d->merge == SEQLSTM_KIND_MERGE_CONCAT);
-}
-
-/* If the h of a layer is not seen, it is either known to lie in [-1, 1], or no range is known. */
-static seqlstm_status watch_ranges(void *context, struct sl_exec *exec, const struct sl_node *node,
-                                   struct seqlstm_error *err)
-{
-    const struct quantizing *q = context;
-    if (node->desc.head.op != SEQLSTM_OP_RECURRENT)
-        return SEQLSTM_OK;
-    struct sl_quantized_report *report = find_report(q, node->name);
-    if (report == NULL)
-        SEQLSTM_TRY(add_report(q, node->name, &report, err));
-    SEQLSTM_TRY(widen(exec, node->slots[SEQLSTM_SLOT_RECURRENT_X], report, err));
-    if (is_seen(node))
-        return widen(exec, node->slots[SEQLSTM_SLOT_RECURRENT_Y], report, err);
-    if (!is_bounded(&node->desc.recurrent))
-        report->reason = "its hidden state is not kept, and its range is not known";
-    report->low = fmin(report->low, -1);
-    report->high = fmax(report->high, 1);
-    return SEQLSTM_OK;
 }
 
 static void note_refusal(const struct quantizing *q, const struct sl_call *call, struct sl_quantized_report *report)
@@ -119,6 +54,20 @@ static void note_refusal(const struct quantizing *q, const struct sl_call *call,
         }
 }
 
+static seqlstm_status note_call(const struct quantizing *q, const struct sl_call *call, double forward_ns,
+                                struct sl_quantized_report *report, struct seqlstm_error *err)
+{
+    report->after_ns = forward_ns;
+    report->accepted = call->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8;
+    report->backend = sl_arena_strdup(q->arena, sl_backend_get_id(call->backend));
+    report->variant = sl_arena_strdup(q->arena, call->variant);
+    if (report->backend == NULL || report->variant == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
+    if (!report->accepted && report->reason[0] == '\0')
+        note_refusal(q, call, report);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status note_calls(void *context, const struct sl_stage *stage, struct seqlstm_error *err)
 {
     const struct quantizing *q = context;
@@ -127,34 +76,60 @@ static seqlstm_status note_calls(void *context, const struct sl_stage *stage, st
     for (int32_t c = 0; c < count; c++) {
         const struct sl_call *call = &stage->plan->calls[c];
         struct sl_quantized_report *report = find_report(q, call->node->name);
-        if (report == NULL)
-            continue;
-        *(q->second ? &report->after_ns : &report->before_ns) = (double)timing[c].forward_ns;
-        if (!q->second)
-            continue;
-        report->accepted = call->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8;
-        report->backend = sl_arena_strdup(q->arena, sl_backend_get_id(call->backend));
-        report->variant = sl_arena_strdup(q->arena, call->variant);
-        if (report->backend == NULL || report->variant == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
-        if (!report->accepted)
-            note_refusal(q, call, report);
+        if (report)
+            SEQLSTM_TRY(note_call(q, call, (double)timing[c].forward_ns, report, err));
     }
     return SEQLSTM_OK;
 }
 
-/* The range includes zero, because states begin with it. */
-static void find_scale(struct sl_quantized_report *report)
+static seqlstm_status note_times(void *context, const struct sl_stage *stage, struct seqlstm_error *err)
 {
-    const double low = fmin(report->low, 0), high = fmax(report->high, 0);
-    const double scale = high > low ? 255 / (high - low) : 1;
-    report->scale = (float)scale;
-    report->shift = (float)fmin(fmax(nearbyint(-low * scale), 0), 255);
+    const struct sl_calibration *calibration = context;
+    int32_t count;
+    const struct sl_exec_timing *timing = sl_exec_get_timing(stage->exec, &count);
+    (void)err;
+    for (int32_t c = 0; c < count; c++)
+        for (int32_t l = 0; l < calibration->count; l++)
+            if (strcmp(calibration->layers[l].name, stage->plan->calls[c].node->name) == 0)
+                calibration->layers[l].forward_ns = (double)timing[c].forward_ns;
+    return SEQLSTM_OK;
 }
 
-/* The layers of the report (with `accepted`: only those that were accepted) in the form that the graph needs. */
-static seqlstm_status list_layers(const struct quantizing *q, bool accepted, struct sl_quantization *out,
-                                  struct seqlstm_error *err)
+/* ---- evaluations -------------------------------------------------------------------------------------- */
+
+static bool is_measured(const struct quantizing *q, enum sl_split split)
+{
+    return split == SL_SPLIT_TRAIN || sl_dataset_has_split(q->session->model, split);
+}
+
+/* Texts are written for other splits only. */
+static const struct sl_metric_list *get_metrics(const struct quantizing *q, enum sl_split split)
+{
+    const struct sl_train_config *train = &q->session->model->train;
+    return split == SL_SPLIT_TRAIN ? &train->metrics : NULL;
+}
+
+/* As the run is; notes the values of its layers, but not on the test data. */
+static seqlstm_status evaluate_before(struct quantizing *q, enum sl_split split, struct seqlstm_error *err)
+{
+    const struct sl_quantization none = {.count = 0};
+    const struct sl_evaluation_watch watch = {.on_call = split == SL_SPLIT_TEST ? NULL : sl_calibration_watch,
+                                              .on_end = split == q->result->main ? note_times : NULL,
+                                              .context = &q->calibration,
+                                              .quantization = &none,
+                                              .metrics = get_metrics(q, split)};
+    struct sl_evaluation evaluation;
+    SEQLSTM_TRY(sl_session_evaluate_watched(q->session, split, &watch, &evaluation, err));
+    const struct sl_metric_value *unsound = sl_metric_values_find_unsound(&evaluation.values);
+    if (unsound)
+        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the %s of the %s split is not finite before anything is quantized",
+                     unsound->name, sl_split_get_name(split));
+    q->result->splits[split] = (struct sl_quantized_split){.is_measured = true, .before = evaluation.values};
+    return SEQLSTM_OK;
+}
+
+/* The layers of the report which are wanted in int8, in the form that the graph needs. */
+static seqlstm_status list_layers(const struct quantizing *q, struct sl_quantization *out, struct seqlstm_error *err)
 {
     const struct sl_quantize_result *r = q->result;
     struct sl_quantized_layer *layers = SL_ARENA_ARRAY(q->arena, struct sl_quantized_layer, (size_t)r->count + 1);
@@ -162,9 +137,187 @@ static seqlstm_status list_layers(const struct quantizing *q, bool accepted, str
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the ranges of the layers");
     *out = (struct sl_quantization){.layers = layers};
     for (int32_t l = 0; l < r->count; l++)
-        if (accepted ? r->layers[l].accepted : r->layers[l].reason[0] == '\0')
+        if (r->layers[l].reason[0] == '\0')
             layers[out->count++] =
                 (struct sl_quantized_layer){r->layers[l].name, r->layers[l].scale, r->layers[l].shift};
+    return SEQLSTM_OK;
+}
+
+static double get_value(const struct sl_metric_values *values, const char *name)
+{
+    for (int32_t m = 0; m < values->count; m++)
+        if (strcmp(values->items[m].name, name) == 0)
+            return values->items[m].value;
+    return NAN;
+}
+
+/* By how much the judged metric has become worse, as a share; infinite where it is no number any more. */
+static double compute_loss(const struct quantizing *q, const struct sl_quantized_split *split)
+{
+    const double before = get_value(&split->before, q->result->metric);
+    const double after = get_value(&split->after, q->result->metric);
+    const double worse = q->result->is_higher_better ? before - after : after - before;
+    if (sl_metric_values_find_unsound(&split->after) || !(worse <= INFINITY))
+        return INFINITY;
+    return worse == 0 ? 0 : before == 0 ? copysign(INFINITY, worse) : worse / fabs(before);
+}
+
+/* Evaluates a split with the wanted layers in int8. */
+static seqlstm_status evaluate_after(struct quantizing *q, enum sl_split split, struct seqlstm_error *err)
+{
+    struct sl_quantized_split *out = &q->result->splits[split];
+    struct sl_quantization layers;
+    SEQLSTM_TRY(list_layers(q, &layers, err));
+    const struct sl_evaluation_watch watch = {.on_end = split == q->result->main ? note_calls : NULL,
+                                              .context = q,
+                                              .quantization = &layers,
+                                              .metrics = get_metrics(q, split),
+                                              .clipped = &out->clipped};
+    struct sl_evaluation evaluation;
+    q->session->quantization.layers = layers; /* for texts that are written */
+    seqlstm_status status = sl_session_evaluate_watched(q->session, split, &watch, &evaluation, err);
+    q->session->quantization.layers.count = 0;
+    SEQLSTM_TRY(status);
+    out->after = evaluation.values;
+    out->loss = compute_loss(q, out);
+    return SEQLSTM_OK;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------------- */
+
+static void set_range(struct sl_quantized_report *report, double low, double high)
+{
+    const double scale = high > low ? 255 / (high - low) : 1;
+    report->low = low;
+    report->high = high;
+    report->scale = (float)scale;
+    report->shift = (float)fmin(fmax(nearbyint(-low * scale), 0), 255);
+}
+
+/* True if that changes a scale. */
+static bool set_ranges(struct quantizing *q, const struct sl_range_rule *rule)
+{
+    bool changed = false;
+    for (int32_t l = 0; l < q->result->count; l++) {
+        struct sl_quantized_report *report = &q->result->layers[l];
+        const float scale = report->scale, shift = report->shift;
+        double low, high;
+        if (sl_layer_values_find_range(&q->calibration.layers[l], rule, &low, &high))
+            set_range(report, low, high);
+        else
+            report->reason = "its hidden state is not kept, and its range is not known";
+        changed =
+            changed || report->scale < scale || report->scale > scale || report->shift < shift || report->shift > shift;
+    }
+    return changed;
+}
+
+static bool has_any(const struct quantizing *q)
+{
+    for (int32_t l = 0; l < q->result->count; l++)
+        if (q->result->layers[l].accepted)
+            return true;
+    return false;
+}
+
+/* Leaves the ranges by the best rule, and what the main split says with them. */
+static seqlstm_status choose_rule(struct quantizing *q, struct seqlstm_error *err)
+{
+    const struct sl_quantized_split *main = &q->result->splits[q->result->main];
+    double least = INFINITY;
+    int best = 0, last = -1;
+    for (int k = 0; k < RULES_COUNT; k++) {
+        if (!set_ranges(q, &RULES[k]) && k > 0)
+            continue;
+        SEQLSTM_TRY(evaluate_after(q, q->result->main, err));
+        last = k;
+        if (k == 0 && !has_any(q))
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no backend runs `%s` in int8: %s", q->result->layers[0].name,
+                         q->result->layers[0].reason);
+        if (main->loss <= q->request->bound / 4)
+            return SEQLSTM_OK;
+        if (main->loss < least || k == 0) {
+            least = main->loss;
+            best = k;
+        }
+    }
+    if (best == last)
+        return SEQLSTM_OK;
+    set_ranges(q, &RULES[best]);
+    return evaluate_after(q, q->result->main, err);
+}
+
+/* Leaves out the layer without which the result is best. */
+static seqlstm_status leave_one_out(struct quantizing *q, struct seqlstm_error *err)
+{
+    struct sl_quantize_result *r = q->result;
+    const struct sl_quantized_split *main = &r->splits[r->main];
+    const double with_all = main->loss;
+    double least = INFINITY;
+    int32_t best = -1;
+    for (int32_t l = 0; l < r->count; l++) {
+        if (r->layers[l].reason[0] != '\0')
+            continue;
+        r->layers[l].reason = "left out";
+        SEQLSTM_TRY(evaluate_after(q, r->main, err));
+        r->layers[l].reason = "";
+        if (best < 0 || main->loss < least) {
+            least = main->loss;
+            best = l;
+        }
+    }
+    const char *reason = sl_arena_printf(q->arena, "with it in int8, %s is %.2g %% worse", r->metric, 100 * with_all);
+    if (best < 0 || reason == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
+    r->layers[best].reason = reason;
+    return evaluate_after(q, r->main, err);
+}
+
+/* More than one layer must be left, so that something stays in int8. */
+static bool can_leave_out(const struct quantizing *q)
+{
+    int32_t accepted = 0;
+    for (int32_t l = 0; l < q->result->count; l++)
+        accepted += q->result->layers[l].accepted;
+    return accepted > 1;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------------- */
+
+/* The first metric of validation which the main split has, or the loss. */
+static void choose_metric(struct quantizing *q)
+{
+    const struct sl_metric_list *list = &q->session->model->train.validate.metrics;
+    struct sl_quantize_result *r = q->result;
+    enum sl_metric metric = SL_METRIC_LOSS;
+    for (size_t m = list->count; m > 0; m--)
+        if (isfinite(get_value(&r->splits[r->main].before, sl_metric_get_name(list->items[m - 1]))))
+            metric = list->items[m - 1];
+    r->metric = sl_metric_get_name(metric);
+    r->is_higher_better = sl_metric_get_mode(metric) == SL_MODE_MAX;
+}
+
+static seqlstm_status calibrate(struct quantizing *q, struct seqlstm_error *err)
+{
+    struct sl_quantize_result *r = q->result;
+    r->main = is_measured(q, SL_SPLIT_VALID) ? SL_SPLIT_VALID : SL_SPLIT_TRAIN;
+    SEQLSTM_TRY(sl_session_read_data(q->session, err)); /* once for all evaluations */
+    for (int split = 0; split < SL_SPLIT_COUNT; split++)
+        if (is_measured(q, (enum sl_split)split))
+            SEQLSTM_TRY(evaluate_before(q, (enum sl_split)split, err));
+    if (q->calibration.count == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no recurrent layer");
+    r->layers = calloc((size_t)q->calibration.count, sizeof *r->layers);
+    if (r->layers == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the ranges of the layers");
+    r->count = q->calibration.count;
+    for (int32_t l = 0; l < r->count; l++) {
+        const struct sl_layer_values *layer = &q->calibration.layers[l];
+        r->layers[l] = (struct sl_quantized_report){
+            .name = layer->name, .backend = "", .variant = "", .reason = "", .before_ns = layer->forward_ns};
+        if (layer->x->strange + layer->h->strange > 0)
+            SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "inputs or outputs of `%s` are not finite", layer->name);
+    }
     return SEQLSTM_OK;
 }
 
@@ -172,40 +325,37 @@ static seqlstm_status quantize(struct quantizing *q, struct seqlstm_error *err)
 {
     struct sl_session *session = q->session;
     struct sl_quantize_result *r = q->result;
-    const struct sl_quantization none = {.count = 0};
-    struct sl_quantization all;
-    struct sl_evaluation evaluation;
-    struct sl_evaluation_watch watch = {
-        .on_call = watch_ranges, .on_end = note_calls, .context = q, .quantization = &none};
     session->quantization.layers.count = 0; /* an earlier one is neither used nor compared */
-    SEQLSTM_TRY(sl_session_evaluate_watched(session, SL_SPLIT_VALID, &watch, &evaluation, err));
-    r->before = evaluation.values;
-    if (r->count == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no recurrent layer");
-    for (int32_t l = 0; l < r->count; l++) {
-        if (!isfinite(r->layers[l].low) || !isfinite(r->layers[l].high))
-            SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "inputs or outputs of `%s` are not finite", r->layers[l].name);
-        find_scale(&r->layers[l]);
-    }
-    SEQLSTM_TRY(list_layers(q, false, &all, err));
-    watch = (struct sl_evaluation_watch){.on_end = note_calls, .context = q, .quantization = &all};
-    q->second = true;
-    SEQLSTM_TRY(sl_session_evaluate_watched(session, SL_SPLIT_VALID, &watch, &evaluation, err));
-    r->after = evaluation.values;
-    SEQLSTM_TRY(list_layers(q, true, &session->quantization.layers, err));
-    if (session->quantization.layers.count == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no backend runs `%s` in int8: %s", r->layers[0].name,
-                     r->layers[0].reason);
+    SEQLSTM_TRY(calibrate(q, err));
+    choose_metric(q);
+    SEQLSTM_TRY(choose_rule(q, err));
+    while (r->splits[r->main].loss > q->request->bound && can_leave_out(q))
+        SEQLSTM_TRY(leave_one_out(q, err));
+    if (r->splits[SL_SPLIT_TEST].is_measured)
+        SEQLSTM_TRY(evaluate_after(q, SL_SPLIT_TEST, err));
+    for (int split = 0; split < SL_SPLIT_COUNT; split++)
+        if (r->splits[split].after.count > 0 && !(r->splits[split].loss <= q->request->bound))
+            r->is_too_bad = true;
+    if (r->is_too_bad && !q->request->force)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(list_layers(q, &session->quantization.layers, err));
     session->quantization.weights = sl_session_hash_weights(session);
     SEQLSTM_TRY(sl_run_lock_take(session, err));
     SEQLSTM_TRY(sl_run_lock_check(session, err));
+    r->is_written = true;
     return sl_stored_quantization_write(session, r, err);
 }
 
-seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantize_result *out_result,
-                                   struct seqlstm_error *err)
+seqlstm_status sl_session_quantize(struct sl_session *session, const struct sl_quantize_request *request,
+                                   struct sl_quantize_result *out_result, struct seqlstm_error *err)
 {
-    *out_result = (struct sl_quantize_result){0};
-    struct quantizing q = {.session = session, .result = out_result, .arena = &session->quantization.arena};
-    return quantize(&q, err);
+    *out_result = (struct sl_quantize_result){.metric = ""};
+    struct quantizing q = {.session = session,
+                           .request = request,
+                           .result = out_result,
+                           .arena = &session->quantization.arena,
+                           .calibration = {.arena = &session->quantization.arena}};
+    seqlstm_status status = quantize(&q, err);
+    sl_calibration_deinit(&q.calibration);
+    return status;
 }

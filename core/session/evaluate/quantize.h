@@ -9,11 +9,18 @@
 
 struct sl_session;
 
-/* Measures the ranges of recurrent layers on the validation data, evaluates the run as it is and with those layers in
- * int8, and writes RUN/quantization.json, which evaluate, predict, embed and generate follow from then on.
- * INVALID_CONFIG: no validation data or no recurrent layer; UNSUPPORTED: no backend runs any of them in int8 (nothing
- * is written). */
-seqlstm_status sl_session_quantize(struct sl_session *session, struct sl_quantize_result *out_result,
-                                   struct seqlstm_error *err);
+struct sl_quantize_request {
+    double bound; /* by how much the judged metric may become worse, as a share of its value */
+    bool force;   /* write even if it becomes worse than that */
+};
+
+/* Measures the ranges of recurrent layers on the data for training and validation, chooses the widest ranges which are
+ * precise enough, evaluates the run as it is and with those layers in int8, on the test data too, and writes
+ * RUN/quantization.json, which evaluate, predict, embed and generate follow from then on. Layers which make the result
+ * too bad stay as they are. Nothing is written if the judged metric (the first of `validate.metrics`, else the loss)
+ * becomes worse than the bound on a split: `refused`. INVALID_CONFIG: no recurrent layer; UNSUPPORTED: no backend runs
+ * any of them in int8; NUMERIC: a value or a metric of the run is not finite. */
+seqlstm_status sl_session_quantize(struct sl_session *session, const struct sl_quantize_request *request,
+                                   struct sl_quantize_result *out_result, struct seqlstm_error *err);
 
 #endif

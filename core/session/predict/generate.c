@@ -6,6 +6,7 @@
  */
 #include "session/predict/generate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,11 @@
 
 #include "base/value/buf.h"
 #include "decode/sample.h"
+#include "session/evaluate/clipping.h"
+#include "session/prepare/decoding.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
+#include "session/run_folder/stored_quantization.h"
 #include "session/weights/trained.h"
 
 #define GENERATE_STREAM UINT64_C(0x67656e6572617465) /* "generate" */
@@ -23,6 +27,8 @@ struct generator {
     struct sl_session *session;
     const struct sl_generate_request *request;
     const struct sl_vocabulary *vocabulary;
+    struct sl_never never;
+    struct sl_clipping clipping;
     struct sl_sample_candidate *candidates; /* [classes] */
     int64_t classes;
     uint32_t position;
@@ -32,7 +38,7 @@ struct generator {
 /* Draws from the probabilities of the last row. */
 static int32_t draw(struct generator *g, const float *probabilities)
 {
-    struct sl_sample_rule rule = {g->request->temperature, g->request->top_k, g->request->top_p};
+    struct sl_sample_rule rule = {g->request->temperature, g->request->top_k, g->request->top_p, g->never};
     double u = (double)seqlstm_uniform(g->key, 0, g->position, 0);
     return sl_sample_draw(&rule, probabilities, g->classes, u, g->candidates);
 }
@@ -56,6 +62,9 @@ static seqlstm_status feed(struct generator *g, const int32_t *ids, int64_t coun
     SEQLSTM_TRY(status);
     struct sl_field output = sl_exec_get_output(g->session->predict.exec);
     *out_probabilities = output.values + (output.on_steps ? (count - 1) * output.features : 0);
+    if (!isfinite(**out_probabilities)) /* of a softmax: none of the row is a number */
+        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model's probabilities after %u tokens are not numbers",
+                     (unsigned)(g->position + (uint32_t)count));
     g->position += (uint32_t)count;
     return SEQLSTM_OK;
 }
@@ -69,6 +78,8 @@ static seqlstm_status generate(struct generator *g, const int32_t *prompt, int64
         .sequences = 1, .steps = prompt_count, .rows = prompt_count, .uniform = true, .stream = true};
     SEQLSTM_TRY(sl_session_prepare_prediction(g->session, &envelope, true, NULL, err));
     SEQLSTM_TRY(sl_session_load_weights(g->session, err));
+    SEQLSTM_TRY(sl_clipping_init(&g->clipping, sl_session_find_quantization(g->session), err));
+    sl_clipping_watch(&g->clipping, g->session->predict.exec);
     SEQLSTM_TRY(feed(g, prompt, prompt_count, true, &probabilities, err));
     int32_t before = prompt[prompt_count - 1];
     for (int64_t n = 0; n < g->request->length; n++) {
@@ -110,6 +121,7 @@ seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_g
     struct generator g = {.session = session,
                           .request = request,
                           .vocabulary = sl_data_state_find_vocabulary(session->state),
+                          .never = sl_session_find_never(session),
                           .classes = sl_data_state_get_facts(session->state)->target.classes,
                           .key = seqlstm_mix64(request->seed, GENERATE_STREAM, 0)};
     int32_t *prompt = NULL;
@@ -125,6 +137,8 @@ seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_g
     g.candidates = malloc((size_t)g.classes * sizeof *g.candidates);
     seqlstm_status status = g.candidates ? generate(&g, prompt, count, write, context, err)
                                          : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory");
+    sl_clipping_warn(&g.clipping, session);
+    sl_clipping_deinit(&g.clipping);
     sl_stage_deinit(&session->predict);
     free(g.candidates);
     free(prompt);

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "session/data/notes.h"
+#include "session/evaluate/clipping.h"
 #include "session/finding/finding.h"
 #include "session/predict/records.h"
 #include "session/predict/texts.h"
 #include "session/prepare/decoding.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
+#include "session/run_folder/stored_quantization.h"
 #include "session/weights/trained.h"
 
 static seqlstm_status predict(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
@@ -22,6 +24,9 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
     struct sl_envelope envelope = sl_batcher_envelope(batcher);
     SEQLSTM_TRY(sl_session_prepare_prediction(session, &envelope, false, layer, err));
     SEQLSTM_TRY(sl_session_load_weights(session, err));
+    struct sl_clipping clipping;
+    SEQLSTM_TRY(sl_clipping_init(&clipping, sl_session_find_quantization(session), err));
+    sl_clipping_watch(&clipping, session->predict.exec);
     int64_t next_record = 0;
     seqlstm_status status = SEQLSTM_OK;
     while (status == SEQLSTM_OK) {
@@ -39,6 +44,8 @@ static seqlstm_status predict(struct sl_session *session, const struct sl_datase
         if (status == SEQLSTM_OK && sl_interrupt_get_stop(session->options.interrupt))
             status = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped");
     }
+    sl_clipping_warn(&clipping, session);
+    sl_clipping_deinit(&clipping);
     return status;
 }
 

@@ -7,10 +7,12 @@
 
 #include "base/memory/arena.h"
 #include "base/value/buf.h"
+#include "session/evaluate/clipping.h"
 #include "session/predict/attention.h"
 #include "session/predict/records.h"
 #include "session/prepare/decoding.h"
 #include "session/record/session_record.h"
+#include "session/run_folder/stored_quantization.h"
 #include "session/weights/trained.h"
 
 /* Where texts come from and go to. */
@@ -85,11 +87,19 @@ seqlstm_status sl_session_predict_texts(struct sl_session *session, const struct
                                         void *context, struct seqlstm_error *err)
 {
     struct sl_decoding decoding = {0};
+    struct sl_clipping clipping = {0};
     seqlstm_status status = sl_decoding_plan(session, batcher, attention, false, &decoding, err);
     if (status == SEQLSTM_OK)
         status = sl_decoding_open(session, &decoding, err);
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
+    if (status == SEQLSTM_OK)
+        status = sl_clipping_init(&clipping, sl_session_find_quantization(session), err);
+    if (status == SEQLSTM_OK) {
+        sl_clipping_watch(&clipping, decoding.pair.encoder.exec);
+        if (!attention) /* the trace of its weights watches the steps */
+            sl_clipping_watch(&clipping, decoding.pair.step.exec);
+    }
     const struct outlet outlet = {session, decoding.decoder, data, write, context};
     int64_t next_record = 0;
     while (status == SEQLSTM_OK) {
@@ -105,6 +115,8 @@ seqlstm_status sl_session_predict_texts(struct sl_session *session, const struct
     }
     if (status == SEQLSTM_OK)
         sl_session_note_decoding(session, decoding.decoder);
+    sl_clipping_warn(&clipping, session);
+    sl_clipping_deinit(&clipping);
     sl_decoding_deinit(&decoding);
     return status;
 }

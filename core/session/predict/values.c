@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/evaluate/clipping.h"
 #include "session/predict/records.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
+#include "session/run_folder/stored_quantization.h"
 #include "session/weights/trained.h"
 
 /* A sequence, and the offset of its values. */
@@ -96,6 +98,7 @@ seqlstm_status sl_session_predict_values(struct sl_session *session, const float
     struct sl_envelope envelope = {.sequences = count, .steps = batch->axis.steps, .rows = batch->axis.rows};
     struct sl_exec_step step = {0};
     struct sl_exec_result result;
+    struct sl_clipping clipping = {0};
     seqlstm_status status = SEQLSTM_OK;
     if (envelope.rows == 0) /* only empty sequences: descriptors need at least one row */
         envelope.rows = envelope.steps = 1;
@@ -103,9 +106,15 @@ seqlstm_status sl_session_predict_values(struct sl_session *session, const float
     if (status == SEQLSTM_OK)
         status = sl_session_load_weights(session, err);
     if (status == SEQLSTM_OK)
+        status = sl_clipping_init(&clipping, sl_session_find_quantization(session), err);
+    if (status == SEQLSTM_OK) {
+        sl_clipping_watch(&clipping, session->predict.exec);
         status = sl_exec_run(session->predict.exec, batch, &step, &result, err);
+    }
     if (status == SEQLSTM_OK)
         status = sl_session_hand_out(session, NULL, batch, 0, write, context, err);
+    sl_clipping_warn(&clipping, session);
+    sl_clipping_deinit(&clipping);
     sl_stage_deinit(&session->predict);
     sl_batch_destroy(batch);
     return status;

@@ -7,6 +7,34 @@
 #include "session/prepare/pair.h"
 #include "session/record/session_record.h"
 
+/* Has the vocabulary a mark for unknown tokens, but no token of the training data that is unknown? A vocabulary that
+ * was cut, or not made of these data, may lack some. */
+static bool knows_all(const struct sl_tokenizer *tokenizer, const struct sl_vocabulary *vocabulary, int32_t unknown)
+{
+    return sl_vocabulary_get_count(vocabulary, unknown) == 0 && tokenizer->min_count <= 1 && !tokenizer->vocab &&
+           tokenizer->type != SL_TOKENIZER_SENTENCEPIECE &&
+           (tokenizer->vocab_size <= 0 || sl_vocabulary_get_size(vocabulary) < tokenizer->vocab_size);
+}
+
+struct sl_never sl_session_find_never(const struct sl_session *session)
+{
+    struct sl_never never = {.count = 0};
+    const struct sl_vocabulary *vocabulary = sl_data_state_find_classes(session->state);
+    const struct sl_data_config *data = &session->model->data;
+    if (vocabulary == NULL)
+        return never;
+    const int32_t pad = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_PAD);
+    const int32_t begin = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS);
+    const int32_t unknown = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_UNK);
+    if (pad >= 0 && sl_vocabulary_get_count(vocabulary, pad) == 0)
+        never.ids[never.count++] = pad;
+    if (begin >= 0 && data->batching.unit != SL_UNIT_STREAM) /* in a stream the next line begins after each end */
+        never.ids[never.count++] = begin;
+    if (unknown >= 0 && knows_all(&data->tokenizer, vocabulary, unknown))
+        never.ids[never.count++] = unknown;
+    return never;
+}
+
 seqlstm_status sl_decoding_plan(struct sl_session *session, const struct sl_batcher *batches, bool attention,
                                 bool exact, struct sl_decoding *decoding, struct seqlstm_error *err)
 {
@@ -37,6 +65,7 @@ seqlstm_status sl_decoding_open(struct sl_session *session, struct sl_decoding *
                                          .config = &session->model->decode,
                                          .begin = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS),
                                          .end = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS),
+                                         .never = sl_session_find_never(session),
                                          .seed = session->model->seed,
                                          .traces_attention = decoding->attention};
     return sl_decoder_create(&request, &decoding->decoder, err);

@@ -5,6 +5,7 @@
 
 #include <seqlstm/status.h>
 
+#include "decode/never.h"
 #include "session/record/stages.h"
 
 struct sl_batcher;
@@ -12,6 +13,10 @@ struct sl_session;
 
 /* Is the model one that writes texts? */
 bool sl_session_decodes(const struct sl_session *session);
+
+/* The tokens of the targets' vocabulary that no target is: padding; the beginning, where it is only read; and the mark
+ * of an unknown token, where every token of the training data is known. */
+struct sl_never sl_session_find_never(const struct sl_session *session);
 
 /* Makes graphs and plans for the sources of the batches; earlier plans are freed. `attention`: it will keep attention
  * weights. `exact`: as in sl_pair_request. Errors: those of plans. */

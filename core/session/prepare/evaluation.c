@@ -24,6 +24,7 @@ seqlstm_status sl_session_prepare_evaluation(struct sl_session *session, const s
                                              struct seqlstm_error *err)
 {
     const struct sl_train_config *train = &session->model->train;
+    const struct sl_metric_list *metrics = request->metrics ? request->metrics : &train->validate.metrics;
     const bool planned_alone = !request->with_exec;
     struct sl_batcher_request batches = {.phase = SL_BATCHING_EVALUATE,
                                          .seed = session->model->seed,
@@ -35,7 +36,7 @@ seqlstm_status sl_session_prepare_evaluation(struct sl_session *session, const s
     struct sl_graph_request graph = {.model = session->model,
                                      .facts = &facts,
                                      .phase = SL_PHASE_EVALUATE,
-                                     .need_output = sl_metric_needs_output(train, &train->validate.metrics, false),
+                                     .need_output = sl_metric_needs_output(train, metrics, false),
                                      .quantization = request->quantization};
     if (planned_alone)
         SEQLSTM_TRY(sl_batcher_sample(*out_batcher, &profiles, err));

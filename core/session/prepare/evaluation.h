@@ -10,14 +10,16 @@
 #include "session/record/stored.h"
 
 struct sl_dataset;
+struct sl_metric_list;
 struct sl_session;
 
 struct sl_evaluation_request {
     const struct sl_dataset *data;
     enum sl_split split;
     const struct sl_quantization *quantization;
-    const struct sl_choices *choices; /* as for sl_session_prepare_stage */
-    bool with_exec;                   /* false: only planned, with an exact prediction of the memory */
+    const struct sl_metric_list *metrics; /* NULL: those of validation */
+    const struct sl_choices *choices;     /* as for sl_session_prepare_stage */
+    bool with_exec;                       /* false: only planned, with an exact prediction of the memory */
 };
 /* Makes the batcher of the data, and graph and plan (and executor) for its batches. */
 seqlstm_status sl_session_prepare_evaluation(struct sl_session *session, const struct sl_evaluation_request *request,

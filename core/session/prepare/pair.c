@@ -7,6 +7,7 @@
 #include "data/batch/batcher.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
+#include "session/run_folder/stored_quantization.h"
 
 seqlstm_status sl_session_list_choices(const struct sl_session *session, const struct sl_choices *own, bool bound,
                                        struct sl_choices *out, struct seqlstm_error *err)
@@ -46,6 +47,7 @@ static seqlstm_status plan_part(struct sl_session *session, enum sl_part part, c
                                        .phase = SL_PHASE_PREDICT,
                                        .need_output = true,
                                        .part = part,
+                                       .quantization = sl_session_find_quantization(session),
                                        .attention_weights = attention};
     return sl_session_prepare_stage(session, &request, profiles, choices, false, stage, err);
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "session/prepare/decoding.h"
 #include "session/prepare/pair.h"
 #include "session/record/session_record.h"
 
@@ -32,7 +33,8 @@ seqlstm_status sl_sampling_open(struct sl_session *session, struct sl_sampling *
     struct sl_sampler_request request = {.encoder = sampling->pair.encoder.exec,
                                          .step = sampling->pair.step.exec,
                                          .argmax = session->model->train.teacher_forcing.own == SL_OWN_ARGMAX,
-                                         .seed = session->model->seed};
+                                         .seed = session->model->seed,
+                                         .never = sl_session_find_never(session)};
     return sl_sampler_create(&request, &sampling->sampler, err);
 }
 

@@ -2,6 +2,7 @@
 /* A whole run: run folder → data → plan → train → evaluate → save. */
 #include "session/run/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "base/system/file.h"
 #include "base/value/buf.h"
 #include "base/value/json_write.h"
+#include "base/value/text.h"
 #include "session/evaluate/evaluate.h"
 #include "session/finding/mismatch.h"
 #include "session/prepare/training.h"
@@ -159,7 +161,45 @@ static seqlstm_status store(struct sl_session *session, struct seqlstm_error *er
     return session->changed ? sl_run_folder_write_config(session, err) : SEQLSTM_OK;
 }
 
-/* Writes weights, test metrics and summary of a run that has ended. */
+/* The metrics of training were taken while the weights changed. Restored or averaged weights are others: all splits are
+ * measured with these. */
+static seqlstm_status measure_train(struct sl_session *session, struct sl_run_result *result, struct seqlstm_error *err)
+{
+    if (!result->train.restored && !result->train.averaged)
+        return SEQLSTM_OK;
+    const struct sl_evaluation_watch watch = {.metrics = &session->model->train.metrics};
+    struct sl_evaluation evaluation;
+    sl_exec_destroy(session->evaluate.exec); /* validation is over: room for the buffers of this one */
+    session->evaluate.exec = NULL;
+    SEQLSTM_TRY(sl_session_evaluate_watched(session, SL_SPLIT_TRAIN, &watch, &evaluation, err));
+    result->train.train = evaluation.values;
+    result->measured_again = true;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status measure_test(struct sl_session *session, struct sl_run_result *result, struct seqlstm_error *err)
+{
+    if (!sl_dataset_has_split(session->model, SL_SPLIT_TEST))
+        return SEQLSTM_OK;
+    struct sl_evaluation evaluation;
+    SEQLSTM_TRY(sl_session_evaluate(session, SL_SPLIT_TEST, &evaluation, err));
+    result->has_test = true;
+    result->test = evaluation.values;
+    return SEQLSTM_OK;
+}
+
+/* A run whose final weights give no number on a split has diverged. */
+static void judge(struct sl_train_result *train, const struct sl_metric_values *values, enum sl_split split)
+{
+    const struct sl_metric_value *unsound = sl_metric_values_find_unsound(values);
+    if (unsound == NULL)
+        return;
+    train->end = SL_END_DIVERGED;
+    sl_text_snprintf(train->reason, sizeof train->reason, "the %s of the %s split is %s with the final weights",
+                     unsound->name, sl_split_get_name(split), isnan(unsound->value) ? "not a number" : "infinite");
+}
+
+/* Writes weights, final metrics and summary of a run that has ended. */
 static seqlstm_status finish(struct sl_session *session, struct sl_run_result *result, int64_t start_ns,
                              struct seqlstm_error *err)
 {
@@ -178,12 +218,12 @@ static seqlstm_status finish(struct sl_session *session, struct sl_run_result *r
             status = sl_checksums_note_weights(session->folder, "final.safetensors", err);
         free(path);
         SEQLSTM_TRY(status);
-        if (sl_dataset_has_split(session->model, SL_SPLIT_TEST)) {
-            struct sl_evaluation evaluation;
-            SEQLSTM_TRY(sl_session_evaluate(session, SL_SPLIT_TEST, &evaluation, err));
-            result->has_test = true;
-            result->test = evaluation.values;
-        }
+        SEQLSTM_TRY(measure_train(session, result, err));
+        SEQLSTM_TRY(measure_test(session, result, err));
+        if (result->has_test)
+            judge(&result->train, &result->test, SL_SPLIT_TEST);
+        if (result->measured_again)
+            judge(&result->train, &result->train.train, SL_SPLIT_TRAIN);
     }
     result->seconds = (double)(sl_clock_ns() - start_ns) * 1e-9;
     SEQLSTM_TRY(sl_run_lock_check(session, err));

@@ -2,11 +2,13 @@
 /* quantization.json: which layers of a run are in int8, with which scale and shift.
  *
  *   {"schema": "seqlstm.quantization/1", "dtype": "int8", "weights": "<hash>",
- *    "layers": [{"name", "low", "high", "scale", "shift"}], "before": {metrics}, "after": {metrics}}
+ *    "layers": [{"name", "low", "high", "scale", "shift"}], "split": "valid", "before": {metrics}, "after": {metrics},
+ *    "test": {"before": {metrics}, "after": {metrics}}}
  */
 #include "session/run_folder/stored_quantization.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,9 +66,15 @@ static seqlstm_status read_layers(const char *path, const json_t *root, struct s
         const char *name = json_string_value(json_object_get(item, "name"));
         const double scale = json_number_value(json_object_get(item, "scale"));
         const double shift = json_number_value(json_object_get(item, "shift"));
+        const double low = fmin(json_number_value(json_object_get(item, "low")), 0);
+        const double high = fmax(json_number_value(json_object_get(item, "high")), 0);
         if (name == NULL || !(scale > 1e-30 && scale < 1e30) || !(shift >= 0 && shift <= 255))
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                          "%s: layer %zu needs a name, a scale above 0 and a shift from 0 to 255", path, i);
+        if (high > low && !(fabs(scale * (high - low) / 255 - 1) <= 0.01 && fabs(shift + low * scale) <= 1))
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                         "%s: scale and shift of `%s` are not those of its range; run `seqlstm quantize` again", path,
+                         name);
         layers[i] = (struct sl_quantized_layer){sl_arena_strdup(&out->arena, name), (float)scale, (float)shift};
         if (layers[i].node == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", path);
@@ -99,10 +107,10 @@ seqlstm_status sl_stored_quantization_read(struct sl_session *session, struct se
     return status;
 }
 
-static void write_metrics(struct sl_buf *buf, const char *name, const struct sl_metric_values *values)
+static void write_metrics(struct sl_buf *buf, const char *lead, const char *name, const struct sl_metric_values *values)
 {
     char number[SL_TEXT_NUMBER_BYTES];
-    sl_buf_printf(buf, ",\n  \"%s\": {", name);
+    sl_buf_printf(buf, "%s\"%s\": {", lead, name);
     for (int32_t m = 0; m < values->count; m++) {
         const double value = values->items[m].value;
         sl_text_print_float64(number, value);
@@ -135,8 +143,16 @@ seqlstm_status sl_stored_quantization_write(struct sl_session *session, const st
         comma = ",";
     }
     sl_buf_append_text(&buf, "\n  ]");
-    write_metrics(&buf, "before", &result->before);
-    write_metrics(&buf, "after", &result->after);
+    const struct sl_quantized_split *main = &result->splits[result->main], *test = &result->splits[SL_SPLIT_TEST];
+    sl_buf_printf(&buf, ",\n  \"split\": \"%s\"", sl_split_get_name(result->main));
+    write_metrics(&buf, ",\n  ", "before", &main->before);
+    write_metrics(&buf, ",\n  ", "after", &main->after);
+    if (test->is_measured) {
+        sl_buf_append_text(&buf, ",\n  \"test\": {");
+        write_metrics(&buf, "\n    ", "before", &test->before);
+        write_metrics(&buf, ",\n    ", "after", &test->after);
+        sl_buf_append_text(&buf, "\n  }");
+    }
     sl_buf_append_text(&buf, "\n}\n");
     seqlstm_status status =
         buf.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", file_name)

@@ -15,17 +15,33 @@ struct sl_session;
 /* What int8 did to a layer. */
 struct sl_quantized_report {
     const char *name; /* of the layer's operation; borrowed */
-    double low, high; /* range of its inputs and outputs over the validation data */
+    double low, high; /* the range in which its inputs and outputs are represented */
     float scale, shift;
     bool accepted;                 /* false: it stays as it was */
     const char *backend, *variant; /* that ran it in the second evaluation */
-    double before_ns, after_ns;    /* time of its calls in both evaluations */
+    double before_ns, after_ns;    /* time of its calls in evaluations of the main split */
     const char *reason;            /* why it was not accepted; "" */
 };
 
+struct sl_clipped {
+    int64_t clipped, values; /* of the inputs and outputs of all layers in int8 */
+};
+
+struct sl_quantized_split {
+    bool is_measured;
+    struct sl_metric_values before, after; /* `after` is empty if int8 was not measured on the split */
+    double loss;                           /* by how much the judged metric is worse, as a share; below 0: better */
+    struct sl_clipped clipped;
+};
+
 struct sl_quantize_result {
-    struct sl_metric_values before, after; /* of the validation data */
-    struct sl_quantized_report *layers;    /* freed with free() */
+    enum sl_split main; /* by which the ranges were chosen */
+    struct sl_quantized_split splits[SL_SPLIT_COUNT];
+    const char *metric; /* that is judged */
+    bool is_higher_better;
+    bool is_too_bad;                    /* it is worse than the bound on a split */
+    bool is_written;                    /* quantization.json is */
+    struct sl_quantized_report *layers; /* freed with free() */
     int32_t count;
 };
 

@@ -3,6 +3,7 @@
 #include "session/run_folder/summary.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/system/file.h"
@@ -18,8 +19,7 @@ static json_t *metrics_object(const struct sl_metric_values *values)
     json_t *object = json_object();
     for (int32_t m = 0; m < values->count; m++)
         json_object_set_new(object, values->items[m].name,
-                            values->items[m].value == values->items[m].value ? json_real(values->items[m].value)
-                                                                             : json_null());
+                            isfinite(values->items[m].value) ? json_real(values->items[m].value) : json_null());
     return object;
 }
 
@@ -87,6 +87,12 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
     if (root && signatures)
         json_object_set(root, "signatures", signatures);
     json_decref(signatures);
+    if (root && train->restored && train->best_update > 0)
+        json_object_set_new(
+            root, "restored",
+            json_pack("{s:I,s:f}", "update", (json_int_t)train->best_update, "epochs", train->best_epochs));
+    if (root && train->end == SL_END_DIVERGED)
+        json_object_set_new(root, "reason", json_string(train->reason));
     if (root && train->made == 0)
         keep_training(session, root);
     struct sl_buf buf = {0};

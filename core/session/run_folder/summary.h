@@ -13,7 +13,8 @@ struct sl_session;
 
 struct sl_run_result {
     struct sl_train_result train;
-    const char *folder; /* of the run; borrowed */
+    const char *folder;  /* of the run; borrowed */
+    bool measured_again; /* `train.train` was measured with the final weights, not while they were learned */
     bool has_test;
     struct sl_metric_values test;
     double seconds;

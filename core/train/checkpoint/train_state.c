@@ -16,11 +16,16 @@ struct member {
     const char *name;
     enum member_type type;
     size_t offset;
+    bool may_lack; /* checkpoints of older versions have no such member: 0 */
 };
 
 #define MEMBER(type, member)                                                                                           \
     {                                                                                                                  \
-#member, type, offsetof(struct sl_train_state, member)                                                         \
+#member, type, offsetof(struct sl_train_state, member), false                                                  \
+    }
+#define NEW_MEMBER(type, member)                                                                                       \
+    {                                                                                                                  \
+#member, type, offsetof(struct sl_train_state, member), true                                                   \
     }
 #define SPANS(spans)                                                                                                   \
     MEMBER(MEMBER_FLOAT64, spans.found), MEMBER(MEMBER_FLOAT64, spans.said), MEMBER(MEMBER_FLOAT64, spans.meant)
@@ -64,6 +69,8 @@ static const struct member MEMBERS[] = {
     MEMBER(MEMBER_COUNT, schedule.reductions),
     MEMBER(MEMBER_COUNT, schedule.cooldown),
     MONITOR(stopping),
+    NEW_MEMBER(MEMBER_COUNT, best_update),
+    NEW_MEMBER(MEMBER_FLOAT64, best_epochs),
     MEMBER(MEMBER_BOOL, trigger.fired),
     MEMBER(MEMBER_COUNT, trigger.count),
     MEMBER(MEMBER_FLOAT64, trigger.older_best),
@@ -249,9 +256,12 @@ seqlstm_status sl_train_state_read(const char *text, size_t bytes, struct sl_tra
                      "the state of the run is no JSON object: %s", json_error.text);
     }
     const char *bad = NULL;
-    for (int i = 0; i < MEMBER_COUNT_OF_TABLE && !bad; i++)
-        if (!read_member(json_object_get(root, MEMBERS[i].name), MEMBERS[i].type, (char *)&state + MEMBERS[i].offset))
+    for (int i = 0; i < MEMBER_COUNT_OF_TABLE && !bad; i++) {
+        json_t *value = json_object_get(root, MEMBERS[i].name);
+        if (!(value == NULL && MEMBERS[i].may_lack) &&
+            !read_member(value, MEMBERS[i].type, (char *)&state + MEMBERS[i].offset))
             bad = MEMBERS[i].name;
+    }
     if (!bad && !read_lists(root, &state))
         bad = "trigger.recent or best_entries";
     if (!bad && !read_classes(root, &state))

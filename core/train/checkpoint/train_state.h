@@ -42,6 +42,8 @@ struct sl_train_state {
 
     struct sl_schedule_state schedule;
     struct sl_monitor stopping; /* early stopping, and the best weights of restore_best */
+    int64_t best_update;        /* after which those were validated; 0: unknown (an older checkpoint) or none */
+    double best_epochs;         /* the epochs done by then */
     struct sl_non_monotone trigger;
     bool averaging;
     int64_t averaged;

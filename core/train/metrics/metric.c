@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/value/text.h"
+
 _Static_assert((int)SL_SPAN_TAGS >= (int)SL_METRIC_CLASSES, "tags are looked up by class");
 
 static const double LN_2 = 0.69314718055994530942;
@@ -333,7 +335,7 @@ void sl_metric_sums_add(struct sl_metric_sums *sums, const struct sl_metric_sums
 static void put(struct sl_metric_values *values, const char *name, double value, const char *signature)
 {
     assert(values->count < SL_METRIC_VALUES);
-    values->items[values->count++] = (struct sl_metric_value){name, value, signature};
+    values->items[values->count++] = (struct sl_metric_value){name, sl_text_unsign_nan(value), signature};
 }
 
 static const char *find_signature(enum sl_metric metric)
@@ -421,6 +423,17 @@ void sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_
         put(out_values, "mae_original", mean(sums->absolute_original, sums->elements), NULL);
     if (rule->wanted[SL_METRIC_RMSE])
         put(out_values, "rmse_original", sqrt(squared), NULL);
+}
+
+const struct sl_metric_value *sl_metric_values_find_unsound(const struct sl_metric_values *values)
+{
+    const char *loss = sl_metric_get_name(SL_METRIC_LOSS);
+    for (int32_t i = 0; i < values->count; i++) {
+        const struct sl_metric_value *value = &values->items[i];
+        if (isinf(value->value) || (isnan(value->value) && strcmp(value->name, loss) == 0))
+            return value;
+    }
+    return NULL;
 }
 
 double sl_metric_values_get(const struct sl_metric_values *values, enum sl_metric metric)

@@ -116,6 +116,10 @@ struct sl_metric_values {
 void sl_metric_finish(const struct sl_metric_rule *rule, const struct sl_metric_sums *sums,
                       struct sl_metric_values *out_values);
 
+/* The first value that no sound model has: a loss that is not finite, or another metric that is infinite. (A metric
+ * such as f1 is NaN where there is nothing to count.) NULL: there is none. */
+const struct sl_metric_value *sl_metric_values_find_unsound(const struct sl_metric_values *values);
+
 /* NaN when it is not among them. */
 double sl_metric_values_get(const struct sl_metric_values *values, enum sl_metric metric);
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Comparisons with NaN are false: NaN is never better, and nothing is better than NaN. */
+/* Comparisons with NaN are false. */
 static bool is_better(enum sl_monitor_mode mode, double value, double than, double by)
 {
     return mode == SL_MODE_MAX ? value > than + by : value < than - by;
@@ -15,7 +15,7 @@ static bool is_better(enum sl_monitor_mode mode, double value, double than, doub
 bool sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule *rule, double value)
 {
     bool improved =
-        !isnan(value) && (!monitor->has_best || is_better(rule->mode, value, monitor->best, rule->min_delta));
+        isfinite(value) && (!monitor->has_best || is_better(rule->mode, value, monitor->best, rule->min_delta));
     if (improved) {
         monitor->has_best = true;
         monitor->best = value;

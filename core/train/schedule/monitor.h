@@ -25,7 +25,7 @@ struct sl_monitor {
 };
 
 /* Takes one value and returns true when it is an improvement: better than the best by more than min_delta, or the
- * first. NaN never is. */
+ * first. NaN and infinity never are. */
 bool sl_monitor_update(struct sl_monitor *monitor, const struct sl_monitor_rule *rule, double value);
 
 /* "valid.loss" -> split and metric. False for any other text. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Beam search and drawing on probabilities that are written down: against an exhaustive search, and the rules of ends,
- * limits and penalties one by one. */
+ * limits and penalties one by one; the coins of scheduled sampling. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include "decode/beam.h"
 #include "decode/sample.h"
+#include "decode/sampler.h"
 
 enum { V = 5, BEGIN = 0, END = 1, LIMIT = 4 };
 
@@ -238,6 +239,142 @@ static void ended_ones_leave(void **state)
     assert_int_equal(rows, 5);
 }
 
+/* A search in which every step is written down: the probabilities of each of its rows, in order. */
+struct script {
+    int32_t rows; /* that the step must have */
+    float probabilities[4][V];
+};
+
+static struct sl_beam *play(const struct sl_beam_rule *rule, int32_t limit, const struct script *steps, int32_t count)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_beam *beam = NULL;
+    ok(sl_beam_create(rule, 1, &limit, &beam, &err), &err);
+    for (int32_t step = 0; step < count; step++) {
+        int32_t rows;
+        const int32_t *sources;
+        sl_beam_get_rows(beam, &rows);
+        if (rows != steps[step].rows)
+            fail_msg("step %d has %d rows, expected %d", step, rows, steps[step].rows);
+        ok(sl_beam_advance(beam, steps[step].probabilities[0], V, &sources, &err), &err);
+    }
+    int32_t rows;
+    sl_beam_get_rows(beam, &rows);
+    if (rows != 0)
+        fail_msg("%d rows are left", rows);
+    return beam;
+}
+
+/* The rules of beam.h, one by one: who keeps a place, when a sentence is done, and which of equals comes first. */
+static void rules_of_the_search(void **state)
+{
+    (void)state;
+    struct sl_beam_rule rule = {.beam = 3, .n_best = 3, .penalty = penalties[0], .begin = BEGIN, .end = END};
+    /* what has ended keeps its place: two are left for the live ones, then one, then none */
+    static const struct script places[] = {{1, {{0, 0.4f, 0.3f, 0.2f, 0.1f}}},
+                                           {2, {{0, 0.6f, 0.3f, 0.1f, 0}, {0, 0.1f, 0.2f, 0.6f, 0.1f}}},
+                                           {1, {{0, 0.9f, 0.1f, 0, 0}}}};
+    struct sl_beam *beam = play(&rule, 9, places, 3);
+    static const double expected[] = {0.4, 0.3 * 0.6, 0.2 * 0.6 * 0.9};
+    assert_int_equal(sl_beam_count_results(beam, 0), 3);
+    for (int32_t r = 0; r < 3; r++)
+        assert_true(fabs(sl_beam_get_result(beam, 0, r).score - log(expected[r])) <= 1e-6);
+    sl_beam_destroy(beam);
+    /* done as soon as no live one can overtake the n_best: log-probabilities only fall */
+    rule.n_best = 1;
+    sl_beam_destroy(play(&rule, 9, places, 1));
+    static const struct script overtakes[] = {{1, {{0, 0.3f, 0.5f, 0.2f, 0}}},
+                                              {2, {{0, 0.9f, 0.1f, 0, 0}, {0, 0.9f, 0.1f, 0, 0}}}};
+    beam = play(&rule, 9, overtakes, 2);
+    assert_true(fabs(sl_beam_get_result(beam, 0, 0).score - log(0.5 * 0.9)) <= 1e-6);
+    sl_beam_destroy(beam);
+    /* with a penalty longer ones gain: it must be seen whether they do, up to the limit */
+    rule.penalty = penalties[1];
+    static const struct script longer[] = {{1, {{0, 0.5f, 0.3f, 0.2f, 0}}},
+                                           {2, {{0, 0, 1, 0, 0}, {0, 0, 0.5f, 0.5f, 0}}},
+                                           {2, {{0, 1, 0, 0, 0}, {0, 0, 0.5f, 0.5f, 0}}}};
+    beam = play(&rule, 3, longer, 3);
+    assert_true(fabs(sl_beam_get_result(beam, 0, 0).score - log(0.3) / 3) <= 1e-6);
+    sl_beam_destroy(beam);
+    /* equal results: the earlier row, then the lower token, stays first */
+    rule = (struct sl_beam_rule){.beam = 3, .n_best = 3, .penalty = penalties[0], .begin = BEGIN, .end = END};
+    static const struct script ties[] = {{1, {{0, 0, 0.25f, 0.25f, 0.5f}}},
+                                         {3, {{0, 0.5f, 0.25f, 0.25f, 0}, {0, 1, 0, 0, 0}, {0, 1, 0, 0, 0}}}};
+    beam = play(&rule, 3, ties, 2);
+    static const int32_t first[] = {4, 2, 3};
+    for (int32_t r = 0; r < 3; r++) {
+        struct sl_hypothesis got = sl_beam_get_result(beam, 0, r);
+        if (got.count != 1 || got.ids[0] != first[r])
+            fail_msg("result %d begins with token %d, expected %d", r, got.ids[0], first[r]);
+    }
+    sl_beam_destroy(beam);
+}
+
+/* Tokens of `never` are in no result, and without them the search is that of a language without them. */
+static void what_is_never_a_target_is_not_written(void **state)
+{
+    (void)state;
+    struct sl_beam_rule rule = {.beam = 700,
+                                .n_best = 8,
+                                .penalty = penalties[1],
+                                .begin = BEGIN,
+                                .end = END,
+                                .never = {.ids = {BEGIN, 3}, .count = 2}};
+    struct sl_beam *beam = search(&rule, 3, LIMIT, NULL);
+    for (int32_t s = 0; s < 3; s++) {
+        assert_int_equal(sl_beam_count_results(beam, s), 8);
+        double best = -INFINITY; /* of all texts of 2 and 4 */
+        for (int32_t text = 0; text < 31; text++) {
+            int32_t tokens[LIMIT] = {0}, last = BEGIN, n = 0;
+            for (int32_t code = text; code > 0 && n < LIMIT; code = (code - 1) / 2)
+                tokens[n++] = (code - 1) % 2 ? 4 : 2;
+            double log_probability = 0;
+            float row[V];
+            for (int32_t t = 0; t < n; t++) {
+                fill_row(s, last, t, row);
+                log_probability += log((double)row[tokens[t]]);
+                last = tokens[t];
+            }
+            if (n < LIMIT) {
+                fill_row(s, last, n, row);
+                log_probability += log((double)row[END]);
+            }
+            best = fmax(best, score_of(&rule, log_probability, n < LIMIT ? n + 1 : n));
+        }
+        assert_true(fabs(sl_beam_get_result(beam, s, 0).score - best) <= 1e-6);
+        for (int32_t r = 0; r < 8; r++) {
+            struct sl_hypothesis got = sl_beam_get_result(beam, s, r);
+            for (int32_t k = 0; k < got.count; k++)
+                assert_true(got.ids[k] == 2 || got.ids[k] == 4);
+        }
+    }
+    sl_beam_destroy(beam);
+}
+
+/* A probability that underflows at a low temperature leaves the likeliest class; forbidden ones are never drawn. */
+static void draws_without_what_is_never_a_target(void **state)
+{
+    (void)state;
+    static const float row[5] = {0.3f, 0.05f, 0.2f, 0.15f, 0.3f};
+    struct sl_sample_candidate scratch[5];
+    struct sl_sample_rule rule = {1, 0, 1, {.ids = {0, 4}, .count = 2}};
+    double counts[5] = {0};
+    for (int u = 0; u < 3000; u++)
+        counts[sl_sample_draw(&rule, row, 5, (u + 0.5) / 3000, scratch)]++;
+    const double share[5] = {0, 0.125, 0.5, 0.375, 0};
+    for (int c = 0; c < 5; c++)
+        assert_true(fabs(counts[c] / 3000 - share[c]) <= 1e-3);
+    assert_int_equal(sl_sample_find_best(&rule.never, row, 5), 2);
+    rule.top_k = 1;
+    assert_int_equal(sl_sample_draw(&rule, row, 5, 0.999, scratch), 2);
+    rule = (struct sl_sample_rule){1e-3, 0, 1, {.ids = {0, 4}, .count = 2}};
+    for (int u = 0; u < 10; u++)
+        assert_int_equal(sl_sample_draw(&rule, row, 5, u / 10.0, scratch), 2);
+    static const float sure[3] = {1, 0, 0}; /* all that is left has underflowed */
+    rule = (struct sl_sample_rule){1, 0, 1, {.ids = {0}, .count = 1}};
+    assert_int_equal(sl_sample_draw(&rule, sure, 3, 0.2, scratch), 1);
+}
+
 /* The share of each class in many draws; what is cut off is never drawn. */
 static void draws_follow_the_rule(void **state)
 {
@@ -247,11 +384,11 @@ static void draws_follow_the_rule(void **state)
         struct sl_sample_rule rule;
         double share[4];
     } cases[] = {
-        {{1, 0, 1}, {0.1, 0.4, 0.2, 0.3}},
-        {{1, 2, 1}, {0, 4.0 / 7, 0, 3.0 / 7}},
-        {{1, 0, 0.65}, {0, 4.0 / 7, 0, 3.0 / 7}},
-        {{0.5, 0, 1}, {1.0 / 30, 16.0 / 30, 4.0 / 30, 9.0 / 30}},
-        {{0.01, 0, 1}, {0, 1, 0, 0}},
+        {{1, 0, 1, {{0}, 0}}, {0.1, 0.4, 0.2, 0.3}},
+        {{1, 2, 1, {{0}, 0}}, {0, 4.0 / 7, 0, 3.0 / 7}},
+        {{1, 0, 0.65, {{0}, 0}}, {0, 4.0 / 7, 0, 3.0 / 7}},
+        {{0.5, 0, 1, {{0}, 0}}, {1.0 / 30, 16.0 / 30, 4.0 / 30, 9.0 / 30}},
+        {{0.01, 0, 1, {{0}, 0}}, {0, 1, 0, 0}},
     };
     struct sl_sample_candidate scratch[4];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -263,12 +400,38 @@ static void draws_follow_the_rule(void **state)
     }
 }
 
+/* The share of coins is the probability, within four standard deviations of n fair draws. */
+static void coins_show_the_probability(void **state)
+{
+    (void)state;
+    enum { N = 40000 };
+    static const double probabilities[] = {0, 0.1, 0.5, 0.9, 1};
+    for (size_t i = 0; i < sizeof probabilities / sizeof *probabilities; i++) {
+        double p = probabilities[i], sigma = sqrt(p * (1 - p) / N);
+        int64_t taught = 0, changed = 0;
+        for (int64_t n = 0; n < N; n++) {
+            bool now = sl_sampler_toss(7, 1, (uint64_t)(n / 20), (uint32_t)(n % 20), p);
+            taught += now;
+            changed += now != sl_sampler_toss(7, 2, (uint64_t)(n / 20), (uint32_t)(n % 20), p);
+        }
+        assert_true(fabs((double)taught / N - p) <= 4 * sigma);
+        assert_int_equal(changed > 0, p > 0 && p < 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wide_beam_is_exhaustive), cmocka_unit_test(best_of_many),
-        cmocka_unit_test(beam_of_one_is_greedy),   cmocka_unit_test(sentences_do_not_meet),
-        cmocka_unit_test(ended_ones_leave),        cmocka_unit_test(draws_follow_the_rule),
+        cmocka_unit_test(wide_beam_is_exhaustive),
+        cmocka_unit_test(best_of_many),
+        cmocka_unit_test(beam_of_one_is_greedy),
+        cmocka_unit_test(sentences_do_not_meet),
+        cmocka_unit_test(ended_ones_leave),
+        cmocka_unit_test(draws_follow_the_rule),
+        cmocka_unit_test(rules_of_the_search),
+        cmocka_unit_test(what_is_never_a_target_is_not_written),
+        cmocka_unit_test(draws_without_what_is_never_a_target),
+        cmocka_unit_test(coins_show_the_probability),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

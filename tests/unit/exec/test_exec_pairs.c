@@ -414,7 +414,7 @@ static bool says(const float *row, int32_t token, bool argmax, double u)
             return false;
     if (argmax)
         return true;
-    struct sl_sample_rule plain = {1, 0, 1};
+    struct sl_sample_rule plain = {1, 0, 1, {{0}, 0}};
     struct sl_sample_candidate scratch[V];
     for (int k = -1; k <= 1; k++) { /* on the edge of two tokens rounding decides */
         below = fmin(fmax(u + 1e-5 * k, 0), 0.9999999);
@@ -445,7 +445,7 @@ static void sampler_feeds_what_the_model_says(void **state)
         for (int c = 0; c < 6; c++) {
             bool argmax = c >= 3;
             double p = probabilities[c % 3];
-            struct sl_sampler_request request = {encoder.exec, step.exec, argmax, 11};
+            struct sl_sampler_request request = {encoder.exec, step.exec, argmax, 11, {{0}, 0}};
             struct sl_sampler *sampler = NULL;
             ok(sl_sampler_create(&request, &sampler, &err), &err);
             struct sl_batch *plain = make_pairs(true), *mixed = make_pairs(true), *again = make_pairs(true);
@@ -489,23 +489,47 @@ static void sampler_feeds_what_the_model_says(void **state)
     }
 }
 
-/* The share of coins is the probability, within four standard deviations of n fair draws. */
-static void coins_show_the_probability(void **state)
+/* Tokens that are never a target are not drawn either; and what is no number is not decoded, but told. */
+static void what_the_sampler_never_feeds(void **state)
 {
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     (void)state;
-    enum { N = 40000 };
-    static const double probabilities[] = {0, 0.1, 0.5, 0.9, 1};
-    for (size_t i = 0; i < sizeof probabilities / sizeof *probabilities; i++) {
-        double p = probabilities[i], sigma = sqrt(p * (1 - p) / N);
-        int64_t taught = 0, changed = 0;
-        for (int64_t n = 0; n < N; n++) {
-            bool now = sl_sampler_toss(7, 1, (uint64_t)(n / 20), (uint32_t)(n % 20), p);
-            taught += now;
-            changed += now != sl_sampler_toss(7, 2, (uint64_t)(n / 20), (uint32_t)(n % 20), p);
+    struct sl_data_facts facts = pair_facts(cases[0].one_vocabulary ? V : SOURCE_V);
+    struct world w;
+    struct part encoder, step;
+    int64_t own;
+    open_world(&w, data_pairs, cases[0].layers, &facts, true);
+    struct sl_envelope small = facts.envelope;
+    small.steps = 1, small.rows = B;
+    open_part(&encoder, &w, SL_PART_ENCODER, &facts.envelope);
+    open_part(&step, &w, SL_PART_DECODER, &small);
+    for (int argmax = 0; argmax < 2; argmax++) {
+        struct sl_sampler_request request = {encoder.exec, step.exec, argmax, 11, {{0, 3}, 2}};
+        struct sl_sampler *sampler = NULL;
+        ok(sl_sampler_create(&request, &sampler, &err), &err);
+        for (uint64_t epoch = 0; epoch < 8; epoch++) {
+            struct sl_batch *mixed = make_pairs(true);
+            ok(sl_sampler_mix(sampler, mixed, 0, epoch, &own, &err), &err);
+            assert_true(own > 0);
+            for (int64_t r = mixed->axis.row_offsets[1]; r < R; r++) /* all but the first tokens */
+                assert_true(mixed->input.ids[r] != 0 && mixed->input.ids[r] != 3);
+            sl_batch_destroy(mixed);
         }
-        assert_true(fabs((double)taught / N - p) <= 4 * sigma);
-        assert_int_equal(changed > 0, p > 0 && p < 1);
+        sl_sampler_destroy(sampler);
     }
+    memset(w.params->values, 0xff, (size_t)w.params->elems * sizeof(float)); /* NaN */
+    sl_params_touch(w.params);
+    struct sl_sampler_request request = {.encoder = encoder.exec, .step = step.exec};
+    struct sl_batch *mixed = make_pairs(true);
+    struct sl_sampler *sampler = NULL;
+    ok(sl_sampler_create(&request, &sampler, &err), &err);
+    assert_int_equal(sl_sampler_mix(sampler, mixed, 0, 1, &own, &err), SEQLSTM_NUMERIC);
+    assert_non_null(strstr(err.message, "probabilities at step 0 are not numbers")); /* the first step is 0 */
+    sl_batch_destroy(mixed);
+    sl_sampler_destroy(sampler);
+    close_part(&step);
+    close_part(&encoder);
+    close_world(&w);
 }
 
 /* What reaches kernels is real steps on both sides. */
@@ -528,10 +552,10 @@ static void rows_are_real_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences), cmocka_unit_test(states_of_a_plain_list),
-        cmocka_unit_test(parts_equal_the_whole),       cmocka_unit_test(decoder_weighs_as_the_whole),
-        cmocka_unit_test(rows_are_real_steps),         cmocka_unit_test(sampler_feeds_what_the_model_says),
-        cmocka_unit_test(coins_show_the_probability),
+        cmocka_unit_test(gradients_match_differences),  cmocka_unit_test(states_of_a_plain_list),
+        cmocka_unit_test(parts_equal_the_whole),        cmocka_unit_test(decoder_weighs_as_the_whole),
+        cmocka_unit_test(rows_are_real_steps),          cmocka_unit_test(sampler_feeds_what_the_model_says),
+        cmocka_unit_test(what_the_sampler_never_feeds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ enum { FAKE_SEQUENCES = 4, FAKE_STEPS = 3, FAKE_FEATURES = 3, FAKE_ELEMS = 32 };
 
 struct sl_batcher {
     int64_t batches;  /* of an epoch */
+    int64_t estimate; /* of these, as it is told; 0: exact */
     int64_t segments; /* > 1: unit: sequence with bptt, so many segments a batch */
     bool stream;
     bool evaluate;
@@ -110,7 +111,7 @@ WEAK const struct sl_dataset *sl_batcher_get_dataset(const struct sl_batcher *ba
 
 WEAK int64_t sl_batcher_get_batches(const struct sl_batcher *batcher)
 {
-    return batcher->batches;
+    return batcher->estimate ? batcher->estimate : batcher->batches;
 }
 
 struct sl_prefetch {
@@ -191,7 +192,8 @@ struct sl_exec {
     float state[FAKE_SEQUENCES];
     int runs;
     int fail_at;        /* the n-th run fails, as if the process were gone; 0: never */
-    int poison_at;      /* the n-th run has a loss of NaN */
+    int poison_at;      /* the n-th run has a loss of NaN, ... */
+    double poison;      /* ... or with this added to it; 0: NaN */
     int poison_grad_at; /* its gradient is infinite */
     int poison_count;   /* for so many runs from then on */
     double last_normaliser;
@@ -287,7 +289,9 @@ WEAK seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *bat
                 params->grads[16] += g;
         }
     if (fake_is_poisoned(exec, exec->poison_at))
-        result.loss_sum = NAN;
+        result.loss_sum += exec->poison == 0 ? (double)NAN : exec->poison;
+    for (int k = 0; k < FAKE_SEQUENCES && !isfinite(result.loss_sum); k++)
+        exec->state[k] = NAN; /* what was not finite is carried on */
     if (fake_is_poisoned(exec, exec->poison_grad_at))
         params->grads[1] = INFINITY;
     if (step->update)

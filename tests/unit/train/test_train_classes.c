@@ -40,6 +40,26 @@ static void given_by_label(void **state)
     data_close(&o);
 }
 
+/* Some classes may weigh nothing, but not all. */
+static void one_class_must_count(void **state)
+{
+    (void)state;
+    struct data_open o = open_data("class_weight: {three: 0, one: 0}");
+    float *weights = NULL;
+    int64_t count = 0;
+    assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, NULL), SEQLSTM_OK);
+    assert_true(weight_of(&o, weights, "two") == 1);
+    free(weights);
+    weights = NULL;
+    data_close(&o);
+    o = open_data("class_weight: {three: 0, one: 0, two: 0}");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, &err), SEQLSTM_INVALID_CONFIG);
+    assert_null(weights);
+    assert_non_null(strstr(err.message, "every class the weight 0"));
+    data_close(&o);
+}
+
 static void balanced_by_frequency(void **state)
 {
     (void)state;
@@ -114,9 +134,8 @@ static void unknown_labels_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(given_by_label),
-        cmocka_unit_test(balanced_by_frequency),
-        cmocka_unit_test(values_have_classes),
+        cmocka_unit_test(given_by_label),          cmocka_unit_test(one_class_must_count),
+        cmocka_unit_test(balanced_by_frequency),   cmocka_unit_test(values_have_classes),
         cmocka_unit_test(unknown_labels_are_told),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);

@@ -143,6 +143,72 @@ static void states_are_exact(void **state)
     sl_buf_deinit(&again);
 }
 
+/* Texts are written for validations only. Of the counts of classes, which are three long arrays at the end of sums,
+ * each hundredth is looked at. */
+static bool is_looked_at(size_t offset)
+{
+    static const size_t sums[] = {
+        offsetof(struct sl_train_state, epoch_sums), offsetof(struct sl_train_state, last_epoch_sums),
+        offsetof(struct sl_train_state, interval_sums), offsetof(struct sl_train_state, valid_sums),
+        offsetof(struct sl_train_state, best_sums)};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        const size_t at = offset - sums[i], text = offsetof(struct sl_metric_sums, text);
+        if (offset < sums[i] || at >= sizeof(struct sl_metric_sums))
+            continue;
+        if (at >= text && at < text + sizeof(struct sl_text_sums))
+            return i >= 3;
+        return at < offsetof(struct sl_metric_sums, hits) || at / 8 % 100 == 0;
+    }
+    return true;
+}
+
+/* Nothing of the state is forgotten, whatever its name: each of its words alone comes back. All members are int64,
+ * float64 or bool in 8 bytes, in each of which the integer 1 is a value: 1, the smallest number, true. */
+static void every_word_of_the_state_is_kept(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(struct sl_train_state) % 8, 0);
+    for (size_t at = 0; at < sizeof(struct sl_train_state); at += 8) {
+        struct sl_train_state a, b;
+        struct sl_buf buf = {0};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const int64_t one = 1;
+        if (!is_looked_at(at))
+            continue;
+        memset(&a, 0, sizeof a);
+        a.trigger.count = SL_NON_MONOTONE_MOST; /* so that both lists are full */
+        a.best_count = SL_KEEP_BEST_MOST;
+        memcpy((char *)&a + at, &one, sizeof one);
+        sl_train_state_write(&a, &buf);
+        if (sl_train_state_read(buf.data, buf.length_bytes, &b, &err) != SEQLSTM_OK)
+            fail_msg("word %zu: %s", at / 8, err.message);
+        if (memcmp(&a, &b, sizeof a) != 0)
+            fail_msg("the word at byte %zu of the state is not saved", at);
+        sl_buf_deinit(&buf);
+    }
+}
+
+/* Checkpoints of older versions do not know which update was the best. */
+static void older_states_are_read(void **state)
+{
+    (void)state;
+    struct sl_train_state a, b;
+    struct sl_buf buf = {0};
+    fill_state(&a);
+    a.best_update = 88;
+    a.best_epochs = 2.5;
+    sl_train_state_write(&a, &buf);
+    static const char *const added[] = {"\"best_update\":88,", "\"best_epochs\":2.5,"};
+    for (int k = 0; k < 2; k++) {
+        char *at = strstr(buf.data, added[k]);
+        assert_non_null(at);
+        memmove(at, at + strlen(added[k]), strlen(at + strlen(added[k])) + 1);
+    }
+    assert_int_equal(sl_train_state_read(buf.data, strlen(buf.data), &b, NULL), SEQLSTM_OK);
+    assert_true(b.best_update == 0 && b.best_epochs == 0 && b.updates == a.updates);
+    sl_buf_deinit(&buf);
+}
+
 static void checkpoints_must_fit(void **state)
 {
     (void)state;
@@ -289,6 +355,8 @@ int main(void)
         cmocka_unit_test(weights_come_back),
         cmocka_unit_test(foreign_weights_are_told),
         cmocka_unit_test(states_are_exact),
+        cmocka_unit_test(every_word_of_the_state_is_kept),
+        cmocka_unit_test(older_states_are_read),
         cmocka_unit_test(checkpoints_must_fit),
         cmocka_unit_test(averaged_weights_are_preferred),
         cmocka_unit_test(rows_behind_the_checkpoint_go),

@@ -136,7 +136,9 @@ static void an_update_without_weight_changes_nothing(void **state)
     memcpy(before, world->params.values, sizeof before);
     world->model.train.updates = 5;
     struct sl_train_result result = run(world);
-    assert_int_equal(result.end, SL_END_UPDATES);
+    assert_int_equal(result.end, SL_END_DIVERGED);
+    assert_string_equal(result.reason, "the loss of the last epoch is not a number: no row counts, because all have "
+                                       "weight 0 or no target");
     assert_int_equal(result.progress.updates, 5);
     assert_memory_equal(before, world->params.values, sizeof before);
     assert_int_equal(world->exec.last_update, 0);
@@ -229,6 +231,58 @@ static void divergence_skips(void **state)
     assert_int_equal(result.end, SL_END_DIVERGED);
     assert_int_equal(result.skipped, 100);
     free(world);
+    /* every update of the last epochs is skipped, but fewer than a hundred */
+    world = make_plain();
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->model.train.epochs = 5;
+    world->exec.poison_at = 2;
+    world->exec.poison_count = 100000;
+    result = run(world);
+    assert_int_equal(result.end, SL_END_DIVERGED);
+    assert_string_equal(result.reason, "the loss of the last epoch is not a number; 34 of 35 updates were skipped");
+    free(world);
+}
+
+/* `poison` is added to the loss of validations `from` (counted from 1) to `to`; the best weights are restored. */
+static struct sl_train_result run_with_bad_validations(int from, int to, double poison)
+{
+    struct world *world = make_plain();
+    struct sl_train_config *train = &world->model.train;
+    train->epochs = 5;
+    train->early_stopping = (struct sl_early_stopping){
+        .enabled = true, .monitor = "valid.loss", .patience = 50, .min_delta = 0, .restore_best = true};
+    train->validate.every = (struct sl_period){SL_PERIOD_EPOCHS, 1};
+    train->checkpoint = (struct sl_checkpoint){.keep_best = 3, .monitor = "valid.loss", .mode = SL_MODE_MIN};
+    const int batches = (int)world->valid.batches;
+    world->evaluate.poison_at = 1 + (from - 1) * batches;
+    world->evaluate.poison_count = (to - from + 1) * batches;
+    world->evaluate.poison = poison;
+    struct sl_train_result result = run(world);
+    free(world);
+    return result;
+}
+
+/* A validation that gives no number is never the best, not even the first; the run ends well only with a finite one. */
+static void what_is_no_number_is_never_the_best(void **state)
+{
+    (void)state;
+    const double poisons[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        struct sl_train_result result = run_with_bad_validations(1, 3, poisons[i]);
+        assert_int_equal(result.end, SL_END_EPOCHS);
+        assert_true(result.restored);
+        assert_in_range(result.best_update, 4 * 7, 5 * 7);
+        assert_true(result.best_epochs == (double)(result.best_update / 7));
+        assert_true(isfinite(sl_metric_values_get(&result.valid, SL_METRIC_LOSS)));
+        result = run_with_bad_validations(3, 5, poisons[i]);
+        assert_int_equal(result.end, SL_END_EPOCHS);
+        assert_in_range(result.best_update, 7, 2 * 7);
+        result = run_with_bad_validations(1, 5, poisons[i]);
+        assert_int_equal(result.end, SL_END_DIVERGED);
+        assert_false(result.restored);
+        assert_string_equal(result.reason, isnan(poisons[i]) ? "the loss of the last validation is not a number"
+                                                             : "the loss of the last validation is infinite");
+    }
 }
 
 /* The rate is so large that the loss gets worse: the best weights are those of the first validations. */
@@ -248,6 +302,9 @@ static void early_stopping_restores_the_best(void **state)
     assert_int_equal(world->validations, result.progress.updates);
     int64_t best = result.progress.updates - 4;
     double loss = sl_metric_values_get(&result.valid, SL_METRIC_LOSS);
+    assert_true(result.restored && !result.averaged);
+    assert_int_equal(result.best_update, best);
+    ASSERT_NEAR(result.best_epochs, (double)best / 7, 1e-5);
     struct fake_params got = world->params;
     free(world);
     /* The same run, ended at the best update, has these weights and this loss. */
@@ -281,6 +338,72 @@ static void time_ends_a_run(void **state)
     assert_int_equal(result.end, SL_END_TIME);
     assert_int_equal(result.progress.updates, 3); /* the clock was read once before the loop */
     assert_false(result.has_valid);
+    free(world);
+}
+
+/* An update takes a second and a validation nine: what is due every ten seconds is due at every second update or
+ * so, also if those ten seconds ended during a validation. */
+static int64_t count_work(void *context)
+{
+    const struct world *world = context;
+    return INT64_C(1000000000) * (world->exec.runs + 3 * world->evaluate.runs);
+}
+
+static void periods_in_seconds_count_validations(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    struct sl_train_config *train = &world->model.train;
+    world->request.clock_ns = count_work;
+    world->request.clock_context = world;
+    train->validate.every = (struct sl_period){SL_PERIOD_UPDATES, 1};
+    world->model.log.every = (struct sl_period){SL_PERIOD_SECONDS, 10};
+    train->epochs = 4;
+    struct sl_train_result result = run(world);
+    assert_int_equal(world->validations, 4 * 7);
+    ASSERT_NEAR(result.progress.seconds, 4 * 7 * 10, 0);
+    assert_in_range(world->reports, 4 * 7 - 1, 4 * 7);
+    free(world);
+}
+
+/* In a stream states are carried: what a skipped update leaves there must not spoil the next ones. */
+static void skipped_updates_leave_no_state(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    world->model.data.batching.unit = SL_UNIT_STREAM;
+    world->train.stream = true;
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->exec.poison_at = 3; /* of an epoch of seven segments */
+    world->exec.poison_count = 1;
+    struct sl_train_result result = run(world);
+    assert_int_equal(result.end, SL_END_EPOCHS);
+    assert_int_equal(result.skipped, 1);
+    free(world);
+}
+
+static void check_epochs(void *context, const struct sl_train_report *report)
+{
+    const struct world *world = context;
+    const double epochs = report->progress.epochs;
+    const bool at_end = report->progress.updates % world->train.batches == 0;
+    assert_true(at_end ? epochs == floor(epochs) : epochs < (double)(report->progress.updates / 7 + 1));
+    assert_true(at_end || floor(epochs) == (double)(report->progress.updates / 7));
+    ((struct world *)context)->steps++;
+}
+
+/* The batches of an epoch are an estimate: that there are more of them does not make an epoch end. */
+static void epochs_end_with_their_last_batch(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    world->train.estimate = 4;
+    world->request.observer.on_step = check_epochs;
+    world->model.train.epochs = 3;
+    world->model.train.validate.every = (struct sl_period){SL_PERIOD_EPOCHS, 1};
+    run(world);
+    assert_int_equal(world->steps, 3 * 7);
+    assert_int_equal(world->validations, 3);
     free(world);
 }
 
@@ -375,8 +498,12 @@ int main(void)
         cmocka_unit_test(averages),
         cmocka_unit_test(divergence_stops),
         cmocka_unit_test(divergence_skips),
+        cmocka_unit_test(what_is_no_number_is_never_the_best),
         cmocka_unit_test(early_stopping_restores_the_best),
         cmocka_unit_test(time_ends_a_run),
+        cmocka_unit_test(periods_in_seconds_count_validations),
+        cmocka_unit_test(skipped_updates_leave_no_state),
+        cmocka_unit_test(epochs_end_with_their_last_batch),
         cmocka_unit_test(non_monotone_averaging_begins),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(adagrad_begins_at_its_accumulator),

@@ -173,6 +173,55 @@ static void binary_classes_from_logits(void **state)
     sl_batch_destroy(batch);
 }
 
+/* Three of four classes occur; the other one does not count, whichever it is. */
+static void f1_leaves_out_what_does_not_occur(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO};
+    struct sl_metric_list list = {wanted, 2};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 4, false);
+    for (int shift = 0; shift < 4; shift++) {
+        float y[12] = {0};
+        struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 4, .values = y};
+        struct sl_metric_sums sums = {0};
+        struct sl_metric_values values;
+        for (int r = 0; r < 3; r++) { /* targets 0 1 1, answers 0 1 2, and the classes turned by `shift` */
+            ((int32_t *)batch->target.ids)[r] = ((r > 0) + shift) % 4;
+            y[4 * r + (r + shift) % 4] = 5;
+        }
+        sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3, 0});
+        sl_metric_finish(&rule, &sums, &values);
+        ASSERT_NEAR(find(&values, "f1_macro"), (1 + 2.0 / 3 + 0) / 3);
+        ASSERT_NEAR(find(&values, "f1_micro"), 2.0 / 3);
+    }
+    sl_batch_destroy(batch);
+}
+
+/* A loss must be finite, another metric must not be infinite, and no NaN has a sign. */
+static void unsound_values_are_found(void **state)
+{
+    (void)state;
+    struct sl_metric_values values = {.count = 3,
+                                      .items = {{"loss", 1, NULL}, {"f1_macro", NAN, NULL}, {"perplexity", 3, NULL}}};
+    assert_null(sl_metric_values_find_unsound(&values));
+    values.items[2].value = INFINITY;
+    assert_ptr_equal(sl_metric_values_find_unsound(&values), &values.items[2]);
+    values.items[0].value = NAN;
+    assert_ptr_equal(sl_metric_values_find_unsound(&values), &values.items[0]);
+    values.items[0].value = -INFINITY;
+    assert_ptr_equal(sl_metric_values_find_unsound(&values), &values.items[0]);
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_MSE}};
+    struct sl_metric_list list = {NULL, 0};
+    struct sl_metric_rule rule;
+    struct sl_metric_sums sums = {.loss = copysign(NAN, -1), .loss_weight = 1};
+    sl_metric_rule_init(&rule, &config, &list, false, false, NULL);
+    sl_metric_finish(&rule, &sums, &values);
+    assert_true(isnan(values.items[0].value) && !signbit(values.items[0].value));
+}
+
 /* Three classes; the fourth occurs nowhere and does not count. */
 static void f1_of_classes_and_of_values(void **state)
 {
@@ -327,6 +376,8 @@ int main(void)
         cmocka_unit_test(values_in_both_units),
         cmocka_unit_test(binary_classes_from_logits),
         cmocka_unit_test(f1_of_classes_and_of_values),
+        cmocka_unit_test(f1_leaves_out_what_does_not_occur),
+        cmocka_unit_test(unsound_values_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

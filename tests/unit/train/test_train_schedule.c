@@ -195,6 +195,7 @@ static void monitors_count_what_does_not_improve(void **state)
     assert_int_equal(m.waited, 1);
     assert_true(sl_monitor_update(&m, &low, 1));
     assert_int_equal(m.waited, 0);
+    assert_false(sl_monitor_update(&m, &low, -INFINITY));
     assert_false(sl_monitor_update(&m, &low, 0.9)); /* by exactly min_delta is not by more */
     assert_true(sl_monitor_update(&m, &low, 0.8));
     assert_false(sl_monitor_update(&m, &low, NAN));

@@ -32,22 +32,6 @@ static void show_progress(void *context, double gone)
     cli_set_line();
 }
 
-/* "5%" or "0.05" */
-static int read_regress(struct state *s)
-{
-    const char *text = cli_get(s->cli, "max-regress");
-    s->max_regress = -1;
-    if (!text)
-        return CLI_OK;
-    size_t length = strlen(text);
-    bool percent = length > 0 && text[length - 1] == '%';
-    double value;
-    if (!sl_text_parse_float64(text, length - percent, &value) || !(value >= 0 && value <= (percent ? 10000 : 100)))
-        return cli_usage_error(s->cli, "`--max-regress %s`: expected a share such as 5%% or 0.05", text);
-    s->max_regress = percent ? value / 100 : value;
-    return CLI_OK;
-}
-
 static int read_phase(struct cli_context *cli, enum sl_phase *out_phase)
 {
     const char *text = cli_get(cli, "phase");
@@ -84,7 +68,8 @@ static int read_flags(struct state *s)
     r->on_progress = show_progress;
     r->context = s;
     int code = read_phase(s->cli, &r->phase);
-    return code == CLI_OK ? read_regress(s) : code;
+    s->max_regress = -1;
+    return code == CLI_OK && !cli_get_share(s->cli, "max-regress", &s->max_regress) ? CLI_USAGE : code;
 }
 
 /* The process of one side runs this command line again, with its role appended. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm embed: writes the output of a layer for each input, or the most similar inputs. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,10 @@ static seqlstm_status collect(void *context, const struct sl_prediction *p, stru
             "the layer has one row for each step (%lld rows for record %lld), but `--nearest` needs one row for "
             "each input: choose another layer with --layer, or add pooling",
             (long long)p->rows, (long long)p->record);
+    for (int64_t f = 0; f < p->features; f++)
+        if (!isfinite(p->values[f]))
+            SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the embedding of record %lld holds values that are not finite numbers",
+                         (long long)p->record);
     all->features = p->features;
     all->records++;
     sl_buf_append(&all->values, p->values, (size_t)p->features * sizeof *p->values);

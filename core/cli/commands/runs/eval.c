@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm eval */
+#include <math.h>
 #include <string.h>
 
 #include "base/value/text.h"
@@ -60,6 +61,18 @@ static bool print(struct cli_context *cli, const char *split, const struct sl_me
     return fine;
 }
 
+/* A measurement that is no number is not a success. */
+static int judge(struct cli_context *cli, enum sl_split split, const struct sl_metric_values *values)
+{
+    const struct sl_metric_value *unsound = sl_metric_values_find_unsound(values);
+    if (unsound == NULL)
+        return CLI_OK;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_error_set(&err, SEQLSTM_NUMERIC, __FILE__, __LINE__, "the %s of the %s split is %s", unsound->name,
+                      sl_split_get_name(split), isnan(unsound->value) ? "not a number" : "infinite");
+    return cli_fail(cli, SEQLSTM_NUMERIC, &err);
+}
+
 static int eval(struct cli_context *cli)
 {
     struct sl_session *session = NULL;
@@ -75,6 +88,8 @@ static int eval(struct cli_context *cli)
             code = cli_fail(cli, status, &err);
         else if (!print(cli, sl_split_get_name(split), &evaluation.values))
             code = CLI_FAILURE;
+        else
+            code = judge(cli, split, &evaluation.values);
     }
     sl_session_close(session);
     return code;

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The C library as a program uses it: what it computes from memory is what it computes from a file. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/seqlstm.h>
+
+#include "scratch.h"
+
+enum { RECORDS = 12, STEPS = 5, FEATURES = 2 };
+
+/* Two columns in very different units, so that each offset and factor of the scaling counts. */
+static double get_value(int record, int step, int feature)
+{
+    const double wave = sin(1.3 * record + 0.7 * step + feature);
+    return feature ? 40 + 3 * wave : 1000 * wave - 250;
+}
+
+static void write_file(const char *name, bool targets)
+{
+    FILE *file = fopen(scratch_path(name), "w");
+    assert_non_null(file);
+    fprintf(file, targets ? "id,a,b,y\n" : "id,a,b\n");
+    for (int r = 0; r < RECORDS; r++)
+        for (int t = 0; t < STEPS; t++) {
+            fprintf(file, "%d,%.3f,%.3f", r, get_value(r, t, 0), get_value(r, t, 1));
+            fprintf(file, targets ? ",%.3f\n" : "\n", 7 + get_value(r, t, 0) / 100 + get_value(r, t, 1));
+        }
+    fclose(file);
+}
+
+static void write_model(const char *loss)
+{
+    FILE *file = fopen(scratch_path("m.yaml"), "w");
+    assert_non_null(file);
+    fprintf(file,
+            "seqlstm: 1\nseed: 1\ndata:\n  type: csv\n  group: id\n  inputs: [a, b]\n  targets: [y]\n"
+            "  scale: standard\n  train: {file: train.csv}\n  batch_size: 4\nmodel:\n"
+            "  - {type: lstm, units: 4, return_sequences: true}\n  - {type: dense, units: from_target}\n"
+            "train: {epochs: 3, loss: %s}\nbackends: [reference]\ndispatch: {policy: order}\n",
+            loss);
+    fclose(file);
+}
+
+struct predictions {
+    float values[RECORDS][STEPS];
+    int count;
+};
+
+static seqlstm_status keep(void *context, int64_t record, const float *values, int64_t rows, int64_t features)
+{
+    struct predictions *all = context;
+    assert_int_equal(record, all->count);
+    assert_true(rows == STEPS && features == 1);
+    memcpy(all->values[all->count++], values, sizeof all->values[0]);
+    return SEQLSTM_OK;
+}
+
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK)
+        fail_msg("%s", err->message);
+}
+
+static struct seqlstm_session *train(seqlstm_status wanted, struct seqlstm_error *err)
+{
+    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+    struct seqlstm_session *session = NULL;
+    char out[256];
+    static int runs;
+    snprintf(out, sizeof out, "%s-%d", scratch_path("run"), runs++);
+    options.out_dir = out;
+    options.threads = 1;
+    ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, err), err);
+    assert_int_equal(seqlstm_train(session, NULL, NULL, err), wanted);
+    return session;
+}
+
+static void memory_and_file_predict_the_same(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct predictions from_file = {.count = 0}, from_memory = {.count = 0};
+    float values[RECORDS * STEPS * FEATURES];
+    int64_t lengths[RECORDS];
+    write_file("train.csv", true);
+    write_file("in.csv", false);
+    write_model("mse");
+    struct seqlstm_session *session = train(SEQLSTM_OK, &err);
+    for (int r = 0; r < RECORDS; r++) {
+        lengths[r] = STEPS;
+        for (int t = 0; t < STEPS; t++)
+            for (int f = 0; f < FEATURES; f++)
+                values[(r * STEPS + t) * FEATURES + f] = (float)get_value(r, t, f);
+    }
+    ok(seqlstm_predict_file(session, scratch_path("in.csv"), keep, &from_file, &err), &err);
+    ok(seqlstm_predict_values(session, values, lengths, RECORDS, keep, &from_memory, &err), &err);
+    assert_true(from_file.count == RECORDS && from_memory.count == RECORDS);
+    for (int r = 0; r < RECORDS; r++)
+        for (int t = 0; t < STEPS; t++) /* the file has three digits after the point */
+            assert_true(fabsf(from_file.values[r][t] - from_memory.values[r][t]) <= 1e-3f);
+    assert_true(fabsf(from_file.values[0][0] - from_file.values[5][4]) > 1e-2f); /* not all are the same */
+    struct seqlstm_metric metrics[4];
+    int32_t count = 0;
+    ok(seqlstm_evaluate(session, "train", metrics, 4, &count, &err), &err);
+    assert_int_equal(count, 1);
+    assert_string_equal(metrics[0].name, "loss");
+    assert_true(isfinite(metrics[0].value));
+    seqlstm_close(session);
+}
+
+static void divergence_is_an_error(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    write_file("train.csv", true);
+    write_model("mse, optimizer: {type: sgd, learning_rate: 1e30}, on_divergence: skip");
+    struct seqlstm_session *session = train(SEQLSTM_NUMERIC, &err);
+    assert_non_null(strstr(err.message, "training diverged: the loss of the last epoch"));
+    seqlstm_close(session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_and_file_predict_the_same),
+        cmocka_unit_test(divergence_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
