@@ -191,8 +191,8 @@ static seqlstm_status check_finite(const struct sl_session *session, const char 
     for (int32_t v = 0; v < params->view_count; v++)
         for (int64_t i = 0; i < params->views[v].elems; i++)
             if (!isfinite(params->values[params->views[v].offset_elems + i]))
-                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: what becomes `%s` holds values that are not finite float32",
-                             path, params->views[v].name);
+                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: what becomes `%s` holds values that are not finite", path,
+                             params->views[v].name);
     return SEQLSTM_OK;
 }
 
