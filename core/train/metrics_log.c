@@ -133,9 +133,9 @@ static void put_row(struct sl_buf *line, const struct sl_metrics_row *row)
 {
     sl_buf_printf(line, "{\"update\":%" PRId64 ",\"epoch\":", row->update);
     sl_json_append_number(line, row->epoch);
-    /* Milliseconds are enough and keep the lines readable. */
+    /* Microseconds: a small model's update on a GPU takes a few hundred. */
     sl_buf_append_text(line, ",\"seconds\":");
-    sl_json_append_number(line, round(row->seconds * 1000) / 1000);
+    sl_json_append_number(line, round(row->seconds * 1e6) / 1e6);
     sl_buf_printf(line, ",\"split\":\"%s\",\"span\":\"%s\"", row->split, row->span);
     put_optional(line, "learning_rate", row->learning_rate);
     put_optional(line, "teacher_forcing", row->teacher_forcing);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers of timings.py: one training step of the same models in PyTorch, eager, with the whole step in a CUDA graph,
 and as a loop over LSTM cells written by hand, which is what an option that cuDNN lacks costs there."""
-import contextlib
 import statistics
 import time
 
 WORDS = 1000
-AUTOCAST = {'bfloat16': 'bfloat16', 'float16': 'float16'}
+NARROW = ('bfloat16', 'float16')
+SAMPLES, SAMPLE_SECONDS, COUNT_MOST = 5, 0.1, 1000
 
 
 def make_cell_layer(torch, hidden, option):
@@ -31,6 +31,8 @@ def make_cell_layer(torch, hidden, option):
                     i, f = i + self.peep[0] * c, f + self.peep[1] * c
                 act = torch.nn.functional.leaky_relu if 'leaky' in option else torch.tanh
                 new = torch.sigmoid(f) * c + torch.sigmoid(i) * act(g)
+                if 'cell_clip' in option:
+                    new = new.clamp(-3, 3)
                 if 'zoneout' in option:
                     new = torch.where(torch.rand_like(new) < 0.1, c, new)
                 if 'peephole' in option:
@@ -49,18 +51,19 @@ def make_step(torch, case, loop):
     lstm = (make_cell_layer(torch, hidden, case['option']) if loop
             else torch.nn.LSTM(hidden, hidden, case.get('layers', 1), dropout=rate)).to(device)
     output = torch.nn.Linear(hidden, words, device=device)
+    if case['dtype'] in NARROW:  # weights are converted: autocast would compute every LSTM in float16
+        for module in (embedding, lstm, output):
+            module.to(getattr(torch, case['dtype']))
     drop = torch.nn.Dropout(rate)
     parameters = [*embedding.parameters(), *lstm.parameters(), *output.parameters()]
     optimizer = torch.optim.SGD(parameters, lr=1e-3) if 'clip' in case else \
         torch.optim.Adam(parameters, lr=1e-3, capturable=True, fused=True)
     x = torch.randint(words, (case['steps'], case['batch']), device=device)
-    low = AUTOCAST.get(case['dtype'])
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device, getattr(torch, low), cache_enabled=False) if low else contextlib.nullcontext():
-            y, _ = lstm(drop(embedding(x)))
-            loss = torch.nn.functional.cross_entropy(output(drop(y)).view(-1, words), x.view(-1))
+        y, _ = lstm(drop(embedding(x)))
+        loss = torch.nn.functional.cross_entropy(output(drop(y)).view(-1, words).float(), x.view(-1))
         loss.backward()
         if 'clip' in case:
             torch.nn.utils.clip_grad_norm_(parameters, case['clip'])
@@ -68,27 +71,34 @@ def make_step(torch, case, loop):
     return step
 
 
+def capture_step(torch, step):
+    """The step as a CUDA graph, after it has warmed up."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph
+
+
 def time_step(torch, case, graphed=False, loop=False):
-    """{'ms': the median of five, 'all': them} or {'why': what stood against it}."""
+    """{'ms': the median of the samples, 'all': them} or {'why': what stood against it}."""
     try:
         step = make_step(torch, case, loop)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                step()
-        torch.cuda.synchronize()
         if graphed:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                step()
-            step = graph.replay
+            step = capture_step(torch, step).replay
+        step()
+        torch.cuda.synchronize()
         start = time.perf_counter()
         step()
         torch.cuda.synchronize()
-        count = max(1, min(20, int(0.1 / max(time.perf_counter() - start, 1e-6))))
+        count = max(1, min(COUNT_MOST, int(SAMPLE_SECONDS / max(time.perf_counter() - start, 1e-6))))
         each = []
-        for _ in range(5):
+        for _ in range(SAMPLES):
             torch.cuda.synchronize()
             start = time.perf_counter()
             for _ in range(count):

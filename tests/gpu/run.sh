@@ -2,91 +2,211 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and timings on a machine with a GPU, from the bundle that tools/bundle.sh makes. Needs no network or compiler.
 #
-#   run.sh [--quick|--full|--ptb-medium] [OUT]     OUT (default: ./gpu-results) gets results.json, results.md and every log
+#   run.sh [--quick|--full|--grid|--ptb-medium] [--seconds S] [OUT]
 #
-# Steps: the backends open; conformance of each CUDA plugin; compute-sanitizer on small cases, if it is installed;
-# training on the GPU compared with the CPU; the perplexity of ptb-small, if the bundle contains its text; timings next to
-# PyTorch's, if that is installed. --quick skips sanitizers, ptb-small on cuda-cudnn and most timings. --ptb-medium only
-# trains that model and checks its perplexity, however long it takes. Steps that cannot run are reported as not run. Exit
-# status: 0; 1 if a step failed; 3 without a GPU, where the report has every table, but nothing measured.
+# OUT (default: ./gpu-quick and so on) gets results.json, results.md and logs/. Each result is printed as soon as it is there, and
+# the two files are renewed after each step. The script ends after S seconds; what did not fit is reported as not run.
+#
+#   --quick        150 s: the first timings, conformance of both plugins, a profile, latencies, training against the CPU
+#   --full         400 s: the 24 timings, all cases of conformance, ptb-small, GPU or CPU, layers alone, compute-sanitizer
+#   --grid         every timing, 570 s at a time: with the same OUT the next call goes on where this one ended
+#   --ptb-medium   trains that model alone to its perplexity, without a limit
+#
+# Exit status: 0; 1 if a step failed; 2 for a wrong call; 3 without a GPU, where the report has every table, but nothing
+# measured.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-mode=quick
-case "${1:-}" in --quick | --full | --ptb-medium) mode=${1#--}; shift ;; esac
-out=${1:-$PWD/gpu-results}
-mkdir -p "$out"
+mode=quick seconds=''
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick | --full | --grid | --ptb-medium) mode=${1#--} ;;
+    --seconds) seconds=${2:?--seconds needs a number} && shift ;;
+    -*) echo "run.sh: unknown flag $1: --quick, --full, --grid, --ptb-medium or --seconds S" >&2 && exit 2 ;;
+    *) break ;;
+    esac
+    shift
+done
+declare -A budgets=([quick]=150 [full]=400 [grid]=570 [ptb-medium]=40000)
+seconds=${seconds:-${budgets[$mode]}}
+out=${1:-$PWD/gpu-$mode}
+logs=$out/logs
+mkdir -p "$logs"
 # cuDNN: that of PyTorch's wheels if Python has them, so that both run the same one; otherwise the system's.
 cudnn=$(python3 -c 'import nvidia.cudnn as c; print(list(c.__path__)[0] + "/lib")' 2>/dev/null || true)
 export LD_LIBRARY_PATH=$here/lib${cudnn:+:$cudnn}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export SEQLSTM_BACKEND_PATH=$here/lib/seqlstm/backends SEQLSTM_TRUST=1
+export SEQLSTM_BACKEND_PATH=$here/lib/seqlstm/backends SEQLSTM_TRUST=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 program=$here/bin/seqlstm
+tests=$here/tests
+closing=5 # seconds for the report and for steps that do not end at once
 status=0
-: >"$out/steps.tsv"
+rm -f "$logs"/*.json "$logs"/*.log "$out/earlier.json"
+: >"$logs/steps.tsv"
 
-# step NAME LIMIT_S COMMAND...: the log is OUT/NAME.log
-step() {
-    local name=$1 limit=$2 start=$SECONDS code=0
-    shift 2
-    timeout "$limit" "$@" >"$out/$name.log" 2>&1 || code=$?
-    printf '%s\t%s\t%s\n' "$name" "$code" "$((SECONDS - start))" >>"$out/steps.tsv"
-    echo "$name: exit $code, $((SECONDS - start)) s"
-    [ "$code" = 0 ] || { status=1; tail -5 "$out/$name.log" | sed 's/^/    /'; }
+left() { echo $((seconds - SECONDS - closing)); }
+
+# within LIMIT_S: the seconds that a script gets which ends by itself, before its step is stopped
+within() {
+    local rest
+    rest=$(left)
+    echo $((($1 < rest ? $1 : rest) - 3))
 }
 
-not_run() { printf '%s\tnot run: %s\t0\n' "$1" "$2" >>"$out/steps.tsv"; echo "$1: not run: $2"; }
+report() { python3 "$tests/report.py" "$out" "$mode" >/dev/null || status=1; }
 
-nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader >"$out/device.txt" 2>/dev/null || true
-"$program" backends >"$out/backends.txt" 2>&1
-cat "$out/backends.txt"
-plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$out/backends.txt")
+# record NAME EXIT SECONDS NOTE
+record() {
+    printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$logs/steps.tsv"
+    echo "== $1: ${3:+exit }$2${4:+, $4}${3:+ ($3 s)}"
+}
+
+not_run() { record "$1" "not run: $2" '' ''; }
+
+# step NAME LIMIT_S NEED_S COMMAND...: shows what the command prints, and keeps it as logs/NAME.log. It is not begun with less
+# than NEED_S seconds left, and ends with the script's time.
+step() {
+    local name=$1 limit=$2 need=$3 start=$SECONDS code=0 rest note=
+    shift 3
+    rest=$(left)
+    [ "$rest" -ge "$need" ] || { not_run "$name" 'the time was over'; return 0; }
+    [ "$limit" -le "$rest" ] || limit=$rest
+    timeout -k 2 "$limit" "$@" 2>&1 | tee "$logs/$name.log" || code=${PIPESTATUS[0]}
+    [ "$code" != 124 ] || note="stopped after $limit s"
+    [ "$code" = 0 ] || status=1
+    record "$name" "$code" $((SECONDS - start)) "$note"
+    report
+}
+
+# Conformance of every plugin at once: most of its time is the processor's.
+conformance() {
+    local need=$1 plugin code start=$SECONDS rest note
+    shift
+    rest=$(left)
+    if [ "$rest" -lt "$need" ]; then
+        for plugin in $plugins; do not_run "conformance-$plugin" 'the time was over'; done
+        return 0
+    fi
+    declare -A pids=()
+    for plugin in $plugins; do
+        timeout -k 2 "$rest" "$program" conformance "$plugin" "$@" >"$logs/conformance-$plugin.log" 2>&1 &
+        pids[$plugin]=$!
+    done
+    for plugin in $plugins; do
+        code=0
+        wait "${pids[$plugin]}" || code=$?
+        note=$(awk '/^level /{on = 1; next} on && NF == 6 {pass += $2; bad += $3 + $4; skip += $5; un += $6}
+            END {if (on) printf "%d passed, %d failed, %d skipped, %d not supported", pass, bad, skip, un}' \
+            "$logs/conformance-$plugin.log")
+        [ "$code" != 124 ] || note="stopped after $rest s"
+        [ "$code" = 0 ] || { status=1; grep -E '^(fail|crash)' "$logs/conformance-$plugin.log" | head -5; }
+        record "conformance-$plugin" "$code" $((SECONDS - start)) "$note"
+    done
+    report
+}
+
+nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader >"$logs/device.txt" 2>/dev/null || true
+"$program" backends >"$logs/backends.txt" 2>&1
+cat "$logs/backends.txt"
+plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$logs/backends.txt")
 if [ -z "$plugins" ]; then
-    why=$(awk '$1 == "cuda-generic" {$1 = $2 = ""; print}' "$out/backends.txt" | sed 's/^ *//' | head -1)
+    why=$(awk '$1 == "cuda-generic" {$1 = $2 = ""; print}' "$logs/backends.txt" | sed 's/^ *//' | head -1)
     why="no CUDA plugin works here${why:+: $why}"
-    for name in conformance memcheck racecheck train ptb-small timings; do not_run "$name" "$why"; done
-    python3 "$here/tests/timings.py" --mode "${mode/ptb-medium/full}" --not-run "$why" --out "$out/timings.json" >/dev/null
-    python3 "$here/tests/report.py" "$out" >/dev/null
+    for name in timings conformance profile latencies train ptb-small crossover layers memcheck racecheck; do
+        not_run "$name" "$why"
+    done
+    python3 "$tests/timings.py" --mode "${mode/ptb-medium/full}" --not-run "$why" --out "$logs/timings.json" >/dev/null
+    report
     echo "$why; $out/results.md says so"
     exit 3
 fi
+generic=$(grep -x cuda-generic <<<"$plugins" || head -1 <<<"$plugins") # it has every operation
 
-if [ "$mode" = ptb-medium ]; then
-    plugin=$(grep -x cuda-generic <<<"$plugins" || echo "$plugins") # it has every operation
-    step ptb-medium 40000 python3 "$here/tests/ptb.py" --program "$program" --plugin "$plugin" \
-        --config "$here/configs/ptb-medium.yaml" --data "$here/data" --out "$out/ptb-medium"
-    tail -n 2 "$out/ptb-medium.log"
-    exit $status
-fi
+timings() { # LIMIT_S
+    step timings "$1" 10 python3 "$tests/timings.py" --program "$program" --mode "$mode" --out "$logs/timings.json" \
+        --seconds "$(within "$1")" --resume "$out/earlier.json" --device "$(cat "$logs/device.txt")"
+}
 
-for plugin in $plugins; do
-    full=()
-    [ "$mode" = quick ] || full=(--full)
-    step "conformance-$plugin" 240 "$program" conformance "$plugin" "${full[@]}"
+profile() { # LIMIT_S COUNT
+    step profile "$1" 15 python3 "$tests/profile_update.py" --library "$here/lib/libseqlstm.so.0" --out "$logs/profile.json" \
+        --seconds "$(within "$1")" --count "$2"
+}
+
+latencies() {
+    if [ -x "$here/bin/latencies" ]; then
+        step latencies 20 5 "$here/bin/latencies"
+    else
+        not_run latencies 'the bundle has none: it was built without nvcc'
+    fi
+}
+
+train() {
+    for plugin in $plugins; do
+        step "train-$plugin" 60 10 python3 "$tests/test_train.py" --program "$program" --plugin "$plugin"
+    done
+}
+
+ptb() { # NAME LIMIT_S NEED_S
+    if [ -d "$here/data/ptb" ]; then
+        step "$1" "$2" "$3" python3 "$tests/ptb.py" --program "$program" --plugin "$generic" \
+            --config "$here/configs/$1.yaml" --data "$here/data" --out "$out/$1"
+    else
+        not_run "$1" 'the text is not in the bundle'
+    fi
+}
+
+crossover() { # LIMIT_S
+    step crossover "$1" 15 python3 "$tests/crossover.py" --program "$program" --model "$here/configs/gpu-or-cpu.yaml" \
+        --out "$logs/crossover.json" --seconds "$(within "$1")"
+}
+
+layers() {
+    local flags=()
+    for plugin in $plugins; do flags+=(--plugin "$plugin"); done
+    step layers 60 10 python3 "$tests/layers.py" --program "$program" "${flags[@]}" --out "$logs/layers.json" \
+        --seconds "$(within 60)"
+}
+
+sanitize() {
+    local sanitizer tool
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
     for tool in memcheck racecheck; do
-        if [ "$mode" = quick ]; then
-            not_run "$tool-$plugin" '--quick'
-        elif [ -z "$sanitizer" ]; then
-            not_run "$tool-$plugin" 'there is no compute-sanitizer'
+        if [ -z "$sanitizer" ]; then
+            not_run "$tool" 'there is no compute-sanitizer'
         else
-            step "$tool-$plugin" 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$plugin" \
+            step "$tool" 60 15 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$generic" \
                 --in-process --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
                 --case 'lstm:bwd:T7B5I6H9L2:f32:ragged:initial,final' --case 'lstm:bwd:T7B5I6H9*:layer_norm*' \
                 --case 'dense:bwd:*'
         fi
     done
-    step "train-$plugin" 120 python3 "$here/tests/test_train.py" --program "$program" --plugin "$plugin"
-    if [ ! -d "$here/data/ptb" ]; then
-        not_run "ptb-small-$plugin" 'the text is not in the bundle'
-    elif [ "$mode" = quick ] && [ "$plugin" != cuda-generic ]; then
-        not_run "ptb-small-$plugin" '--quick'
-    else
-        step "ptb-small-$plugin" 180 python3 "$here/tests/ptb.py" --program "$program" --plugin "$plugin" \
-            --config "$here/configs/ptb-small.yaml" --data "$here/data" --out "$out/ptb-small-$plugin"
-    fi
-done
-# The timings get the rest of nine minutes.
-left=$((530 - SECONDS))
-step timings $((left + 60)) python3 "$here/tests/timings.py" --program "$program" --mode "$mode" \
-    --out "$out/timings.json" --seconds "$left" --crossover "$here/configs/gpu-or-cpu.yaml"
-python3 "$here/tests/report.py" "$out" || status=1
+}
+
+case $mode in
+quick)
+    timings 65
+    conformance 20
+    profile 30 2
+    latencies
+    train
+    ;;
+full)
+    timings 160
+    conformance 30 --full
+    profile 45 6
+    latencies
+    ptb ptb-small 100 70
+    crossover 35
+    train
+    layers
+    sanitize
+    ;;
+grid)
+    # What an earlier call has measured on this device is kept.
+    [ ! -f "$out/results.json" ] || cp "$out/results.json" "$out/earlier.json"
+    timings "$seconds"
+    ;;
+ptb-medium) ptb ptb-medium "$seconds" 0 ;;
+esac
+report
+rm -f "$out/earlier.json"
+echo "$out/results.md and $out/results.json, after $SECONDS s"
 exit $status

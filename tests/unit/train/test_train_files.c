@@ -289,7 +289,7 @@ static void append(struct sl_metrics_log *log, int64_t update, const char *span,
                                       .items = {{.name = "loss", .value = loss}, {.name = "mae", .value = 0.5}}};
     struct sl_metrics_row row = {.update = update,
                                  .epoch = 0.5,
-                                 .seconds = (double)update + 0.0004,
+                                 .seconds = (double)update + 0.0000004,
                                  .split = "train",
                                  .teacher_forcing = NAN,
                                  .span = span,
