@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 
@@ -142,6 +143,29 @@ static int read_common(struct cli_context *cli)
     return CLI_OK;
 }
 
+static seqlstm_status name_path(struct cli_context *cli, const char *given, struct seqlstm_error *err)
+{
+    char *absolute = NULL;
+    if (given == NULL || given[0] == '/' || !sl_file_exists(given))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_file_absolute(given, &absolute, err));
+    sl_diagnostics_add_path(cli->diagnostics, absolute, given);
+    free(absolute);
+    return SEQLSTM_OK;
+}
+
+/* Messages name paths as they were given on the command line, also where a library has made them absolute. */
+static int name_paths(struct cli_context *cli)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_diagnostics_create(&cli->diagnostics, &err);
+    for (int i = 0; i < cli->values.operand_count && status == SEQLSTM_OK; i++)
+        status = name_path(cli, cli->values.operands[i], &err);
+    for (int i = 0; i < cli->values.count && status == SEQLSTM_OK; i++)
+        status = name_path(cli, cli->values.items[i].value, &err);
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
+}
+
 static int run_command(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_context *cli = calloc(1, sizeof *cli);
@@ -152,6 +176,8 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     int code = cli_parse(cli, argc, argv);
     if (code == CLI_OK)
         code = read_common(cli);
+    if (code == CLI_OK)
+        code = name_paths(cli);
     if (code == CLI_OK && cli_has(cli, "help"))
         cli_print_help(command, stdout);
     else if (code == CLI_OK)

@@ -106,7 +106,7 @@ def dense(o, x):
 
 
 def prepare(t, model=MODEL):
-    t.write('train.csv', 'g,a,b,y\n' + ''.join(f'{g},{k * 0.3 - 1},{k * g / 7},{k % 3}\n' for g in range(3) for k in range(5)))
+    t.write('train.csv', 'g,a,b,y,z\n' + ''.join(f'{g},{k * 0.3 - 1},{k * g / 7},{k % 3},{k % 2}\n' for g in range(3) for k in range(5)))
     t.write('model.yaml', model)
     o = Onnx()
     t.write('plain.onnx', o.finish(dense(o, lstm(o, 'input'))))
@@ -258,7 +258,7 @@ def test_outputs_of_an_operator_as_they_are(t):
     """A file of one operator; the model wants one of its outputs."""
     prepare(t, MODEL.replace('  - {type: dense, units: from_target}\n', '').replace('units: 3', 'units: 1')
             .replace('return_sequences: true', 'direction: bidirectional, merge: concat, return_sequences: true')
-            .replace('targets: [y]', 'targets: [y, b]'))
+            .replace('targets: [y]', 'targets: [y, z]'))
     o = Onnx(dims=('t', 'b', I))
     w, r = o.tensor([2, 4, I], make_values(8 * I, 1)), o.tensor([2, 4, 1], make_values(8, 2))
     outputs = o.node('LSTM', ['input', w, r], outputs=3, hidden_size=1, direction='bidirectional')

@@ -3,6 +3,7 @@
 """Mistakes of a first user: each answer has the place, the reason and a fix.
 
 Each row is a mistake: what is written, the command, its exit status, and three texts that the answer must contain."""
+import os
 import pathlib
 import sys
 import typing
@@ -54,6 +55,47 @@ IN_FILES = [
             {'m.yaml': TINY + '  early_stopping: {monitor: val_loss}\n'}),
 ]
 
+SERIES = TABLE.split('data:')[0] + """data:
+  type: csv
+  train: {file: s.csv}
+  inputs: [v]
+  targets: [v]
+  window: {length: 4}
+  batch_size: 4
+model: [{type: lstm, units: 4}, {type: dense, units: from_target}]
+train: {epochs: 1}
+"""
+POINTS = 'g,t,v\n' + ''.join(f'{"ab"[i % 2]},{2000 + i // 12}-{i % 12 + 1:02}-01,{i}\n' for i in range(24))
+NER = """seqlstm: 1
+name: ner
+data: {type: conll, label: 2, train: {file: ner.txt}}
+model:
+  - {type: embedding, dim: 4}
+  - {type: lstm, units: 4, return_sequences: true}
+  - {type: dense, units: from_target, activation: softmax}
+train: {epochs: 1}
+"""
+
+IN_DATA = [
+    Mistake('an output of another width than the target', 'check m.yaml', 2, '--> m.yaml:14:5',
+            'yields 3 features, but the target has 1', 'use `units: from_target`',
+            {'m.yaml': TINY.replace('from_target', '3')}),
+    Mistake('a column of text as an input', 'check m.yaml', 4, 'train.csv:2: column `a`', 'holds "sun", expected a number',
+            'it is read with `text`, `label` or `group`', {'m.yaml': TABLE, 'train.csv': 'a,b,y\nsun,1,2\nrain,3,4\n'}),
+    Mistake('CoNLL with blanks', 'check m.yaml', 4, 'ner.txt:1: ', 'expected a column 2 after "Anna B-PER"',
+            '`delimiter: " "`', {'m.yaml': NER, 'ner.txt': 'Anna B-PER\nlives O\n\nTom B-PER\n'}),
+    Mistake('a period that is none', 'check m.yaml', 2, '--> m.yaml:7:27', '`step` does not take the period `month`', '`1mo`',
+            {'m.yaml': SERIES.replace('  inputs', '  time: {column: t, step: month}\n  inputs'), 's.csv': POINTS}),
+    Mistake('`split` with groups', 'check m.yaml', 0, 'data.valid', '`split` takes whole groups, not the end of each',
+            'the same `file` with other `rows`',
+            {'m.yaml': SERIES.replace('  inputs', '  group: g\n  valid: {split: 0.1}\n  inputs'), 's.csv': POINTS}),
+    Mistake('a label of the test split that training lacks', 'check m.yaml', 0, 'data.test', 'the training split lacks',
+            '`neutral`, first in line 2', {'m.yaml': CLASSES.replace('  label:', '  test: {file: test.txt}\n  label:'),
+                                           'train.txt': 'pos a b\nneg c d\n' * 4, 'test.txt': 'pos a\nneutral c d\n'}),
+    Mistake('a class weight of no class', 'check m.yaml', 2, '--> m.yaml:18:17', 'no target in the data is `ned`',
+            'did you mean `neg`?', {'m.yaml': CLASSES + '  class_weight: {ned: 2}\n'}),
+]
+
 COMMANDS = [
     Mistake('a command of other programs', 'train m.yaml', 2, '`train`', 'no such command', '`seqlstm run`'),
     Mistake('a key as a flag', 'run m.yaml --epochs 5', 2, '`--epochs`', 'has no flag', '`--set train.epochs=5`'),
@@ -65,6 +107,8 @@ COMMANDS = [
     Mistake('an unknown backend', 'plan m.yaml --backend cpu-bals', 3, '`cpu-bals`', 'is not loaded', '`cpu-blas`'),
     Mistake('a model that needs more memory than there is', 'plan m.yaml --set model[0].units=1000000', 6, 'weights',
             'this machine has', 'dispatch.policy=estimate'),
+    Mistake('weights of PyTorch', 'import model.pt --into m.yaml', 2, 'model.pt', 'is a file of PyTorch', 'python3 -c',
+            {'model.pt': b'PK\x03\x04' + bytes(22) + b'\x0e\0\0\0model/data.pkl'}),
     Mistake('divergence', 'run m.yaml --out d -q --set train.optimizer={type:@sgd,@learning_rate:@1e30}', 5,
             'training diverged', 'the loss is infinite', 'lower the learning rate, or set train.clip_norm'),
 ]
@@ -102,6 +146,26 @@ def check(t, mistake):
 def test_model_files(t):
     for mistake in IN_FILES:
         check(t, mistake)
+
+
+def test_data(t):
+    for mistake in IN_DATA:
+        check(t, mistake)
+    t.write('m.yaml', SERIES)
+    t.run('run', 'm.yaml', '--out', 's', '-q')
+    for content, reason, fix in (('v\n1\n2\n', '2 rows are too few to predict from', 'a window has 4 rows'),
+                                 ('w\n1\n2\n3\n4\n', 'there is no column `v`', 'the columns are w')):
+        check(t, Mistake('input', 'predict s --input in.csv', 4, 'in.csv', reason, fix, {'in.csv': content}))
+
+
+def test_folders(t):
+    t.write('m.yaml', TINY)
+    (t.folder / 'runs').mkdir(mode=0o555)
+    if os.geteuid() != 0:
+        check(t, Mistake('read-only', 'run m.yaml', 1, '`runs/tiny`', 'Permission denied', 'another folder: `--out DIR`'))
+        return
+    (t.folder / 'file').write_text('')
+    check(t, Mistake('a file', 'run m.yaml --out file/r', 2, '`file`', 'Not a directory', 'another folder: `--out DIR`'))
 
 
 def test_commands(t):

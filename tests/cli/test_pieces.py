@@ -225,7 +225,7 @@ def test_without_the_module(t):
     env = {'SEQLSTM_MODULE_PATH': str(t.folder / 'mods')}
     t.refuse(3, 'run', 'm.yaml', '--out', 'b', env=env).says('cannot be mapped')
     (t.folder / 'mods/libseqlstm_sentencepiece.so').chmod(0o666)
-    t.refuse(3, 'run', 'm.yaml', '--out', 'c', env=env).says('may be written by others')
+    t.refuse(3, 'run', 'm.yaml', '--out', 'c', env=env).says('any user may write to')
 
 
 def test_contradictions(t):

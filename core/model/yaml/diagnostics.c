@@ -97,23 +97,38 @@ void sl_diagnostics_add_path(struct sl_diagnostics *diagnostics, const char *abs
     diagnostics->paths[diagnostics->path_count++] = added;
 }
 
-/* Whether a path may end before `text`: `/a/b.csv` is not in `/a/b.csv.old`, but in `/a/b.csv.` and `/a/b.csv:3`. */
+static bool is_letter(char c)
+{
+    return c != 0 && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", c) != NULL;
+}
+
+/* Whether a path may end before `text`: `/a/b` is not in `/a/b.old`, but in `/a/b.`, `/a/b:3` and `/a/b/c`. */
 static bool ends_path(const char *text)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/";
-    return *text == 0 ||
-           (strchr(letters, *text) == NULL && (*text != '.' || text[1] == 0 || !strchr(letters, text[1])));
+    return !is_letter(text[0]) && (text[0] != '.' || !is_letter(text[1]));
+}
+
+/* The longest path that `text` begins with; NULL: none. */
+static const struct sl_written_path *find_path(const struct sl_diagnostics *diagnostics, const char *text)
+{
+    const struct sl_written_path *found = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; i < diagnostics->path_count; i++) {
+        const size_t length = strlen(diagnostics->paths[i].absolute);
+        if (length > longest && strncmp(text, diagnostics->paths[i].absolute, length) == 0 &&
+            ends_path(text + length)) {
+            found = &diagnostics->paths[i];
+            longest = length;
+        }
+    }
+    return found;
 }
 
 void sl_diagnostics_write_text(const struct sl_diagnostics *diagnostics, const char *text, struct sl_buf *out)
 {
-    while (*text != 0) {
-        const struct sl_written_path *found = NULL;
-        for (size_t i = 0; *text == '/' && found == NULL && i < diagnostics->path_count; i++) {
-            const size_t length = strlen(diagnostics->paths[i].absolute);
-            if (strncmp(text, diagnostics->paths[i].absolute, length) == 0 && ends_path(text + length))
-                found = &diagnostics->paths[i];
-        }
+    for (char before = ' '; *text != 0; before = text[-1]) {
+        const bool begins = *text == '/' && !is_letter(before) && before != '.';
+        const struct sl_written_path *found = begins ? find_path(diagnostics, text) : NULL;
         if (found == NULL) {
             sl_buf_append_char(out, *text++);
         } else {

@@ -87,6 +87,15 @@ static char *find_first_missing(const char *path)
     return first;
 }
 
+/* Ends the message about a folder that cannot be made with what to do. */
+static seqlstm_status advise_folder(seqlstm_status status, struct seqlstm_error *err)
+{
+    const size_t used = err ? strlen(err->message) : 0;
+    if (err && (status == SEQLSTM_IO || status == SEQLSTM_NOT_FOUND))
+        snprintf(err->message + used, sizeof err->message - used, "; use another folder: `--out DIR`, or `output.dir`");
+    return status;
+}
+
 /* Takes a folder of exactly this name, which must not exist, or be empty if the user named it. */
 static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, struct seqlstm_error *err)
 {
@@ -96,7 +105,8 @@ static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, 
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
     seqlstm_status status = sl_file_make_folders(parent, err);
     free(parent);
-    SEQLSTM_TRY(status);
+    if (status != SEQLSTM_OK)
+        return advise_folder(status, err);
     int code = mkdir(path, 0777) == 0 ? 0 : errno;
     if (code == 0 || (said && code == EEXIST && is_empty_folder(path))) {
         *out_taken = true;
@@ -107,7 +117,7 @@ static seqlstm_status take_folder(const char *path, bool said, bool *out_taken, 
     seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s: cannot make the run folder: %s", path, strerror(code));
     if (err)
         err->native_code = code;
-    return SEQLSTM_IO;
+    return advise_folder(SEQLSTM_IO, err);
 }
 
 seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_dir, char **out_made, char **out_folder,

@@ -32,6 +32,32 @@ static void add_file(const char *name, const char *text)
     sl_diagnostics_add_file(diagnostics, name, text, strlen(text));
 }
 
+/* Whole paths only, and of several that fit the longest. */
+static void test_paths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"/a/b.csv:3: `/a/b.csv`, /a/b.csv.", "b.csv:3: `b.csv`, b.csv."},
+        {"/a/b.csv.old /a/b.csvx /x/a/b.csv ./a/b.csv", "/a/b.csv.old /a/b.csvx /x/a/b.csv ./a/b.csv"},
+        {"/a/c/d /a/c /a/cd", "./d . /a/cd"},
+        {"/a/c/e/f", "e/f"},
+        {"", ""},
+    };
+    sl_diagnostics_add_path(diagnostics, "/a/b.csv", "b.csv");
+    sl_diagnostics_add_path(diagnostics, "/a/c", ".");
+    sl_diagnostics_add_path(diagnostics, "/a/c/e", "e");
+    sl_diagnostics_add_path(diagnostics, "/a/c/e", "another");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sl_buf_truncate(&out, 0);
+        sl_diagnostics_write_text(diagnostics, cases[i].text, &out);
+        assert_string_equal(sl_buf_text(&out), cases[i].shown);
+    }
+    sl_diagnostics_addf(diagnostics, "E0501", (struct sl_place){NULL, 0, 0, 0}, "no `/a/b.csv`");
+    assert_non_null(strstr(render(false), "no `b.csv`"));
+}
+
 static void test_order_and_repetition(void **state)
 {
     (void)state;
@@ -128,6 +154,7 @@ static void test_very_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_paths, make, unmake),
         cmocka_unit_test_setup_teardown(test_order_and_repetition, make, unmake),
         cmocka_unit_test_setup_teardown(test_odd_lines, make, unmake),
         cmocka_unit_test_setup_teardown(test_long_lines, make, unmake),
