@@ -193,6 +193,7 @@ def test_one_writer(t):
     wait_for(lambda: (t.folder / 'r/metrics.jsonl').exists(), 'the run')
     t.refuse(1, 'resume', 'r').says('E0701', f'process {process.pid} on ', ' since 20')
     t.refuse(1, 'quantize', 'r').says('E0701')
+    t.refuse(1, 'run', 'm.yaml', '--out', 'r').says('E0701', f'process {process.pid} on ')
     t.stop(process, signal.SIGTERM, 143)
     expect(not (t.folder / 'r/lock').exists(), 'a lock is left')
     holder = hold(t, 'r')

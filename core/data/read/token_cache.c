@@ -46,8 +46,8 @@ static seqlstm_status describe_source(const struct sl_token_cache_request *reque
 {
     struct stat status;
     seqlstm_status result = SEQLSTM_OK;
-    int fd = open(request->text_path, O_RDONLY | O_CLOEXEC);
     char *bytes = malloc(ENDS_BYTES);
+    int fd = open(request->text_path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) != 0)
         result = sl_file_fail(err, errno, "cannot read", request->text_path);
     else if (!bytes)

@@ -2,6 +2,7 @@
 /* See new_folder.h. */
 #include "session/run_files/new_folder.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,8 +83,17 @@ static void remove_files(const char *folder)
 seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_paths(session, err));
-    SEQLSTM_TRY(sl_run_folder_make(session->model, session->options.out_dir, &session->made, &session->folder, err));
-    seqlstm_status status = sl_run_lock_take(session, err);
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    seqlstm_status status =
+        sl_run_folder_make(session->model, session->options.out_dir, &session->made, &session->folder, &why);
+    if (status == SEQLSTM_IO && why.native_code == EAGAIN)
+        return sl_run_lock_refuse(session, session->options.out_dir, why.message, err);
+    if (status != SEQLSTM_OK) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    status = sl_run_lock_take(session, err);
     if (status == SEQLSTM_OK && sl_run_folder_is_run(session->folder)) /* another process was faster, and is done */
         status = seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
                                    "%s: another process has just made a run there; name another folder (--out)",

@@ -20,9 +20,10 @@ static void clean(const char *folder)
     free(checkpoints);
 }
 
-static seqlstm_status refuse(struct sl_session *session, const char *holder, struct seqlstm_error *err)
+seqlstm_status sl_run_lock_refuse(struct sl_session *session, const char *folder, const char *holder,
+                                  struct seqlstm_error *err)
 {
-    const struct sl_place place = {.file = session->folder};
+    const struct sl_place place = {.file = folder};
     seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "another process writes into this run: %.500s", holder);
     if (err)
         err->native_code = EAGAIN;
@@ -42,7 +43,7 @@ seqlstm_status sl_run_lock_take(struct sl_session *session, struct seqlstm_error
     seqlstm_status status = sl_file_lock_take(path, &session->lock, &why);
     free(path);
     if (status != SEQLSTM_OK && why.native_code == EAGAIN)
-        return refuse(session, why.message, err);
+        return sl_run_lock_refuse(session, session->folder, why.message, err);
     if (status != SEQLSTM_OK) {
         if (err)
             *err = why;

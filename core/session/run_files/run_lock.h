@@ -12,6 +12,10 @@ struct sl_session;
  * writes into the folder; adds a finding. */
 seqlstm_status sl_run_lock_take(struct sl_session *session, struct seqlstm_error *err);
 
+/* The finding and the error for a folder that another process holds, `holder`: IO with native_code EAGAIN. */
+seqlstm_status sl_run_lock_refuse(struct sl_session *session, const char *folder, const char *holder,
+                                  struct seqlstm_error *err);
+
 /* IO if the folder was moved or removed since it was locked; adds a finding. */
 seqlstm_status sl_run_lock_check(struct sl_session *session, struct seqlstm_error *err);
 

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
+#include "base/system/file_lock.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"
 #include "model/model.h"
@@ -63,9 +64,23 @@ static char *fill_pattern(const char *pattern, const char *name, int run)
     return sl_buf_take(&buf, NULL);
 }
 
+/* Does another process write into the folder? A lock that nothing holds is removed. */
+static seqlstm_status check_lock(const char *path, struct seqlstm_error *err)
+{
+    char *name = sl_path_join(path, "lock");
+    struct sl_file_lock *lock = NULL;
+    seqlstm_status status = SEQLSTM_OK;
+    if (name && sl_file_is_regular(name))
+        status = sl_file_lock_take(name, &lock, err);
+    sl_file_lock_release(lock);
+    free(name);
+    return status;
+}
+
 static seqlstm_status refuse_folder(const char *path, struct seqlstm_error *err)
 {
     const char *what = "the run folder is not empty, and holds no run; name another one (--out)";
+    SEQLSTM_TRY(check_lock(path, err));
     if (sl_run_folder_holds_weights(path))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the run folder is not empty; `seqlstm resume %s` continues it",
                      path, path);

@@ -12,7 +12,8 @@ struct sl_session;
 
 /* Makes the folder of a new run: `out_dir`, or output.dir with {name} and {run} (the next free number) filled in.
  * `*out_made` is the first folder of its path that did not exist, "" if it was there and empty. INVALID_CONFIG when it
- * exists and is not empty. Both are freed with free(). */
+ * exists and is not empty; IO with native_code EAGAIN when another process writes into it. Both are freed with free().
+ */
 seqlstm_status sl_run_folder_make(const struct sl_model *model, const char *out_dir, char **out_made, char **out_folder,
                                   struct seqlstm_error *err);
 

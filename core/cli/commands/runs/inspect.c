@@ -5,6 +5,7 @@
 
 #include "base/system/file.h"
 #include "base/value/json_write.h"
+#include "base/value/printable.h"
 #include "cli/cli.h"
 #include "interop/safetensors.h"
 
@@ -27,8 +28,11 @@ static void write_entries(struct cli_context *cli, const struct sl_safetensors *
             sl_buf_append_text(buf, e ? ", {\"name\": " : "{\"name\": ");
             sl_json_append_string(buf, entry->name);
             sl_buf_printf(buf, ", \"dtype\": \"%s\", \"shape\": ", sl_safetensors_dtype_get_name(entry->dtype));
-        } else
-            sl_buf_printf(buf, "  %-40s %-5s ", entry->name, sl_safetensors_dtype_get_name(entry->dtype));
+        } else {
+            char name[256];
+            sl_printable_copy(name, sizeof name, entry->name, strlen(entry->name), "");
+            sl_buf_printf(buf, "  %-40s %-5s ", name, sl_safetensors_dtype_get_name(entry->dtype));
+        }
         write_shape(buf, entry);
         sl_buf_append_text(buf, cli->json ? "}" : "\n");
     }
