@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vtable of the cpu-blas backend: checks arguments, finds the operation's file, calls it. */
+/* The vtable of the cpu-blas backend. Each function checks its arguments, finds the operation, and calls it. */
 #include <string.h>
 
 #include <seqlstm/bind_check.h>
@@ -83,7 +83,8 @@ static seqlstm_status backend_device_count(struct seqlstm_instance *instance, ui
     return SEQLSTM_OK;
 }
 
-/* The psABI level that the kernels need: they may have been told to use less than there is. */
+/* The x86-64 psABI level that the kernels need. The option `instructions` may have set less than the processor
+ * offers. */
 static int used_level(enum blas_isa isa)
 {
     int level = cpu_device_level(), used = isa == BLAS_ISA_AVX512 ? 4 : isa == BLAS_ISA_AVX2 ? 3 : 2;

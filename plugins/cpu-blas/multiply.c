@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See multiply.h. */
 #include "cpu-blas/multiply.h"
 
 #include "cpu-blas/gemm/gemm.h"

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the cpu-blas backend: instance, operation, binding, and the table that each operation's file
- * fills. backend.c holds the ABI's vtable and calls these.
+/* Internals of the cpu-blas backend: instance, operation, binding, and the table that each operation's file defines.
+ * backend.c holds the vtable of the ABI and calls these.
  *
- * Folders, lowest first (tools/layers.txt): isa (instruction sets and their vectors), rowmath (arithmetic on rows),
- * gemm (OpenBLAS), tiles (products on AMX), recurrent/kernels (recurrent cells and products), all but gemm compiled
- * once per instruction set; recurrent (recurrent layers, which run on these kernels); this folder; ops (the other
- * operations).
+ * Folders, lowest first (tools/layers.txt)
+ *   isa                 instruction sets and their vectors
+ *   rowmath             arithmetic on rows
+ *   gemm                OpenBLAS
+ *   tiles               products on AMX
+ *   recurrent/kernels   recurrent cells and their products
+ *   recurrent           recurrent layers, which run on these kernels
+ *   .                   this folder
+ *   ops                 all other operations
+ * All of the kernels (isa, rowmath, tiles, recurrent/kernels) are compiled once for each instruction set.
  *
- * Invariants:
- *  1. An operation and a binding are constant once made; all that changes stands in the arguments of a call.
- *  2. No call allocates. Work is divided by share.h alone, so that the bits of a result depend on shapes and
- *     on the queue's number of members, never on timing.
- */
+ * Invariants
+ * 1. An operation and a binding do not change once created; everything that changes is in the arguments of a call.
+ * 2. No call allocates. Only share.h divides work, so that the bits of a result depend on shapes and on the number of
+ *    members of the queue, never on timing. */
 #ifndef BLAS_PLUGIN_H
 #define BLAS_PLUGIN_H
 
@@ -32,9 +37,9 @@
 struct seqlstm_instance {
     const struct seqlstm_host *host;
     enum blas_isa isa;
-    bool tiles; /* there are tiles, and `instructions` lets them be used; the device's class says so, too */
+    bool tiles; /* the processor has tiles, and `instructions` allows them; also in the class of the device */
     const struct blas_rowmath *math;
-    int32_t members_max; /* most members that one call uses: bounds workspaces */
+    int32_t members_max; /* the most members that one call uses: limits the size of workspaces */
 };
 
 struct blas_operation;
@@ -43,11 +48,11 @@ struct seqlstm_op {
     const struct seqlstm_instance *instance;
     const struct blas_operation *operation;
     const struct blas_rowmath *math;
-    union seqlstm_any_desc desc; /* zero beyond what the host knows */
+    union seqlstm_any_desc desc; /* zero where the host's descriptor is shorter */
     bool training;
     uint32_t variant;        /* index into the answer's variants */
-    bool on_tiles;           /* the variant says so */
-    struct blas_tiled tiled; /* of its products (multiply.h) */
+    bool on_tiles;           /* whether the variant uses tiles */
+    struct blas_tiled tiled; /* how its products are computed (multiply.h) */
     struct blas_recurrent *recurrent;
 };
 
@@ -57,17 +62,17 @@ struct seqlstm_binding {
     struct blas_recurrent_binding *recurrent;
 };
 
-/* One call of forward or backward as the operations see it. */
+/* One call of forward or backward, as the operations see it. */
 struct blas_call {
     const struct seqlstm_op *op;
     const struct blas_rowmath *math;
     const struct seqlstm_bind *bind;
     struct seqlstm_queue *queue;
-    int32_t members; /* of the queue, at most members_max */
+    int32_t members; /* members of the queue, at most members_max */
     void *const *slots;
     void *const *grads; /* NULL in forward */
     uint32_t parts;     /* SEQLSTM_BIT_BACKWARD_…, 0 in forward */
-    void *tiles;        /* blas_multiply_bytes, before the workspace */
+    void *tiles;        /* blas_multiply_bytes, in front of the workspace */
     void *workspace;
     void *reserve;
     const struct seqlstm_step *step;
@@ -75,9 +80,9 @@ struct blas_call {
 
 struct blas_operation {
     uint32_t slots;
-    /* Rules beyond those of the head (supports.c has checked it); answers through common/answer.h. */
+    /* Rules beyond those of the head, which supports.c has checked. Answers through common/answer.h. */
     void (*supports)(const union seqlstm_any_desc *desc, bool tiles, struct seqlstm_answer *answer);
-    void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: nothing needed */
+    void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: needs no memory */
     seqlstm_status (*forward)(const struct blas_call *call, struct seqlstm_error *err);
     seqlstm_status (*backward)(const struct blas_call *call, struct seqlstm_error *err); /* NULL: none */
 };
@@ -88,19 +93,19 @@ extern const struct blas_operation blas_embedding, blas_dense, blas_activation, 
 
 /* ---- answers (supports.c) ------------------------------------------------------------------- */
 
-/* What the class of a processor with tiles ends with. */
+/* The suffix of the device class of a processor with tiles. */
 #define BLAS_CLASS_TILES "+amx"
-/* Head and operation, on a device of that class. [any] */
+/* Checks the head and the operation, on a device of this class. [any] */
 void blas_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer);
-/* The same on a processor, with tiles or without. Fills a full-size copy of the descriptor when the answer is yes. */
+/* The same for a processor with or without tiles. Fills a full-size copy of the descriptor if the answer is yes. */
 void blas_answer(bool tiles, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                  union seqlstm_any_desc *out_desc);
-/* NULL for RECURRENT and what is not offered. */
+/* NULL for RECURRENT and for operations that are not offered. */
 const struct blas_operation *blas_operation_get(uint32_t op);
-/* By SEQLSTM_OP_…: descriptor bytes read. */
+/* By SEQLSTM_OP_…: the bytes of the descriptor that are read. */
 extern const uint32_t blas_desc_bytes[SEQLSTM_OP_COUNT];
 
-/* ---- small things -------------------------------------------------------------------------- */
+/* ---- helpers ---------------------------------------------------------------------------------- */
 
 static inline uint64_t blas_round_up(uint64_t bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of one thread: row-major, any size, without the traps of sgemm. */
+/* Matrix products on one thread: row-major, of any size, without the special cases of sgemm. */
 #ifndef BLAS_GEMM_H
 #define BLAS_GEMM_H
 

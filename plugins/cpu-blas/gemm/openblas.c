@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening of OpenBLAS and the two entries that jump into it.
+/* Opens OpenBLAS and defines the two functions that call into it.
  *
- * Invariants:
- *  1. The entries below are written once, under the lock, before the first call of an operation; every later
- * write would store the same value. They are the plugin's private PLT, not state.
- *  2. The environment is exactly as before when blas_openblas_load returns. While the library loads,
- * `environ` points to a copy with two entries more; the old array is not touched, so that a concurrent getenv
- * stays right. Copies, one for each time that it is opened, live in static storage, since such a reader may hold
- * them for longer.
- */
+ * Invariants
+ * 1. The function pointers below are set once, under the lock, before the first call of an operation. Every later write
+ *    would store the same value. They are like entries of a procedure linkage table, not mutable state.
+ * 2. The environment is unchanged when blas_openblas_load returns. While the library loads, `environ` points to a copy
+ *    with two more entries. The old array is not touched, so a concurrent getenv stays correct. Each opening has its
+ *    copy in static storage, since a concurrent reader may keep a pointer to it. */
 #include "cpu-blas/gemm/openblas.h"
 
 #include <dlfcn.h>
@@ -31,8 +29,8 @@ static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum { ENVIRONMENT_MAX = 4096 };
 
-/* With an environment too large to copy the library is loaded under the one there is: correct, less well
- * tuned. `setting`: "OPENBLAS_CORETYPE=…", or NULL. */
+/* Opens the library. If the environment is too large to copy, the library is opened under the present one, which is
+ * correct but possibly slower. `setting`: "OPENBLAS_CORETYPE=…", or NULL. */
 static void *open_library(const char *core, char *setting, char **copy)
 {
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
@@ -58,7 +56,7 @@ static void *open_library(const char *core, char *setting, char **copy)
     return library;
 }
 
-/* Stores the function in the pointer at `out`; ISO C has no cast from one kind of pointer to the other. */
+/* Stores a function in the pointer at `out`. ISO C has no cast between pointers to functions and pointers to data. */
 static void find(void *library, const char *name, void *out, const char **missing)
 {
     void *symbol = dlsym(library, name);
@@ -75,7 +73,7 @@ struct library {
     char *(*get_core)(void);
 };
 
-/* What may be held by a reader of the environment after it was opened. */
+/* The data that a concurrent reader of the environment may still use after the library is open. */
 struct opening {
     char setting[64];
     char *environment[ENVIRONMENT_MAX];
@@ -123,7 +121,7 @@ static seqlstm_status load_locked(const char *core, struct seqlstm_error *err)
         dlclose(library.handle);
         SEQLSTM_TRY(open_as(better, &second, &library, err));
     }
-    /* Another library may have loaded it with threads: the work is divided here, never there. */
+    /* Another library may have loaded OpenBLAS with threads. This plugin divides the work itself. */
     library.set_threads(1);
     atomic_store(&core_name, library.get_core());
     atomic_store(&sgemv_entry, library.sgemv);

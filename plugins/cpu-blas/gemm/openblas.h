@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenBLAS, loaded when the backend is opened and never linked against.
+/* OpenBLAS, loaded when the backend is opened; the plugin is not linked against it.
  *
- * Its constructor takes decisions from the environment that nothing changes later: how many threads it starts
- * (Debian's pthread build: one a core, at load) and which kernels it uses. So it is opened here under an
- * environment of our own: one thread, and the kernels that it finds best for the processor, whatever
- * OPENBLAS_* variables were set for other programs (a forced AVX2 core halves the speed on an AVX-512
- * machine). The option `openblas_core` names a core, or says that the variables are meant.
+ * While OpenBLAS loads, it reads from the environment how many threads to start (Debian's pthread build: one for each
+ * core) and which kernels to use. Nothing changes this later. So it is opened under a modified environment, with one
+ * thread and the kernels that it selects for the processor. OPENBLAS_* variables that were set for other programs are
+ * ignored: a forced AVX2 core halves the speed on an AVX-512 machine. The option `openblas_core` names a core, or makes
+ * the variables count.
  *
- * A library that is older than the processor does not know it, and falls back to kernels of SSE3, a fifth of the speed
- * (OpenBLAS 0.3.21 on Emerald Rapids). It is then opened again with a core of the processor's instruction set.
+ * A version of OpenBLAS that is older than the processor does not know it and falls back to SSE3 kernels, a fifth of
+ * the speed (OpenBLAS 0.3.21 on Emerald Rapids). It is then opened again with a core of the processor's instruction
+ * set.
  *
- * Calls go through `cblas_sgemm` and `cblas_sgemv` as declared by <cblas.h>: openblas.c defines both inside
- * the plugin (hidden) as a jump to the library, exactly like a lazily bound PLT entry. They may be called
- * from any thread after blas_openblas_load succeeded once. Each call runs on the calling thread alone.
- */
+ * Callers use `cblas_sgemm` and `cblas_sgemv` as declared by <cblas.h>. openblas.c defines both inside the plugin
+ * (hidden) as jumps into the library, like lazily bound entries of a procedure linkage table. They may be called
+ * from any thread once blas_openblas_load has succeeded. Each call runs on the calling thread only. */
 #ifndef BLAS_OPENBLAS_H
 #define BLAS_OPENBLAS_H
 
@@ -23,15 +23,16 @@
 
 #include "cpu-blas/isa/isa.h"
 
-/* Opens the library on the first call. `core`: "auto", "environment", or the name of a core as OpenBLAS
- * spells it ("SKYLAKEX"). UNAVAILABLE, with the reason, when the library is absent, lacks a function, or was
- * loaded with another core than the one named. Concurrent calls are fine. */
+/* Opens the library on the first call. `core`: "auto", "environment", or the name of a core as OpenBLAS spells it
+ * ("SKYLAKEX"). UNAVAILABLE, with the reason, if the library is missing, lacks a function, or was loaded with
+ * another core than the one named. May be called concurrently. */
 seqlstm_status blas_openblas_load(const char *core, struct seqlstm_error *err);
 
-/* The core to name where the library chose `core`, on a processor with the instructions of `isa`; NULL: it is right. */
+/* Returns the core to request if the library chose `core` on a processor with the instructions of `isa`; NULL if its
+ * choice is right. */
 const char *blas_openblas_better(const char *core, enum blas_isa isa);
 
-/* Which kernels the library chose: "SkylakeX"; "" before it was loaded. */
+/* The name of the kernels that the library chose, such as "SkylakeX"; "" before it is loaded. */
 const char *blas_openblas_core(void);
 
 #endif

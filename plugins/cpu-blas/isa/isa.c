@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction sets: CPUID for the processor, XCR0 for the operating system. BLAS_HAVE_X86_KERNELS says that
- * the AVX units were compiled. */
+/* Instruction sets: CPUID for the processor, XCR0 for the operating system. BLAS_HAVE_X86_KERNELS is defined if the
+ * AVX units were compiled. */
 #include "cpu-blas/isa/isa.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -56,7 +56,7 @@ uint32_t blas_flush_denormals_enter(void)
 
 void blas_flush_denormals_leave(uint32_t saved)
 {
-    /* Exception flags raised in between are dropped with the rest. */
+    /* Discards the exception flags raised since then. */
     _mm_setcsr(saved);
 }
 #else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which elements masks keep, by Philox of many counters at once (philox.h). For units that are compiled once per
- * instruction set.
+/* Mask bits (which elements dropout keeps), drawn by Philox for many counters at once (philox.h). For units that are
+ * compiled once for each instruction set.
  *
- * A run is 64 elements, eight counters. Each word of a counter stands in the low half of 64 bits. What stands in the
- * high halves is of no account: the multiplication reads the low ones only, so that a round needs no shuffles. */
+ * A run is 64 elements, which are eight counters. Each word of a counter is in the low half of a 64-bit lane. The
+ * high halves may hold anything: the multiplication reads only the low ones, so that a round needs no shuffles. */
 #ifndef BLAS_KEEP_H
 #define BLAS_KEEP_H
 
@@ -21,15 +21,15 @@ enum {
     KEEP_RUN = 64,
     KEEP_ROUNDS = 10,
     KEEP_LANES = BLAS_LANES / 2,           /* counters of a vector */
-    KEEP_VECTORS = 8 / KEEP_LANES,         /* vectors of a run */
-    KEEP_CHAINS = BLAS_LANES == 8 ? 2 : 4, /* vectors side by side, as far as registers go */
-    KEEP_RUNS = KEEP_CHAINS / KEEP_VECTORS /* runs that they are */
+    KEEP_VECTORS = 8 / KEEP_LANES,         /* vectors in a run */
+    KEEP_CHAINS = BLAS_LANES == 8 ? 2 : 4, /* vectors computed side by side, as many as fit the registers */
+    KEEP_RUNS = KEEP_CHAINS / KEEP_VECTORS /* the runs that these vectors hold */
 };
 
 typedef uint64_t keep_vector __attribute__((vector_size(4 * BLAS_LANES)));
 
 struct keep_run {
-    uint32_t counter; /* the first: element / 8 */
+    uint32_t counter; /* the first one: element / 8 */
     uint32_t step;
     uint64_t sequence;
 };
@@ -47,7 +47,7 @@ INLINE keep_vector keep_multiply(keep_vector a, uint32_t factor)
 #endif
 }
 
-/* Counters in the order in which keep_compare wants them. */
+/* Counters in the order that keep_compare expects. */
 INLINE keep_vector keep_counters(uint32_t first)
 {
 #if BLAS_LANES == 16
@@ -59,8 +59,8 @@ INLINE keep_vector keep_counters(uint32_t first)
 #endif
 }
 
-/* Bit i is set where element i of these counters is kept: its half is at least `least`. Words 0 and 1, 2 and 3 join to
- * four halves each, in the order of the elements. */
+/* Bit i of the result is set where element i of these counters is kept, that is, where its 16-bit half is at least
+ * `least`. Words 0 and 1, and words 2 and 3, are joined to four halves each, in the order of the elements. */
 INLINE uint64_t keep_compare(const keep_vector c[4], uint32_t least)
 {
     const keep_vector a = (c[0] & 0xFFFFFFFFu) | c[1] << 32, b = (c[2] & 0xFFFFFFFFu) | c[3] << 32;
@@ -90,7 +90,7 @@ INLINE uint64_t keep_compare(const keep_vector c[4], uint32_t least)
 #endif
 }
 
-/* The keys of all rounds. */
+/* The Philox keys of all rounds. */
 struct keep_keys {
     keep_vector round[KEEP_ROUNDS][2];
 };
@@ -104,7 +104,7 @@ INLINE void keep_schedule(uint64_t key, struct keep_keys *out)
     }
 }
 
-/* The bits of `runs` runs; `least` is seqlstm_mask_count of the rate. */
+/* The mask bits of `runs` runs. `least` is seqlstm_mask_count of the rate. */
 INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t least, const struct keep_run *run,
                       uint64_t *out_bits)
 {
@@ -132,7 +132,7 @@ INLINE void keep_draw(const int runs, const struct keep_keys *keys, uint32_t lea
     }
 }
 
-/* The same of 1 to KEEP_RUNS runs. */
+/* The same for 1 to KEEP_RUNS runs. */
 INLINE void keep_draw_some(int runs, const struct keep_keys *keys, uint32_t least, struct keep_run run[KEEP_RUNS],
                            uint64_t out_bits[KEEP_RUNS])
 {

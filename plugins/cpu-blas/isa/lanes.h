@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of floats as the compiler's own type, and exp, tanh, sigmoid, log1p on them.
+/* Vectors of floats in the compiler's own type, with exp, tanh, sigmoid and log1p.
  *
- * For the units that are compiled once per instruction set (meson.build): BLAS_LANES is 16, 8 or 4.
- * Everything here is static and inlined. NaN goes through every function. Accuracy: below 3 units in the last
- * place of the result over the whole range (results under 1.2e-38 become 0).
- */
+ * For the units that are compiled once for each instruction set (meson.build): BLAS_LANES is 16, 8 or 4. All
+ * functions are static and inlined. All propagate NaN. The error is below 3 units in the last place over the whole
+ * range; results under 1.2e-38 become 0. */
 #ifndef BLAS_LANES_H
 #define BLAS_LANES_H
 
@@ -36,7 +35,7 @@ INLINE vf v_set(float x)
     return (vf){0} + x;
 }
 
-/* The first n < BLAS_LANES elements, the others `fill`. */
+/* Loads the first n < BLAS_LANES elements; the others are `fill`. */
 INLINE vf v_load_tail(const float *p, int n, float fill)
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
@@ -68,7 +67,7 @@ INLINE vf v_select(vi mask, vf yes, vf no)
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
 }
 
-/* b where a is NaN. */
+/* Returns b where a is NaN. */
 INLINE vf v_max(vf a, vf b)
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
@@ -85,7 +84,7 @@ INLINE vf v_abs(vf x)
     return (vf)((vi)x & 0x7FFFFFFF);
 }
 
-/* In the fixed order of a binary tree. */
+/* The sum of the elements, in the fixed order of a binary tree. */
 INLINE float v_sum(vf v)
 {
     float part[BLAS_LANES];

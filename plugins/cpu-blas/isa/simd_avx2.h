@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector vocabulary of simd_avx512.h for AVX2 and FMA. */
+/* The vector operations of simd_avx512.h for AVX2 and FMA. */
 #ifndef BLAS_SIMD_AVX2_H
 #define BLAS_SIMD_AVX2_H
 
@@ -9,7 +9,7 @@
 
 #define VW         8
 #define NN_ROWS    6
-#define NN_VECTORS 8 /* of a tile of one row; those of more rows have at most 12 accumulators of 16 registers */
+#define NN_VECTORS 8 /* in a tile of one row; tiles of more rows have at most 12 accumulators in 16 registers */
 
 typedef __m256 vf;
 typedef __m256 vm;
@@ -32,7 +32,8 @@ static inline vf v_load(const float *p)
 {
     return _mm256_loadu_ps(p);
 }
-/* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
+/* Loads a value that is used more than once. Otherwise the compiler may fold the load into each use and load it
+ * again. */
 static inline vf v_load_once(const float *p)
 {
     vf a = v_load(p);
@@ -157,7 +158,7 @@ static inline float v_sum(vf a)
     s = _mm_add_ss(s, _mm_shuffle_ps(s, s, 1));
     return _mm_cvtss_f32(s);
 }
-/* As that of simd_avx512.h, eight rows at once. */
+/* As in simd_avx512.h, eight rows at once. */
 static inline void v_transpose16(bool stream, const float *in, int64_t in_row, int rows, int columns, float *out,
                                  int64_t out_row)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector vocabulary of the kernels, for AVX-512 F, BW, DQ, VL.
+/* The vector operations of the kernels, for AVX-512 F, BW, DQ and VL.
  *
- * simd_avx2.h and simd_portable.h say the same words for other instruction sets; kernels (*.inc) are
- * written once in them. `v_min` and `v_max` hand on a NaN of their second operand. */
+ * simd_avx2.h and simd_portable.h define the same names for other instruction sets. Kernels are written once, in
+ * terms of these names. `v_min` and `v_max` return the second operand where it is NaN. */
 #ifndef BLAS_SIMD_AVX512_H
 #define BLAS_SIMD_AVX512_H
 
@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VW              16 /* floats of a vector */
-#define NN_ROWS         6  /* rows of a register tile of a product */
-#define NN_VECTORS      4  /* its vectors: 24 accumulators */
-#define BLAS_SIMD_SCALE 1  /* v_fraction, v_floor_rest, v_scale: each one operation of any port */
+#define VW              16 /* floats in a vector */
+#define NN_ROWS         6  /* rows of a register tile in a product */
+#define NN_VECTORS      4  /* vectors of a register tile: 24 accumulators */
+#define BLAS_SIMD_SCALE 1  /* v_fraction, v_floor_rest and v_scale are one instruction each */
 
 typedef __m512 vf;
 typedef __mmask16 vm;
@@ -26,7 +26,7 @@ static inline vf v_set(float x)
 {
     return _mm512_set1_ps(x);
 }
-/* A constant of many lanes' stage. Where registers are few a compiler would load it for each lane. */
+/* A constant that is used in many lanes. Where registers are few, a compiler would load it for each lane. */
 static inline vf v_constant(float x)
 {
     return v_set(x);
@@ -35,7 +35,8 @@ static inline vf v_load(const float *p)
 {
     return _mm512_loadu_ps(p);
 }
-/* A load that is used more than once. A compiler would make it part of each of a few uses, and so load again. */
+/* Loads a value that is used more than once. Otherwise the compiler may fold the load into each use and load it
+ * again. */
 static inline vf v_load_once(const float *p)
 {
     vf a = v_load(p);
@@ -88,7 +89,7 @@ static inline vf v_abs(vf a)
 {
     return _mm512_abs_ps(a);
 }
-/* a less the nearest integer, a less the integer below it; 0 of infinity */
+/* a minus the nearest integer, and a minus the next lower integer; 0 for infinity */
 static inline vf v_fraction(vf a)
 {
     return _mm512_reduce_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -103,7 +104,7 @@ static inline vf v_scale(vf a, vf t)
     return _mm512_scalef_ps(a, t);
 }
 
-/* 1 / a of 1 <= a < 2^127, to about one unit in the last place; NaN stays. */
+/* 1 / a for 1 <= a < 2^127, to about one unit in the last place; NaN stays NaN. */
 static inline vf v_reciprocal(vf a)
 {
     vf y = _mm512_rcp14_ps(a);
@@ -131,7 +132,7 @@ static inline vf v_select(vm m, vf a, vf b)
 {
     return _mm512_mask_blend_ps(m, b, a);
 }
-/* A number whose last bit says what the mask does, and what it says. */
+/* Stores the mask in the last bit of each number, and reads it back. */
 static inline vf v_mark(vm m, vf a)
 {
     const __m512i one = _mm512_set1_epi32(1), rest = _mm512_andnot_si512(one, _mm512_castps_si512(a));
@@ -141,7 +142,7 @@ static inline vm v_marked(vf a)
 {
     return _mm512_test_epi32_mask(_mm512_castps_si512(a), _mm512_set1_epi32(1));
 }
-/* Lane i from bit i of a word. */
+/* Lane i is set if bit i of the word is. */
 static inline vm v_bits(uint32_t bits)
 {
     return (vm)bits;
@@ -151,7 +152,7 @@ static inline vm v_first_mask(int n)
 {
     return n >= VW ? (vm)0xFFFF : n <= 0 ? (vm)0 : (vm)((1u << n) - 1u);
 }
-/* The first n lanes (n <= 0: none, n >= VW: all), zeros beyond. */
+/* The first n lanes (n <= 0: none, n >= VW: all); the others are zero. */
 static inline vf v_first(vf a, int n)
 {
     return _mm512_maskz_mov_ps(v_first_mask(n), a);
@@ -164,7 +165,8 @@ static inline void v_store_first(float *p, vf a, int n)
 {
     _mm512_mask_storeu_ps(p, v_first_mask(n), a);
 }
-/* A store; past the caches if `stream`, to a multiple of 64 bytes, and visible to others after v_stream_end. */
+/* Stores a vector. If `stream`, the store bypasses the caches, p must be a multiple of 64 bytes, and other threads
+ * see the result only after v_stream_end. */
 static inline void v_put(bool stream, float *p, vf a)
 {
     if (stream)
@@ -181,9 +183,9 @@ static inline float v_sum(vf a)
     return _mm512_reduce_add_ps(a);
 }
 
-/* 16 x 16 block: out[c * out_row + r] = in[r * in_row + c], rows beyond `rows` zero, columns of `in` beyond
- * `columns` read as zero; `stream`: of stores, as v_put. Lanes are put in place as they are loaded, which leaves half
- * of the shuffles. */
+/* Transposes a 16 x 16 block: out[c * out_row + r] = in[r * in_row + c]. Rows from `rows` on are zero, and columns
+ * of `in` from `columns` on are read as zero. `stream`: store as v_put does. Lanes are placed during the load, which
+ * saves half of the shuffles. */
 static inline void v_transpose16(bool stream, const float *in, int64_t in_row, int rows, int columns, float *out,
                                  int64_t out_row)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector vocabulary of simd_avx512.h in the compiler's own vectors of four, for any processor. */
+/* The vector operations of simd_avx512.h in the compiler's own vectors of four floats, for any processor. */
 #ifndef BLAS_SIMD_PORTABLE_H
 #define BLAS_SIMD_PORTABLE_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every unit begins with that meson.build compiles once per instruction set, with BLAS_SET (portable, avx2,
- * avx512) and BLAS_LANES (floats of a vector) given: names, and how functions and loops are expanded. */
+/* Included first by every unit that meson.build compiles once for each instruction set. The build defines BLAS_SET
+ * (portable, avx2, avx512) and BLAS_LANES (floats in a vector). This header defines how names are formed and how
+ * functions and loops are expanded. */
 #ifndef BLAS_ISA_UNIT_H
 #define BLAS_ISA_UNIT_H
 
@@ -14,7 +15,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* In place of `for`: how far the compiler unrolls the loop. */
+/* Used in place of `for`: sets how far the compiler unrolls the loop. */
 #ifdef __clang__
 #define UNROLL_FOR _Pragma("unroll") for
 #define ROLLED_FOR _Pragma("nounroll") for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vectors of the instruction set that a unit is compiled for: vf (floats), vm (a mask) and v_…, which each of the
- * three headers defines alike. Kernels are written in them once. (lanes.h has other vectors, of the compiler's own
- * type, for arithmetic that needs no instruction of its own.) */
+/* The vectors of the instruction set that a unit is compiled for: vf (floats), vm (a mask) and the operations v_…,
+ * which each of the three headers defines. Kernels are written once in terms of these. (lanes.h has other vectors,
+ * of the compiler's own type, for arithmetic that needs no special instruction.) */
 #ifndef BLAS_VECTOR_H
 #define BLAS_VECTOR_H
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ATTENTION, memory by memory: all queries of one are brought together, so that scores, contexts and every
- * gradient are small products of matrices over rows that the caches hold, whatever the order of the queries.
+/* ATTENTION, one memory at a time. All queries of a memory are brought together, in whatever order they come. Scores,
+ * contexts and gradients are then small matrix products over rows which stay in the caches.
  *
  *   sort      queries by memory, in their order (a counting sort)
  *   forward   E = Q K', A = softmax(scale E), C = A V                       in tiles of 32 queries
  *   backward  dA = dC V', dE = scale softmax'(A, dA), dV += A' dC, dQ = dE K, dK += dE' Q
  *
- * Additive scores have no product of their own: rowmath's tanh_scores. Members share whole memories, each
- * about as many products; a memory's gradients are sums in the order of its queries. Training keeps the
- * sorting and A in the reserve. The gradient of SCORE is summed by each part, and then over the parts in
- * their order.
- */
+ * Additive scores are not a matrix product: rowmath's tanh_scores computes them. Members share whole memories, so
+ * that each has about the same number of multiply-adds; the gradients of a memory are sums in the order of its
+ * queries. Training keeps the order of the queries and A in the reserve. Each part sums its gradient of SCORE; these
+ * sums are then added in the order of the parts. */
 #include "cpu-blas/ops/attention.h"
 
 static void *take(unsigned char *base, uint64_t *at, int64_t elems, uint64_t size)
@@ -75,7 +74,7 @@ static void sort_queries(const struct blas_call *call, struct blas_attention_wor
         starts[m] = before;
         before += count;
     }
-    for (int64_t q = 0; q < rows; q++) /* leaves starts[m] where memory m + 1 begins */
+    for (int64_t q = 0; q < rows; q++) /* now starts[m] is where memory m + 1 begins */
         if (memory_of[q] >= 0)
             w->sorted.order[starts[memory_of[q]]++] = (int32_t)q;
     memmove(starts + 1, starts, (size_t)memories * sizeof *starts);
@@ -86,8 +85,8 @@ static void sort_queries(const struct blas_call *call, struct blas_attention_wor
             w->sorted.pairs[m] + (int64_t)(starts[m + 1] - starts[m]) * (w->offsets[m + 1] - w->offsets[m]);
 }
 
-/* Products up to memory m. A tanh is worth some 16. Empty memories count a little: their gradients are
- * cleared. */
+/* Multiply-adds of all memories before m. A tanh counts as about 16. An empty memory counts a little, since its
+ * gradients are cleared. */
 static double cost_before(const struct blas_attention_work *w, int64_t m)
 {
     const double tanhs = w->d->kind == SEQLSTM_KIND_ATTENTION_ADDITIVE ? 16.0 : 1.0;
@@ -139,7 +138,7 @@ struct blas_tile blas_attention_tile(const struct blas_call *call, const struct 
 
 /* ---- one tile ------------------------------------------------------------------------------------ */
 
-/* A of `count` queries over the `length` rows of keys. */
+/* Computes A of `count` queries over the `length` rows of keys. */
 static void weigh(const struct blas_call *call, const struct blas_attention_work *w, int64_t count, int64_t length,
                   const float *query, const float *keys, float *a)
 {

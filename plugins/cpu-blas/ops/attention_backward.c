@@ -8,7 +8,7 @@ static float *input_grad(const struct blas_call *call, int slot)
     return call->parts & SEQLSTM_BIT_BACKWARD_INPUTS ? call->grads[slot] : NULL;
 }
 
-/* dE of a tile, in `tile->weight`. */
+/* Computes dE of a tile, in `tile->weight`. */
 static void back_weights(const struct blas_call *call, const struct blas_attention_work *w, int64_t count,
                          int64_t length, const float *a, const float *values, const float *dcontext, float *de)
 {
@@ -20,7 +20,7 @@ static void back_weights(const struct blas_call *call, const struct blas_attenti
         call->math->scale_shift(count * length, w->d->scale, 0.0f, de);
 }
 
-/* Of memory m; dkeys and dvalues are its rows, NULL where not wanted, and hold zeros. */
+/* Backward of memory m. dkeys and dvalues are its rows and hold zeros; NULL where not wanted. */
 static void attend_back(const struct blas_call *call, struct blas_attention_work *w, int64_t m,
                         const struct blas_tile *tile, float *dkeys, float *dvalues)
 {
@@ -89,7 +89,7 @@ static void clear(float *grad, int64_t elems)
         memset(grad, 0, (size_t)elems * sizeof *grad);
 }
 
-/* Nothing flows back. */
+/* There is no gradient of the output, so all gradients are zero. */
 static void clear_all(const struct blas_call *call, const struct seqlstm_attention_desc *d, float *dscore)
 {
     clear(input_grad(call, SEQLSTM_SLOT_ATTENTION_QUERIES), call->bind->rows * d->key);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DENSE: y = act(x W' + b), bias and activation applied while the block of products is in the cache.
+/* DENSE: y = act(x W' + b). Bias and activation are applied while a block of the product is in the cache.
  *
- * Parts are blocks of rows; where there are too few rows, blocks of output columns. The reserve holds x W' +
- * b for those activations whose derivative needs it, the workspace of backward its gradient.
- */
+ * Parts are blocks of rows or, if there are too few rows, blocks of output columns. The reserve holds x W' + b for
+ * those activations whose derivative needs it. The workspace of backward holds its gradient. */
 #include <string.h>
 
 #include "cpu-blas/multiply.h"
@@ -34,7 +33,7 @@ static bool is_softmax(uint32_t kind)
     return kind == SEQLSTM_ACT_SOFTMAX || kind == SEQLSTM_ACT_LOG_SOFTMAX;
 }
 
-/* Rows [r0, r1), columns [c0, c1). Softmax only over whole rows. */
+/* Rows [r0, r1), columns [c0, c1). With softmax: whole rows only. */
 static void forward_block(const struct blas_call *call, int32_t part, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
@@ -83,7 +82,7 @@ static void softmax_rows(const struct blas_call *call, void *context, int32_t pa
                             d->activation.kind == SEQLSTM_ACT_LOG_SOFTMAX);
 }
 
-/* Blocks of the larger of two extents: `rows` in units of 8 or `columns` in units of 16. */
+/* Divides the larger extent into blocks: `rows` in units of 8, or `columns` in units of 16. */
 static bool divide_rows(int64_t rows, int64_t columns, int64_t depth, int32_t members, struct blas_division *out)
 {
     int64_t grain_rows = BLAS_GRAIN_PRODUCTS / (columns * depth) + 1;
@@ -115,7 +114,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
     return SEQLSTM_OK;
 }
 
-/* The gradient of x W' + b: dy itself without activation. */
+/* The gradient of x W' + b; this is dy itself if there is no activation. */
 static const float *sum_grads(const struct blas_call *call)
 {
     return call->op->desc.dense.activation.kind == SEQLSTM_ACT_NONE ? call->grads[SEQLSTM_SLOT_DENSE_Y]
@@ -159,7 +158,7 @@ static void input_columns(const struct blas_call *call, void *context, int32_t p
                   (float *)call->grads[SEQLSTM_SLOT_DENSE_X] + begin, in);
 }
 
-/* Rows [begin, end) of W are outputs. */
+/* Rows [begin, end) of W, which are outputs. */
 static void weight_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)context;
@@ -190,7 +189,7 @@ static void bias_columns(const struct blas_call *call, void *context, int32_t pa
     call->math->column_sums(call->bind->rows, end - begin, call->op->desc.dense.output, sum_grads(call) + begin, db);
 }
 
-/* Without a gradient of y all others are zero. */
+/* If there is no gradient of y, all other gradients are zero. */
 static void clear_grads(const struct blas_call *call)
 {
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DENSE_LOSS by rows: each part makes the sums of its rows and their losses; training keeps the sums [R, C]
- * in the reserve, where backward turns them into their gradient. Inference keeps BLOCK_ROWS rows a
- * part.
+/* DENSE_LOSS by rows: each part computes the sums (logits) of its rows and their losses. Training keeps the sums [R, C]
+ * in the reserve, and backward replaces them by their gradient. Inference keeps only BLOCK_ROWS rows for each part.
  *
  *   reserve    sums [R, C] | log(sum exp) [R] float64 (cross-entropy)
- *   workspace  row losses [R] float64 | inference: BLOCK_ROWS rows of sums a part
- */
+ *   workspace  row losses [R] float64 | inference: BLOCK_ROWS rows of sums for each part */
 #include "cpu-blas/ops/dense_loss.h"
 
 #include <math.h>
@@ -75,7 +73,7 @@ static double *log_sums(const struct blas_call *call)
     return (double *)((char *)call->reserve + sums_bytes(&call->op->desc.dense_loss));
 }
 
-/* Loss of row r, whose sums stand at z. */
+/* The loss of row r, whose sums are at z. */
 static double row_loss(const struct blas_call *call, const struct blas_dense_loss *l, int64_t r, const float *z)
 {
     const int64_t n = l->classes;
@@ -132,7 +130,7 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
     return SEQLSTM_OK;
 }
 
-/* The sums of row r become their gradient, in place. */
+/* Replaces the sums of row r by their gradient. */
 static void row_grad(const struct blas_call *call, const struct blas_dense_loss *l, int64_t r, float *z)
 {
     const int64_t n = l->classes;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DENSE_LOSS by columns: softmax cross-entropy over many classes without a matrix [R, C] in the canonical
- * layout.
+/* DENSE_LOSS by columns: softmax cross-entropy over many classes, without a matrix [R, C] in the canonical layout.
  *
- * The classes are cut into chunks of 512. A part owns a range of chunks: their products, their shares of the
- * softmax, their rows of dW and db, with everything in its own cache and no sum shared between parts but dX.
+ * The classes are cut into chunks of 512. Each part owns a range of chunks: their products, their share of the softmax,
+ * and their rows of dW and db. All of that stays in the part's own cache. Only dX is summed over the parts.
  *
- *   forward   for each chunk: E = X W_chunk' + b, then E = exp(E - largest of the row in the chunk) in place,
- * keeping largest and sum of each row of the chunk; after all: log(sum exp) of each row, and the loss. backward  for
- * each chunk: E = scale * (E exp(largest - log_sum) - target), dW_chunk += E' X, db, dX_part += E W_chunk;
- *             after all: dX = sum over parts, in their order.
+ *   forward   for each chunk: E = X W_chunk' + b, then E = exp(E - largest of the row in the chunk) in place;
+ *             keep the largest value and the sum of each row of the chunk
+ *             after all chunks: log(sum exp) of each row, and the loss
+ *   backward  for each chunk: E = scale * (E exp(largest - log_sum) - target),
+ *             dW_chunk += E' X, db, dX_part += E W_chunk
+ *             after all chunks: dX = sum over the parts, in their order
  *
- * Variant "stored" keeps E of all chunks in the reserve; "recomputed" keeps a block of rows a part and
+ * Variant "stored" keeps E of all chunks in the reserve. Variant "recomputed" keeps one block of rows for each part and
  * repeats the product in backward: a third more arithmetic, R C floats less memory.
  *
- *   chunk      [rows of the block][LD], LD = 528: rows at a stride that no cache aliases
+ *   chunk      [rows of the block][LD], LD = 528: a row stride that does not alias in any cache
  *   reserve    log_sum [R] float64 | chunk_rows [chunks][R] (largest, sum) | stored: E [chunks][R][LD]
- *   workspace  losses [R] float64 | per chunk and row: sum of exp, of x | x of the target [R] | dX of
- * parts 1.. [R][I] | recomputed, inference: E of a block, a part
- */
+ *   workspace  losses [R] float64 | for each chunk and row: sum of exp, of x | x of the target [R]
+ *              | dX of parts 1.. [R][I] | recomputed, inference: E of one block for each part */
 #include "cpu-blas/ops/dense_loss.h"
 
 #include <math.h>
@@ -26,12 +26,12 @@
 #include "cpu-blas/multiply.h"
 
 enum { CHUNK = 512, LD = 528, BLOCK = 512, PARTS_MAX = 16, CLASSES_MIN = 1024 };
-/* Most of E that is kept rather than made again: of float32; of bfloat16, whose products take less than its way to
- * memory and back as soon as it leaves the caches. */
+/* The most bytes of E that are worth storing: in float32; and in bfloat16, where computing E again takes less time
+ * than writing it to memory and reading it back, as soon as it no longer fits the caches. */
 #define STORED_MAX_BYTES          (UINT64_C(1) << 29)
 #define STORED_MAX_BYTES_BFLOAT16 (UINT64_C(24) << 20)
 
-/* What is known of a row within a chunk. */
+/* Results for one row within a chunk. */
 struct chunk_row {
     float largest, exp_sum, sum, reserved;
 };
@@ -78,7 +78,7 @@ static bool is_stored(const struct seqlstm_op *op)
 /* ---- layout of reserve and workspace ----------------------------------------------------------- */
 
 struct layout {
-    /* reserve; in inference the first two stand in the workspace */
+    /* Reserve; in inference the first two are in the workspace. */
     double *log_sums;
     struct chunk_row *chunk_rows; /* [chunk][row] */
     float *stored;                /* [chunk][row][LD], or NULL */
@@ -106,7 +106,7 @@ static int32_t parts_max(const struct seqlstm_op *op)
     return op->instance->members_max < PARTS_MAX ? op->instance->members_max : PARTS_MAX;
 }
 
-/* With NULL buffers it measures. */
+/* With NULL buffers, only measures the sizes. */
 static void lay_out(const struct seqlstm_op *op, void *reserve, void *workspace, struct layout *out,
                     struct seqlstm_sizes *sizes)
 {
@@ -156,7 +156,7 @@ static struct blas_division divide_chunks(const struct blas_call *call, int64_t 
     return blas_divide(chunks, 1, 1, call->members < most ? call->members : most);
 }
 
-/* Where E of the rows from r0 on of a chunk stands. */
+/* Where E of the rows of a chunk, from r0 on, is. */
 static float *block_of(const struct columns *c, int32_t part, int64_t chunk, int64_t r0)
 {
     if (c->layout.stored != NULL)
@@ -236,7 +236,7 @@ void blas_columns_forward(const struct blas_call *call)
 
 /* ---- backward --------------------------------------------------------------------------------- */
 
-/* E of rows [r0, r0 + count), as forward left it, becomes the gradient of the sums. */
+/* Replaces E of rows [r0, r0 + count), as forward left it, by the gradient of the sums. */
 static void turn_into_grads(const struct blas_call *call, const struct columns *c, int64_t chunk, int64_t width,
                             int64_t r0, int64_t count, float *e)
 {

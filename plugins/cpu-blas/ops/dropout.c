@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DROPOUT: masks by Philox, drawn anew in backward instead of kept.
+/* DROPOUT: masks by Philox, drawn again in backward instead of stored.
  *
- * A mask of a whole sequence is drawn once a sequence and applied to its rows. A row belongs to (t, b); rows
- * of step t stand at row_offsets[t] - row_offsets[t0] of the call's range.
- */
+ * A mask for a whole sequence is drawn once and applied to all of its rows. A row belongs to (t, b); the rows of
+ * step t begin at row_offsets[t] - row_offsets[t0] of the call's range. */
 #include <string.h>
 
 #include <seqlstm/philox.h>
@@ -16,7 +15,7 @@ struct masked {
     uint64_t key;
 };
 
-/* Inference, or rate 0. */
+/* For inference, or rate 0. */
 static void copy_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;
@@ -37,7 +36,7 @@ static void mask_sequences(const struct blas_call *call, void *context, int32_t 
                              m->out + r * d->features);
 }
 
-/* The step whose rows hold row `row` of the axis. */
+/* The step that contains row `row` of the axis. */
 static int64_t step_of_row(const struct seqlstm_axis *axis, int64_t row)
 {
     int64_t low = 0, high = axis->steps;
@@ -51,7 +50,7 @@ static int64_t step_of_row(const struct seqlstm_axis *axis, int64_t row)
     return low;
 }
 
-/* Rows of the steps axis, a mask each. */
+/* Rows of the steps axis, with a mask for each row. */
 static void mask_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;
@@ -69,8 +68,8 @@ static void mask_rows(const struct blas_call *call, void *context, int32_t part,
     }
 }
 
-/* Sequences [begin, end): one mask each, in the part's share of the workspace, for all its rows of the range.
- */
+/* Sequences [begin, end): one mask for each, in the part's share of the workspace, applied to all its rows of the
+ * range. */
 static void mask_whole_sequences(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;

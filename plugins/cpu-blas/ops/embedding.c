@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* EMBEDDING: rows of a table by id.
  *
- * Backward divides the features, not the rows: each part adds its columns of all rows in their order, so that
- * ids may repeat and the sum is the same for any number of members. Of the table it touches used rows alone,
- * once the gradient need not be cleared.
- */
+ * Backward divides the features, not the rows: each part adds its columns of all rows in their order. So ids may
+ * repeat, and the sum is the same for any number of members. If the gradient need not be cleared, only the rows of
+ * the table that are used are touched. */
 #include <string.h>
 
 #include "cpu-blas/share.h"

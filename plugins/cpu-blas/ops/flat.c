@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat vectors: FINITE_CHECK, SQUARED_NORM, VECTOR and OPTIMIZER.
  *
- * The norm is the sum, in order, of the norms of blocks of 65536 elements in float64: its bits do not even
- * depend on the number of members. The others are elementwise.
- */
+ * The norm is the sum, in order, of the norms of blocks of 65536 elements in float64, so that its bits do not even
+ * depend on the number of members. The other operations are elementwise. */
 #include <math.h>
 #include <string.h>
 
@@ -95,14 +94,14 @@ static seqlstm_status forward_vector(const struct blas_call *call, struct seqlst
 
 /* ---- optimizer ----------------------------------------------------------------------------- */
 
-/* The factor of the gradient with the limit of its norm. */
+/* The factor that limits the norm of the gradient. */
 static float limit_scale(const struct seqlstm_optimizer_desc *d, float grad_scale, double squares)
 {
     const double norm = (double)grad_scale * sqrt(squares), limit = (double)d->clip_norm;
     return limit > 0.0 && norm > limit ? (float)((double)grad_scale * limit / norm) : grad_scale;
 }
 
-/* 1 - beta, and 1 / (1 - beta^t), in double: beta is a float such as 0.999. */
+/* 1 - beta, and 1 / (1 - beta^t), in double, since beta is a float such as 0.999. */
 static struct blas_update make_update(const struct seqlstm_optimizer_desc *d, const struct seqlstm_step *step,
                                       double squares)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LOSS: sums over rows, and the gradient of each row.
  *
- * Row losses go to the workspace in float64 and are added by one thread in the order of the rows, so that
- * sums do not depend on the number of members. Cross-entropy keeps log(sum exp) of each row in the reserve.
- */
+ * Row losses go to the workspace in float64. One thread adds them in the order of the rows, so that the sums do not
+ * depend on the number of members. Cross-entropy keeps log(sum exp) of each row in the reserve. */
 #include "cpu-blas/ops/loss_rules.h"
 
 #include <math.h>

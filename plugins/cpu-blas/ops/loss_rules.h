@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What LOSS and DENSE_LOSS share: the fields, the weight of a row, the sums. */
+/* Shared by LOSS and DENSE_LOSS: the fields, the weight of a row, the sums. */
 #ifndef BLAS_LOSS_RULES_H
 #define BLAS_LOSS_RULES_H
 
 #include "cpu-blas/plugin.h"
 
-/* The fields of a loss, wherever its descriptor keeps them. */
+/* The fields of a loss, copied from its descriptor. */
 struct blas_loss_rule {
     uint32_t kind;
     uint32_t options;
@@ -14,7 +14,7 @@ struct blas_loss_rule {
     int64_t classes; /* C */
 };
 
-/* w_r; slots are numbered as LOSS's. */
+/* The weight w_r of row r. Slots are numbered as in LOSS. */
 static inline double blas_row_weight(const struct blas_loss_rule *rule, void *const *slots, int64_t row)
 {
     double w = 1.0;
@@ -30,8 +30,8 @@ static inline double blas_row_weight(const struct blas_loss_rule *rule, void *co
     return w;
 }
 
-/* SUMS += of row_losses (loss_r without w_r), in the order of the rows. Rows of weight 0 add nothing,
- * whatever their loss. Also copies row_losses to the slot, if wanted. */
+/* Adds row_losses (loss_r without w_r) to SUMS, in the order of the rows. Rows of weight 0 add nothing, whatever
+ * their loss. Also copies row_losses to their slot, if wanted. */
 void blas_loss_sums(const struct blas_loss_rule *rule, void *const *slots, int64_t rows, const double *row_losses);
 
 /* -log softmax(x)[target], smoothed: log_sum - (1 - s) x_target - s mean(x). */

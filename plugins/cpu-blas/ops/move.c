@@ -14,9 +14,9 @@ static void clear_row(float *y, int64_t n)
     memset(y, 0, (size_t)n * sizeof *y);
 }
 
-/* ---- pool: parts are ranges of sequences; their rows of one step lie side by side -------------- */
+/* ---- pool: parts are ranges of sequences; their rows of one step are contiguous ---------------- */
 
-/* Elementwise over the rows of step t of sequences [begin, end). */
+/* Elements of the rows of step t of sequences [begin, end). */
 static int64_t alive_elems(const struct seqlstm_axis *axis, int64_t t, int64_t begin, int64_t end, int64_t n)
 {
     const int64_t alive = axis->batch_sizes[t] < end ? axis->batch_sizes[t] : end;
@@ -55,7 +55,7 @@ static void pool_sequences(const struct blas_call *call, void *context, int32_t 
             call->math->vector(SEQLSTM_KIND_VECTOR_SCALE, 1.0f / (float)axis->lengths[b], n, NULL, y + (b - begin) * n);
 }
 
-/* The first step whose x equals the largest takes the gradient; `dx` was cleared. */
+/* The first step whose x equals the largest value gets the gradient; `dx` was cleared. */
 static void pool_max_grads(const struct blas_call *call, int64_t begin, int64_t end)
 {
     const struct seqlstm_axis *axis = call->bind->axis;
@@ -239,12 +239,12 @@ const struct blas_operation blas_merge = {
 
 /* ---- gather and scatter ------------------------------------------------------------------------- */
 
-/* `to` [rows] row by row from the rows of `from` that the index names; below zero: zeros. */
+/* Rows of `to` are copied from the rows of `from` that the index names; an index below zero gives zeros. */
 struct picking {
     const float *from;
     float *to;
     const int32_t *index;
-    int64_t rows; /* of the index */
+    int64_t rows; /* rows of the index */
 };
 
 static void pick_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
@@ -268,7 +268,7 @@ static void clear_rows(const struct blas_call *call, void *context, int32_t part
     clear_row(p->to + begin * n, (end - begin) * n);
 }
 
-/* Columns [begin, end) of all rows, added to the row that the index names, in their order. */
+/* Adds columns [begin, end) of all rows, in their order, to the row that the index names. */
 static void put_columns(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
 {
     (void)part;

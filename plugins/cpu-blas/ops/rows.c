@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ACTIVATION, LAYER_NORM and CAST: each row by itself. */
+/* ACTIVATION, LAYER_NORM and CAST, which treat each row by itself. */
 #include <string.h>
 
 #include "cpu-blas/share.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TOP_K: the k best of a row, or one drawn from it.
+/* TOP_K: the k best elements of a row, or one drawn from it.
  *
- * Few of many are kept in a sorted list while the row is read once. Otherwise, and for a draw, a heap of
- * indices in the workspace gives the elements best first, as many as are asked for: a draw rarely needs more
- * than a few.
- */
+ * If k is small, the best elements are kept in a sorted list while the row is read once. Otherwise, and for a draw,
+ * a heap of indices in the workspace returns the elements best first, as many as are asked for: a draw rarely needs
+ * more than a few. */
 #include <math.h>
 #include <string.h>
 
@@ -14,14 +13,15 @@
 
 enum { LIST_MAX = 16 };
 
-/* Indices of a row, best of the rest at the front; those taken stand behind it, last taken first. */
+/* A heap of the indices of a row, the best remaining one in front. Indices that were taken are behind it, the last
+ * one first. */
 struct heap {
     const float *x;
     int32_t *index;
     int64_t n, rest;
 };
 
-/* Larger first, ties by lower index. */
+/* Orders by larger value, then by lower index. */
 static bool before(const float *x, int32_t a, int32_t b)
 {
     return x[a] > x[b] || (x[a] == x[b] && a < b);
@@ -49,7 +49,7 @@ static void heap_init(struct heap *h, const float *x, int64_t n, int32_t *index)
         sift(h, i);
 }
 
-/* The element of that rank; ranks are asked for in any order, each new one costs log n. */
+/* The element of this rank. Ranks may be asked for in any order; each new one costs log n. */
 static int32_t heap_rank(struct heap *h, int64_t rank)
 {
     while (h->n - h->rest <= rank) {
@@ -63,7 +63,7 @@ static int32_t heap_rank(struct heap *h, int64_t rank)
     return h->index[h->n - 1 - rank];
 }
 
-/* false: the row holds NaN. */
+/* Returns false if the row contains NaN. */
 static bool best_of_list(const struct blas_rowmath *math, const float *x, int64_t n, int64_t k, int32_t *index,
                          float *value)
 {
@@ -94,7 +94,7 @@ static bool has_nan(const struct blas_rowmath *math, const float *x, int64_t n)
     return false;
 }
 
-/* Walks the elements from the best on until they hold the share `u` of what top_k and top_p leave. */
+/* Goes through the elements, best first, until their sum reaches the share `u` of what top_k and top_p leave. */
 static void draw(const struct seqlstm_top_k_desc *d, struct heap *h, double u, int32_t *out_index, float *out_value)
 {
     const int64_t n = h->n, limit = d->top_k > 0 && (int64_t)d->top_k < n ? (int64_t)d->top_k : n;
@@ -124,7 +124,7 @@ static void draw(const struct seqlstm_top_k_desc *d, struct heap *h, double u, i
 static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     const uint64_t members = (uint64_t)op->instance->members_max;
-    /* a flag and a heap for each part */
+    /* A flag and a heap for each part. */
     out->workspace_bytes = blas_round_up(members * (1 + (uint64_t)op->desc.top_k.features) * sizeof(int32_t));
 }
 
