@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hands fixed parts to the queue. Each runs with denormals taken as zero (an optimizer's state of a word that
- * is no longer seen decays into them, and many processors then need a hundred cycles an operation); only CAST
- * does not, since it must give back what it was given. */
+/* Hands fixed parts of work to the queue. Each part runs with denormals treated as zero: optimizer state that is no
+ * longer updated decays into denormals, for which many processors need a hundred cycles. Only CAST keeps denormals,
+ * since it must not change values. */
 #include "cpu-blas/share.h"
 
 struct shared {

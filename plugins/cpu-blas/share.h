@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Division of work among the members of a queue: fixed parts, so that results depend on shapes and on the
- * number of members alone.
+/* Divides work among the members of a queue into fixed parts, so that results depend only on shapes and on the number
+ * of members.
  *
- * [0, count) is cut into at most `members` ranges at multiples of `unit`, no range below `grain` items
- * (but a single one), sizes differing by one unit at most. Part p always covers the same items; which thread
- * runs it does not matter.
- */
+ * [0, count) is cut into at most `members` ranges at multiples of `unit`. Sizes differ by at most one unit, and no
+ * range has fewer than `grain` items, unless it is the only one. Part p always covers the same items, whichever
+ * thread runs it. */
 #ifndef BLAS_SHARE_H
 #define BLAS_SHARE_H
 
@@ -37,14 +36,15 @@ static inline int64_t blas_part_begin(const struct blas_division *d, int32_t par
     return begin < d->count ? begin : d->count;
 }
 
-/* Runs fn once for each part and returns when all are done; inline when there is one. */
+/* Runs fn once for each part, and returns when all are done. A single part runs on the calling thread. */
 void blas_share(const struct blas_call *call, const struct blas_division *division, blas_part_fn *fn, void *context);
 
-/* Elements copied in some five microseconds, which are worth a thread of their own; slower work counts its
- * elements several times. Products of matrices do about eight times as many multiply-adds in that time. */
+/* BLAS_GRAIN_ELEMS elements are copied in about five microseconds, enough work for a thread of its own. Slower
+ * operations count each element several times. Matrix products do about eight times as many multiply-adds in that
+ * time. */
 enum { BLAS_GRAIN_ELEMS = 65536, BLAS_GRAIN_PRODUCTS = 8 * BLAS_GRAIN_ELEMS };
 
-/* Rows of such work, `elems` elements each. */
+/* The rows of such work, with `elems` elements each. */
 static inline int64_t blas_grain_rows(int64_t elems)
 {
     return elems >= BLAS_GRAIN_ELEMS ? 1 : (BLAS_GRAIN_ELEMS + elems - 1) / elems;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this backend runs. Values and bits whose meaning the headers do not define are refused by
- * <seqlstm/desc_check.h>; what follows is what cpu-blas itself does not offer, which is little. */
+/* What this backend accepts. <seqlstm/desc_check.h> refuses values and bits that the headers do not define. This
+ * file refuses the few things that cpu-blas itself does not support. */
 #include "cpu-blas/plugin.h"
 
 #include <seqlstm/desc_check.h>
@@ -63,7 +63,7 @@ static bool answer_narrow(struct seqlstm_answer *answer, const struct seqlstm_de
     return answer_float32_edges(answer, BLAS_ID, head);
 }
 
-/* Products may be in bfloat16, and those of recurrent layers in int8, on tiles. */
+/* On tiles, products may be in bfloat16, and those of recurrent layers in int8. */
 static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm_desc *head, bool tiles)
 {
     const bool products =

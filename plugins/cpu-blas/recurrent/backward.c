@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of the recurrent operation: every block runs its layers, directions and steps in reverse.
  *
- * One step: dh of the row joins dy, the cell turns kept pre-activations into their gradients in place, and their
- * product with W_h is dh of the step before. Weight gradients (weights.c) and dx are made for a *chunk* of
- * steps at a time, about 256 rows, while its gradients are still in the second-level cache; weight gradients are
- * private to a member and summed at the end, in the order of the members.
- */
+ * In one step, dy is added to dh, and the cell replaces the stored pre-activations by their gradients. The product
+ * of these with W_h is dh of the step before. Weight gradients (weights.c) and dx are computed for a *chunk* of
+ * steps at a time, about 256 rows, while its gradients are still in the second-level cache. Each member has its own
+ * weight gradients; they are summed at the end, in the order of the members. */
 #include "cpu-blas/recurrent/run.h"
 
 #include <string.h>
@@ -19,20 +18,20 @@ struct backward_call {
     struct seqlstm_queue *queue;
     struct blas_packed_all packed;
     struct blas_saved saved[BLAS_LD_MAX];
-    struct blas_gradients gradients[BLAS_LD_MAX]; /* of member 0 */
-    int64_t gradients_stride;                     /* floats to the next member's */
+    struct blas_gradients gradients[BLAS_LD_MAX]; /* those of member 0 */
+    int64_t gradients_stride;                     /* floats from one member's gradients to the next member's */
     float *between[2];                            /* gradients of the outputs of inner layers: [R][y_width] */
     float *apart[2];                              /* dy of each direction where outputs are merged: [R][O] */
     char *scratch;
     uint64_t scratch_bytes;
-    bool direct;           /* one member makes each gradient */
+    bool direct;           /* each gradient is computed by one member only */
     bool wants_dx;         /* of layer 0 */
-    float *x_back[2];      /* layer 0's W_x packed for it: [copy][blas_x_back_floats] */
-    int32_t x_back_copies; /* one, or each member's own (blas_packed_all) */
-    bool x_in_place;       /* layer 0's W_x is read where it stands */
+    float *x_back[2];      /* W_x of layer 0, packed for dx: [copy][blas_x_back_floats] */
+    int32_t x_back_copies; /* one, or one for each member (blas_packed_all) */
+    bool x_in_place;       /* W_x of layer 0 is read in its canonical layout */
 };
 
-/* Rows [first, last) enter: their final states' gradients, or zero. */
+/* Sequences [first, last) begin in backward: dh and dc are the gradients of their final states, or zero. */
 static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
@@ -60,7 +59,7 @@ static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t
     }
 }
 
-/* Rows [first, last) leave: dh and dc are those of the initial states. */
+/* Sequences [first, last) end in backward: dh and dc are the gradients of their initial states. */
 static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
@@ -80,22 +79,23 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
     }
 }
 
-/* A member's part of dx of a chunk: rows from q `low` on, and columns. */
+/* One member's part of dx of a chunk: rows counted from q `low`, and columns. */
 struct input_part {
     int64_t low, first, last, column, end;
-    float *c; /* of row `low`, column 0 */
+    float *c; /* at row `low`, column 0 */
     int64_t c_row;
     bool accumulate;
 };
 
-/* dx of the rows and columns of `part`. */
+/* Computes dx for the rows and columns of `part`. */
 static void input_products(const struct blas_backward_run *f, const struct input_part *part)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const int64_t input_pad = op->layers[r->layer].input_pad;
     const float *gates = r->saved->gates + (r->block->gate_base * op->panels + part->low) * PANEL;
-    /* Of a large layer, as many rows at once as stay in the second-level cache with 16 panels; tiles see to that. */
+    /* For a large layer, as many rows at once as fit the second-level cache together with 16 panels. Products on
+     * tiles cut their rows themselves. */
     const int64_t at_once = op->weights_large && !op->tile_kernels ? 128 : part->last - part->first;
     for (int64_t row = part->first; row < part->last; row += at_once) {
         struct blas_product product = {.rows = blas_min(at_once, part->last - row),
@@ -112,8 +112,8 @@ static void input_products(const struct blas_backward_run *f, const struct input
     }
 }
 
-/* The same of layer 0, of one sequence, by W_x where it stands: of each gate, a panel's rows follow those of the panel
- * before. */
+/* The same for layer 0 and one sequence, with W_x in its canonical layout. There the rows of one gate are contiguous
+ * over all panels. */
 static void input_products_in_place(const struct blas_backward_run *f, const struct input_part *part)
 {
     const struct blas_run *r = &f->r;
@@ -129,7 +129,7 @@ static void input_products_in_place(const struct blas_backward_run *f, const str
                                    .b_row = input,
                                    .c_row = part->c_row};
     for (int64_t gate = 0; gate < PANEL / GROUP; gate++, product.accumulate = true) {
-        if (gate == 1 && op->coupled) /* rows of the forget gate stand unused */
+        if (gate == 1 && op->coupled) /* coupled gates have no forget gate */
             continue;
         product.a = gates + gate * GROUP;
         for (int64_t n = 0; n < input; n += PANEL) {
@@ -141,8 +141,8 @@ static void input_products_in_place(const struct blas_backward_run *f, const str
     }
 }
 
-/* May products write dx where it belongs? The rows of a chunk follow one another there, each in lines of its own (else
- * a copy costs less), and no mask is put on them. */
+/* Returns true if products may write dx directly to its destination. That needs contiguous rows of the chunk, each
+ * in cache lines of its own (otherwise a copy is cheaper), and no mask. */
 static bool writes_dx(const struct blas_backward_run *f)
 {
     const struct blas_run *r = &f->r;
@@ -150,7 +150,7 @@ static bool writes_dx(const struct blas_backward_run *f)
            f->dx.row % GROUP == 0 && r->op->layers[r->layer].input % GROUP == 0;
 }
 
-/* What stands in scratch of steps [first, last], to its place. */
+/* Copies steps [first, last] from scratch to their destination. */
 static void input_store(const struct blas_backward_run *f, int64_t first, int64_t last, const struct input_part *part)
 {
     const struct blas_run *r = &f->r;
@@ -176,8 +176,8 @@ static void input_store(const struct blas_backward_run *f, int64_t first, int64_
     }
 }
 
-/* dx of steps [first, last] (in time). Members share rows, so that each makes tiles of its own rows alone; few rows
- * they share by columns. */
+/* Computes dx of steps [first, last] (in order of time). Members share the rows, so that each converts only its own
+ * rows to tiles; if there are few rows, they share the columns. */
 static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
@@ -193,7 +193,7 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
         own.r.barrier = false;
         if (op->tile_kernels)
             own.r.scratch.tiles += blas_tiles_own(op, r->member, r->members, all);
-        blas_run_barrier(r); /* nothing reads the tiles in scratch any more */
+        blas_run_barrier(r); /* until no member reads the tiles in scratch */
     } else {
         int64_t g0, g1;
         blas_share(layer->input_pad / GROUP, r->member, r->members, &g0, &g1);
@@ -213,7 +213,7 @@ static void chunk_input(const struct blas_backward_run *f, int64_t first, int64_
     input_store(f, first, last, &part);
 }
 
-/* Last step (in the order of backward) of the chunk that begins with step s. */
+/* The last step (in the order of backward) of the chunk that begins with step s. */
 static int64_t chunk_end(const struct blas_backward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;
@@ -235,7 +235,7 @@ static void run_direction(struct blas_backward_run *f)
     int64_t alive = 0;
     f->fresh = !f->keep_sums;
     blas_masks_fill(r);
-    /* stepwise: the segments add up, and the last one comes first */
+    /* Stepwise: the gradients of the segments are added up, and the last segment is run first. */
     bool begins = !r->op->stepwise || r->binding->t0 + steps == r->binding->axis->steps;
     if (r->member == 0 && f->fresh && begins)
         memset(f->gradients.sums, 0, (size_t)f->gradients.sums_count * sizeof(float));
@@ -272,7 +272,7 @@ static void run_direction(struct blas_backward_run *f)
     blas_run_barrier(r);
 }
 
-/* Stepwise: dW of all steps of the block, whose gates hold their gradients by now. */
+/* Stepwise: computes dW for all steps of the block, whose gates now hold their gradients. */
 static void run_weights(struct blas_backward_run *f)
 {
     const int64_t rows = f->r.block->q_rows, at_once = blas_chunk_rows(f->r.op);
@@ -281,7 +281,7 @@ static void run_weights(struct blas_backward_run *f)
         blas_chunk_weights(f, low, blas_min(low + at_once, rows));
 }
 
-/* dy of one direction from that of the merged output. */
+/* Computes dy of one direction from dy of the merged output. */
 static void split_block(const struct backward_call *call, const struct blas_block *block, const float *dy,
                         const float *other, float *out)
 {
@@ -298,9 +298,9 @@ static void split_block(const struct backward_call *call, const struct blas_bloc
 
 struct block_share {
     int32_t member, members;  /* of those that share the block */
-    int32_t region;           /* whose scratch and gradients */
-    bool first;               /* first block of this region: dW is overwritten */
-    struct blas_tiles *tiles; /* of this thread */
+    int32_t region;           /* index of the scratch memory and gradients to use */
+    bool first;               /* this is the first block of the region: it overwrites dW */
+    struct blas_tiles *tiles; /* those of this thread */
 };
 
 static float *own_x_back(const struct backward_call *call, int32_t direction, int32_t member)
@@ -390,7 +390,7 @@ static void reduce_all(const struct backward_call *call, int32_t member, int32_t
     }
 }
 
-/* Packs layer 0's W_x for dx, each member some panels of the one copy, or its own. */
+/* Packs W_x of layer 0 for dx. Each member packs some panels of the single copy, or its own copy. */
 static void pack_input(const struct backward_call *call, int32_t member, int32_t members)
 {
     const struct blas_recurrent *op = call->binding->op;
@@ -493,9 +493,9 @@ seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, s
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stepwise: weight gradients need a binding of the whole axis");
     }
     call.wants_dx = (args->parts & SEQLSTM_BIT_BACKWARD_INPUTS) && args->grads[SEQLSTM_SLOT_RECURRENT_X];
-    /* A product for each gate passes over dx four times, which is less than packing for few rows. */
+    /* One product for each gate reads and writes dx four times; for few rows that is faster than packing. */
     call.x_in_place = op->h_in_place && !op->tile_kernels && op->layers[0].input % GROUP == 0 && binding->rows <= 64;
-    /* The weight mask is put on dW_h as a whole: not where it is added to something. */
+    /* The weight mask is applied to dW_h as a whole, which is not possible where dW_h is added to earlier gradients. */
     call.direct = op->direct && (binding->units || binding->members == 1) &&
                   !(op->desc.weight_drop > 0.0f && (args->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE));
     call.binding = binding;

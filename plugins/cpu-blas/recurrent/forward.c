@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward of the recurrent operation: every block runs through layers, directions and steps.
  *
- * One step: product of [x~ | h~] with the packed weights, panel by panel, each followed at once by the cell while
- * the panel's pre-activations are in the first-level cache (step.c); then *publish*: h goes to y, to
- * the next step's xh, and to the final state of sequences that end. In inference xh and gates live in scratch that
- * two chunks of steps share in turn; in training they are the reserve.
- */
+ * In one step, [x~ | h~] is multiplied by the packed weights, panel by panel. The cell follows each product at once,
+ * while the pre-activations of the panel are in the first-level cache (step.c). Then `publish` copies h to y, to xh
+ * of the next step, and to the final states of the sequences that end. In training xh and gates are in the reserve;
+ * in inference they are in scratch memory for one chunk of steps. */
 #include "cpu-blas/recurrent/run.h"
 
 #include <string.h>
@@ -18,13 +17,13 @@ struct forward_call {
     struct seqlstm_queue *queue;
     struct blas_packed_all packed;
     struct blas_saved saved[BLAS_LD_MAX];
-    float *between[2]; /* outputs of inner layers, in turn: [R][y_width] */
-    float *apart[2];   /* outputs of the two directions before they are merged: [R][O] */
+    float *between[2]; /* outputs of inner layers, alternating: [R][y_width] */
+    float *apart[2];   /* outputs of both directions before they are merged: [R][O] */
     char *scratch;
     uint64_t scratch_bytes;
 };
 
-/* Rows [first, last) of the block begin here: their states, and h~ at `xh`. Own columns only. */
+/* Sequences [first, last) of the block begin: sets their states, and h~ at `xh`. Own columns only. */
 static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t last, float *xh)
 {
     const struct blas_run *r = &f->r;
@@ -55,7 +54,7 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
     }
 }
 
-/* Panel p of W_x; packed here where it is packed in time. */
+/* Panel p of W_x. It is packed here if x_in_time is set. */
 static const float *panel_x(const struct blas_forward_run *f, int64_t p)
 {
     const struct blas_run *r = &f->r;
@@ -73,7 +72,7 @@ static const float *panel_x(const struct blas_forward_run *f, int64_t p)
     return r->scratch.weights_x;
 }
 
-/* x~ of all steps of the chunk that begins with step s. Rows of a batch in one block stand together. */
+/* Copies x~ of all steps of the chunk that begins with step s. If the batch is one block, its rows are contiguous. */
 static void copy_chunk(const struct blas_forward_run *f, int64_t s, int64_t last)
 {
     const struct blas_run *r = &f->r;
@@ -106,7 +105,7 @@ static void copy_chunk(const struct blas_forward_run *f, int64_t s, int64_t last
     blas_run_barrier(r);
 }
 
-/* x~ of a chunk, then its product where that is not part of the step. Tiles are made of x itself where they can. */
+/* Copies x~ of a chunk, then multiplies it unless the step does so. Tiles are made directly from x where possible. */
 static void begin_chunk(const struct blas_forward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;
@@ -149,7 +148,7 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
     }
 }
 
-/* Final states of rows [first, last), own columns. */
+/* Copies the final states of sequences [first, last), own columns. */
 static void end_rows(const struct blas_forward_run *f, int64_t first, int64_t last)
 {
     const struct blas_run *r = &f->r;
@@ -169,7 +168,8 @@ static void end_rows(const struct blas_forward_run *f, int64_t first, int64_t la
     }
 }
 
-/* h to y, to the next step and to final states; own columns. Also begins the rows that start at the next step. */
+/* Copies h to y, to the next step and to final states; own columns. Also begins the sequences whose first step is
+ * the next one. */
 static void publish(const struct blas_forward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;
@@ -235,7 +235,7 @@ static void run_direction(struct blas_forward_run *f)
     }
 }
 
-/* y = join(h of direction 0, h of direction 1) over the block's rows. */
+/* y = merge(h of direction 0, h of direction 1) over the rows of the block. */
 static void merge_block(const struct forward_call *call, const struct blas_block *block, const float *first,
                         const float *second, float *y)
 {

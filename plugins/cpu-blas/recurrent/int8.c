@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See int8.h. */
 #include "cpu-blas/recurrent/int8.h"
 
 #include <math.h>
@@ -22,7 +21,7 @@ void blas_int8_factors(const struct blas_recurrent *op, int64_t panel, int64_t i
     }
 }
 
-/* Sums of the columns of B, of `blocks` tiles of k. */
+/* Sums of the columns of B, over `blocks` tiles of k. */
 static void column_sums(const float *b, int64_t blocks, int32_t sums[PANEL])
 {
     const int8_t *bytes = (const int8_t *)b;

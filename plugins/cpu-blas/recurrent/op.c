@@ -12,8 +12,8 @@
 #include "cpu-blas/recurrent/int8.h"
 #include "cpu-blas/recurrent/tiles.h"
 
-/* In float32, tiles have neither a projection nor a GRU whose reset comes before. Whatever the batches: a plan is
- * followed with others, too. */
+/* In float32, tiles support neither a projection nor a GRU whose reset comes before. The answer does not depend on
+ * the size of batches, since a plan is also used with other batches. */
 static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
 {
     return desc->head.dtype_compute == SEQLSTM_DTYPE_FLOAT32 && desc->projection == 0 &&
@@ -69,7 +69,7 @@ static const struct blas_recurrent_kernels *kernels_of(enum blas_isa isa)
     return &blas_recurrent_kernels_portable;
 }
 
-/* Does v_derivative follow from the value alone, which then stands for the argument? */
+/* Returns true if v_derivative can be computed from the value alone, which is then passed as the argument, too. */
 static bool value_suffices(const struct seqlstm_activation *act)
 {
     switch (act->kind) {
@@ -100,7 +100,7 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
     cell->gate_clip = desc->gate_clip;
     cell->cell_clip = desc->cell_clip;
     cell->zoneout_cell = seqlstm_mask_rate(desc->zoneout_cell);
-    /* With projection zoneout acts on the projected h, outside the cell. */
+    /* With a projection, zoneout is applied to the projected h, outside the cell. */
     cell->zoneout_hidden = desc->projection > 0 ? 0.0f : seqlstm_mask_rate(desc->zoneout_hidden);
     cell->keeps_gates =
         desc->cell == SEQLSTM_CELL_LSTM && value_suffices(&cell->gate) && value_suffices(&cell->candidate);
@@ -111,7 +111,7 @@ static void cell_fill(const struct seqlstm_recurrent_desc *desc, bool training, 
                   cell->zoneout_hidden == 0.0f;
 }
 
-/* Canonical row of column `c` of panel `p` in W_x (part 0), W_h (part 1), or -1 where it has none. */
+/* The canonical row of column `c` of panel `p` in W_x (part 0) or W_h (part 1), or -1 if it has none. */
 static int64_t canonical_row(const struct blas_recurrent *op, int32_t p, int32_t c, int part)
 {
     int64_t unit = op->panel_units == PANEL ? (int64_t)p * PANEL + c : (int64_t)p * GROUP + c % GROUP;
@@ -124,13 +124,13 @@ static int64_t canonical_row(const struct blas_recurrent *op, int32_t p, int32_t
         return gate == 1 && op->coupled ? -1 : gate * op->units + unit;
     if (gate == 1 || gate == 2) /* r, z */
         return (gate - 1) * op->units + unit;
-    /* GRU: the candidate's product with x and with h stand apart */
+    /* In a GRU, the candidate's products with x and with h are in separate groups. */
     if (gate == 0)
         return part == 0 ? 2 * op->units + unit : -1;
     return part == 1 && !op->gru_before ? 2 * op->units + unit : -1;
 }
 
-/* Of the bias: like part 0, but the GRU's second candidate bias has its own. */
+/* The same for the bias: like part 0, but the GRU has a second bias of the candidate. */
 static int64_t bias_row(const struct blas_recurrent *op, int32_t p, int32_t c)
 {
     int64_t row = canonical_row(op, p, c, 0);
@@ -154,10 +154,11 @@ static void rows_fill(struct blas_recurrent *op)
     }
 }
 
-/* Sequences of a block that sweeps take at most: with eight, steps that give x and h to one product are as fast. */
+/* The most sequences of a block that sweeps. With eight, steps that multiply x and h in one product are as fast. */
 enum { SWEEP_ROWS = 4 };
 
-/* Do the steps of the largest batch have more rows than eight, and than sweeps take where all members share them? */
+/* Returns true if the steps of the largest batch have more than eight rows, and more than sweeps take when all
+ * members share them. */
 static bool many_rows(const struct blas_recurrent *op)
 {
     return op->desc.head.max_sequences > (op->members_max < 2 ? 2 : op->members_max) * SWEEP_ROWS;
@@ -211,8 +212,8 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     const bool recalls = op->training && op->cell[0].keeps_gates && op->cell[op->directions - 1].keeps_gates;
     for (int d = 0; op->norm && d < 2; d++) /* both directions, or none */
         op->cell[d].keeps_gates = recalls;
-    /* It is faster to make gates again than to have them from memory, where the products that they are made of come
-     * from, too. With few sequences, sweeps want them. */
+    /* Computing gates again is faster than reading them from memory, since the products from which they are computed
+     * must be read as well. With few sequences, sweeps need the gates. */
     op->norm_keeps =
         op->norm && recalls && (desc->head.max_sequences < 64 || !blas_gates_leave(op, desc->head.max_rows));
     for (int32_t l = 0; l < op->layer_count; l++) {
@@ -229,7 +230,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
     op->weights_large = weight_floats * 4 > 700 * 1024;
     op->strips = op->kernels->strips && !op->tile_kernels && (op->weights_large || many_rows(op));
-    /* One sequence uses each weight once a step: packing it would cost as much as some steps. */
+    /* With one sequence, each weight is used once in each step, so that packing would cost as much as some steps. */
     op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
                      op->units % GROUP == 0 && !blas_may_share_units(op);
     op->x_in_time = op->h_in_place && !op->tile_kernels && !op->stepwise;
@@ -277,7 +278,7 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     }
     if (op->training) {
         out->h_back = blas_region_take(region, op->h_in_place ? 0 : blas_h_back_floats(op));
-        /* layer 0's dx is often not wanted: backward packs for it when it is */
+        /* dx of layer 0 is often not wanted; backward packs the weights when it is */
         out->x_back = blas_region_take(region, layer > 0 ? blas_x_back_floats(op, ip) : 0);
     }
     if (op->projection) {
@@ -442,25 +443,25 @@ int64_t blas_chunk_rows_max(const struct blas_recurrent *op)
     return blas_min(blas_chunk_rows(op) + op->block_rows_max, blas_block_rows_all(op));
 }
 
-/* Most members that have scratch of their own: one where all batches are shared by units, on the largest queue and on
- * one of two, and so on all between. */
+/* The most members with scratch memory of their own. It is one if all members share each batch by units, on a queue
+ * of the largest size and on one of two members, and therefore on all sizes between. */
 static int32_t count_regions(const struct blas_recurrent *op, int32_t members)
 {
     const int64_t sequences = op->desc.head.max_sequences;
-    if (members == 0 || members > op->members_max) /* then some members stay idle, and none share */
+    if (members == 0 || members > op->members_max) /* some members are then idle, and none share a block */
         return op->members_max;
     if (blas_shares_units(op, sequences, members) && blas_shares_units(op, sequences, 2))
         return 1;
     return (int32_t)blas_min(members, sequences);
 }
 
-/* Blocks that `sequences` are cut into, at most: each member's share is rounded up to whole ones. */
+/* The most blocks that `sequences` are cut into: each member's share is rounded up to whole blocks. */
 static int64_t blocks_most(const struct blas_recurrent *op, int64_t sequences)
 {
     return (sequences + op->members_max * (op->block_rows_max - 1)) / op->block_rows_max;
 }
 
-/* What calls on a batch take, or on any that is no larger. */
+/* The sizes for calls on a batch with so many rows and sequences, or a smaller one. */
 static void count_buffers(const struct blas_recurrent *op, int64_t rows, int64_t sequences, int32_t regions,
                           uint64_t *out_workspace, uint64_t *out_reserve)
 {
@@ -478,7 +479,7 @@ static void count_buffers(const struct blas_recurrent *op, int64_t rows, int64_t
         *out_workspace = backward;
 }
 
-/* Buffers are laid out anew for each batch, so that it touches them from the beginning on. */
+/* Buffers are laid out again for each batch, which therefore uses them from the beginning. */
 void blas_recurrent_find_idle(const struct blas_recurrent *op, const struct seqlstm_sizes *sizes,
                               const struct seqlstm_axis *axis, struct seqlstm_idle *idle)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Canonical weights into the layouts of the kernels, and gradients back.
+/* Packs canonical weights into the layouts of the kernels, and copies gradients back.
  *
- * The forward panels need the transposed weights (16 x 16 blocks at a time); those of backward are
- * rows of the canonical
- * matrices in another order. The work is shared by panels: no member writes what another one writes. */
+ * The forward panels need the transposed weights (16 x 16 blocks at a time). Those of backward are rows of the
+ * canonical matrices in another order. Members share the panels; no two members write the same one. */
 #include "cpu-blas/recurrent/op.h"
 
 #include <string.h>
@@ -24,7 +23,7 @@ static void add_one(const struct blas_recurrent *op, const float *x, int64_t n, 
     op->kernels->add(&(struct blas_rows){.rows = 1, .n = n, .x = x, .y = y});
 }
 
-/* [rows, columns] row-major as B of a product with K = rows, N = columns, both padded. */
+/* Packs [rows, columns], row-major, as B of a product with K = rows, N = columns, both padded. */
 static void pack_plain(const float *w, int64_t rows, int64_t rows_pad, int64_t columns, int64_t columns_pad, float *out)
 {
     for (int64_t k = 0; k < rows_pad; k++)
@@ -34,7 +33,7 @@ static void pack_plain(const float *w, int64_t rows, int64_t rows_pad, int64_t c
         }
 }
 
-/* The same of the transposed matrix: K = columns, N = rows. */
+/* The same for the transposed matrix: K = columns, N = rows. */
 static void pack_transposed(const struct blas_recurrent *op, const float *w, int64_t rows, int64_t rows_pad,
                             int64_t columns, int64_t columns_pad, float *out)
 {
@@ -101,7 +100,7 @@ struct pack_call {
     struct seqlstm_queue *queue;
 };
 
-/* Into copy `copy`, which `members` members share. */
+/* Packs into copy `copy`, which `members` members share. */
 static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int32_t member, int32_t members)
 {
     const struct blas_recurrent *op = call->op;
@@ -209,7 +208,7 @@ static void pack_member(void *argument, int32_t member, int32_t members)
     blas_flush_denormals_leave(saved);
 }
 
-/* Each member a copy of its own. */
+/* Each member packs a copy of its own. */
 static void pack_own(void *argument, int32_t member, int32_t members)
 {
     const struct pack_call *call = argument;
@@ -231,7 +230,7 @@ seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op, stru
     const int32_t copies = blas_packed_copies(op, queue->members);
     memcpy(packed, &copies, sizeof copies);
     blas_packed_open(op, packed, &call.packed);
-    /* Waking the others costs more than packing a small layer. */
+    /* For a small layer, waking the other members costs more than packing. */
     if (copies > 1)
         queue->services->team(queue, pack_own, &call);
     else if (queue->members > 1 && call.packed.bytes > 2 << 20)
@@ -243,7 +242,7 @@ seqlstm_status blas_recurrent_weights_pack(const struct blas_recurrent *op, stru
 
 /* ---- gradients back into the canonical layout ------------------------------------------------------ */
 
-/* Rows of dst (+)= sums over sources of `rows` rows at `offset`; in the order of the members. */
+/* Rows of dst (+)= sums over sources of `rows` rows at `offset`, in the order of the members. */
 static void reduce_rows(const struct blas_recurrent *op, const struct blas_reduce *reduce, int64_t offset, int64_t rows,
                         int64_t row, int64_t n, float *dst, int64_t dst_row)
 {
@@ -256,14 +255,14 @@ static void reduce_rows(const struct blas_recurrent *op, const struct blas_reduc
     }
 }
 
-/* One row of `count`. */
+/* The same for one row of `count` floats. */
 static void reduce_row(const struct blas_recurrent *op, const struct blas_reduce *reduce, int64_t offset, int64_t count,
                        float *dst)
 {
     reduce_rows(op, reduce, offset, 1, 0, count, dst, 0);
 }
 
-/* Rows of dW_h with the weight mask: summed in place first, then masked. */
+/* Rows of dW_h under the weight mask: summed in place first, then masked. */
 static void reduce_masked_row(const struct blas_recurrent *op, const struct blas_reduce *reduce,
                               const struct blas_packed *packed, int64_t offset, int64_t row, float *dst)
 {
@@ -297,7 +296,7 @@ static void reduce_panel(const struct blas_recurrent *op, const struct blas_redu
     }
 }
 
-/* A panel of gradients in the layout of tiles: sums over sources in place, then 16 x 16 blocks turned. */
+/* A panel of gradients in the layout of tiles: sums over the sources in place, then transposes 16 x 16 blocks. */
 static void reduce_across(const struct blas_recurrent *op, const struct blas_reduce *reduce,
                           const struct blas_packed *packed, int32_t layer, int32_t panel, float *const *grads)
 {
@@ -341,7 +340,7 @@ static void reduce_scalar(const struct blas_reduce *reduce, const float *at, flo
     *dst = sum;
 }
 
-/* Sums of all columns at `from`, to where `map` has them in dst; nothing where dst is NULL. */
+/* Copies the sums of all columns at `from` to their rows in dst, which `map` names. Does nothing if dst is NULL. */
 static void reduce_groups(const struct blas_recurrent *op, const struct blas_reduce *reduce, const float *from,
                           const int32_t *map, float *dst)
 {
@@ -369,7 +368,7 @@ static void reduce_vectors(const struct blas_recurrent *op, const struct blas_re
     }
 }
 
-/* Parameters of the forget gate that coupled gates leave unused have no gradient. */
+/* Coupled gates do not use the parameters of the forget gate, so their gradient is zero. */
 static void clear_unused(const struct blas_recurrent *op, int32_t layer, float *const *grads)
 {
     const int64_t h = op->units, input = op->layers[layer].input;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SEQLSTM_OP_RECURRENT of the cpu-blas backend: LSTM, GRU and simple RNN with every option, on packed
- * weights. What the table of the plugin (backend.c) calls; arguments are those of <seqlstm/backend.h>.
+/* SEQLSTM_OP_RECURRENT of the cpu-blas backend: LSTM, GRU and simple RNN with every option, on packed weights. The
+ * plugin's table of operations (backend.c) calls these functions. Their arguments are those of <seqlstm/backend.h>.
  *
- * Variants: "packed" runs the kernels of the instruction set given to create; "tiles" the same with products on tiles,
- * where batches are large enough to gain by it; "generic" those of portable C, the same code in another translation. */
+ * Variants
+ *   packed   the kernels of the instruction set given to create
+ *   tiles    the same, with products on tiles for batches that are large enough
+ *   generic  the same code, compiled as portable C */
 #ifndef BLAS_RECURRENT_H
 #define BLAS_RECURRENT_H
 
@@ -16,23 +18,24 @@
 struct blas_recurrent;         /* an operation, immutable */
 struct blas_recurrent_binding; /* an operation at one shape */
 
-/* What seqlstm_desc_check and the rules of every operation (supports.c) have let pass. [any] */
+/* Checks what seqlstm_desc_check and the general rules (supports.c) have accepted. [any] */
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool tiles, struct seqlstm_answer *answer);
 
-/* `desc` and `variant` have been accepted. `tiled`: of bfloat16 or "tiles"; else its kernels are NULL. `host` must live
- * as long as the operation. `members_max`: the most members of a queue that will share one call; further members stay
- * idle (it bounds the workspace). NO_MEMORY. [control] */
+/* `desc` and `variant` must be accepted ones. `tiled`: for bfloat16 or the variant "tiles"; otherwise its kernels
+ * are NULL. `host` must outlive the operation. `members_max`: the most members of a queue that share one call. It
+ * bounds the workspace; further members stay idle. NO_MEMORY. [control] */
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa, const struct blas_tiled *tiled,
                                      int32_t members_max, const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op, struct seqlstm_error *err);
 
-/* Fills workspace_bytes, reserve_bytes and packed_bytes; `members`: most on a queue, 0: any number. [any] */
+/* Fills workspace_bytes, reserve_bytes and packed_bytes. `members`: the most members of a queue; 0: any number.
+ * [any] */
 void blas_recurrent_sizes(const struct blas_recurrent *op, int32_t members, struct seqlstm_sizes *sizes);
 /* What calls on a batch leave untouched; see ext/footprint.h. [any] */
 void blas_recurrent_find_idle(const struct blas_recurrent *op, const struct seqlstm_sizes *sizes,
                               const struct seqlstm_axis *axis, struct seqlstm_idle *idle);
 
-/* NO_MEMORY, INVALID_ARGUMENT (a shape beyond the descriptor's bounds). [queue] */
+/* NO_MEMORY, INVALID_ARGUMENT (a shape outside the bounds of the descriptor). [queue] */
 seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,
                                    const struct seqlstm_bind *bind, struct blas_recurrent_binding **out_binding,
                                    struct seqlstm_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bindings (how a batch is cut and shared), masks and scratch of the recurrent operation. */
+/* Bindings (how a batch is cut and shared), masks and scratch memory of the recurrent operation. */
 #include "cpu-blas/recurrent/run.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@
 
 /* ---- sharing --------------------------------------------------------------------------------------- */
 
-/* By units: few rows a member, or weights that a member alone would stream at each step. Only where a step needs no
- * sum over all units. */
+/* Returns true if members share units: with few rows for each member, or weights that each member alone would read
+ * from memory in every step. Only possible if no step needs a sum over all units. */
 bool blas_shares_units(const struct blas_recurrent *op, int64_t sequences, int32_t members)
 {
     if (members < 2 || op->norm || op->projection || op->gru_before || op->merge_apart ||
@@ -45,8 +45,8 @@ static void blocks_fill(struct blas_recurrent_binding *binding, const int32_t *s
     }
 }
 
-/* Cuts [first, first + rows) into blocks of at most block_rows_max, as even as possible; counts
- * when blocks is NULL. */
+/* Cuts [first, first + rows) into blocks of at most block_rows_max, as even as possible. Only counts them if blocks
+ * is NULL. */
 static int32_t cut_rows(const struct blas_recurrent *op, int64_t first, int64_t rows, struct blas_block *blocks)
 {
     int32_t count = (int32_t)((rows + op->block_rows_max - 1) / op->block_rows_max);
@@ -60,7 +60,7 @@ static int32_t cut_rows(const struct blas_recurrent *op, int64_t first, int64_t 
     return count;
 }
 
-/* First sequence of each member: about equal shares of the rows of all steps, at least one sequence each. */
+/* Finds the first sequence of each member: about equal shares of the rows of all steps, at least one sequence each. */
 static void member_bounds(const struct blas_recurrent_binding *binding, const int32_t *sizes, int64_t *bounds)
 {
     const int64_t sequences = binding->sequences, members = binding->members;
@@ -88,7 +88,7 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
             widest = binding->blocks[i].rows;
     binding->fused = !op->weights_large && widest > NARROW_ROWS && widest > blas_sweep_rows(op) &&
                      (!op->tile_kernels || op->tiled_steps);
-    /* Vectors' products fetch lines of gates in time and gain nothing. */
+    /* Products on vectors prefetch the lines of gates, so that writing past the caches gains nothing. */
     binding->puts = op->training && op->lstm && op->tiled_steps && binding->fused &&
                     blas_gates_leave(op, binding->rows / binding->members);
     int64_t wanted = blas_forward_rows(op);
@@ -100,7 +100,7 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                                    struct seqlstm_error *err)
 {
     const struct seqlstm_axis *axis = bind->axis;
-    /* Stepwise all segments are cut as the whole axis is: their rows stand in one reserve. */
+    /* Stepwise: all segments are cut like the whole axis, since their rows share one reserve. */
     const int64_t t0 = op->stepwise ? 0 : bind->t0, t1 = op->stepwise ? axis->steps : bind->t1;
     const int32_t *sizes = axis->batch_sizes + t0;
     int64_t rows = axis->row_offsets[t1] - axis->row_offsets[t0];
@@ -193,7 +193,7 @@ void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k)
         lines++;
     ahead->rate = (int32_t)lines;
     cut(ahead, most, lines);
-    for (; ahead->count % k > 0; ahead->count++) /* a part of a product takes k places or none */
+    for (; ahead->count % k > 0; ahead->count++) /* a part of a product gets k places or none */
         ahead->places[ahead->count] = ahead->places[ahead->count - 1];
 }
 
@@ -244,7 +244,7 @@ static int64_t widest_input(const struct blas_recurrent *op)
     return first > next ? first : next;
 }
 
-/* Columns of x~ or h~, whichever has more, of layers whose strips are copied; 0: of none. */
+/* The columns of x~ or h~, whichever has more, in the layers whose strips are copied; 0 if there are none. */
 static int64_t widest_strips(const struct blas_recurrent *op)
 {
     int64_t widest = 0;
@@ -263,7 +263,7 @@ static void scratch_common(const struct blas_recurrent *op, int64_t rows, struct
     const int64_t columns = (int64_t)op->panels * PANEL, up = op->units_pad;
     const int64_t input = widest_input(op);
     memset(out, 0, sizeof *out);
-    /* a vector more: padded rows are read and written whole */
+    /* One more vector: padded rows are read and written whole. */
     out->h = blas_region_take(region, rows * op->h_row + PANEL);
     out->c = blas_region_take(region, rows * up);
     if (op->training && op->desc.dropout > 0.0f)

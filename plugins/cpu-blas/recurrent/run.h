@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What forward and backward share while they run: one block of one (layer, direction) on one member. */
+/* Shared by forward and backward while they run: one block of one (layer, direction) on one member. */
 #ifndef BLAS_RECURRENT_RUN_H
 #define BLAS_RECURRENT_RUN_H
 
 #include "cpu-blas/recurrent/op.h"
 
-/* Where rows of a packed tensor are: row r of feature i at base[r * row + i]. base NULL: absent. */
+/* Rows of a packed tensor: feature i of row r is at base[r * row + i]. base NULL: there is no tensor. */
 struct blas_rows_at {
     float *base;
     int64_t row;
 };
 
-/* Scratch of one block in flight; NULL where the options do not need it. [rows] is that of the block. */
+/* Scratch memory of a block while it runs; NULL where the options do not need it. [rows]: those of the block. */
 struct blas_scratch {
-    float *h;               /* [rows][out_pad] h (backward: dh) */
-    float *c;               /* [group][rows][16] c (backward: dc) */
+    float *h;               /* [rows][out_pad] h; in backward dh */
+    float *c;               /* [group][rows][16] c; in backward dc */
     float *mask_x, *mask_h; /* [rows][input_pad], [rows][out_pad] */
     uint16_t *bits;         /* one row of mask bits */
     float *weights_x;       /* x_in_time: a panel of W_x */
@@ -23,16 +23,17 @@ struct blas_scratch {
     float *product;         /* [rows][units_pad] */
     float *projected;       /* [rows][out_pad] */
     float *stats, *c_stats, *sums;
-    float *xh, *raw;        /* inference: of a chunk; training: in the reserve */
-    float *gates, *gates_h; /* the same; where they are put, training: of a step, with norm, or of one panel of it */
-    float *dq;              /* backward, LSTM with norm: [group][rows][16] */
-    float *dm;              /* backward, projection: [rows][units_pad] */
-    float *dprojected;      /* backward, projection: [chunk rows][out_pad] */
-    float *dx;              /* backward: [chunk rows][input_pad] */
-    float *strips;          /* backward: of x~ or h~, [strip][chunk rows][64] */
-    float *gate_tiles;      /* backward, with strips: of a panel of gates, [members that share the block] */
-    float *tiles;           /* of what products multiply weights by (tiles.h) */
-    float *tiles_gates;     /* backward: of a panel of gates, [members that share the block] */
+    float *xh, *raw; /* inference: for a chunk; training: in the reserve */
+    float *gates,
+        *gates_h; /* as xh; training where gates are put: for one step with norm, otherwise for one panel of a step */
+    float *dq;    /* backward, LSTM with norm: [group][rows][16] */
+    float *dm;    /* backward, projection: [rows][units_pad] */
+    float *dprojected;  /* backward, projection: [chunk rows][out_pad] */
+    float *dx;          /* backward: [chunk rows][input_pad] */
+    float *strips;      /* backward: strips of x~ or h~, [strip][chunk rows][64] */
+    float *gate_tiles;  /* backward, with strips: tiles of one panel of gates, [members that share the block] */
+    float *tiles;       /* the tiles that products multiply by the weights (tiles.h) */
+    float *tiles_gates; /* backward: tiles of one panel of gates, [members that share the block] */
 };
 
 struct blas_run {
@@ -44,16 +45,16 @@ struct blas_run {
     int32_t layer, direction, n; /* n = layer D + direction */
     bool reverse;
     bool barrier;                    /* other members work on the same block */
-    int32_t member, members;         /* of those that share the block */
-    int64_t panel_first, panel_last; /* this member's */
+    int32_t member, members;         /* of the members that share the block */
+    int64_t panel_first, panel_last; /* the panels of this member */
     const struct blas_packed *packed;
-    const struct blas_saved *saved; /* of the whole batch; training */
+    const struct blas_saved *saved; /* of the whole batch; training only */
     struct blas_scratch scratch;
-    struct blas_tiles *tiles; /* of this thread */
+    struct blas_tiles *tiles; /* those of this thread */
     void *const *slots;
 };
 
-/* Step that is run as the s-th. */
+/* The time step that is run as the s-th one. */
 static inline int64_t blas_step_at(const struct blas_run *run, int64_t s)
 {
     return run->reverse ? run->binding->steps - 1 - s : s;
@@ -70,7 +71,7 @@ void blas_scratch_forward(const struct blas_recurrent *op, int64_t rows, int64_t
 void blas_scratch_backward(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows,
                            struct blas_region *region, struct blas_scratch *out);
 
-/* Are a member's rows of this layer many times what the second-level cache holds? */
+/* Returns true if a member's rows of this layer are many times larger than the second-level cache. */
 static inline bool blas_leaves_cache(const struct blas_run *run)
 {
     const struct blas_recurrent *op = run->op;
@@ -78,10 +79,10 @@ static inline bool blas_leaves_cache(const struct blas_run *run)
     return run->binding->rows / run->binding->members * row * (int64_t)sizeof(float) > (8 << 20);
 }
 
-/* Fills mask_x and mask_h where the options want them. */
+/* Fills mask_x and mask_h if the options need them. */
 void blas_masks_fill(const struct blas_run *run);
 
-/* A parameter, state or gradient slot by name. */
+/* A parameter, state or gradient slot, by name. */
 static inline float *blas_state_slot(const struct blas_run *run, void *const *slots, int which)
 {
     return slots[SEQLSTM_SLOT_RECURRENT_STATE(run->n, which)];
@@ -89,8 +90,8 @@ static inline float *blas_state_slot(const struct blas_run *run, void *const *sl
 
 enum { BLAS_AHEAD_REGIONS = 128, BLAS_AHEAD_PLACES = 256 };
 
-/* What will be read or written next, for products to prefetch (blas_product.ahead): regions, which are cut into places
- * of as few lines as let the products have all of them. Memory keeps up with a steady stream, not with bursts. */
+/* Regions that are read or written next, which products prefetch (blas_product.ahead). They are cut into places of
+ * so few lines that the products can fetch all of them. Memory keeps up with a steady stream, not with bursts. */
 struct blas_ahead {
     struct {
         const float *from;
@@ -115,82 +116,88 @@ static inline void blas_ahead_add(struct blas_ahead *ahead, const float *from, i
     ahead->regions[ahead->region_count++].lines = (floats + GROUP - 1) / GROUP;
 }
 
-/* `tiles`: row tiles of all products that will prefetch, each counted once for every block of `k` that it sums over. */
+/* `tiles`: the row tiles of all products that will prefetch, each counted once for every block of `k` that it sums
+ * over. */
 void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k);
 
-/* The same for products on tiles over k blocks that have as many blas_tile_slots; `rate` is lines of each. */
+/* The same for products on tiles, over k blocks that have as many blas_tile_slots. `rate`: lines for each slot. */
 void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k);
 
 /* ---- forward ---- */
 
-/* Up to this many rows a step, the panels of a row run side by side instead of the rows of a panel. */
+/* Up to this many rows in a step, the panels of a row are run side by side instead of the rows of a panel. */
 enum { NARROW_ROWS = 3 };
 
 struct blas_forward_run {
     struct blas_run r;
-    int64_t chunk_steps; /* steps of a chunk */
+    int64_t chunk_steps; /* steps in a chunk */
     struct blas_rows_at x, y;
 };
 
-/* First q of the chunk that step s belongs to, and the rows it has. */
+/* The first q of the chunk that contains step s, and the rows of the chunk. */
 int64_t blas_chunk_q(const struct blas_forward_run *f, int64_t s, int64_t *out_rows);
 
-/* Row of xh of the block's first sequence at the s-th step. */
+/* The row of xh of the block's first sequence at the s-th step. */
 float *blas_xh_at(const struct blas_forward_run *f, int64_t s);
 
-/* Pre-activations of panel 0 at the s-th step, and the stride between panels. */
+/* The pre-activations of panel 0 at the s-th step, and the stride between panels. */
 float *blas_gates_at(const struct blas_forward_run *f, int64_t s, int64_t *out_panel_stride);
 
-/* Where h of the s-th step goes: into the next step's xh if every row goes on and takes it as it is. */
+/* Where h of the s-th step goes: directly into xh of the next step if every row continues and uses it unchanged. */
 float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_row);
 
-/* Products and cells of one step with at least one row. */
+/* Runs products and cells of one step with at least one row. */
 void blas_step_run(const struct blas_forward_run *f, int64_t s);
 
-/* Draws the bits of zoneout of `steps` steps of as many rows from t on, where the options want any. Training. */
+/* Draws the zoneout bits of `steps` steps with equal numbers of rows, from t on, if the options need them. Training
+ * only. */
 void blas_zoneout_bits(const struct blas_run *run, int64_t t, int64_t steps);
 
-/* May the steps of this block be run by the sweeps below? */
+/* Returns true if the sweeps below may run the steps of this block. */
 bool blas_sweep_fits(const struct blas_run *run);
 
-/* Products with h~ and cells of the s-th to before the end-th step, of one chunk; y and h~ of the next step too. */
+/* Runs the products with h~ and the cells of steps s up to end, which are in one chunk. Also writes y, and h~ of the
+ * next step. */
 void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end);
 
 /* ---- backward ---- */
 
 struct blas_backward_run {
     struct blas_run r;
-    struct blas_gradients gradients; /* this member's, of this (layer, direction) */
+    struct blas_gradients gradients; /* those of this member for this (layer, direction) */
     struct blas_rows_at dy, dx;
-    bool dx_add;         /* the other direction wrote it before */
-    bool weights, fresh; /* dW is wanted; nothing has been added to `w` yet */
-    const float *x_back; /* W_x packed for dx; NULL: it is read where it stands */
-    bool direct;         /* dW goes straight into the canonical gradients */
-    bool keep_sums;      /* an earlier block has added to this region's gradients */
+    bool dx_add;         /* the other direction has already written dx */
+    bool weights, fresh; /* dW is wanted; `w` does not hold anything yet */
+    const float *x_back; /* W_x packed for dx; NULL: it is read in its canonical layout */
+    bool direct;         /* dW is written directly to the canonical gradients */
+    bool keep_sums;      /* an earlier block has added to the gradients of this region */
     void *const *grads;
     uint32_t parts;
-    int64_t chunk_low, chunk_high; /* q of the current chunk */
+    int64_t chunk_low, chunk_high; /* the q of the current chunk */
 };
 
-/* Both norms of `rows` rows from q of the block on, as training keeps them; without where their gains' gradients go. */
+/* Both norms of `rows` rows from q of the block on, as training keeps them. The pointers for the gradients of gains
+ * are not set. */
 struct blas_norm blas_norm_at(const struct blas_run *run, int64_t q, int64_t rows);
 
-/* Of the member's own columns of h. */
+/* The columns of h that belong to this member. */
 void blas_own_columns(const struct blas_run *run, int64_t *low, int64_t *high);
 
-/* C[.., low .. high) (+)= gradients of the groups (product->a: of whole panels) times W of `width` columns, packed for
- * backward at b. Of a large layer `together` panels of gates are summed over before the next ones: as many as stay in
- * the cache with all their rows. What `product` says is used up. */
+/* C[.., low .. high) (+)= gradients of the groups (product->a: of whole panels) times W of `width` columns, packed
+ * for backward at b. In a large layer, the sum takes `together` panels of gates at a time, as many as stay in the
+ * cache with all their rows. Overwrites the fields of `product`. */
 void blas_product_back(const struct blas_recurrent *op, struct blas_product *product, struct blas_groups groups,
                        const float *b, int64_t width, int64_t low, int64_t high, int32_t together);
 
-/* Gradients of own panels' weights (+)= what q in [low, high) of the block gives: gates' gradients times x~h~. */
+/* Weight gradients of the member's own panels (+)= contribution of q in [low, high) of the block: gate gradients
+ * times x~h~. */
 void blas_chunk_weights(struct blas_backward_run *f, int64_t low, int64_t high);
 
-/* Step t: gradients of its pre-activations, then dh of the step before it; t_next is the step that comes next. */
+/* Step t: computes the gradients of its pre-activations, then dh of the step before it. t_next: the step that is run
+ * next. */
 void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next);
 
-/* The same of the s-th to before the end-th step in the order of backward. */
+/* The same for steps s up to end, in the order of backward. */
 void blas_sweep_backward(const struct blas_backward_run *f, int64_t s, int64_t end);
 
 #endif

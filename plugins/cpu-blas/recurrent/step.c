@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step forward: the products of [x~ | h~] with the packed weights, panel by panel, and the cell, in all its
- * forms but that with layer norm (step_norm.c). */
+/* One step forward: multiplies [x~ | h~] by the packed weights, panel by panel, and runs the cell. step_norm.c has
+ * cells with layer norm. */
 #include "cpu-blas/recurrent/run.h"
 
 #include <seqlstm/philox.h>
@@ -13,7 +13,6 @@ static int64_t chunk_of(const struct blas_forward_run *f, int64_t s)
     return s / f->chunk_steps;
 }
 
-/* First q of the chunk that step s belongs to, and the rows it has. */
 int64_t blas_chunk_q(const struct blas_forward_run *f, int64_t s, int64_t *out_rows)
 {
     const struct blas_block *block = f->r.block;
@@ -25,7 +24,6 @@ int64_t blas_chunk_q(const struct blas_forward_run *f, int64_t s, int64_t *out_r
     return block->q_of[low];
 }
 
-/* Row of xh of the block's first sequence at the s-th step. */
 float *blas_xh_at(const struct blas_forward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;
@@ -37,7 +35,6 @@ float *blas_xh_at(const struct blas_forward_run *f, int64_t s)
     return r->scratch.xh + (parity * (int64_t)f->r.binding->chunk_rows + q) * row;
 }
 
-/* Pre-activations of panel 0 at the s-th step, and the stride between panels. */
 float *blas_gates_at(const struct blas_forward_run *f, int64_t s, int64_t *out_panel_stride)
 {
     const struct blas_run *r = &f->r;
@@ -79,7 +76,7 @@ void blas_zoneout_bits(const struct blas_run *r, int64_t t, int64_t steps)
         step_bits(r, t, steps, SEQLSTM_MASK_ZONEOUT_HIDDEN, op->desc.zoneout_hidden, op->out, r->saved->new_h + at);
 }
 
-/* Projection and the zoneout behind it: raw -> h. */
+/* The projection, and zoneout after it: raw -> h. */
 static void project(const struct blas_forward_run *f, const float *raw, int64_t rows, const uint16_t *new_h)
 {
     const struct blas_run *r = &f->r;
@@ -110,7 +107,7 @@ static void project(const struct blas_forward_run *f, const float *raw, int64_t 
         }
 }
 
-/* r h~ and its product, for the GRU whose reset comes before. */
+/* r h~ and its product, for a GRU whose reset comes before. */
 static void reset_product(const struct blas_forward_run *f, float *gates, int64_t panel_stride, const float *xh,
                           float *rh, int64_t rows)
 {
@@ -141,7 +138,6 @@ static void reset_product(const struct blas_forward_run *f, float *gates, int64_
     }
 }
 
-/* Where h of the s-th step goes: into the next step's xh if every row goes on and takes it as it is. */
 float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_row)
 {
     const struct blas_run *r = &f->r;
@@ -155,7 +151,7 @@ float *blas_h_target(const struct blas_forward_run *f, int64_t s, int64_t *out_r
     return blas_xh_at(f, s + 1) + op->layers[r->layer].input_pad;
 }
 
-/* The cell on one panel. */
+/* Runs the cell on one panel. */
 static void cell_panel(const struct blas_forward_run *f, const struct blas_step *step, int64_t p)
 {
     const struct blas_run *r = &f->r;
@@ -183,7 +179,7 @@ static void cell_panel(const struct blas_forward_run *f, const struct blas_step 
                                          : op->kernels->rnn_forward)(&cell);
 }
 
-/* The LSTM cell on all own panels of one row: with few rows the panels are what runs side by side. */
+/* Runs the LSTM cell on all own panels of one row. With few rows, the panels are computed side by side. */
 static void cell_row(const struct blas_forward_run *f, const struct blas_step *step, int64_t i)
 {
     const struct blas_run *r = &f->r;
@@ -211,7 +207,7 @@ static void cell_row(const struct blas_forward_run *f, const struct blas_step *s
     op->kernels->lstm_forward(&cell);
 }
 
-/* What the rest of this step and the next one, of as many rows, will read and write apart from gates. */
+/* Collects what the rest of this step and the next one, with as many rows, read and write, except gates. */
 static void look_ahead(const struct blas_forward_run *f, const struct blas_step *step, struct blas_ahead *ahead)
 {
     const struct blas_run *r = &f->r;
@@ -226,7 +222,8 @@ static void look_ahead(const struct blas_forward_run *f, const struct blas_step 
                                (p * r->block->q_rows + r->block->q_of[t]) * GROUP,
                            step->rows * GROUP);
         int64_t stride;
-        const float *gates = blas_gates_at(f, step->s + 1, &stride); /* vectors' products fetch theirs themselves */
+        const float *gates =
+            blas_gates_at(f, step->s + 1, &stride); /* products on vectors prefetch theirs themselves */
         for (int64_t p = r->panel_first; op->tiled_steps && op->training && step->kept < 0 && p < r->panel_last; p++) {
             const int64_t at = gates + p * stride - r->saved->gates;
             blas_ahead_add(ahead, r->saved->gates + at, step->rows * PANEL);
@@ -241,7 +238,7 @@ static void look_ahead(const struct blas_forward_run *f, const struct blas_step 
                        step->rows * f->y.row);
 }
 
-/* One product, which prefetches its part of what comes later. */
+/* Runs one product, which prefetches its share of what comes later. */
 static void product_ahead(const struct blas_recurrent *op, struct blas_product *product)
 {
     op->kernels->product(product);
@@ -250,7 +247,7 @@ static void product_ahead(const struct blas_recurrent *op, struct blas_product *
     product->ahead_count -= used;
 }
 
-/* k of the product with x~, h~ or both: h~ stands behind the padding of x~. */
+/* k of the product with x~, h~ or both. h~ comes after the padding of x~. */
 static int32_t part_k(const struct blas_recurrent *op, const struct blas_recurrent_layer *layer, unsigned parts)
 {
     if (!(parts & BLAS_PART_H))
@@ -258,8 +255,8 @@ static int32_t part_k(const struct blas_recurrent *op, const struct blas_recurre
     return (int32_t)(parts & BLAS_PART_X ? layer->input_pad : 0) + blas_product_k(op->out);
 }
 
-/* The product of a panel's columns with x~, h~ or both, `parts`. What the product says of rows, prefetching and where
- * sums begin holds; `panel`: the panel's first column of C. */
+/* Multiplies the columns of a panel by x~, h~ or both (`parts`). Rows, prefetching and initial sums are as `product`
+ * says; `panel` is the first column of C of the panel. */
 static void panel_product(const struct blas_forward_run *f, const struct blas_step *step, int64_t p, unsigned parts,
                           struct blas_groups groups, float *panel, struct blas_product *product)
 {
@@ -291,7 +288,8 @@ static void panel_product(const struct blas_forward_run *f, const struct blas_st
     product_ahead(op, product);
 }
 
-/* The products of a panel without layer norm: sums begin with the bias, or, where x's are there already, with those. */
+/* The products of a panel without layer norm. Sums begin with the bias or, where the products with x are already
+ * there, with those. */
 static void panel_sums(const struct blas_forward_run *f, const struct blas_step *step, int64_t p,
                        struct blas_product *product)
 {
@@ -311,14 +309,14 @@ static void panel_sums(const struct blas_forward_run *f, const struct blas_step 
     panel_product(f, step, p, BLAS_PART_H, (struct blas_groups){x.end, h.end}, panel, product);
 }
 
-/* Products of all own panels, each followed by its cell where the cell needs no other panel. */
+/* Multiplies all own panels, and runs the cell after each one if it needs no other panel. */
 static void step_panels(const struct blas_forward_run *f, const struct blas_step *step)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t count = r->panel_last - r->panel_first;
-    /* Every other step runs its panels backward: what the caches still hold is used first. */
+    /* Every other step runs its panels in reverse order, to reuse what is still in the caches. */
     const int64_t way = step->s & 1 ? -1 : 1;
     const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
@@ -346,8 +344,7 @@ static void step_panels(const struct blas_forward_run *f, const struct blas_step
         cell_row(f, step, i);
 }
 
-/* Lets a product over k blocks prefetch what comes next in `ahead`, of which products have had the first `used`;
- * returns how many have then been had. */
+/* Lets a product over k blocks prefetch from `ahead`, of which `used` places are done; returns the number then done. */
 static int64_t fetch_ahead(struct blas_product *product, const struct blas_ahead *ahead, int64_t used, int64_t k)
 {
     product->ahead = ahead->places + used;
@@ -364,7 +361,7 @@ static void step_on_tiles(const struct blas_forward_run *f, const struct blas_st
     const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
     const unsigned split = r->binding->fused ? BLAS_PART_X | BLAS_PART_H : BLAS_PART_H;
     const unsigned inside = op->norm ? BLAS_PART_H : split;
-    const int64_t way = step->s & 1 ? -1 : 1; /* as in step_panels */
+    const int64_t way = step->s & 1 ? -1 : 1; /* see step_panels */
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
     const int64_t x_blocks = r->binding->fused ? blas_tiles_blocks(op, op->layers[r->layer].input_pad) : 0;
     const int64_t k = x_blocks + blas_tiles_blocks(op, op->out_pad);
@@ -398,7 +395,6 @@ static void step_on_tiles(const struct blas_forward_run *f, const struct blas_st
         cell_row(f, step, i);
 }
 
-/* Products and cells of one step. */
 void blas_step_run(const struct blas_forward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;

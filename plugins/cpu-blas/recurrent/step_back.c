@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step back: the cell's gradients in place of its pre-activations, in all its forms, then their product
- * with W_h. */
+/* One step backward: the cell replaces its pre-activations by their gradients, which are then multiplied by W_h. */
 #include "cpu-blas/recurrent/run.h"
 
 #include <string.h>
 
 #include "cpu-blas/recurrent/tiles.h"
 
-/* Of the member's own columns of h. */
 void blas_own_columns(const struct blas_run *r, int64_t *low, int64_t *high)
 {
     const struct blas_recurrent *op = r->op;
@@ -20,7 +18,7 @@ void blas_own_columns(const struct blas_run *r, int64_t *low, int64_t *high)
         *high = blas_min(r->panel_last * op->panel_units, op->out_pad);
 }
 
-/* dh of the projected output -> dh of the cell (dm); keeps dh^ for the gradient of W_p. */
+/* From dh of the projected output computes dh of the cell (dm). Keeps dh^ for the gradient of W_p. */
 static void project_back(const struct blas_backward_run *f, int64_t q, int64_t rows)
 {
     const struct blas_run *r = &f->r;
@@ -53,7 +51,7 @@ static void project_back(const struct blas_backward_run *f, int64_t q, int64_t r
     }
 }
 
-/* The LSTM cell on all own panels of row i: with few rows the panels are what runs side by side. */
+/* Runs the LSTM cell on all own panels of row i. With few rows, the panels are computed side by side. */
 static void cell_row_back(const struct blas_backward_run *f, float *gates, int64_t stride, int64_t q, int64_t i,
                           const float *dy)
 {
@@ -85,7 +83,7 @@ static void cell_row_back(const struct blas_backward_run *f, float *gates, int64
         .bits_row = 1});
 }
 
-/* One phase of the LSTM cell with layer norm on all panels of row i. */
+/* One phase of the LSTM cell with layer norm, on all panels of row i. */
 static void norm_row_back(const struct blas_backward_run *f, int phase, float *gates, int64_t stride, int64_t q,
                           int64_t i, const float *dy)
 {
@@ -128,7 +126,8 @@ static void norm_row_back(const struct blas_backward_run *f, int phase, float *g
     (phase == 1 ? op->kernels->lstm_norm_backward_1 : op->kernels->lstm_norm_backward_2)(&b);
 }
 
-/* The cell on all own panels, one after the other; phase 0: the whole of it, else one of the LSTM's with layer norm. */
+/* Runs the cell on all own panels, one after the other. phase: 0 for the whole cell, 1 or 2 for a phase of the LSTM
+ * with layer norm. */
 static void panels_back(const struct blas_backward_run *f, int phase, float *gates, int64_t stride, int64_t q,
                         int64_t rows, const float *dy)
 {
@@ -203,8 +202,8 @@ static void panels_back(const struct blas_backward_run *f, int phase, float *gat
     }
 }
 
-/* The cell of one step on this member's panels. With norm, gates stand in z. `dy`: of the step's first row, where the
- * cell adds it. */
+/* Runs the cell of one step on the panels of this member. With norm, gates are in z. `dy`: at the first row of the
+ * step, where the cell adds it. */
 static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t rows, const float *dy)
 {
     const struct blas_run *r = &f->r;
@@ -263,7 +262,7 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
                                          .h_masked_row = op->layers[r->layer].xh_row});
 }
 
-/* The gates of one step where layer norm does not keep them: in z, of their pre-activations. */
+/* Computes the gates of one step again, in z, from their pre-activations, if layer norm does not keep them. */
 static void gates_again(const struct blas_backward_run *f, int64_t q, int64_t rows)
 {
     const struct blas_run *r = &f->r;
@@ -307,7 +306,7 @@ struct blas_norm blas_norm_at(const struct blas_run *r, int64_t q, int64_t rows)
                               .stats = r->saved->stats + 4 * (r->block->q_base + q)};
 }
 
-/* What the next step (and this one's chunk of dW) will read, in this order. `dy`: of the next step, or NULL. */
+/* Collects what the next step (and this one's chunk of dW) reads, in this order. `dy`: of the next step, or NULL. */
 static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_next, int64_t rows, const float *dy,
                        struct blas_ahead *ahead)
 {
@@ -331,18 +330,18 @@ static void look_ahead(const struct blas_backward_run *f, int64_t q, int64_t q_n
         if (r->op->norm)
             blas_ahead_add(ahead, r->saved->gates_h + at, rows * PANEL);
     }
-    if (!r->op->weights_large) /* its chunks are longer than the caches remember */
+    if (!r->op->weights_large) /* its chunks are larger than the caches */
         blas_ahead_add(ahead, r->saved->xh + (r->block->q_base + q) * xh_row, rows * xh_row);
 }
 
-/* Weights of a product back, columns [low, high) of which are wanted. */
+/* Packed weights for a product in backward, whose columns [low, high) are wanted. */
 struct back_weights {
     const float *b;
     int64_t width, low, high;
-    bool backward; /* the last panel of columns first */
+    bool backward; /* take the last panel of columns first */
 };
 
-/* The product with blocks of k from row k of the weights on, `skip` rows apart. */
+/* Multiplies by blocks of k, beginning with row k of the weights, `skip` rows apart. */
 static void back_columns(const struct blas_recurrent *op, const struct back_weights *w, int64_t k, int64_t skip,
                          struct blas_product *p)
 {
@@ -365,7 +364,7 @@ static void back_columns(const struct blas_recurrent *op, const struct back_weig
         p->c = c + n;
         p->next = fetches ? w->b + next * k_all + k * next_row : NULL;
         op->kernels->product(p);
-        if (fetches) /* and leaves what p->ahead says */
+        if (fetches) /* and leaves the places of p->ahead */
             continue;
         const int32_t used = (int32_t)blas_min(p->ahead_count, (int64_t)tiles * p->k_blocks);
         p->ahead += used;
@@ -375,14 +374,14 @@ static void back_columns(const struct blas_recurrent *op, const struct back_weig
     p->accumulate = true;
 }
 
-/* k of each group of the last panel, where it is worth a pass of its own that the others are padding; or 0. */
+/* k of each group of the last panel, if skipping the padding of the others is worth a pass of its own; otherwise 0. */
 static int32_t short_panel_k(const struct blas_recurrent *op)
 {
     const int32_t k = blas_product_k(op->units - (op->panels - 1) * (int64_t)op->panel_units);
     return op->panel_units == GROUP && op->panels > 1 && !op->weights_large && k <= GROUP / 2 ? k : 0;
 }
 
-/* Panels that are multiplied back as wholes. */
+/* The panels that are multiplied as a whole. */
 static int32_t whole_panels(const struct blas_recurrent *op)
 {
     return op->panels - (short_panel_k(op) > 0);
@@ -393,7 +392,7 @@ void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, 
 {
     const int64_t k_first = groups.first * GROUP;
     const int32_t short_k = short_panel_k(op), panels = whole_panels(op);
-    /* Every other step runs its panels backward: what the caches still hold is used first. */
+    /* Every other step runs its panels in reverse order, to reuse what is still in the caches. */
     const struct back_weights w = {b, width, low, high, op->weights_large && p->descending};
     const float *a = p->a + k_first;
     p->k_inner = (groups.end - groups.first) * GROUP;
@@ -414,7 +413,7 @@ void blas_product_back(const struct blas_recurrent *op, struct blas_product *p, 
     back_columns(op, &w, panels * PANEL + k_first, GROUP - short_k, p);
 }
 
-/* dh of the step before: the gates' gradients times W_h, own columns. */
+/* dh of the step before: gate gradients times W_h, own columns. */
 static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_next)
 {
     const struct blas_run *r = &f->r;
@@ -429,8 +428,8 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
     blas_own_columns(r, &low, &high);
     struct blas_ahead ahead;
     blas_ahead_init(&ahead);
-    /* A large layer's weights would drive it out again, all but those of the last panel; a second-level cache of less
-     * than 1 MiB, where kernels want strips, forgets even then. */
+    /* The weights of a large layer would evict the prefetched data, except during the last panel. A second-level
+     * cache of less than 1 MiB, where kernels use strips, is too small even then. */
     if (rows > 8 && !(op->weights_large && op->strips) && !op->tiled_steps) {
         look_ahead(f, q, r->block->q_of[t_next], rows,
                    f->dy.base ? f->dy.base + blas_packed_row(r->binding, r->block, t_next) * f->dy.row : NULL, &ahead);
@@ -470,7 +469,6 @@ static void recur_back(const struct blas_backward_run *f, int64_t t, int64_t t_n
         op->kernels->copy(&join);
 }
 
-/* One step: gradients of its pre-activations, then dh of the step before it. */
 void blas_step_back(struct blas_backward_run *f, int64_t t, int64_t t_next)
 {
     const struct blas_run *r = &f->r;

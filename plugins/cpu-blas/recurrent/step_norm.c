@@ -30,7 +30,7 @@ static void norm_panels(const struct blas_run *r, int phase, struct blas_cell_fo
     }
 }
 
-/* The same of an LSTM row by row: with few rows the panels are what runs side by side. */
+/* The same for an LSTM, row by row. With few rows, the panels are computed side by side. */
 static void norm_rows(const struct blas_run *r, int phase, struct blas_cell_forward c, int64_t z_stride)
 {
     const struct blas_recurrent *op = r->op;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few sequences of an LSTM: all steps of a chunk in one call of a kernel (recurrent/kernels/sweep.c). */
+/* A few sequences of an LSTM: one kernel call (recurrent/kernels/sweep.c) runs all steps of a chunk. */
 #include "cpu-blas/recurrent/tiles.h"
 #include "cpu-blas/recurrent/run.h"
 
@@ -10,13 +10,14 @@ bool blas_sweep_fits(const struct blas_run *r)
     if (rows > blas_sweep_rows(r->op) || binding->fused || r->barrier ||
         r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
         return false;
-    /* Packed rows stand at even distances: sizes of steps fall, so the mean is that of the first only if all are. */
+    /* The rows must have equal distances in packed tensors. The numbers of rows fall from step to step, so the mean
+     * equals the first one only if all are equal. */
     const int64_t first = blas_packed_row(binding, r->block, 0);
     return steps < 3 || blas_packed_row(binding, r->block, steps - 1) - first ==
                             (steps - 1) * (blas_packed_row(binding, r->block, 1) - first);
 }
 
-/* Rows of packed tensors from one step to the next. */
+/* Rows in packed tensors from one step to the next. */
 static int64_t packed_step(const struct blas_run *r)
 {
     return r->binding->steps < 2 ? 0

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tiles.h. */
 #include "cpu-blas/recurrent/tiles.h"
 
 #include <string.h>
 
-/* Bytes of A that stay in the second-level cache while panels of B pass by. */
+/* Bytes of A that stay in the second-level cache while panels of B pass. */
 enum { RESIDENT_BYTES = 1 << 20 };
 
 static uint16_t *words_of(const float *floats)
@@ -12,7 +11,7 @@ static uint16_t *words_of(const float *floats)
     return (uint16_t *)(void *)(uintptr_t)floats;
 }
 
-/* uint16_t of A from one row tile to the next. */
+/* uint16_t elements of A from one row tile to the next. */
 static int64_t a_row_of(const struct blas_recurrent *op, int64_t k)
 {
     return k * op->bf16_parts * BLAS_TILE;
@@ -44,21 +43,21 @@ int64_t blas_tiles_forward_floats(const struct blas_recurrent *op, int64_t rows,
     return most(a_floats(op, rows, x + h), a_floats(op, chunk_rows, x));
 }
 
-/* Panels of gates' gradients that are split at once. */
+/* The panels of gate gradients that are split at once. */
 static int64_t panels_together(const struct blas_recurrent *op, int64_t rows)
 {
     const int64_t panel = a_floats(op, rows, PANEL / BLAS_TILE_K) * (int64_t)sizeof(float);
     return blas_min(op->panels, most(1, RESIDENT_BYTES / panel));
 }
 
-/* Strips of 16 columns of x~h~ that are split at once. */
+/* The strips of 16 columns of x~h~ that are split at once. */
 static int64_t strips_together(const struct blas_recurrent *op, int64_t rows)
 {
     return most(4, RESIDENT_BYTES / (a_row_of(op, blas_bf16_blocks(rows)) * (int64_t)sizeof(uint16_t)));
 }
 
-/* Of `rows` rows of gates' gradients, as many panels as are taken together: they fill RESIDENT_BYTES, or are as few as
- * can be, or all there are. */
+/* The floats for `rows` rows of those panels of gate gradients that are split at once: as many panels as fill
+ * RESIDENT_BYTES, at least the minimum, at most all. */
 static int64_t gates_floats(const struct blas_recurrent *op, int64_t rows)
 {
     const int64_t resident = RESIDENT_BYTES / (int64_t)sizeof(float);
@@ -156,7 +155,7 @@ void blas_tiles_split_x(const struct blas_run *r, const float *x, int64_t x_row,
     split.x = x;
     split.x_row = x_row;
     split.columns = layer->input;
-    blas_run_barrier(r); /* no member still reads what stands there */
+    blas_run_barrier(r); /* until no member reads what is there */
     r->op->tile_kernels->rows(&split);
     blas_run_barrier(r);
 }
@@ -171,7 +170,7 @@ void blas_tiles_split(const struct blas_run *r, const float *xh, int64_t rows, u
     split.x = xh;
     split.x_row = layer->xh_row;
     split.columns = layer->input_pad;
-    blas_run_barrier(r); /* no member still reads what stands there */
+    blas_run_barrier(r); /* until no member reads what is there */
     if (k_x > 0)
         op->tile_kernels->rows(&split);
     split.x += layer->input_pad;
@@ -182,7 +181,8 @@ void blas_tiles_split(const struct blas_run *r, const float *xh, int64_t rows, u
     blas_run_barrier(r);
 }
 
-/* What a product of `rows` rows shall prefetch of the weights that come next. With few rows memory is behind anyway. */
+/* The weights that a product of `rows` rows prefetches for the next product. With few rows memory is too slow
+ * anyway. */
 static const uint16_t *next_of(const struct blas_recurrent *op, int64_t rows, const float *weights)
 {
     return op->weights_large && rows >= 128 ? words_of(weights) : NULL;
@@ -249,7 +249,7 @@ void blas_tiles_back(const struct blas_run *r, const struct blas_product *produc
                                    .out = words_of(r->scratch.tiles),
                                    .out_row = a_row};
         blas_share(blas_row_tiles(product->rows), r->member, r->members, &split.first, &split.last);
-        blas_run_barrier(r); /* no member still reads what stands there */
+        blas_run_barrier(r); /* until no member reads what is there */
         op->tile_kernels->rows(&split);
         blas_run_barrier(r);
         for (int64_t i = 0; i < strips; i++) {
@@ -294,7 +294,7 @@ void blas_tiles_weights(const struct blas_run *r, const struct blas_tiles_outer 
         const int64_t count = blas_min(together, strips - first);
         strip.columns = count * GROUP;
         blas_share(count, r->member, r->members, &strip.first, &strip.last);
-        blas_run_barrier(r); /* no member still reads what stands there */
+        blas_run_barrier(r); /* until no member reads what is there */
         op->tile_kernels->across(&strip);
         blas_run_barrier(r);
         for (int64_t p = r->panel_first; p < r->panel_last; p++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products on tiles (tiles/tiles.h) in place of those of recurrent/kernels/kernels.h. Weights become tiles when
- * they are packed; x~, h~ and gradients of gates become tiles, in scratch, before the products of a step or chunk.
- * Members that share a block share that work, too.
+/* Products on tiles (tiles/tiles.h), used instead of those in recurrent/kernels/kernels.h. Weights are packed as tiles.
+ * x~, h~ and gate gradients are converted to tiles, in scratch memory, before the products of a step or chunk. Members
+ * that share a block share that work, too.
  *
- * Packed weights, of h as recurrent/kernels/kernels.h has them where single steps are not on tiles:
+ * Packed weights (those of h as in recurrent/kernels/kernels.h, if single steps do not use tiles):
  *   forward  [panel] B of k = x (whole tiles), then h, by 64 columns
- *   back     [64 columns of x or h] B of k = all panels' columns
- * Gradients of weights: [panel][x, then h, padded to 16][64], transposed when they are summed over the members. */
+ *   back     [64 columns of x or h] B of k = columns of all panels
+ * Weight gradients: [panel][x, then h, padded to 16][64]; transposed when they are summed over the members. */
 #ifndef BLAS_RECURRENT_TILES_H
 #define BLAS_RECURRENT_TILES_H
 
@@ -18,13 +18,13 @@ static inline int64_t blas_tiles_blocks(const struct blas_recurrent *op, int64_t
     return (k + op->tile_kernels->tile_k - 1) / op->tile_kernels->tile_k;
 }
 
-/* Floats that B takes in the place of k rows of 64 columns, or of `columns`. */
+/* The floats that B takes instead of k rows of 64 columns, or of `columns`. */
 static inline int64_t blas_tiles_floats(const struct blas_recurrent *op, int64_t k, int64_t columns)
 {
     return blas_tiles_blocks(op, k) * op->bf16_parts * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
 }
 
-/* Floats of packed weights of `input` columns of x, or of those of h, in one panel. */
+/* The floats of packed weights in one panel: of `input` columns of x, or of h. */
 static inline int64_t blas_x_floats(const struct blas_recurrent *op, int64_t input)
 {
     if (op->x_in_time)
@@ -36,7 +36,7 @@ static inline int64_t blas_h_floats(const struct blas_recurrent *op)
     return op->tiled_steps ? blas_tiles_floats(op, op->out_pad, PANEL) : op->out_pad * PANEL;
 }
 
-/* The same backward, in all panels. */
+/* The same for backward, in all panels. */
 static inline int64_t blas_x_back_floats(const struct blas_recurrent *op, int64_t input)
 {
     const int64_t k = (int64_t)op->panels * PANEL;
@@ -48,36 +48,36 @@ static inline int64_t blas_h_back_floats(const struct blas_recurrent *op)
     return op->tiled_steps ? blas_tiles_floats(op, k, op->out_pad) : k * op->out_pad;
 }
 
-/* Those of scratch: of A, and of B of one member. */
+/* The floats of scratch: for A, and for B of one member. */
 int64_t blas_tiles_forward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
 int64_t blas_tiles_backward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
 int64_t blas_tiles_gates_floats(const struct blas_recurrent *op, int64_t chunk_rows);
 
-/* As pack_forward and pack_back of the kernels; back: `out` begins all panels of the matrix. */
+/* Like pack_forward and pack_back of the kernels. Back: `out` is the beginning of all panels of the matrix. */
 void blas_tiles_pack_forward(const struct blas_recurrent *op, const struct blas_pack *p);
 void blas_tiles_pack_back(const struct blas_recurrent *op, const struct blas_pack *p);
 
-/* Of a row of x~h~. */
+/* The parts of a row of x~h~. */
 enum { BLAS_PART_X = 1, BLAS_PART_H = 2 };
 
 /* Splits `rows` rows of x, or those parts of as many rows of x~h~, into scratch. */
 void blas_tiles_split_x(const struct blas_run *r, const float *x, int64_t x_row, int64_t rows);
 void blas_tiles_split(const struct blas_run *r, const float *xh, int64_t rows, unsigned parts);
 
-/* The product of panel `p` with `parts` of what has been split, which is `split`. `product` says rows and C alone. In
- * int8 C becomes numbers with the last product that is added to it. */
+/* Multiplies panel `p` by `parts` of `split`, which says what has been split. Only rows and C of `product` are used.
+ * In int8, the last product that is added to C also converts it to float. */
 void blas_tiles_forward(const struct blas_run *r, const struct blas_product *product, int64_t p, unsigned split,
                         unsigned parts);
 
-/* Floats of scratch before the tiles of a member that shares `rows` rows with others. */
+/* The floats of scratch in front of the tiles of a member that shares `rows` rows with others. */
 int64_t blas_tiles_own(const struct blas_recurrent *op, int32_t member, int32_t members, int64_t rows);
 
-/* As blas_product_back; all members that share the block call it together. */
+/* Like blas_product_back; all members that share the block call it together. */
 void blas_tiles_back(const struct blas_run *r, const struct blas_product *product, const float *b, int64_t width,
                      int64_t low, int64_t high);
 
-/* Gradients of weights of own panels: (+)= columns [column, column + width) of x~h~, at q in [low, high), times
- * `gates`, of the block's first panel and row. */
+/* Weight gradients of own panels (+)= columns [column, column + width) of x~h~, at q in [low, high), times `gates`,
+ * which begin at the block's first panel and row. */
 struct blas_tiles_outer {
     int64_t low, high, column, width;
     const float *gates;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of the weights: sums of outer products over the rows of a chunk of steps, while its gates' gradients are
- * still in the second-level cache; on tiles (tiles.h) where the operation uses them. */
+/* Weight gradients: sums of outer products over the rows of a chunk of steps, while the gate gradients of the chunk
+ * are still in the second-level cache. On tiles (tiles.h) if the operation uses them. */
 #include "cpu-blas/recurrent/tiles.h"
 #include "cpu-blas/recurrent/run.h"
 
-/* 64 columns of a chunk of x~h~ each, the first at `base`, the next `step` floats on; rows are `row` floats apart, 16
- * columns `strip` (0: 16). */
+/* Strips of 64 columns each of a chunk of x~h~. The first is at `base`, the next one `step` floats on. Rows are
+ * `row` floats apart, groups of 16 columns `strip` floats (0: 16). */
 struct strips {
     const float *base;
     int64_t row, step, strip;
 };
 
-/* Columns [column, column + width) of rows q in [low, high). Rows that lie on pages of their own are copied first, so
- * that a strip's rows follow one another: the sums pass over them many times, and a processor knows few pages at once.
- * Members that share the block share the copy. */
+/* Gets columns [column, column + width) of rows q in [low, high). If each row lies on a page of its own, the columns
+ * are copied first, so that the rows of a strip are contiguous: the sums pass over them many times, and the TLB has
+ * few entries. Members that share the block share the copy. */
 static struct strips strips_get(const struct blas_backward_run *f, int64_t low, int64_t high, int64_t column,
                                 int64_t width)
 {
@@ -26,7 +26,7 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
     const int64_t wide = r->op->kernels->strips ? GROUP : PANEL;
     int64_t first, last;
     blas_share((width + PANEL - 1) / PANEL, r->member, r->members, &first, &last);
-    blas_run_barrier(r); /* no member still reads the earlier strips */
+    blas_run_barrier(r); /* until no member reads the earlier strips */
     for (int64_t n = first * PANEL; n < blas_min(last * PANEL, width); n += wide)
         r->op->kernels->copy(&(struct blas_rows){.rows = rows,
                                                  .n = blas_min(wide, width - n),
@@ -38,10 +38,9 @@ static struct strips strips_get(const struct blas_backward_run *f, int64_t low, 
     return (struct strips){r->scratch.strips, wide, rows * PANEL, wide == GROUP ? rows * GROUP : 0};
 }
 
-/* Panels of gates that are taken together for the gradients of the weights. Where they are copied into tiles, as strips
- * of 16 columns are, panels pass by one at a time: the gradients of one lie on few pages. Else some panels stay in the
- * second-level cache, while strips pass by, each of which is then read once for all of them; that leaves room for the
- * panels that follow. */
+/* The panels of gates that weight gradients use together. Where strips of 16 columns are copied into tiles, it is
+ * one panel, whose gradients lie on few pages. Otherwise it is so many that they stay in the second-level cache,
+ * with room for the panels that follow. Each strip is then read once for all of them. */
 static int64_t panels_together(const struct blas_run *r, int64_t rows)
 {
     if (r->op->kernels->strips && blas_copies_strips(r->op, &r->op->layers[r->layer]))
@@ -50,28 +49,28 @@ static int64_t panels_together(const struct blas_run *r, int64_t rows)
     return count < 1 ? 1 : count;
 }
 
-/* What gradients of weights are sums of: gates of q in [low, high) by columns [column, column + width) of x~h~. */
+/* One part of the sums: gates of q in [low, high), times columns [column, column + width) of x~h~. */
 struct outer_part {
     int64_t low, high, column, width;
-    struct blas_groups groups; /* that are wanted of each panel */
-    const float *gates;        /* of the block's first panel and row */
-    float *c;                  /* of the first panel's first column, and of the first row of a panel */
+    struct blas_groups groups; /* wanted in each panel */
+    const float *gates;        /* at the block's first panel and row */
+    float *c;                  /* at the first column of the first panel, and the first row of a panel */
     int64_t c_panel, c_row, c_group;
     bool direct; /* C has no padding */
     bool accumulate;
 };
 
-/* Sums of panels [first, last) by all strips. */
+/* The sums of panels [first, last) with all strips. */
 struct outer_group {
-    const float *a; /* of panel 0, or of the only one */
+    const float *a; /* panel 0, or the only one */
     int64_t a_panel, first, last;
     int64_t following; /* panels of the next group */
-    bool tiled;        /* a is in tiles, b in strips of 16 columns */
-    bool back;         /* from the last strip to the first: that is in the cache, from the group before */
+    bool tiled;        /* a is in tiles, and b in strips of 16 columns */
+    bool back;         /* goes from the last strip to the first, which is still in the cache from the group before */
 };
 
-/* The panel of the next group that is prefetched beside the sums of panel p, behind which as many strips are left; or
- * NULL. Beside those of a group's first panel its strips are. */
+/* The panel of the next group that is prefetched during the sums of panel p, after which `left` strips remain; or
+ * NULL. During those of a group's first panel, its strips are prefetched. */
 static const float *panel_beside(const struct outer_group *group, const struct strips *strips, int64_t p, int64_t left)
 {
     const int64_t panel = group->last - 1 - p + left * (group->last - group->first - 1);
@@ -111,7 +110,7 @@ static void group_run(const struct blas_recurrent *op, const struct outer_part *
     }
 }
 
-/* One product of own panels and strips. */
+/* Runs one product of own panels and strips. */
 static void part_run(const struct blas_backward_run *f, const struct outer_part *part)
 {
     const struct blas_run *r = &f->r;
@@ -120,7 +119,7 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
     const struct strips strips = strips_get(f, part->low, part->high, part->column, blas_round(part->width, GROUP));
     const int64_t a_panel = r->block->gate_rows * PANEL;
     const float *a = part->gates + part->low * PANEL + part->groups.first * GROUP;
-    const bool tiled = strips.strip > 0; /* each panel alone then */
+    const bool tiled = strips.strip > 0; /* then each panel is alone */
     float *const tiles = tiled ? r->scratch.gate_tiles + r->member * rows * PANEL : NULL;
     bool back = false;
     for (int64_t first = r->panel_first, last; first < r->panel_last; first = last, back = !back) {
@@ -142,8 +141,8 @@ static void part_run(const struct blas_backward_run *f, const struct outer_part 
     }
 }
 
-/* dW (+)= gates' x~h~ over q in [low, high) straight into the canonical gradients: 16 rows of each gate follow one
- * another. */
+/* dW (+)= gates' x~h~ over q in [low, high), directly into the canonical gradients, where 16 rows of each gate are
+ * contiguous. */
 static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low, int64_t high)
 {
     const struct blas_run *r = &f->r;
@@ -171,8 +170,8 @@ static void chunk_weights_direct(const struct blas_backward_run *f, int64_t low,
     }
 }
 
-/* The same into the member's own gradients. With norm, or where not all groups have products with both, W_x and W_h
- * have sums of their own. */
+/* The same into the member's own gradients. W_x and W_h have separate sums with norm, or if some groups have only
+ * one of the two products. */
 static void chunk_weights_apart(const struct blas_backward_run *f, int64_t low, int64_t high)
 {
     const struct blas_run *r = &f->r;
@@ -218,7 +217,7 @@ static void chunk_weights_on_tiles(const struct blas_backward_run *f, int64_t lo
                                           .accumulate = !f->fresh});
 }
 
-/* dW of the GRU whose reset comes before, own panels: W_h of the candidate by r h~. */
+/* dW of the candidate's W_h, own panels, for a GRU whose reset comes before: it is multiplied by r h~. */
 static void chunk_weights_reset(const struct blas_backward_run *f, int64_t low, int64_t high)
 {
     const struct blas_run *r = &f->r;

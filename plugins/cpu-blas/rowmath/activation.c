@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations and their derivatives, softmax of a row (compiled once per instruction set).
+/* Activations and their derivatives, and softmax of a row (compiled once for each instruction set).
  *
- * Loops walk whole vectors, then a shorter rest through the tail loads. */
+ * Loops go through whole vectors, then load the shorter rest. */
 #include "cpu-blas/rowmath/unit.h"
 
-/* NaN stays NaN: the comparisons are written so that it takes the branch that returns x or keeps it. */
+/* NaN stays NaN: comparisons are written so that NaN takes the branch which returns x. */
 void BLAS_NAME(act_forward)(const struct seqlstm_activation *act, int64_t n, const float *in, float *out)
 {
     const float alpha = act->alpha, beta = act->beta;

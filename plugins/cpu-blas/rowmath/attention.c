@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The additive score of ATTENTION, s . tanh(q + k), of one query and the rows of its memory (compiled once
- * per instruction set). */
+/* The additive score of ATTENTION, s . tanh(q + k), for one query and the rows of its memory (compiled once for each
+ * instruction set). */
 #include "cpu-blas/rowmath/unit.h"
 
 /* One vector of the sum q + k, or its last `count` elements. */
@@ -34,7 +34,7 @@ void BLAS_NAME(tanh_scores)(int64_t rows, int64_t n, const float *query, const f
     }
 }
 
-/* Column by column of vectors: the gradients of query and score stay in registers. */
+/* Goes column by column of vectors, so that the gradients of query and score stay in registers. */
 INLINE void back_columns(int64_t rows, int64_t n, int64_t i, int count, const float *query, const float *keys,
                          const float *score, const float *grads, float *dquery, float *dkeys, float *dscore)
 {

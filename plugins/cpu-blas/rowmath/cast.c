@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of dtype, to nearest even (compiled once per instruction set).
+/* Conversions between dtypes, rounded to nearest even (compiled once for each instruction set).
  *
- * Everything passes through float in blocks of 512: exact from 16 bits, and from float64 to 16 bits rounded
- * to odd first, so that the second rounding gives what one rounding would. */
+ * All values pass through float in blocks of 512. That is exact from 16 bits. From float64 to 16 bits, values are
+ * first rounded to odd, so that two roundings give the result of one. */
 #include "cpu-blas/rowmath/unit.h"
 
 enum { BLOCK = 512 };
@@ -25,14 +25,14 @@ INLINE uint16_t to_bfloat16(float x)
 {
     uint32_t bits = bits_of(x);
     uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-    uint32_t nan = (bits >> 16) | 0x40u; /* quiet, never an infinity by rounding */
+    uint32_t nan = (bits >> 16) | 0x40u; /* quiet, and rounding never makes it an infinity */
     return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded);
 }
 
 INLINE uint16_t to_float16(float x)
 {
     uint32_t bits = bits_of(x), sign = (bits >> 16) & 0x8000u, a = bits & 0x7FFFFFFFu;
-    /* below 2^-14 the sum with 0.5 leaves the subnormal's bits, rounded, at the bottom */
+    /* Below 2^-14: after adding 0.5, the low bits are those of the subnormal number, rounded. */
     uint32_t small = bits_of(float_of(a) + 0.5f) - 0x3F000000u;
     uint32_t normal = (a - 0x38000000u + 0xFFFu + ((a >> 13) & 1u)) >> 13;
     uint32_t r = a < 0x38800000u ? small : normal;
@@ -52,7 +52,7 @@ INLINE float from_float16(uint16_t h)
     return float_of(r | sign);
 }
 
-/* The float next to d towards zero, its last bit set if anything was lost. */
+/* The float next to d towards zero, with its last bit set if anything was lost. */
 INLINE float round_to_odd(double d)
 {
     float f = (float)d;

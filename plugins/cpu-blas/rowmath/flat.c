@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat vectors: optimizers in one pass, vector operations, norm, finite check (compiled once per instruction
- * set).
+/* Flat vectors: optimizers in one pass, vector operations, norm, finite check (compiled once for each instruction set).
  *
- * The optimizers are limited by memory: every state is read and written once. */
+ * Memory limits the speed of optimizers, so every state is read and written once. */
 #include "cpu-blas/rowmath/unit.h"
 
 #define BLAS_RESTRICT __restrict
@@ -64,7 +63,7 @@ static void update_amsgrad(const struct blas_update *u, int64_t n, float *BLAS_R
     }
 }
 
-/* a: CENTERED, m: with momentum; both may be NULL. */
+/* a: for CENTERED, m: with momentum; both may be NULL. */
 static void update_rmsprop(const struct blas_update *u, int64_t n, float *BLAS_RESTRICT p, const float *BLAS_RESTRICT g,
                            float *BLAS_RESTRICT v, float *BLAS_RESTRICT m, float *BLAS_RESTRICT a)
 {
@@ -187,7 +186,7 @@ void BLAS_NAME(vector)(uint32_t kind, float alpha, int64_t n, const float *x, fl
     }
 }
 
-/* Products and sums in double: 16 running sums, folded as a tree. */
+/* Products and sums in double: 16 running sums, added as a binary tree. */
 double BLAS_NAME(squared_norm)(int64_t n, const float *x)
 {
     enum { WIDTH = 16 };

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of few rows, without packing the other matrix (compiled once per instruction set).
+/* Products of few rows that do not pack the other matrix (compiled once for each instruction set).
  *
- * A library packs both operands before it multiplies, which pays off from some 64 rows on. Below, these two
- * read the weights where they are, once for every tile of rows:
+ * A library packs both operands before it multiplies, which pays off from about 64 rows on. For fewer rows, these
+ * functions read the weights in place, once for every tile of rows:
  *
- *   C = A B'   dot products: vectors along k, ROWS x 4 sums in registers, folded at the end four at a time
- *   C = A B    vectors along n, ROWS x 4 vectors of C in registers, one element of A spread at a time
- */
+ *   C = A B'   dot products: vectors along k, ROWS x 4 sums in registers, which are added up at the end, four at a time
+ *   C = A B    vectors along n, ROWS x 4 vectors of C in registers, one element of A is broadcast at a time */
 #include "cpu-blas/rowmath/unit.h"
 
 enum {
     ROWS = BLAS_LANES == 16 ? 6 : 2,
-    DOT_SLICE = 768, /* k of a slice: ROWS rows of A and 4 of B stay in the first-level cache */
-    ROW_SLICE = 128, /* k of a slice: 128 x 64 floats of B */
+    DOT_SLICE = 768, /* k in a slice: ROWS rows of A and 4 of B stay in the first-level cache */
+    ROW_SLICE = 128, /* k in a slice: 128 x 64 floats of B */
     ROW_BLOCK = 240  /* rows of C that stay in the second-level cache from slice to slice */
 };
 
-/* The sums of four vectors, side by side. */
+/* The sums of four vectors. */
 INLINE void fold4(vf a, vf b, vf c, vf d, float out[4])
 {
 #if BLAS_LANES == 16 && defined(__AVX512F__)
@@ -38,7 +37,8 @@ INLINE void fold4(vf a, vf b, vf c, vf d, float out[4])
 #endif
 }
 
-/* m rows of A against 4 rows of B (of which `columns` count); the caller repeats pointers beyond the last. */
+/* m rows of A times 4 rows of B, of which the first `columns` count. The caller repeats pointers beyond the last
+ * row. */
 INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const float *const b[4], bool add, float *c,
                      int64_t ldc, int columns)
 {
@@ -84,7 +84,7 @@ INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const 
         dot_tile(m, k, a, lda, b, add, c, ldc, columns);                                                               \
     }
 
-/* Vector v of nv, the last of which has `last` elements unless `whole`. */
+/* Vector v of nv. The last one has `last` elements unless `whole` is set. */
 #define LOAD(p, v)                                                                                                     \
     (whole || (v) < nv - 1 ? v_load((p) + (v)*BLAS_LANES) : v_load_tail((p) + (v)*BLAS_LANES, last, 0.0f))
 
@@ -117,8 +117,8 @@ INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, con
     }
 }
 
-/* Masked loads cost nothing with AVX-512: any width up to four vectors is one panel. Elsewhere four whole
- * vectors, one whole vector, or part of one. */
+/* With AVX-512, masked loads cost nothing, so that a panel may have any width up to four vectors. Otherwise a panel
+ * is four whole vectors, one whole vector, or part of one. */
 #if BLAS_LANES == 16
 #define PANEL_WIDTH(left) ((left) < 64 ? (int)(left) : 64)
 #define SHORT_PANELS(m)                                                                                                \
@@ -183,7 +183,7 @@ typedef void row_tile_fn(int width, int64_t k, const float *a, int64_t a_row, in
 static dot_tile_fn *const dot_tiles[ROWS] = ALL_TILES(dot_tile);
 static row_tile_fn *const row_tiles[ROWS] = ALL_TILES(row_tile);
 
-/* Rows of the next tile: shared evenly, so that the last one is not nearly empty. */
+/* The rows of the next tile. Rows are shared evenly, so that the last tile is not nearly empty. */
 static int64_t tile_rows(int64_t left)
 {
     const int64_t tiles = (left + ROWS - 1) / ROWS;

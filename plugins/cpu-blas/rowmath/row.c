@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over columns, layer norm and masks of rows (compiled once per instruction set). */
+/* Sums over columns, layer norm and masks of rows (compiled once for each instruction set). */
 #include <seqlstm/philox.h>
 
 #include "cpu-blas/isa/keep.h"
 #include "cpu-blas/rowmath/unit.h"
 
-/* Rows are added in blocks of 32, blocks to the result: errors grow with rows / 32. */
+/* Rows are added in blocks of 32, and blocks to the result, so that errors grow with rows / 32. */
 enum { SUM_BLOCK = 32 };
 
 void BLAS_NAME(column_sums)(int64_t rows, int64_t n, int64_t stride, const float *x, float *out)
@@ -51,7 +51,7 @@ static float row_sum(int64_t n, const float *x)
     return v_sum(a);
 }
 
-/* The variance by its definition, after the mean: no cancellation. */
+/* Sum of squared differences from the mean, which avoids cancellation. */
 static float row_square_sum(int64_t n, const float *x, float mean)
 {
     vf a = v_set(0.0f);

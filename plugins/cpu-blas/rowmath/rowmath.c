@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choice of the table; which sets were compiled in is said by the build. */
+/* Chooses the table. The build defines which instruction sets were compiled. */
 #include "cpu-blas/rowmath/rowmath.h"
 
 extern const struct blas_rowmath blas_rowmath_portable;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax of a row and the losses (compiled once per instruction set). */
+/* Softmax of a row, and the losses (compiled once for each instruction set). */
 #include "cpu-blas/rowmath/unit.h"
 
 static float largest_of(int64_t n, const float *x)
@@ -117,7 +117,8 @@ static vf loss_of(uint32_t kind, float delta, vf x, vf target)
     }
 }
 
-/* Sums of 64 vectors in float, those in double: a row of 10^6 features loses no more than one of 10^3. */
+/* Adds 64 vectors in float, and these sums in double, so that a row of 10^6 features loses no more precision than
+ * one of 10^3. */
 double BLAS_NAME(loss)(uint32_t kind, float delta, int64_t n, const float *x, const float *target)
 {
     double total = 0.0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of the functions of one instruction set's table. */
+/* Included by every unit of rowmath: the names of the functions of one instruction set's table. */
 #ifndef BLAS_ROWMATH_UNIT_H
 #define BLAS_ROWMATH_UNIT_H
 
@@ -7,7 +7,7 @@
 #include "cpu-blas/isa/lanes.h"
 #include "cpu-blas/rowmath/rowmath.h"
 
-/* For every vector of [0, n), and a shorter rest: `body` sees x, or x, y and dy, and sets r */
+/* For every vector of [0, n), and for a shorter rest: `body` reads x (or x, y and dy) and sets r. */
 #define MAP1(body)                                                                                                     \
     do {                                                                                                               \
         int64_t map_i = 0;                                                                                             \

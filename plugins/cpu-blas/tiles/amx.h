@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiles of AMX for product.inc. */
+/* The tiles of AMX, for product.inc. */
 #ifndef BLAS_TILES_AMX_H
 #define BLAS_TILES_AMX_H
 
@@ -23,7 +23,7 @@ static void tiles_config(tile_file *file, const uint8_t rows[8])
         config.bytes[t] = BLAS_TILE_K * sizeof(uint16_t);
     memcpy(config.rows, rows, 8);
     _tile_loadconfig(&config);
-    __asm__ volatile("" ::: "memory"); /* loads of tiles are not ordered behind stores otherwise */
+    __asm__ volatile("" ::: "memory"); /* otherwise the compiler may move loads of tiles before stores */
 }
 
 static void tiles_release(tile_file *file)

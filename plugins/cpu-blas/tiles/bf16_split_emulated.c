@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts on tiles in portable C, bit for bit those of AMX (Intel 64 and IA-32 Architectures Software Developer's
- * Manual, volume 2, TDPBF16PS): within one product of tiles, even and odd elements of k have a sum each, which are
- * added to one another and then to what the tile held. The caller has denormals flushed (isa.h). */
+/* bfloat16 parts on tiles in portable C, bit for bit like AMX (Intel 64 and IA-32 Architectures Software Developer's
+ * Manual, volume 2, TDPBF16PS). Within one product of tiles, even and odd elements of k have a sum each. These are
+ * added to each other, then to the previous content of the tile. The caller sets denormals to zero (isa.h). */
 #include "cpu-blas/tiles/emulated.h"
 #include "cpu-blas/tiles/lanes.h"
 

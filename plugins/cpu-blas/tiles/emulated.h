@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles in portable C for product.inc. */
+/* Tiles in portable C, for product.inc. */
 #ifndef BLAS_TILES_EMULATED_H
 #define BLAS_TILES_EMULATED_H
 
@@ -12,7 +12,8 @@ typedef struct tile_file {
     uint32_t words[8][BLAS_TILE_ROWS][16];
 } tile_file;
 
-/* Of this thread. Called once a product: a compiler that sees the variable asks for its address at every word. */
+/* The tiles of this thread. Called once for each product: otherwise the compiler would compute the address of the
+ * thread-local variable at every access. */
 static __attribute__((noinline)) tile_file *tile_file_own(void)
 {
     static _Thread_local tile_file own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes on the tiles of AMX. */
+/* int8 on the tiles of AMX. */
 #include "cpu-blas/tiles/amx.h"
 #include "cpu-blas/tiles/lanes.h"
 

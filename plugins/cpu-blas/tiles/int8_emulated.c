@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes on tiles in portable C, bit for bit those of AMX (Intel 64 and IA-32 Architectures Software Developer's Manual,
- * volume 2, TDPBUSD): sums are those of integers of 32 bits. */
+/* int8 on tiles in portable C, bit for bit like AMX (Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 2, TDPBUSD). Sums are those of 32-bit integers. */
 #include <math.h>
 
 #include "cpu-blas/tiles/emulated.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen numbers at once, in the compiler's own vectors: what tiles are made of. */
+/* Vectors of sixteen numbers in the compiler's own type, from which tiles are made. */
 #ifndef BLAS_TILES_LANES_H
 #define BLAS_TILES_LANES_H
 
@@ -20,7 +20,7 @@ INLINE lanes lanes_load(const float *from)
     return x;
 }
 
-/* The first `count` of them, and zeros: of none, of some, or of more than there are lanes. */
+/* Loads the first `count` numbers, and zeros for the rest. `count` may be negative or larger than the vector. */
 INLINE lanes lanes_load_first(const float *from, int64_t count)
 {
     float x[LANE_COUNT] __attribute__((aligned(64))) = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether there are tiles: CPUID says so of the processor, XCR0 of the operating system, and Linux, which saves 8 KiB
- * more of a thread that uses them, wants to be asked once for the whole process. */
+/* Detects tiles. CPUID says whether the processor has them, and XCR0 whether the operating system saves them. Linux
+ * saves 8 KiB more for a thread that uses tiles, and a process must request that permission once. */
 #include "cpu-blas/tiles/tiles.h"
 
 #include <pthread.h>

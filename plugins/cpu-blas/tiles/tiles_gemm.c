@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tiles_gemm.h. */
 #include "cpu-blas/tiles/tiles_gemm.h"
 
 #include <string.h>
 
 enum {
-    STRIP = 4 * BLAS_TILE_ROWS /* columns that one product has */
+    STRIP = 4 * BLAS_TILE_ROWS /* columns of one product */
 };
 
-/* What is made into tiles at once, by parts: A [m, k] and B [k, n] together fill less than half of a second-level
- * cache, and both are used often enough to be worth the making. */
+/* What one part converts to tiles at once: A [m, k] and B [k, n] together fill less than half of a second-level
+ * cache, and both are used often enough to be worth the conversion. */
 struct block {
     int64_t m, n, k;
 };
@@ -51,7 +50,7 @@ void blas_operand_b(const struct blas_tiled *by, const struct blas_operand *o, i
     }
 }
 
-/* A strip whose last columns are fewer than 16: two row tiles at a time, beside C. */
+/* A strip whose last group has fewer than 16 columns: two row tiles at a time, outside of C. */
 static void multiply_edge(const struct blas_tiled *by, const struct blas_operands *p, struct blas_tile_product *product,
                           struct blas_tiles *tiles)
 {

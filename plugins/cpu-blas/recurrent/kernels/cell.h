@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cells of all kinds share: vectors of a panel, zoneout, sums. */
+/* Shared by the cells of all kinds: vectors of a panel, zoneout, sums. */
 #ifndef BLAS_RECURRENT_CELL_H
 #define BLAS_RECURRENT_CELL_H
 
@@ -8,21 +8,21 @@
 #include "cpu-blas/recurrent/kernels/kernels.h"
 #include "cpu-blas/recurrent/kernels/math.h"
 
-enum { VECTORS = GROUP / VW }; /* of the units of a panel */
+enum { VECTORS = GROUP / VW }; /* that hold the units of a panel */
 
 static inline void add_to(float *p, vf a)
 {
     v_store(p, v_add(v_load(p), a));
 }
 
-/* Units of row r from lane v on. */
+/* The units of row r from lane v on, at most GROUP. */
 static inline int lanes_left(int32_t units, int64_t unit_step, int64_t r, int v)
 {
     int64_t left = units - r * unit_step - v;
     return left < GROUP ? (int)left : GROUP;
 }
 
-/* New where the bit is set (training), or the expectation (inference). */
+/* The new value where its bit is set (training), or the expected value (inference). */
 INLINE vf zoneout_mix(const struct blas_cell *cell, const uint16_t *bits, int v, float rate, vf old, vf now)
 {
     if (bits)
@@ -32,7 +32,8 @@ INLINE vf zoneout_mix(const struct blas_cell *cell, const uint16_t *bits, int v,
     return now;
 }
 
-/* Splits a gradient by zoneout: what goes on to the new value is returned, *old_part takes the rest. */
+/* Splits a gradient by zoneout: returns the part for the new value, and puts the part for the old value in
+ * *old_part. */
 INLINE vf zoneout_split(const uint16_t *bits, int v, vf d, vf *old_part)
 {
     *old_part = v_zero();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GRU (reset after and before) on one panel of 16 units. Pre-activations are kept for backward; the state before
- * the step (h') is saved in c_saved. */
+/* The GRU (reset after and before) on one panel of 16 units. Pre-activations are kept for backward. The state before
+ * the step (h') is stored in c_saved. */
 #include <stddef.h>
 
 #include "cpu-blas/recurrent/kernels/cell.h"
 #include "cpu-blas/recurrent/kernels/unit.h"
 
-/* Where the four begin. */
+/* Where the four groups of a row begin. */
 enum { GRU_N_X = 0, GRU_R = 16, GRU_Z = 32, GRU_N_H = 48 };
 
 void kernel_gru_before_forward_1(const struct blas_cell_forward *f)
@@ -21,7 +21,8 @@ void kernel_gru_before_forward_1(const struct blas_cell_forward *f)
         }
 }
 
-/* One row: pre-activations as they stand (n's completed), after the clip, and gates; r is zero without reset_after. */
+/* One row: pre-activations before the clip (n's with all its terms), after the clip, and gates. r is zero without
+ * reset_after. */
 struct gru_row {
     vf zr[VECTORS], zz[VECTORS], zn[VECTORS];
     vf rc[VECTORS], zc[VECTORS], nc[VECTORS];
@@ -76,7 +77,7 @@ void kernel_gru_forward(const struct blas_cell_forward *f)
     }
 }
 
-/* Gradients of one row's i-th vector. */
+/* Gradients of the i-th vector of a row. */
 INLINE void gru_backward_vector(const struct blas_cell_backward *b, const struct gru_row *s, int64_t row, int i)
 {
     const struct blas_cell *cell = b->cell;
@@ -117,7 +118,7 @@ void kernel_gru_backward(const struct blas_cell_backward *b)
     }
 }
 
-/* extra: d(r h~) in, its part of dh~ out. */
+/* extra: in: d(r h~); out: its part of dh~. */
 void kernel_gru_before_backward_2(const struct blas_cell_backward *b)
 {
     const struct blas_cell *cell = b->cell;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Canonical weights into panels. What is more than the caches hold is written past them: they would read every line
- * from memory first, only to drop it before it is used. */
+/* Packs canonical weights into panels. If they are larger than the caches, they are written past the caches:
+ * otherwise each line would be read from memory first and dropped before its use. */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cpu-blas/recurrent/kernels/unit.h"
 
-enum { PACK_AHEAD = 128 }; /* floats: how far ahead of a block its rows are fetched */
+enum { PACK_AHEAD = 128 }; /* floats: how far ahead the rows of a block are prefetched */
 
 static bool pack_may_stream(const struct blas_pack *p)
 {

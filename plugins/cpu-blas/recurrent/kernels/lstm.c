@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The LSTM cell with every option on one panel of 16 units. Without any, lstm_plain.c has it; with layer norm of the
- * cell, lstm_norm.c. */
+/* The LSTM cell with every option, on one panel of 16 units. lstm_plain.c has the cell without options, lstm_norm.c
+ * the one with layer norm of the cell. */
 #include <stddef.h>
 
 #include "cpu-blas/recurrent/kernels/lstm_gates.h"
 #include "cpu-blas/recurrent/kernels/unit.h"
 
-/* Puts what backward finds: the gates, or their pre-activations as they came. */
+/* Writes what backward reads: the gates, or their pre-activations. */
 INLINE void lstm_gates_put(const struct blas_cell *cell, const float *gates, const struct lstm_gates *s, float *out)
 {
     if (cell->keeps_gates)
@@ -15,7 +15,7 @@ INLINE void lstm_gates_put(const struct blas_cell *cell, const float *gates, con
         lstm_gates_leave(true, out, v_load(gates), v_load(gates + 16), v_load(gates + 32), v_load(gates + 48));
 }
 
-/* What is left of one vector of a row; a: output of its new c. */
+/* Completes one vector of a row. a: output activation of its new c. */
 INLINE void lstm_forward_rest(const struct blas_cell *cell, const struct blas_cell_forward *f, int64_t r, int v,
                               const struct lstm_gates *s, vf old, vf a)
 {
@@ -69,7 +69,7 @@ static void lstm_forward_general(const struct blas_cell_forward *f)
         lstm_forward_options(false, &own);
 }
 
-/* What is left of one vector of a row; a: output of its new c. */
+/* Completes one vector of a row. a: output activation of its new c. */
 INLINE void lstm_backward_rest(const struct blas_cell *cell, const struct blas_cell_backward *b, int64_t r, int v,
                                const struct lstm_gates *s, vf a, struct lstm_sums *sums)
 {
@@ -106,7 +106,7 @@ INLINE void lstm_backward_options(const bool usual, const struct blas_cell_backw
         UNROLL_FOR (int n = 0; n < VECTORS; n++) {
             lstm_backward_rest(cell, b, r, n * VW, &s[n], a[n], &sums[n]);
             if (!b->unit_step && r + 1 < b->rows)
-                continue; /* the next row is of the same units */
+                continue; /* The next row has the same units. */
             lstm_sums_add(b, &sums[n], r, n * VW);
             lstm_sums_clear(&sums[n]);
         }

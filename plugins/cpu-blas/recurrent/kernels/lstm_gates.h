@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gates of an LSTM with every option on one vector of units, forward and backward: for the cell (lstm.c), and for
- * the two phases into which layer norm cuts it (lstm_norm.c). */
+/* The gates of an LSTM with every option on one vector of units, forward and backward. Used by the cell (lstm.c) and
+ * by the two phases of the cell with layer norm (lstm_norm.c). */
 #ifndef BLAS_RECURRENT_LSTM_GATES_H
 #define BLAS_RECURRENT_LSTM_GATES_H
 
@@ -9,7 +9,7 @@
 
 #include "cpu-blas/recurrent/kernels/cell.h"
 
-/* Leaves the four of one vector of units, `put` or in the caches. */
+/* Writes the four gates of one vector of units; `put`: past the caches. */
 INLINE void lstm_gates_leave(const bool put, float *to, vf i, vf f, vf g, vf o)
 {
     v_put(put, to, i);
@@ -18,7 +18,7 @@ INLINE void lstm_gates_leave(const bool put, float *to, vf i, vf f, vf g, vf o)
     v_put(put, to + 48, o);
 }
 
-/* dh of one vector, with dy. */
+/* dh of one vector, plus dy. */
 INLINE vf lstm_dh(const struct blas_cell_backward *b, int64_t r, int v)
 {
     vf dh = v_load(b->dh + r * b->dh_row + v);
@@ -29,7 +29,7 @@ INLINE vf lstm_dh(const struct blas_cell_backward *b, int64_t r, int v)
     return v_add(dh, left >= VW ? v_load(dy) : v_load_first(dy, left));
 }
 
-/* The cell with its curves known to the compiler, where they are the usual ones. */
+/* A copy of the cell whose activations are compile-time constants if they are the default ones. */
 INLINE struct blas_cell cell_known(const bool usual, const struct blas_cell *cell)
 {
     struct blas_cell known = *cell;
@@ -47,7 +47,7 @@ struct lstm_gates {
     vf raw, now;
 };
 
-/* i, f, g and, `with_o`, o of clipped pre-activations. */
+/* Computes i, f, g and, if `with_o`, o from clipped pre-activations. */
 INLINE void lstm_activate(const struct blas_cell *cell, struct lstm_gates *s, bool with_o)
 {
     const float clip = cell->gate_clip;
@@ -71,7 +71,7 @@ INLINE void lstm_activate(const struct blas_cell *cell, struct lstm_gates *s, bo
     }
 }
 
-/* `with_o`: the output gate too, which a peephole makes wait for c^. */
+/* `with_o`: also the output gate. With a peephole it must wait for c^. */
 INLINE struct lstm_gates lstm_gates_compute(const struct blas_cell *cell, const float *gates, const float *peephole,
                                             int64_t peephole_row, vf old, bool with_o)
 {
@@ -98,20 +98,22 @@ INLINE struct lstm_gates lstm_gates_compute(const struct blas_cell *cell, const 
     return s;
 }
 
-/* A gate as forward leaves it, z: its pre-activation. With gate_clip its last bit is marked where z is within. */
+/* The gate value that forward stores; z is its pre-activation. With gate_clip, its last bit is set if z is within
+ * the clip. */
 INLINE vf lstm_gate_mark(float limit, vf z, vf y)
 {
     return limit > 0.0f ? v_mark(v_le(v_abs(z), v_set(limit)), y) : y;
 }
 
-/* Of such a gate a number that is within the clip where its pre-activation was, and of its sign. */
+/* A number with the sign of the gate's pre-activation that is within the clip exactly if the pre-activation was.
+ * Made from the stored value. */
 INLINE vf lstm_gate_argument(float limit, vf y)
 {
     return limit > 0.0f ? v_select(v_marked(y), v_clip(limit, y), v_set(2.0f * limit)) : y;
 }
 
-/* What backward finds where forward left the gates activated: their derivatives follow from the values alone, and what
- * v_derivative asks of an argument its value says, too. */
+/* Reads the stored gates if forward left them activated. Their derivatives follow from the values, and v_derivative
+ * gets the value in place of its argument. */
 INLINE struct lstm_gates lstm_gates_recall(const struct blas_cell *cell, const float *gates, vf old)
 {
     struct lstm_gates s;
@@ -128,7 +130,7 @@ INLINE struct lstm_gates lstm_gates_recall(const struct blas_cell *cell, const f
     return s;
 }
 
-/* Leaves them so. */
+/* Stores activated gates. */
 INLINE void lstm_gates_keep(const bool put, const struct blas_cell *cell, const struct lstm_gates *s, float *to)
 {
     const float limit = cell->gate_clip;
@@ -136,7 +138,7 @@ INLINE void lstm_gates_keep(const bool put, const struct blas_cell *cell, const 
                      lstm_gate_mark(limit, s->zg, s->g), lstm_gate_mark(limit, s->zo, s->o));
 }
 
-/* The gates of backward's row: found, or computed from their pre-activations. */
+/* The gates of a row in backward: read, or computed from their pre-activations. */
 INLINE struct lstm_gates lstm_gates_again(const struct blas_cell *cell, const float *gates, const float *peephole,
                                           int64_t peephole_row, vf old, bool with_o)
 {
@@ -145,7 +147,7 @@ INLINE struct lstm_gates lstm_gates_again(const struct blas_cell *cell, const fl
     return lstm_gates_compute(cell, gates, peephole, peephole_row, old, with_o);
 }
 
-/* Gradients of bias (i f g o) and peephole (i f o) of one vector of units, summed over rows. */
+/* Gradients of the bias (i f g o) and of the peepholes (i f o) of one vector of units, summed over rows. */
 struct lstm_sums {
     vf bias[4], peephole[3];
 };
@@ -158,7 +160,7 @@ INLINE void lstm_sums_clear(struct lstm_sums *s)
         s->peephole[k] = v_zero();
 }
 
-/* Adds them to where row r's units have theirs. */
+/* Adds the sums to the gradients of the units of row r. */
 INLINE void lstm_sums_add(const struct blas_cell_backward *b, const struct lstm_sums *s, int64_t r, int v)
 {
     for (int k = 0; k < 4; k++)
@@ -167,7 +169,7 @@ INLINE void lstm_sums_add(const struct blas_cell_backward *b, const struct lstm_
         add_to(b->dpeephole + k * b->peephole_row + r * b->unit_step + v, s->peephole[k]);
 }
 
-/* From dc^ (of the limited cell value) to the gradients of i, f, g; returns dc' without its zoneout part. */
+/* From dc^ (of the limited cell value) computes the gradients of i, f, g; returns dc' without its zoneout part. */
 INLINE vf lstm_gates_backward(const struct blas_cell *cell, const struct blas_cell_backward *b,
                               const struct lstm_gates *s, float *gates, int64_t r, int v, vf old, vf dnow,
                               struct lstm_sums *sums)
@@ -205,7 +207,7 @@ INLINE vf lstm_gates_backward(const struct blas_cell *cell, const struct blas_ce
     return dold;
 }
 
-/* dzo from do; adds the peephole's part to *dnow. */
+/* Computes dzo from do, and adds the part of the peephole to *dnow. */
 INLINE void lstm_output_backward(const struct blas_cell *cell, const struct blas_cell_backward *b, float *gates,
                                  int64_t r, int v, vf zo, vf o, vf dov, vf now, vf *dnow, struct lstm_sums *sums)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The LSTM cell on one panel where the cell is normalised too: q = N(c^) gain + bias needs the whole row of c^ first,
- * which cuts the cell into two phases. */
+/* The LSTM cell with layer norm of the cell, on one panel. q = N(c^) gain + bias needs the whole row of c^ first,
+ * which divides the cell into two phases. */
 #include <stddef.h>
 
 #include "cpu-blas/recurrent/kernels/lstm_gates.h"
 #include "cpu-blas/recurrent/kernels/unit.h"
 
-/* Rows whose chains run side by side, two denominators to a reciprocal. */
+/* Rows computed side by side; two denominators share one reciprocal. */
 enum { NORM_LANES = 4 };
 
-/* What the compiler knows of a cell: nothing, its curves, or that it has the usual ones and no option but the norm. */
+/* What is known about a cell at compile time: nothing, its activations, or that it has the default activations and
+ * no option except the norm. */
 enum lstm_norm_kind { NORM_ANY, NORM_USUAL, NORM_PLAIN };
 
 INLINE enum lstm_norm_kind lstm_norm_kind(const struct blas_cell *c)
@@ -33,7 +34,7 @@ INLINE struct blas_cell lstm_norm_known(const enum lstm_norm_kind kind, const st
     return known;
 }
 
-/* kernel_NAME(x) calls NAME with what is known of x's cell. */
+/* kernel_NAME(x) calls NAME with the kind of x's cell as a constant. */
 #define LSTM_NORM_KERNEL(kernel, phase, type)                                                                          \
     void kernel(const struct type *x)                                                                                  \
     {                                                                                                                  \
@@ -106,7 +107,7 @@ INLINE void lstm_norm_forward_output(const enum lstm_norm_kind kind, const struc
 
 LSTM_NORM_KERNEL(kernel_lstm_norm_forward_2, lstm_norm_forward_output, blas_cell_forward)
 
-/* Sums over rows of what one vector of units has. */
+/* Sums over rows for one vector of units. */
 struct lstm_norm_sums {
     struct lstm_sums cell;
     vf gain, shift;
@@ -149,11 +150,11 @@ INLINE void lstm_norm_output_rows_back(const int lanes, const struct blas_cell *
         add_to(row_sums, dq);
         v_store(row_sums + GROUP, v_fma(dq, hat[i], v_load(row_sums + GROUP)));
         v_store(b->dq + r * b->extra_row + v, dq);
-        /* The peephole's share of dc^ waits in gates' slot: phase 2 reads dzo and the weight. */
+        /* The peephole's part of dc^ is computed in phase 2, from dzo in gates and the weight. */
         lstm_output_backward(cell, b, gates, r, v, s[i].zo, s[i].o, v_mul(dh, a[i]), s[i].now, &dnow, &sums->cell);
         if (new_h)
             v_store(b->dh + r * b->dh_row + v, carry_h);
-        if (b->unit_step || r + 1 == b->rows) { /* these units have no further row */
+        if (b->unit_step || r + 1 == b->rows) { /* the next row has other units, or there is none */
             add_to(b->dnorm_gain + unit, sums->gain);
             add_to(b->dnorm_bias + unit, sums->shift);
             lstm_sums_add(b, &sums->cell, r, v);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The LSTM cell of sigmoid, tanh, tanh and no option on one panel of 16 units.
+/* The LSTM cell with sigmoid, tanh, tanh and no option, on one panel of 16 units.
  *
- * What a call asks for is copied, or the compiler takes any store for one to it. */
+ * The fields of a call are copied into local variables. Otherwise the compiler must assume that any store may change
+ * them. */
 #include <stddef.h>
 
 #include "cpu-blas/recurrent/kernels/lstm_gates.h"
 #include "cpu-blas/recurrent/kernels/unit.h"
 
-enum { LSTM_TANHS = 1 << 2 | 1 << 4 }; /* curves of i, f, g, o and a cell */
+enum { LSTM_TANHS = 1 << 2 | 1 << 4 }; /* activations of i, f, g, o and c: those that are tanh */
 
-/* A vector of units whose h waits for the tanh of its cell. */
+/* A vector of units whose h still needs the tanh of its cell. */
 struct lstm_wait {
     vf o, cell;
     float *h;
@@ -21,9 +22,10 @@ INLINE void lstm_plain_begin(const float *gates, vf cell, vf d[5])
     v_curves_begin(5, LSTM_TANHS, x, d);
 }
 
-/* The tanh of a vector's cell joins the gates of a later vector, so that five chains run side by side; beside the first
- * it is that of zero, and its h is overwritten. That is the next vector; `ahead`, the one after it: curves of the next
- * vector's gates begin while those of this one end, for processors that would wait for one chain of both. */
+/* The tanh of a vector's cell is computed together with the gates of a later vector, so that five independent chains
+ * of operations run side by side. For the first vector it is the tanh of zero, and h is overwritten later. The later
+ * vector is the next one or, with `ahead`, the one after it. Then the gates of the next vector begin while those of
+ * this one end, for processors that would otherwise wait for one chain of both. */
 INLINE void lstm_forward_loop(const bool ahead, const struct blas_cell_forward *f)
 {
     const int waits = ahead ? 2 : 1;
@@ -34,7 +36,9 @@ INLINE void lstm_forward_loop(const bool ahead, const struct blas_cell_forward *
     for (int64_t r = 0; r < f->rows; r++) {
         UNROLL_FOR (int v = 0; v < GROUP; v += VW) {
             float *gates = f->gates + r * f->gates_row + v, *c = f->c + r * f->c_row + v;
-            const int64_t row = v + VW == GROUP && r + 1 < f->rows ? r + 1 : r; /* of the next vector, if any */
+            const int64_t row = v + VW == GROUP && r + 1 < f->rows
+                                    ? r + 1
+                                    : r; /* of the next vector, or of this one if it is the last */
             if (ahead)
                 lstm_plain_begin(f->gates + row * f->gates_row + (v + VW) % GROUP, wait[0].cell, next);
             else
@@ -62,7 +66,7 @@ INLINE void lstm_forward_loop(const bool ahead, const struct blas_cell_forward *
         v_store(wait[k].h, v_mul(wait[k].o, y[k]));
 }
 
-/* Sixteen lanes fill the two ports of AVX-512 with the operations of one vector. */
+/* With 16 lanes, the operations of one vector fill the two ports of AVX-512. */
 void kernel_lstm_plain_forward(const struct blas_cell_forward *f)
 {
     const struct blas_cell_forward own = *f;
@@ -70,11 +74,11 @@ void kernel_lstm_plain_forward(const struct blas_cell_forward *f)
         lstm_forward_loop(VW < 16, &own);
 }
 
-/* A row of each operand of the plain cell's gradients. */
+/* A row of each operand in the gradients of the plain cell. */
 struct lstm_back_row {
     float *gates, *dc, *dbias;
     const float *c_saved, *dh, *dy;
-    int64_t units; /* from the row's first on */
+    int64_t units; /* counted from the first unit of the row */
 };
 
 INLINE void lstm_back_row_next(const struct blas_cell_backward *b, struct lstm_back_row *row)
@@ -88,7 +92,7 @@ INLINE void lstm_back_row_next(const struct blas_cell_backward *b, struct lstm_b
     row->units -= b->unit_step;
 }
 
-/* tanh of a row's new c. */
+/* Computes the tanh of a row's new c. */
 INLINE void lstm_back_tanh(const struct lstm_back_row *row, vf out[VECTORS])
 {
     vf now[VECTORS];
@@ -99,7 +103,7 @@ INLINE void lstm_back_tanh(const struct lstm_back_row *row, vf out[VECTORS])
     v_curves(VECTORS, ~0u, now, out);
 }
 
-/* The rest of one vector of a row; a: tanh of its new c; `whole`: dy has all of its units. */
+/* Completes one vector of a row. a: tanh of its new c. `whole`: dy has all of its units. */
 INLINE void lstm_back_rest(const bool whole, const struct lstm_back_row *row, int v, vf a)
 {
     const vf one = v_set(1.0f);
@@ -122,7 +126,7 @@ INLINE void lstm_back_rest(const bool whole, const struct lstm_back_row *row, in
     add_to(dbias + 48, dzo);
 }
 
-/* The tanh of a row is made beside the rest of the row before. */
+/* The tanh of a row is computed together with the rest of the row before it. */
 INLINE void lstm_backward_loop(const bool whole, const struct blas_cell_backward *b)
 {
     struct lstm_back_row row = {b->gates, b->dc, b->dbias, b->c_saved, b->dh, b->dy, b->units}, next = row;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mask bits of rows, and masks put on rows. */
+/* Draws mask bits of rows and applies masks to rows. */
 #include <string.h>
 
 #include <seqlstm/philox.h>
@@ -37,7 +37,7 @@ void kernel_keep_bits(const struct blas_keep *k)
         memcpy(to[i], &bits[i], sizeof bits[i]);
 }
 
-/* As kernel_mask_apply says. */
+/* See mask_apply in kernels.h. */
 INLINE void mask_apply(const float *x, const uint16_t *bits, int64_t first, float scale, int64_t n, float *y)
 {
     const vf s = v_set(scale);

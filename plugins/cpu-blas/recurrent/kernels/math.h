@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exp, tanh, sigmoid and every other activation on vectors, with derivatives.
- * Absolute errors are below 3e-7; results saturate; NaN in gives NaN out.
+/* exp, tanh, sigmoid and every other activation on vectors, with derivatives. Absolute errors are below 3e-7; results
+ * saturate; NaN stays NaN.
  *
- * exp(x) - 1 = (2^n - 1) + 2^n q,   n = round(x log2 e),   q = 2^f - 1 = f p(f),   |f| <= 1/2
- * p is the interpolation of (2^f - 1) / f in the Chebyshev nodes of degree 4 (error of q 1.6e-7); the form keeps
- * small arguments exact, so that tanh and elu are accurate near zero in the relative sense too. */
+ *   exp(x) - 1 = (2^n - 1) + 2^n q,   n = round(x log2 e),   q = 2^f - 1 = f p(f),   |f| <= 1/2
+ *
+ * p interpolates (2^f - 1) / f at the Chebyshev nodes of degree 4 (the error of q is 1.6e-7). This form is exact for
+ * small arguments, so that tanh and elu have small relative errors near zero, too. */
 #ifndef BLAS_RECURRENT_MATH_H
 #define BLAS_RECURRENT_MATH_H
 
@@ -16,15 +17,17 @@
 
 enum { MATH_LANES = 8 };
 
-/* What is added to round to integers, 1.5 2^23, and the bias of an exponent with it: v_pow2_pushed. */
+/* Adding it rounds to an integer: 1.5 2^23 plus the bias of an exponent. See v_pow2_pushed. */
 #define EXP_PUSH 12583039.0f
 
-/* p, and for the scaled form 2^f of 0 <= f < 1 itself, to 1e-7 relative and exact at both ends; highest power first. */
+/* Coefficients of p, and of 2^f itself for 0 <= f < 1 (used with v_scale), to a relative error of 1e-7 and exact at
+ * both ends. Highest power first. */
 static const float exp_p[] = {0.0013381302537f, 0.0096663685154f, 0.0555038101380f, 0.2402234903802f, 0.6931471805599f};
 static const float exp_whole[] = {0.0018793186f, 0.008990995f, 0.055818677f, 0.24015927f, 0.6931517f, 1.0f};
 enum { EXP_P = sizeof exp_p / sizeof *exp_p };
 
-/* p(f) of all lanes. One stage after the other: their chains of dependent operations run side by side. */
+/* p(f) of all lanes. Each stage is computed for all lanes before the next one, so that their chains of dependent
+ * operations run side by side. */
 INLINE void v_exp_polynomial(const int lanes, const vf *f, vf *p)
 {
     const vf first = v_constant(exp_p[0]), second = v_constant(exp_p[1]);
@@ -38,7 +41,8 @@ INLINE void v_exp_polynomial(const int lanes, const vf *f, vf *p)
 }
 
 #ifndef BLAS_SIMD_SCALE
-/* Of lanes whose bit is set in `which`: t = x within +-`most`, f the rest of t `rate` beside n, and n with EXP_PUSH. */
+/* For lanes whose bit is set in `which`: limits x to +-`most`, then splits t = `rate` x into an integer n, plus
+ * EXP_PUSH in `pushed`, and the rest f. */
 INLINE void v_exp_reduce(const int lanes, const unsigned which, const float most, const float rate, const vf *x, vf *f,
                          vf *pushed)
 {
@@ -53,9 +57,9 @@ INLINE void v_exp_reduce(const int lanes, const unsigned which, const float most
 }
 #endif
 
-/* The first part of the curves of v_curves: d = e + 1, e = exp(-x); or, where bit i of `tanhs` is set, d = e - 1,
- * e = exp(2 x). e stays below 2^63, so that the product of two denominators is a number.
- * The rounding of log2 e costs as many relative errors of e as x is large, and nothing where e is near one. */
+/* First part of v_curves: d = e + 1 with e = exp(-x); where bit i of `tanhs` is set, d = e - 1 with e = exp(2 x). e
+ * stays below 2^63, so that the product of two denominators is finite. The rounding of log2 e causes a relative
+ * error of e that grows with x, and none where e is near one. */
 INLINE void v_curves_begin(const int lanes, const unsigned tanhs, const vf *x, vf *d)
 {
     const vf one = v_constant(1.0f);
@@ -90,7 +94,7 @@ INLINE void v_curves_begin(const int lanes, const unsigned tanhs, const vf *x, v
 #endif
 }
 
-/* The second: y = sigmoid(x) = 1 / (e + 1), or tanh(x) = (e - 1) / (e + 1). Two denominators share a reciprocal. */
+/* Second part: y = sigmoid(x) = 1 / (e + 1), or tanh(x) = (e - 1) / (e + 1). Two denominators share one reciprocal. */
 INLINE void v_curves_end(const int lanes, const unsigned tanhs, const vf *d, vf *y)
 {
     vf below[MATH_LANES];
@@ -229,7 +233,8 @@ static __attribute__((noinline)) vf v_derivative_rare(const struct seqlstm_activ
     }
 }
 
-/* y = activation(x) of `count` vectors, whose chains run side by side where they are long. */
+/* y = activation(x) of `count` vectors. Where the chains of operations are long, the vectors are computed side by
+ * side. */
 INLINE void v_activate_all(const int count, const struct seqlstm_activation *act, const vf *x, vf *y)
 {
     if (act->kind == SEQLSTM_ACT_SIGMOID)
@@ -261,7 +266,7 @@ INLINE vf v_derivative(const struct seqlstm_activation *act, vf x, vf y)
     return v_derivative_rare(act, x, y);
 }
 
-/* C(z), and dC/dz times d, with limit 0 for "off". */
+/* C(z), and dC/dz times d. Limit 0 means no clip. */
 INLINE vf v_clip(float limit, vf z)
 {
     if (limit > 0.0f)

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layer norm of the gate products; means and deviations of rows.
  *
- *   z = (u - mean u) rstd_u gain_u + (v - mean v) rstd_v gain_v + bias        per row, over all panels
- * Columns that are not elements of the norm hold zeros and are left out of the variance by `valid`. */
+ *   z = (u - mean u) rstd_u gain_u + (v - mean v) rstd_v gain_v + bias        for each row, over all panels
+ *
+ * Columns that are not elements of the norm hold zeros; `valid` excludes them from the variance. */
 #include <math.h>
 #include <stdbool.h>
 
 #include "cpu-blas/recurrent/kernels/unit.h"
 
-/* Rows that go through a norm side by side, so that none waits for its own sums, and gains are read once for all. */
+/* Rows normalised side by side, so that none waits for its own sums and gains are read once for all of them. */
 enum { NORM_ROWS = VW == 16 ? 4 : 2 };
 
-/* Mean and 1/std of `lanes` rows over all panels, to stats[4 i] and stats[4 i + 1]. `whole`: all columns are elements
- * of the norm. */
+/* Mean and 1/std of `lanes` rows over all panels, to stats[4 i] and stats[4 i + 1]. `whole`: all columns are
+ * elements of the norm. */
 INLINE void norm_rows_stats(const int lanes, const bool whole, const float *x, int64_t panel_stride, const float *valid,
                             const struct blas_norm *n, float *stats)
 {
-    const int sums = lanes == 1 ? 4 : 2; /* of a row, independent of one another */
+    const int sums = lanes == 1 ? 4 : 2; /* independent sums for each row */
     vf sum[NORM_ROWS][4], squares[NORM_ROWS][4], mean[NORM_ROWS];
     UNROLL_FOR (int i = 0; i < lanes; i++)
         UNROLL_FOR (int k = 0; k < sums; k++)
@@ -48,8 +49,8 @@ INLINE void norm_rows_stats(const int lanes, const bool whole, const float *x, i
     }
 }
 
-/* z of `lanes` rows from row r on; where z of the next rows goes is fetched. What is equal to its mean must become 0:
- * nothing is multiplied before the mean is taken off. */
+/* Computes z of `lanes` rows from row r on, and prefetches where z of the next rows goes. A value equal to its mean
+ * must give 0, so the mean is subtracted before any multiplication. */
 INLINE void norm_rows_join(const int lanes, const struct blas_norm *n, int64_t r)
 {
     vf mean_u[NORM_ROWS], rstd_u[NORM_ROWS], mean_v[NORM_ROWS], rstd_v[NORM_ROWS];
@@ -78,7 +79,7 @@ INLINE void norm_rows_join(const int lanes, const struct blas_norm *n, int64_t r
     }
 }
 
-/* Puts both products of `lanes` rows from row r on. */
+/* Writes both products of `lanes` rows from row r on past the caches. */
 INLINE void norm_rows_put(const int lanes, const struct blas_norm *n, int64_t r)
 {
     for (int32_t p = 0; p < n->panels; p++) {
@@ -127,12 +128,13 @@ void kernel_norm_forward(const struct blas_norm *n)
         norm_forward(false, n);
 }
 
-/* One of the two norms of `lanes` rows from row r on: x becomes its gradient, dgain is added to; x of the next rows is
- * fetched. Columns that are not elements have no gain, and what becomes of them meets no weight. */
+/* Backward of one of the two norms for `lanes` rows from row r on: replaces x by its gradient, adds to dgain, and
+ * prefetches x of the next rows. Columns that are not elements have no gain; their result is never multiplied by a
+ * weight. */
 INLINE void norm_rows_backward(const int lanes, const struct blas_norm *n, int64_t r, float *x, int64_t panel_stride,
                                const float *stats, const float *gain, float *dgain)
 {
-    const int sums = lanes == 1 ? 2 : 1; /* of a row, independent of one another */
+    const int sums = lanes == 1 ? 2 : 1; /* independent sums for each row */
     const float *dz = n->z + r * PANEL;
     vf mean[NORM_ROWS], rstd[NORM_ROWS], sum_1[NORM_ROWS][2], sum_2[NORM_ROWS][2], mean_1[NORM_ROWS], slope[NORM_ROWS];
     x += r * PANEL;
@@ -156,7 +158,7 @@ INLINE void norm_rows_backward(const int lanes, const struct blas_norm *n, int64
                 }
                 v_store(dgain + p * PANEL + at, dg);
             }
-    /* dx = rstd (dz gain - mean_1 - x^ mean_2), x^ = (x - mean) rstd; what is equal to its mean must become 0 here,
+    /* dx = rstd (dz gain - mean_1 - x^ mean_2), x^ = (x - mean) rstd. A value equal to its mean must give 0 here,
      * too. */
     UNROLL_FOR (int i = 0; i < lanes; i++) {
         const float squared = stats[4 * i + 1] * stats[4 * i + 1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum of outer products for weight gradients, register-tiled. Long sums are cut
- * so that the slices of both operands stay in the second-level cache while all row tiles pass over them; each slice
- * reads and writes C once. With vectors of 16 columns that is a chunk of a large layer, 192 KiB of each operand. Others
- * take slices of which a strip of 16 columns of b, 16 KiB, stays in the first level. */
+/* The sum of outer products for weight gradients, in register tiles. A long sum is cut into slices whose rows of
+ * both operands stay in the second-level cache while all row tiles pass over them. Each slice reads and writes C
+ * once. With vectors of 16 floats, a slice is a chunk of a large layer, 192 KiB of each operand. Otherwise slices
+ * are so short that a strip of 16 columns of b, 16 KiB, stays in the first-level cache. */
 #include <stddef.h>
 
 #include "cpu-blas/recurrent/kernels/register_tiles.h"
@@ -10,12 +10,12 @@
 
 enum {
     SLICE_ROWS = VW == 16 ? 768 : 256, /* rows of a slice */
-    SPREAD_ROWS = 64                   /* of a sum long enough to prefetch C in the course of it */
+    SPREAD_ROWS = 64                   /* a sum of at least so many rows prefetches C in its course */
 };
 
-/* Rows [first, first + rows) of the sum; what lies at `next` at the stride of b is prefetched, if anything, `fetch`
- * lines each turn. `c`: where each row of C begins; rows that are not wanted go elsewhere. It is made once for all
- * tiles: finding its rows would take a tile as long as a sum over a few rows. */
+/* Rows [first, first + rows) of the sum. If `next` is not NULL, the rows there, at the stride of b, are prefetched,
+ * `fetch` lines in each iteration. `c`: where each row of C begins; rows that are not wanted point elsewhere. This
+ * table is made once for all tiles, since finding the rows takes a tile as long as a sum over a few rows. */
 struct outer_slice {
     float *const *c;
     int64_t first, rows;
@@ -24,14 +24,15 @@ struct outer_slice {
     bool from_c;
 };
 
-/* Do the rows of b follow one another without a gap? Their lines are then prefetched in that order, which is what a
- * processor expects. */
+/* Returns true if the rows of b are contiguous. Their lines are then prefetched in that order, which is what
+ * hardware prefetchers expect. */
 INLINE bool outer_in_one(const struct blas_outer *o)
 {
     return !o->b_strip && o->b_row == PANEL;
 }
 
-/* Outer products of `count` rows from a and b on, prefetching `fetch` lines from `ahead` on, `step` floats apart. */
+/* Adds outer products of `count` rows from a and b on, and prefetches `fetch` lines from `ahead` on, `step` floats
+ * apart. */
 INLINE void outer_rows_add(const int m, const int nv, const int fetch, const int count, const float *a, int64_t a_row,
                            const float *b, int64_t b_row, const float *ahead, int64_t step, vf (*acc)[NN_VECTORS])
 {
@@ -59,7 +60,7 @@ INLINE void outer_rows_add(const int m, const int nv, const int fetch, const int
     }
 }
 
-/* Where the rows of C begin; `unwanted` has room for one. */
+/* Finds where the rows of C begin. `unwanted` has room for one row. */
 static void outer_rows_find(const struct blas_outer *o, float *unwanted, float *out_c[PANEL])
 {
     const int64_t group = o->c_group ? o->c_group : GROUP * o->c_row;
@@ -69,14 +70,15 @@ static void outer_rows_find(const struct blas_outer *o, float *unwanted, float *
     }
 }
 
-/* Prefetches a row of a tile of C. A long sum does one in each turn: all lines at once would keep out those of b. */
+/* Prefetches one row of a tile of C. A long sum prefetches one in each iteration: all lines at once would keep those
+ * of b out of the cache. */
 INLINE void outer_row_fetch(const int nv, const float *c)
 {
     UNROLL_FOR (int v = 0; v < nv; v += LINE)
         __builtin_prefetch(c + v * VW, 1);
 }
 
-/* C (+)= a row of a tile, of which `left` columns are wanted. */
+/* C = or += one row of a tile, of which `left` columns are wanted. */
 INLINE void outer_row_store(const int nv, const vf *acc, bool add, int64_t left, float *c)
 {
     for (int v = 0; v < nv && left > v * VW; v++) {
@@ -85,7 +87,7 @@ INLINE void outer_row_store(const int nv, const vf *acc, bool add, int64_t left,
     }
 }
 
-/* C (+)= a tile, all of whose columns are wanted. */
+/* C = or += a tile, all of whose columns are wanted. */
 INLINE void outer_tile_store(const int m, const int nv, vf (*acc)[NN_VECTORS], bool add, float *const *c,
                              int64_t column)
 {
@@ -122,7 +124,8 @@ INLINE void outer_tile(const int m, const int nv, const int fetch, const struct 
     for (; q < s->rows; q++, a += a_row, b += b_row)
         outer_rows_add(m, nv, 0, 1, a, a_row, b, b_row, NULL, 0, acc);
     const int64_t left = (int64_t)o->groups * GROUP - o->n_skip - column;
-    __asm__("" : "+r"(rows)); /* or the compiler keeps where rows begin through the loop, which needs all registers */
+    /* Hides the pointer: otherwise the compiler keeps row addresses in registers through the loop, which needs them. */
+    __asm__("" : "+r"(rows));
     if (left < nv * VW) {
         UNROLL_FOR (int r = 0; r < m; r++)
             outer_row_store(nv, acc[r], s->from_c, left, rows[r] + column);
@@ -134,7 +137,8 @@ INLINE void outer_tile(const int m, const int nv, const int fetch, const struct 
 }
 
 #if VW == 8
-/* `count` tiles of m columns of a, from m0 on, in each of `columns` of nv vectors, from `column` on; all are wanted. */
+/* Runs `count` tiles of m columns of a from m0 on, in each of `columns` columns of nv vectors from `column` on. All
+ * are wanted. */
 INLINE void outer_walk(const int m, const int nv, const struct blas_outer *o, const struct outer_slice *s, int64_t m0,
                        int64_t count, int64_t column, int64_t columns)
 {
@@ -158,8 +162,8 @@ INLINE void outer_walk(const int m, const int nv, const struct blas_outer *o, co
 }
 #endif
 
-/* Where the tile behind `tile` ones of the slice begins to prefetch: its share of all lines, or one of the four lines
- * of each row, which is asked for slowly, of half of the rows. */
+/* Where tile number `tile` of the slice begins to prefetch: its share of all lines or, at the slow rate, one of the
+ * four lines of each row, for half of the rows. */
 INLINE const float *outer_ahead(const int fetch, const struct blas_outer *o, const struct outer_slice *s, int64_t tile)
 {
     if (outer_in_one(o))
@@ -167,7 +171,7 @@ INLINE const float *outer_ahead(const int fetch, const struct blas_outer *o, con
     return s->next + tile / 4 * (s->rows / 2) * o->b_row + tile % 4 * (o->b_strip ? o->b_strip : GROUP);
 }
 
-/* `count` tiles of m columns of a, from m0 on, in each of `columns` of nv vectors, from `column` on. */
+/* Runs `count` tiles of m columns of a from m0 on, in each of `columns` columns of nv vectors from `column` on. */
 INLINE void outer_tiles(const int m, const int nv, const int fetch, const struct blas_outer *o,
                         const struct outer_slice *s, int64_t m0, int64_t count, int64_t column, int64_t columns,
                         int64_t tile)
@@ -199,16 +203,17 @@ TILES(OUTER_TILES, 0)
 TILES(OUTER_TILES, 2)
 TILES(OUTER_TILES, 4)
 
-/* By rate, rows and vectors. */
+/* Indexed by rate, rows and vectors. */
 static outer_tiles_fn *const outer_kinds[5][NN_ROWS][NN_VECTORS] = {
     [0] = TILE_TABLE(outer_tiles_0), [2] = TILE_TABLE(outer_tiles_2), [4] = TILE_TABLE(outer_tiles_4)};
 
-/* Columns [m0, m_end) of a, m at once, over one slice, which has had `tile` tiles; returns how many it has had then. */
+/* Columns [m0, m_end) of a, m at once, over one slice of which `tile` tiles are done; returns the tiles then done. */
 static int64_t outer_columns(const struct blas_outer *o, const struct outer_slice *s, int64_t m, int64_t m0,
                              int64_t m_end, int64_t tile)
 {
     const int64_t count = (m_end - m0) / m;
-    const int all = o->groups * LINE, whole = (o->groups * GROUP - o->n_skip) / VW; /* vectors, and those all wanted */
+    const int all = o->groups * LINE,
+              whole = (o->groups * GROUP - o->n_skip) / VW; /* vectors, and those of which all columns are wanted */
     for (int at = 0, end, nv; count && at < all; at = end) {
         nv = tile_vectors(m, o->b_strip ? LINE : all - at);
         end = at + nv;
@@ -227,7 +232,7 @@ static int64_t outer_columns(const struct blas_outer *o, const struct outer_slic
 }
 
 #if VW == 16
-/* One group of columns of a by the only one of b. */
+/* One group of columns of a, times the only group of b. */
 static void outer_tall(const struct blas_outer *o, const struct outer_slice *s, int64_t m0)
 {
     const float *a = o->a + s->first * o->a_row + m0, *b = o->b + s->first * o->b_row;
@@ -237,7 +242,7 @@ static void outer_tall(const struct blas_outer *o, const struct outer_slice *s, 
         __builtin_prefetch(c[r], 1);
         acc[r] = v_zero();
     }
-    /* four lines of each row, shared by four tiles */
+    /* Four tiles share the four lines of each row. */
     const float *ahead = s->next && o->b_row == PANEL ? s->next + m0 / TALL_ROWS * s->rows * GROUP : NULL;
     tall_add(TALL_ROWS, true, a, o->a_row, b, o->b_row, s->rows, ahead, acc);
     UNROLL_TALL_FOR (int r = 0; r < TALL_ROWS; r++)
@@ -245,7 +250,7 @@ static void outer_tall(const struct blas_outer *o, const struct outer_slice *s, 
 }
 #endif
 
-/* `count` columns of a from m0 on over one slice, shared evenly between tiles; returns how many it has had then. */
+/* `count` columns of a from m0 on, over one slice, divided evenly between tiles; returns the tiles then done. */
 static int64_t outer_range(const struct blas_outer *o, const struct outer_slice *s, int64_t m0, int64_t count,
                            int64_t tile)
 {
@@ -254,7 +259,7 @@ static int64_t outer_range(const struct blas_outer *o, const struct outer_slice 
     return outer_columns(o, s, least, m0 + wider, m0 + count, done);
 }
 
-/* All columns of a over one slice. */
+/* All columns of a, over one slice. */
 static void outer_rows(const struct blas_outer *o, struct outer_slice *s)
 {
 #if VW == 16
@@ -275,7 +280,7 @@ static void outer_rows(const struct blas_outer *o, struct outer_slice *s)
     }
 }
 
-/* Rows of the slice that begins with row `first`: slices are as even as whole turns let them be. */
+/* The rows of the slice that begins with row `first`. Slices are as even as whole iterations allow. */
 static int64_t outer_slice_rows(const struct blas_outer *o, int64_t first)
 {
     const int64_t left = o->rows - first, slices = (left + SLICE_ROWS - 1) / SLICE_ROWS;
@@ -297,8 +302,8 @@ void kernel_outer(const struct blas_outer *o)
     }
 }
 
-/* Rows of a slice as its tiles read them, one tile behind the other. A tile's rows are written by whole vectors, which
- * run into the place of the rows that follow, but not beyond the last. */
+/* Writes the rows of a slice in the order in which its tiles read them, one tile after the other. Rows are written
+ * in whole vectors, which overlap the place of the next rows, but not the end of the last tile. */
 static void outer_tile_slice(const struct blas_outer *o, int64_t first, int64_t rows, float *out)
 {
     const int64_t tiles = (o->m_count + NN_ROWS - 1) / NN_ROWS, least = o->m_count / tiles, more = o->m_count % tiles;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows times a packed panel, register-tiled. Long sums are cut so that the slice of
- * the panel stays in the first-level cache while all row tiles pass over it. */
+/* Rows times a packed panel, in register tiles. A long sum is cut into slices, so that the slice of the panel stays
+ * in the first-level cache while all row tiles pass over it. */
 #include <stddef.h>
 
 #include "cpu-blas/recurrent/kernels/register_tiles.h"
 #include "cpu-blas/recurrent/kernels/unit.h"
 
 enum {
-    BLOCK_ROWS = 66,    /* rows that pass over all slices before the next ones do */
-    SLICE_K = 128,      /* k of a panel slice: 128 x 64 floats = 32 KiB */
-    STRIP_SLICE_K = 256 /* of one in strips: 256 x 16 floats = 16 KiB */
+    BLOCK_ROWS = 66,    /* rows that go through all slices before the next rows do */
+    SLICE_K = 128,      /* k of a slice of a panel: 128 x 64 floats = 32 KiB */
+    STRIP_SLICE_K = 256 /* k of a slice in strips: 256 x 16 floats = 16 KiB */
 };
 
 INLINE int64_t slice_k(const struct blas_product *p)
@@ -17,25 +17,25 @@ INLINE int64_t slice_k(const struct blas_product *p)
     return p->b_strip ? STRIP_SLICE_K : SLICE_K;
 }
 
-/* Where the sums of a tile begin. */
+/* What the sums of a tile start from. */
 enum tile_start { START_ZERO, START_INIT, START_C };
 
-/* One slice of the sum: k_blocks blocks of k_inner at a and b, behind `blocks_done` blocks. Each turn of a row tile
- * prefetches `fetch` lines: of the slice that follows at `ahead`, or, if there is none, of a place of p->ahead in each
- * block, from where `place_k` of k have come to; or nothing: loads are what a core that two processors share is short
- * of. */
+/* One slice of the sum: k_blocks blocks of k_inner at a and b, after `blocks_done` blocks. Each iteration of a row
+ * tile prefetches `fetch` lines: of the next slice at `ahead` or, if that is NULL, of one of the places in p->ahead
+ * for each block, from the point that `place_k` of k have reached. `fetch` may be 0, since two threads on one core
+ * compete for its loads. */
 struct slice {
     const float *a, *b, *ahead;
     int64_t place_k, blocks_done;
-    int64_t fetch_tiles; /* row tiles that prefetch */
+    int64_t fetch_tiles; /* the first row tiles, which prefetch */
     int32_t fetch;
     int32_t k_blocks, k_inner;
     enum tile_start start;
     bool warm; /* C is in the first-level cache, from the slice before */
 };
 
-/* Lines of a tile of C, to be written soon. The pointer is hidden from the compiler, which otherwise computes all
- * addresses before the sum and spills them. */
+/* Prefetches the lines of a tile of C, which are written soon. The pointer is hidden from the compiler, which
+ * otherwise computes all addresses before the sum and spills them. */
 INLINE void tile_prefetch(const int m, const int nv, float *c, int64_t c_row)
 {
     UNROLL_FOR (int r = 0; r < m; r++, c += c_row) {
@@ -45,7 +45,7 @@ INLINE void tile_prefetch(const int m, const int nv, float *c, int64_t c_row)
     }
 }
 
-/* C (+)= sums of a tile. */
+/* C = or += the sums of a tile. */
 INLINE void tile_store(const int m, const int nv, vf (*acc)[NN_VECTORS], bool add, float *c, int64_t c_row)
 {
     if (add) {
@@ -61,7 +61,7 @@ INLINE void tile_store(const int m, const int nv, vf (*acc)[NN_VECTORS], bool ad
     }
 }
 
-/* TURN_K of k, beside which `fetch` lines of `ahead` are prefetched. */
+/* Multiplies TURN_K of k, and prefetches `fetch` lines of `ahead`. */
 INLINE void product_turn(const int m, const int nv, const int fetch, const float *ak, int64_t a_row, const float *b,
                          int64_t b_row, const float *ahead, vf (*acc)[NN_VECTORS])
 {
@@ -85,7 +85,7 @@ INLINE void product_turn(const int m, const int nv, const int fetch, const float
 #endif
 }
 
-/* k of one row, two at once: a single row with few vectors waits for its last sum otherwise. */
+/* Multiplies k of one row, two at a time. A single row with few vectors would otherwise wait for its previous sum. */
 INLINE void product_pairs(const int nv, const float *a, const float *b, int32_t count, vf *acc)
 {
     vf odd[NN_VECTORS];
@@ -102,7 +102,8 @@ INLINE void product_pairs(const int nv, const float *a, const float *b, int32_t 
         acc[v] = v_add(acc[v], odd[v]);
 }
 
-/* One tile of m rows and nv vectors. `ahead`: what it prefetches, `places`: or one for each block. */
+/* One tile of m rows and nv vectors. It prefetches from `ahead` or, if `places` is not NULL, from one place for each
+ * block. */
 INLINE void product_tile(const int m, const int nv, const int fetch, const struct blas_product *p,
                          const struct slice *s, const float *ahead, const float *const *places, const float *init,
                          const float *a, const float *b, float *c)
@@ -133,7 +134,7 @@ INLINE void product_tile(const int m, const int nv, const int fetch, const struc
 }
 
 #if VW == 8
-/* `tiles` of m rows each, from `row` on, in each of `columns` of nv vectors, from `column` on. */
+/* `tiles` tiles of m rows from `row` on, in each of `columns` columns of nv vectors from `column` on. */
 INLINE void product_walk(const int m, const int nv, const struct blas_product *p, const struct slice *s, int64_t tiles,
                          int64_t row, int64_t column, int64_t columns)
 {
@@ -181,7 +182,7 @@ INLINE void product_rows(const int m, const int nv, const int fetch, const struc
     }
 }
 
-/* The same in each of `columns`, one beside the other. */
+/* The same in each of `columns` neighbouring columns. */
 INLINE void product_tiles(const int m, const int nv, const int fetch, const struct blas_product *p,
                           const struct slice *s, int64_t tile, int64_t count, int64_t row, int64_t column,
                           int64_t columns)
@@ -199,8 +200,8 @@ INLINE void product_tiles(const int m, const int nv, const int fetch, const stru
 typedef void product_tiles_fn(const struct blas_product *p, const struct slice *s, int64_t tile, int64_t count,
                               int64_t row, int64_t column, int64_t columns);
 
-/* A function for each tile and rate of prefetching: of more than one loop over k in one function, compilers keep sums
- * in memory. */
+/* A function for each tile and rate of prefetching: with more than one loop over k in a function, compilers keep
+ * sums in memory. */
 #define PRODUCT_TILES(fetch, m, nv)                                                                                    \
     static __attribute__((noinline)) void product_tiles_##fetch##_##m##_##nv(                                          \
         const struct blas_product *p, const struct slice *s, int64_t tile, int64_t count, int64_t row, int64_t column, \
@@ -213,10 +214,10 @@ TILES(PRODUCT_TILES, 2)
 TILES(PRODUCT_TILES, 4)
 
 #if VW == 8
-TILES(PRODUCT_TILES, 1) /* that of strips */
+TILES(PRODUCT_TILES, 1) /* the rate of strips */
 #endif
 
-/* By rate, rows and vectors. */
+/* Indexed by rate, rows and vectors. */
 static product_tiles_fn *const product_kinds[5][NN_ROWS][NN_VECTORS] = {
 #if VW == 8
     [1] = TILE_TABLE(product_tiles_1),
@@ -225,7 +226,7 @@ static product_tiles_fn *const product_kinds[5][NN_ROWS][NN_VECTORS] = {
     [2] = TILE_TABLE(product_tiles_2),
     [4] = TILE_TABLE(product_tiles_4)};
 
-/* Row tiles [tile, tile + count) of m rows each, from `row` on, by all columns; the first of them prefetch. */
+/* Row tiles [tile, tile + count) of m rows each, from `row` on, by all columns. The first of them prefetch. */
 static void product_columns(const struct blas_product *p, const struct slice *s, int64_t m, int64_t tile, int64_t count,
                             int64_t row)
 {
@@ -234,7 +235,7 @@ static void product_columns(const struct blas_product *p, const struct slice *s,
         nv = tile_vectors(m, p->b_strip ? LINE : all - at);
         end = at + nv;
         int64_t fetching = s->fetch_tiles - tile < count ? s->fetch_tiles - tile : count;
-        if (fetching < 0 || (at && !s->ahead)) /* places are had once */
+        if (fetching < 0 || (at && !s->ahead)) /* each place is used once */
             fetching = 0;
         while (!fetching && end < all && tile_vectors(m, p->b_strip ? LINE : all - end) == nv)
             end += nv;
@@ -247,7 +248,7 @@ static void product_columns(const struct blas_product *p, const struct slice *s,
 }
 
 #if VW == 16
-/* The m rows from `row` on of the only group of columns. */
+/* The m rows from `row` on, times the only group of columns. */
 INLINE void product_tall(const int m, const struct blas_product *p, const struct slice *s, int64_t row)
 {
     const float *a = s->a + row * p->a_row, *b = s->b;
@@ -291,8 +292,8 @@ static product_tall_fn *const product_tall_kinds[TALL_ROWS + 1] = {
     [11] = product_tall_11, [12] = product_tall_12, [13] = product_tall_13, [14] = product_tall_14,
     [15] = product_tall_15, [16] = product_tall_16};
 
-/* More than NN_ROWS rows of one group of columns over one slice. Nothing is prefetched: slices of one group are one
- * stream, which a processor foresees, and the panel after it is the one that was used before. */
+/* More than NN_ROWS rows by one group of columns, over one slice. Nothing is prefetched: slices of one group are one
+ * stream, which the hardware prefetches, and the next panel was used just before. */
 static void product_group(const struct blas_product *p, const struct slice *s)
 {
     const int64_t tiles = (p->rows + TALL_ROWS - 1) / TALL_ROWS, least = p->rows / tiles, more = p->rows % tiles;
@@ -303,11 +304,12 @@ static void product_group(const struct blas_product *p, const struct slice *s)
 }
 #endif
 
-/* All rows over one slice; rows are shared evenly between tiles, so that none is nearly empty. */
+/* All rows, over one slice. Rows are divided evenly between tiles, so that no tile is nearly empty. */
 static void product_slice(const struct blas_product *p, struct slice *s)
 {
     const int64_t tiles = (p->rows + NN_ROWS - 1) / NN_ROWS, least = p->rows / tiles, more = p->rows % tiles;
-    const int64_t places = p->ahead_count - s->blocks_done - s->k_blocks; /* behind those of the first tile */
+    const int64_t places =
+        p->ahead_count - s->blocks_done - s->k_blocks; /* places that remain after those of the first tile */
     s->fetch = !s->ahead ? p->ahead_rate : p->b_strip ? strip_fetch_rate(tiles) : fetch_rate(tiles);
     s->fetch_tiles = s->ahead                  ? (p->b_strip ? 4 : 16) / s->fetch
                      : p->ahead && places >= 0 ? places / p->k_blocks + 1
@@ -324,9 +326,8 @@ static void product_slice(const struct blas_product *p, struct slice *s)
     product_columns(p, s, least, more, tiles - more, more * (least + 1));
 }
 
-/* Few rows: the panel is read once whatever the order, so the sum is not cut; `descending` begins
- * at its end, where the
- * panel may still be in the cache from the step before. */
+/* Few rows: the panel is read once in any case, so the sum is not cut. `descending` begins at the end of the panel,
+ * which may still be in the cache from the step before. */
 static void product_narrow(const struct blas_product *p, enum tile_start start)
 {
     struct slice s = {.a = p->a, .b = p->b, .k_blocks = p->k_blocks, .k_inner = p->k_inner, .start = start};
@@ -344,7 +345,7 @@ static void product_narrow(const struct blas_product *p, enum tile_start start)
     }
 }
 
-/* A sum too long for one slice: slices are whole blocks, or parts of the only one. */
+/* A sum too long for one slice. Slices are whole blocks, or parts of the only block. */
 static void product_long(const struct blas_product *p, enum tile_start start)
 {
     const int64_t k_all = (int64_t)p->k_blocks * p->k_inner;
@@ -387,7 +388,7 @@ void kernel_product(const struct blas_product *p)
         product_slice(p, &s);
         return;
     }
-    /* C of the rows in work stays in the first-level cache from slice to slice. */
+    /* C of these rows stays in the first-level cache from slice to slice. */
     struct blas_product part = *p;
     int64_t left = p->rows, blocks = (left + BLOCK_ROWS - 1) / BLOCK_ROWS;
     for (; blocks > 0; blocks--, part.ahead_count = 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Register tiles of the two products: up to NN_ROWS rows by as many vectors as registers hold the sums of. */
+/* Register tiles of products and outer products: up to NN_ROWS rows, by as many vectors as there are registers for
+ * their sums. */
 #ifndef BLAS_RECURRENT_REGISTER_TILES_H
 #define BLAS_RECURRENT_REGISTER_TILES_H
 
@@ -14,31 +15,32 @@
 #include "cpu-blas/recurrent/kernels/walk_avx2.h"
 #endif
 
-/* A loop that ends after few turns is foreseen by the processor, and the end of one tile runs beside the next. */
+/* Loops of few iterations are predicted by the processor, so that the end of one tile overlaps with the next one. */
 enum { TURN_K = BLAS_TURN_K };
 
-enum { LINE = GROUP / VW }; /* vectors of a cache line, and of a group of columns */
+enum { LINE = GROUP / VW }; /* vectors in a cache line, and in a group of columns */
 
-/* Lines that a tile prefetches in each turn. Memory keeps up with a steady stream, not with bursts: a slice of 64
- * columns, which has four lines for each k, is asked for slowly where there are eight tiles to do it. */
+/* The cache lines that a tile prefetches in each iteration. Memory keeps up with a steady stream, not with bursts. A
+ * slice of 64 columns has four lines for each k; it is prefetched at the slow rate if there are eight tiles to do
+ * it. */
 INLINE int fetch_rate(int64_t tiles)
 {
     return tiles < 8 ? BLAS_FETCH_FAST : BLAS_FETCH_SLOW;
 }
 
-/* The same of a strip, which has one line for each k and a tile reads alone. */
+/* The same for a strip, which has one line for each k, all read by one tile. */
 INLINE int strip_fetch_rate(int64_t tiles)
 {
     return tiles >= 4 ? 1 : tiles >= 2 ? 2 : 4;
 }
 
-/* Is there one beside the i-th of the TURN_K? */
+/* Returns true if the i-th of the TURN_K multiplications prefetches. */
 INLINE bool fetch_now(const int fetch, const int i)
 {
     return fetch > 0 && i % (TURN_K / fetch) == 0;
 }
 
-/* TILES: kind(x, m, nv) of each tile there is; TILE_TABLE: the tiles x_m_nv, [m - 1][nv - 1]. */
+/* TILES calls kind(x, m, nv) for each tile size. TILE_TABLE is the table [m - 1][nv - 1] of the functions x_m_nv. */
 /* clang-format off */
 #if VW == 16
 #define TILES_OF(kind, x, m) kind(x, m, 1) kind(x, m, 2) kind(x, m, 3) kind(x, m, 4)
@@ -64,7 +66,7 @@ INLINE bool fetch_now(const int fetch, const int i)
 #define TILE_TABLE(x)        {TILES(TILE_ENTRY, x)}
 /* clang-format on */
 
-/* Vectors that a tile of m rows takes of the `left` ones that a panel still has. */
+/* The vectors that a tile of m rows takes of the `left` ones that remain in a panel. */
 INLINE int tile_vectors(int64_t m, int left)
 {
 #if VW == 8

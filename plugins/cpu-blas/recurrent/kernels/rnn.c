@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simple RNN on one panel of 64 units. Pre-activations are kept for backward. */
+/* The simple RNN, on one panel of 64 units. Pre-activations are kept for backward. */
 #include <stddef.h>
 
 #include "cpu-blas/recurrent/kernels/cell.h"

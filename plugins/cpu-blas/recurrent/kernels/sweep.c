@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many steps of a few sequences of an LSTM in one call: with a row or two, what a driver does between two products
- * takes as long as the products.
+/* Many steps of a few sequences of an LSTM in one call. With one or two rows, the work between two products would
+ * otherwise take as long as the products.
  *
- * One row reads all of W_h at each step, more than the first-level cache holds: every other step reads it in reverse,
- * and begins with what the last one left there. */
+ * One row reads all of W_h at each step, more than the first-level cache holds. So every other step reads it in
+ * reverse order and begins with what the step before left in the cache. */
 #include <stddef.h>
 #include <string.h>
 
 #include "cpu-blas/recurrent/kernels/unit.h"
 
-/* n floats of x, times m where there is one. */
+/* Copies n floats of x, times m if m is not NULL. */
 INLINE void sweep_copy(int64_t n, const float *x, const float *m, float *y)
 {
     int64_t i = 0;
@@ -22,14 +22,15 @@ INLINE void sweep_copy(int64_t n, const float *x, const float *m, float *y)
 }
 
 #if VW >= 8
-/* Sums that are made at once, as many as registers and their latency want; panels that have so many; and k of a turn of
- * a loop. Within a turn k goes up in reverse, too: all addresses are then a pointer and a constant, which leaves one
- * operation of each multiply-add and its load, and the more of them are under way, the earlier a line of the
- * second-level cache is asked for. More k a turn would stride 2 KiB, which is farther than the processor foresees. */
+/* SWEEP_SUMS: sums computed at once, as many as the registers and the latency of multiply-adds suggest.
+ * SWEEP_PANELS: the panels that they cover. SWEEP_K: the k of one iteration. Within an iteration k always ascends,
+ * even in reverse order, so that each address is a pointer plus a constant. A multiply-add and its load are then one
+ * operation. The more of them are in flight, the earlier lines are requested from the second-level cache. A larger
+ * SWEEP_K would stride over 2 KiB, too far for the hardware prefetcher. */
 enum { SWEEP_SUMS = VW, SWEEP_VECTORS = PANEL / VW, SWEEP_PANELS = SWEEP_SUMS / SWEEP_VECTORS, SWEEP_K = 4 };
 
-/* c (with norm, zero) += sum over k of a[k] b[k] on np panels of 64 columns at once. Few panels: two sums each take
- * every other k. */
+/* c (with norm: zero) += sum over k of a[k] b[k], on np panels of 64 columns at once. With few panels, each has two
+ * sums, for even and odd k. */
 INLINE void sweep_row(const int np, const struct blas_sweep_forward *w, const float *a, const float *b, bool reverse,
                       float *c)
 {
@@ -39,7 +40,7 @@ INLINE void sweep_row(const int np, const struct blas_sweep_forward *w, const fl
     vf acc[2][SWEEP_PANELS][SWEEP_VECTORS];
     UNROLL_FOR (int p = 0; p < np; p++) {
         at[p] = b + p * w->weights_panel + first * PANEL;
-        __asm__("" : "+r"(at[p])); /* or the compiler makes it an offset again */
+        __asm__("" : "+r"(at[p])); /* hides the pointer from the compiler, which would make it an offset again */
         UNROLL_FOR (int v = 0; v < SWEEP_VECTORS; v++) {
             acc[0][p][v] = w->norm ? v_zero() : v_load(c + p * stride + v * VW);
             acc[1][p][v] = v_zero();
@@ -84,8 +85,9 @@ static void sweep_product_row(const struct blas_sweep_forward *w, const float *h
     }
 }
 
-/* c (+)= sum of a[k] b[k], nv vectors. k runs over panels, gates and units; in place, over gates, panels and units.
- * Each k of a turn has a sum of its own, or some k share one: that many chains fill both ports. */
+/* c = or += sum of a[k] b[k], nv vectors. k runs over panels, gates and units; in place, over gates, panels and
+ * units. Each k of an iteration has its own sum, or several k share one, so that the chains of operations fill both
+ * ports. */
 INLINE void sweep_row_back(const int nv, const bool reverse, const struct blas_sweep_backward *w, const float *a,
                            const float *b, float *c)
 {
@@ -112,7 +114,7 @@ INLINE void sweep_row_back(const int nv, const bool reverse, const struct blas_s
         const float *ai = a;
         if (w->in_place && w->cell.cell->coupled && (reverse ? outer - 1 - o : o) == 1) {
             UNROLL_FOR (int k = 0; k < SWEEP_K; k++)
-                at[k] += way * inner * GROUP * row; /* rows of the forget gate, which stand unused */
+                at[k] += way * inner * GROUP * row; /* skips the forget gate, which coupled gates do not use */
             continue;
         }
         for (int32_t i = 0; i < inner; i++, ai += way * inner_step) {
@@ -123,7 +125,7 @@ INLINE void sweep_row_back(const int nv, const bool reverse, const struct blas_s
                     UNROLL_FOR (int v = 0; v < nv; v++)
                         acc[k % sums][v] = v_fma(av, v_load(at[k] + v * VW), acc[k % sums][v]);
                     at[k] += way * SWEEP_K * row;
-                    __asm__("" : "+r"(at[k])); /* as above */
+                    __asm__("" : "+r"(at[k])); /* hides the pointer, as above */
                 }
             }
         }
@@ -188,9 +190,9 @@ static void sweep_product(const struct blas_sweep_forward *w, const float *h, fl
     }
 }
 
-/* Points the cell at row i of the step that begins `q` rows behind the first one. Each pointer is computed from w's:
- * copies of a cell whose pointers have just been moved on would wait, as their loads are wider than those stores, until
- * all stores before have left the core. */
+/* Sets the cell's pointers to row i of the step that begins `q` rows after the first one. Each pointer is computed
+ * from those in w. If a cell were copied after its pointers were updated, its wide loads would wait until all
+ * earlier, narrower stores are complete. */
 INLINE void sweep_cell_at(const struct blas_sweep_forward *w, int64_t q, int32_t i, struct blas_cell_forward *out_cell)
 {
     const struct blas_cell_forward *first = &w->cell;
@@ -206,7 +208,7 @@ INLINE void sweep_cell_at(const struct blas_sweep_forward *w, int64_t q, int32_t
     }
 }
 
-/* Norms of both products, and of c^, of the step that begins `q` rows behind the first one. */
+/* Normalises both products, and c^, of the step that begins `q` rows after the first one. */
 static void sweep_norm_forward(const struct blas_sweep_forward *w, int64_t q, struct blas_cell_forward *cell)
 {
     struct blas_norm norm = *w->norm;
@@ -296,7 +298,7 @@ static void sweep_product_back(const struct blas_sweep_backward *w, const float 
     }
 }
 
-/* Points the cell at row i of step s, as sweep_cell_at does. */
+/* Sets the cell's pointers to row i of step s, as sweep_cell_at does. */
 INLINE void sweep_cell_back_at(const struct blas_sweep_backward *w, int64_t s, int32_t i,
                                struct blas_cell_backward *out_cell)
 {
@@ -317,7 +319,7 @@ INLINE void sweep_cell_back_at(const struct blas_sweep_backward *w, int64_t s, i
     }
 }
 
-/* Cells and norms of step s. */
+/* Runs the cells and norms of step s. */
 static void sweep_norm_back(const struct blas_sweep_backward *w, int64_t s, struct blas_cell_backward *cell)
 {
     struct blas_norm norm = *w->norm;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tall register tiles: up to TALL_ROWS rows by one vector, for products of one group of columns where a vector has them
- * all. A tile of NN_ROWS such rows would wait for its own sums: a multiply-add takes four cycles, in which a processor
- * can begin eight. The last panel of 650 or 200 units is one group wide. */
+/* Tall register tiles: up to TALL_ROWS rows by one vector, for products with a single group of columns that fits one
+ * vector. In a tile of only NN_ROWS such rows, each sum would wait for itself: a multiply-add takes four cycles, in
+ * which a processor can start eight. For example, the last panel of 650 or 200 units is one group wide. */
 #ifndef BLAS_RECURRENT_TALL_H
 #define BLAS_RECURRENT_TALL_H
 
@@ -19,13 +19,13 @@ enum { TALL_ROWS = 16 };
 #define UNROLL_TALL_FOR _Pragma("GCC unroll 16") for
 #endif
 
-/* acc[r] += sum of `count` products of a scalar of row r and a vector of b. Scalars of a row follow one another, and
- * rows are `a_stride` apart; or, `across`, the other way about. Beside each product a line from `ahead` on is
- * prefetched, unless that is NULL. */
+/* acc[r] += sum of `count` products of a scalar of row r and a vector of b. The scalars of a row are contiguous and
+ * rows are `a_stride` apart; with `across` it is the other way round. With each product, a line from `ahead` on is
+ * prefetched, unless `ahead` is NULL. */
 INLINE void tall_add(const int m, const bool across, const float *a, int64_t a_stride, const float *b, int64_t b_row,
                      int64_t count, const float *ahead, vf *acc)
 {
-    const float *rows[TALL_ROWS / 4]; /* every fourth: an address has room for two strides, registers are few */
+    const float *rows[TALL_ROWS / 4]; /* every fourth row: an address can include two strides, and registers are few */
     UNROLL_TALL_FOR (int i = 0; i < TALL_ROWS / 4; i++) {
         rows[i] = across || 4 * i >= m ? a : a + 4 * i * a_stride;
         __asm__("" : "+r"(rows[i]));

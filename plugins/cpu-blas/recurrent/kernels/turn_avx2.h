@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The innermost loop of register tiles for AVX2, in assembly: twelve sums and their factors fill the 16 registers, and
- * compilers that are given intrinsics keep some in memory in all but the smallest of functions.
+/* The innermost loop of register tiles for AVX2, in assembly. Twelve sums and their factors fill the 16 registers. With
+ * intrinsics, compilers keep some of them in memory, except in very small functions.
  *
- * A tile has m rows and nv vectors. Where it is wider than high, all rows' elements of A stand in registers and the
- * vectors of B come one by one, otherwise the other way around: the fewest loads for each multiply-add. */
+ * A tile has m rows and nv vectors. If it has more vectors than rows, the elements of A of all rows stay in
+ * registers and the vectors of B are loaded one by one; otherwise the vectors of B stay. This needs the fewest loads
+ * for each multiply-add. */
 #ifndef BLAS_RECURRENT_TURN_AVX2_H
 #define BLAS_RECURRENT_TURN_AVX2_H
 
 #include "cpu-blas/isa/simd_avx2.h"
 
-/* Addresses of the i-th row of an operand whose rows are %[xs] bytes apart, i < 6. */
+/* Addresses of row i < 6 of an operand whose rows are %[xs] bytes apart. */
 #define TURN_ROW_0(x) "(%[" #x "])"
 #define TURN_ROW_1(x) "(%[" #x "],%[" #x "s])"
 #define TURN_ROW_2(x) "(%[" #x "],%[" #x "s],2)"
@@ -17,7 +18,7 @@
 #define TURN_ROW_4(x) "(%[" #x "3],%[" #x "s])"
 #define TURN_ROW_5(x) "(%[" #x "3],%[" #x "s],2)"
 
-/* Element (r, k) of A: along() in row r, across() in row k. */
+/* Element (r, k) of A: in row r (along) or in row k (across). */
 #define TURN_A_along(r, k)  "4*" #k TURN_ROW_##r(a)
 #define TURN_A_across(r, k) "4*" #r TURN_ROW_##k(a)
 
@@ -26,7 +27,7 @@
 #define TURN_ADD(r, v, x, y)      "vfmadd231ps %%ymm" #x ", %%ymm" #y ", %[c" #r #v "]\n\t"
 #define TURN_ADD_B(r, v, k, y)    "vfmadd231ps 32*" #v TURN_ROW_##k(b) ", %%ymm" #y ", %[c" #r #v "]\n\t"
 
-/* One k of a tile. Rows: nv vectors of B in ymm12 on, elements of A in `to`. */
+/* One k of a tile, row by row: nv vectors of B in ymm12 and up, the element of A in `to`. */
 #define TURN_ROW_BY_1(way, r, k, to) TURN_GET_A(way, r, k, to) TURN_ADD(r, 0, 12, to)
 #define TURN_ROW_BY_2(way, r, k, to) TURN_ROW_BY_1(way, r, k, to) TURN_ADD(r, 1, 13, to)
 #define TURN_ROW_BY_3(way, r, k, to) TURN_ROW_BY_2(way, r, k, to) TURN_ADD(r, 2, 14, to)
@@ -41,7 +42,7 @@
     TURN_GET_B(k, 1, 13)                                                                                               \
     TURN_GET_B(k, 2, 14)                                                                                               \
     TURN_ROW_BY_3(way, 0, k, 15) TURN_ROW_BY_3(way, 1, k, 15) TURN_ROW_BY_3(way, 2, k, 15) TURN_ROW_BY_3(way, 3, k, 15)
-/* Columns: m elements of A in ymm12 on, vectors of B in ymm15. */
+/* Column by column: m elements of A in ymm12 and up, the vector of B in ymm15. */
 #define TURN_COLUMN_2(k, v) TURN_GET_B(k, v, 15) TURN_ADD(0, v, 15, 12) TURN_ADD(1, v, 15, 13)
 #define TURN_COLUMN_3(k, v) TURN_COLUMN_2(k, v) TURN_ADD(2, v, 15, 14)
 #define TURN_K_2_4(way, k)                                                                                             \
@@ -51,7 +52,7 @@
     TURN_GET_A(way, 0, k, 12)                                                                                          \
     TURN_GET_A(way, 1, k, 13)                                                                                          \
     TURN_GET_A(way, 2, k, 14) TURN_COLUMN_3(k, 0) TURN_COLUMN_3(k, 1) TURN_COLUMN_3(k, 2) TURN_COLUMN_3(k, 3)
-/* One row: B from memory. */
+/* One row: B is read from memory. */
 #define TURN_K_1_2(way, k) TURN_GET_A(way, 0, k, 12) TURN_ADD_B(0, 0, k, 12) TURN_ADD_B(0, 1, k, 12)
 #define TURN_K_1_4(way, k) TURN_K_1_2(way, k) TURN_ADD_B(0, 2, k, 12) TURN_ADD_B(0, 3, k, 12)
 #define TURN_K_1_8(way, k)                                                                                             \
@@ -85,8 +86,8 @@
             TURN(m, nv, along);                                                                                        \
         break;
 
-/* acc[r][v] += sum over four k of A's element (r, k), at a[r a_row + k] or, `across`, at a[k a_row + r], times vector v
- * of B's row k. */
+/* acc[r][v] += sum over four k of element (r, k) of A times vector v of row k of B. The element is at a[r a_row + k]
+ * or, with `across`, at a[k a_row + r]. */
 static inline __attribute__((always_inline)) void turn_add(const int m, const int nv, const bool across, const float *a,
                                                            int64_t a_row, const float *b, int64_t b_row,
                                                            vf (*acc)[NN_VECTORS])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every unit of the recurrent kernels begins with: the vectors of its instruction set, and the kernels of the
- * table, of which each unit defines some and may call the others. */
+/* Included first by every unit of the recurrent kernels: the vectors of its instruction set, and the kernels of the
+ * table. Each unit defines some of the kernels and may call the others. */
 #ifndef BLAS_RECURRENT_UNIT_H
 #define BLAS_RECURRENT_UNIT_H
 
@@ -46,7 +46,7 @@ void kernel_outer(const struct blas_outer *o);
 void kernel_outer_tile_a(const struct blas_outer *o, float *out);
 void kernel_lstm_forward(const struct blas_cell_forward *f);
 void kernel_lstm_backward(const struct blas_cell_backward *b);
-/* Of plain cells, for the two above. */
+/* The cell without options, called by the two kernels above. */
 void kernel_lstm_plain_forward(const struct blas_cell_forward *f);
 void kernel_lstm_plain_backward(const struct blas_cell_backward *b);
 void kernel_sweep_forward(const struct blas_sweep_forward *w);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Register tiles one after the other, for AVX2, in one block of assembly: the sums of a tile are stored while the next
- * one's begin.
+/* A sequence of register tiles for AVX2, in one block of assembly: the sums of a tile are stored while those of the
+ * next tile begin.
  *
- * Twelve stores in a row hold up the multiply-adds behind them by some 25 cycles (Zen 3), as long as four k of a tile
- * of 6 by 16 take. So the next tile's first two k stand between them, row by row: a row's sums are stored, then begin
- * anew. Compilers do not keep twelve sums in registers from tile to tile. */
+ * Twelve consecutive stores delay the multiply-adds after them by about 25 cycles (Zen 3), as long as four k of a 6
+ * by 16 tile take. So the first two k of the next tile are interleaved with the stores, row by row: the sums of a
+ * row are stored, then restarted. Compilers do not keep twelve sums in registers from tile to tile. */
 #ifndef BLAS_RECURRENT_WALK_AVX2_H
 #define BLAS_RECURRENT_WALK_AVX2_H
 
@@ -12,25 +12,26 @@
 
 #include "cpu-blas/recurrent/kernels/turn_avx2.h"
 
-/* Tiles below each other, then those of the next columns. Steps are bytes, numbers of anything but `rest` at least one;
- * all members are eight, as WALK says. */
+/* Walks down the tiles of a column, then the next column. Steps are in bytes. All counts except `rest` are at least
+ * one. All members have eight bytes, as WALK expects. */
 struct turn_walk {
-    const float *a, *b;       /* of the tile in work */
+    const float *a, *b;       /* of the current tile */
     int64_t a_row, b_row;     /* from one row to the next */
-    int64_t a_tile, b_column; /* to the tile below, to the next column */
-    int64_t turns, blocks;    /* the sum: so many turns of four k in each block, */
-    int64_t a_skip, b_skip;   /* from the end of one block to the next, */
-    int64_t rest;             /* and, across, so many k behind them */
-    int64_t tiles, columns;   /* tiles of each column, columns */
+    int64_t a_tile, b_column; /* to the tile below; to the next column */
+    int64_t turns, blocks;    /* number of blocks, and of iterations of four k in each */
+    int64_t a_skip, b_skip;   /* from the end of one block to the next */
+    int64_t rest;             /* across: the k after the last whole iteration */
+    int64_t tiles, columns;   /* tiles in each column; columns */
     const void *c;            /* along: the first row of C; across: a table of where rows begin */
     int64_t c_tile;           /* to the tile below */
-    int64_t c_row;            /* along: from one row to the next; across: from where rows begin to the column */
-    const float *init;        /* along: what the sums of this column begin with */
-    int64_t column;           /* to the next column of init and C or, across, of c_row */
-    const float *top;         /* of the walk's own: A of the uppermost tile, */
-    int64_t left, c_column;   /* tiles left in the column; from c of its last tile to the next column's uppermost */
+    int64_t c_row;            /* along: from one row to the next; across: from where a row begins to the column */
+    const float *init;        /* along: the initial sums of this column */
+    int64_t column;           /* to the next column of init and of C (across: of c_row) */
+    const float *top;         /* set by the walk: A of the uppermost tile */
+    int64_t left,
+        c_column; /* set by the walk: tiles left in the column; from c of its last tile to the next column's first */
 };
-/* One instruction, or one row of them, on a line. */
+/* One instruction, or a row of them, on each line. */
 /* clang-format off */
 #define WALK(member) "8*" WALK_##member "(%[w])"
 #define WALK_a        "0"
@@ -57,21 +58,21 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
                    offsetof(struct turn_walk, init) == 8 * 16 && offsetof(struct turn_walk, c_column) == 8 * 20,
                "WALK says where members are");
 
-/* Row r of C is TO, once it is found. */
+/* WALK_TO_… is the address of row r of C; WALK_FIND_… must come first. */
 #define WALK_FIND_along(r)  ""
 #define WALK_FIND_across(r) "movq 8*" #r "(%[c]), %[to]\n\t"
 #define WALK_TO_along(r)    TURN_ROW_##r(c)
 #define WALK_TO_across(r)   "(%[to],%[cs])"
 
-/* How a sum ends and how it begins, with ymm15 times b. */
+/* How a sum is stored (PUT, ADD), and how the next one begins (ZERO, INIT) with ymm15 times b. */
 #define WALK_PUT(way, r, v) "vmovups %[c" #r #v "], 32*" #v WALK_TO_##way(r) "\n\t"
 #define WALK_ADD(way, r, v)                                                                                            \
     "vaddps 32*" #v WALK_TO_##way(r) ", %[c" #r #v "], %[c" #r #v "]\n\t" WALK_PUT(way, r, v)
 #define WALK_ZERO(r, v, b) "vmulps " b ", %%ymm15, %[c" #r #v "]\n\t"
 #define WALK_INIT(r, v, b) "vmovups 32*" #v "(%[to]), %[c" #r #v "]\n\tvfmadd231ps " b ", %%ymm15, %[c" #r #v "]\n\t"
 
-/* A row's sums end and begin anew with two k. Registers hold B of the first, but for a fourth vector, and one of the
- * second where there is room. */
+/* Stores the sums of a row and begins the next ones with two k. B of the first k is in registers, except for a
+ * fourth vector; so is one vector of the second k where there is room. */
 #define WALK_B_2 TURN_GET_B(0, 0, 12) TURN_GET_B(0, 1, 13) TURN_GET_B(1, 0, 14)
 #define WALK_B_3 TURN_GET_B(0, 0, 12) TURN_GET_B(0, 1, 13) TURN_GET_B(0, 2, 14)
 #define WALK_B_4 WALK_B_3
@@ -88,7 +89,7 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
             TURN_GET_A(way, r, 1, 15) TURN_ADD_B(r, 0, 1, 15) TURN_ADD_B(r, 1, 1, 15) TURN_ADD_B(r, 2, 1, 15)          \
                 TURN_ADD_B(r, 3, 1, 15)
 
-/* Something for each row, or for each vector of a row. */
+/* Applies a macro to each row, or to each vector of a row. */
 #define WALK_3(row, x, y, z)  row(x, y, z, 0) row(x, y, z, 1) row(x, y, z, 2)
 #define WALK_4(row, x, y, z)  WALK_3(row, x, y, z) row(x, y, z, 3)
 #define WALK_5(row, x, y, z)  WALK_4(row, x, y, z) row(x, y, z, 4)
@@ -97,7 +98,8 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
 #define WALK_EACH_3(x, y, r)  WALK_EACH_2(x, y, r) x(y, r, 2)
 #define WALK_EACH_4(x, y, r)  WALK_EACH_3(x, y, r) x(y, r, 3)
 
-/* A row's sums begin before there is anything to multiply; its sums end; its lines of C, to be written soon. */
+/* Sets the sums of a row before the first multiplication (CLEAR, LOAD), stores them at the end (END), and prefetches
+ * its lines of C, which are written soon (FETCH). */
 #define WALK_CLEAR(way, r, v)         "vxorps %[c" #r #v "], %[c" #r #v "], %[c" #r #v "]\n\t"
 #define WALK_LOAD(way, r, v)          "vmovups 32*" #v "(%[to]), %[c" #r #v "]\n\t"
 #define WALK_START(start, way, nv, r) WALK_EACH_##nv(start, way, r)
@@ -107,19 +109,19 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
 #define WALK_LINES_4(row)             WALK_LINES_3(row)
 #define WALK_FETCH(way, nv, z, r)     WALK_FIND_##way(r) WALK_LINES_##nv(WALK_TO_##way(r))
 
-/* Three rows below A and B; the turn behind them. */
+/* BELOW: three rows below A and B. BEHIND: moves on to the next iteration. */
 #define WALK_BELOW                                                                                                     \
     "leaq (%[as],%[as],2), %[a3]\n\tleaq (%[bs],%[bs],2), %[b3]\n\taddq %[a], %[a3]\n\taddq %[b], %[b3]\n\t"
 #define WALK_BEHIND_along  "addq $16, %[a]\n\tleaq (%[b],%[bs],4), %[b]\n\t"
 #define WALK_BEHIND_across "leaq (%[a],%[as],4), %[a]\n\tleaq (%[b],%[bs],4), %[b]\n\t"
-/* Behind the turns of a block: the next one (along), or k that are no turn (across). */
+/* At the end of a block: the next block (along), or the k after the last whole iteration (across). */
 #define WALK_MORE_along(k)                                                                                             \
     "decq %[blocks]\n\tjz 3f\n\taddq " WALK(a_skip) ", %[a]\n\taddq " WALK(b_skip) ", %[b]\n\t"                        \
     "movq " WALK(turns) ", %[n]\n\tjmp 1b\n"
 #define WALK_MORE_across(k)                                                                                            \
     "movq " WALK(rest) ", %[n]\n\ttestq %[n], %[n]\n\tjz 3f\n"                                                         \
     "9:\n\t" k "addq %[as], %[a]\n\taddq %[bs], %[b]\n\tdecq %[n]\n\tjnz 9b\n"
-/* A, B and init of the next tile, and in n how far c is from it. */
+/* Moves on to A, B and init of the next tile; n becomes the distance to its c. */
 #define WALK_NEXT(member)                                                                                              \
     "decq " WALK(left) "\n\tjz 4f\n\t"                                                                                 \
     "movq " WALK(a) ", %[a]\n\taddq " WALK(a_tile) ", %[a]\n\tmovq " WALK(c_tile) ", %[n]\n\tjmp 5f\n"                 \
@@ -132,9 +134,9 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
 #define WALK_THERE_along  "addq %[n], %[c]\n\taddq %[n], %[c3]\n\t"
 #define WALK_THERE_across "addq %[n], %[c]\n\tmovq " WALK(c_row) ", %[cs]\n\t"
 
-/* The walk. 1: a turn; 2: a block has ended; 3: so has a tile, of which the next one is (4) in the next columns or
- * below, and (5) begins; 6: there is none. A and B of the k in work are a and b, a3 and b3 three rows below; C's tile
- * is c, c3 three rows below; n counts turns and `blocks` blocks that are left; `to` is for what is read once. */
+/* The walk. Labels: 1: an iteration; 2: end of a block; 3: end of a tile; 4: the next tile is in the next column, or
+ * below; 5: it begins; 6: there is none. Registers: a, b: A and B of the current k; a3, b3: three rows below; c, c3:
+ * the tile of C, and three rows below; n: iterations left; blocks: blocks left; to: temporary. */
 #define WALK_TILES(m, nv, start, begin, end, way)                                                                      \
     __asm__ volatile("movq " WALK(init) ", %[to]\n\t" WALK_##m(WALK_START, start, way, nv)                             \
                      "leaq (%[cs],%[cs],2), %[c3]\n\taddq %[c], %[c3]\n\t" WALK_##m(WALK_FETCH, way, nv, )             \
@@ -182,10 +184,11 @@ _Static_assert(offsetof(struct turn_walk, a_tile) == 8 * 4 && offsetof(struct tu
 
 #ifdef __clang__
 #pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Woverlength-strings" /* the standard wants 4095 characters: compilers take more */
+#pragma clang diagnostic ignored                                                                                       \
+    "-Woverlength-strings" /* the standard limits strings to 4095 characters; compilers accept more */
 #endif
 
-/* C (+)= sums of w's tiles of m rows, at least three, and nv vectors; `across`: of A's elements across (turn_add). */
+/* C = or += the sums of w's tiles of m rows, at least three, and nv vectors. `across`: see turn_add. */
 static inline __attribute__((always_inline)) void turn_walk(const int m, const int nv, const bool across, bool add,
                                                             struct turn_walk *w)
 {
