@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Yes and no, and the rules that several backends have alike. */
+/* Answers to `supports`, and the rules that several backends share. */
 #include "common/answer.h"
 
 #include <stdarg.h>
@@ -31,7 +31,7 @@ bool answer_no(struct seqlstm_answer *answer, uint32_t code, uint32_t option, co
     return false;
 }
 
-/* As answer_no; the reason begins with the backend's id. */
+/* Like answer_no, with a reason that begins with the backend's id. */
 static bool refuse(struct seqlstm_answer *answer, const char *id, uint32_t code, uint32_t option, const char *what,
                    const char *hint, const char *value)
 {

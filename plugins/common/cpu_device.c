@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one device of a backend for CPUs: the processor that it runs on. */
+/* The only device of a CPU backend: the processor that it runs on. */
 #include "common/cpu_device.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ int32_t cpu_device_count(void)
     return count < 1 ? 1 : count > 256 ? 256 : (int32_t)count;
 }
 
-/* The value of the first "model name" line; false where there is none (another architecture, no /proc). */
+/* Reads the value of the first "model name" line. Returns false if there is none (another architecture, no /proc). */
 static int read_model_name(char *out, size_t size)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");

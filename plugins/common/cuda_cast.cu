@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cuda_cast.h. Between float32 and 16 bits in float32 (half.h), so that nothing waits for units of float64. */
+/* See cuda_cast.h. Casts between float32 and 16 bits use float32 arithmetic (half.h), so that they need no float64
+ * units. */
 #include "common/cuda_cast.h"
 
 #include <string.h>
@@ -48,8 +49,8 @@ static __global__ void add_float(uint32_t from, int64_t elems, const void *x, fl
 
 /* ---- float64 on one side ------------------------------------------------------------------------------------ */
 
-/* The bits of x in a format of `fraction` fraction bits and `exponent` exponent bits, to nearest even, with one
- * rounding: by way of float32 there would be two. */
+/* The bits of x in a format with `fraction` fraction bits and `exponent` exponent bits, rounded once to nearest
+ * even. A detour through float32 would round twice. */
 static __device__ uint16_t encode(double x, int fraction, int exponent)
 {
     uint64_t bits;
@@ -58,7 +59,7 @@ static __device__ uint16_t encode(double x, int fraction, int exponent)
     const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000), infinity = (uint16_t)(((1 << exponent) - 1) << fraction);
     if (x != x)
         return (uint16_t)(sign | infinity | 1u << (fraction - 1));
-    if (e > bias) /* infinite, too */
+    if (e > bias) /* or infinite */
         return (uint16_t)(sign | infinity);
     const uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
     const int dropped = 52 - fraction + (e < 1 - bias ? 1 - bias - e : 0);
@@ -68,7 +69,7 @@ static __device__ uint16_t encode(double x, int fraction, int exponent)
     const uint64_t rest = significand & (((uint64_t)1 << dropped) - 1), half = (uint64_t)1 << (dropped - 1);
     if (rest > half || (rest == half && (kept & 1)))
         kept++;
-    /* The hidden bit counts one up in the exponent, and so does a carry out of the fraction. */
+    /* The hidden bit adds one to the exponent, and so does a carry out of the fraction. */
     const uint64_t below = e < 1 - bias ? 0 : (uint64_t)(e + bias - 1) << fraction;
     const uint64_t word = kept + below;
     return (uint16_t)(sign | (word < infinity ? word : infinity));

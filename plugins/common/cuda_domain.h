@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory domain of CUDA devices, shared by the plugins that work in it: devices by the host's number, and the
- * tables of ext/draft/memory.h.
+/* The memory domain of CUDA devices, shared by the CUDA plugins: its devices, numbered by the host, and the tables of
+ * ext/draft/memory.h.
  *
- * A plugin's struct seqlstm_instance begins with a struct gpu_domain.
- */
+ * The struct seqlstm_instance of such a plugin begins with a struct gpu_domain. */
 #ifndef GPU_CUDA_DOMAIN_H
 #define GPU_CUDA_DOMAIN_H
 
@@ -15,10 +14,10 @@ struct gpu_domain {
     struct gpu_device devices[GPU_DEVICES_MAX];
 };
 
-/* Copies the host's services and lists the devices. Errors: as gpu_runtime_open. */
+/* Copies the host's services and lists the devices. Errors: those of gpu_runtime_open. */
 seqlstm_status gpu_domain_open(struct gpu_domain *domain, const struct seqlstm_host *host, struct seqlstm_error *err);
 
-/* Slots of the backend's table. */
+/* Functions for the backend's table. */
 seqlstm_status gpu_domain_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
                                        struct seqlstm_error *err);
 seqlstm_status gpu_domain_device_info(struct seqlstm_instance *instance, uint32_t device,
@@ -26,7 +25,7 @@ seqlstm_status gpu_domain_device_info(struct seqlstm_instance *instance, uint32_
 extern const struct seqlstm_memory gpu_domain_memory;
 extern const struct seqlstm_streams gpu_domain_streams;
 
-/* "cuda:sm_90" -> 90; 0 when it is no class of CUDA devices. */
+/* "cuda:sm_90" -> 90; 0 if it is not a class of CUDA devices. */
 int32_t gpu_parse_class(const char *device_class);
 
 #endif

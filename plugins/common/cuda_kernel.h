@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What files of kernels include: CUDA, or the emulation of tests/gpu with which the same files are compiled for the
- * host. Kernels use the words of both alone: GPU_SHARED for shared memory, GPU_LAUNCH to start.
- */
+/* Included by all files with kernels. It includes CUDA, or the emulation of tests/gpu, with which the same files are
+ * compiled for the host. Kernels use only names that both define: GPU_SHARED for shared memory, GPU_LAUNCH to start
+ * a kernel. */
 #ifndef GPU_CUDA_KERNEL_H
 #define GPU_CUDA_KERNEL_H
 
@@ -22,7 +22,7 @@
 
 static const unsigned GPU_THREADS = 256;
 
-/* Threads over n elements: blocks of GPU_THREADS, each thread going on by the size of the grid. */
+/* The blocks of GPU_THREADS threads for n elements. Each thread continues at a distance of the grid's size. */
 static inline unsigned gpu_blocks(int64_t n)
 {
     const int64_t blocks = (n + GPU_THREADS - 1) / GPU_THREADS;

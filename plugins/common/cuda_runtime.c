@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA runtime behind cuda_runtime.h. The runtime library is linked statically and opens the driver itself; here
- * the driver is looked for first, so that its absence is a sentence and not a number. */
+/* The CUDA runtime behind cuda_runtime.h. The runtime library is linked statically and opens the driver itself. This
+ * file looks for the driver first, so that a missing driver gives a clear message and not just an error code. */
 #include "common/cuda_runtime.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 /* ---- errors --------------------------------------------------------------------------------------------- */
 
-/* The first failure of each device that it does not recover from. */
+/* The first unrecoverable failure of each device. */
 static pthread_mutex_t failure_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct seqlstm_error failures[GPU_DEVICES_MAX];
 
@@ -43,7 +43,7 @@ static seqlstm_status fail(int32_t ordinal, cudaError_t code, const char *what, 
     seqlstm_error_set(&made, status, __FILE__, __LINE__, "%s failed on CUDA device %d: %s (%s, %d)", what, (int)ordinal,
                       cudaGetErrorString(code), cudaGetErrorName(code), (int)code);
     made.native_code = (int32_t)code;
-    cudaGetLastError(); /* what is not sticky is forgotten */
+    cudaGetLastError(); /* clears errors that are not sticky */
     if (is_sticky(code) && ordinal >= 0 && ordinal < GPU_DEVICES_MAX) {
         pthread_mutex_lock(&failure_lock);
         if (failures[ordinal].code == SEQLSTM_OK)
@@ -80,7 +80,7 @@ seqlstm_status gpu_check_launch(int32_t ordinal, int code, const char *what, str
 
 /* ---- devices ---------------------------------------------------------------------------------------------- */
 
-/* The driver stays mapped: the runtime library uses the same one. */
+/* The driver stays mapped, since the runtime library uses the same one. */
 static seqlstm_status find_driver(struct seqlstm_error *err)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -199,7 +199,8 @@ seqlstm_status gpu_fill(int32_t ordinal, void *stream, void *to, uint32_t value,
 
 /* ---- streams ---------------------------------------------------------------------------------------------- */
 
-/* Non-blocking: the legacy default stream of other libraries must not order this one, nor spoil a capture. */
+/* A non-blocking stream: it is not ordered by the legacy default stream of other libraries, which would also spoil a
+ * capture. */
 seqlstm_status gpu_stream_create(int32_t ordinal, void **out_stream, struct seqlstm_error *err)
 {
     cudaStream_t stream = NULL;
@@ -260,7 +261,7 @@ seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double
     return SEQLSTM_OK;
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------ */
+/* ---- captures ---------------------------------------------------------------------------------------------- */
 
 bool gpu_is_capturing(int32_t ordinal, void *stream)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CUDA plugins need of the CUDA runtime: devices, memory, streams, events and graphs of calls.
+/* The parts of the CUDA runtime that the CUDA plugins use: devices, memory, streams, events and captures.
  *
- * cuda_runtime.c does it with the runtime library, linked statically; tests/gpu/emulation/emulated_runtime.cc without a
- * device. Nothing here needs CUDA's headers, so that host code of a plugin does not either.
+ * cuda_runtime.c implements it with the runtime library, which is linked statically;
+ * tests/gpu/emulation/emulated_runtime.cc without a device. This header does not need CUDA's headers, and so neither
+ * does the host code of a plugin.
  *
- * The primary context of each device is used and never reset. A device that failed (an illegal address …) stays failed:
- * the first call that notices returns DEVICE with the vendor's code and sentence, later ones return the same
- * without asking the device again.
- */
+ * The primary context of each device is used and never reset. A device that failed (for example, at an illegal
+ * address) stays failed: the first call that notices returns DEVICE with the vendor's code and message, and later
+ * calls return the same without asking the device again. */
 #ifndef GPU_CUDA_RUNTIME_H
 #define GPU_CUDA_RUNTIME_H
 
@@ -24,21 +24,21 @@ extern "C" {
 enum { GPU_DEVICES_MAX = 16 };
 
 struct gpu_device {
-    int32_t ordinal;      /* CUDA's number */
+    int32_t ordinal;      /* CUDA's number of the device */
     int32_t major, minor; /* compute capability */
     int32_t multiprocessors;
-    int32_t cooperative;  /* may all blocks of a launch wait for each other? */
-    int64_t shared_bytes; /* most shared memory of one block */
+    int32_t cooperative;  /* whether all blocks of a launch can wait for each other */
+    int64_t shared_bytes; /* the most shared memory of one block */
     uint64_t memory_bytes;
     char name[64];
     char uuid[40]; /* "8f1c2a9e-…" */
 };
 
-/* Loads what can be absent and lists the devices that this build has code for. UNAVAILABLE: no driver, one that is too
- * old, no device, or none that is young enough, with that reason. [control] */
+/* Loads the driver and lists the devices for which this build has code. UNAVAILABLE, with the reason: no driver or
+ * too old a driver, no device, or none that is new enough. [control] */
 seqlstm_status gpu_runtime_open(struct gpu_device *devices, uint32_t *out_count, struct seqlstm_error *err);
 
-/* The device's part of struct seqlstm_memory and struct seqlstm_streams, by CUDA's number of the device. */
+/* The functions of struct seqlstm_memory and struct seqlstm_streams for a device with this number of CUDA. */
 seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer,
                             struct seqlstm_error *err);
 void gpu_release(int32_t ordinal, uint32_t kind, void *pointer);
@@ -55,19 +55,19 @@ seqlstm_status gpu_event_record(int32_t ordinal, void *event, void *stream, stru
 seqlstm_status gpu_event_wait(int32_t ordinal, void *event, void *stream, struct seqlstm_error *err);
 seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double *out_ns, struct seqlstm_error *err);
 
-/* Work started on the stream between begin and end is not run but kept as a graph, which may then be launched any
- * number of times, on any stream of the device. Nothing else may use the stream meanwhile. A failed end leaves no graph
- * and no capture. [queue] */
+/* Captures. Work started on the stream between begin and end does not run, but is recorded. The capture can then be
+ * launched any number of times, on any stream of the device. Nothing else may use the stream in the meantime. If end
+ * fails, there is no capture. [queue] */
 bool gpu_is_capturing(int32_t ordinal, void *stream);
 seqlstm_status gpu_capture_begin(int32_t ordinal, void *stream, struct seqlstm_error *err);
 seqlstm_status gpu_capture_end(int32_t ordinal, void *stream, void **out_graph, struct seqlstm_error *err);
 seqlstm_status gpu_graph_launch(int32_t ordinal, void *graph, void *stream, struct seqlstm_error *err);
 void gpu_graph_destroy(int32_t ordinal, void *graph); /* NULL is fine */
 
-/* Makes the device the current one of this thread: before kernels are launched. */
+/* Makes the device the current one of this thread. Call it before launching kernels. */
 seqlstm_status gpu_use(int32_t ordinal, struct seqlstm_error *err);
 
-/* The status of a launch that returned `code` (of cudaError_t). */
+/* The status of a launch that returned `code` (cudaError_t). */
 seqlstm_status gpu_check_launch(int32_t ordinal, int code, const char *what, struct seqlstm_error *err);
 
 #ifdef __cplusplus

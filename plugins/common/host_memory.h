@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the host, through the services that it gave at open. */
+/* Memory from the services that the host passed to open. */
 #ifndef COMMON_HOST_MEMORY_H
 #define COMMON_HOST_MEMORY_H
 
@@ -7,7 +7,7 @@
 
 #include <seqlstm/backend.h>
 
-/* Zeroed memory of the host; NULL when there is none. [any] */
+/* Allocates zeroed memory of the host; NULL if there is none. [any] */
 static inline void *host_allocate(const struct seqlstm_host *host, uint64_t bytes)
 {
     void *memory = host->allocate(host->context, bytes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saying what calls leave untouched of a buffer (ext/footprint.h). */
+/* Collects the ranges of a buffer that calls leave untouched (ext/footprint.h). */
 #ifndef COMMON_IDLE_H
 #define COMMON_IDLE_H
 
 #include <seqlstm/ext/footprint.h>
 
-/* Adds [begin, end), if it is not empty and there is room, behind the spans that were added before. */
+/* Appends [begin, end), unless it is empty or there is no room. */
 static inline void idle_add(struct seqlstm_spans *spans, uint64_t begin, uint64_t end)
 {
     if (begin < end && spans->count < spans->room)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tables of our backends have alike, and the one exported function. */
+/* The parts that the tables of the backends in this repository share, and the exported function. */
 #ifndef COMMON_TABLE_H
 #define COMMON_TABLE_H
 
@@ -24,7 +24,7 @@
     .abi_minor_needed = SEQLSTM_ABI_MINOR, .id = backend_id, .version = backend_version, .vendor = "seqlstm",          \
     .license = "Apache-2.0", .build = backend_build, .sanitizers = TABLE_SANITIZERS, .desc_count = SEQLSTM_OP_COUNT
 
-/* The entry of the plugin. Without a semicolon. */
+/* The entry point of the plugin. Use it without a semicolon. */
 #define TABLE_EXPORT(table)                                                                                            \
     SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);                        \
     SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The build asks with it whether nvcc works with this compiler and for these architectures. */
+/* Compiled by the build to find out whether nvcc works with this compiler and these architectures. */
 #include <cuda_runtime.h>
 
 __global__ void seqlstm_trial(float *x)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where vendors' libraries lie. No state. */
+/* Finds vendors' libraries. No state. */
 #include "common/vendor_library.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 1024 };
 
-/* ISO C has no cast from one kind of pointer to the other. */
+/* ISO C has no cast between pointers to functions and pointers to data. */
 void vendor_library_find(void *library, const char *name, void *out, const char **missing)
 {
     void *symbol = dlsym(library, name);
@@ -46,7 +46,7 @@ static void *open_folder(const struct vendor_library *library, const char *folde
     return NULL;
 }
 
-/* The Python environment that is active. */
+/* Searches the active Python environment. */
 static void *open_environment(const struct vendor_library *library, const char *variable, char *reason, size_t capacity)
 {
     const char *root = getenv(variable);

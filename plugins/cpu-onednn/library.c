@@ -17,7 +17,7 @@ static char version_text[32];
 static int (*get_max_threads)(void);
 static void (*set_num_threads)(int);
 
-/* Stores the function in the pointer at `out`; ISO C has no cast from one kind of pointer to the other. */
+/* Stores the function in the pointer at `out`. ISO C has no cast between pointers to functions and pointers to data. */
 static void find(void *library, const char *name, void *out, const char **missing)
 {
     void *symbol = dlsym(library, name);

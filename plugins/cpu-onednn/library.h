@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN, loaded when the backend is opened and never linked against, so that its absence gives a clear message rather
- * than an error of the dynamic linker. Its functions are members of `odn`, named without their prefix `dnnl_`. They may
- * be called once odn_library_load has succeeded.
+/* oneDNN, loaded when the backend is opened and not linked, so that a missing library gives a clear message instead of
+ * an error of the dynamic linker. Its functions are members of `odn`, named without their prefix `dnnl_`. They may be
+ * called once odn_library_load has succeeded.
  *
- * Threads: oneDNN's CPU code runs on OpenMP (or without threads; other builds are refused). The number of threads of a
- * parallel region is a property of the calling thread. odn_threads_set sets it and returns the old value. A primitive
- * must be executed with the number with which it was created. */
+ * Threads: oneDNN's CPU code runs on OpenMP, or without threads; other builds are refused. The number of threads of
+ * a parallel region is a property of the calling thread. odn_threads_set sets it and returns the old value. A
+ * primitive must be executed with the number with which it was created. */
 #ifndef ODN_LIBRARY_H
 #define ODN_LIBRARY_H
 

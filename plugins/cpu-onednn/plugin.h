@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend cpu-onednn: recurrent layers, dense layers and layer normalisation on the primitives of oneDNN. Start
  * here; README.md lists the files. This header declares instance, operation and binding, and the table of functions
- * which each kind of operation fills.
+ * that each kind of operation fills.
  *
  * A call passes from the vtable in backend.c to the functions of its odn_operation, in recurrent/op.c, ops/dense.c or
  * ops/norm.c. These set the addresses of an odn_call (call.h) and execute it; library.c has opened oneDNN before.
@@ -10,9 +10,10 @@
  *   sliced     each thread of the host runs the library on its own rows, with one thread
  *   exclusive  the library's threads run all rows, while the host's threads are leased to it
  *
- * Invariants: 1. An operation does not change once created, except its cache of primitives, which has a lock. 2. No
- * call allocates; the library's scratch lies in the host's workspace. 3. Primitives are executed with the number of
- * threads with which they were created. */
+ * Invariants
+ * 1. An operation does not change once created, except its cache of primitives, which has a lock.
+ * 2. No call allocates; the library's scratch is in the host's workspace.
+ * 3. Primitives are executed with the number of threads with which they were created. */
 #ifndef ODN_PLUGIN_H
 #define ODN_PLUGIN_H
 

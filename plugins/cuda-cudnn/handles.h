@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN's handles: one per stream in use. Idle handles are kept, since creating one is slow.
+/* cuDNN's handles: one for each stream in use. Idle handles are kept, since creating one is slow.
  *
- * Invariants: 1. A handle with users has one stream, and all its users are on that stream: calls on it never overlap.
+ * Invariants
+ * 1. A handle with users has one stream, and all its users are on that stream, so that calls on it never overlap.
  * 2. A handle without users has no stream: a stream may be destroyed once its bindings are. */
 #ifndef CDN_HANDLES_H
 #define CDN_HANDLES_H

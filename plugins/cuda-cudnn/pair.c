@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Can one algorithm run backward after another has run forward? According to cuDNN, the reserve of a forward belongs to
  * the backward of the same network; it says nothing about other algorithms. So a mixed variant exists only under two
- * conditions. First, cuDNN needs equally many bytes for both at every shape that runs mixed. Second, before the
- * operation's creation succeeds on this device, the gradients for random values must be the same, within rounding, as
- * those of one algorithm for both passes. Batches with another number of sequences than the one checked run entirely
- * with the standard algorithm.
+ * conditions:
+ * 1. cuDNN needs equally many bytes for both at every shape that runs mixed.
+ * 2. Before the operation's creation succeeds on this device, the gradients for random values are the same, within
+ *    rounding, as those of one algorithm for both passes.
+ *
+ * Batches with another number of sequences than the one checked run entirely with the standard algorithm.
  *
  * Each pass has packed weights of its own, so their layouts may differ. The reserve is filled with NaN before each
  * forward, which reveals what backward reads and the other algorithm has not written. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where everything lies in workspace and reserve under one plan: for one shape or, as an upper bound, for the largest.
+/* The layout of workspace and reserve under one plan: for one shape or, as an upper bound, for the largest.
  *
- *   workspace   edges that cuDNN cannot use in place (alignment, number type) | states of one network | gradients
- * between networks | gradients of weights | cuDNN's own workspace reserve     outputs of networks that no slot receives
- * | cuDNN's own reserves, one after another */
+ *   workspace   edges that cuDNN cannot use in place (alignment, number type) | states of one network
+ *               | gradients between networks | gradients of weights | cuDNN's own workspace
+ *   reserve     outputs of networks that no slot receives | cuDNN's own reserves, one after another */
 #ifndef CDN_PLACES_H
 #define CDN_PLACES_H
 

@@ -11,13 +11,13 @@
  *   pair.c         can one algorithm run backward after another has run forward?
  *   elements.[ch]  converts the host's elements to cuDNN's, which may have 16 bits
  *   weights.c      copies parameters to cuDNN's weight space, and gradients back
- *   places.[ch]    where everything lies in workspace and reserve
+ *   places.[ch]    the layout of workspace and reserve
  *   edges.[ch]     gives cuDNN the host's buffers
  *   binding.c forward.c backward.c   one shape, and its calls
  *
- * A call passes from backend.c to cdn_forward or cdn_backward, which run the networks of the binding's plan. If cuDNN
- * refuses the shape, backend.c repeats the call under the next plan. Host code never reads or writes device memory; it
- * only passes addresses. All work is ordered on the queue's stream, and the host waits for none of it. */
+ * A call passes from backend.c to cdn_forward or cdn_backward, which run the networks of the binding's plan. If
+ * cuDNN refuses the shape, backend.c repeats the call under the next plan. Host code never reads or writes device
+ * memory; it only passes addresses. All work is ordered on the queue's stream, and the host waits for none of it. */
 #ifndef CDN_PLUGIN_H
 #define CDN_PLUGIN_H
 

@@ -83,8 +83,7 @@ struct cg_call {
     const struct cg_axis *axis;
     void *stream;
     int64_t rows;
-    int64_t row0; /* RECURRENT with STEPWISE: the first row of the segment in the reserve, which holds the whole axis;
-                   * else 0 */
+    int64_t row0; /* RECURRENT with STEPWISE: first row of the segment in the reserve, which holds the axis; else 0 */
     void *const *slots;
     void *const *grads; /* backward only */
     uint32_t parts;

@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096, SPANS = 3 };
 
-/* The untouched spans of one primitive's workspace or scratch, in order. */
+/* The untouched ranges of one primitive's workspace or scratch, in order. */
 struct spans {
     struct seqlstm_span at[SPANS];
     int32_t count;
@@ -75,7 +75,7 @@ static struct spans find_inference_scratch(const struct odn_recurrent *r, const 
     struct spans spans = {0};
     if (need->scratch_bytes < s.before)
         return spans;
-    /* what begins at the end holds a copy of x */
+    /* the part that begins there holds a copy of x */
     add(&spans, need->way ? parts.states + PAGE : 0, s.before - parts.c / 2);
     if (odn_scratch_is(r, need, ODN_FORWARD)) {
         const uint64_t small = need->scratch_bytes - s.end;
@@ -85,7 +85,7 @@ static struct spans find_inference_scratch(const struct odn_recurrent *r, const 
     return spans;
 }
 
-/* Reduces `spans` to what both leave untouched; spans at the same index belong together. */
+/* Reduces `spans` to what both leave untouched. Entries at the same index belong together. */
 static void meet(struct spans *spans, const struct spans *other)
 {
     const struct spans before = *spans;

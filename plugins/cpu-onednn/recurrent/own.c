@@ -12,8 +12,7 @@
 
 enum {
     ARGUMENT_BYTES = 750, /* a descriptor of about 700 bytes, and a storage object */
-    SLACK = 5             /* 1 / SLACK of it is lost in holes between small blocks that stay and blocks that go
-                           * (measured: 12 to 26 %) */
+    SLACK = 5             /* 1 / SLACK is lost in holes between small blocks (measured: 12 to 26 %) */
 };
 
 /* Bytes of all passes of one shape. Training in float32 and GRU cells run the library's general code. The others run

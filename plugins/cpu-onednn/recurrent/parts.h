@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the library's own buffers for one layer, by which we predict what calls touch of them.
+/* The parts of the library's own buffers for one layer, which predict what calls touch of them.
  *
- * Workspace (rnn_utils.cpp, set_offsets, 2.6 to 3.7), each part starts a page:
+ * Workspace (rnn_utils.cpp, set_offsets, 2.6 to 3.7). Each part starts on a page:
  *   gates · projected h · states of layers · states of steps, twice · c · gradients by layer, by step, of c
- * Scratch (ref_rnn.hpp, init_scratchpad): a space which in inference contains the states and c of a workspace, then
+ *
+ * Scratch (ref_rnn.hpp, init_scratchpad): a space, which in inference contains the states and c of a workspace, then
  * room for the gates and small parts. Behind the space, the library requests the gates and small parts again, and
  * passes bytes where the number of elements is meant, so this room is larger than needed. The gates are those of all
  * steps if the library multiplies x by its weights for all steps at once. */
@@ -27,7 +28,7 @@ struct odn_scratch {
     uint64_t before; /* states and c within the space */
     uint64_t gates;  /* they begin at `before` + `gates`, or later by up to the bytes of the small parts */
     uint64_t end;    /* where their room ends, at the earliest, and other small parts begin */
-    uint64_t small;  /* all small parts, at most */
+    uint64_t small;  /* the most bytes of all small parts */
 };
 
 /* Reads only kind, sequences and steps of `need`. */

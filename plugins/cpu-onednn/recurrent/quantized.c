@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8: x and h as unsigned bytes, weights as signed bytes with a scale for each row (ops.h says which).
+/* int8: x and h as unsigned 8-bit integers, weights as signed ones with a scale for each row (ops.h specifies them).
  *
- * The library needs the scales when a primitive is created, before the weights are known. So a binding starts without
- * primitives. weights_pack writes the scales in front of the weights, with a hash of them as their version. If a
- * forward finds another version than the binding has, it takes the primitives of that version from the operation's
- * cache or creates them. */
+ * The library needs the scales when a primitive is created, before the weights are known. So a binding starts
+ * without primitives. weights_pack writes the scales in front of the weights, with a hash of them as their version.
+ * If a forward finds another version than the binding has, it takes the primitives of that version from the
+ * operation's cache or creates them. */
 #include <math.h>
 #include <string.h>
 

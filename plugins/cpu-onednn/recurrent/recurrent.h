@@ -27,11 +27,11 @@ enum { ODN_WEIGHT_X, ODN_WEIGHT_H, ODN_WEIGHT_P, ODN_WEIGHTS };
 enum { ODN_FORWARD, ODN_BACKWARD, ODN_PASSES };
 enum { ODN_KINDS = 2, ODN_WAYS = 2 };
 
-/* The type of x, h and y inside a slice: float32, bfloat16, or unsigned bytes q = round(scale v + shift). */
+/* The type of x, h and y inside a slice: float32, bfloat16, or unsigned 8-bit integers q = round(scale v + shift). */
 struct odn_elem {
     dnnl_data_type_t type;
     uint32_t bytes;
-    float scale, shift; /* of bytes */
+    float scale, shift; /* for 8-bit integers */
 };
 extern const struct odn_elem odn_float32;
 

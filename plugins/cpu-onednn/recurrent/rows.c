@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies rows between the batch and its slices, and converts between float32 and bfloat16 or bytes (rounding to
- * nearest, ties to even). */
+/* Copies rows between the batch and its slices, and converts between float32 and bfloat16 or 8-bit integers
+ * (rounding to nearest, ties to even). */
 #include <string.h>
 
 #include "cpu-onednn/recurrent/recurrent.h"
@@ -24,11 +24,11 @@ static float from_bfloat16(uint16_t half)
     return value;
 }
 
-/* Bytes are converted in groups of a constant length, so that the compiler vectorises the loop even at -O2. */
+/* 8-bit integers are converted in groups of a constant length, so that the compiler vectorises the loop even at -O2. */
 enum { GROUP = 32 };
 
-/* Rounds to nearest, ties to even: above 3 x 2^22 a float32 has no bits left for fractions, and the byte is its lowest
- * bits. NaN becomes 0, since a byte cannot represent it. */
+/* Rounds to nearest, ties to even: above 3 x 2^22 a float32 has no bits left for fractions, and its lowest byte is
+ * the result. NaN becomes 0, since an integer cannot represent it. */
 static inline uint8_t to_byte(float scale, float shift, float value)
 {
     float v = scale * value + shift;

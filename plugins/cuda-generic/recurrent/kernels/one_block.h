@@ -2,9 +2,9 @@
 /* The variant one_block: all steps of a layer in one launch, one block per sequence and direction, with W_h in
  * registers.
  *
- *   forward    thread j keeps row j of W_h and multiplies it with h, which lies in shared memory. Then thread k
- * computes the cell of unit k. Two barriers per step. backward   thread (slice, k) keeps column k of a slice of rows;
- * the sums of the slices are added in order.
+ *   forward    thread j keeps row j of W_h and multiplies it with h, which is in shared memory; then thread k computes
+ *              the cell of unit k. Two barriers per step
+ *   backward   thread (slice, k) keeps column k of a slice of rows; the sums of the slices are added in order
  *
  * With LAYER_NORM (one_block_norm.cu) a separate warp computes the cells, with sums over the layer.
  *

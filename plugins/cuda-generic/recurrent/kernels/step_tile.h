@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step as one kernel: the product with W_h in tiles, followed by the cells in the same kernel. step_graph uses it for
- * many sequences, and in backward for any number. For cells whose units depend on each other through W_h only: no
+ * many sequences, and in backward for any number. For cells whose units depend on each other only through W_h: no
  * LAYER_NORM, no projection, no late GRU.
  *
  *   forward     a block has M sequences and some hidden units with all their gates: it starts from u, adds the masked h
  *               [B, H] of the step before times the rows of W_h of these gates, then computes the cells
  *   backward    a block has M sequences and N hidden units: it multiplies the gradients of the gates of the later step
- *               [B, G H] with the columns of W_h of these units, then computes the cells, whose gradients the next
- * kernel multiplies
+ *               [B, G H] by the columns of W_h of these units, then computes the cells; the next kernel multiplies
+ *               their gradients
  *
- * The operands lie in memory in the number type of the products, padded to whole slices. W_h is packed once per call;
+ * The operands are in memory in the number type of the products, padded to whole slices. W_h is packed once per call;
  * the cells write the other operand for the next step. So asynchronous copies can bring both into shared memory some
  * slices ahead.
  *
