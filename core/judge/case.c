@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Case strings to descriptors. */
+/* Parses case strings into descriptors. */
 #include "judge/case.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 static const char *const pass_names[SL_PASS_COUNT] = {"inf",  "fwd",    "bwd",     "ranges",    "fd",    "repeat",
                                                       "same", "memory", "threads", "alternate", "claim", "idle"};
 
-/* Sizes by letter; 0: not given. */
+/* The sizes by letter; 0 if not given. */
 struct sizes {
     int64_t of[26];
 };
@@ -109,7 +109,7 @@ static void init_recurrent(struct seqlstm_recurrent_desc *d, const struct sizes 
     d->hidden = size_or(s, 'H', 5);
     d->projection = s->of['P' - 'A'];
     d->stream_base = 7 * SEQLSTM_STREAMS_PER_LAYER;
-    if (d->head.dtype_compute == SEQLSTM_DTYPE_INT8) { /* the data of cases lie in [-1, 1] */
+    if (d->head.dtype_compute == SEQLSTM_DTYPE_INT8) { /* the data of cases are in [-1, 1] */
         d->data_scale = 127;
         d->data_shift = 128;
     }
@@ -120,7 +120,7 @@ static void init_recurrent(struct seqlstm_recurrent_desc *d, const struct sizes 
     }
 }
 
-/* Everything of a descriptor that sizes say; options follow. */
+/* Fills the parts of a descriptor that follow from sizes; options come later. */
 static void init_row_wise(union seqlstm_any_desc *d, const struct sizes *s)
 {
     const int64_t c = size_or(s, 'C', 7), i = size_or(s, 'I', 5), o = size_or(s, 'O', c);
@@ -209,7 +209,7 @@ static bool is_flat_vector(uint32_t op)
            op == SEQLSTM_OP_VECTOR;
 }
 
-/* Operations that exist in training mode only make sense there; the others follow the pass. */
+/* Operations that exist only in training mode use that mode; for the others the pass decides. */
 static void init_head(struct sl_case *c, const struct sizes *s)
 {
     struct seqlstm_desc *head = &c->desc.head;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of case strings, as one table: name, where it goes, what it is. */
+/* The options of case strings as one table: the name, the field that it sets, and how. */
 #include <stddef.h>
 #include <string.h>
 
@@ -10,12 +10,12 @@
 enum kind {
     SET_BIT, /* sets the bits `value` in a uint32_t */
     CLEAR_BIT,
-    SET_FLOAT, /* a float; without =value: `value` */
-    SET_WORD,  /* a uint32_t with a name from `words`, counted from `value`; or a number */
+    SET_FLOAT, /* a float; `value` if =value is missing */
+    SET_WORD,  /* a uint32_t: a name from `words`, counted from `value`, or a number */
     SET_INT64,
-    SET_ACTIVATION, /* `value`: 0 both directions, 1 backward only; the field is activations[place][0] */
+    SET_ACTIVATION, /* `value`: 0 both directions, 1 only backward; the field is activations[place][0] */
     SET_FLAG,       /* a bool of struct sl_case */
-    SET_DTYPE       /* a uint32_t by the names of dtypes */
+    SET_DTYPE       /* a uint32_t, by the name of a dtype */
 };
 
 struct option {
@@ -110,7 +110,7 @@ static const struct option options[] = {
     {"skip", SEQLSTM_OP_OPTIMIZER, SET_FLAG, offsetof(struct sl_case, skip), 0, NULL},
 };
 
-/* Index of a word in "a|b|c", or -1. */
+/* The index of a word in "a|b|c", or -1. */
 static int word_index(const char *words, const char *word)
 {
     size_t length = strlen(word);
@@ -124,7 +124,7 @@ static int word_index(const char *words, const char *word)
     return -1;
 }
 
-/* ONNX's defaults, and values of our own where it has none worth testing. */
+/* The defaults of ONNX; values of our own for activations whose default is not worth testing. */
 static void fill_activation(struct seqlstm_activation *a, uint32_t kind)
 {
     static const float alpha[SEQLSTM_ACT_COUNT] = {[SEQLSTM_ACT_LEAKY_RELU] = 0.01f,
@@ -176,7 +176,7 @@ static bool set_dtype(uint32_t *field, const char *value)
     return true;
 }
 
-/* Applies one table row; false: the value makes no sense. */
+/* Applies one row of the table; returns false if the value is not valid. */
 static bool apply(struct sl_case *c, const struct option *o, const char *value)
 {
     void *field = (char *)c + o->offset;

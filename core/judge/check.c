@@ -51,7 +51,7 @@ bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what
 
 /* ---- comparing -------------------------------------------------------------------------------- */
 
-/* Sensitivity of a result, measured when the first element is beyond its tolerance; NULL: unknown. */
+/* The sensitivity of a result, measured when its first element is beyond the tolerance; NULL: unknown. */
 static const double *movement_of(struct sl_check *check, int32_t k, bool gradient)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -61,8 +61,8 @@ static const double *movement_of(struct sl_check *check, int32_t k, bool gradien
     return gradient ? check->condition->grads[k] : check->condition->outputs[k];
 }
 
-/* Do inputs moved by 16 units of rounding (2^-20) move this result by a thousandth of its size? Then rounding alone
- * decides what comes out, and neither pass nor fail would mean anything. */
+/* Returns true if moving the inputs by 16 units of rounding (2^-20) moves this result by a thousandth of its size.
+ * Then rounding alone decides the result, and neither pass nor fail would mean anything. */
 static bool is_chaotic(const double *expected, const double *movement, int64_t n)
 {
     double size = 0, moved = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perturbed runs of the reference. */
+/* Runs the reference with perturbed inputs. */
 #include "judge/condition.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 
 enum { DRAWS = 4 };
 
-/* 16 units of rounding of the activation's dtype. */
+/* 16 units of rounding in the dtype of the activations. */
 static double movement(const struct sl_data *d)
 {
     return 16 * sl_dtype_eps(d->c.dtype);
 }
 
-/* A copy of the data whose floating-point inputs are moved; the rest is shared. */
+/* Copies the data and moves its floating-point inputs; the copy shares the rest. */
 static struct sl_data *perturb(struct sl_arena *arena, const struct sl_data *data, uint64_t draw)
 {
     struct sl_data *copy = SL_ARENA_NEW(arena, struct sl_data);
@@ -50,7 +50,7 @@ static seqlstm_status run(struct sl_runner *runner, const struct sl_data *data, 
     return backward ? sl_runner_backward(runner, all, false, err) : SEQLSTM_OK;
 }
 
-/* Widens `largest` by the distance of `now` to `base`. */
+/* Raises `largest` to the distance between `now` and `base` where that is larger. */
 static void widen(double *largest, const double *base, const double *now, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {

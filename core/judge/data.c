@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills the slots of a case with numbers that exercise it: unsaturated activations, weights of the
- * usual size, some ids and targets absent, some weights zero. */
+/* Fills the slots of a case with useful numbers: activations that do not saturate, weights of the usual size, some
+ * ids and targets missing, some weights zero. */
 #include "judge/data.h"
 
 #include <math.h>
@@ -84,7 +84,8 @@ static bool make_axis(struct sl_arena *arena, struct sl_data *d, struct random *
     return true;
 }
 
-/* Where the memories of an attention begin: the first is as long as allowed, of ragged ones every third is empty. */
+/* Places the memories of an attention. The first one has the largest length; if they are ragged, every third is
+ * empty. */
 static bool make_memories(struct sl_arena *arena, struct sl_data *d, struct random *r)
 {
     const struct seqlstm_desc *head = &d->c.desc.head;
@@ -128,7 +129,7 @@ static int64_t class_count(const struct sl_data *d)
                                                  : d->rows_in;
 }
 
-/* Scatter: distinct rows of y, one in eight skipped. */
+/* SCATTER: distinct rows of y; one in eight is skipped. */
 static void fill_distinct(struct random *r, double *v, int64_t n, int64_t rows)
 {
     int64_t stride = 1, at = below(r, rows);
@@ -151,7 +152,7 @@ static void fill_distinct(struct random *r, double *v, int64_t n, int64_t rows)
     }
 }
 
-/* The memory that each query looks at. */
+/* The memory that each query uses. */
 static void fill_memory_of(const struct sl_data *d, struct random *r, double *v, int64_t n)
 {
     const int64_t count = d->c.desc.head.max_sequences;
@@ -192,7 +193,7 @@ static void fill_integers(const struct sl_data *d, struct random *r, const struc
         v[i] = below(r, 8) == 0 ? -1 : (double)below(r, class_count(d));
 }
 
-/* [low, high) by what the slot means. */
+/* The range [low, high) of a slot's values, by its meaning. */
 static void range_of(const struct sl_data *d, const struct sl_slot *slot, double *low, double *high)
 {
     double size = d->c.saturated ? 6 : 1;
@@ -217,7 +218,7 @@ static void range_of(const struct sl_data *d, const struct sl_slot *slot, double
     else if (loss && kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY && strcmp(slot->name, "x") == 0)
         *low = -3, *high = 3;
     else if (op == SEQLSTM_OP_OPTIMIZER && slot->role == SL_SLOT_INOUT && strcmp(slot->name, "param") != 0)
-        *low = 0.01, *high = 0.5; /* second moments are not negative; fine for first ones too */
+        *low = 0.01, *high = 0.5; /* second moments are not negative; also good for first moments */
     else if (op == SEQLSTM_OP_OPTIMIZER && strcmp(slot->name, "squares") == 0)
         *low = 1, *high = 4;
 }
@@ -255,7 +256,7 @@ static seqlstm_status fill_slots(struct sl_arena *arena, struct sl_data *d, uint
         bool is_state = slot->axis == SL_SLOT_ON_STATES;
         bool is_report = strcmp(slot->name, "row_loss") == 0 || strcmp(slot->name, "weights") == 0;
         double **target = slot->role == SL_SLOT_OUTPUT ? &d->upstream[k] : &d->values[k];
-        if (slot->role == SL_SLOT_OUTPUT && /* nothing flows back into a report */
+        if (slot->role == SL_SLOT_OUTPUT && /* a report has no gradient */
             (!sl_slot_is_float(slot) || is_report || (is_state ? c->no_state_grad : c->no_output_grad)))
             continue;
         *target = SL_ARENA_ARRAY(arena, double, (size_t)n);

@@ -5,7 +5,7 @@
 
 #include "judge/data.h"
 
-/* Rounds to `bits` significant bits (24, 11, 8), subnormals below 2^low excepted. */
+/* Rounds to `bits` significant bits (24, 11, 8), but no finer than 2^low (subnormals). */
 static double round_to(double value, int bits, int low)
 {
     if (value == 0 || !isfinite(value))
@@ -45,7 +45,7 @@ double sl_dtype_eps(uint32_t dtype)
         return ldexp(1, -11);
     case SEQLSTM_DTYPE_BFLOAT16:
         return ldexp(1, -8);
-    case SEQLSTM_DTYPE_INT8: /* half a step of 1/127 of the largest value, not of each: twice that of a typical one */
+    case SEQLSTM_DTYPE_INT8: /* half a step of 1/127 of the largest value: twice that of a typical one */
         return ldexp(1, -7);
     default:
         return ldexp(1, -24);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See offer.h. */
 #include "judge/offer.h"
 
 #include <string.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See oracle.h.
  *
- * Invariants:
- *  1. values[t] holds tensor t once the node that writes it has run; grads[t] the sum over its readers so far, NULL
- *     where none has written one.
- *  2. Rows of the sequences axis beyond those with steps are zero: that is what initial states are here.
- *  3. Calls of a loop are judged on all steps at once, on what the step before gave them.
- */
+ * Invariants
+ * 1. values[t] holds tensor t once the node that writes it has run. grads[t] holds the sum over its readers so far;
+ *    NULL where none has written yet.
+ * 2. Rows of the sequences axis behind those with steps are zero, which are the right initial states.
+ * 3. Calls of a loop are judged on all steps at once, with the results of the step before as inputs. */
 #include "judge/oracle.h"
 
 #include <math.h>
@@ -22,7 +21,7 @@ struct walk {
     struct sl_arena *arena;      /* of the results */
     struct sl_arena tensors;     /* of the walk */
     double **values, **grads;    /* [tensor_count] */
-    struct seqlstm_axis rows[2]; /* every sequence as one step; of the target, of the source */
+    struct seqlstm_axis rows[2]; /* every sequence as one step; of the target and of the source */
     struct sl_subject reference;
     struct sl_queue reference_queue, queue;
     struct sl_slot *slots; /* [SL_SLOTS_MAX] */
@@ -42,7 +41,7 @@ static int64_t tensor_elems(const struct walk *w, const struct sl_tensor *tensor
     return (free ? tensor->rows : sl_batch_count_rows(w->request->batch, tensor->axis)) * tensor->features;
 }
 
-/* ---- what is known before anything runs ------------------------------------------------------------------- */
+/* ---- values that are known before anything runs ------------------------------------------------------------ */
 
 static void load_field(const struct sl_field *field, int64_t elems, double *out)
 {
@@ -79,7 +78,7 @@ static void load_tensor(struct walk *w, const struct sl_tensor *tensor, int64_t 
         for (int64_t i = 0; i < elems; i++)
             out[i] = (double)r->params->values[r->params->views[tensor->owner].offset_elems + i];
         break;
-    default: /* states begin at zero, results are written later */
+    default: /* states begin as zeros; results are written later */
         sl_batch_load_index(r->batch, tensor, out);
         break;
     }
@@ -134,7 +133,7 @@ static seqlstm_status begin(struct walk *w)
     return make_rows_axis(w);
 }
 
-/* ---- one operation as data of the kit ------------------------------------------------------------------------ */
+/* ---- one operation as the data of a case ---------------------------------------------------------------------- */
 
 static const struct seqlstm_axis *axis_of(const struct walk *w, const struct sl_node *node)
 {
@@ -147,8 +146,8 @@ static bool is_state(const struct sl_slot *slot)
     return slot->axis == SL_SLOT_ON_STATES;
 }
 
-/* The tensor that slot k reads: of a state that a loop carries where it begins, since here its calls take all steps at
- * once; -1: zeros. */
+/* The tensor that slot k reads; -1: zeros. For a state that a loop carries, it is the initial one, since here the
+ * calls of a loop take all steps at once. */
 static int32_t tensor_of(const struct walk *w, const struct sl_node *node, const struct sl_slot *slot, int32_t k)
 {
     int32_t t = k < node->slot_count ? node->slots[k] : -1;
@@ -234,7 +233,7 @@ static seqlstm_status make_data(struct walk *w, struct sl_arena *arena, const st
     return SEQLSTM_OK;
 }
 
-/* Sums start at zero for each node; the walk does not keep their results. */
+/* Sums start at zero for each node; their results are not kept. */
 static void keep_outputs(struct walk *w, const struct sl_node *node, const struct sl_data *d,
                          const struct sl_runner *runner)
 {
@@ -292,7 +291,7 @@ static seqlstm_status run_node(struct walk *w, const struct sl_node *node)
     return status;
 }
 
-/* What a loop reads of the step before, from what its calls have written so far. */
+/* Fills what a loop reads of the step before, from what its calls have written so far. */
 static void fill_before(struct walk *w, const struct sl_carry *carry)
 {
     const struct seqlstm_axis *axis = &w->request->batch->axis;
@@ -305,7 +304,7 @@ static void fill_before(struct walk *w, const struct sl_carry *carry)
                                       : 0;
 }
 
-/* The body takes all steps at once, as often as there are steps: each time one step more is right. */
+/* The body takes all steps at once, and runs as often as there are steps. Each run makes one more step right. */
 static seqlstm_status run_loop(struct walk *w)
 {
     const struct sl_loop *loop = &w->graph->loop;
@@ -332,7 +331,7 @@ static seqlstm_status walk_forward(struct walk *w)
 
 /* ---- judging ----------------------------------------------------------------------------------------------- */
 
-/* Which gradients the program itself would ask for. */
+/* The gradients that the program itself would ask for. */
 static uint32_t parts_of(const struct walk *w, const struct sl_node *node, const struct sl_data *d)
 {
     uint32_t parts = d->c.no_input_grad ? 0 : SEQLSTM_BIT_BACKWARD_INPUTS;
@@ -364,7 +363,7 @@ static struct sl_subject make_subject(const struct sl_backend *backend, uint32_t
                                .queue = &queue->queue};
 }
 
-/* `expected` has run. Errors of the subject are verdicts. */
+/* Compares on the device. `expected` has run. Errors of the subject become verdicts. */
 static void compare_there(struct walk *w, struct sl_domain *domain, struct sl_judgement *j, const struct sl_data *d,
                           struct sl_runner *expected, uint32_t parts, struct sl_arena *arena,
                           struct sl_check_result *result)
@@ -386,7 +385,7 @@ static void compare_there(struct walk *w, struct sl_domain *domain, struct sl_ju
     sl_runner_destroy(got);
 }
 
-/* In the memory of the backend's device. */
+/* Compares in the memory of the backend's device. */
 static void compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct sl_runner *expected,
                     uint32_t parts, struct sl_arena *arena, struct sl_check_result *result)
 {
@@ -427,7 +426,8 @@ static seqlstm_status judge_one(struct walk *w, const struct sl_node *node, cons
     return j->detail ? SEQLSTM_OK : no_memory(w);
 }
 
-/* Runs the reference on one node or alternative, and every backend against it. `into`: the first of the judgements. */
+/* Runs the reference on one node or alternative, and compares every backend with it. `into`: the first of the
+ * judgements. */
 static seqlstm_status judge(struct walk *w, const struct sl_node *node, bool keep, struct sl_judgement *into)
 {
     struct sl_arena arena;
@@ -457,7 +457,7 @@ static seqlstm_status judge(struct walk *w, const struct sl_node *node, bool kee
     return status;
 }
 
-/* Alternatives whose last node is n, judged before their nodes hand gradients on to others. */
+/* Judges the alternatives whose last node is n, before their nodes pass their gradients on. */
 static seqlstm_status walk_back(struct walk *w)
 {
     int32_t subjects = w->request->subject_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stdout and stderr, led into an unnamed file for a while. See outlet.h. */
+/* Redirects stdout and stderr to an unnamed file for a while. See outlet.h. */
 #include "judge/outlet.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ void sl_outlet_begin(struct sl_outlet *outlet)
 {
     if (outlet->depth++ > 0 || outlet->file < 0)
         return;
-    fflush(NULL); /* what is ours */
+    fflush(NULL); /* writes our own output first */
     pthread_mutex_lock(&outlet->lock);
     for (int k = 0; k < (outlet->stderr_too ? 2 : 1); k++)
         outlet->kept[k] = fcntl(STDOUT_FILENO + k, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -66,7 +66,7 @@ bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
 {
     if (--outlet->depth > 0 || outlet->file < 0)
         return false;
-    fflush(NULL); /* what the plugin left in stdio */
+    fflush(NULL); /* then what the plugin left in stdio's buffers */
     pthread_mutex_lock(&outlet->lock);
     lead(outlet, false);
     for (int k = 0; k < 2; k++) {

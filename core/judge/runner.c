@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The making of a runner: op, buffers, segments, bindings. See runner_private.h. */
+/* Creates runners: operation, buffers, segments, bindings. See runner_private.h. */
 #include "judge/runner_private.h"
 
 #include <stdlib.h>
 
 #include "registry/answer.h"
 
-/* The reference computes in float64 whatever the roles say, and is asked in its own words. */
+/* The reference computes in float64 whatever the roles say, so its descriptor has no dtypes. */
 static void clear_dtypes(union seqlstm_any_desc *desc)
 {
     struct seqlstm_desc *h = &desc->head;
@@ -16,7 +16,7 @@ static void clear_dtypes(union seqlstm_any_desc *desc)
     h->dtype_compute = h->dtype_weight = h->dtype_weight_grad = SEQLSTM_DTYPE_FLOAT32;
 }
 
-/* Which dtype a slot is handed over in. The float64 twins keep the 16-bit types of CAST. */
+/* The dtype in which a slot is passed. The float64 calls keep the 16-bit types of CAST. */
 static uint32_t handed_dtype(const struct sl_runner *r, const struct sl_slot *s)
 {
     if (!r->subject.float64 || !sl_slot_is_float(s))
@@ -42,7 +42,7 @@ bool sl_runner_is_final(const struct sl_runner *r, int32_t slot)
     return is_state(r, slot, 1);
 }
 
-/* Does the slot have a gradient that backward writes or reads? */
+/* Returns true if backward writes or reads a gradient of this slot. */
 static bool has_gradient(const struct sl_runner *r, int32_t k)
 {
     const struct sl_slot *s = &r->data->slots[k];
@@ -67,7 +67,7 @@ static seqlstm_status make_buffers(struct sl_runner *r, struct seqlstm_error *er
     return sl_guarded_init(&r->packed, &r->twins, r->sizes.packed_bytes, err);
 }
 
-/* Pointers of segment k into whole tensors, and the states between segments. */
+/* The pointers of segment k into whole tensors, and the states between segments. */
 static seqlstm_status make_segment(struct sl_runner *r, int32_t p, struct seqlstm_error *err)
 {
     struct sl_runner_segment *segment = &r->segments[p];
@@ -122,7 +122,7 @@ static void make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int
     bind->t1 = cuts && cuts->count > 1 ? cuts->at[p + 1] : d->axis.steps;
     if (!d->c.on_sequences) {
         bind->rows = d->axis.row_offsets[bind->t1] - d->axis.row_offsets[bind->t0];
-        if (d->rows_in == d->rows) /* else it reads rows of another axis, all of them */
+        if (d->rows_in == d->rows) /* otherwise it reads all rows of another axis */
             bind->rows_in = bind->rows;
     }
 }
@@ -135,7 +135,7 @@ static seqlstm_status bind_segment(struct sl_runner *r, struct sl_runner_segment
     return SEQLSTM_OK;
 }
 
-/* Whole tensors, the first segment's initial states. */
+/* Whole tensors, with the initial states of the first segment. */
 static seqlstm_status make_whole(struct sl_runner *r, struct seqlstm_error *err)
 {
     struct sl_runner_segment *whole = &r->whole;

@@ -7,7 +7,7 @@
 
 #include "registry/guard.h"
 
-/* What a call may not do to the thread that made it. */
+/* A call must not change these settings of its thread. */
 static seqlstm_status check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc,
                                  struct seqlstm_error *err)
 {
@@ -26,7 +26,7 @@ static const struct sl_guarded *reserve_of(const struct sl_runner *r, int32_t p)
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-/* Rows of the final states that ended in segment p: from the segment's own state to the whole's. */
+/* Copies the rows of the final states that ended in segment p from the segment's own state to that of the whole. */
 static void collect_finals(struct sl_runner *r, int32_t p)
 {
     const int32_t *alive = r->data->axis.batch_sizes;
@@ -93,7 +93,7 @@ static uint32_t part_of(const struct sl_runner *r, int32_t k)
     return sl_runner_is_initial(r, k) ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
 }
 
-/* Is this gradient an output of backward under `parts`? */
+/* Returns true if this gradient is an output of backward under `parts`. */
 static bool is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
 {
     const struct sl_slot *s = &r->data->slots[k];
@@ -119,7 +119,8 @@ static void fill_grads(struct sl_runner *r, bool accumulate)
     }
 }
 
-/* Upstream of the sequences that ended in segment p; the others' came from segment p + 1's backward. */
+/* Copies the upstream gradients of the sequences that ended in segment p. Those of the others came from the backward
+ * of segment p + 1. */
 static void spread_finals(struct sl_runner *r, int32_t p)
 {
     const int32_t *alive = r->data->axis.batch_sizes;
@@ -137,7 +138,7 @@ static void spread_finals(struct sl_runner *r, int32_t p)
     }
 }
 
-/* One call; the workspace is poisoned before it. */
+/* Makes one call of backward. The workspace is poisoned before it. */
 static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_segment *segment,
                               const struct sl_guarded *reserve, void *const *grads, uint32_t parts,
                               struct seqlstm_error *err)
@@ -182,7 +183,7 @@ seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accu
         if (p < r->segment_count - 1)
             spread_finals(r, p);
         for (int32_t k = 0; k < r->count; k++) {
-            bool between = p > 0 && sl_runner_is_initial(r, k); /* needed by the segment before, wanted or not */
+            bool between = p > 0 && sl_runner_is_initial(r, k); /* the segment before needs it, wanted or not */
             bool is_output = r->data->slots[k].role == SL_SLOT_OUTPUT;
             grads[k] = is_output || between || is_wanted(r, k, parts & now) ? segment->grads[k] : NULL;
         }

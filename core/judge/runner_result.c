@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a runner's calls left behind: values, damage, a digest. See runner_private.h. */
+/* Reads what a runner's calls have left: values, damage, a hash. See runner_private.h. */
 #include "judge/runner_private.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static bool report_damage(const struct sl_guarded *buffer, const char *name, cha
     return true;
 }
 
-/* An input must still hold what was stored. */
+/* Returns true if an input no longer holds what was stored. */
 static bool input_changed(const struct sl_runner *r, int32_t k, char *text, size_t capacity)
 {
     enum sl_slot_role role = r->data->slots[k].role;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The error model's table, and the comparison. */
+/* The table of the error model, and the comparison. */
 #include "judge/tolerance.h"
 
 #include <math.h>
@@ -9,21 +9,21 @@ struct line {
     double forward, backward; /* c */
 };
 
-/* Inputs are exact, the reference computes in float64: what remains is rounding of the backend, its order of
+/* Inputs are exact, and the reference computes in float64. What remains is the backend's rounding, its order of
  * summation and its approximations of exp and tanh. */
 static const struct line table[] = {
-    /* One GEMM of length I + H, then four transcendental functions with up to 4 ulp each, which the gates
-     * multiply; steps repeat it (growth). Backward adds a second GEMM per step, and dW sums over rows. */
+    /* One GEMM of length I + H, then four transcendental functions with errors of up to 4 ulp each, multiplied by
+     * the gates; repeated in each step (growth). Backward adds a second GEMM for each step, and dW sums over rows. */
     {SEQLSTM_OP_RECURRENT, 8, 16},
     /* Rows are copied; gradients are sums over the rows of one id. */
     {SEQLSTM_OP_EMBEDDING, 1, 4},
     /* One GEMM and one function. */
     {SEQLSTM_OP_DENSE, 8, 16},
-    /* One function of up to 4 ulp; softmax divides by a sum of as many terms as there are features. */
+    /* One function of up to 4 ulp. Softmax divides by a sum of as many terms as there are features. */
     {SEQLSTM_OP_ACTIVATION, 12, 24},
     /* One product. */
     {SEQLSTM_OP_DROPOUT, 2, 2},
-    /* Mean, variance, a root and a quotient; backward subtracts two means again: cancellation. */
+    /* Mean, variance, a root and a quotient. Backward subtracts two more means, with cancellation. */
     {SEQLSTM_OP_LAYER_NORM, 16, 48},
     /* Sums over at most T steps. */
     {SEQLSTM_OP_POOL, 4, 4},
@@ -31,28 +31,28 @@ static const struct line table[] = {
     {SEQLSTM_OP_MERGE, 8, 16},
     {SEQLSTM_OP_GATHER, 1, 4},
     {SEQLSTM_OP_SCATTER, 1, 4},
-    /* Must be exact: nearest even is one answer. */
+    /* Must be exact: nearest even has only one answer. */
     {SEQLSTM_OP_CAST, 0, 0},
-    /* Exponentials of up to 4 ulp under a logarithm, summed over C; sums over rows are in float64. */
+    /* Exponentials of up to 4 ulp in a logarithm, summed over C. Sums over rows are in float64. */
     {SEQLSTM_OP_LOSS, 16, 16},
     /* The same after a GEMM. */
     {SEQLSTM_OP_DENSE_LOSS, 24, 32},
     /* Values are copies; log-probabilities of a draw are a softmax. */
     {SEQLSTM_OP_TOP_K, 12, 12},
     {SEQLSTM_OP_FINITE_CHECK, 0, 0},
-    /* Squares of float32 are exact in float64, the sum nearly so; float32 partial sums are allowed. */
+    /* Squares of float32 are exact in float64, and so is the sum, nearly. float32 partial sums are allowed. */
     {SEQLSTM_OP_SQUARED_NORM, 8, 8},
     /* A dozen operations, a root and a quotient. */
     {SEQLSTM_OP_OPTIMIZER, 16, 16},
     /* A product and a sum. */
     {SEQLSTM_OP_VECTOR, 2, 2},
-    /* Scores are sums over K, up to 4 ulp of tanh in each term; their error goes into the exponent, where it is
-     * relative to the weight. Contexts are means over a memory. Backward goes through the softmax again, where two
-     * sums are subtracted: cancellation. */
+    /* Scores are sums over K, with tanh of up to 4 ulp in each term. Their error enters the exponent, where it
+     * becomes a relative error of the weight. Contexts are means over a memory. Backward goes through the softmax
+     * again, where two sums are subtracted, with cancellation. */
     {SEQLSTM_OP_ATTENTION, 16, 48},
 };
 
-/* Length of the sums behind one element of a slot. */
+/* The length of the sums that produce one element of a slot. */
 static double sum_length(const struct sl_data *d, const struct sl_slot *slot, bool gradient)
 {
     const union seqlstm_any_desc *u = &d->c.desc;
@@ -82,27 +82,27 @@ static double sum_length(const struct sl_data *d, const struct sl_slot *slot, bo
         return (double)u->top_k.features;
     case SEQLSTM_OP_SQUARED_NORM:
         return (double)d->rows;
-    case SEQLSTM_OP_ATTENTION: /* gradients of the memory and of SCORE sum over queries besides */
+    case SEQLSTM_OP_ATTENTION: /* gradients of the memory and of SCORE also sum over queries */
         return (double)(u->attention.key + u->head.max_steps) + (gradient ? (double)(u->attention.value + d->rows) : 0);
     default:
         return 1;
     }
 }
 
-/* Errors of one step reach the next through gates that damp them: they add up like a walk, not like a power.
+/* Errors of one step reach the next through gates that damp them. They add up like a random walk, not exponentially.
  * Stacks pass them on from layer to layer. */
 static double growth(const struct sl_data *d)
 {
     if (d->c.desc.head.op != SEQLSTM_OP_RECURRENT)
         return 1;
-    double saturated = d->c.saturated ? 8 : 1; /* steep functions far out multiply input errors */
+    double saturated = d->c.saturated ? 8 : 1; /* steep functions with large arguments multiply input errors */
     return sqrt((double)d->axis.steps) * (double)d->c.desc.recurrent.layers * saturated;
 }
 
-/* Functions that saturate: outputs come out of [-1, 1] with an error of that size; gradients are upstream times
- * slopes such as 1 - y², whose error is relative to 1. A twentieth, because sums and products shrink both. Attention
- * over one row that outweighs the others: gradients are products of upstream, value and key, of which the difference
- * in its softmax leaves next to nothing; the error of the difference stays. */
+/* Functions that saturate: outputs come from values in [-1, 1] with an error of that size. Gradients are upstream
+ * times slopes such as 1 - y², whose error is relative to 1. A twentieth of that, because sums and products reduce
+ * both. Attention in which one row outweighs the others: gradients are products of upstream, value and key. The
+ * difference in its softmax leaves almost nothing of them, but the error of the difference stays. */
 static double floor_of(const struct sl_data *d, bool gradient)
 {
     uint32_t op = d->c.desc.head.op;

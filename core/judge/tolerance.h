@@ -3,13 +3,17 @@
  *
  *   tolerance of element i = c · eps · sqrt(K) · growth(T) · (|r_i| + scale + floor)  [+ 4 · movement_i]
  *
- * eps is half a unit in the last place of the coarsest dtype that the element or its products have, K the length
- * of the sums that an element goes through, T the steps that it passes, r_i the reference's element and scale the
- * size of the tensor that it stands in (root of the mean square). floor is the size of what an element is made
- * from, where factors in [0, 1] can make the element itself much smaller than the error of its parts. c is in the
- * table of tolerance.c, one line per operation and direction, each with its reason. movement (condition.h) counts
- * only where an element is beyond the rest. There are no exceptions for single backends.
- */
+ *   eps       half a unit in the last place of the coarsest dtype of the element or its products
+ *   K         the length of the sums that an element goes through
+ *   T         the steps that it passes
+ *   r_i       the reference's element
+ *   scale     the size of the tensor that contains it (root mean square)
+ *   floor     the size of the parts of an element, whose error may be larger than the element itself, since factors in
+ *             [0, 1] can make it much smaller than its parts
+ *   c         from the table in tolerance.c, one line for each operation and direction, with its reason
+ *   movement  see condition.h; used only where an element is beyond the rest of the formula
+ *
+ * There are no exceptions for single backends. */
 #ifndef SL_JUDGE_TOLERANCE_H
 #define SL_JUDGE_TOLERANCE_H
 
@@ -23,13 +27,13 @@ struct sl_tolerance {
 struct sl_tolerance sl_tolerance_get(const struct sl_data *data, int32_t slot, bool gradient);
 
 struct sl_comparison {
-    double worst;  /* largest error / tolerance; NaN or infinity where one side is not finite */
-    int64_t index; /* of the worst element */
+    double worst;  /* largest error / tolerance; NaN or infinity if one of the two is not finite */
+    int64_t index; /* index of the worst element */
     double got, expected, tolerance;
-    bool failed; /* an element with !(error <= tolerance) */
+    bool failed; /* there is an element with !(error <= tolerance) */
 };
 
-/* Compares `elems` elements. Equal infinities and two NaN are equal. `movement` may be NULL. */
+/* Compares `elems` elements. Equal infinities are equal, and so are two NaN. `movement` may be NULL. */
 void sl_compare(const double *got, const double *expected, const double *movement, int64_t elems,
                 struct sl_tolerance tolerance, struct sl_comparison *out_comparison);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See batch_rows.h. */
 #include "measure/batch_rows.h"
 
 const struct seqlstm_axis *sl_batch_get_axis(const struct sl_batch *batch, enum sl_axis axis)
@@ -29,7 +28,7 @@ int64_t sl_batch_count_rows_in(const struct sl_batch *batch, const struct sl_gra
                     : sl_batch_count_rows(batch, graph->tensors[node->slots[slot]].axis);
 }
 
-/* Of each row of the decoder's steps: its sequence, or what a table says about that. */
+/* For each row of the decoder's steps: its sequence, or what a table says about that sequence. */
 static void load_steps(const struct seqlstm_axis *axis, const int32_t *table, double *out)
 {
     for (int64_t t = 0; t < axis->steps; t++)
@@ -37,7 +36,7 @@ static void load_steps(const struct seqlstm_axis *axis, const int32_t *table, do
             out[axis->row_offsets[t] + k] = table ? table[k] : k;
 }
 
-/* Where the rows of memory m begin, one memory behind the other, and where each is gathered from. */
+/* Where the rows of each memory begin, one memory after the other, and where each row is gathered from. */
 static void load_memories(const struct seqlstm_axis *source, int64_t capacity, double *offsets, double *rows)
 {
     int64_t first = 0;

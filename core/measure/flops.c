@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See flops.h. */
 #include "measure/flops.h"
 
-/* Products of all layers and directions for one row: input ones of the first layer apart. */
+/* The products of all layers and directions for one row; those of the first layer's input separately. */
 static void count_recurrent(const struct seqlstm_recurrent_desc *d, double *out_first_input, double *out_rest)
 {
     double gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;

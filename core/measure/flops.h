@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floating-point operations of the products in one call: what GFLOP/s are counted by. A multiplication with its
- * addition is two; functions, masks and normalisation are not counted. */
+/* The floating-point operations of the products in one call, from which GFLOP/s are computed. A multiplication and
+ * its addition count as two. Functions, masks and normalisation are not counted. */
 #ifndef SL_MEASURE_FLOPS_H
 #define SL_MEASURE_FLOPS_H
 
 #include "graph/graph.h"
 
-/* `rows`: rows of the call (steps, or sequences). Backward adds the gradient of what flows in (where `input_grad`)
- * and of the weights. 0 for operations without products. [any thread] */
+/* `rows`: the rows of the call (steps, or sequences). Backward adds the gradients of the input (if `input_grad`) and
+ * of the weights. 0 for operations without products. [any thread] */
 double sl_flops_count(const struct sl_node *node, int64_t rows, bool backward, bool input_grad);
 
 #endif

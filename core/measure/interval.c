@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See interval.h. */
 #include "measure/interval.h"
 
 #include <math.h>
@@ -25,7 +24,7 @@ double sl_median(double *values, int64_t count)
     return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-/* Mean of the middle 60 % of `count` numbers, of which sorted[k] occurs times[k] times. */
+/* The mean of the middle 60 % of `count` numbers, where sorted[k] occurs times[k] times. */
 static double trimmed_mean(const double *sorted, const int32_t *times, int64_t count)
 {
     int64_t cut = count / 5, from = cut, to = count - cut, at = 0;
@@ -39,8 +38,8 @@ static double trimmed_mean(const double *sorted, const int32_t *times, int64_t c
     return sum / (double)(to - from);
 }
 
-/* Correlation of neighbours. Values beyond the middle 80 % are pulled to its ends, so that one interruption neither
- * hides nor feigns a trend. */
+/* The correlation of neighbours. Values outside the middle 80 % are moved to its ends, so that a single interruption
+ * neither hides a trend nor looks like one. */
 static double neighbour_correlation(const double *values, const double *sorted, int64_t count)
 {
     double low = sorted[count / 10], high = sorted[count - 1 - count / 10], mean = 0, squares = 0, products = 0;
@@ -79,7 +78,7 @@ static double normal_quantile(double p)
     return low;
 }
 
-/* Student's t from the normal quantile (Fisher and Cornish's series, to 1/nu³). */
+/* Student's t from the normal quantile (the series of Fisher and Cornish, to 1/nu³). */
 static double student_quantile(double z, double nu)
 {
     double z2 = z * z;
@@ -98,7 +97,7 @@ static double tail_of(double confidence, int64_t count, int64_t block)
     return 0.5 * erfc(sqrt(n / (n - 1)) * t / sqrt(2.0));
 }
 
-/* One resample: blocks that begin anywhere and wrap around. times[rank of a round]: how often it was drawn. */
+/* Draws one resample: blocks that begin anywhere and wrap around. times[rank of a round]: how often it was drawn. */
 static void draw(const int32_t *ranks, int64_t count, int64_t block, uint64_t key, uint64_t number, int32_t *times)
 {
     int64_t done = 0;
@@ -127,7 +126,7 @@ static bool work_init(struct work *w, const double *logs, int64_t count)
     memcpy(w->sorted, logs, n * sizeof *logs);
     qsort(w->sorted, n, sizeof *w->sorted, compare);
     memset(w->times, 0, n * sizeof *w->times);
-    for (int64_t i = 0; i < count; i++) { /* equal ones take neighbouring ranks */
+    for (int64_t i = 0; i < count; i++) { /* equal values get neighbouring ranks */
         const double *at = bsearch(&logs[i], w->sorted, n, sizeof *logs, compare);
         int64_t rank = at ? at - w->sorted : 0;
         while (rank > 0 && w->sorted[rank - 1] == logs[i])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See peak.h. Twelve independent chains hide the latency of the instruction on every processor of today. */
+/* See peak.h. Twelve independent chains hide the latency of the instruction on all current processors. */
 #include "measure/peak.h"
 
 #include <stdatomic.h>
@@ -15,11 +15,11 @@ enum { CHAINS = 12, TURNS = 20000, PASSES = 12 };
 
 struct work {
     _Atomic int64_t slowest_ns;
-    _Atomic uint32_t sink; /* so that nothing is optimised away */
-    double flops;          /* of one member */
+    _Atomic uint32_t sink; /* keeps the compiler from optimising the work away */
+    double flops;          /* those of one member */
 };
 
-/* x = x * a + b in CHAINS vectors of `lanes` floats, four times a turn. */
+/* x = x * a + b in CHAINS vectors of `lanes` floats, four times in each iteration. */
 #define CHAIN_BODY(vector, lanes, FMA)                                                                                 \
     vector x[CHAINS], a, b;                                                                                            \
     for (int k = 0; k < (lanes); k++)                                                                                  \
