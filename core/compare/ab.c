@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The comparison itself; see ab.h. */
+/* The comparison. See ab.h. */
 #include "compare/ab.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "compare/local_side.h"
 #include "compare/phase_graph.h"
 
-/* A comparison under way. */
+/* A comparison while it runs. */
 struct comparison {
     const struct sl_ab_request *request;
     struct sl_backend_spec a, b;
@@ -118,7 +118,7 @@ static seqlstm_status make_layers(struct comparison *s)
         if (!layer->compared)
             SEQLSTM_TRY(explain_layer(s, &s->matches[p], layer));
         report->compared += layer->compared;
-        double rows = 0; /* of the mean batch, as the times are medians over all batches */
+        double rows = 0; /* of the mean batch, since the times are medians over all batches */
         for (int32_t b = 0; b < s->sample.count; b++)
             rows += (double)sl_batch_count_node_rows(s->sample.batches[b], report->graph, layer->node);
         bool back = training && layer->node->needs_backward;
@@ -173,7 +173,7 @@ static seqlstm_status judge_sides(struct comparison *s)
     return SEQLSTM_OK;
 }
 
-/* ‖a - b‖ / ‖b‖; not a number where one side has one. */
+/* ‖a - b‖ / ‖b‖; NaN if a or b contains one. */
 static double distance(const float *a, const float *b, int64_t elems)
 {
     double apart = 0, size = 0;
@@ -185,7 +185,7 @@ static double distance(const float *a, const float *b, int64_t elems)
     return apart == 0 ? 0 : sqrt(apart / size);
 }
 
-/* One step of the whole model on each side, equal weights, batch and masks. */
+/* Runs one step of the whole model on each side, with equal weights, batch and masks. */
 static seqlstm_status compare_steps(struct comparison *s)
 {
     struct sl_compare_side_result a, b;
@@ -238,7 +238,8 @@ static seqlstm_status time_sides(struct comparison *s)
     report->a_ns = times[0].a_ns;
     report->b_ns = times[0].b_ns;
     report->step = times[0].interval;
-    bool on_device = report->a.on_device || report->b.on_device; /* the host sees calls begin there, not end */
+    bool on_device =
+        report->a.on_device || report->b.on_device; /* the host sees when calls on a device begin, not when they end */
     for (int32_t p = 0; p < s->match_count; p++) {
         if (on_device && report->layers[p].compared)
             continue;
@@ -265,7 +266,7 @@ static seqlstm_status run(struct comparison *s)
     SEQLSTM_TRY(plan_sides(s));
     SEQLSTM_TRY(judge_sides(s));
     if (!report->numeric_ok)
-        return SEQLSTM_OK; /* what computes something else is not timed */
+        return SEQLSTM_OK; /* a side that computes something else is not timed */
     SEQLSTM_TRY(compare_steps(s));
     return report->numeric_ok ? time_sides(s) : SEQLSTM_OK;
 }

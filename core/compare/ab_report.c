@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a comparison says: the table for people (80 columns) and seqlstm.ab/1. */
+/* The report of a comparison: the table for people (80 columns), and seqlstm.ab/1. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int name_width(const struct sl_ab_report *report)
     return width;
 }
 
-/* Milliseconds with four digits. */
+/* Prints milliseconds with four digits. */
 static void print_ms(struct sl_buf *out, double ns)
 {
     double ms = 1e-6 * ns;

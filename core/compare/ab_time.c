@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See ab_time.h.
  *
- *   round   both sides get fresh weights, buffers and bindings, in an order drawn anew: where memory happens to lie is
- *           part of the noise, not of the difference. Two steps warm up.
+ *   round   both sides get new weights, buffers and bindings, in a random order: addresses of memory are then part of
+ *           the noise, not of the difference. Two steps warm up
  *   block   A B B A or B A A B
- *   turn    steps of one side in a row, at least 2 ms of them. Where that is more than one, a step that is not timed
- *           leads: caches and threads are as in training, where a backend runs after itself
- */
+ *   turn    consecutive steps of one side, for at least 2 ms. If there is more than one, a step without timing comes
+ *           first: caches and threads are then as in training, where a backend runs after itself */
 #include "compare/ab_time.h"
 
 #include <math.h>
@@ -23,14 +22,14 @@ static const double turn_ns_least = 2e6;
 struct timer {
     const struct sl_ab_time_request *request;
     int32_t columns;                  /* 1 + calls */
-    double *turn[2];                  /* [columns] of the turn at hand */
+    double *turn[2];                  /* [columns] of the current turn */
     double *logs, *ns[2];             /* [columns][SL_AB_ROUNDS_MOST] */
-    double *block_logs, *block_ns[2]; /* [columns][BLOCKS_MOST] of the round at hand */
-    int64_t rounds, next_look;        /* next_look: rounds at which the interval is looked at again */
+    double *block_logs, *block_ns[2]; /* [columns][BLOCKS_MOST] of the current round */
+    int64_t rounds, next_look;        /* next_look: the round after which the interval is checked again */
     struct seqlstm_error *err;
 };
 
-/* How a round is cut. */
+/* How a round is divided. */
 struct pace {
     int32_t lead, steps, blocks;
 };
@@ -63,7 +62,7 @@ static struct pace choose_pace(const struct timer *t, double step_ns, double set
     return pace;
 }
 
-/* One block: both orders, so that drift and the place in the order cancel. */
+/* Runs one block: both orders, so that drift and the position in the order cancel. */
 static seqlstm_status run_block(struct timer *t, const struct pace *pace, bool b_first, int32_t block)
 {
     for (int32_t c = 0; c < t->columns; c++)
@@ -101,8 +100,9 @@ static seqlstm_status run_round(struct timer *t)
     return SEQLSTM_OK;
 }
 
-/* Is the interval of the whole step as narrow as wanted? Its width alone is looked at, never where it lies: so it
- * holds the true ratio as often as one of a fixed number of rounds. Few looks: each has a third more rounds. */
+/* Returns true if the interval of the whole step is narrow enough. Only its width is checked, never its position. So
+ * it contains the true ratio as often as an interval after a fixed number of rounds. There are few checks: each
+ * comes after a third more rounds. */
 static bool is_narrow(struct timer *t)
 {
     struct sl_interval i;
@@ -115,7 +115,8 @@ static bool is_narrow(struct timer *t)
            i.high <= i.ratio * (1 + t->request->within) && i.low >= i.ratio / (1 + t->request->within);
 }
 
-/* Enough rounds, or no more time: an interval needs its least number, and its width. */
+/* Returns true if there are enough rounds, or no time is left. An interval needs the least number of rounds, and its
+ * width. */
 static bool is_over(struct timer *t, double gone)
 {
     const struct sl_ab_time_request *r = t->request;

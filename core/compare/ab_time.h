@@ -12,13 +12,13 @@ enum { SL_AB_ROUNDS_MOST = 1000 };
 struct sl_ab_time_request {
     struct sl_compare_side *sides[2]; /* planned, not started */
     int32_t calls;                    /* of the plan */
-    int32_t batches;                  /* of the sample: rounds go through them in turn */
+    int32_t batches;                  /* of the sample; rounds use them in turn */
     int64_t rounds;                   /* 0: as many as fit into `seconds` */
     double seconds;
     double confidence;
-    double within; /* > 0: go on until the interval of the whole step is as narrow as this share on both
-                    * sides, for five times the seconds at most */
-    uint64_t seed; /* of the orders and of the bootstrap */
+    /* > 0: continue until the interval of the whole step is narrower than this on both sides, at most 5 x seconds */
+    double within;
+    uint64_t seed; /* for the orders and for the bootstrap */
     const struct sl_interrupt *interrupt;
     void (*on_progress)(void *context, double seconds_gone); /* may be NULL */
     void *context;
@@ -30,7 +30,7 @@ struct sl_ab_time {
     struct sl_interval interval;
 };
 
-/* out_times: [1 + calls], the whole step first. */
+/* out_times: [1 + calls], first the whole step. */
 seqlstm_status sl_ab_time_run(const struct sl_ab_time_request *request, struct sl_ab_time *out_times,
                               struct seqlstm_error *err);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See local_side.h.
  *
- * Invariants:
- *  1. Weights never change: updates run with learning rate 0, which costs what any update costs.
- *  2. `weights` and `exec` exist from start to stop; `values` holds what weights begin with.
- */
+ * Invariants
+ * 1. Weights never change: updates run with learning rate 0, which takes as long as any update.
+ * 2. `weights` and `exec` exist from start to stop; `values` holds the initial values of the weights. */
 #include "compare/local_side.h"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #include "judge/oracle.h"
 #include "compare/phase_graph.h"
 
-enum { STEPS_MOST = 1024, SEQUENCES_LEAST = 8 /* of the batch that is judged */ };
+enum { STEPS_MOST = 1024, SEQUENCES_LEAST = 8 /* limits of the batch for judging */ };
 
 struct local {
     struct sl_compare_side side;
@@ -96,7 +95,7 @@ static seqlstm_status ask_unit(struct local *local, const struct sl_node *node, 
     for (uint32_t b = 0; b < 2 * count && unit->other_count < SL_OTHERS_MOST; b++) {
         const struct sl_backend *backend = sl_registry_get_backend(local->registry, b % count);
         const bool is_reference = strcmp(sl_backend_get_id(backend), "reference") == 0;
-        if (is_reference != (b >= count)) /* it comes last, wherever it was loaded: it is slow */
+        if (is_reference != (b >= count)) /* the reference comes last, wherever it was loaded, since it is slow */
             continue;
         SEQLSTM_TRY(sl_offer_ask(backend, graph, node, NULL, &offer, err));
         if (!offer.accepted)
@@ -233,7 +232,7 @@ static seqlstm_status run_step(struct local *local, struct sl_exec_result *out_r
     return sl_exec_run(local->exec, local->batch, &step, out_result, err);
 }
 
-/* The gradients before anything else is done to them, or the output. */
+/* Reads the gradients, before anything else is done to them, or the output. */
 static seqlstm_status read_result(struct local *local, const struct sl_exec_result *step,
                                   struct sl_compare_side_result *out, struct seqlstm_error *err)
 {
@@ -328,8 +327,8 @@ static const struct sl_compare_side_table table = {
     .take_turn = local_take_turn,
 };
 
-/* Both sides list what they compare in one order, so that what neither takes falls to the same backend. Two files of
- * one id cannot be loaded together: then each side has its own alone. */
+/* Both sides list what they compare in the same order, so that operations which neither takes run on the same
+ * backend. Two files with the same id cannot be loaded together; then each side loads only its own. */
 static seqlstm_status load(struct local *local, struct seqlstm_error *err)
 {
     const struct sl_backend_spec *own = local->request.own, *other = local->request.other;

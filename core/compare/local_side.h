@@ -10,13 +10,13 @@
 #include "session/session.h"
 
 struct sl_local_side_request {
-    struct sl_session *session; /* data are read; all of these outlive the side */
+    struct sl_session *session; /* its data have been read; all of these outlive the side */
     const struct sl_backend_spec *own;
-    const struct sl_backend_spec *other; /* loaded beside it where it is another backend */
+    const struct sl_backend_spec *other; /* also loaded if it is another backend */
     const struct sl_graph *graph;
     const struct sl_sample *sample;
     struct sl_pool *pool;
-    bool alone; /* `other` is not loaded: their libraries do not go together */
+    bool alone; /* `other` is not loaded, because their libraries conflict */
     const struct sl_interrupt *interrupt;
 };
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See match.h. */
 #include "compare/match.h"
 
 #include <string.h>
@@ -51,7 +50,7 @@ static bool offers(const struct sl_compare_side_unit *unit, const char *id, cons
     return false;
 }
 
-/* How suitable a backend is for what is not compared: 0 not at all, larger is better. */
+/* How suitable a backend is for what is not compared: 0 for not at all, larger is better. */
 static int rank(const struct matcher *m, const char *id)
 {
     bool is_side = strcmp(id, m->a->id) == 0 || strcmp(id, m->b->id) == 0;
@@ -60,7 +59,7 @@ static int rank(const struct matcher *m, const char *id)
     return strcmp(id, "reference") == 0 ? 1 : is_side ? 2 : 3;
 }
 
-/* The best backend that both sides have and that accepts the unit on both. */
+/* Finds the best backend that both sides have and that accepts the unit on both. */
 static seqlstm_status find_common(const struct matcher *m, int32_t unit, struct sl_match *out_match)
 {
     const struct sl_compare_side_unit *a = &m->a->units[unit], *b = &m->b->units[unit];
@@ -98,7 +97,7 @@ static seqlstm_status match_node(const struct matcher *m, int32_t n, struct sl_m
     return find_common(m, n, out_match);
 }
 
-/* An alternative that begins at node n, is accepted by both and covers nothing that is pinned; -1. */
+/* Finds an alternative that begins at node n, that both accept and that covers nothing pinned; -1 if there is none. */
 static int32_t find_alternative(const struct matcher *m, int32_t n)
 {
     int32_t found = -1, covered = 0;
@@ -117,7 +116,7 @@ static int32_t find_alternative(const struct matcher *m, int32_t n)
 
 static seqlstm_status fail_alone(const struct matcher *m)
 {
-    int32_t unit = 0; /* the first that only one of them refused: its reason says most */
+    int32_t unit = 0; /* the first unit that only one of them refused, since its reason says the most */
     for (int32_t u = m->graph->node_count - 1; u >= 0; u--)
         if (m->a->units[u].accepted != m->b->units[u].accepted)
             unit = u;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See phase_graph.h. */
 #include "compare/phase_graph.h"
 
 seqlstm_status sl_phase_graph_create(const struct sl_session *session, enum sl_phase phase,

@@ -5,7 +5,7 @@
 
 #include "session/session.h"
 
-/* For batches within `envelope`; PREDICT has no loss. The session's data are read. */
+/* Creates the graph for batches within `envelope`. PREDICT has no loss. The session must have read its data. */
 seqlstm_status sl_phase_graph_create(const struct sl_session *session, enum sl_phase phase,
                                      const struct sl_envelope *envelope, struct sl_graph **out_graph,
                                      struct seqlstm_error *err);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See remote_link.h. */
 #include "compare/remote_link.h"
 
 #include <errno.h>
@@ -67,7 +66,7 @@ static seqlstm_status spawn(const char *const *worker, const char *role, pid_t *
         reason = errno;
     if (reason != 0)
         SEQLSTM_FAIL(err, SEQLSTM_IO, "no socket for a process of a side: %s", strerror(reason));
-    int far = fcntl(ends[1], F_DUPFD_CLOEXEC, 16); /* beyond the child's number, whatever was free */
+    int far = fcntl(ends[1], F_DUPFD_CLOEXEC, 16); /* a number above the child's, whatever was free */
     bool fine = far >= 0 && posix_spawn_file_actions_adddup2(&actions, far, SL_REMOTE_SOCKET) == 0 &&
                 posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) == 0 &&
                 posix_spawn(out_pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ) == 0;
@@ -83,7 +82,7 @@ static seqlstm_status spawn(const char *const *worker, const char *role, pid_t *
     return SEQLSTM_OK;
 }
 
-/* Waits for the child; the status of waitpid. */
+/* Waits for the child; returns the status of waitpid. */
 static int wait_for_child(struct sl_remote_link *link)
 {
     int status = 0;

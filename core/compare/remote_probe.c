@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether two backends need processes of their own: each is loaded alone in a process that lists the files which it
- * maps. The list is a text: for each file its path, soname and Build-ID, each with its zero. */
+/* Finds out whether two backends need separate processes. Each is loaded alone in a process that lists the files
+ * which it maps. The list is a text: for each file its path, soname and Build-ID, each ending with a zero. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct file_list {
     int32_t count;
 };
 
-/* A library (not the plugins themselves, which come first) of one soname and two contents. */
+/* Finds a library (not one of the plugins, which come first) with the same soname and different contents. */
 static const char *find_conflict(struct sl_arena *arena, const struct file_list *a, const struct file_list *b)
 {
     for (int32_t i = 1; i < a->count; i++)
@@ -26,7 +26,7 @@ static const char *find_conflict(struct sl_arena *arena, const struct file_list 
     return NULL;
 }
 
-/* The files of a reply; their texts stay in the link's room. */
+/* Reads the files of a reply; their texts stay in the link's room. */
 static seqlstm_status read_files(struct sl_arena *arena, const struct sl_remote_link *link, struct file_list *out_list,
                                  struct seqlstm_error *err)
 {

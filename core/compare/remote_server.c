@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child's part: it holds a side of its own process and answers the requests of remote_side.c. */
+/* The child: it has a side in its own process and answers the requests of remote_side.c. */
 #include "compare/remote_link.h"
 #include "compare/remote_side.h"
 

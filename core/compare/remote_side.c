@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's part: each function of a side is one request. remote_server.c answers them. */
+/* The parent: each function of a side sends one request. remote_server.c answers them. */
 #include "compare/remote_side.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See repeat.h. */
 #include "compare/repeat.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Sequence k of the longer batch is this one of the short one: neighbours stay neighbours, so lengths stay sorted. */
+/* Sequence k of the longer batch is a copy of this sequence of the short one. Neighbours stay neighbours, so lengths
+ * stay sorted. */
 static int64_t origin_of(const struct sl_batch *from, int64_t sequences, int64_t k)
 {
     return k * from->sequences / sequences;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A longer batch out of a short one. */
+/* Makes a longer batch from a short one. */
 #ifndef SL_COMPARE_REPEAT_H
 #define SL_COMPARE_REPEAT_H
 
 #include "base/batch/batch.h"
 
-/* A batch of `sequences` >= batch->sequences: each of its sequences several times, each time with an id of its own.
- * NO_MEMORY. */
+/* Makes a batch of `sequences` >= batch->sequences. It contains each sequence several times, each time with another
+ * id. NO_MEMORY. */
 seqlstm_status sl_batch_repeat(const struct sl_batch *batch, int64_t sequences, struct sl_batch **out_batch,
                                struct seqlstm_error *err);
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sample.h. */
 #include "compare/sample.h"
 
 #include "compare/phase_graph.h"
@@ -8,7 +7,7 @@
 #include "measure/batch_rows.h"
 #include "measure/flops.h"
 
-/* What the reference may spend on one walk: a few seconds at a GFLOP/s. */
+/* The most operations in one walk of the reference: a few seconds at a GFLOP/s. */
 static const double flops_most = 4e9;
 
 static void widen_to(int64_t *most, int64_t value)
@@ -25,7 +24,7 @@ static void widen(struct sl_envelope *envelope, const struct sl_batch *batch)
     widen_to(&envelope->source_rows, batch->source.axis.rows);
 }
 
-/* Batch `ordinal`, filled up to `wanted` sequences; NULL where nothing is in it. */
+/* Batch `ordinal`, filled up to `wanted` sequences; NULL if it is empty. */
 static seqlstm_status take(struct sl_batcher *batcher, uint64_t ordinal, int64_t wanted, struct sl_batch **out_batch,
                            struct seqlstm_error *err)
 {
@@ -75,7 +74,7 @@ seqlstm_status sl_sample_create(const struct sl_dataset *data, uint64_t seed, in
     int64_t records = sl_dataset_get_records(data), longest = sl_dataset_get_facts(data)->rows;
     bool stream = sl_dataset_get_model(data)->data.batching.unit == SL_UNIT_STREAM;
     if (batch_size > 0 && stream && batch_size > longest / 4)
-        request.batch_size = longest / 4 > 0 ? longest / 4 : 1; /* too short a text for so many streams */
+        request.batch_size = longest / 4 > 0 ? longest / 4 : 1; /* the text is too short for so many streams */
     else if (batch_size > 0 && !stream && batch_size > records)
         request.batch_size = records > 0 ? records : 1;
     SEQLSTM_TRY(sl_batcher_open(data, &request, &batcher, err));
@@ -99,7 +98,7 @@ void sl_sample_deinit(struct sl_sample *sample)
     *sample = (struct sl_sample){.count = 0};
 }
 
-/* Of a walk of the reference: forward twice, backward once. */
+/* Counts the operations of a walk of the reference: forward twice, backward once. */
 static seqlstm_status count_flops(const struct sl_session *session, const struct sl_sample *sample, double *out_flops,
                                   struct seqlstm_error *err)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A few batches of the user's own training data, for comparing and timing.
  *
- * They stand at even distances in the first epoch; its first batch is the one with most rows. Where the data have
- * fewer sequences than a batch is to hold, those that there are are repeated. No batch carries states.
- */
+ * They have even distances in the first epoch. The first one has the most rows. If the data have fewer sequences
+ * than a batch should, sequences are repeated. No batch carries states. */
 #ifndef SL_COMPARE_SAMPLE_H
 #define SL_COMPARE_SAMPLE_H
 
@@ -11,7 +10,7 @@
 #include "data/dataset/dataset.h"
 #include "session/session.h"
 
-enum { SL_SAMPLE_MOST = 8, SL_SAMPLE_SEQUENCES_MOST = 1 << 20 }; /* batches, and sequences of each */
+enum { SL_SAMPLE_MOST = 8, SL_SAMPLE_SEQUENCES_MOST = 1 << 20 }; /* the most batches, and the most sequences of each */
 
 struct sl_sample {
     struct sl_batch *batches[SL_SAMPLE_MOST];
@@ -24,7 +23,7 @@ seqlstm_status sl_sample_create(const struct sl_dataset *data, uint64_t seed, in
                                 struct sl_sample *out_sample, struct seqlstm_error *err);
 void sl_sample_deinit(struct sl_sample *sample);
 
-/* A sample of one batch of up to `most` sequences, as many as the reference runs in some seconds. */
+/* A sample with one batch of up to `most` sequences, as many as the reference runs in a few seconds. */
 seqlstm_status sl_sample_create_small(const struct sl_session *session, int64_t most, struct sl_sample *out_sample,
                                       struct seqlstm_error *err);
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A side of a comparison: a backend, the other backends that the model needs, and an executor.
  *
- * A side lives in this process (local_side.h) or, where two plugins need different copies of one library, in a process
- * of its own (remote_side.h). Both are used through the same functions and plain data.
+ * A side is in this process (local_side.h) or, if two plugins need different copies of one library, in its own process
+ * (remote_side.h). Both kinds have the same functions and exchange plain data.
  *
- * How a side is used: ask what it offers for each unit; tell it what runs where; let it be judged against the
- * reference; start it on a batch; let it take turns; stop it.
+ * How to use a side: ask what it offers for each unit, tell it what runs where, judge it against the reference, start
+ * it on a batch, let it take turns, stop it.
  *
- * Units. Unit u < node_count is node u of the graph; the others are the alternatives, in the graph's order. All sides
- * of a comparison see the same graph.
- */
+ * Units. Unit u < node_count is node u of the graph; the other units are the alternatives, in the graph's order. All
+ * sides of a comparison have the same graph. */
 #ifndef SL_COMPARE_SIDE_H
 #define SL_COMPARE_SIDE_H
 
@@ -29,7 +28,7 @@ struct sl_compare_side_unit {
     bool accepted;
     char variant[SEQLSTM_MAX_VARIANT_BYTES]; /* accepted */
     char reason[400];                        /* refused: "recurrent_dropout 0.25 (m.yaml:22:18): …" */
-    struct {                                 /* other backends beside it that accept the unit, best first */
+    struct {                                 /* the other backends that accept the unit, best first */
         char id[SEQLSTM_MAX_ID_BYTES];
         char variant[SEQLSTM_MAX_VARIANT_BYTES];
     } others[SL_OTHERS_MOST];
@@ -37,11 +36,12 @@ struct sl_compare_side_unit {
 };
 
 struct sl_compare_side_facts {
-    char id[SEQLSTM_MAX_ID_BYTES];                                      /* of its backend */
-    char version[128];                                                  /* one that is longer ends in "…" */
-    char file[PATH_MAX];                                                /* "" when built in */
-    char device[sizeof((struct seqlstm_device_info *)0)->device_class]; /* that it computes on */
-    bool on_device;                     /* its memory is not the host's: calls return before they are done */
+    char id[SEQLSTM_MAX_ID_BYTES]; /* of the side's own backend */
+    char version[128];             /* a longer one ends in "…" */
+    char file[PATH_MAX];           /* "" if it is built in */
+    /* the class of the device that it computes on */
+    char device[sizeof((struct seqlstm_device_info *)0)->device_class];
+    bool on_device;                     /* its memory is not the host's, so calls return before the work is done */
     struct sl_compare_side_unit *units; /* [unit_count] */
     int32_t unit_count;
 };
@@ -55,15 +55,15 @@ struct sl_compare_side_choice {
 
 struct sl_compare_side_verdict {
     bool failed;
-    double worst; /* error over tolerance; 0 where nothing was compared */
+    double worst; /* error / tolerance; 0 if nothing was compared */
     char detail[400];
 };
 
-/* Results of one step: gradients of all parameters (training) or the output. */
+/* The results of one step: the gradients of all parameters (training), or the output. */
 struct sl_compare_side_result {
     double loss; /* mean; 0 in inference */
     int64_t elems;
-    const float *values; /* until the next call */
+    const float *values; /* valid until the next call */
 };
 
 struct sl_compare_side;
@@ -73,25 +73,25 @@ struct sl_compare_side_table {
     /* Everything lives in `arena`. */
     seqlstm_status (*get_facts)(struct sl_compare_side *side, struct sl_arena *arena,
                                 struct sl_compare_side_facts *out_facts, struct seqlstm_error *err);
-    /* Makes its plan. `choices`: the units that run, in order. */
+    /* Makes the side's plan. `choices`: the units that run, in order. */
     seqlstm_status (*plan)(struct sl_compare_side *side, const struct sl_compare_side_choice *choices, int32_t count,
                            struct seqlstm_error *err);
-    /* Its own backend against the reference, on a batch of the sample's size or as large as the reference can afford:
-     * out_verdicts [unit_count]. */
+    /* Checks the side's own backend against the reference, on a batch of the sample's size or the largest that the
+     * reference can run in reasonable time. out_verdicts [unit_count]. */
     seqlstm_status (*judge)(struct sl_compare_side *side, struct sl_compare_side_verdict *out_verdicts,
                             struct seqlstm_error *err);
-    /* Fresh weights (of equal values), buffers and bindings for batch `batch` of the sample; two steps to warm up: the
-     * results of the first, the time of the second. */
+    /* Creates weights (with equal values), buffers and bindings for batch `batch` of the sample, and runs two steps
+     * to warm up. Returns the results of the first and the time of the second. */
     seqlstm_status (*start)(struct sl_compare_side *side, int32_t batch, struct sl_compare_side_result *out_result,
                             int64_t *out_ns, struct seqlstm_error *err);
     /* Releases what start made. */
     seqlstm_status (*stop)(struct sl_compare_side *side, struct seqlstm_error *err);
-    /* `lead` untimed steps, then `steps` timed ones. out_ns: [1 + calls] medians, the whole step first. */
+    /* Runs `lead` steps without timing, then `steps` with timing. out_ns: [1 + calls] medians, first the whole step. */
     seqlstm_status (*take_turn)(struct sl_compare_side *side, int32_t lead, int32_t steps, double *out_ns,
                                 struct seqlstm_error *err);
 };
 
-/* What every kind of side begins with. */
+/* The beginning of every kind of side. */
 struct sl_compare_side {
     const struct sl_compare_side_table *table;
 };

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See sweep.h. */
 #include "compare/sweep_private.h"
 
 #include <math.h>
@@ -74,7 +73,8 @@ static seqlstm_status list_candidates(struct sl_sweep *s)
 
 /* ---- all of them -------------------------------------------------------------------------------------------- */
 
-/* Seconds that one round of the newest batch size takes at least: two steps to warm up and one timed, each. */
+/* The least number of seconds for a round of the newest batch size: each candidate runs two steps to warm up, and
+ * one timed. */
 static double shortest_round(const struct sl_sweep_report *report)
 {
     double ns = 0;
@@ -106,7 +106,7 @@ static seqlstm_status check_left(struct sl_sweep *s)
         if (!s->report->candidates[c].excluded)
             return SEQLSTM_OK;
     if (s->report->failures > 0)
-        return SEQLSTM_OK; /* a finding */
+        return SEQLSTM_OK; /* this is a finding, not an error */
     if (s->report->candidate_count == 0)
         SEQLSTM_FAIL(s->err, SEQLSTM_UNAVAILABLE,
                      "no backend is loaded but the reference; `seqlstm backends -v` says why");

@@ -18,17 +18,17 @@
 enum { ROUNDS_MOST = 25, ROUNDS_LEAST = 3, STEPS_MOST = 256 };
 static const double turn_ns_least = 5e6, tie = 1.03;
 
-/* One batch size under way. */
+/* One batch size while it runs. */
 struct batch_run {
     struct sl_sample sample;
     struct sl_graph *graph;
-    struct sl_compare_side **sides; /* [candidate_count]; NULL: excluded */
+    struct sl_compare_side **sides; /* [candidate_count]; NULL if excluded */
     double *turn;                   /* [1 + calls] */
     double *times;                  /* [candidate_count][ROUNDS_MOST] */
-    int32_t *steps;                 /* [candidate_count] of a turn; 0: not known yet */
+    int32_t *steps;                 /* [candidate_count] steps in a turn; 0: not known yet */
 };
 
-/* The coarsest unit that the backend takes at node n; -1: none. */
+/* The coarsest unit that the backend accepts at node n; -1 if there is none. */
 static int32_t find_own(const struct sl_graph *graph, const struct sl_compare_side_facts *facts, int32_t n,
                         int32_t *out_covered)
 {
@@ -45,7 +45,8 @@ static int32_t find_own(const struct sl_graph *graph, const struct sl_compare_si
     return found;
 }
 
-/* Chooses what runs where; *out_flops counts what runs on the backend itself. False: no backend runs some unit. */
+/* Chooses what runs where. *out_flops counts what runs on the candidate's own backend. Returns false if no backend
+ * runs some unit. */
 static bool choose(const struct sl_graph *graph, const struct sl_compare_side_facts *facts,
                    struct sl_compare_side_choice *choices, int32_t *out_count, double *out_flops)
 {
@@ -75,7 +76,7 @@ static seqlstm_status exclude(struct sl_sweep *s, struct sl_sweep_candidate *can
     return candidate->excluded ? SEQLSTM_OK : sl_sweep_fail_no_memory(s);
 }
 
-/* Notes the layers with products that other backends run. */
+/* Records the layers with products that other backends run. */
 static seqlstm_status note_loans(struct sl_sweep *s, const struct sl_graph *graph,
                                  const struct sl_compare_side_facts *facts,
                                  const struct sl_compare_side_choice *choices, int32_t count,
@@ -102,7 +103,7 @@ static seqlstm_status note_loans(struct sl_sweep *s, const struct sl_graph *grap
     return SEQLSTM_OK;
 }
 
-/* Numbers before times, once for each candidate. */
+/* Checks the results before anything is timed, once for each candidate. */
 static seqlstm_status judge(struct sl_sweep *s, struct batch_run *run, int32_t c,
                             const struct sl_compare_side_choice *choices, int32_t count)
 {
@@ -229,7 +230,7 @@ static seqlstm_status take_turn(struct sl_sweep *s, struct batch_run *run, int32
     return side->table->stop(side, s->err);
 }
 
-/* All candidates once, in an order of its own. */
+/* Runs each candidate once, in a random order. */
 static seqlstm_status run_round(struct sl_sweep *s, struct batch_run *run, int32_t round, struct sl_sweep_batch *batch)
 {
     int32_t candidates = s->report->candidate_count;

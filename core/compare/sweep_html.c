@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep as one page: a plot of throughput over the size of the batch on logarithmic axes, and the same numbers as a
- * table. No script, no network. Lines differ in colour, dash and marker, and are named at their ends. */
+/* A sweep as one page: a plot of throughput over the size of the batch on logarithmic axes, and the same numbers as
+ * a table. No scripts, no network. Lines differ in colour, dash and marker, and have their names at their ends. */
 #include <math.h>
 
 #include "base/value/html.h"
@@ -42,7 +42,7 @@ static void put_sentence(struct sl_buf *out, const struct sl_sweep_report *repor
     sl_buf_deinit(&text);
 }
 
-/* Rows per second; 0: not timed. */
+/* Rows per second; 0 if not timed. */
 static double rate_of(const struct sl_sweep_report *report, int32_t b, int32_t c)
 {
     const struct sl_sweep_batch *batch = &report->batches[b];
@@ -179,7 +179,7 @@ static void put_line(const struct plot *p, int32_t c, struct sl_buf *out)
     }
 }
 
-/* Names at the right ends, from the top down, never on top of each other. */
+/* The names at the right ends of the lines, from top to bottom, without overlaps. */
 static void put_names(const struct plot *p, struct sl_buf *out)
 {
     const struct sl_sweep_report *r = p->report;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of a sweep: sweep.c lists the candidates and goes through the batch sizes, sweep_batch.c times one size. */
+/* Internals of a sweep: sweep.c lists the candidates and goes through the batch sizes, sweep_batch.c times one size. */
 #ifndef SL_COMPARE_SWEEP_PRIVATE_H
 #define SL_COMPARE_SWEEP_PRIVATE_H
 
@@ -21,8 +21,8 @@ struct sl_sweep {
 
 seqlstm_status sl_sweep_fail_no_memory(struct sl_sweep *sweep);
 
-/* Times all candidates on batches of this size for about so many seconds, and appends the result to the report. The
- * first size also decides which candidates are excluded, by what they accept and by their numbers. */
+/* Times all candidates on batches of this size for about `seconds`, and appends the result to the report. The first
+ * size also decides which candidates are excluded, by what they accept and by their results. */
 seqlstm_status sl_sweep_run_batch(struct sl_sweep *sweep, int64_t batch, double seconds);
 
 #endif

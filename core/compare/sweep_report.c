@@ -88,7 +88,7 @@ static void print_rate(double rate, char out[16])
         sl_text_snprintf(out, 16, "%.*f%s", scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0, scaled, unit);
 }
 
-/* Right-aligned; one character may be several bytes. */
+/* Right-aligned; a character may have several bytes. */
 static void print_cell(struct sl_buf *out, int width, const char *text, bool wins)
 {
     int columns = 0;

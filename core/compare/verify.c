@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See verify.h. */
 #include "compare/verify.h"
 
 #include <stdlib.h>
