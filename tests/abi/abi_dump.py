@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The layout of the contract, as the compiler sees it, against the dump that is kept beside this file.
+"""Compares the layout of the contract, as the compiler sees it, with the dump beside this file.
 
-abi_dump.py INCLUDE_DIR DUMP COMPILER...            1 and the difference if they are not the same
-abi_dump.py --update INCLUDE_DIR DUMP COMPILER...   writes the dump: part of every change of a header
-abi_dump.py --self-test COMPILER...                 plants changes and checks that each is seen
+abi_dump.py INCLUDE_DIR DUMP COMPILER...            exit 1 and the difference if they are not the same
+abi_dump.py --update INCLUDE_DIR DUMP COMPILER...   writes the dump; part of every change of a header
+abi_dump.py --self-test COMPILER...                 makes changes and checks that each is noticed
 
-Every struct with size and alignment, every member with offset and size, every enum constant.
+The dump lists every struct with size and alignment, every member with offset and size, and every enum constant.
 """
 import difflib
 import pathlib
@@ -23,7 +23,7 @@ def strip(text):
 
 
 def bodies(text, keyword):
-    """(name, body) of each `keyword NAME { body }` at any depth."""
+    """Yields (name, body) of each `keyword NAME { body }` at any depth."""
     for match in re.finditer(r'\b' + keyword + r'\b\s*(\w*)\s*\{', text):
         depth, at = 1, match.end()
         while depth and at < len(text):
@@ -59,7 +59,7 @@ def constants(body):
 
 
 def dump(include, compiler):
-    # the time loop is compiled into plugins: its structs never cross
+    # the time loop is compiled into plugins, so its structs never cross the ABI
     headers = sorted(p.relative_to(include).as_posix() for p in include.rglob('*.h')
                      if not p.name.startswith('prim_loop'))
     lines = ['#include <stddef.h>', '#include <stdio.h>']

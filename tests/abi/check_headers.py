@@ -11,7 +11,7 @@ import sys
 
 def compile_alone(compiler, std, include, header):
     language = 'c++' if std.startswith('c++') else 'c'
-    # Twice, so that a missing include guard is seen; a declaration, so that the unit is not empty.
+    # Included twice, to notice a missing include guard; with a declaration, so that the unit is not empty.
     unit = f'#include <{header}>\n#include <{header}>\nextern int seqlstm_header_is_complete;\n'
     return subprocess.run(
         compiler + ['-x', language, f'-std={std}', '-Wall', '-Wextra', '-Wpedantic', '-Werror',

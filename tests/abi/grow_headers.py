@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract as it will be after release 1.0: its headers made into ABI 1.1, and into a 1.2 that has grown.
+"""The contract as it will be after release 1.0: turns its headers into ABI 1.1, and into a 1.2 with additions.
 
-In 1.2 every struct that begins with struct_size has a member more at its end, and so has every descriptor; tables of
-functions get a function. Everything else is the text of the real headers, so the test grows with them.
+In 1.2 every struct that begins with struct_size, and every descriptor, has one more member at its end; tables of
+functions have one more function. Everything else is the text of the real headers, so the test covers new structs
+without a change.
 """
 import pathlib
 import re
@@ -11,7 +12,7 @@ FUNCTION_TABLES = {'seqlstm_host', 'seqlstm_backend'}
 
 
 def grow(text):
-    """(text with a `grown` at the end of each struct that may grow, the names of those structs)."""
+    """Returns (text with a member `grown` at the end of each struct that may grow, the names of those structs)."""
     names = []
 
     def one(match):
@@ -30,7 +31,7 @@ def grow(text):
 
 
 def make(include, out, newer):
-    """Writes the headers below `out`; returns the names of the structs that have grown."""
+    """Writes the headers below `out`; returns the names of the structs with a new member."""
     grown = []
     for path in sorted(pathlib.Path(include).rglob('*.h')):
         text = path.read_text()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules by which the ABI grows, with synthetic headers of two minors of major 1 (grow_headers.py): an older plugin
-on a newer host and the reverse, under the address sanitizer where the compiler has it.
+"""The rules for additions to the ABI, tested with headers of two minors of major 1 (grow_headers.py): an older plugin
+on a newer host and the reverse, under the address sanitizer if the compiler has it.
 
 test_growth.py SOURCE BUILD COMPILER...
 """
@@ -14,7 +14,7 @@ import grow_headers
 
 SOURCE, BUILD, COMPILER = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
 HERE = SOURCE / 'tests' / 'abi'
-# the loader and what it stands on: all of base
+# the loader and what it depends on: all of base
 HOST = [HERE / 'growth_host.c', *sorted((SOURCE / 'core/base').rglob('*.c')),
         *(SOURCE / 'core/registry' / f'{name}.c' for name in (
             'answer', 'elf', 'guard', 'host', 'instance', 'loader', 'mapped_files', 'objects', 'owner', 'record', 'table'))]
@@ -30,7 +30,7 @@ def call(args):
 
 
 def has_sanitizer(folder):
-    """Can a program be made with it, and run here?"""
+    """Returns true if a program with the sanitizer can be built and run here."""
     source = folder / 'empty.c'
     source.write_text('int main(void) { return 0; }\n')
     made = subprocess.run(COMPILER + SANITIZE + [str(source), '-o', str(folder / 'empty')], capture_output=True)
@@ -68,22 +68,23 @@ def check(made):
     both_old = answers(made['older'], made['older plugin'])
     assert both_old == {**BASIC, 'option': 'y 1'}, both_old
 
-    # The host knows more: it answers no to what the plugin cannot read, and finds nothing in members it did not fill.
+    # The host is newer: it answers no to descriptors that the plugin cannot read, and finds zeros in members that the
+    # plugin did not fill.
     old_plugin = answers(made['newer'], made['older plugin'])
     refusal = old_plugin.pop('option')
     assert refusal.startswith('no ') and 'could not be honoured' in refusal, refusal
     assert old_plugin == {**BASIC, 'slot': '0', 'answer': '0', 'sizes': '0', 'device': '0'}, old_plugin
 
-    # The plugin knows more: what the host does not have is off, and nothing is written behind the host's structs.
+    # The plugin is newer: what the host does not have is off, and nothing is written behind the host's structs.
     new_plugin = answers(made['older'], made['newer plugin'])
     assert new_plugin == {**BASIC, 'option': 'y 1'}, new_plugin
 
-    # Both know it: the host's new service (3) and the new option (twice) count.
+    # Both are new: the host's new service (3) and the new option (twice) are used.
     both_new = answers(made['newer'], made['newer plugin'])
     assert both_new == {**BASIC, 'plain': 'y 3', 'option': 'y 6', 'slot': '7', 'answer': '7', 'sizes': '7',
                         'device': '7'}, both_new
 
-    # A plugin that cannot do without is refused with both numbers, and loads where they fit.
+    # A plugin that needs the newer host is refused, with both numbers, and loads on a host that is new enough.
     demanding = answers(made['older'], made['newer demanding'])
     assert demanding == {'status': 'it is built for ABI 1.2, this program has 1.1; build it again with the headers of this '
                                    'program'}, demanding

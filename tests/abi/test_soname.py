@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two plugins that bring different libraries of one soname: the system maps one copy for both, whatever RTLD_LOCAL
-says. The record must name the copy that each really got; alone each gets its own, and so `ab` gives each a process.
+"""Two plugins that bring different libraries with the same soname. The system maps one copy for both, whatever
+RTLD_LOCAL promises. The record must name the copy that each plugin really got. Alone each gets its own, so `ab` runs
+each in its own process.
 
 test_soname.py SEQLSTM SOURCE COMPILER...
 """
@@ -24,7 +25,7 @@ def call(args, **options):
 
 
 def build(folder, name, version):
-    """libkernel.so.1 and a plugin beside it that needs it."""
+    """Builds libkernel.so.1, and beside it a plugin that needs it."""
     folder.mkdir()
     (folder / 'library.c').write_text(LIBRARY)
     (folder / 'call.c').write_text(CALL)
@@ -39,7 +40,7 @@ def build(folder, name, version):
 
 
 def library_of(name, *folders):
-    """(path, Build-ID) of the libkernel.so.1 that the backend got."""
+    """Returns (path, Build-ID) of the libkernel.so.1 that the backend got."""
     args = [arg for folder in folders for arg in ('--backend-path', folder)]
     env = {k: v for k, v in os.environ.items() if k not in ('SEQLSTM_BACKEND_PATH', 'LD_LIBRARY_PATH')}
     found = json.loads(call([PROGRAM, 'backends', '--json', *args], env=env))['backends']
@@ -62,14 +63,14 @@ train: {loss: mse, epochs: 1}
 
 
 def compare(folder, a, b):
-    """What `ab` says of the two."""
+    """Returns what `ab` prints about the two."""
     (folder / 'model.yaml').write_text(MODEL)
     return json.loads(call([PROGRAM, 'ab', folder / 'model.yaml', '--a', a, '--b', b, '--rounds', '2', '--threads', '1',
                             '--json'], cwd=folder))
 
 
 def check_long_paths(root):
-    """Paths of more than 600 characters that differ in the last few: nothing may cut them."""
+    """Paths of more than 600 characters that differ only in the last few. Nothing may cut them."""
     deep = root
     for letter in 'xyz':
         deep = deep / (letter * 200)
@@ -91,7 +92,7 @@ def main():
         alone = {'first': library_of('first', a), 'second': library_of('second', b)}
         assert alone['first'][0] == str(a / 'libkernel.so.1') and alone['second'][0] == str(b / 'libkernel.so.1'), alone
         assert alone['first'][1] and alone['first'][1] != alone['second'][1], alone
-        # together the first one that is loaded serves both, and the record says so
+        # together, both get the library that is loaded first, and the record says so
         assert library_of('first', a, b) == alone['first']
         assert library_of('second', a, b) == alone['first']
         assert library_of('first', b, a) == alone['second']

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often the intervals of `seqlstm ab` hold the truth: many short comparisons whose true ratio is known.
+"""How often the intervals of `seqlstm ab` contain the true ratio: many short comparisons whose true ratio is known.
 
 bench_ab.py PROGRAM MODEL --truth 1 [--a X --b Y] [--runs 100] [--first 0] [--seconds 1.5] [--log FILE]
 
-A backend with itself has the truth 1, and must be held by nearly all intervals. A backend that is 3 % slower on purpose
-(tests/conformance/slow.c) has the truth 1.03: intervals must leave 1 out. Run number n uses the seed n, so that parts
-of a long series can be run apart (--first) and added up in one log.
+A backend compared with itself has the true ratio 1, which nearly all intervals must contain. A backend that is made
+3 % slower (tests/conformance/slow.c) has the ratio 1.03: intervals must not contain 1. Run number n uses the seed n,
+so that parts of a long series can be run separately (--first) and collected in one log.
 """
 import argparse
 import json

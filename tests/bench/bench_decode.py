@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Decoding with configs/translation.yaml beside a plain PyTorch loop with the same weights.
+"""Decoding with configs/translation.yaml, compared with a plain PyTorch loop with the same weights.
 
 bench_decode.py RUN SOURCES [--build DIR] [--threads N] [--rounds N] [--sentences N] [--only TEXT]
 
-RUN is a run folder of that model, SOURCES a file of source sentences. Needs an interpreter with torch and safetensors in a
-scratch environment. The loop is what people write: nn.LSTM called step by step, padded attention with a mask, log_softmax
-and topk over the vocabulary; a beam goes on until every hypothesis of the batch has ended.
+RUN is a run folder of that model, SOURCES a file of source sentences. Needs an interpreter with torch and safetensors
+in a scratch environment. The loop is the usual one: nn.LSTM called step by step, padded attention with a mask,
+log_softmax and topk over the vocabulary; a beam goes on until every hypothesis of the batch has ended.
 
-Both run in turn, round after round, on the same sentences in the same batches, encoder included, loading and planning not;
-shown are tokens a second (ends included), the median of the rounds' ratios with the least and the largest, and the share of
-equal texts. `floor` is the time of the output layer's product alone, torch.mm, for the rows of live hypotheses: no decoder
-without another output layer is faster.
+Both run in turn, round after round, on the same sentences in the same batches. The encoder is included, loading and
+planning are not. The table shows tokens per second (end marks included), the median of the rounds' ratios with the
+smallest and the largest, and the share of equal texts. `floor` is the time of only the output layer's product,
+torch.mm, for the rows of live hypotheses: no decoder with this output layer is faster.
 """
 import argparse
 import json
@@ -44,7 +44,7 @@ class Model:
                                     if key.startswith(name + '.')})
 
     def encode(self, sources):
-        """Memory [B, S, 512], its mask [B, S], and the states [1, B, 512] of the writer."""
+        """Returns the memory [B, S, 512], its mask [B, S], and the initial states [1, B, 512] of the decoder."""
         lengths = torch.tensor([len(source) for source in sources])
         ids = torch.zeros(len(sources), int(lengths.max()), dtype=torch.long)
         for k, source in enumerate(sources):
@@ -58,7 +58,7 @@ class Model:
                               torch.cat([c[0], c[1]], 1)[None].contiguous())
 
     def step(self, tokens, states, memory, mask):
-        """Logits [B, V] and the next states."""
+        """Returns logits [B, V] and the next states."""
         w = self.weights
         x = torch.nn.functional.embedding(tokens, w['target.weight'])
         out, states = self.writer(x[None], states)
@@ -127,7 +127,7 @@ def cut(texts):
 
 
 def run_torch(model, sources, batch, beam):
-    """Texts, seconds, rows of live hypotheses."""
+    """Returns texts, seconds, rows of live hypotheses."""
     texts, rows = [], 0
     with torch.inference_mode():
         begin = time.perf_counter()
@@ -139,7 +139,7 @@ def run_torch(model, sources, batch, beam):
 
 
 def run_seqlstm(program, run, path, batch, beam, threads):
-    """Texts, and the seconds that the program itself says."""
+    """Returns texts, and the seconds that the program reports."""
     done = subprocess.run([program, 'predict', run, '--input', path, '--threads', str(threads),
                            '--set', f'data.batch_size={batch}', '--set', f'decode.beam={beam}',
                            '--set', 'decode.length_penalty=' + ('average' if beam > 1 else '~')],

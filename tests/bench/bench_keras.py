@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model of configs/gpu-or-cpu.yaml in Keras, for cells.py: bench_keras.py OPTION BATCH STEPS THREADS [--jit]
 
-Prints the median nanoseconds of a training step (forward, backward, Adam) and the version of Keras. Many steps are one
-call of Keras (steps_per_execution), so that its Python costs nothing; the first call, which compiles, is not counted.
---jit compiles with XLA.
+Prints the median nanoseconds of a training step (forward, backward, Adam) and the version of Keras. One call of
+Keras runs many steps (steps_per_execution), so that its Python code costs nothing. The first call, which compiles,
+is not counted. --jit compiles with XLA.
 """
 import os
 import sys
@@ -33,7 +33,7 @@ def main():
     y = numpy.random.default_rng(2).standard_normal((batch, FEATURES), dtype=numpy.float32)
 
     def time_steps(count):
-        """Seconds of a step: `count` of them in one call, and the median of several calls."""
+        """Seconds of a step: `count` of them in one call; the median of several calls."""
         model = keras.Sequential([
             keras.Input((steps, FEATURES)),
             keras.layers.LSTM(64, return_sequences=True, **OPTIONS[option]),

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.nn.LSTM, for peers.py: bench_torch.py train|infer T B I H L D ROUNDS [--cpu]
 
-Prints the least and the median nanoseconds of a step and the version of PyTorch. OMP_NUM_THREADS sets the threads. A
-training step is forward and backward with the gradient of the input, as the primitive of oneDNN makes it.
+Prints the smallest and the median nanoseconds of a step, and the version of PyTorch. OMP_NUM_THREADS sets the
+threads. A training step is forward and backward with the gradient of the input, like the primitive of oneDNN.
 """
 import os
 import sys

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an option of the cell costs here and in Keras: training steps of the model of configs/gpu-or-cpu.yaml.
+"""The cost of an option of the cell here and in Keras: training steps of the model of configs/gpu-or-cpu.yaml.
 
 cells.py --python PYTHON-WITH-TENSORFLOW [--build DIR] [--threads N] [--batch 1,32,512] [--only OPTION] [--rounds N]
          [--jit] [--out FILE]
 
 Needs the build folder (ninja) and an interpreter with tensorflow in a scratch environment (python3 -m venv …; pip
-install tensorflow-cpu). The two run in turn, round after round, in processes of their own; shown are the medians of a
-step (forward, backward, clipping, Adam), and the median of the rounds' ratios with the least and the greatest. --jit
-has Keras compile with XLA.
+install tensorflow-cpu). The two run in turn, round after round, in separate processes. The table shows the medians
+of a step (forward, backward, clipping, Adam), and the median of the rounds' ratios with the smallest and the
+largest. With --jit, Keras compiles with XLA.
 """
 import argparse
 import json

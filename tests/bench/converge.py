@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Perplexity over wall time for each way of batching: the model of study.py, trained for whole epochs.
 
-converge.py PROGRAM [--data DIR] [--epochs N] [--layers N] [--share S] [--only A,B] [--set KEY=VALUE ...] [--runs FOLDER]
+converge.py PROGRAM [--data DIR] [--epochs N] [--layers N] [--share S] [--only A,B] [--set KEY=VALUE ...] [--runs
+FOLDER]
             [--limit SECONDS] [--plot FILE]
 converge.py --from FOLDER [--plot FILE]
 
-Every strategy is a run of its own, validated four times an epoch; the table compares it with `packed`, batches of shuffled
-order, at the same epoch. --share trains on the first part of the sentences. --runs keeps the run folders and goes on with
-those that stand there, --limit stops when so much time is over: together, parts of a long comparison. --from draws what
-stands in a folder (by name) without training. --plot writes one page of HTML: perplexity over the seconds of training
-(validation left out), and over epochs.
+Every strategy is a separate run, validated four times per epoch. The table compares it with `packed`, shuffled
+batches, at the same epoch. --share trains on the first part of the sentences. --runs keeps the run folders and
+continues those that exist; --limit stops after so many seconds. Together they allow a long comparison in parts.
+--from only shows the results in a folder (by name). --plot writes one page of HTML: perplexity over the seconds of
+training (without validation), and over epochs.
 """
 import argparse
 import html
@@ -41,7 +42,7 @@ td:first-child,th:first-child{text-align:left}th{color:var(--dim);font-weight:50
 
 
 def train(options, folder):
-    """Whether all runs are finished."""
+    """Returns true if all runs are finished."""
     settings = options.set + ['train.validate={every: 0.25e}']
     deadline = time.monotonic() + options.limit if options.limit else None
     if options.share < 1:
@@ -58,13 +59,13 @@ def train(options, folder):
 
 
 def read(folder):
-    """{strategy: [(seconds, epochs, perplexity)]}"""
+    """Returns {strategy: [(seconds, epochs, perplexity)]}"""
     curves = {name: parts.read_metrics(folder / name) for name in ORDER}
     return {name: curve for name, curve in curves.items() if curve}
 
 
 def list_ends(curves):
-    """(strategy, epochs, seconds, perplexity, its ratio to `packed` at that epoch or None)"""
+    """Yields (strategy, epochs, seconds, perplexity, its ratio to `packed` at that epoch or None)"""
     base = {epochs: value for _, epochs, value in curves.get('packed', [])}
     for name, curve in curves.items():
         seconds, epochs, value = curve[-1]
@@ -72,7 +73,7 @@ def list_ends(curves):
 
 
 def round_up(value):
-    """1, 2 or 5 times a power of ten, so that about five of them make `value`."""
+    """Rounds to 1, 2 or 5 times a power of ten, so that about five of them make `value`."""
     unit = 10.0 ** len(str(int(value)))
     while unit * 0.1 * 5 >= value:
         unit *= 0.1
@@ -115,7 +116,8 @@ def draw(curves, column, label, low, high):
 
 
 def write_page(curves, path, title):
-    """The first points of a training are far above the rest: the scale begins where most of it is seen."""
+    """Writes the page. The first points of a training are far above the others, so the scale begins where most
+    points are."""
     lows = [min(point[2] for point in curve) for curve in curves.values()]
     low, high = 25 * int(min(lows) / 25), 0
     high = low + 25 * max(2, round(2.2 * (max(lows) - low + 25) / 25))

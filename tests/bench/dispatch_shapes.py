@@ -4,9 +4,10 @@
 
 dispatch_shapes.py PROGRAM [--backends ID,ID] [--shapes FROM:TO] [--rounds N]
 
-For each of twelve recurrent layers, tiny to large, one `seqlstm plan` with an empty cache makes the choice. N more, each
-with an empty cache of its own, are the judges: a candidate's time is the chosen one's times the median of the ratios that
-they measured. Printed is the chosen candidate's time over that of the best one; the bar is 1.03.
+For each of twelve recurrent layers, from tiny to large, one `seqlstm plan` with an empty cache makes the choice. N
+more plans, each with its own empty cache, judge it: a candidate's time is that of the chosen one times the median of
+the ratios which they measured. The output is the time of the chosen candidate over that of the best one; the bar is
+1.03.
 """
 import argparse
 import json
@@ -17,7 +18,7 @@ import subprocess
 import tempfile
 import time
 
-# units, steps, sequences of a batch
+# units, steps, sequences in a batch
 SHAPES = [(8, 10, 1), (8, 50, 32), (32, 20, 8), (64, 50, 32), (64, 100, 1), (128, 35, 20), (200, 20, 20), (256, 20, 64),
           (256, 100, 4), (512, 20, 32), (650, 35, 20), (1024, 20, 64)]
 

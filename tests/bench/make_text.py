@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A large text with the statistics of one: words by the law of Ferrer i Cancho and Sole (2001, the rank
-to the power -1 up to 5000, -2 beyond), lines of 5 to 40 words.
+"""Makes a large text with realistic statistics: word frequencies after Ferrer i Cancho and Sole (2001, the rank to the
+power -1 up to 5000, -2 beyond), lines of 5 to 40 words.
 
 make_text.py FILE [--bytes N] [--words N] [--seed N] [--flat]
 
---flat: the power -1 for all ranks, which draws rare words far more often than a real text: what a cache
-of the processor cannot hold is then looked up again and again.
+--flat: the power -1 for all ranks, which draws rare words far more often than in a real text, so that lookups miss the
+caches of the processor.
 
-Made of 24 blocks of 1 MiB, each time begun at another line, so that it takes seconds.
+The text consists of 24 blocks of 1 MiB, repeated from different lines, so that it takes only seconds.
 """
 import argparse
 import random

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The predicted peak of memory over the real one, for runs of several kinds: prints the tables of docs/memory.md.
+"""The predicted peak of memory over the real one, for several kinds of runs; prints the tables of docs/memory.md.
 
     tests/bench/memory.py build/seqlstm [--only WORD] [--policy order|measured] [--batches N] [-v]
 
-Predicted is `memory.peak_bytes` in the run's plan.json, real is what the kernel says of the process (ru_maxrss), by GNU
-time where it is there: a child of Python counts as large as Python at least, 15 MB. Exits 1 where a row is not within
-10 %. Each run has a cache of its own, so nothing is known of earlier ones.
+The prediction is `memory.peak_bytes` in the run's plan.json. The real peak is what the kernel reports for the
+process (ru_maxrss), with GNU time if it is installed: a child of Python counts at least the 15 MB of Python. Exits 1
+if a row is not within 10 %. Each run has its own cache, so that nothing is known from earlier runs.
 """
 import argparse
 import json
@@ -38,7 +38,7 @@ ROWS = [
     ('2 x 512 bfloat16, 40 steps, batch 64', LSTM.format(512), 40, 64, 'precision=bfloat16'),
     ('2 x 512 bfloat16, 30 to 40 steps, batch 64', LSTM.format(512), [30, 40], 64, 'precision=bfloat16'),
 ]
-# Models that decode: name, model file, further settings. Vocabularies are of 4,000 words, sentences of 5 to 30.
+# Models that decode: name, model file, further settings. Vocabularies have 4,000 words, sentences 5 to 30.
 SUMS = '''seqlstm: 1
 name: m
 data: {train: {type: generator, name: addition, digits: 3, size: 5000},
@@ -86,12 +86,12 @@ DECODING = [
     ('attention, bleu, test alone', TESTED),
     ('attention, bleu, test alone, beam 20', TESTED, 'decode.beam=20'),
 ]
-AMX = 'amx_bf16' in pathlib.Path('/proc/cpuinfo').read_text()  # cpu-blas has bfloat16 then
+AMX = 'amx_bf16' in pathlib.Path('/proc/cpuinfo').read_text()  # cpu-blas has bfloat16 with these
 BACKENDS = {'cpu-onednn': '[cpu-onednn, cpu-blas]', 'cpu-blas': '[cpu-blas]'}
 
 
 def run(program, folder, settings):
-    """Peak in bytes that the plan predicts, and the real one."""
+    """Returns the peak in bytes that the plan predicts, and the real one."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(('SEQLSTM_', 'OPENBLAS_', 'MALLOC_'))}
     env['SEQLSTM_CACHE'] = str(folder / 'cache')
     args = [program, 'run', str(folder / 'm.yaml'), '-q', '--out', str(folder / 'r')]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are trained in parts: a machine is idle for a while, and the next part goes on where this one stopped."""
+"""Runs that are trained in parts: use a machine while it is idle, and continue later."""
 import json
 import subprocess
 import sys
@@ -10,8 +10,8 @@ OUT_OF_TIME = 75
 
 
 def train(program, model, run, settings, deadline):
-    """Begins or resumes the run folder `run`, until it is finished or (not None) the deadline of time.monotonic is there. Says
-    whether it is finished."""
+    """Begins or resumes the run folder `run`, until it is finished or, unless None, until the deadline (of
+    time.monotonic). Returns true if the run is finished."""
     summary = run / 'summary.json'
     if summary.exists() and json.loads(summary.read_text())['end'] in FINISHED:
         return True
@@ -27,7 +27,7 @@ def train(program, model, run, settings, deadline):
 
 
 def read_metrics(run, split='valid', metric='perplexity'):
-    """[(seconds of training, epochs, value)]"""
+    """Returns [(seconds of training, epochs, value)]"""
     path = run / 'metrics.jsonl'
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [(r['seconds'], r['epoch'], r['metrics'][metric]) for r in rows

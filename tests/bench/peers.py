@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""seqlstm beside its peers: the LSTM primitive of oneDNN (a bare C program) and PyTorch for CPU.
+"""seqlstm and its peers: the LSTM primitive of oneDNN (a bare C program) and PyTorch for CPU.
 
 peers.py [--build DIR] [--backend ID[:VARIANT]] [--python PYTHON-WITH-TORCH] [--threads 1,2] [--mode train|infer]
          [--rounds N] [--only TEXT] [--cpu] [--out FILE]
 
-Needs the build folder (ninja), libdnnl-dev for the C program and, where --python is given, an interpreter with torch in a
-scratch environment (python3 -m venv …; pip install torch). A peer that is not there is left out, and the table says so.
+Needs the build folder (ninja), libdnnl-dev for the C program and, with --python, an interpreter with torch in a scratch
+environment (python3 -m venv …; pip install torch). A peer that is missing is left out, and the table says so.
 
-The three run in turn, round after round, in processes of their own; shown are the least of the rounds' medians, the
-median of the rounds' ratios, and which part of the multiply-add peak seqlstm reached (median of the rounds; of a shape
-of several parts also that of each, by its hidden size). Where --backend names no variant, the one that is fastest in a
-first round runs in all others, as measured dispatch would have it. --only takes the shape of that name, or all whose
-names contain it. All do equal work: training makes the gradients of input and weights and takes new weights at every
-step. A shape of several parts is their sum. --cpu counts processor time, for one thread on a machine that others use
-too.
+The three run in turn, round after round, in separate processes. The table shows the smallest of the rounds' medians,
+the median of the rounds' ratios, and the share of the multiply-add peak that seqlstm reached (median of the rounds;
+for a shape of several parts also the share of each, by its hidden size). If --backend names no variant, the fastest
+in a first round runs in all others, as measured dispatch would choose it. --only takes the shape of that name, or
+all shapes whose names contain it. All do equal work: training computes the gradients of input and weights, and gets
+new weights at every step. The time of a shape of several parts is their sum. --cpu counts processor time: for one
+thread on a machine that others use, too.
 """
 import argparse
 import os
@@ -45,13 +45,13 @@ def output(command, threads, may_refuse=False, **more):
 
 
 def run_variant(args, mode, part, threads, variant):
-    """Median nanoseconds, and share of the peak; infinity where the variant does not run the case."""
+    """Returns median nanoseconds and the share of the peak; infinity if the variant does not run the case."""
     t, b, i, h, layers, directions = part
     case = f'lstm:{"bwd" if mode == "train" else "inf"}:T{t}B{b}I{i}H{h}L{layers}D{directions}:f32:uniform'
     flags = ['--variant', variant] if variant else []
     text = output([args.bench, '--threads', threads, '--rounds', 5, *flags, *args.cpu_flag, args.plugin, case],
                   threads, may_refuse=True,
-                  OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as the program itself has it
+                  OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as in the program itself
     args.notes['seqlstm', threads] = text.split('\n')[0] or args.notes.get(('seqlstm', threads), '')
     row = next((line.split('|') for line in text.split('\n') if line.startswith('| lstm:')), None)
     return (float(row[3]) * 1e3, float(row[6])) if row else (float('inf'), 0.0)
@@ -82,7 +82,8 @@ def build_onednn(folder):
 
 
 def share_of(args, mode, parts, threads, spent):
-    """Of the peak, over all parts (the mean of their shares, weighted by the times that they take), and of each."""
+    """Returns the share of the peak over all parts (the mean of their shares, weighted by their times), and of each
+    part."""
     shares = [statistics.median(args.shares[mode, part, threads]) for part in parts]
     each = ', '.join(f'{part[3]}: {share:.2f}' for part, share in zip(parts, shares))
     return f'{sum(share * ns for share, ns in zip(shares, spent)) / sum(spent):.2f}' + f' ({each})' * (len(parts) > 1)

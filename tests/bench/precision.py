@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A model in bfloat16 beside the same in float32: perplexity after each epoch, and on the test data.
+"""A model in bfloat16, compared with the same model in float32: perplexity after each epoch, and on the test data.
 
-precision.py PROGRAM CONFIG --runs FOLDER [--data DIR] [--seed N] [--only float32|bfloat16] [--set KEY=VALUE ...] [--limit SECONDS]
+precision.py PROGRAM CONFIG --runs FOLDER [--data DIR] [--seed N] [--only float32|bfloat16] [--set KEY=VALUE ...]
+[--limit SECONDS]
 
-Two runs, FOLDER/bfloat16 and FOLDER/float32. --limit stops when so much time is over, and the next
-call with the same folder goes on; what is done is told every time. The bar is 1.01.
+Makes two runs, FOLDER/bfloat16 and FOLDER/float32. --limit stops after so many seconds; the next call with the same
+folder continues. Each call shows all results so far. The bar is 1.01.
 """
 import argparse
 import json

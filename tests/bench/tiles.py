@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the tiles of AMX give: cpu-blas in float32 on vectors and on tiles, in bfloat16, and cpu-onednn in bfloat16.
+"""The gain from the tiles of AMX: cpu-blas in float32 on vectors and on tiles and in bfloat16, and cpu-onednn in
+bfloat16.
 
 tiles.py [--build DIR] [--threads N] [--rounds N] [--only TEXT]
 
-All run in turn, round after round, in processes of their own (bench_recurrent). Shown are the least times in ms, and
-how many times as fast as float32 on vectors each is: median of the rounds, and their range. A side that refuses is a
-dash.
+All run in turn, round after round, in separate processes (bench_recurrent). The table shows the smallest times in
+ms, and how many times as fast as float32 on vectors each is: the median of the rounds, and their range. A dash means
+that a backend refuses the case.
 """
 import argparse
 import os
@@ -44,10 +45,10 @@ HEADS = ['float32', 'float32, on tiles', 'bfloat16', 'cpu-onednn, bfloat16']
 
 
 def time_of(options, side, case):
-    """Milliseconds of a step, or infinity where the side does not run the case."""
+    """Returns milliseconds of a step, or infinity if the backend does not run the case."""
     backend, dtype, flags = side
     module = options.build / 'plugins' / f'libseqlstm_backend_{backend}.so'
-    environment = dict(os.environ, OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as the program itself has it
+    environment = dict(os.environ, OMP_WAIT_POLICY='passive', GOMP_SPINCOUNT='3000')  # as in the program itself
     command = [options.build / 'tests/bench/bench_recurrent', '--threads', str(options.threads), '--rounds', '3']
     command += [*flags, module, case.format(dtype)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -56,7 +57,7 @@ def time_of(options, side, case):
 
 
 def tell(times, against):
-    """'12.3 (2.10, 2.05 to 2.13)'"""
+    """Formats '12.3 (2.10, 2.05 to 2.13)'"""
     if min(times) == float('inf'):
         return '–'
     ratios = [b / a for a, b in zip(times, against)]

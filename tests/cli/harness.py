@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the built program as a user does, each test in an empty folder of its own. Standard library only.
+"""Runs the built program as a user does, each test in its own empty folder. Uses the standard library only.
 
 A test file defines functions `test_*(t)` and ends with `harness.main(globals())`; `t` is a Bench.
 """
@@ -117,11 +117,11 @@ def wait_for(condition, what, seconds=30):
 
 
 class Result:
-    """What a program left: `out` bytes, `err` text."""
+    """What a program wrote: `out` bytes, `err` text."""
 
     def __init__(self, args, rc, out, err):
         self.args, self.rc, self.out = args, rc, out
-        self.err = err.decode('utf-8')  # strict: messages are UTF-8 whatever the input was
+        self.err = err.decode('utf-8')  # strict: messages are UTF-8, whatever the input
 
     @property
     def text(self):
@@ -201,7 +201,8 @@ class Bench:
         return known_codes
 
     def refuse(self, rc, *args, **options):
-        """Ends with `rc`, says why on stderr, with a code that `explain` knows; nothing on stdout."""
+        """Checks that the command ends with `rc`, gives the reason on stderr with a code that
+        `explain` knows, and writes nothing to stdout."""
         result = self.run(*args, rc=rc, **options).silent()
         codes = set(re.findall(r'(?<!\S)error\[(E\d{4})\]: ', result.err))
         expect(codes, f'{args}: no error with a code: {result.err!r}')
@@ -250,7 +251,7 @@ def main(names):
         except Fail as reason:
             print(f'FAIL {name}: {reason}', flush=True)
             failed += 1
-        except Exception:  # a broken answer of the program shows as any exception
+        except Exception:  # a broken answer of the program is shown like any exception
             print(f'FAIL {name}: {traceback.format_exc()}', flush=True)
             failed += 1
         finally:

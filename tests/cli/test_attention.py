@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""predict --attention: what each token of a text looked at, as jsonl and as a page of heat maps."""
+"""predict --attention: the tokens that each token of a text attended to, as jsonl and as a page of heat maps."""
 import html.parser
 import json
 import math
@@ -58,7 +58,7 @@ def close(a, b):
 
 
 def check_shape(record, source):
-    """Tokens of both sides and weights that fit them."""
+    """Tokens of both sides, and weights that fit them."""
     for text in get_texts(record):
         attention = text['attention']
         known = [word if word != 'unheard' else '<unk>' for word in source.split()]
@@ -72,7 +72,7 @@ def check_shape(record, source):
 
 
 def test_weights_follow_the_hypotheses(t):
-    """Up to the first token that differs, two hypotheses of one source have looked at the same."""
+    """Up to the first token that differs, two hypotheses for one source have the same weights."""
     train(t)
     records = predict(t, '--set', 'decode.beam=4', '--set', 'decode.n_best=4')
     shared = 0
@@ -92,7 +92,7 @@ def test_weights_follow_the_hypotheses(t):
 
 
 def test_weights_are_the_same_everywhere(t):
-    """Alone, in a batch, and on another backend; asking for them changes no text."""
+    """Alone, in a batch, and on another backend; asking for weights changes no text."""
     train(t)
     records = predict(t)
     plain = t.run('predict', 'run', '--input', 'in.txt').text.splitlines()
@@ -105,12 +105,12 @@ def test_weights_are_the_same_everywhere(t):
 
 
 def test_kernels_get_real_steps(t):
-    """Of layers on either side, and of attention between them, over a whole training: nothing is padded."""
+    """Layers of both sides, and attention between them, over a whole training: nothing is padded."""
     train(t)
     sides = [t.read(f'train.{side}').decode().splitlines() for side in ('in', 'out')]
     source, target = (sum(len(line.split()) for line in side) for side in sides)
     layers = {part: layer['rows'] for layer in json.loads(t.read('run/summary.json'))['layers']
-              for part in layer['name'].split('+')}   # an output and its loss may run as one
+              for part in layer['name'].split('+')}   # an output and its loss may run as one operation
     expect(source < 0.7 * 6 * len(sides[0]), 'the lines are not of one length')
     for name in ('embedding_1', 'lstm_1', 'memory', 'lower.keys'):
         expect(layers[name] == 6 * source, f'{name}: {layers[name]} rows of {6 * source} real steps')
@@ -119,7 +119,7 @@ def test_kernels_get_real_steps(t):
 
 
 class Page(html.parser.HTMLParser):
-    """The fields of all maps, and what stands in headings."""
+    """Collects the fields of all maps, and the texts of headings."""
     def __init__(self, text):
         super().__init__()
         self.fields, self.heads, self.open = [], [], []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ways of batching as a user meets them: the same results padded and packed, measured buckets that a resumed run keeps,
-the tables, the page and the JSON of `data stats`."""
+"""Ways of batching as a user sees them: the same results padded and packed, measured buckets that a resumed run
+keeps, the tables, the page and the JSON of `data stats`."""
 import json
 import random
 import re
@@ -43,13 +43,13 @@ def write(t, batching, name='m.yaml'):
 
 def train(t, batching, out):
     write(t, batching)
-    t.run('run', 'm.yaml', '--out', out, '-q', '--set', 'data.shuffle=false')  # shuffled, the batch with most rows is first
+    t.run('run', 'm.yaml', '--out', out, '-q', '--set', 'data.shuffle=false')  # shuffled; the largest batch is first
     return json.loads(t.read(f'{out}/summary.json'))
 
 
 def test_padding_changes_no_result(t):
-    """Padded positions are computed and carry no loss: the same batches give the same loss up to rounding, and the same
-    number of tokens, however they are padded."""
+    """Padded positions are computed and have no loss. The same batches give the same loss up to rounding, and the
+    same number of tokens, however they are padded."""
     for bucketing, paddings in (('bucketing: off', ('batch', 'longest')), ('bucketing: {count: 3}', ('batch', 'bucket'))):
         packed = train(t, bucketing, f'packed {len(paddings)} {bucketing[11:13]}')
         for padding in paddings:
@@ -78,7 +78,7 @@ def test_measured_buckets_are_replayed(t):
     edges, points = batching['edges'], batching['step_cost']['points']
     expect(edges == sorted(set(edges)) and edges[-1] <= 15, edges)
     expect([p['width'] for p in points] == [1, 2, 4] and all(p['step_ns'] > 0 for p in points), points)
-    # other edges in the stored plan are other batches, and they stay: nothing is measured again
+    # other edges in the stored plan give other batches, and they stay: nothing is measured again
     plan['batching']['edges'] = [2, 5, 15]
     t.write('other.json', json.dumps(plan))
     t.run('run', 'm.yaml', '--out', 'b', '-q', '--plan', 'other.json')
@@ -95,7 +95,7 @@ def test_measured_buckets_are_replayed(t):
 
 
 def test_cached_text(t):
-    """A text out of the cache trains to the same bits, and a damaged file of the cache is made anew."""
+    """A text from the cache trains to the same bits, and a damaged file of the cache is replaced."""
     for name, batching in (('lines', 'bucketing: pools'), ('stream', 'unit: stream, bptt: 5')):
         write(t, batching)
         t.run('run', 'm.yaml', '--out', f'{name}-whole', '-q')
@@ -195,7 +195,8 @@ def test_stats_of_both_sides(t):
 
 
 def test_pairs_limited_in_both_ways(t):
-    """batch_size and max_tokens at once, long ones kept, dropped and cut: what is lost is counted, of both sides."""
+    """batch_size and max_tokens together, with long sequences kept, dropped and cut. What is lost is counted, on
+    both sides."""
     t.write('train.a', ''.join('x ' * n + '\n' for n in (1, 2, 3, 4, 9, 2)))
     t.write('train.b', ''.join('y ' * n + '\n' for n in (2, 7, 1, 3, 2, 2)))
     for overflow, sequences, rows, source in (('keep', 6, 23, 21), ('drop', 4, 12, 10), ('truncate', 6, 20, 17)):
@@ -211,8 +212,9 @@ def test_pairs_limited_in_both_ways(t):
 
 
 def test_long_ones_split(t):
-    """`on_overflow: split`: a file with long lines trains as one whose lines were cut before, bit for bit; what was done is
-    said and counted, a run that was cut short goes on with the same parts, and a row of the input stays one of the output."""
+    """`on_overflow: split`: a file with long lines trains, bit for bit, like one whose lines were cut before. The
+    splits are reported and counted, a run that was interrupted continues with the same parts, and a row of the input
+    stays a row of the output."""
     draw = random.Random(4)
     lines = [[f'w{draw.randrange(9)}' for _ in range(draw.randrange(1, 23))] for _ in range(40)]
     cut = [line[at:at + 6] for line in lines for at in range(0, len(line), 6)]
@@ -241,7 +243,7 @@ def test_long_ones_split(t):
 
 
 def test_kernels_get_real_steps(t):
-    """Rows given to kernels are real time steps: as the host counts them at each call, and as oneDNN itself says."""
+    """The rows given to kernels are real time steps, as counted by the host at each call and by oneDNN itself."""
     plain = ['--set', 'model[1].dropout=0', '--set', 'dispatch.policy=order', '-q']
     write(t, 'bucketing: pools')
     real = 2 * t.run('data', 'stats', 'm.yaml', '--json').json['rows']

@@ -138,7 +138,8 @@ backends: [cpu-onednn, cpu-blas]
 
 
 def test_precision(t):
-    """bfloat16 where a backend has it, else float32, and the plan says who refused it and where that was asked."""
+    """bfloat16 if a backend has it, otherwise float32; the plan says which backend refused it and where it was
+    requested."""
     t.write('low.yaml', LOW.replace('units: 4}', 'units: 4, return_sequences: true}', 1))
     listed = t.run('backends', '--json').json['backends']
     if not any(b['id'] == 'cpu-onednn' and b['status'] == 'ok' and 'v4' in b['devices'][0]['class'] for b in listed):
@@ -150,9 +151,9 @@ def test_precision(t):
     expect((first['backend'], first['precision']) == ('cpu-onednn', 'bfloat16'), first)
     expect((second['backend'], second['precision']) == ('cpu-blas', 'bfloat16' if amx else 'float32'), second)
     expect((third['backend'], third['precision']) == ('cpu-blas', 'float32'), third)
-    if amx:  # with its loss in one operation
+    if amx:  # together with its loss, as one operation
         last, expected = layers['dense_1+loss'], ('cpu-blas', 'bfloat16')
-    else:  # float32 everywhere: the first in the list has it
+    else:  # float32 everywhere: the first backend in the list has it
         last, expected = layers['dense_1'], ('cpu-onednn', 'float32')
     expect((last['backend'], last['precision']) == expected, last)
     refused = [(r['backend'], r['option'], r['line']) for r in third['refused']]
@@ -163,7 +164,7 @@ def test_precision(t):
 
 
 def test_lesser_instructions(t):
-    """A backend that was told to use lesser instructions refuses bfloat16 as one on a lesser processor does."""
+    """A backend that is restricted to older instructions refuses bfloat16 as it would on an older processor."""
     if not any(b['id'] == 'cpu-blas' and b['status'] == 'ok' for b in t.run('backends', '--json').json['backends']):
         return 'cpu-blas is not built'
     t.write('low.yaml', LOW.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
@@ -177,7 +178,7 @@ def test_lesser_instructions(t):
 
 
 def test_variables_are_named(t):
-    """A bad value is named as it was said: by its flag, or by its variable."""
+    """A bad value is named by its origin: its flag, or its variable."""
     t.write('m.yaml', TINY)
     t.refuse(2, 'plan', 'm.yaml', env={'SEQLSTM_THREADS': 'many'}).says('`SEQLSTM_THREADS=many`')
     t.refuse(2, 'plan', 'm.yaml', '--threads', 'many', env={'SEQLSTM_THREADS': '1'}).says('`--threads many`')
@@ -196,10 +197,10 @@ def test_backends(t):
         expect(record['status'] in ('ok', 'unavailable', 'refused', 'not_found', 'shadowed'), record)
         for device in record['devices']:
             expect({'name', 'class', 'domain'} <= set(device), device)
-    for record in made['backends']:  # OpenBLAS is opened inside open(), and caches of measurements must know it
+    for record in made['backends']:  # open() opens OpenBLAS, which is part of the keys of caches
         names = [pathlib.Path(file['path']).name for file in record['files']]
         expect(record['id'] != 'cpu-blas' or record['status'] != 'ok' or any('blas' in n for n in names[1:]), names)
-    for record in made['backends']:  # what a backend publishes is shown, and nothing else is accepted
+    for record in made['backends']:  # the options that a backend publishes are shown, and no others are accepted
         for option in record['options']:
             expect({'key', 'type', 'default', 'help'} <= set(option) and option['help'], option)
             t.run('backends', '-v').prints(option['key'])
@@ -281,7 +282,8 @@ def test_inspect_doctor(t):
 
 
 def test_documents(t):
-    """docs/commands.md has every command with its synopsis, every flag with its text and variable, every schema."""
+    """docs/commands.md contains every command with its synopsis, every flag with its text and variable, every
+    schema."""
     source = os.environ.get('SEQLSTM_SOURCE', pathlib.Path(__file__).resolve().parents[2])
     document = (pathlib.Path(source) / 'docs/commands.md').read_text()
     shared, sections = document.split('## The commands\n')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""verify, ab and bench: tables, JSON, exit statuses, and plugins that compute something else."""
+"""verify, ab and bench: tables, JSON, exit statuses, and plugins with wrong results."""
 import os
 import pathlib
 import sys
@@ -19,12 +19,12 @@ MANY = TINY.replace('''  - {type: lstm, units: 4}
 ''')
 
 
-# Where the plugins of the tests lie: said by meson, or the folder of the program.
+# The folder of the test plugins: given by meson, or the folder of the program.
 BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD') or pathlib.Path(sys.argv[1]).resolve().parent)
 
 
 def faulty(fault):
-    """A plugin with a planted mistake, or None where it was not built."""
+    """A plugin with a planted mistake, or None if it was not built."""
     path = BUILD / 'tests/conformance' / f'libfaulty-{fault}.so'
     return path if path.exists() else None
 
@@ -140,7 +140,7 @@ def test_ab_finds_faults(t):
 
 
 def test_ab_common_choice(t):
-    """What one side refuses runs on one third choice on both, and the refusal has its place."""
+    """What one side refuses runs on a third backend on both sides, and the refusal is shown with its place."""
     plugin = BUILD / 'tests/conformance/libseqlstm_backend_minimal.so'
     if not plugin.exists():
         return 'the example backend is not built'
@@ -175,7 +175,7 @@ def test_ab_processes(t):
 
 
 def test_ab_long_names(t):
-    """An id and a variant as long as they may be, with the sides in this process and in processes of their own."""
+    """An id and a variant of the largest length, with the sides in this process and in separate processes."""
     backend, variant = 'an-id-of-forty-seven-characters-the-longest-one', 'a-name-of-thirty-one-characters'
     plugin = BUILD / f'tests/dispatch/libseqlstm_backend_{backend}.so'
     if not plugin.exists():
@@ -190,7 +190,7 @@ def test_ab_long_names(t):
 
 
 def test_device(t):
-    """A backend with memory of its own: verified there, compared as a whole step."""
+    """A backend with its own memory: it is verified there, and compared by whole steps."""
     plugin = BUILD / 'tests/gpu/libseqlstm_backend_fake-a.so'
     if not plugin.exists():
         return 'the fake device is not built'
@@ -216,8 +216,8 @@ def test_ab_regress(t):
 
 
 def test_ab_finds_three_percent(t):
-    """Calls that last 40 ms, and 3 % more: every interval holds 1.03, and one of three is narrow enough to leave out 1, as the
-    first is on a quiet machine."""
+    """Calls that last 40 ms, and 3 % more. Every interval contains 1.03, and one of three is narrow enough to
+    exclude 1, as the first one does on a quiet machine."""
     plugin = BUILD / 'tests/dispatch/libseqlstm_backend_paced-a.so'
     if not plugin.exists() or t.sanitized:
         return 'the plugin is not built, or its time is not its own'
@@ -256,7 +256,8 @@ train: {epochs: 1}
 
 
 def test_pairs(t):
-    """Two axes, states and memories that cross, and a loop: each operation is judged, and sides compute the same."""
+    """Two axes, states and memories that pass between them, and a loop: each operation is judged, and both sides
+    compute the same."""
     text = with_backends(PAIRS, 'reference').replace('STATE', 'none')
     for feeds in ('false', 'true'):
         t.write('m.yaml', text.replace('FEEDS', feeds))
@@ -283,7 +284,7 @@ def test_pairs(t):
 
 
 def test_refusal_of_steps(t):
-    """A layer that runs step by step for another's sake is refused at that other's option."""
+    """A layer that runs step by step because of another one is refused at the option of that other one."""
     known = {b['id']: b['status'] for b in t.run('backends', '--json').json['backends']}
     if known.get('cpu-onednn') != 'ok':
         return 'cpu-onednn was not built, or does not load'
@@ -353,7 +354,7 @@ def test_bench_table(t):
 
 
 def test_bench_loans(t):
-    """What a backend refuses runs on the best other one, not on the reference, and is told once."""
+    """What a backend refuses runs on the best other backend, not on the reference, and is reported once."""
     known = {b['id']: b['status'] for b in t.run('backends', '--json').json['backends']}
     if known.get('cpu-onednn') != 'ok' or known.get('cpu-blas') != 'ok':
         return 'cpu-onednn or cpu-blas was not built, or does not load'
@@ -400,7 +401,7 @@ CASE = 'lstm:inf:T4B3I5H6:f32:uniform'
 
 
 def test_bench_of_cases(t):
-    """Of the cases that pass each variant is timed in turn: one that takes ten times as long is seen as that."""
+    """Each variant is timed in turn on the cases that pass, and one that takes ten times as long is shown as such."""
     plugin = BUILD / 'tests/dispatch/libseqlstm_backend_two.so'
     wrong = faulty('value')
     if wrong is None or not plugin.exists():

@@ -19,7 +19,7 @@ MARK = 'END-OF-STEP'
 
 
 class Bash:
-    """An interactive bash that has sourced the script; types and reads what is drawn."""
+    """An interactive bash that has sourced the script. Types, and reads what is drawn."""
 
     def __init__(self, t):
         self.master, slave = pty.openpty()
@@ -45,7 +45,7 @@ class Bash:
         return seen
 
     def complete(self, line):
-        """The line that a tab makes of `line`."""
+        """Returns the line that a tab makes of `line`."""
         self.type(f'{line}\t')
         time.sleep(0.05)
         self.type(f' {MARK}\x01echo [\x05]\n')  # the line becomes: echo [LINE MARK]
@@ -59,7 +59,7 @@ class Bash:
 
 
 def ask(t, *words):
-    """What bash offers for the last word."""
+    """Returns the words that bash offers for the last one."""
     array = ' '.join(f"'{word}'" for word in ('seqlstm', *words))
     script = (f'source "$1"; COMP_WORDS=({array}); COMP_CWORD=$(({len(words)})); compopt() {{ :; }}; _seqlstm; '
               'printf "%s\\n" "${COMPREPLY[@]}"')

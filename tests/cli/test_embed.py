@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""embed: what a layer yields, and which inputs it puts side by side."""
+"""embed: the output of a layer, and the inputs beside it."""
 import json
 import struct
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are cut or changed under a run, and disks that are full: the run ends with an error that names the file, and
-when the file is back `resume` ends with the bits of a run that nothing disturbed."""
+"""Files that are truncated or changed during a run, and full disks. The run ends with an error that names the file.
+Once the file is restored, `resume` ends with the same bits as an undisturbed run."""
 import os
 import random
 import resource
@@ -69,7 +69,7 @@ def write(t, model):
 
 
 def disturb(t, name, env, harm, *words):
-    """Does `harm` after the first checkpoint; returns what the run said."""
+    """Calls `harm` after the first checkpoint; returns what the run printed."""
     process = t.start('run', 'm.yaml', '--out', name, '-q', env=env)
     wait_for(lambda: list((t.folder / name / 'checkpoints').glob('update-*')) or process.poll() is not None, 'a checkpoint')
     expect(process.poll() is None, 'the run ended before it was disturbed')
@@ -97,7 +97,7 @@ def test_token_file_is_cut(t):
         os.truncate(file, 128)
 
     disturb(t, 'cut', CACHED, harm, '.tokens', 'cut short')
-    resume(t, 'cut', CACHED)  # the file is made anew
+    resume(t, 'cut', CACHED)  # the file is written again
 
 
 def test_arrays_are_cut_and_changed(t):
@@ -119,11 +119,11 @@ def test_arrays_are_cut_and_changed(t):
 
 
 def limit_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))  # beyond it: SIGXFSZ, and EFBIG where that is ignored
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))  # beyond the limit: SIGXFSZ, and EFBIG if that is ignored
 
 
 def test_new_leaves_nothing(t):
-    """What cannot be written whole is not there, so that the next try may begin."""
+    """If `new` cannot write everything, it leaves nothing, so that the next attempt works."""
     t.run('new', 'backend', 'mine', rc=1, prepare=limit_files).says('File too large')
     expect(not (t.folder / 'mine').exists(), 'a part of the project is left')
     (t.folder / 'empty').mkdir()

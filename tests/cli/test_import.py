@@ -33,12 +33,12 @@ def field(number, value):
 
 
 def make_values(count, seed):
-    """Numbers that all differ, without a library."""
+    """Numbers that are all different, without a library."""
     return [((k * 37 + seed * 11) % 101 - 50) / 64 + k / 4096 for k in range(count)]
 
 
 class Onnx:
-    """An ONNX file in the making; values are names."""
+    """Builds an ONNX file; values are names."""
 
     def __init__(self, dims=('b', 't', I), beside=''):
         """With `beside`, the numbers of float tensors are kept in that file; self.numbers is what it holds."""
@@ -173,7 +173,7 @@ def test_neutral_nodes_and_any_order_are_accepted(t):
     o = Onnx()
     o.inputs += o.port('weights', [1, 4 * H, I])
     t.write('default.onnx', o.finish(dense(o, lstm(o, 'input', w=o.tensor([1, 4 * H, I], W, 'weights')))))
-    o = Onnx()  # as Keras writes a dense layer on a sequence
+    o = Onnx()  # as Keras writes a dense layer after a sequence
     y = lstm(o, 'input')
     shape = o.node('Concat', [o.node('Slice', [o.node('Shape', [y]), o.tensor([1], [0]), o.tensor([1], [2])]),
                               o.tensor([1], [O])], axis=0)
@@ -255,7 +255,7 @@ def test_initial_states(t):
 
 
 def test_outputs_of_an_operator_as_they_are(t):
-    """A file of one operator; the model wants one of its outputs."""
+    """A file with one operator; the model needs one of its outputs."""
     prepare(t, MODEL.replace('  - {type: dense, units: from_target}\n', '').replace('units: 3', 'units: 1')
             .replace('return_sequences: true', 'direction: bidirectional, merge: concat, return_sequences: true')
             .replace('targets: [y]', 'targets: [y, z]'))

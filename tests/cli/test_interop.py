@@ -221,7 +221,7 @@ def test_onnx_gemm(t):
 
 
 def test_weights_that_are_no_numbers(t):
-    """Weights that are none would make predictions that are none."""
+    """NaN weights would give NaN predictions."""
     t.write('train.csv', 'a,b,y\n' + '1,2,3\n' * 4)
     t.write('model.yaml', harness.TABLE)
     t.write('none.onnx', make_gemm([1.0, 2.0], [2, 1], [float('nan')]))

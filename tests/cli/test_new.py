@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`seqlstm new`: what is written works at once, and nothing is written over."""
+"""`seqlstm new`: what it writes works at once, and it overwrites nothing."""
 import os
 
 import harness
@@ -35,7 +35,7 @@ def test_a_backend_is_written_whole_and_named_everywhere(t):
         text = t.read(name).decode()
         expect('@NAME@' not in text, f'a placeholder is left in {name}')
     expect('"my-own2"' in t.read('my-own2/plugin.c').decode(), 'plugin.c has another id')
-    said = t.refuse(3, 'check', 'my-own2/model.yaml')  # all is well but the plugin, which is not built
+    said = t.refuse(3, 'check', 'my-own2/model.yaml')  # everything is fine except the plugin, which is not built
     said.says('libseqlstm_backend_my-own2.so', '1 error')
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoder and decoder from the command line: training, resuming, texts in every format, vectors, what is refused."""
+"""Encoder and decoder on the command line: training, resuming, texts in every format, vectors, refusals."""
 import collections
 import json
 import math
@@ -112,7 +112,7 @@ def test_texts_in_every_format(t):
 
 
 def count_matches(hypotheses, references, order):
-    """N-grams of the hypotheses, of the references, and those that both have."""
+    """N-grams of the hypotheses, of the references, and those in both."""
     said = meant = both = 0
     for hypothesis, reference in zip(hypotheses, references):
         a, b = (collections.Counter(tuple(x[i:i + order]) for i in range(len(x) - order + 1))
@@ -122,7 +122,8 @@ def count_matches(hypotheses, references, order):
 
 
 def compute_bleu(texts, references):
-    """Of words without punctuation, as none of the tokenizers parts them; some n-gram of each order matches."""
+    """BLEU of words without punctuation, which all tokenizers split in the same way. Some n-gram of each order
+    matches."""
     said, meant = ([text.split() for text in side] for side in (texts, references))
     words = sum(map(len, said))
     logs = 0
@@ -142,7 +143,7 @@ def compute_chrf(texts, references):
 
 
 def write_reverse(t):
-    """Words of the valid split have blanks between them that no tokenizer gives back."""
+    """Words of the valid split contain blanks between them that no tokenizer reproduces."""
     names = 'alpha beta gamma delta epsilon'.split()
     words = [[names[(k * 7 + i * i * (k // 5 + 1)) % 5] for i in range(4 + k % 4)] for k in range(400)]
     for split, lines in (('train', words[:360]), ('valid', words[360:])):
@@ -206,7 +207,7 @@ FED = ADDITION.replace('units: 32}', 'units: 32, return_sequences: true}', 1).re
 
 
 def test_scheduled_sampling(t):
-    """What is never sampled is teacher forcing, bit for bit; what is sampled is resumed bit for bit."""
+    """With rate zero, training is teacher forcing, bit for bit; with sampling, a resumed run has the same bits."""
     def run(out, *settings):
         t.run('run', 'model.yaml', '--out', out, '--threads', 1, *(x for s in settings for x in ('--set', s)))
         return t.read(f'{out}/final.safetensors')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tokenizer `sentencepiece`: pieces learned in train or taken from a file, a run that needs neither again, text that
-comes back whole, and what is said where the module is not there."""
+"""The tokenizer `sentencepiece`: pieces learned from train or read from a file, a run that needs neither again, text
+that is reproduced exactly, and the message if the module is missing."""
 import base64
 import json
 import pathlib
@@ -95,7 +95,7 @@ def test_learned_in_train(t):
 
 
 def test_valid_is_not_learned_from(t):
-    """The last quarter is valid: its characters alone are unknown."""
+    """The last quarter is valid; only its characters are unknown."""
     if is_absent(t):
         return 'the module is not built'
     lines = write(t, 'vocab_size: 40, specials: [unk, eos]')
@@ -106,7 +106,7 @@ def test_valid_is_not_learned_from(t):
 
 
 def test_from_a_file(t):
-    """A model that was learned elsewhere gives the same ids, and the run keeps it."""
+    """A model from elsewhere gives the same ids, and the run keeps it."""
     if is_absent(t):
         return 'the module is not built'
     write(t)
@@ -131,7 +131,7 @@ def test_from_a_file(t):
 
 
 def write_pairs(t, tokenizer, epochs=1):
-    """Word by word: a stem and its end in two languages."""
+    """Word by word: a stem and its ending in two languages."""
     draw = random.Random(7)
     german, english = ('renn', 'spring', 'sing'), ('run', 'leap', 'chant')
     lines = [[(draw.randrange(3), draw.randrange(2)) for _ in range(draw.randrange(1, 4))] for _ in range(500)]
@@ -147,7 +147,8 @@ def read_sides(t, run):
 
 
 def test_pairs(t):
-    """One tokenizer for both sides, one for each, and pieces on one side alone: what a decoder says is text again."""
+    """One tokenizer for both sides, one for each, and pieces on only one side. The output of a decoder is text
+    again."""
     if is_absent(t):
         return 'the module is not built'
     write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 44, shared: true}')
@@ -179,7 +180,8 @@ def test_pairs(t):
 
 
 def test_long_pairs_split(t):
-    """`on_overflow: split` cuts between pieces of words; what a decoder says is compared with the text of its part."""
+    """`on_overflow: split` cuts between pieces of words. The output of a decoder is compared with the text of its
+    part."""
     if is_absent(t):
         return 'the module is not built'
     write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 28}\n  batching: {max_length: 3, on_overflow: split}',
@@ -190,7 +192,7 @@ def test_long_pairs_split(t):
 
 
 def test_pairs_from_files(t):
-    """The models that a run learned give the same run again; without them `data.json` is not believed."""
+    """The models that a run learned give the same run again; without them `data.json` is not trusted."""
     if is_absent(t):
         return 'the module is not built'
     write_pairs(t, 'tokenizer: {type: sentencepiece, vocab_size: 28}')

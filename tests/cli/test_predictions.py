@@ -57,7 +57,7 @@ def test_table(t):
     shape, array = parse_npy(t.run('predict', 'r', '--format', 'npy', stdin=source).out)
     expect(shape == (len(ROWS), 1), shape)
     expect(all(struct.pack('<f', v) == struct.pack('<f', a) for v, a in zip(values, array)), 'npy and text differ')
-    # targets are not needed, and other columns do not matter
+    # targets are not needed, and other columns are ignored
     bare = 'b,a,what\n' + ''.join(f'{b},{a},"x, y"\n' for a, b, _ in ROWS)
     expect(t.run('predict', 'r', stdin=bare.encode()).text == text, 'columns by name')
     expect(t.run('predict', 'r', stdin=b'a,b\n').text == '', 'no rows')
@@ -85,7 +85,7 @@ def test_classes(t):
     expect(json.loads(odd)['input'] == 'fine "quoted", \\ \tcafé', odd)
     made = t.run('eval', 'r', '--split', 'train', '--json').json
     expect(made['metrics']['accuracy'] == 1, made)
-    # the file that was trained on, labels and all: each label was read as a word
+    # the training file with its labels: each label was read as a word
     t.run('predict', 'r', '--input', 'train.txt').says('every line of the input begins with a label', '<unk>')
     expect('label' not in t.run('predict', 'r', stdin=b'good film\na film\n').err, 'one line begins with its class by chance')
 
@@ -96,7 +96,7 @@ def npy(descr, shape, data):
 
 
 def test_lengths(t):
-    """Arrays of padded sequences: what stands behind a length changes nothing, and without lengths that is said."""
+    """Arrays of padded sequences: what is behind a length has no effect; without lengths there is a warning."""
     values, lengths = [float(v % 7) - 3 for v in range(4 * 5 * 2)], [5, 2, 1, 3]
     other = [v if i // 2 % 5 < lengths[i // 10] else 99.0 for i, v in enumerate(values)]
     for name, steps in ('x', values), ('other', other):
@@ -123,7 +123,7 @@ train: {epochs: 1}
 
 
 def test_changed_data(t):
-    """`eval` of a part that was cut off `train` looks at that file."""
+    """`eval` of a part that was split off from `train` reads that file."""
     t.write('m.yaml', TABLE.replace('train: {file: train.csv}', 'train: {file: train.csv}\n  valid: {split: 0.5}'))
     rows = ''.join(f'{i},{i % 3},{i}\n' for i in range(8))
     t.write('train.csv', 'a,b,y\n' + rows)
@@ -154,7 +154,7 @@ def test_generate(t):
 
 
 def close_early(t, *args, stdin=None):
-    """The reader of stdout leaves after the first bytes."""
+    """The reader of stdout closes it after the first bytes."""
     process = t.start(*args, stdin=subprocess.PIPE)
     process.stdout.close()
     _, err = process.communicate(stdin, timeout=60)
@@ -185,7 +185,7 @@ def test_pipes(t):
 
 
 def test_plugins_are_silent(t):
-    """Nothing but the predictions on stdout, whatever the libraries behind the plugins like to say."""
+    """stdout contains only predictions, whatever the libraries of the plugins print."""
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', env={'OPENBLAS_VERBOSE': '2'}).silent()
     out = t.run('eval', 'r', '--json', env={'OPENBLAS_VERBOSE': '2'}).json

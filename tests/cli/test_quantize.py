@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""seqlstm quantize: what it writes, who follows it, and when it is not followed."""
+"""seqlstm quantize: what it writes, which commands use it, and when they do not."""
 import json
 import pathlib
 import random
@@ -25,7 +25,7 @@ backends: [cpu-onednn, cpu-blas]
 """
 
 
-# What cpu-blas alone has in int8, and a layer whose range is not known.
+# What only cpu-blas has in int8, and a layer whose range is not known.
 WIDER = MODEL.replace('[cpu-onednn, cpu-blas]', '[cpu-blas]').replace(
     '  - {type: lstm, units: 24, return_sequences: true, projection: 16}\n', """\
   - {type: gru, units: 24, return_sequences: true, reset_after: true}
@@ -59,7 +59,7 @@ def test_quantize(t):
     for layer in made['layers']:
         expect(layer['low'] < 0 < layer['high'] and 0 <= layer['shift'] <= 255, layer)
         expect(abs(layer['scale'] * (layer['high'] - layer['low']) - 255) < 1e-2, layer)
-    # eval follows it: the loss moves a little, and is the one that was reported
+    # eval uses it: the loss changes a little, and is the one that was reported
     after = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
     expect(before == made['before'] and after == made['after'], (before, after, made))
     expect(after['loss'] != before['loss'] and abs(after['loss'] / before['loss'] - 1) < 0.2, (before, after))
@@ -69,7 +69,7 @@ def test_quantize(t):
     expect([l['accepted'] for l in told['layers']] == [True, False, True], told)
     then, now = (sum(l[key] for l in told['layers'] if l['accepted']) for key in ('before_ns', 'after_ns'))
     expect(('warning: int8 took' in result.err) == (now > 1.05 * then), (then, now, result.err))
-    # and so does the plan of the run; training knows nothing of it
+    # and so does the plan of the run; training does not use it
     planned = t.run('plan', 'r', '--json').json
     expect(planned['phase'] == 'evaluate' and [l['precision'] for l in planned['layers'] if l['op'] == 'recurrent'] ==
            ['int8', 'float32', 'int8'], planned['layers'])
@@ -79,11 +79,11 @@ def test_quantize(t):
     t.run('plan', 'r').prints('int8', 'casts   ', 'lstm_1, lstm_3')
     t.write('of-eval.json', t.run('plan', 'r', '--json').text)
     t.refuse(2, 'plan', 'm.yaml', '--plan', 'of-eval.json').says('expected one of training')
-    # a run whose stored plan knows another backend
+    # a run whose stored plan names another backend
     t.run('run', 'm.yaml', '--out', 'b', '-q', '--set', 'backends=[cpu-blas]')
     other = t.run('quantize', 'b', '--json', *MUCH, '--set', 'backends=[cpu-onednn, cpu-blas]').json
     expect([l['backend'] for l in other['layers']] == ['cpu-onednn', 'cpu-blas', 'cpu-onednn'], other)
-    # without the file it is as before
+    # without the file everything is as before
     path = t.folder / 'r/quantization.json'
     kept = path.read_text()
     path.unlink()
@@ -110,7 +110,7 @@ def test_own_tiles(t):
     expect({(l['backend'], l['variant']) for l in told['layers']} == {('cpu-blas', 'packed')}, told['layers'])
     before, after = told['before']['loss'], told['after']['loss']
     expect(before != after and abs(after / before - 1) < 0.1, told)
-    # the sum of two directions says nothing of either
+    # the sum of two directions tells nothing about either
     expect(told['layers'][2]['low'] <= -1 and told['layers'][2]['high'] >= 1, told['layers'][2])
     expect(t.run('eval', 'r', '--split', 'valid', '--json').json['metrics'] == told['after'], told)
     t.refuse(3, 'quantize', 'r', '--set', 'backends=[{plugin: cpu-blas, options: {instructions: avx2}}]')

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md keeps its promises: its commands run in its order, its YAML as it stands, and `plan` prints what it shows.
+"""README.md is correct: its commands run in its order, its YAML works as written, and `plan` prints what it shows.
 
-Every command in a block ```sh must match one line of HOW below; a command that does not fails the test. Differences from
-README:
+Every command in a block ```sh must match one line of HOW below; a command that does not fails the test. Differences
+from README:
 * `make run` and `make test` are only asked of `make -n`: the targets must exist and run what README says. The test then
   trains the model of `make run` for 10 updates on 2,000 sums. So the answer of the next command has one line, but is
   not yet right.
 * `seqlstm run` does 10 updates.
-The plan is compared where the two CPU backends and no others are loaded. Times, ratios, variants of a backend and the
-number of different characters in the text are masked.
+The plan is compared if exactly the two CPU backends are loaded. Times, ratios, variants of a backend and the number
+of different characters in the text are masked.
 """
 import os
 import pathlib
@@ -28,7 +28,7 @@ LONGEST = 120
 
 
 def blocks():
-    """(language, text, what stands before) of each fenced block."""
+    """(language, text, the line before) of each fenced block."""
     end = 0
     for match in re.finditer(r'^```(\w*)\n(.*?)^```$', README, re.M | re.S):
         yield match.group(1), match.group(2), README[end:match.start()]
@@ -120,18 +120,18 @@ def shown_plan():
 
 
 def mask(line):
-    """A line of a plan without what depends on the machine; one blank between words."""
+    """A line of a plan without what depends on the machine, and with single blanks between words."""
     line = re.sub(r'\b\d[\d.]* (ns|us|ms|s)\b', 'TIME', line)
     line = re.sub(r'\b\d[\d.]*x', 'RATIO', line)
     line = re.sub(r'\b(cpu-\w+):\w+', r'\1:VARIANT', line)
-    line = re.sub(r'^    (cpu-\w+:VARIANT) .*', r'\1 OTHER', line)  # takes so long, or was not timed
+    line = re.sub(r'^    (cpu-\w+:VARIANT) .*', r'\1 OTHER', line)  # takes that long, or was not timed
     line = re.sub(r'; (not faster )?without .*', '', line)
     line = re.sub(r'^(embedding_1\s+\S+ \S+ \d+\]\s+)[\d,]+', r'\1COUNT', line)  # the characters of the text
     return ' '.join(line.split())
 
 
 def masked(text):
-    """Masked lines; rivals that look the same are one."""
+    """Masked lines; rivals that then look the same are one line."""
     lines = []
     for line in map(mask, text.splitlines()):
         if not lines or line != lines[-1]:
@@ -194,7 +194,7 @@ def refuses(function, *arguments):
 
 
 def test_this_test_notices(t):
-    """An unknown command, a plan which says something else, a line which is left out."""
+    """An unknown command, a plan with another text, a missing line."""
     expect(refuses(how_to_run, 'seqlstm fly letters.yaml'), 'an unknown command')
     expect(refuses(how_to_run, 'rm -rf /'), 'a command of the shell')
     plan = shown_plan()

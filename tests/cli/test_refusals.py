@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input of every kind: code, place, message, exit status; nothing is started and nothing is lost."""
+"""Bad input of every kind: code, place, message, exit status. Nothing is started and nothing is lost."""
 import os
 import resource
 import signal
@@ -14,7 +14,7 @@ from harness import CLASSES, LANGUAGE, TABLE, TINY, expect
 
 
 def test_model_files(t):
-    """Broken YAML, UTF-8, empty and absent files, folders: exit 2 with the place."""
+    """Broken YAML, bad UTF-8, empty and missing files, folders: exit 2 with the place."""
     t.refuse(2, 'run', 'none.yaml').says('error[E0001]', 'cannot open `none.yaml`')
     t.write('empty.yaml', '')
     t.refuse(2, 'check', 'empty.yaml').says('error[', 'empty.yaml')
@@ -40,7 +40,7 @@ def test_model_files(t):
 
 
 def test_origins(t):
-    """What stands in no file is named by what said it."""
+    """A value that is in no file is named by its origin."""
     t.write('m.yaml', TINY)
     t.refuse(2, 'run', 'm.yaml', '--set', 'train.epoch=3').says('--set train.epoch:1:1', 'did you mean `epochs`?')
     t.refuse(2, 'run', 'm.yaml', '--seed', 'x').says('--> --seed:1:6')
@@ -51,7 +51,7 @@ def test_origins(t):
 
 
 def test_tables(t):
-    """CSV that is absent, empty, broken: exit 4, the file and its line, and the place in the model file."""
+    """CSV files that are missing, empty, broken: exit 4, the file and its line, and the place in the model file."""
     t.write('m.yaml', TABLE)
     place = '--> m.yaml:6:17'
     t.refuse(4, 'run', 'm.yaml', '--out', 'r').says('error[E0501]', 'train.csv', place, 'train: {file: train.csv}')
@@ -64,7 +64,7 @@ def test_tables(t):
         t.write('train.csv', content)
         for command in ('check', 'plan'):
             t.refuse(4, command, 'm.yaml').says('error[E0501]', 'm.yaml:6:', *words)
-    t.write('train.csv', 'a,b\n1,2\n')  # which of the two is wrong? what the user wrote last
+    t.write('train.csv', 'a,b\n1,2\n')  # which of the two is wrong? the one that the user wrote last
     t.refuse(2, 'check', 'm.yaml').says('error[E0501]', 'no column `y` (`targets`); the columns are a, b')
     t.write('train.csv', 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n')
     t.run('check', 'm.yaml').says('m.yaml: no errors')
@@ -292,7 +292,7 @@ def test_memory(t):
 
     t.refuse(6, 'run', 'm.yaml', '--out', 'r', prepare=prepare).says('memory')
 
-    # more than any machine has: allocated in pieces, the last one would be answered by the kernel's OOM killer
+    # more than any machine has: in smaller allocations, the kernel's OOM killer would react to the last one
     def limit_harm():
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 

@@ -17,11 +17,11 @@ sys.dont_write_bytecode = True
 import harness
 from harness import CLASSES, Fail, expect, wait_for
 
-# Chosen by order: runs that are compared must not depend on what was timed, nor wait for it.
+# Backends are chosen by order: runs that are compared must not depend on timings, nor wait for them.
 BY_ORDER = 'dispatch: {policy: order}\n'
 TINY, ENDLESS = harness.TINY + BY_ORDER, harness.ENDLESS + BY_ORDER
 
-# Long enough to be caught in the middle, short enough to be run twice.
+# Long enough to be interrupted, short enough to be run twice.
 LONG = TINY.replace('epochs: 3', 'epochs: 60\n  checkpoint: {every: 50u, keep_last: 2}')
 
 PADDED = """seqlstm: 1
@@ -63,7 +63,7 @@ def test_folder(t):
         expect({'update', 'epoch', 'seconds', 'split', 'metrics'} <= set(row), row)
     last = [r for r in rows if r['split'] == 'valid'][-1]
     expect(abs(last['metrics']['mse'] - summary['metrics']['valid']['mse']) < 1e-6, (last, summary))
-    # the saved configuration is a model file; its own run is the same run
+    # the saved configuration is a model file; running it gives the same run
     shutil.copy(folder / 'config.yaml', t.folder / 'saved.yaml')
     t.run('run', 'saved.yaml', '--out', 'again', '-q')
     expect(t.read('again/final.safetensors') == t.read('runs/tiny/001/final.safetensors'), 'config.yaml is another run')
@@ -72,7 +72,7 @@ def test_folder(t):
 
 
 class Tags(html.parser.HTMLParser):
-    """Opens and closes in order, and fetches nothing."""
+    """Opens and closes tags in order, and loads nothing."""
 
     def __init__(self):
         super().__init__()
@@ -134,7 +134,7 @@ def test_json_and_quiet(t):
 
 
 def test_signals(t):
-    """The first finishes the step, saves and leaves; resume ends with the bits of an undisturbed run."""
+    """The first signal finishes the step, saves and ends; resume ends with the bits of an undisturbed run."""
     t.write('m.yaml', LONG)
     t.run('run', 'm.yaml', '--out', 'want', '-q')
     want = outcome(t, 'want')
@@ -153,7 +153,7 @@ def test_signals(t):
 
 
 def test_second_signal(t):
-    """Leaves at once, also while something slow is going on: here a pipe without a writer."""
+    """Ends at once, also during something slow: here a pipe without a writer."""
     t.write('m.yaml', ENDLESS)
     process = t.start('run', 'm.yaml', '--out', 'r')
     wait_for(lambda: checkpoints(t, 'r'), 'a checkpoint')
@@ -164,7 +164,7 @@ def test_second_signal(t):
     process.send_signal(signal.SIGCONT)
     process.communicate(timeout=30)
     expect(process.returncode in (130, 143) and time.monotonic() - begin < 5, process.returncode)
-    # other commands have nothing to save: the first one ends them
+    # other commands have nothing to save, so the first signal ends them
     process = t.start('predict', 'r', stdin=subprocess.PIPE)
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
@@ -212,7 +212,7 @@ def test_resume(t):
 
 
 def test_latest_run(t):
-    """A name means the latest run that there is something of: one that failed early, or has not saved, passes."""
+    """A name means the latest run with results; a run that failed early, or has not saved, is passed over."""
     def evaluate(run):
         return t.run('eval', run, '--json').json
 
@@ -232,10 +232,10 @@ def test_latest_run(t):
     expect(evaluate('tiny') == evaluate('runs/tiny') == want != evaluate('runs/tiny/001'), 'another run')
     t.run('inspect', 'tiny').says(passed)
     t.run('resume', 'tiny').says(passed, 'runs/tiny/002')
-    # a new run is no start for itself
+    # a new run cannot start from itself
     t.run('run', 'm.yaml', '--set', 'train.init_from=tiny').says('init_from runs/tiny/002/final.safetensors',
                                                                  'saved in runs/tiny/004')
-    # weights of a checkpoint suffice; the failed run keeps its folder, and its number
+    # weights of a checkpoint are enough; the failed run keeps its folder and its number
     t.run('run', 'm.yaml', '-q', '--set', 'seed=3')
     (t.folder / 'runs/tiny/005/final.safetensors').unlink()
     t.run('eval', 'tiny').says('runs/tiny/005/checkpoints/update-')
@@ -258,7 +258,8 @@ def test_resume_with_changes(t):
 
 
 def test_changes_that_do_not_fit(t):
-    """What the weights of a run cannot follow is the user's error, at its place; nothing of the run is changed."""
+    """Changes that do not fit the weights of a run are the user's error, reported at their place. Nothing of the run
+    changes."""
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q')
     files = {path: path.read_bytes() for path in (t.folder / 'r').rglob('*') if path.is_file()}
@@ -282,7 +283,8 @@ def test_changes_that_do_not_fit(t):
 
 
 def test_replay(t):
-    """The plan of a run holds its thread count and what computes; resume follows it, or says why not."""
+    """The plan of a run stores the thread count and what computes each layer. resume follows it, or says why it does
+    not."""
     def stored(change=lambda plan: None):
         plan = json.loads(t.read('r/plan.json'))
         change(plan)
@@ -306,7 +308,7 @@ def test_replay(t):
         err = again(*args, env=env)
         expect('the same bits' not in err and outcome(t, 'r') == want and stored()['threads'] == 3, err)
     expect('3 threads, as in the stored plan' in again(env={'SEQLSTM_THREADS': '1'}), 'not said')
-    # a count that is said wins, and holds from then on
+    # a given count has priority, and holds from then on
     expect("1 thread instead of the stored plan's 3" in again('--threads', '1'), 'not said')
     expect(stored()['threads'] == 1, stored())
     one = outcome(t, 'r')
@@ -330,7 +332,7 @@ def test_replay(t):
 
 
 def test_f1(t):
-    """Counts of classes go through checkpoints: a run in two pieces reports what one in one piece does."""
+    """Checkpoints keep the counts of classes: an interrupted run reports the same as an uninterrupted one."""
     t.write('m.yaml', CLASSES.replace('[accuracy]', '[accuracy, f1_macro, f1_micro]').replace('epochs: 2', 'updates: 9'))
     t.write('train.txt', ''.join(f'{"abc"[i % 3]} {"xyz"[i % 3]} {"xyz"[i * i % 3]}\n' for i in range(31)))
     t.run('run', 'm.yaml', '--out', 'one', '-q')
@@ -343,7 +345,7 @@ def test_f1(t):
 
 
 def test_class_weight(t):
-    """A row of a weighted class counts as often as its weight says, whichever loss knows the class."""
+    """A row of a weighted class counts as often as its weight, whichever loss has the weights."""
     rows = [f'{"ab"[i % 5 < 2]} {"xyz"[i % 3]} {"xyz"[i * i % 3]}\n' for i in range(15)]
     t.write('train.txt', ''.join(rows))
     model = CLASSES.replace('batch_size: 4', 'batch_size: 64').replace('epochs: 2', 'epochs: 3').replace('[accuracy]', '[]')
@@ -366,7 +368,7 @@ def test_class_weight(t):
 
 
 def test_word_vectors(t):
-    """Rows of words that the file has begin with its vectors; two embeddings share one matrix."""
+    """Rows of words that are in the file begin with its vectors; two embeddings share one matrix."""
     model = CLASSES.replace('{type: embedding, dim: 4}', '{type: embedding, name: words, dim: 2, weights: v.txt}\n'
                             '  - {type: embedding, name: again, from: input, dim: 2, share: words}\n'
                             '  - {type: concat, from: [words, again]}')
@@ -391,7 +393,7 @@ def test_word_vectors(t):
 
 
 def test_damage(t):
-    """A corrupt newest checkpoint is named, and the one before is taken."""
+    """A corrupt newest checkpoint is named, and the one before it is used."""
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q')
     want = outcome(t, 'r')
@@ -433,7 +435,7 @@ def test_variables(t):
 
 
 def test_same_bits(t):
-    """Same seed and same plan: same bits; a fixed number of threads."""
+    """Same seed and same plan give the same bits, with a fixed number of threads."""
     t.write('m.yaml', TINY)
     for name, more in (('a', ()), ('b', ()), ('c', ('--seed', '77'))):
         t.run('run', 'm.yaml', '--out', name, '--threads', '2', '-q', *more)

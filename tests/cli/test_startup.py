@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long the user waits for the first sign of life: from starting the process to the end of `version` and of
-`check`, and to the first line of metrics.jsonl, which is written right after the first training step.
+"""How long the user waits for the first output: from starting the process to the end of `version` and of `check`, and
+to the first line of metrics.jsonl, which is written right after the first training step.
 
-A loaded machine can only make a start slower: the time in which the first thread was ready to run, but another process had
-the processor, is taken off (/proc/PID/schedstat, where the kernel counts it), and the least of several tries counts. What
-runs on the other half of a core slows a start, too, by more than what the quickstart has to spare: where none of its tries
-reaches the bar, those count during which others had less than a tenth of a processor (/proc/stat), and the test is skipped if there
-was none. The first try of all measures the backends as well, what the user's cache keeps: it is printed. `adding-problem.yaml` reads
-hardly any data; the quickstart draws 50,000 sums before its first step."""
+A loaded machine can only make a start slower. So the time in which the first thread was ready to run while another
+process had the processor is subtracted (/proc/PID/schedstat, if the kernel counts it), and the smallest of several
+tries counts. Work on the other hardware thread of a core also slows a start, by more than the quickstart can afford.
+If none of its tries reaches the bar, only those count during which other processes used less than a tenth of a
+processor (/proc/stat); if there was none, the test is skipped. The very first try also measures the backends, which
+later starts find in the user's cache: it is printed. `adding-problem.yaml` reads hardly any data; the quickstart
+generates 50,000 sums before its first step."""
 import os
 import pathlib
 import subprocess
@@ -19,7 +20,7 @@ sys.dont_write_bytecode = True
 import harness
 from harness import expect
 
-os.environ.pop('MALLOC_PERTURB_', None)  # meson's: it fills every block of memory, which no user's start does
+os.environ.pop('MALLOC_PERTURB_', None)  # meson's setting: it fills every block of memory, which no user's start does
 
 TRIES_LEAST, TRIES_MOST = 5, 60
 
@@ -38,7 +39,7 @@ def ready_but_waiting(pid):
 
 
 def machine_seconds():
-    """Seconds of processor time that all processes, and all guests beside this one, have had."""
+    """Seconds of processor time that all processes, and all other virtual machines, have used."""
     user, nice, system, _, _, irq, softirq, steal = map(int, pathlib.Path('/proc/stat').read_text().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf('SC_CLK_TCK')
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn: on a pseudo-terminal, in a log, with and without colours, in another locale."""
+"""What is drawn on a pseudo-terminal and in a log, with and without colours, in another locale."""
 import fcntl
 import json
 import os
@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 import harness
 from harness import expect, get_choices
 
-# Chosen by order: runs that are compared must not depend on what was timed, nor wait for it.
+# Backends are chosen by order: runs that are compared must not depend on timings, nor wait for them.
 BY_ORDER = 'dispatch: {policy: order}\n'
 TINY, ENDLESS = harness.TINY + BY_ORDER, harness.ENDLESS + BY_ORDER
 
@@ -26,11 +26,11 @@ LINE = re.compile(rb'\x1b\[[0-9;]*[A-Za-z]')
 
 
 def run_on_terminal(t, columns, *args, seconds=0.8, env=None):
-    """Runs on a terminal of that width, SIGTERM after some time; everything that was written to it."""
+    """Runs on a terminal of this width, with SIGTERM after some time; returns everything that was written to it."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
     attributes = termios.tcgetattr(slave)
-    attributes[1] &= ~termios.OPOST  # no \n to \r\n: every \r is the program's
+    attributes[1] &= ~termios.OPOST  # \n stays \n: every \r comes from the program
     termios.tcsetattr(slave, termios.TCSANOW, attributes)
     process = t.start(*args, stderr=slave, env={'TERM': 'xterm-256color', **(env or {})})
     os.close(slave)
@@ -55,7 +55,7 @@ def run_on_terminal(t, columns, *args, seconds=0.8, env=None):
 
 
 def check_screen(screen, columns):
-    """No line is wider than the terminal, redrawn lines included; returns how often one was redrawn."""
+    """Checks that no line is wider than the terminal, redrawn lines included; returns how often one was redrawn."""
     for line in screen.split(b'\n'):
         for drawn in line.split(b'\r'):
             plain = LINE.sub(b'', drawn).decode()
@@ -122,7 +122,7 @@ def test_time_that_is_left(t):
 
 
 def test_error_after_bar(t):
-    """An error does not stand behind a half line."""
+    """An error does not follow half a line."""
     t.write('m.yaml', ENDLESS.replace('1e-2', '1e30').replace('type: adam', 'type: sgd'))
     rc, screen = run_on_terminal(t, 80, 'run', 'm.yaml', '--out', 'r')
     expect(rc == 5, (rc, screen[-300:]))
@@ -131,7 +131,7 @@ def test_error_after_bar(t):
 
 
 def test_log(t):
-    """Without a terminal: plain lines, no escape, no carriage return."""
+    """Without a terminal: plain lines, no escape sequences, no carriage returns."""
     t.write('m.yaml', TINY)
     err = t.run('run', 'm.yaml', '--out', 'a').err
     expect('\x1b' not in err, err)
@@ -156,14 +156,14 @@ def test_color(t):
     expect('\x1b' in t.run('check', 'bad.yaml', rc=2, env={'SEQLSTM_COLOR': 'always'}).err, 'SEQLSTM_COLOR')
     expect('\x1b' in t.run('check', 'bad.yaml', rc=2, env={'FORCE_COLOR': '1'}).err, 'FORCE_COLOR')
     expect('\x1b' not in t.run('check', 'bad.yaml', rc=2).err, 'no terminal')
-    # the picture is the same under the colours
+    # the picture without its colours is the same
     plain = t.run('check', 'bad.yaml', rc=2).err
     colored = t.run('check', 'bad.yaml', '--color', 'always', rc=2).err
     expect(LINE.sub(b'', colored.encode()).decode() == plain, 'colours change the text')
 
 
 def test_locale(t):
-    """Points, not commas."""
+    """Decimal points, not commas."""
     known = subprocess.run(['locale', '-a'], capture_output=True, text=True).stdout.lower().replace('-', '').split()
     name = 'de_DE.UTF-8' if 'de_de.utf8' in known else 'C.UTF-8'
     t.write('m.yaml', TINY)

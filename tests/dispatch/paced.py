@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans with backends of known pace (paced.c), for the tests of this folder."""
+"""Plans with backends of known speed (paced.c), for the tests of this folder."""
 import os
 import pathlib
 
@@ -9,7 +9,7 @@ FOLDER = pathlib.Path(os.environ.get('SEQLSTM_BUILD', 'build')) / 'tests/dispatc
 
 
 def backends(*entries):
-    """The list of backends; each an id, or (id, {option: value})."""
+    """The list of backends; each is an id, or (id, {option: value})."""
     items = [entry if isinstance(entry, str) else
              f'{{plugin: {entry[0]}, options: {{{", ".join(f"{k}: {v}" for k, v in entry[1].items())}}}}}'
              for entry in entries]
@@ -34,7 +34,7 @@ def who(made, name='lstm_1'):
 
 
 def crc64(data):
-    """CRC-64/XZ, as the cache of costs has it."""
+    """CRC-64/XZ, as in the cache of costs."""
     value = (1 << 64) - 1
     for byte in data:
         value ^= byte
@@ -44,9 +44,9 @@ def crc64(data):
 
 
 def settle(t, *entries, said=None):
-    """Plans m.yaml, then writes into the cache what the entries (as of `backends`) set their recurrent layers to take,
-    in place of what they took beside whatever else runs here; `said`: {id: microseconds} in place of that. Returns the
-    file's content, in which there is no comparison."""
+    """Plans m.yaml, then replaces the times in the cache by those that the entries (see `backends`) set for their
+    recurrent layers, without what other load on this machine added. `said`: {id: microseconds} to use instead.
+    Returns the content of the file, which contains no comparison."""
     costs = t.folder / '.cache/seqlstm/costs'
     for _ in range(5):  # a busy machine has no time for all of them at once
         made = plan(t, *backends(*entries))

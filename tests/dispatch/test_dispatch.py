@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs which layer, and why: backends of known pace (tests/dispatch) under every policy, with and without a cache."""
+"""Which backend runs which layer, and why: backends of known speed (tests/dispatch) under every policy, with and
+without a cache."""
 import json
 import os
 import pathlib
@@ -31,7 +32,7 @@ def test_policies(t):
     made = plan(t, *pair, *policy('order'))
     expect(who(made) == 'paced-a:loops' and find(made)['cost_ns'] is None, find(made))
     t.run('plan', 'm.yaml', *pair).prints('paced-b:loops', 'paced-a:loops takes', 'for a mean batch')
-    # estimates are believed where the policy says so, whatever the pace
+    # where the policy says so, estimates are used whatever the real speed
     made = plan(t, *backends(('paced-a', {'estimate_us': 1}), ('paced-b', {'estimate_us': 9})), *policy('estimate'))
     expect(who(made) == 'paced-a:loops' and find(made)['cost_from'] == 'estimate', find(made))
     expect(find(made)['cost_ns'] == 2000, find(made))
@@ -64,7 +65,8 @@ def test_variants_and_pins(t):
 
 
 def test_segments(t):
-    """Every stretch of a stack is offered: two of three layers go to a backend that takes exactly two."""
+    """Every run of consecutive layers of a stack is offered: two of three layers go to a backend that takes exactly
+    two."""
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, layers: 3, name: s}', 1))
     pair = backends(('paced-a', {'estimate_us': 100}), ('pairs', {'estimate_us': 10}))
     made = plan(t, *pair, *policy('estimate'))
@@ -74,11 +76,11 @@ def test_segments(t):
     params = {layer['name']: layer['params'] for layer in made['layers']}
     whole = plan(t, *backends('reference'), *policy('order'))
     expect(find(whole, 's')['params'] == sum(params[name] for name in layers), params)
-    # what a pin says of the whole stack is told, not what it says of one layer of it
+    # a pin's message about the whole stack is shown, not that about one of its layers
     t.write('two.yaml', TINY.replace('units: 4}', 'units: 4, layers: 2, name: s}', 1))
     err = t.refuse(3, 'plan', 'two.yaml', *pair, '--set', 'dispatch.pin={s: "pairs:none"}').err
     expect('`s` (recurrent) is pinned to `pairs:none`' in err and 'has no variant `none`' in err, err)
-    # the parts give what the whole gives, but for the rounding in between
+    # the parts give the same as the whole, except for the rounding between them
     t.run('run', 'm.yaml', *pair, *policy('estimate'), '--out', 'parts', '-q')
     t.run('run', 'm.yaml', *backends('reference'), *policy('order'), '--out', 'whole', '-q')
     loss = [json.loads(t.read(f'{run}/summary.json'))['metrics']['test']['loss'] for run in ('parts', 'whole')]
@@ -149,7 +151,7 @@ def test_runs_at_once(t):
 
 
 def test_replay(t):
-    """A stored plan is followed without a stopwatch, also where another backend is faster by now."""
+    """A stored plan is followed without timing, even if another backend is faster by now."""
     t.write('m.yaml', TINY)
     then, now = backends(('paced-a', FAST), ('paced-b', SLOW)), backends(('paced-a', SLOW), ('paced-b', FAST))
     t.run('run', 'm.yaml', *then, '--out', 'r', '-q')
@@ -188,13 +190,13 @@ train: {epochs: 1, metrics: [exact_match], teacher_forcing: {type: constant, pro
 
 
 def steps(made, key):
-    """Who runs the recurrent layers of what runs step by step."""
+    """The backends of the recurrent layers in what runs step by step."""
     return [layer['backend'] for layer in made[key]['layers'] if layer['name'] in ('reader', 'writer')]
 
 
 def test_decoding_follows_the_run(t):
-    """What decodes is not measured: it goes by what training measured, not by estimates, and what the run has stored
-    holds for `resume`; so a validation decodes on the same backends before and after it."""
+    """Decoding is not measured: it uses what training measured, not estimates. What the run has stored holds for
+    `resume`, so a validation decodes on the same backends before and after it."""
     t.write('m.yaml', SUMS)
     pair = backends(('paced-a', {**FAST, 'estimate_us': 200}), ('paced-b', {**SLOW, 'estimate_us': 100}))
     a, b = ['paced-a', 'paced-a'], ['paced-b', 'paced-b']
@@ -207,7 +209,7 @@ def test_decoding_follows_the_run(t):
     t.run('resume', 'r', '--set', 'train.epochs=2', '-q', *pair[-2:])
     again = json.loads(t.read('r/plan.json'))
     expect(again['decoding'] == fresh['decoding'] and again['sampling'] == fresh['sampling'], 'resume')
-    # each follows its own choices where a plan has them
+    # each follows its own choices if a plan has them
     for key, others in (('decoding', 'sampling'), ('sampling', 'decoding')):
         other = json.loads(json.dumps(fresh))
         for layer in other[key]['layers']:
@@ -222,7 +224,7 @@ def test_decoding_follows_the_run(t):
             expect(steps(kept, key) == b and steps(kept, others) == a, (out, epochs, kept[key], kept[others]))
         evaluated = t.run('plan', out, '--json', *pair[-2:]).json
         expect(steps(evaluated, 'decoding') == steps(kept, 'decoding'), evaluated['decoding'])
-    # a plan without them is one of the time before: decoding goes by what training ran
+    # a plan without them is from an older version: decoding uses what training used
     for key in ('decoding', 'sampling'):
         del other[key]
     t.write('older.json', json.dumps(other))
@@ -256,7 +258,7 @@ def test_fallback(t):
     expect(refused['speedup'] > 4, refused)
 
 
-# Every option of an lstm layer, and the key that a refusal of it names.
+# Every option of an lstm layer, and the key that its refusal names.
 LATTICE = [('', None), ('activation: {type: leaky_relu, alpha: 0.05}', 'activation'),
            ('recurrent_activation: hard_sigmoid', 'recurrent_activation'), ('output_activation: softsign',
            'output_activation'), ('use_bias: false', 'use_bias'), ('dropout: 0.2', 'dropout'),
@@ -274,7 +276,7 @@ def lattice_model():
 
 
 def check_lattice(t, backend, args, refused, accepted):
-    """Each layer is refused by exactly the option that it has, at the place of its key, or not at all."""
+    """Each layer is refused because of exactly the option that it has, at the place of its key, or not at all."""
     text, column = lattice_model()
     t.write('m.yaml', text)
     first = text.splitlines().index('model:') + 2
@@ -302,7 +304,7 @@ def check_lattice(t, backend, args, refused, accepted):
 
 
 def test_device(t):
-    """`device: cpu` has its effect on every command that runs backends."""
+    """`device: cpu` affects every command that runs backends."""
     t.write('m.yaml', TINY)
     both = backends(('away', FAST), ('paced-a', SLOW))
     expect(who(plan(t, *both)) == 'away:loops', 'auto takes the fastest')
@@ -319,7 +321,8 @@ def test_device(t):
 
 
 def test_float16(t):
-    """Loss scaling: overflows are skipped and halve the scale; a resumed run goes on with it; without float16 there is none."""
+    """Loss scaling: overflows are skipped and halve the scale; a resumed run continues with that scale; without
+    float16 there is none."""
     t.write('m.yaml', TINY)
     low = ['--set', 'precision=float16']
     args = [*backends(('half', {'largest': 1000})), *low]
@@ -331,7 +334,7 @@ def test_float16(t):
     t.run('run', 'm.yaml', *args, '--out', 'b', '-q', '--set', 'train.epochs=1')
     t.run('resume', 'b', '--set', 'train.epochs=3', '--backend-path', str(FOLDER), '-q')
     expect(t.read('a/final.safetensors') == t.read('b/final.safetensors'), 'a resumed run differs')
-    # powers of two are exact: a run without overflows is the run in float32
+    # powers of two are exact: a run without overflows equals the run in float32
     wide = backends(('half', {'largest': 1000000000}))
     t.run('run', 'm.yaml', *wide, '--out', 'plain', '-q')
     t.run('run', 'm.yaml', *wide, *low, '--out', 'scaled', '-q')
@@ -399,7 +402,7 @@ def test_interrupt(t):
 
 
 def test_slow_backends_are_left_early(t):
-    """The time for timing is bounded, whatever the backends do."""
+    """The time spent on timing is bounded, however slow the backends are."""
     t.write('m.yaml', TINY)
     slow = backends(*((name, {'call_us': 150000}) for name in ('paced-a', 'paced-b')))
     before = os.times().elapsed
@@ -412,7 +415,8 @@ def find_other(made, backend, name='lstm_1'):
 
 
 def test_bound_of_a_poor_estimate(t):
-    """Who estimates over three times the best is not timed, and counts as three times what the best really takes."""
+    """A candidate whose estimate is more than three times the best is skipped, and counts as three times the real
+    time of the best."""
     t.write('m.yaml', TINY)
     pair = backends(('paced-a', {'estimate_us': 10, 'call_us': 500}), ('paced-b', {'estimate_us': 31}))
     for source in ('measured', 'cache'):
@@ -427,7 +431,8 @@ def test_bound_of_a_poor_estimate(t):
 
 
 def test_bound_of_experience(t):
-    """Who took over thirty times as long on less work is not timed on more: that time is its bound, kept as such."""
+    """A candidate that took more than thirty times as long on less work is not timed on more: that time is its
+    bound, and is stored as such."""
     if t.sanitized:
         return 'sanitizers slow one of the two down, what the other waits stays'
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
@@ -452,7 +457,7 @@ def test_impossible_sizes(t):
 def test_bench_of_devices(t):
     """Candidates may be two devices of one backend."""
     t.write('m.yaml', TINY)
-    call_us = 3000 if t.sanitized else 300  # sanitizers slow the rest of a step down
+    call_us = 3000 if t.sanitized else 300  # sanitizers slow down the rest of a step
     one, other, none = (f'twins,call_us={call_us},device={n}' for n in (0, 1, 2))
     here = ('m.yaml', '--backend-path', str(FOLDER))
     bench = t.run('bench', *here, '--batch', '4', '--threads', '1', '--seconds', '3', '--json', '--backend', one, '--backend', other,
@@ -469,7 +474,7 @@ def test_bench_of_devices(t):
 
 
 def test_casts(t):
-    """Tensors between layers are float32: the plan shows where a layer computes in another type."""
+    """Tensors between layers are float32; the plan shows where a layer computes in another type."""
     t.write('m.yaml', TINY.replace('units: 4}', 'units: 4, return_sequences: true}', 1)
             .replace('  - {type: dense', '  - {type: lstm, units: 4}\n  - {type: dense', 1))
     args = [*backends(('half', {'largest': 1000})), '--set', 'precision=float16']

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peak of memory that a plan predicts, held to 10 % of the real one: of training, evaluation and what decodes."""
+"""The peak of memory that a plan predicts is within 10 % of the real one, for training, evaluation and decoding."""
 import json
 import os
 import pathlib
@@ -12,15 +12,15 @@ from harness import TINY, expect
 
 ORDER = ('--set', 'dispatch.policy=order')
 MEASURED = ('--set', 'dispatch.policy=measured')
-# One epoch, so that there is a validation: its buffers stay beside those of training.
+# One epoch, so that there is a validation: its buffers exist beside those of training.
 LARGE = (TINY.replace('length: [5, 8]', 'length: [30, 40]').replace('epochs: 3', 'epochs: 1')
          .replace('size: 160', 'size: 128').replace('size: 32', 'size: 64').replace('batch_size: 16', 'batch_size: 64'))
 DENSE = '{type: dense, units: from_target}'
 
 
 def measure_peak(t, *args):
-    """The most memory, in bytes, that the process of `args` takes."""
-    # without what meson sets: it fills every block of memory, which then counts whether it is used or not
+    """The largest memory, in bytes, of the process of `args`."""
+    # without meson's setting, which fills every block of memory, so that it counts whether it is used or not
     process = t.start(*args, env={'MALLOC_PERTURB_': None})
     _, status, usage = os.wait4(process.pid, 0)
     expect(status == 0, (args, status))
@@ -33,15 +33,15 @@ def is_there(t, backend):
 
 
 def train_measured(t, layers, *args):
-    """A run, its folder, and the predicted peak over the real one."""
+    """Returns a run, its folder, and the predicted peak over the real one."""
     out = t.folder / f'r{len(list(t.folder.iterdir()))}'
     real = measure_peak(t, 'run', 'm.yaml', '-q', '--out', out, '--set', f'model=[{layers}, {DENSE}]', *args)
     return out, json.loads((out / 'plan.json').read_text())['memory']['peak_bytes'] / real
 
 
 def test_memory(t):
-    """The peak that the plan predicts is within 10 % of the real one: whatever backends were loaded and timed, and
-    where reading the data took more than the run does."""
+    """The peak that the plan predicts is within 10 % of the real one, whatever backends were loaded and timed, and
+    also if reading the data needed more than the run."""
     if t.sanitized:
         return 'sanitizers use memory of their own'
     if not is_there(t, 'cpu-blas'):
@@ -93,8 +93,8 @@ backends: [cpu-blas]
 
 
 def test_memory_of_decoding(t):
-    """What writes texts for metrics, and tokens for scheduled sampling, is planned beside training and counted; so it
-    is for `eval`. Without it the plan would say 15 % less than the run takes."""
+    """Decoding for metrics and for scheduled sampling is planned beside training and counted; so it is for `eval`.
+    Without it the plan would predict 15 % less than the run needs."""
     if t.sanitized:
         return 'sanitizers use memory of their own'
     if not is_there(t, 'cpu-blas'):
@@ -147,7 +147,7 @@ backends: [cpu-blas]
 
 
 def test_memory_of_shared_units(t):
-    """Threads that share the units of a layer work in one place: room is asked for one, not for each of them."""
+    """Threads that share the units of a layer use one workspace: memory is reserved once, not for each of them."""
     if t.sanitized:
         return 'sanitizers use memory of their own'
     if not is_there(t, 'cpu-blas'):
@@ -161,8 +161,8 @@ def test_memory_of_shared_units(t):
 
 
 def test_memory_of_shuffled_batches(t):
-    """Buffers are for a batch of the longest sequences alone, which shuffling does not bring: what the batches of the
-    epoch leave of them is not counted, neither of a backend's buffers nor of activations."""
+    """Buffers are sized for a batch of only the longest sequences, which shuffling does not produce. What the
+    batches of the epoch leave untouched is not counted, neither in a backend's buffers nor in activations."""
     if t.sanitized:
         return 'sanitizers use memory of their own'
     if not is_there(t, 'cpu-blas'):
@@ -193,8 +193,8 @@ train: {epochs: 1, optimizer: adam}
 
 
 def test_memory_of_a_row(t):
-    """The test of a stream has one row, and its operations are for no more: batches of the validation, which has
-    eight, are not shown to them."""
+    """The test of a stream has one row, and its operations are created for one: the batches of the validation, which
+    has eight, do not use them."""
     t.write('letters.txt', ''.join(random.Random(1).choices('abcdefgh', k=4000)))
     t.write('m.yaml', STREAM)
     for backend in ('cpu-onednn', 'cpu-blas'):
@@ -205,8 +205,8 @@ def test_memory_of_a_row(t):
 
 
 def test_memory_of_narrow_types(t):
-    """The library does not touch all that it asks for, and takes memory of its own, when it first runs and for each
-    shape; mixed lengths fall apart into fewer rectangles than they may. The plan knows, and is within 10 %."""
+    """The library does not touch all that it requests, and allocates memory of its own on its first run and for each
+    shape; mixed lengths are cut into fewer rectangles than the limit. The plan knows this, and is within 10 %."""
     if t.sanitized:
         return 'sanitizers use memory of their own'
     onednn = is_there(t, 'cpu-onednn')
@@ -226,7 +226,7 @@ def test_memory_of_narrow_types(t):
     for layers in ('{type: lstm, units: 512, return_sequences: true}, {type: lstm, units: 512}',
                    '{type: lstm, units: 640}', '{type: lstm, units: 64, layers: 2}', '{type: lstm, units: 32}',
                    '{type: gru, units: 384, layers: 2}', '{type: lstm, units: 256, direction: bidirectional}'):
-        # what is touched of a page of 2 MiB counts whole, and buffers begin with one: no run differs from another
+        # a page of 2 MiB counts as a whole, and buffers begin with one, so that runs do not differ
         for _ in range(3 if 'units: 64' in layers or 'units: 32' in layers else 1):
             _, ratio = train_measured(t, layers, *both, '--set', 'data.length=40')
             expect(0.9 <= ratio <= 1.1, ('equal lengths', layers, ratio))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole steps of the two cheapest plans compared: decided, kept, replayed, interrupted and failing."""
+"""Comparison of whole steps of the two cheapest plans: decided, stored, replayed, interrupted and failing."""
 import json
 import pathlib
 import signal
@@ -19,7 +19,7 @@ def entries(switch_us, call_us=2000, rival_us=2200):
 
 
 def jealous(*args, **more):
-    """The faster layer by layer, and slower where both layers are its own."""
+    """A backend that is faster layer by layer, but slower if it runs both layers."""
     return backends(*entries(*args, **more))
 
 
@@ -28,7 +28,7 @@ def both(made):
 
 
 def test_whole_steps(t):
-    """Two plans that are close by their operations: the faster as a whole is taken, and found again."""
+    """Two plans that are close by their operations: the one whose whole step is faster is taken, and found again."""
     t.write('m.yaml', TWO)
     costs = t.folder / '.cache/seqlstm/costs'
     settle(t, *entries(6000))
@@ -48,7 +48,7 @@ def test_whole_steps(t):
     expect([who(again, name) for name in ('lstm_1', 'lstm_2')] == [who(made, name) for name in ('lstm_1', 'lstm_2')],
            'another choice')
     t.run('plan', 'm.yaml', *jealous(6000)).prints('ms for a whole step (cache)', f'with {kept} on paced-a:loops, although')
-    # a damaged record is timed again, and nothing else is
+    # only a damaged record is timed again
     damaged = [line.replace(b'whole', b'whale') for line in content.splitlines(keepends=True)]
     expect(sum(line not in content for line in damaged) in (1, 2), 'one record for training, one for evaluation')
     costs.write_bytes(b''.join(damaged))
@@ -58,9 +58,9 @@ def test_whole_steps(t):
 
 
 def test_whole_steps_agree(t):
-    """The cheapest plan stays where it is the faster one, and nothing is compared where the sums are far apart."""
+    """The cheapest plan stays if its whole step is faster, and nothing is compared if the sums are far apart."""
     t.write('m.yaml', TWO)
-    slower = {'rival_us': 3500}  # than its operations seem to be: the sums are close, whole steps are not
+    slower = {'rival_us': 3500}  # than its operations suggest: the sums are close, whole steps are not
     settle(t, *entries(0, **slower), said={'paced-b': 2200})
     made = plan(t, *jealous(0, **slower))
     expect(both(made) == ['paced-a', 'paced-a'] and not made['whole_steps']['overturned'], made['whole_steps'])
@@ -79,7 +79,7 @@ def test_whole_steps_agree(t):
 
 def test_interrupt_of_whole_steps(t):
     t.write('m.yaml', TWO.replace('epochs: 3', 'epochs: 100000'))
-    content = settle(t, *entries(6000))  # all but the comparison is known
+    content = settle(t, *entries(6000))  # everything except the comparison is known
     process = t.start('run', 'm.yaml', *jealous(6000))
     wait_for(lambda: (t.folder / 'runs').exists(), 'the run folder')
     time.sleep(0.1)
@@ -88,9 +88,10 @@ def test_interrupt_of_whole_steps(t):
 
 
 def test_failure_of_whole_steps(t):
-    """A backend that fails in the comparison alone: the best by operations stays, and the next run compares again."""
+    """A backend that fails only in the comparison: the best plan by operations stays, and the next run compares
+    again."""
     t.write('m.yaml', TWO)
-    known = settle(t, *entries(6000))  # all but the two comparisons
+    known = settle(t, *entries(6000))  # everything except the two comparisons
     first = plan(t, *jealous(6000))
     costs = t.folder / '.cache/seqlstm/costs'
     for calls in (0, 5, 30):  # in the first step, in a later one, in another turn
@@ -113,7 +114,7 @@ def test_failure_of_whole_steps(t):
 
 
 def test_whole_steps_and_stored_plans(t):
-    """The run keeps the comparison; what a stored plan says is not compared again."""
+    """The run stores the comparison, and a stored plan is not compared again."""
     t.write('m.yaml', TWO)
     settle(t, *entries(6000))
     t.run('run', 'm.yaml', *jealous(6000), '--out', 'r', '-q')
@@ -132,7 +133,7 @@ def test_whole_steps_and_stored_plans(t):
 
 
 def test_whole_steps_stay_in_the_run(t):
-    """The record of the comparison outlives resume and --plan, and no plan has it that goes another way."""
+    """The record of the comparison survives resume and --plan. A plan with another choice does not have it."""
     t.write('m.yaml', TWO)
     settle(t, *entries(6000))
     t.run('run', 'm.yaml', *jealous(6000), '--out', 'r', '-q')
@@ -140,12 +141,12 @@ def test_whole_steps_stay_in_the_run(t):
     steps, kept = stored['whole_steps'], [layer['backend'] for layer in stored['layers']]
     replayed = dict(steps, **{'from': 'stored'})
     expect(steps['from'] == 'measured' and steps['overturned'], steps)
-    for epochs in ('4', '5'):  # what resume wrote is read by the next
+    for epochs in ('4', '5'):  # the next command reads what resume wrote
         t.run('resume', 'r', '--set', f'train.epochs={epochs}', '-q', *jealous(6000))
         made = json.loads(t.read('r/plan.json'))
         expect(made['replayed'] and [layer['backend'] for layer in made['layers']] == kept, made['layers'])
         expect(made['whole_steps'] == replayed, (made['whole_steps'], replayed))
-        then = stored['evaluate']['whole_steps']  # evaluation has little time: there may be none
+        then = stored['evaluate']['whole_steps']  # evaluation has little time, so there may be none
         expect(made['evaluate']['whole_steps'] == (then and dict(then, **{'from': 'stored'})), made['evaluate'])
     follow = [*jealous(6000), '--plan', 'r/plan.json']
     expect(plan(t, *follow)['whole_steps'] == replayed, 'plan --plan')

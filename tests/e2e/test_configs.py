@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every file of configs/ passes `check`, is planned and trained for a few updates.
+"""Every file of configs/ passes `check`, is planned, and trains for a few updates.
 
-test_configs.py SEQLSTM CONFIGS     data sets are those in SEQLSTM_DATA; without it small ones made up here
+test_configs.py SEQLSTM CONFIGS     data sets are those in SEQLSTM_DATA; without it small ones that the test makes
 """
 import json
 import os
@@ -22,7 +22,7 @@ def call(program, *arguments):
 
 
 def train(program, path, folder):
-    """The summary of a short run; None where the data set is not on this machine."""
+    """The summary of a short run; None if the data set is not on this machine."""
     done = call(program, 'run', path, '--out', folder, '--set', f'train.updates={UPDATES}', '--threads', 1)
     if done.returncode == 4 and 'cannot open' in done.stderr:
         return None
@@ -31,7 +31,7 @@ def train(program, path, folder):
 
 
 def make_data(folder):
-    """Files of the data sets' names and formats, and of none of their contents."""
+    """Makes files with the names and formats of the data sets, and other contents."""
     draw = random.Random(1)
 
     def write(name, records, make):

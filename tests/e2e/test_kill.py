@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are killed, stopped, starved and damaged end with the bits of the run that nothing disturbed.
+"""Runs that are killed, stopped, short of resources or damaged end with the same bits as an undisturbed run.
 
 test_kill.py SEQLSTM [--kills N] [--seed N]
 """
@@ -113,7 +113,7 @@ class Bench:
         return err.decode(errors='replace')
 
     def outcome(self, run):
-        """Everything that must be equal, as one dictionary."""
+        """Everything that must be equal, as a dictionary."""
         folder = self.folder / run
         files = {p.name: p.read_bytes() for p in (folder / 'checkpoints').iterdir()}
         files['final'] = (folder / 'final.safetensors').read_bytes()
@@ -126,7 +126,7 @@ class Bench:
         return files
 
     def compare(self, run, want, what, stops_save=False):
-        """`stops_save`: a stop late in the run leaves a checkpoint of its own among the last ones, for another."""
+        """`stops_save`: a stop late in the run leaves its own checkpoint among the last ones, in place of another."""
         got = self.outcome(run)
         names = set(got) & set(want) if stops_save else set(got) | set(want)
         expect({'final', 'metrics', 'summary'} <= names, f'{what}: no end')
@@ -145,7 +145,7 @@ def wait_for(condition, seconds=20):
 
 
 def updates_of(folder):
-    """The updates at which checkpoints stand."""
+    """The updates of the checkpoints."""
     return sorted(int(p.name[7:19]) for p in folder.glob('checkpoints/update-*.safetensors'))
 
 
@@ -155,7 +155,7 @@ def test_repeat(bench, model, want, seconds):
 
 
 def test_kill(bench, model, want, seconds, kills):
-    """kill -9 at `kills` random instants at least, and again while it resumes; up to three deaths a run."""
+    """kill -9 at no fewer than `kills` random instants, also while it resumes; up to three times in each run."""
     done = k = 0
     while k < kills or done < kills:
         expect(k < 5 * kills, f'only {done} of {k} runs were alive when killed')
@@ -165,7 +165,7 @@ def test_kill(bench, model, want, seconds, kills):
             process = bench.start(*command)
             try:
                 process.communicate(timeout=bench.rng.uniform(0.02, 1.0) * seconds)
-                seconds *= 0.85  # it was over before: the machine is faster now than when it was timed
+                seconds *= 0.85  # it ended before: the machine is faster now than when it was timed
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
@@ -193,7 +193,7 @@ def test_signals(bench, model, want, seconds):
 
 
 def test_save_signal(bench, model, want, seconds):
-    """SIGUSR1 saves at once and changes nothing. A short run may be over before the signal: then again."""
+    """SIGUSR1 saves at once and changes nothing. If a short run ends before the signal, the test tries again."""
     for _ in range(20):
         process = bench.start('run', f'{model}.yaml', '--out', 'saved', '--set', 'train.checkpoint.every=900u', '-v')
         wait_for(lambda: (bench.folder / 'saved/metrics.jsonl').exists())
@@ -202,14 +202,14 @@ def test_save_signal(bench, model, want, seconds):
         expect(process.returncode == 0, f'SIGUSR1: exit {process.returncode}')
         expect((bench.folder / 'saved/final.safetensors').read_bytes() == want['final'], 'SIGUSR1 changed the result')
         shutil.rmtree(bench.folder / 'saved')
-        if sum(line.startswith('saved ') for line in err.decode().splitlines()) >= 2:  # asked for; at the end
+        if sum(line.startswith('saved ') for line in err.decode().splitlines()) >= 2:  # requested; at the end
             return
     raise Fail('SIGUSR1 saved nothing in 20 runs')
 
 
 def test_max_time(bench, model, want, seconds):
-    """Slices of time until it is done: exit 75 each, then 0. The measured time may be that of a busier
-    moment, so that a slice of it is enough for the whole: then slices are halved."""
+    """Slices of time until the run is done: exit 75 each, then 0. If the time was measured at a busier moment, one
+    slice may be enough for the whole run; then slices are halved."""
     slices, slice_s = 0, max(seconds / 4, 0.02)
     while slices == 0 and slice_s > 1e-4:
         shutil.rmtree(bench.folder / 'sliced', ignore_errors=True)
@@ -250,7 +250,8 @@ def test_damage(bench, model, want, seconds):
 
 
 def test_full_disk(bench, model, want, seconds):
-    """No file may grow beyond a limit under the size of a checkpoint: exit 1, and with room again it goes on."""
+    """No file may become larger than a limit below the size of a checkpoint: exit 1; with room again the run
+    continues."""
     size = max(len(v) for k, v in want.items() if k.startswith('update-'))
     err = bench.run('run', f'{model}.yaml', '--out', 'full', '-q', rc=1, limit=size // 2)
     expect('safetensors' in err, f'the file is not named: {err[-300:]}')

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/nightly.sh for a few updates of each model: every row of its table has a figure and a time, a second night takes up
-the runs that it finds, one model can be had alone, and a name that is none is refused.
+"""tools/nightly.sh for a few updates of each model: every row of its table has a figure and a time, a second night
+continues the runs that it finds, one model can be run alone, and an unknown name is refused.
 
-test_nightly.py SEQLSTM SOURCES     data sets are made up here
+test_nightly.py SEQLSTM SOURCES     uses data sets that the test makes
 """
 import os
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers of timings.py: one training step of the same models in PyTorch, eager, with the whole step in a CUDA graph,
-and as a loop over LSTM cells written by hand, which is what an option that cuDNN lacks costs there."""
+and as a loop over LSTM cells written by hand, which is the alternative there to an option that cuDNN lacks."""
 import statistics
 import time
 
@@ -86,7 +86,7 @@ def capture_step(torch, step):
 
 
 def time_step(torch, case, graphed=False, loop=False):
-    """{'ms': the median of the samples, 'all': them} or {'why': what stood against it}."""
+    """{'ms': the median of the samples, 'all': the samples} or {'why': what prevented it}."""
     try:
         step = make_step(torch, case, loop)
         if graphed:

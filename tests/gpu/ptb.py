@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains configs/ptb-small.yaml or configs/ptb-medium.yaml on one backend, holds the test perplexity against the published
-one, and puts the time of an epoch beside PyTorch's on the same device (peers.py), where PyTorch finds one.
+"""Trains configs/ptb-small.yaml or configs/ptb-medium.yaml on one backend, compares the test perplexity with the
+published one, and the time of an epoch with PyTorch's on the same device (peers.py), if PyTorch finds one.
 
 ptb.py --program FILE --plugin ID --config FILE --data DIR --out DIR [ARGUMENT ...]
 
-Zaremba, Sutskever and Vinyals 2014. Two seeds of the small model on a processor gave 115.1 and 114.1, so that 2 either way is what the
-seed does. --data is the folder that holds ptb/. More arguments go to `seqlstm run`. Exit status 1 outside of that."""
+Published: Zaremba, Sutskever and Vinyals 2014. Two seeds of the small model on a processor gave 115.1 and 114.1, so
+a difference of 2 is within the effect of the seed. --data is the folder that contains ptb/. Further arguments go to
+`seqlstm run`. Exit status 1 if the difference is larger."""
 import argparse
 import json
 import os
@@ -17,7 +18,7 @@ import sys
 import peers
 
 SPREAD = 2.0
-# Published perplexity; what PyTorch's step has: two layers, batches of 20 streams, SGD with clipped gradients.
+# Published perplexity; and the step of PyTorch: two layers, batches of 20 streams, SGD with clipped gradients.
 MODELS = {'ptb-small': (114.5, {'hidden': 200, 'steps': 20, 'dropout': 0}),
           'ptb-medium': (82.7, {'hidden': 650, 'steps': 35, 'dropout': 0.5})}
 COMMON = {'batch': 20, 'layers': 2, 'words': 10000, 'clip': 5.0, 'option': '', 'dtype': 'float32'}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""report.py OUT MODE: what run.sh has in OUT/logs so far as OUT/results.json and OUT/results.md, for docs/measurements."""
+"""report.py OUT MODE: writes what run.sh has put into OUT/logs so far as OUT/results.json and OUT/results.md, for
+docs/measurements."""
 import json
 import math
 import pathlib
@@ -10,7 +11,8 @@ import cases
 import crossover as crossing
 from bars import find_low, write_bars
 
-# What no kernel passes on an H200 (docs/cuda.md): products a second, bytes a second through L2, waits in microseconds.
+# The limits of any kernel on an H200 (docs/cuda.md): products per second, bytes per second through L2, waits in
+# microseconds.
 RATES = {'f32': 60e12, 'f32-tf32': 400e12, 'f32-bf16': 790e12, 'f32-f16': 790e12}
 L2, MULTIPROCESSORS, WAIT_WITHIN, WAIT_ACROSS = 5.5e12, 132, 0.05, 0.45
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests in a folder each, reported as TAP."""
+"""Runs each test in its own folder and reports the results as TAP."""
 import pathlib
 import tempfile
 
 
 def run(tests, files=None):
-    """tests: [(name, function of a folder)], which raise AssertionError; files: {name: text} for each folder. The exit status."""
+    """tests: [(name, function of a folder)], which raise AssertionError; files: {name: text} for each folder.
+    Returns the exit status."""
     print(f'1..{len(tests)}')
     failed = 0
     for number, (name, test) in enumerate(tests, 1):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps as graphs of the emulated device: the same bits as call by call, and fewer calls of the driver.
+"""Training steps as captures of the emulated device: the same bits as call by call, and fewer calls of the driver.
 
-Each model trains twice from the same seed, with the option `capture` of the backend on and off; every number of the
-metrics and every byte of the weights must be equal. A device that keeps an old step block (planted) must be noticed.
+Each model trains twice from the same seed, with the option `capture` of the backend on and off. All metrics and
+every byte of the weights must be equal. A device that keeps an old step block (planted) must be noticed.
 """
 import functools
 import json
@@ -103,7 +103,7 @@ def write_model(folder, case, capture, epochs=3, valid=True):
 
 
 class Result:
-    """What a run left; `started`: on the busiest stream, that of training."""
+    """The result of a run; `started`: on the busiest stream, which is that of training."""
 
     def __init__(self, out, counts):
         rows = [json.loads(line) for line in (out / 'metrics.jsonl').read_text().splitlines()]
@@ -147,7 +147,7 @@ def check_equal(folder, case):
 
 
 def check_whole(folder, case):
-    """Once their shapes have come twice, updates start one graph each, and not a kernel or a fill more."""
+    """Once their shapes have occurred twice, updates launch one capture each, and no other kernels or fills."""
     few, many = (train(folder, case, True, name, epochs, valid=False) for name, epochs in (('few', 3), ('many', 5)))
     more = {what: many.started[what] - few.started[what] for what in few.started}
     updates = many.summary['updates'] - few.summary['updates']
@@ -162,7 +162,7 @@ def write_npy(path, shape, values):
 
 
 def check_divergence(folder, case):
-    """Every epoch one batch has a target whose error is infinite: the device leaves that update out, as the host does."""
+    """In every epoch one batch has a target whose error is infinite: the device skips that update, as the host does."""
     write_npy(folder / 'x.npy', (24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)])
     write_npy(folder / 'y.npy', (24, 1), [3e38 if i == 9 else i % 4 / 4 for i in range(24)])
     weights = []
@@ -190,7 +190,8 @@ def check_resume(folder, case):
 
 
 def check_stale(folder, case):
-    """With an old step block and old ids on the device the masks are those of the first step: the comparison sees it."""
+    """With an old step block and old ids on the device, the masks are those of the first step: the comparison
+    notices."""
     fresh, stale = train(folder, case, True, 'fresh'), train(folder, case, True, 'stale', SEQLSTM_EMULATED_STALE='1')
     if fresh.losses == stale.losses or fresh.weights == stale.weights:
         raise AssertionError('an old step block goes unnoticed')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training with dense layers by cuBLASLt (that of fake_cublaslt.c) on the emulated device, against the reference, loss by
-loss; and what `plan` says where the library is absent, switched off or broken."""
+"""Training with dense layers on cuBLASLt (the fake one of fake_cublaslt.c) on the emulated device, compared with the
+reference, loss by loss; and the messages of `plan` if the library is missing, switched off or broken."""
 import json
 import os
 import pathlib
@@ -63,7 +63,8 @@ def check_training(folder):
 
 
 def check_refused(folder):
-    """An epilogue without an algorithm (RELU and BIAS): that layer is refused with the reason, and runs on our kernels."""
+    """An epilogue without an algorithm (RELU and BIAS): the layer is refused with the reason, and runs on our
+    kernels."""
     pin = 'hidden: "cuda-generic:cublaslt"'
     text = run(folder, 'plan', 'refused', generic(LIBRARY), pin, expect=3, FAKE_CUBLASLT_REFUSE='6')
     if 'refuses cublasLtMatmulAlgoGetHeuristic' not in text:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training with cuda-cudnn on the emulated device and the cuDNN of fake_cudnn.h, against the reference, loss by loss:
-every cell and variant, batches that an algorithm refuses, layers in turn with cuda-generic; and what is said when the
-library or the device is not there."""
+"""Training with cuda-cudnn on the emulated device and the fake cuDNN of fake_cudnn.h, compared with the reference,
+loss by loss: every cell and variant, batches that an algorithm refuses, layers alternating with cuda-generic; and
+the messages if the library or the device is missing."""
 import json
 import os
 import pathlib
@@ -16,7 +16,8 @@ import tap
 BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
 PROGRAM, HERE = BUILD / 'seqlstm', BUILD / 'tests/gpu'
 LIBRARY = HERE / 'libcudnn.so.9'
-# float32 outside and float64 inside against float64: about eps32 per update's loss, carried through Adam's updates
+# float32 outside and float64 inside, compared with float64: about eps32 per update's loss, carried through Adam's
+# updates
 TOLERANCE = 2e-4
 
 # 14 sequences of equal length in batches of 4: the last has 2.
@@ -32,7 +33,7 @@ dispatch: {{policy: order, pin: {{{pin}}}}}
 '''
 DATA = {
     'equal': ('name: adding_problem, size: 14, seed: 1, length: 6', ''),
-    # The batch with most sequences has one step each, so that no batch has as many rows as their number and one more.
+    # The batch with the most sequences has one step each, so that no batch has one row more than sequences.
     'mixed': ('name: sine, size: 40, seed: 1, length: [1, 4], features: 1, horizon: 1',
               'max_tokens: 4, bucketing: [1, 2, 3, 4]'),
 }
@@ -101,7 +102,8 @@ def check_variants(folder):
 
 
 def check_bfloat16(folder):
-    """Half a unit in the last place, eight operations, seven terms of a sum, six steps, two layers (docs/numerics.md)."""
+    """Half a unit in the last place, eight operations, seven terms of a sum, six steps, two layers
+    (docs/numerics.md)."""
     expected, _ = train(folder, 'expected', 'lstm', 'reference')
     exact, _ = train(folder, 'float32', 'lstm', f'{CUDNN}, reference', 'r: "cuda-cudnn:standard"')
     for variant in ('standard', 'persist_dynamic_layers'):
@@ -113,8 +115,8 @@ def check_bfloat16(folder):
 
 
 def check_float16(folder):
-    """The first loss scale makes gradients that float16 does not hold: those updates are skipped, the scale is halved,
-    and training goes on."""
+    """With the first loss scale, gradients overflow float16: those updates are skipped, the scale is halved, and
+    training continues."""
     losses, used = train(folder, 'scaled', 'lstm', f'{CUDNN}, reference', precision='float16')
     overflows = json.loads((folder / 'scaled' / 'summary.json').read_text())['overflows']
     if not used['r'].startswith('cuda-cudnn:') or not 0 < overflows < 8 or not losses[1] < losses[0]:
@@ -122,7 +124,7 @@ def check_float16(folder):
 
 
 def check_refused_batches(folder):
-    """small_h refuses the last batch, forwards or back: that batch runs under the standard algorithm."""
+    """small_h refuses the last batch, in forward or in backward: that batch runs under the standard algorithm."""
     for part in ('forward', 'data', 'weights'):
         check(folder, f'refused-{part}', 'lstm', 'small_h', FAKE_CUDNN_REFUSE=f'3:{part}:2')
         check(folder, f'refused-{part}-layers', 'lstm', 'small_h_layers', FAKE_CUDNN_REFUSE=f'3:{part}:2')
@@ -141,15 +143,17 @@ MIXED = ('small_h+standard', 'small_h+standard_layers', 'persist_dynamic+standar
 
 
 def check_mixed(folder):
-    """One algorithm forward, the standard one back, where reserves are shared: everywhere, at the number of sequences
-    that was checked (the last batch has another), up to the steps that were (batches have more)."""
+    """One algorithm in forward, the standard one in backward, where reserves are compatible: everywhere, at the
+    number of sequences that was checked (the last batch has another), up to the steps that were checked (batches
+    have more)."""
     for reserve in ('shared', 'fickle', 'uneven'):
         for variant in MIXED:
             check(folder, f'{reserve}-{variant}', 'lstm', variant, FAKE_CUDNN_RESERVE=reserve)
 
 
 def check_mixed_refused(folder):
-    """Reserves of another size, and such as say something else: no operation, and by how much it is wrong."""
+    """Reserves of another size, or with other contents: no operation is created, and the message says how wrong it
+    is."""
     refusals = (('', 'precision=float32', r'keeps (\d+) bytes for small_h and (\d+) for standard \(4 steps of 4 seq'),
                 *(('scrambled', f'precision={precision}',
                    r'by small_h forward and standard backward differ from those of standard alone by (\S+) of their '
@@ -165,7 +169,7 @@ def check_mixed_refused(folder):
 
 
 def list_refusals(folder, cache, library=LIBRARY, **environment):
-    """What a measured plan with this cache says of variants that are out."""
+    """The reasons that a measured plan with this cache gives for excluded variants."""
     model = write(folder, cache, 'rnn', f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
     plan = json.loads(run(['plan', model, '--json', '--set', 'dispatch.policy=measured'],
                           SEQLSTM_CACHE=str(folder / f'{cache}-cache'), **environment).stdout)
@@ -173,7 +177,7 @@ def list_refusals(folder, cache, library=LIBRARY, **environment):
 
 
 def check_mixed_kept(folder):
-    """The verdict is kept: another run does not try again, another library does."""
+    """The verdict is stored: another run does not try again, but with another library it does."""
     told = list_refusals(folder, 'kept', FAKE_CUDNN_RESERVE='scrambled')
     if not any('forward and standard backward differ' in reason for reason in told):
         raise AssertionError(f'gradients that are wrong are taken: {told}')
@@ -188,7 +192,7 @@ def check_mixed_kept(folder):
 
 
 def check_in_turn(folder):
-    """With cuda-generic on one stream; a mixed variant in the graph of the step."""
+    """With cuda-generic on one stream; a mixed variant in the capture of the step."""
     expected, _ = train(folder, 'turn-expected', 'in turn', 'reference')
     got, used = train(folder, 'turn', 'in turn', f'{CUDNN}, cuda-generic, reference')
     if not used['a'].startswith('cuda-cudnn:') or not used['b'].startswith('cuda-generic:'):
@@ -203,7 +207,7 @@ def check_in_turn(folder):
 
 
 def write_other_version(folder):
-    """The library with another Build-ID, which is how versions of it are told apart."""
+    """Writes the library with another Build-ID, by which its versions are told apart."""
     content = LIBRARY.read_bytes()
     note = b'\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0'
     at = content.index(note) + len(note)
@@ -213,7 +217,7 @@ def write_other_version(folder):
 
 
 def measure(folder, layers, library=LIBRARY, **environment):
-    """The keys of what is known of cuda-cudnn's variants after a plan: (key, variant)."""
+    """Returns what a plan stored about cuda-cudnn's variants: (key, variant)."""
     model = write(folder, 'measured', layers, f'{CUDNN}, reference'.replace(str(LIBRARY), str(library)))
     run(['plan', model, '--set', 'dispatch.policy=measured'], SEQLSTM_CACHE=str(folder / 'cache'), **environment)
     rows = [line.split() for line in (folder / 'cache' / 'costs').read_text().splitlines()]
@@ -221,7 +225,7 @@ def measure(folder, layers, library=LIBRARY, **environment):
 
 
 def check_kept_costs(folder):
-    """A variant's time is kept for one device, one library and one shape: asked again, nothing is timed anew."""
+    """A variant's time is stored for one device, one library and one shape: the second time nothing is timed again."""
     first = measure(folder, 'rnn')
     if len(first) < 4 or measure(folder, 'rnn') != first:
         raise AssertionError(f'what was measured is not found again: {first}')
@@ -236,7 +240,7 @@ def check_kept_costs(folder):
 
 
 def check_kept_refusals(folder):
-    """What cuDNN refused is known in later runs, in its words; another library is asked anew."""
+    """What cuDNN refused is known in later runs, in its words; another library is asked again."""
     told = list_refusals(folder, 'refused', FAKE_CUDNN_REFUSE='3:data:4')
     if not any('told to refuse' in reason for reason in told):
         raise AssertionError(f'small_h does not refuse: {told}')
@@ -274,7 +278,7 @@ def check_absent(folder):
 
 
 def check_broken(folder):
-    """A library that opens and does not start: the layer goes to the next backend, which `plan` explains."""
+    """A library that opens but does not start: the layer goes to the next backend, and `plan` explains it."""
     expected, _ = train(folder, 'whole', 'lstm', 'reference')
     got, used = train(folder, 'broken', 'lstm', f'{CUDNN}, reference', FAKE_CUDNN_BROKEN='1')
     done = run(['plan', folder / 'broken.yaml'], FAKE_CUDNN_BROKEN='1')

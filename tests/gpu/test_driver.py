@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The CUDA plugins as they are built, with drivers that are of no use: they explain it, and the processor's backends go on.
+"""The CUDA plugins as they are built, with unusable drivers: they explain it, and the CPU backends continue.
 
 test_driver.py FAKE_LIBCUDA ID...
 """

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training on devices that are not there: the fake one (the reference elsewhere) and cuda-generic on the emulated one.
+"""Training on emulated devices: the fake one (the reference with memory of its own) and cuda-generic on the emulated
+one.
 
-Each trains the same small models from the same seed as the reference on the host; the losses of every epoch must
-agree, and a device that fails late must end the run with its reason. Stacks as wavefronts have the bits of layer after
-layer; decoders that run in loops write the texts of the reference.
+Each trains the same small models from the same seed as the reference on the host. The losses of every epoch must agree,
+and a device that fails late must end the run with its reason. Stacks as wavefronts give the same bits as layer after
+layer; decoders that run in loops write the same texts as the reference.
 
 test_train.py [--program SEQLSTM --plugin ID]       with both: this plugin on a real device, against cpu-blas
 """
@@ -46,8 +47,8 @@ LAYERS = {
     'norm': '{type: lstm, units: 7, layers: 2, return_sequences: true, layer_norm: true, recurrent_dropout: 0.2}',
     'gru': '{type: gru, units: 8, return_sequences: true, recurrent_dropout: 0.1}',
 }
-# Layer norm of seven units multiplies differences: reference and cpu-blas end a second epoch 1e-4 to 1e-1 apart, by the
-# seed, and with 32 units up to 3e-4. One epoch of this seed is 2e-4 apart.
+# Layer norm of seven units multiplies differences: the reference and cpu-blas differ by 1e-4 to 1e-1 after a second
+# epoch, depending on the seed, and with 32 units by up to 3e-4. One epoch with this seed gives 2e-4.
 EPOCHS = {'norm': 1}
 
 
@@ -106,7 +107,7 @@ backends: [cuda-generic]
 
 
 def check_wavefront(folder):
-    """The layers of a stack side by side: the same bits as one after the other."""
+    """The layers of a stack at the same time: the same bits as one after the other."""
 
     def train_stack(variant, rate, together):
         name = f'{variant}-{rate}-{together}'
@@ -123,7 +124,7 @@ def check_wavefront(folder):
     for together in (2, 9):
         if train_stack('wavefront', 0.01, together) != alone:
             raise AssertionError(f'{together} blocks at a time give other bits than one')
-    # forward sums in the order of the layers' own launches; at this rate weights stay
+    # forward sums in the order of the layers' own launches; at this rate the weights do not change
     if train_stack('wavefront', 1e-30, 9)[0] != train_stack('one_block', 1e-30, 9)[0]:
         raise AssertionError('forward has other bits than layer by layer')
     compare(alone[0], train_stack('one_block', 0.01, 1)[0], 'wavefront against one_block')
@@ -160,7 +161,7 @@ def decode(folder, name, settings):
 
 
 def check_loop(folder, case, oracle='reference'):
-    """Decoders that run step by step: training and texts of every kind, against the reference."""
+    """Decoders that run step by step: training and texts of every kind, compared with the reference."""
     words = [' '.join(f'w{(3 * i + k) % 7}' for k in range(1 + i % 5)) for i in range(24)]
     (folder / 'in.txt').write_text('\n'.join(words) + '\n')
     (folder / 'out.txt').write_text('\n'.join(' '.join(reversed(line.split())) for line in words) + '\n')
@@ -183,7 +184,8 @@ def check_loop(folder, case, oracle='reference'):
 
 
 def check_resume(folder, backend):
-    """A run that is stopped after one of two epochs and resumed ends as the whole one; cuDNN does not promise the bits."""
+    """A run that is stopped after one of two epochs and resumed ends like the whole one; cuDNN does not guarantee
+    the same bits."""
     whole, part = (write_model(folder, name, 'options' if backend == 'cuda-generic' else 'plain', f'[{backend}, cpu-blas]',
                                epochs) for name, epochs in (('whole', 2), ('part', 1)))
     run(['run', whole, '--out', folder / 'whole', '--quiet', *PLUGINS])

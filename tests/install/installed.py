@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installed seqlstm in a folder that it was not built for, and the tools that a stranger has."""
+"""An installed seqlstm in another folder than it was built for, and the tools that its users have."""
 import os
 import pathlib
 import shlex
@@ -13,7 +13,7 @@ SOURCE = pathlib.Path(os.environ['SEQLSTM_SOURCE'])
 
 
 class Installed:
-    """`prefix` moved to `folder/moved here`, and an environment that knows nothing of the source tree."""
+    """`prefix` moved to `folder/moved here`, and an environment without the source tree."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -38,7 +38,7 @@ class Installed:
         return {**env, **more}
 
     def call(self, args, rc=0, cwd=None, **more):
-        """stdout of a command that must end with `rc`; what it said where it does not."""
+        """stdout of a command that must end with `rc`; if it does not, the error shows its output."""
         env = self.environment(**more) if hasattr(self, 'program') else None
         done = subprocess.run([str(a) for a in args], cwd=cwd or self.folder, env=env, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=500)
@@ -47,7 +47,7 @@ class Installed:
         return done.stdout
 
     def flags(self, package):
-        """What pkg-config says, as a list; folders with blanks are kept whole."""
+        """The output of pkg-config as a list; folders with blanks stay whole."""
         return shlex.split(self.call(['pkg-config', '--cflags', '--libs', package]))
 
 

@@ -80,10 +80,10 @@ def test_the_example_backend_builds_as_documented(i):
 
 def test_a_program_with_the_library_finds_the_backends(i):
     if SANITIZED:
-        return  # the library would need the sanitizer's run time first
+        return  # otherwise the library would need the sanitizer's run time first
     i.call(['cc', '-std=c11', '-Wall', '-Werror', installed.SOURCE / 'examples' / 'embed.c', *i.flags('seqlstm'),
             '-o', 'embed'])
-    # not the reference, which every program has built in
+    # not the reference, which is part of every program
     if not (i.libraries / 'seqlstm' / 'backends' / 'libseqlstm_backend_cpu-blas.so').exists():
         return
     (i.folder / 'tiny.yaml').write_text(MODEL.replace('[5, 8]', '50') + 'backends: [cpu-blas]\n')
