@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# build-program.sh BUILD: builds what `seqlstm run` needs on this machine. The CUDA backends, whose kernels take minutes,
-# are built where there is an NVIDIA driver to run them, or with CUDA=1 in the environment; never with CUDA=0.
+# build-program.sh BUILD: builds what `seqlstm run` needs on this machine. The kernels of the CUDA backends take
+# minutes, so these are built only if there is an NVIDIA driver to run them, or with CUDA=1 in the environment; never
+# with CUDA=0.
 set -u
 build=$1
 targets=program

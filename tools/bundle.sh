@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # bundle.sh BUILD OUT.tar.gz: packs the program, the backends and the libraries that a bare CUDA machine lacks into one
 # archive, which runs where it is unpacked (seqlstm-gpu/run.sh). The machine needs the same processor family and a C
-# library at least as new. If SEQLSTM_DATA contains ptb/, its three files are included, and run.sh trains
+# library of the same version or newer. If SEQLSTM_DATA contains ptb/, its three files are included, and run.sh trains
 # configs/ptb-small.yaml.
 set -euo pipefail
 build=$(cd "$1" && pwd)
@@ -26,7 +26,8 @@ if [ -d "${SEQLSTM_DATA:-}/ptb" ]; then
     cp "$SEQLSTM_DATA"/ptb/ptb.{train,valid,test}.txt "$root/data/ptb/"
 fi
 
-# The libraries of the program and the plugins, and OpenBLAS, which cpu-blas opens itself; not the C library or the driver.
+# The libraries of the program and the plugins, and OpenBLAS, which cpu-blas opens itself; without the C library and the
+# driver.
 collect() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }
 openblas=$(ldconfig -p | awk '/libopenblas\.so\.0 / {print $NF; exit}')
 for library in $(collect "$root/bin/seqlstm" "$root"/lib/seqlstm/backends/*.so ${openblas:+"$openblas"}) ${openblas:-}; do

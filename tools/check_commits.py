@@ -25,7 +25,7 @@ def words(text):
 
 
 def is_of(area, path):
-    """Whether a path belongs to an area: `cpu-blas` owns plugins/cpu-blas/* and tests/unit/test_blas_x.c."""
+    """Returns true if a path belongs to an area: `cpu-blas` owns plugins/cpu-blas/* and tests/unit/test_blas_x.c."""
     parts = path.split('/')
     if area == 'all' or area in parts:
         return True

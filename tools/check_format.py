@@ -27,7 +27,7 @@ COMPLAINT = re.compile(r'^(.+?):(\d+):\d+: (?:warning|error): (.*?)(?: \[-W.*\])
 
 
 def find_formatter():
-    """The path of clang-format 14, or None."""
+    """Returns the path of clang-format 14, or None."""
     for name in (f'clang-format-{VERSION}', 'clang-format'):
         path = shutil.which(name)
         if path:
@@ -38,7 +38,7 @@ def find_formatter():
 
 
 def ask(formatter, root, names):
-    """Complaints of clang-format about some files, as `file:line: reason`."""
+    """Yields the complaints of clang-format about some files, as `file:line: reason`."""
     said = subprocess.run([formatter, '--dry-run', '--style=file', *names], cwd=root, capture_output=True, text=True)
     matches = [COMPLAINT.match(line) for line in said.stderr.splitlines()]
     found = [f'{match.group(1)}:{match.group(2)}: {match.group(3)}' for match in matches if match]

@@ -26,13 +26,14 @@ STANDARD = {
     'stdatomic.h', 'stdbool.h', 'stddef.h', 'stdint.h', 'stdio.h', 'stdlib.h', 'stdnoreturn.h',
     'string.h', 'tgmath.h', 'threads.h', 'time.h', 'uchar.h', 'wchar.h', 'wctype.h'}
 
-# These layers see of the contract its status codes and random numbers alone.
+# These layers use only the status codes and random numbers of the contract.
 CONTRACT_STATUS_ONLY = {'model', 'data', 'train', 'interop'}
-# Who opens shared objects: backends, and private modules. And who knows the contract of a private module.
+# The files that open shared objects (backends, and private modules), and those that know the contract of a private
+# module.
 OPENERS = re.compile(r'core/(registry/.*|base/(\w+/)?module\.c)$')
 MODULE_USERS = re.compile(r'core/data/(\w+/)?pieces\.c$')
 VENDOR = re.compile(r'^(cblas|lapacke|openblas|dnnl|oneapi|cuda|cudnn|cublas|nccl|mpi)')
-# Written by the build, or by tests for the emulated device: no files of the tree.
+# Written by the build, or by tests for the emulated device; not files of the tree.
 GENERATED = {'config.h', 'emulation.h', 'emulated_mma.h'}
 
 CIRCLE_MOST = 4
@@ -41,7 +42,7 @@ FOLDER_MOST_OF = {'core/cli': 25, 'core/session': 25}
 
 
 def read_layers(text):
-    """({layer: [layers that it may include]}, {layer or plugins/ID: [folders, lowest first]})"""
+    """Returns ({layer: [layers that it may include]}, {layer or plugins/ID: [folders, lowest first]})"""
     may, folders, last = {}, {}, None
     for line in text.split('\n'):
         words = line.split('#')[0]
@@ -61,7 +62,7 @@ def strip_comments(text):
 
 
 class Tree:
-    """The source files below include, core and plugins, and what each includes."""
+    """Returns the source files below include, core and plugins, and what each includes."""
 
     def __init__(self, root):
         self.root = root
@@ -72,7 +73,7 @@ class Tree:
         self.known = set(self.files)
 
     def resolve(self, name, target):
-        """The file of the tree that `target` is in file `name`, or None."""
+        """Returns the file of the tree that `target` means in file `name`, or None."""
         for folder in (pathlib.PurePosixPath(name).parent.as_posix(), 'core', 'plugins'):
             if f'{folder}/{target}' in self.known:
                 return f'{folder}/{target}'
@@ -87,14 +88,14 @@ class Tree:
 
 
 def part_of(name):
-    """(core layer or plugins/ID, folder inside it)"""
+    """Returns (core layer or plugins/ID, folder inside it)"""
     parts = name.split('/')
     part = parts[1] if parts[0] == 'core' else '/'.join(parts[:2])
     return part, '/'.join(parts[2:-1]) or '.'
 
 
 def order_complaint(tree, name, reached):
-    """Inside one layer or plugin: folders include themselves and lower ones."""
+    """Inside one layer or plugin, folders may include themselves and lower ones."""
     part, folder = part_of(name)
     _, other = part_of(reached)
     order = tree.folders.get(part)
@@ -147,7 +148,7 @@ def complaint(tree, name, style, target):
 
 
 def find_circles(tree):
-    """Sets of modules that include each other; a module is a source with its header."""
+    """Returns sets of modules that include each other; a module is a source with its header."""
     module = lambda name: name.rsplit('.', 1)[0]
     edges = collections.defaultdict(set)
     for name in tree.files:
@@ -192,7 +193,7 @@ def check_folders(root):
 
 
 def check_document(tree):
-    """The table of docs/architecture.md says what layers.txt says."""
+    """The table of docs/architecture.md must agree with layers.txt."""
     path = tree.root / 'docs/architecture.md'
     if not path.exists():
         return

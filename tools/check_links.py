@@ -22,7 +22,7 @@ import checks
 TEXT = ('.c', '.h', '.cu', '.cuh', '.inc', '.py', '.sh', '.md', '.yaml', '.txt', '.build', '.cc')
 FENCE = re.compile(r'^ {0,3}(`{3,}|~{3,})')
 HEADING = re.compile(r'^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$')
-# [text](target "title"), where the text may hold an image or brackets of one level
+# [text](target "title"), where the text may contain an image or one level of brackets
 INLINE = re.compile(r'\]\(\s*<?([^()\s<>]*(?:\([^()\s]*\)[^()\s<>]*)*)>?(?:\s+"[^"]*")?\s*\)')
 DEFINITION = re.compile(r'^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$')
 HTML = re.compile(r'<(?:a|img)\b[^>]*?\b(?:href|src)="([^"]*)"')
@@ -35,7 +35,7 @@ MENTION = re.compile(r'(?<![\w./-])docs/[\w./-]*\w\.md\b')
 
 
 def prose(text):
-    """Lines outside of fenced code, as (number, line)."""
+    """Yields the lines outside of fenced code, as (number, line)."""
     fence = None
     for number, line in enumerate(text.split('\n'), 1):
         mark = FENCE.match(line)
@@ -53,7 +53,7 @@ def without_code(line):
 
 
 def named_sources(text):
-    """Paths of sources in inline code, as (line, path); not those with patterns or placeholders."""
+    """Yields the paths of sources in inline code, as (line, path), except those with patterns or placeholders."""
     for number, line in prose(text):
         for _, code in re.findall(r'(`+)(.+?)\1', line):
             for path in SOURCES.findall(code):
@@ -63,7 +63,7 @@ def named_sources(text):
 
 
 def slug(heading):
-    """The anchor that GitHub makes of a heading."""
+    """Returns the anchor that GitHub makes from a heading."""
     heading = re.sub(r'!?\[([^\]]*)\]\([^)]*\)', r'\1', heading)
     heading = re.sub(r'[*`]', '', heading).strip().lower()
     return re.sub(r'[^\w\- ]', '', heading).replace(' ', '-')
@@ -83,7 +83,7 @@ def anchors(text):
 
 
 def links(text):
-    """Every target of a Markdown file, as (line, target)."""
+    """Yields every target in a Markdown file, as (line, target)."""
     for number, line in prose(text):
         line = without_code(line)
         for pattern in (INLINE, DEFINITION, HTML):
@@ -100,7 +100,7 @@ def read(path):
 
 
 def why_broken(root, places, name, target):
-    """What is wrong with a link in file `name`; None if it leads somewhere."""
+    """Returns what is wrong with a link in file `name`; None if it is right."""
     if not target:
         return 'an empty link'
     if SCHEME.match(target) or target.startswith('//'):

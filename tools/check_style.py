@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of style that a machine can see.
+"""The rules of style that a program can check.
 
 check_style.py [ROOT]       exit 1 and one line per violation; long files are listed, not refused
 check_style.py --self-test  plants violations and checks that each is caught
@@ -17,13 +17,13 @@ SCRIPTS = ('.py', '.sh')
 TEXT = CODE + SCRIPTS + ('.md', '.yaml', '.yml', '.txt', '.map', '.in', '.pc')
 GENERATED_DATA = ('tests/fixtures/', 'tests/fuzz/corpus/', 'configs/data/')
 LONG_LINES = 600
-# Spelled in pieces, so that this file passes its own rule.
+# Spelled in parts, so that this file passes its own rule.
 UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'X' * 3]) + r')\b')
 UNSAFE_MATH = re.compile(r'-ffast' + r'-math|-Ofa' + r'st|-funsafe' + r'-math')
 EXITS = re.compile(r'(?<![\w.>])(exit|_exit|_Exit|abort|quick_exit)\s*\(')
 PRINTS = re.compile(r'(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bfprintf\s*\(\s*std(err|out)\b')
 DEVICE = re.compile(r'\b(cudaDeviceReset|cuDevicePrimaryCtx(Reset|Release)(_v2)?|cuCtx(Create|Destroy)(_v\d)?)\b')
-# A function's type and name stand on one line.
+# A function's type and name are on one line.
 TYPE_ALONE = re.compile(r'(?!(return|else|do|goto|case|default|typedef)\b)[A-Za-z_][\w *]*$')
 NAME_FIRST = re.compile(r'\*?[A-Za-z_]\w*\(')
 SKIPS = re.compile(r'(?<![\w.>])skip\s*\(\s*\)')
@@ -33,13 +33,13 @@ LOCALE = re.compile(r'(?<![\w.>])(strtod|strtof|strtold|atof|setlocale)\s*\(')
 
 
 def strip_c(text):
-    """Comments and string literals blanked, line numbers kept."""
+    """Blanks comments and string literals; keeps line numbers."""
     keep_lines = lambda m: '\n' * m.group(0).count('\n') if m.group(0).startswith('/') else '""'
     return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', keep_lines, text, flags=re.S)
 
 
 def check_file(name, text):
-    """Complaints as (line, reason); `name` is relative to the root."""
+    """Yields complaints as (line, reason); `name` is relative to the root."""
     path = pathlib.PurePosixPath(name)
     lines = text.split('\n')
     head = '\n'.join(lines[:3])

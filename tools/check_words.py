@@ -13,13 +13,13 @@ import checks
 
 TEXT = ('.c', '.h', '.cu', '.cuh', '.inc', '.cc', '.py', '.sh', '.md', '.yaml', '.build')
 TOPS = ('include', 'core', 'plugins', 'modules', 'docs', 'configs', 'examples', 'tests', 'tools')
-# Diaries of earlier days, data, and this file.
+# Old measurements, data, and this file.
 SKIP = re.compile(r'^(docs/measurements/archive/|tests/fixtures/|configs/data/|tools/check_words\.py)')
-# Where pieces are those of SentencePiece.
+# Files in which pieces are those of SentencePiece.
 PIECES = re.compile(r'^(core/(data|model|session|cli)/|include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|unit/data|'
                     r'unit/model|fuzz)/|.*pieces|tests/e2e/fuzz_runs|tests/README|tools/|core/base/system/module)')
 
-# (pattern, why it is refused, the files it is not refused in)
+# (pattern, why it is refused, the files in which it is allowed)
 RULES = [
     (re.compile(r'\b(whoever|nobody|somebody|everybody)\b', re.I), 'say which part of the program, or of the hardware', re.compile(r'tools/test-matrix\.sh$')),
     (re.compile(r'\b(backend|plugin|layer|operation|kernel|candidate|function|thread|call|option|file|tensor|batch|'

@@ -20,7 +20,7 @@ def main():
     lines += [f'    {{"{name}", text_{number}, sizeof text_{number} - 1}},' for number, (name, _) in enumerate(files)]
     lines += ['    {0, 0, 0},', '};', '']
     out.write_text('\n'.join(lines))
-    # the folders too: a file that is added changes them
+    # the folders, too: a new file changes them
     seen = [str(path) for _, path in files] + sorted({str(path.parent) for _, path in files})
     depfile.write_text(f'{out}: ' + ' '.join(path.replace(' ', '\\ ') for path in seen) + '\n')
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Trains every model of the table below to its end and holds what it measures against its bar; then the long checks.
+# Trains every model of the table below to its end and compares the results with its bar; then runs the long checks.
 #
 #   tools/nightly.sh DATA [NAME ...]       all of it, or what is named; DATA: folder of the data sets, as configs/ name them
 #   tools/nightly.sh DATA translation      one alone: addition, sst, ewt, charlm, translation or autoencoder; or a check:
 #                                          run_folders (10,000 changes of their files), kills (at 1,000 system calls),
 #                                          writers (100 pairs of processes for one run folder)
 #
-# SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: folder of the runs (a temporary one); a run that
-# is there is gone on with, so that a night that was cut short is not lost. OUT: the table
-# (docs/measurements/archive/<date>-models.md). UPDATES: so many and no more, to try the script; then no checks unless they
-# are named. Exit status 1: a bar was missed or a run failed.
+# SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: the folder of the runs (a temporary one); a
+# run that exists there is continued, so that an interrupted night is not lost. OUT: the table
+# (docs/measurements/archive/<date>-models.md). UPDATES: train only so many updates, to try the script; then checks run
+# only if they are named. Exit status 1: a bar was missed or a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 1 ] || { sed -n '3,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 2; }
 SEQLSTM_DATA=$(cd "$1" && pwd)
 export SEQLSTM_DATA
 shift
@@ -31,13 +31,13 @@ missed=0
 rows=()
 mkdir -p "$runs"
 
-# A value of a run's summary: value RUN test bleu
+# A value from a run's summary: value RUN test bleu
 value() {
     python3 -c 'import json, sys
 print(json.load(open(sys.argv[1] + "/summary.json"))["metrics"][sys.argv[2]][sys.argv[3]])' "$@"
 }
 
-# Of training, validation in it, all sittings together.
+# The time of training with its validation, over all parts of the run.
 seconds() {
     python3 -c 'import json, sys
 print(round(sum(json.loads(open(run + "/metrics.jsonl").read().splitlines()[-1])["seconds"] for run in sys.argv[1:])))' "$@"
@@ -48,7 +48,7 @@ finished() {
 sys.exit(json.load(open(sys.argv[1] + "/summary.json"))["end"] not in ("epochs", "updates", "early_stopping"))' "$1"
 }
 
-# Trains a config into $runs/NAME, or goes on with what lies there: train NAME CONFIG [flags]
+# Trains a config into $runs/NAME, or continues the run there: train NAME CONFIG [flags]
 train() {
     local folder=$runs/$1 config=$here/configs/$2.yaml
     shift 2
@@ -108,7 +108,7 @@ ewt() {
     report ewt-tagger 'test accuracy' "$(value "$runs/ewt" test accuracy)" '>=' 0.9 ewt
 }
 
-# Tokens at their place, of unseen sentences of up to ten words.
+# Tokens in the right position, in unseen sentences of up to ten words.
 autoencoder() {
     local folder=$runs/autoencoder
     train autoencoder text-autoencoder
@@ -155,7 +155,7 @@ writers() {
 [ -n "${UPDATES:-}" ] && [ "$wanted" = "  " ] || all="$all $checks"
 for name in $all; do
     if [ "$wanted" = "  " ] || [[ $wanted == *" $name "* ]]; then
-        # a model that fails must not keep the others from their turn
+        # a model that fails must not stop the others
         code=0
         (set -e; $name; printf '%s\n' "$missed" "${rows[@]}" >"$runs/$name.rows") &
         wait $! || code=$?

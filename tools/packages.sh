@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# packages.sh [tests] [lint]: what the program needs to be built beyond make, as Debian and Ubuntu packages; with `tests`
-# and `lint`, what these need as well. Prints the command that installs them. If something is missing, the script installs
-# it where that needs no password (as root, or by sudo). Otherwise it names what is left out without an optional package,
-# and fails without a required one.
+# packages.sh [tests] [lint]: the packages of Debian and Ubuntu, beyond make, that building the program needs; with
+# `tests` and `lint`, also what these need. Prints the command that installs them. If something is missing, the script
+# installs it if that needs no password (as root, or with sudo). Otherwise it lists what is left out without an optional
+# package, and fails without a required one.
 set -u
 
 line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev'
@@ -16,7 +16,7 @@ has_command() { command -v "$1" >/dev/null 2>&1; }
 has_header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
 has_library() { has_command pkg-config && pkg-config --exists "$1" 2>/dev/null; }
 
-# Sets `missing` to all that is missing, and `needed` to those of it without which nothing can be built.
+# Sets `missing` to all that is missing, and `needed` to the part of it that the build requires.
 look() {
     missing='' needed=''
     if ! has_command cc || ! echo '#include <stdio.h>' | cc -E -x c - >/dev/null 2>&1; then
@@ -35,7 +35,7 @@ look() {
     ! wants lint || has_command clang-format-14 || missing="$missing clang-format-14"
 }
 
-# left_out NAME SENTENCE: says what is left out if NAME is missing.
+# left_out NAME SENTENCE: prints what is left out if NAME is missing.
 left_out() {
     case " $missing " in *" $1 "*) echo "packages: $2" ;; esac
 }

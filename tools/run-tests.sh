@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run-tests.sh BUILD [meson test arguments]: runs them, then says in one line what became of them. The
-# log is BUILD/meson-logs/LOGBASE.json (with a wrapper, its name follows LOGBASE); SEQLSTM_LOGBASE names
-# it (default: testlog).
+# run-tests.sh BUILD [meson test arguments]: runs the tests, then prints the counts in one line. The log is
+# BUILD/meson-logs/LOGBASE.json (with a wrapper, its name follows LOGBASE). SEQLSTM_LOGBASE sets LOGBASE (default:
+# testlog).
 set -u
 build=$1
 shift

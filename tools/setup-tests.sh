@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup-tests.sh BUILD [meson setup options]: makes the build folder BUILD, with tests. A folder that exists is kept as it
-# is; only its tests are switched on.
+# setup-tests.sh BUILD [meson setup options]: makes the build folder BUILD, with tests. In an existing folder it only
+# switches the tests on.
 set -u
 build=$1
 shift

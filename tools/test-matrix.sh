@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What one build on one machine as one user cannot show: gcc and clang in each build type (a warning is an error), C17, no
-# OpenBLAS, oneDNN 3, a processor without AVX, a decimal comma, a user without a home, one core, an installed tree, and
-# memory and descriptors over 10^5 steps. Slow. test-matrix.sh [STEP...] runs the named steps, or all.
-# Ends with a table and `N passed, N failed, N skipped`.
+# What a single build on one machine with one user cannot show: gcc and clang in each build type (warnings are errors),
+# C17, no OpenBLAS, oneDNN 3, a processor without AVX, a decimal comma, a user without a home folder, one core, an
+# installed tree, and memory and descriptors over 10^5 steps. Slow. test-matrix.sh [STEP...] runs the named steps, or
+# all. Ends with a table and `N passed, N failed, N skipped`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 source_dir=$PWD
@@ -27,9 +27,9 @@ have_build() {
     tools/setup-tests.sh build
 }
 
-# build_all FOLDER [meson options]: everything, tests included, in a build folder of its own, which is kept between calls; a
-# warning is an error. Without nvcc's kernels, which take ten minutes and tell nothing about another C compiler: the host
-# code of cuda-generic is built for the emulated device all the same.
+# build_all FOLDER [meson options]: builds everything, tests included, in a separate build folder, which is kept between
+# calls; warnings are errors. nvcc's kernels are left out: they take ten minutes and show nothing about another C
+# compiler. The host code of cuda-generic is built for the emulated device.
 build_all() {
     local folder=$1
     shift
@@ -59,7 +59,7 @@ step_c17() {
     build_all build-c17 -Dc_std=c17 --buildtype=release && tools/run-tests.sh build-c17 --suite unit --suite abi
 }
 
-# Not the suite cli: its models name no backend, and the reference runs only where it is named.
+# Without the suite cli: its models name no backend, and the reference runs only if it is named.
 step_no_openblas() {
     build_all build-noblas -Dcpu-blas=disabled || return 1
     [ ! -e build-noblas/backends/libseqlstm_backend_cpu-blas.so ] || { echo 'built all the same'; return 1; }
@@ -72,8 +72,8 @@ step_no_openblas() {
         --progress none --out "$scratch/no-openblas"
 }
 
-# cpu-onednn with oneDNN 3: compiled with the newest headers, and built with those of 3.2 and run on its library, the last
-# that is published for GNU OpenMP. They are wheels of PyPI, kept in build-wheels.
+# cpu-onednn with oneDNN 3: compiled with the newest headers; then built with those of 3.2 and run on its library, the
+# last one that is published for GNU OpenMP. They are wheels of PyPI, kept in build-wheels.
 step_onednn3() {
     [ "$(uname -m)" = x86_64 ] || { why='not an x86-64 machine'; return 77; }
     local name wheels=build-wheels module=plugins/libseqlstm_backend_cpu-onednn.so
@@ -101,9 +101,9 @@ step_onednn3() {
         conformance-large-cpu-onednn test_onednn_primitives commands quantize
 }
 
-# A processor of 2008: SSE4 and no more. OPENBLAS_CORETYPE would make OpenBLAS use what is not there. Left out is what says
-# nothing about instructions and takes most of the time here: tests that force a set of them (without a suffix they run
-# with this processor's), and long float64 loops that have none to choose.
+# A processor of 2008, with SSE4 only. OPENBLAS_CORETYPE would make OpenBLAS use instructions that are missing. Left out
+# is what does not depend on instructions and takes most of the time here: tests that force an instruction set (those
+# without a suffix use this processor's), and long float64 loops.
 step_no_avx() {
     local qemu names
     qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || { why='no qemu-user (Debian: qemu-user)'; return 77; }
@@ -130,7 +130,7 @@ step_decimal_comma() {
     cmp "$scratch/point/final.safetensors" "$scratch/comma/final.safetensors"
 }
 
-# nobody, no home, nothing in the environment, only a scratch folder to write to
+# user nobody, without a home folder and without environment variables; only a scratch folder is writable
 step_unprivileged() {
     [ "$(id -u)" = 0 ] || { why='needs root to become another user'; return 77; }
     command -v setpriv >/dev/null || { why='no setpriv'; return 77; }
@@ -155,7 +155,7 @@ step_one_core() {
     SEQLSTM_LOGBASE=one-core taskset -c "$first" tools/run-tests.sh build "${quick_suites[@]}" --num-processes 1
 }
 
-# A tree under DESTDIR: a plugin outside the project compiles with what pkg-config says.
+# A tree under DESTDIR: a plugin outside the project compiles with the flags of pkg-config.
 step_install() {
     have_build || return
     local root=$scratch/root
@@ -174,8 +174,8 @@ step_install() {
     unset PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
 }
 
-# Resident memory and open descriptors of a run of 10^5 updates: after the first tenth, in which every shape of batch and
-# two validations have come, they may not grow.
+# Resident memory and open descriptors of a run of 10^5 updates. They must not grow after the first tenth, which
+# contains every shape of batch and two validations.
 step_flat() {
     have_program || return
     build/seqlstm run configs/adding-problem.yaml --set train.updates=100000 --set data.batch_size=2 \

@@ -16,7 +16,7 @@ GOOD = ('OK', 'EXPECTEDFAIL')
 
 
 def count(test):
-    """(passed, failed, [skip reasons]) of one line of the log."""
+    """Returns (passed, failed, [skip reasons]) of one line of the log."""
     result, passed, failed, skipped = test['result'], 0, 0, []
     for line in (test.get('stdout') or '').splitlines():
         match = POINT.match(line)

@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The bucketing study of Lin and Wu (15-418), on this machine: an 8-layer LSTM (hidden 100) on the sentences of the Penn
-Treebank, batch 32, five ways of batching.
+"""The bucketing study of Lin and Wu (15-418), on this machine: an 8-layer LSTM (hidden 100) on the sentences of the
+Penn Treebank, batch 32, five ways of batching.
 
-study.py PROGRAM [--data DIR] [--rounds N] [--tokens N] [--only A,B] [--seed N] [--processor-time] [--layers N] [--log FILE]
+study.py PROGRAM [--data DIR] [--rounds N] [--tokens N] [--only A,B] [--seed N] [--processor-time] [--layers N] [--log
+FILE]
 study.py PROGRAM --rounds 0 --log FILE ...
 
-All strategies train in one process (bench_batching, `ninja -C build tests/bench/bench_batching`), each a run of its own with
-the same plan, and take turns of so many real tokens: padding is no token. A turn ends with a batch, so 520 rounds of 1,400 tokens
-are about an epoch of `pools` and of `greedy_padded`, which take part in every round, next to each other and in changing
-order; the slower strategies take part in some.
+All strategies train in one process (bench_batching, `ninja -C build tests/bench/bench_batching`), each as a run of its
+own with the same plan. They take turns of so many real tokens (padding is not a token). A turn ends with a batch, so
+520 rounds of 1,400 tokens are about an epoch of `pools` and of `greedy_padded`. These two take part in every round,
+next to each other and in changing order; the slower strategies take part in some rounds.
 
-What is compared is the time of a whole epoch. Turns of two strategies hold different sentences, and short ones cost more a
-token, because updates cost too: so the time of a strategy's turns is fitted as a * tokens + b * updates (least squares), and
-the epoch takes a * its tokens + b * its batches, which `data stats` counts. For a ratio the times of a round are first divided
-by its pace, the time of a token in the strategies that take part in all rounds: so rounds in which the machine was slow for all
-do not count more. The 95 % interval is from RESAMPLINGS resamplings of the rounds, all strategies of a round together.
+The study compares the time of a whole epoch. Turns of two strategies contain different sentences, and short sentences
+cost more per token, because updates cost time, too. So the time of a strategy's turns is fitted as a * tokens + b *
+updates (least squares), and the epoch takes a * its tokens + b * its batches, which `data stats` counts. For a ratio,
+the times of a round are first divided by its pace, which is the time per token of the strategies that take part in all
+rounds. So rounds in which the machine was slow for all do not count more. The 95 % interval comes from RESAMPLINGS
+resamplings of the rounds, with all strategies of a round together.
 
---log FILE keeps the turns and adds to those that stand in it: parts of a long series, each with a --seed of its own, which
-makes other batches of the same sentences. --rounds 0 tells what a log holds.
---processor-time compares processor time instead of wall time: for a machine that others use.
+--log FILE keeps the turns and adds to those in the file: parts of a long series, each with its own --seed, which makes
+other batches of the same sentences. --rounds 0 only shows the results in a log.
+--processor-time compares processor time instead of wall time, for a machine that others use, too.
 """
 import argparse
 import json
@@ -62,7 +64,7 @@ STRATEGIES = {
     'pools': 'bucketing: pools',
 }
 
-# In how many rounds of all a strategy takes part.
+# The share of rounds in which a strategy takes part.
 SHARES = {'padded_to_longest': 1 / 8, 'padded_to_batch': 1 / 6, 'lengths_padded': 1 / 3}
 
 RESAMPLINGS = 4000
@@ -75,14 +77,14 @@ def write_model(path, data, strategy, layers, epochs, valid=False, seed=1):
 
 
 def count(program, model):
-    """What an epoch computes, from `data stats` of the model."""
+    """Counts what an epoch computes, with `data stats` of the model."""
     stats = json.loads(subprocess.run([program, 'data', 'stats', str(model), '--json'], check=True,
                                       stdout=subprocess.PIPE).stdout)
     return {**next(s for s in stats['strategies'] if s['name'] == stats['chosen']), 'tokens': stats['rows']}
 
 
 def list_turns(names, rounds):
-    """(round, strategy): the pair to be compared side by side, now one first and now the other."""
+    """Yields (round, strategy). The pair to be compared is side by side, with alternating order."""
     for round_ in range(rounds):
         taking_part = [name for name in names if int((round_ + 1) * SHARES.get(name, 1) + 1e-9) >
                        int(round_ * SHARES.get(name, 1) + 1e-9)]
@@ -91,7 +93,7 @@ def list_turns(names, rounds):
 
 
 def time_turns(options, folder, models):
-    """The turns, a dictionary each."""
+    """Returns the turns, each as a dictionary."""
     names = list(models)
     command = [options.bench, str(pathlib.Path(options.program).parent / 'backends'), str(folder)]
     process = subprocess.Popen(command + [str(model) for model in models.values()], stdin=subprocess.PIPE,
@@ -110,7 +112,7 @@ def time_turns(options, folder, models):
 
 
 def fit(turns, epoch):
-    """Seconds of an epoch of (tokens, updates), from turns of (tokens, updates, seconds)."""
+    """Returns the seconds of an epoch with (tokens, updates), fitted to turns of (tokens, updates, seconds)."""
     tt = uu = tu = ts = us = 0.0
     for tokens, updates, seconds in turns:
         tt += tokens * tokens
@@ -125,7 +127,7 @@ def fit(turns, epoch):
 
 
 def keep_pace(round_):
-    """The round with times over those of a token of the strategies that take part in all rounds."""
+    """Returns the round with times divided by those per token of the strategies that take part in all rounds."""
     steady = [turn for name, turn in round_.items() if name not in SHARES]
     pace = sum(turn[2] for turn in steady) / sum(turn[0] for turn in steady)
     return {name: (tokens, updates, seconds / pace) for name, (tokens, updates, seconds) in round_.items()}
