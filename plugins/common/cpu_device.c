@@ -68,3 +68,19 @@ void cpu_device_describe(int level, const char *library, struct seqlstm_device_i
     info->flags = 0;
     info->memory_bytes = 0;
 }
+
+seqlstm_status cpu_device_report_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                       struct seqlstm_error *err)
+{
+    (void)instance;
+    (void)err;
+    *out_count = 1;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cpu_device_check(uint32_t device, const char *id, struct seqlstm_error *err)
+{
+    if (device != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: %s has one", (unsigned)device, id);
+    return SEQLSTM_OK;
+}

@@ -20,4 +20,11 @@ int32_t cpu_device_count(void);
  * that runs. [any] */
 void cpu_device_describe(int level, const char *library, struct seqlstm_device_info *info);
 
+/* device_count of the table of a CPU backend: 1. [any] */
+seqlstm_status cpu_device_report_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                       struct seqlstm_error *err);
+
+/* INVALID_ARGUMENT, naming the backend, unless `device` is 0. [any] */
+seqlstm_status cpu_device_check(uint32_t device, const char *id, struct seqlstm_error *err);
+
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/host_memory.h"
+
 static struct gpu_domain *get_domain(struct seqlstm_instance *instance)
 {
     return (struct gpu_domain *)(void *)instance;
@@ -16,10 +18,26 @@ static int32_t get_ordinal(struct seqlstm_instance *instance, uint32_t device)
     return get_domain(instance)->devices[device].ordinal;
 }
 
-seqlstm_status gpu_domain_open(struct gpu_domain *domain, const struct seqlstm_host *host, struct seqlstm_error *err)
+seqlstm_status gpu_domain_create(const struct seqlstm_host *host, uint64_t bytes, const char *id,
+                                 struct seqlstm_instance **out_instance, struct seqlstm_error *err)
 {
+    struct gpu_domain *domain = host_allocate(host, bytes);
+    if (domain == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of %s", id);
     domain->host = *host;
-    return gpu_runtime_open(domain->devices, &domain->device_count, err);
+    seqlstm_status status = gpu_runtime_open(domain->devices, &domain->device_count, err);
+    if (status == SEQLSTM_OK)
+        *out_instance = (struct seqlstm_instance *)(void *)domain;
+    else
+        host_release(host, domain);
+    return status;
+}
+
+seqlstm_status gpu_domain_check_queue(const struct seqlstm_queue *queue, const char *id, struct seqlstm_error *err)
+{
+    if (queue->native_stream == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s needs a queue of a CUDA device", id);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status gpu_domain_device_count(struct seqlstm_instance *instance, uint32_t *out_count,

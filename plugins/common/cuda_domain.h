@@ -14,8 +14,19 @@ struct gpu_domain {
     struct gpu_device devices[GPU_DEVICES_MAX];
 };
 
-/* Copies the host's services and lists the devices. Errors: those of gpu_runtime_open. */
-seqlstm_status gpu_domain_open(struct gpu_domain *domain, const struct seqlstm_host *host, struct seqlstm_error *err);
+/* The option `capture` of a CUDA backend, for its table. */
+#define GPU_OPTION_CAPTURE                                                                                             \
+    {                                                                                                                  \
+        "capture", "bool", "true", "let the host record calls into the capture of a training step"                     \
+    }
+
+/* Allocates an instance of `bytes` bytes, which begins with a struct gpu_domain and is otherwise zero; copies the
+ * host's services and lists the devices. Release it with host_release. Errors: NO_MEMORY, those of gpu_runtime_open. */
+seqlstm_status gpu_domain_create(const struct seqlstm_host *host, uint64_t bytes, const char *id,
+                                 struct seqlstm_instance **out_instance, struct seqlstm_error *err);
+
+/* INVALID_ARGUMENT, naming the backend, if the queue has no CUDA stream. */
+seqlstm_status gpu_domain_check_queue(const struct seqlstm_queue *queue, const char *id, struct seqlstm_error *err);
 
 /* Functions for the backend's table. */
 seqlstm_status gpu_domain_device_count(struct seqlstm_instance *instance, uint32_t *out_count,

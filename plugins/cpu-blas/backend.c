@@ -74,15 +74,6 @@ static void backend_close(struct seqlstm_instance *instance)
         host_release(instance->host, instance);
 }
 
-static seqlstm_status backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
-                                           struct seqlstm_error *err)
-{
-    (void)instance;
-    (void)err;
-    *out_count = 1;
-    return SEQLSTM_OK;
-}
-
 /* The x86-64 psABI level that the kernels need. The option `instructions` may have set less than the processor
  * offers. */
 static int used_level(enum blas_isa isa)
@@ -94,8 +85,7 @@ static int used_level(enum blas_isa isa)
 static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uint32_t device,
                                           struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
-    if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one", (unsigned)device);
+    SEQLSTM_TRY(cpu_device_check(device, BLAS_ID, err));
     char library[32];
     snprintf(library, sizeof library, "OpenBLAS %s", blas_openblas_core());
     cpu_device_describe(used_level(instance->isa), library, info);
@@ -123,8 +113,7 @@ static void op_destroy(struct seqlstm_op *op)
 static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                                 const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
-    if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-blas has one", (unsigned)device);
+    SEQLSTM_TRY(cpu_device_check(device, BLAS_ID, err));
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     union seqlstm_any_desc full;
     blas_answer(instance->tiles, desc, &answer, &full);
@@ -293,7 +282,7 @@ static const struct seqlstm_backend table = {
     .options = options,
     .open = backend_open,
     .close = backend_close,
-    .device_count = backend_device_count,
+    .device_count = cpu_device_report_count,
     .device_info = backend_device_info,
     .supports = backend_supports,
     .op_create = op_create,

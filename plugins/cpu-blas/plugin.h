@@ -25,6 +25,7 @@
 
 #include <seqlstm/backend.h>
 
+#include "common/align.h"
 #include "common/answer.h"
 #include "common/host_memory.h"
 #include "cpu-blas/isa/isa.h"
@@ -106,11 +107,6 @@ const struct blas_operation *blas_operation_get(uint32_t op);
 extern const uint32_t blas_desc_bytes[SEQLSTM_OP_COUNT];
 
 /* ---- helpers ---------------------------------------------------------------------------------- */
-
-static inline uint64_t blas_round_up(uint64_t bytes)
-{
-    return (bytes + 63u) & ~(uint64_t)63u;
-}
 
 static inline bool blas_wants(const struct blas_call *call, uint32_t part, int slot)
 {

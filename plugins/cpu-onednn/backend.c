@@ -67,27 +67,11 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
     return SEQLSTM_OK;
 }
 
-static seqlstm_status backend_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
-                                           struct seqlstm_error *err)
-{
-    (void)instance;
-    (void)err;
-    *out_count = 1;
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status check_device(uint32_t device, struct seqlstm_error *err)
-{
-    if (device != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "device %u does not exist: cpu-onednn has one", (unsigned)device);
-    return SEQLSTM_OK;
-}
-
 static seqlstm_status backend_device_info(struct seqlstm_instance *instance, uint32_t device,
                                           struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     (void)instance;
-    SEQLSTM_TRY(check_device(device, err));
+    SEQLSTM_TRY(cpu_device_check(device, ODN_ID, err));
     char library[32];
     snprintf(library, sizeof library, "oneDNN %s", odn_library_version());
     cpu_device_describe(instance->level, library, info);
@@ -114,7 +98,7 @@ static void op_destroy(struct seqlstm_op *op)
 static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                                 const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(check_device(device, err));
+    SEQLSTM_TRY(cpu_device_check(device, ODN_ID, err));
     struct seqlstm_answer answer = {.struct_size = sizeof answer};
     union seqlstm_any_desc full;
     odn_supports(instance->level == 4 ? "cpu:x86-64-v4" : "cpu", desc, &answer, &full);
@@ -239,7 +223,7 @@ static const struct seqlstm_backend table = {
     .options = options,
     .open = backend_open,
     .close = backend_close,
-    .device_count = backend_device_count,
+    .device_count = cpu_device_report_count,
     .device_info = backend_device_info,
     .supports = backend_supports,
     .op_create = op_create,

@@ -24,6 +24,7 @@
 #include <seqlstm/ext/footprint.h>
 
 #include "cpu-onednn/call.h"
+#include "common/align.h"
 #include "common/answer.h"
 #include "common/host_memory.h"
 
@@ -96,16 +97,11 @@ const struct odn_operation *odn_operation_get(uint32_t op);
 
 /* ---- layout ---------------------------------------------------------------------------------------- */
 
-static inline uint64_t odn_round_up(uint64_t bytes)
-{
-    return (bytes + 63u) & ~(uint64_t)63u;
-}
-
 /* Reserves `bytes` in a growing layout and returns their offset. */
 static inline uint64_t odn_take(uint64_t *end, uint64_t bytes)
 {
     const uint64_t offset = *end;
-    *end += odn_round_up(bytes);
+    *end += align_bytes(bytes);
     return offset;
 }
 

@@ -14,7 +14,7 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {
 static const struct seqlstm_option options[] = {
     {"library", "string", "auto",
      "file of cuDNN, or a folder that contains it: cuDNN's own, or the site-packages of a Python with cuDNN's wheel"},
-    {"capture", "bool", "true", "let the host record calls into the capture of a training step"},
+    GPU_OPTION_CAPTURE,
 };
 
 /* ---- instance --------------------------------------------------------------------------------------------------- */
@@ -34,12 +34,9 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
         else
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-cudnn has no option `%s`", settings[k].key);
     }
-    struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
-    if (instance == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-cudnn");
-    seqlstm_status status = gpu_domain_open(&instance->domain, host, err);
-    if (status == SEQLSTM_OK)
-        status = cdn_library_load(library, err);
+    struct seqlstm_instance *instance = NULL;
+    SEQLSTM_TRY(gpu_domain_create(host, sizeof *instance, CDN_ID, &instance, err));
+    seqlstm_status status = cdn_library_load(library, err);
     if (status != SEQLSTM_OK) {
         host_release(host, instance);
         return status;
@@ -86,8 +83,7 @@ static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlst
                                       const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                                       struct seqlstm_error *err)
 {
-    if (queue->native_stream == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-cudnn needs a queue of a CUDA device");
+    SEQLSTM_TRY(gpu_domain_check_queue(queue, CDN_ID, err));
     return keep_promise(cdn_binding_create(op, queue, bind, out_binding, err), err);
 }
 

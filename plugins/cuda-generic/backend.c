@@ -39,7 +39,7 @@ static const struct cg_family *const families[SEQLSTM_OP_COUNT] = {
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_DESC_BYTES_ENTRY)};
 
 static const struct seqlstm_option options[] = {
-    {"capture", "bool", "true", "let the host record calls into the capture of a training step"},
+    GPU_OPTION_CAPTURE,
     {"cublaslt", "string", CG_LT_DEFAULT,
      "file of cuBLASLt, a folder that contains it (also the site-packages of a Python with NVIDIA's wheels), or none"},
 };
@@ -82,12 +82,9 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
         else
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-generic has no option `%s`", settings[k].key);
     }
-    struct seqlstm_instance *instance = host_allocate(host, sizeof *instance);
-    if (instance == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of cuda-generic");
-    seqlstm_status status = gpu_domain_open(&instance->domain, host, err);
-    if (status == SEQLSTM_OK)
-        status = open_cublaslt(instance, cublaslt, err);
+    struct seqlstm_instance *instance = NULL;
+    SEQLSTM_TRY(gpu_domain_create(host, sizeof *instance, CG_ID, &instance, err));
+    seqlstm_status status = open_cublaslt(instance, cublaslt, err);
     if (status != SEQLSTM_OK) {
         host_release(host, instance);
         return status;
@@ -235,8 +232,7 @@ static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlst
                                       const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                                       struct seqlstm_error *err)
 {
-    if (queue->native_stream == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "cuda-generic needs a queue of a CUDA device");
+    SEQLSTM_TRY(gpu_domain_check_queue(queue, CG_ID, err));
     SEQLSTM_TRY(seqlstm_bind_check(&op->desc, bind, err));
     struct seqlstm_binding *b = host_allocate(&op->instance->domain.host, sizeof *b);
     if (b == NULL)

@@ -15,7 +15,7 @@
 static void *take(unsigned char *base, uint64_t *at, int64_t elems, uint64_t size)
 {
     void *p = base != NULL ? base + *at : NULL;
-    *at += blas_round_up((uint64_t)elems * size);
+    *at += align_bytes((uint64_t)elems * size);
     return p;
 }
 

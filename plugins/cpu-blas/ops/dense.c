@@ -21,7 +21,7 @@ static bool keeps_sums(const struct seqlstm_op *op)
 static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     const struct seqlstm_dense_desc *d = &op->desc.dense;
-    uint64_t matrix = blas_round_up((uint64_t)d->head.max_rows * (uint64_t)d->output * sizeof(float));
+    uint64_t matrix = align_bytes((uint64_t)d->head.max_rows * (uint64_t)d->output * sizeof(float));
     if (keeps_sums(op))
         out->reserve_bytes = matrix;
     if (op->training && d->activation.kind != SEQLSTM_ACT_NONE)

@@ -49,7 +49,7 @@ static void supports(const union seqlstm_any_desc *desc, bool tiles, struct seql
 
 static uint64_t sums_bytes(const struct seqlstm_dense_loss_desc *d)
 {
-    return blas_round_up((uint64_t)d->head.max_rows * (uint64_t)d->output * sizeof(float));
+    return align_bytes((uint64_t)d->head.max_rows * (uint64_t)d->output * sizeof(float));
 }
 
 static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
@@ -59,13 +59,13 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
         blas_columns_sizes(op, out);
         return;
     }
-    const uint64_t losses = blas_round_up((uint64_t)d->head.max_rows * sizeof(double));
+    const uint64_t losses = align_bytes((uint64_t)d->head.max_rows * sizeof(double));
     out->workspace_bytes = losses;
     if (op->training)
         out->reserve_bytes = sums_bytes(d) + losses;
     else
         out->workspace_bytes += (uint64_t)op->instance->members_max *
-                                blas_round_up((uint64_t)BLOCK_ROWS * (uint64_t)d->output * sizeof(float));
+                                align_bytes((uint64_t)BLOCK_ROWS * (uint64_t)d->output * sizeof(float));
 }
 
 static double *log_sums(const struct blas_call *call)
@@ -98,9 +98,8 @@ static void forward_rows(const struct blas_call *call, void *context, int32_t pa
     const int64_t n = l->classes;
     double *losses = call->workspace;
     float *block = (float *)((char *)call->workspace +
-                             blas_round_up((uint64_t)call->op->desc.dense_loss.head.max_rows * sizeof(double)));
-    block +=
-        (int64_t)part * (int64_t)(blas_round_up((uint64_t)BLOCK_ROWS * (uint64_t)n * sizeof(float)) / sizeof(float));
+                             align_bytes((uint64_t)call->op->desc.dense_loss.head.max_rows * sizeof(double)));
+    block += (int64_t)part * (int64_t)(align_bytes((uint64_t)BLOCK_ROWS * (uint64_t)n * sizeof(float)) / sizeof(float));
     const int64_t step = call->op->training ? end - begin : BLOCK_ROWS;
     for (int64_t r0 = begin; r0 < end; r0 += step) {
         const int64_t count = end - r0 < step ? end - r0 : step;

@@ -97,7 +97,7 @@ struct cursor {
 static void *take(struct cursor *c, uint64_t bytes)
 {
     void *p = c->base != NULL ? c->base + c->bytes : NULL;
-    c->bytes += blas_round_up(bytes);
+    c->bytes += align_bytes(bytes);
     return p;
 }
 

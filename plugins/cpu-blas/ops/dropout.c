@@ -92,8 +92,7 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     const struct seqlstm_dropout_desc *d = &op->desc.dropout;
     if (op->training && d->mask == SEQLSTM_KIND_DROPOUT_SEQUENCE)
-        out->workspace_bytes =
-            blas_round_up((uint64_t)op->instance->members_max * (uint64_t)d->features * sizeof(float));
+        out->workspace_bytes = align_bytes((uint64_t)op->instance->members_max * (uint64_t)d->features * sizeof(float));
 }
 
 static void apply(const struct blas_call *call, const float *in, float *out)

@@ -19,7 +19,7 @@ static struct blas_division divide_elems(const struct blas_call *call)
 
 static void sizes_flags(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
-    out->workspace_bytes = blas_round_up((uint64_t)op->instance->members_max * sizeof(int32_t));
+    out->workspace_bytes = align_bytes((uint64_t)op->instance->members_max * sizeof(int32_t));
 }
 
 static void check_elems(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)
@@ -45,7 +45,7 @@ static seqlstm_status forward_finite(const struct blas_call *call, struct seqlst
 static void sizes_norm(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     uint64_t blocks = ((uint64_t)op->desc.head.max_rows + NORM_BLOCK - 1) / NORM_BLOCK;
-    out->workspace_bytes = blas_round_up(blocks * sizeof(double));
+    out->workspace_bytes = align_bytes(blocks * sizeof(double));
 }
 
 static void norm_blocks(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)

@@ -36,9 +36,9 @@ static struct blas_loss_rule rule_of(const struct seqlstm_loss_desc *d)
 static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     uint64_t rows = (uint64_t)op->desc.loss.head.max_rows;
-    out->workspace_bytes = blas_round_up(rows * sizeof(double));
+    out->workspace_bytes = align_bytes(rows * sizeof(double));
     if (op->training && op->desc.loss.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY)
-        out->reserve_bytes = blas_round_up(rows * sizeof(float));
+        out->reserve_bytes = align_bytes(rows * sizeof(float));
 }
 
 static void row_losses(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)

@@ -80,7 +80,7 @@ const struct blas_operation blas_activation = {
 static void norm_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     if (op->training)
-        out->reserve_bytes = blas_round_up((uint64_t)op->desc.head.max_rows * 2 * sizeof(float));
+        out->reserve_bytes = align_bytes((uint64_t)op->desc.head.max_rows * 2 * sizeof(float));
 }
 
 static void norm_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)

@@ -125,7 +125,7 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
 {
     const uint64_t members = (uint64_t)op->instance->members_max;
     /* A flag and a heap for each part. */
-    out->workspace_bytes = blas_round_up(members * (1 + (uint64_t)op->desc.top_k.features) * sizeof(int32_t));
+    out->workspace_bytes = align_bytes(members * (1 + (uint64_t)op->desc.top_k.features) * sizeof(int32_t));
 }
 
 static void choose_rows(const struct blas_call *call, void *context, int32_t part, int64_t begin, int64_t end)

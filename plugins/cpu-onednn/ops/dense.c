@@ -57,7 +57,7 @@ static dnnl_status_t describe(const struct seqlstm_op *op, int32_t which, int64_
 
 static uint64_t weight_bytes(const struct seqlstm_op *op)
 {
-    return odn_round_up((uint64_t)op->desc.dense.input * (uint64_t)op->desc.dense.output * sizeof(float));
+    return align_bytes((uint64_t)op->desc.dense.input * (uint64_t)op->desc.dense.output * sizeof(float));
 }
 
 static uint64_t grad_bytes(const struct seqlstm_op *op)

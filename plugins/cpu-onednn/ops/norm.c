@@ -44,7 +44,7 @@ static dnnl_status_t describe(const struct seqlstm_op *op, int32_t which, int64_
 
 static uint64_t vector_bytes(const struct seqlstm_op *op)
 {
-    return odn_round_up((uint64_t)op->desc.layer_norm.features * sizeof(float));
+    return align_bytes((uint64_t)op->desc.layer_norm.features * sizeof(float));
 }
 
 static uint64_t grad_bytes(const struct seqlstm_op *op)
@@ -59,7 +59,7 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     const uint64_t rows = (uint64_t)op->desc.head.max_rows;
     SEQLSTM_TRY(odn_rowwise_measure(op, &rules, err));
     if (op->training) {
-        op->sizes.reserve_bytes = 2 * odn_round_up(rows * sizeof(float));
+        op->sizes.reserve_bytes = 2 * align_bytes(rows * sizeof(float));
         op->sizes.workspace_bytes += rows * (uint64_t)op->desc.layer_norm.features * sizeof(float);
     }
     return SEQLSTM_OK;
@@ -87,7 +87,7 @@ static void set_values(const struct odn_rowwise_call *call, const struct odn_par
         return;
     odn_call_set(c, DNNL_ARG_MEAN, mean + part->begin);
     odn_call_set(c, DNNL_ARG_VARIANCE,
-                 (float *)odn_at(mean, odn_round_up((uint64_t)op->desc.head.max_rows * sizeof(float))) + part->begin);
+                 (float *)odn_at(mean, align_bytes((uint64_t)op->desc.head.max_rows * sizeof(float))) + part->begin);
 }
 
 static dnnl_status_t run_forward(struct odn_rowwise_call *call, struct odn_part *part)

@@ -48,8 +48,8 @@ seqlstm_status odn_rowwise_measure(struct seqlstm_op *op, const struct odn_rowwi
     if (status != dnnl_success)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "oneDNN %s refuses this operation with status %d", odn_library_version(),
                      (int)status);
-    const uint64_t grads = op->training ? odn_round_up(rules->grad_bytes(op)) : 0;
-    op->sizes.workspace_bytes += (uint64_t)slices * (odn_round_up(most) + grads);
+    const uint64_t grads = op->training ? align_bytes(rules->grad_bytes(op)) : 0;
+    op->sizes.workspace_bytes += (uint64_t)slices * (align_bytes(most) + grads);
     return SEQLSTM_OK;
 }
 

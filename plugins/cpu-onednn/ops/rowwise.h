@@ -3,7 +3,7 @@
  * with its own primitives: one part per thread in the variant `sliced`, one part in `exclusive`. Gradients of
  * parameters are computed in the workspace part by part and added at the end, in the order of the parts.
  *
- * Workspace: for each part its scratch, then its gradients (round_up(grad_bytes)). */
+ * Workspace: for each part its scratch, then its gradients (align_bytes(grad_bytes)). */
 #ifndef ODN_ROWWISE_H
 #define ODN_ROWWISE_H
 

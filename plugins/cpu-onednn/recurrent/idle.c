@@ -116,7 +116,7 @@ static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice
                 out_found->scratch = scratch;
             else
                 meet(&out_found->scratch, &scratch);
-            s->ws_bytes[k] = d == 0 ? odn_round_up(need.ws_bytes) : s->ws_bytes[k];
+            s->ws_bytes[k] = d == 0 ? align_bytes(need.ws_bytes) : s->ws_bytes[k];
             s->scratch_bytes = most(need.scratch_bytes, s->scratch_bytes);
         }
     return SEQLSTM_OK;
@@ -171,9 +171,9 @@ static uint64_t expect_ws(const struct odn_recurrent *r, int32_t kind, const str
     const struct odn_ws_model *m = &r->kind[kind].ws;
     const double n = (double)rectangle->n, steps = (double)rectangle->steps;
     if (is_known)
-        return odn_round_up(odn_places_of(&parts).end);
-    return odn_round_up((uint64_t)(m->per_row * n * steps + m->per_sequence * n + m->per_step * steps + m->rest) +
-                        ODN_PAGE_SLACK / 4);
+        return align_bytes(odn_places_of(&parts).end);
+    return align_bytes((uint64_t)(m->per_row * n * steps + m->per_sequence * n + m->per_step * steps + m->rest) +
+                       ODN_PAGE_SLACK / 4);
 }
 
 /* The rectangle with the most rows if each had `more` steps more. (Buffers that hold a value per step have some

@@ -36,21 +36,21 @@ static void place_reserve(const struct odn_recurrent *r, struct odn_slice *s, ui
     const uint64_t layers = (uint64_t)layers_kept(r), directions = (uint64_t)r->directions;
     const uint64_t output = (uint64_t)r->output;
     s->x = odn_take(end, rows * (uint64_t)r->kind[0].input * elem);
-    s->y_stride = odn_round_up(rows * directions * output * elem);
+    s->y_stride = align_bytes(rows * directions * output * elem);
     s->y = odn_take(end, layers * s->y_stride);
-    s->merged_stride = merges(r) ? odn_round_up(rows * output * elem) : 0;
+    s->merged_stride = merges(r) ? align_bytes(rows * output * elem) : 0;
     s->merged = odn_take(end, layers * s->merged_stride);
     const uint64_t kept = r->training ? (uint64_t)r->layers * directions : 1;
-    s->h_stride = odn_round_up(states * output * elem);
+    s->h_stride = align_bytes(states * output * elem);
     s->h = odn_take(end, kept * s->h_stride);
-    s->c_stride = r->lstm ? odn_round_up(states * (uint64_t)r->hidden * sizeof(float)) : 0;
+    s->c_stride = r->lstm ? align_bytes(states * (uint64_t)r->hidden * sizeof(float)) : 0;
     s->c = odn_take(end, kept * s->c_stride);
 }
 
 static uint64_t grads_bytes(const struct odn_recurrent *r)
 {
     const uint64_t first = r->training ? r->kind[0].grad_bytes : 0, above = r->training ? r->kind[1].grad_bytes : 0;
-    return odn_round_up(first > above ? first : above);
+    return align_bytes(first > above ? first : above);
 }
 
 static void place_workspace(const struct odn_recurrent *r, struct odn_slice *s, uint64_t *end)
@@ -220,7 +220,7 @@ static seqlstm_status bound_scratch(struct odn_recurrent *r, int32_t slices, uin
             if (steps == 1)
                 break;
         }
-    *out_bytes = (uint64_t)slices * odn_round_up(most);
+    *out_bytes = (uint64_t)slices * align_bytes(most);
     return SEQLSTM_OK;
 }
 

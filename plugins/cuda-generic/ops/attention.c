@@ -4,12 +4,13 @@
  *   reserve    a [max_rows, longest]                    training only; in inference a lies in the workspace
  *   workspace  training: de [max_rows, longest] | additive: dscores [max_rows, K] */
 #include "cuda-generic/rows/attention.h"
+#include "common/align.h"
 #include "cuda-generic/plugin.h"
 #include "cuda-generic/rows/rows.h"
 
 static uint64_t weight_bytes(const struct seqlstm_attention_desc *d)
 {
-    return ((uint64_t)d->head.max_rows * (uint64_t)d->head.max_steps * sizeof(float) + 63) / 64 * 64;
+    return align_bytes((uint64_t)d->head.max_rows * (uint64_t)d->head.max_steps * sizeof(float));
 }
 
 static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)

@@ -2,6 +2,7 @@
 /* Layout and bindings of recurrent stacks. See recurrent.h. */
 #include <string.h>
 
+#include "common/align.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
@@ -42,7 +43,7 @@ static int64_t take(int64_t *at, bool wanted, int64_t floats)
     if (!wanted)
         return -1;
     const int64_t offset = *at;
-    *at += (floats + 15) / 16 * 16;
+    *at += align_floats(floats);
     return offset;
 }
 
@@ -92,7 +93,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.record = at;
     at *= s->slots;
     l.merged = at;
-    l.merged_floats = s->directions == 2 ? (r * s->merged + 15) / 16 * 16 : 0;
+    l.merged_floats = s->directions == 2 ? align_floats(r * s->merged) : 0;
     at += l.merged_floats * (s->training ? s->layers : 1);
     l.reserve = at;
 
