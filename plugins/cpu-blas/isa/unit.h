@@ -13,7 +13,8 @@
 #define BLAS_JOIN(a, b)  BLAS_JOIN_(a, b)
 #define BLAS_NAME(name)  BLAS_JOIN(blas_##name, BLAS_SET)
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE   static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
 
 /* Used in place of `for`: sets how far the compiler unrolls the loop. */
 #ifdef __clang__

@@ -78,8 +78,8 @@ INLINE void dot_tile(const int m, int64_t k, const float *a, int64_t lda, const 
 }
 
 #define DOT_TILE(m)                                                                                                    \
-    static __attribute__((noinline)) void dot_tile_##m(                                                                \
-        int64_t k, const float *a, int64_t lda, const float *const b[4], bool add, float *c, int64_t ldc, int columns) \
+    NOINLINE void dot_tile_##m(int64_t k, const float *a, int64_t lda, const float *const b[4], bool add, float *c,    \
+                               int64_t ldc, int columns)                                                               \
     {                                                                                                                  \
         dot_tile(m, k, a, lda, b, add, c, ldc, columns);                                                               \
     }
@@ -119,36 +119,39 @@ INLINE void row_tile(const int m, const int nv, const bool whole, int64_t k, con
 
 /* With AVX-512, masked loads cost nothing, so that a panel may have any width up to four vectors. Otherwise a panel
  * is four whole vectors, one whole vector, or part of one. */
+static int panel_width(int64_t left)
+{
+    if (left >= 4 * BLAS_LANES)
+        return 4 * BLAS_LANES;
+    return BLAS_LANES < 16 && left >= BLAS_LANES ? BLAS_LANES : (int)left;
+}
+
+/* m rows of C, `width` columns wide. */
+INLINE void row_panel(const int m, int width, int64_t k, const float *a, int64_t a_row, int64_t a_k, const float *b,
+                      int64_t ldb, bool add, float *c, int64_t ldc)
+{
+    if (width == 4 * BLAS_LANES)
+        row_tile(m, 4, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);
 #if BLAS_LANES == 16
-#define PANEL_WIDTH(left) ((left) < 64 ? (int)(left) : 64)
-#define SHORT_PANELS(m)                                                                                                \
-    if (width > 48)                                                                                                    \
-        row_tile(m, 4, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 48);                                      \
-    else if (width > 32)                                                                                               \
-        row_tile(m, 3, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 32);                                      \
-    else if (width > 16)                                                                                               \
-        row_tile(m, 2, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 16);                                      \
-    else                                                                                                               \
-        row_tile(m, 1, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width);
+    else if (width > 48)
+        row_tile(m, 4, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 48);
+    else if (width > 32)
+        row_tile(m, 3, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 32);
+    else if (width > 16)
+        row_tile(m, 2, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width - 16);
 #else
-#define PANEL_WIDTH(left) ((left) >= 4 * BLAS_LANES ? 4 * BLAS_LANES : (left) >= BLAS_LANES ? BLAS_LANES : (int)(left))
-#define SHORT_PANELS(m)                                                                                                \
-    if (width == BLAS_LANES)                                                                                           \
-        row_tile(m, 1, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);                                                \
-    else                                                                                                               \
-        row_tile(m, 1, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width);
+    else if (width == BLAS_LANES)
+        row_tile(m, 1, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);
 #endif
+    else
+        row_tile(m, 1, false, k, a, a_row, a_k, b, ldb, add, c, ldc, width);
+}
 
 #define ROW_TILE(m)                                                                                                    \
-    static                                                                                                             \
-        __attribute__((noinline)) void row_tile_##m(int width, int64_t k, const float *a, int64_t a_row, int64_t a_k,  \
-                                                    const float *b, int64_t ldb, bool add, float *c, int64_t ldc)      \
+    NOINLINE void row_tile_##m(int width, int64_t k, const float *a, int64_t a_row, int64_t a_k, const float *b,       \
+                               int64_t ldb, bool add, float *c, int64_t ldc)                                           \
     {                                                                                                                  \
-        if (width == 4 * BLAS_LANES) {                                                                                 \
-            row_tile(m, 4, true, k, a, a_row, a_k, b, ldb, add, c, ldc, 0);                                            \
-            return;                                                                                                    \
-        }                                                                                                              \
-        SHORT_PANELS(m)                                                                                                \
+        row_panel(m, width, k, a, a_row, a_k, b, ldb, add, c, ldc);                                                    \
     }
 
 DOT_TILE(1)
@@ -164,15 +167,9 @@ ROW_TILE(3)
 ROW_TILE(4)
 ROW_TILE(5)
 ROW_TILE(6)
-#define ALL_TILES(name)                                                                                                \
-    {                                                                                                                  \
-        name##_1, name##_2, name##_3, name##_4, name##_5, name##_6                                                     \
-    }
+#define EACH_TILE(name) name##_1, name##_2, name##_3, name##_4, name##_5, name##_6
 #else
-#define ALL_TILES(name)                                                                                                \
-    {                                                                                                                  \
-        name##_1, name##_2                                                                                             \
-    }
+#define EACH_TILE(name) name##_1, name##_2
 #endif
 
 typedef void dot_tile_fn(int64_t k, const float *a, int64_t lda, const float *const b[4], bool add, float *c,
@@ -180,8 +177,8 @@ typedef void dot_tile_fn(int64_t k, const float *a, int64_t lda, const float *co
 typedef void row_tile_fn(int width, int64_t k, const float *a, int64_t a_row, int64_t a_k, const float *b, int64_t ldb,
                          bool add, float *c, int64_t ldc);
 
-static dot_tile_fn *const dot_tiles[ROWS] = ALL_TILES(dot_tile);
-static row_tile_fn *const row_tiles[ROWS] = ALL_TILES(row_tile);
+static dot_tile_fn *const dot_tiles[ROWS] = {EACH_TILE(dot_tile)};
+static row_tile_fn *const row_tiles[ROWS] = {EACH_TILE(row_tile)};
 
 /* The rows of the next tile. Rows are shared evenly, so that the last tile is not nearly empty. */
 static int64_t tile_rows(int64_t left)
@@ -220,7 +217,7 @@ void BLAS_NAME(product_rows)(int64_t m, int64_t n, int64_t k, const float *a, in
     for (int64_t k0 = 0; k0 < k; k0 += ROW_SLICE, add = true) {
         const int64_t depth = k - k0 < ROW_SLICE ? k - k0 : ROW_SLICE;
         for (int64_t j = 0; j < n;) {
-            const int width = PANEL_WIDTH(n - j);
+            const int width = panel_width(n - j);
             for (int64_t r = 0, count; r < m; r += count) {
                 count = tile_rows(m - r);
                 row_tiles[count - 1](width, depth, a + r * a_row + k0 * a_k, a_row, a_k, b + k0 * ldb + j, ldb, add,

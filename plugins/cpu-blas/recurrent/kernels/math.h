@@ -169,7 +169,7 @@ static inline vf v_softplus(vf x)
     return v_fma(p, s, v_max(v_zero(), x));
 }
 
-static __attribute__((noinline)) vf v_activate_rare(const struct seqlstm_activation *act, vf x)
+NOINLINE vf v_activate_rare(const struct seqlstm_activation *act, vf x)
 {
     const vf alpha = v_set(act->alpha), beta = v_set(act->beta), one = v_set(1.0f);
     switch (act->kind) {
@@ -208,7 +208,7 @@ INLINE vf v_activate(const struct seqlstm_activation *act, vf x)
     return v_activate_rare(act, x);
 }
 
-static __attribute__((noinline)) vf v_derivative_rare(const struct seqlstm_activation *act, vf x, vf y)
+NOINLINE vf v_derivative_rare(const struct seqlstm_activation *act, vf x, vf y)
 {
     const vf alpha = v_set(act->alpha), beta = v_set(act->beta), one = v_set(1.0f);
     switch (act->kind) {

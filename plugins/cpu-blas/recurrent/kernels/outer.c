@@ -193,9 +193,9 @@ typedef void outer_tiles_fn(const struct blas_outer *o, const struct outer_slice
                             int64_t column, int64_t columns, int64_t tile);
 
 #define OUTER_TILES(fetch, m, nv)                                                                                      \
-    static __attribute__((noinline)) void outer_tiles_##fetch##_##m##_##nv(                                            \
-        const struct blas_outer *o, const struct outer_slice *s, int64_t m0, int64_t count, int64_t column,            \
-        int64_t columns, int64_t tile)                                                                                 \
+    NOINLINE void outer_tiles_##fetch##_##m##_##nv(const struct blas_outer *o, const struct outer_slice *s,            \
+                                                   int64_t m0, int64_t count, int64_t column, int64_t columns,         \
+                                                   int64_t tile)                                                       \
     {                                                                                                                  \
         outer_tiles(m, nv, fetch, o, s, m0, count, column, columns, tile);                                             \
     }

@@ -203,9 +203,9 @@ typedef void product_tiles_fn(const struct blas_product *p, const struct slice *
 /* A function for each tile and rate of prefetching: with more than one loop over k in a function, compilers keep
  * sums in memory. */
 #define PRODUCT_TILES(fetch, m, nv)                                                                                    \
-    static __attribute__((noinline)) void product_tiles_##fetch##_##m##_##nv(                                          \
-        const struct blas_product *p, const struct slice *s, int64_t tile, int64_t count, int64_t row, int64_t column, \
-        int64_t columns)                                                                                               \
+    NOINLINE void product_tiles_##fetch##_##m##_##nv(const struct blas_product *p, const struct slice *s,              \
+                                                     int64_t tile, int64_t count, int64_t row, int64_t column,         \
+                                                     int64_t columns)                                                  \
     {                                                                                                                  \
         product_tiles(m, nv, fetch, p, s, tile, count, row, column, columns);                                          \
     }
@@ -271,8 +271,7 @@ INLINE void product_tall(const int m, const struct blas_product *p, const struct
 typedef void product_tall_fn(const struct blas_product *p, const struct slice *s, int64_t row);
 
 #define PRODUCT_TALL(m)                                                                                                \
-    static __attribute__((noinline)) void product_tall_##m(const struct blas_product *p, const struct slice *s,        \
-                                                           int64_t row)                                                \
+    NOINLINE void product_tall_##m(const struct blas_product *p, const struct slice *s, int64_t row)                   \
     {                                                                                                                  \
         product_tall(m, p, s, row);                                                                                    \
     }
