@@ -307,7 +307,12 @@ int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *
     return from == SL_LAYER_MODEL_INPUT ? sl_builder_get_side(b, layer)->input : b->layer_outputs[from];
 }
 
-uint64_t sl_builder_get_stream(const struct sl_layer *layer)
+uint64_t sl_builder_get_stream(const struct sl_layer *layer, int64_t sub_layer)
 {
-    return ((uint64_t)layer->index + 1) * 4096;
+    /* Each layer has STREAMS streams, enough for the sub-layers of ordinary stacks. Those of deeper stacks, which are
+     * operations of one sub-layer each, continue beyond the streams of all layers. */
+    enum { STREAMS = 4096 };
+    const uint64_t first = ((uint64_t)layer->index + 1) * STREAMS;
+    const uint64_t offset = SEQLSTM_STREAMS_PER_LAYER * (uint64_t)sub_layer;
+    return offset < STREAMS ? first + offset : (first << 32) + offset;
 }

@@ -123,8 +123,9 @@ int32_t sl_builder_add_merge(struct sl_builder *b, const char *name, int32_t lay
 /* The tensor that is input number `which` of a layer. */
 int32_t sl_builder_get_input(const struct sl_builder *b, const struct sl_layer *layer, size_t which);
 
-/* Base of the mask streams of a layer; sub-layer l adds SEQLSTM_STREAMS_PER_LAYER * l. */
-uint64_t sl_builder_get_stream(const struct sl_layer *layer);
+/* The first mask stream of a layer, or of sub-layer `sub_layer` of a stack. A sub-layer has SEQLSTM_STREAMS_PER_LAYER
+ * streams. No two layers or sub-layers of a model share one. */
+uint64_t sl_builder_get_stream(const struct sl_layer *layer, int64_t sub_layer);
 
 /* Makes layer_states of a recurrent layer: carried states, or states from another layer. */
 seqlstm_status sl_graph_add_starts(struct sl_builder *b, const struct sl_layer *layer);

@@ -102,7 +102,7 @@ static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int
     desc->input = input;
     desc->hidden = o->units;
     desc->projection = o->projection;
-    desc->stream_base = sl_builder_get_stream(s->layer) + SEQLSTM_STREAMS_PER_LAYER * (uint64_t)first_layer;
+    desc->stream_base = sl_builder_get_stream(s->layer, first_layer);
     fill_activations(s, desc);
     if (s->b->training) {
         desc->dropout = (float)o->dropout;

@@ -184,7 +184,7 @@ static seqlstm_status add_dropout(struct sl_builder *b, const struct sl_layer *l
         return SEQLSTM_OK;
     union seqlstm_any_desc desc = sl_builder_describe(b, SEQLSTM_OP_DROPOUT, b->tensors[x].axis);
     desc.dropout.features = b->tensors[x].features;
-    desc.dropout.stream = sl_builder_get_stream(layer);
+    desc.dropout.stream = sl_builder_get_stream(layer, 0);
     desc.dropout.rate = (float)layer->dropout.rate;
     desc.dropout.mask =
         layer->dropout.mask == SL_DROPOUT_MASK_SEQUENCE ? SEQLSTM_KIND_DROPOUT_SEQUENCE : SEQLSTM_KIND_DROPOUT_STEP;

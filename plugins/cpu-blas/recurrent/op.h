@@ -68,7 +68,7 @@ struct blas_recurrent {
     bool weights_large;       /* the weights of one direction do not fit the second-level cache */
     bool strips;              /* weights are packed in strips of 16 columns */
     struct blas_cell cell[2];
-    struct blas_recurrent_layer layers[64];
+    struct blas_recurrent_layer layers[SEQLSTM_MAX_LAYERS];
     bool h_in_place; /* backward reads W_h in its canonical layout, not from a copy packed after each update */
     bool x_in_time;  /* forward packs W_x, panel by panel, into memory that stays in the cache */
     bool direct;     /* weight gradients may be written directly in the canonical layout */

@@ -194,6 +194,37 @@ static void stack_equals_its_layers(void **state)
     assert_equal_and_close(&stack, &apart, &facts);
 }
 
+/* A stack that is deeper than one operation may be runs layer by layer. No two of its layers share a mask, nor do they
+ * share one with the next layer of the model. */
+static void deep_stacks_run_layer_by_layer(void **state)
+{
+    (void)state;
+    static const char layers[] = "model: [{type: rnn, name: deep, units: 2, layers: 130, dropout: 0.1,"
+                                 " return_sequences: true}, {type: rnn, name: next, units: 2, dropout: 0.1,"
+                                 " return_sequences: true}]\ntrain: {loss: mse, epochs: 1}";
+    enum { OPERATIONS = 131 };
+    _Static_assert(OPERATIONS > 2 * SEQLSTM_MAX_LAYERS, "deeper than one operation");
+    struct sl_data_facts facts = values_facts(3, true, 2);
+    struct world w;
+    open_world(&w, data_values, layers, &facts, true);
+    assert_int_equal(w.graph->alternative_count, 0);
+    assert_int_equal(w.plan->call_count, OPERATIONS + 1); /* and the loss */
+    uint64_t streams[OPERATIONS];
+    for (int i = 0; i < OPERATIONS; i++) {
+        const struct seqlstm_recurrent_desc *desc = &w.plan->calls[i].node->desc.recurrent;
+        assert_int_equal(desc->head.op, SEQLSTM_OP_RECURRENT);
+        assert_int_equal(desc->layers, 1);
+        streams[i] = desc->stream_base;
+        for (int k = 0; k < i; k++)
+            assert_true(streams[i] >= streams[k] + SEQLSTM_STREAMS_PER_LAYER ||
+                        streams[k] >= streams[i] + SEQLSTM_STREAMS_PER_LAYER);
+    }
+    struct sl_batch *batch = make_batch(&facts);
+    assert_true(isfinite(run(&w, batch, false)));
+    sl_batch_destroy(batch);
+    close_world(&w);
+}
+
 /* Zero-length sequences have a final state of zero, weigh as any other, and change no other sequence. */
 static void empty_sequences_are_served(void **state)
 {
@@ -364,15 +395,11 @@ static void initial_values_do_not_depend_on_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),
-        cmocka_unit_test(accumulation_adds_gradients),
-        cmocka_unit_test(alternative_equals_its_parts),
-        cmocka_unit_test(stack_equals_its_layers),
-        cmocka_unit_test(empty_sequences_are_served),
-        cmocka_unit_test(carried_states_join_segments),
-        cmocka_unit_test(weights_are_packed_when_they_change_only),
-        cmocka_unit_test(too_large_batch_is_refused),
-        cmocka_unit_test(initial_values_do_not_depend_on_threads),
+        cmocka_unit_test(gradients_match_differences),    cmocka_unit_test(accumulation_adds_gradients),
+        cmocka_unit_test(alternative_equals_its_parts),   cmocka_unit_test(stack_equals_its_layers),
+        cmocka_unit_test(deep_stacks_run_layer_by_layer), cmocka_unit_test(empty_sequences_are_served),
+        cmocka_unit_test(carried_states_join_segments),   cmocka_unit_test(weights_are_packed_when_they_change_only),
+        cmocka_unit_test(too_large_batch_is_refused),     cmocka_unit_test(initial_values_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
