@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/value/text.h"
+
 static const char shared_style[] =
     ":root{color-scheme:light dark;--ink:#1f2430;--dim:#5d6570;--grid:#e3e6ea;--page:#fff}\n"
     "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--dim:#9aa2ad;--grid:#33383f;--page:#16181c}}\n"
@@ -36,6 +38,13 @@ void sl_html_append_bytes(struct sl_buf *out, const char *text, size_t bytes)
 void sl_html_append_text(struct sl_buf *out, const char *text)
 {
     sl_html_append_bytes(out, text, strlen(text));
+}
+
+void sl_html_append_number(struct sl_buf *out, const char *format, double value)
+{
+    char text[64];
+    sl_text_snprintf(text, sizeof text, format, value);
+    sl_buf_append_text(out, text);
 }
 
 void sl_html_begin_page(struct sl_buf *out, const char *style, const char *title, ...)

@@ -15,6 +15,9 @@
 void sl_html_append_text(struct sl_buf *out, const char *text);
 void sl_html_append_bytes(struct sl_buf *out, const char *text, size_t bytes);
 
+/* Appends one number by a printf format for it, with a decimal point in every locale. */
+void sl_html_append_number(struct sl_buf *out, const char *format, double value) SEQLSTM_PRINTF(2, 0);
+
 /* Everything up to the beginning of the body. `style`: the page's own rules. The title is printed, then escaped. */
 void sl_html_begin_page(struct sl_buf *out, const char *style, const char *title, ...) SEQLSTM_PRINTF(3, 4);
 void sl_html_end_page(struct sl_buf *out);

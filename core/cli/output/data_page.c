@@ -13,13 +13,6 @@ static const char style[] =
     ".bar{fill:var(--bar)}.edge{stroke:var(--edge)}\n"
     "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n";
 
-static void write_number(struct sl_buf *out, const char *format, double value)
-{
-    char text[64];
-    sl_text_snprintf(text, sizeof text, format, value);
-    sl_buf_append_text(out, text);
-}
-
 /* The strategy whose bucket edges are drawn, or NULL. */
 static const struct sl_batching_cost *find_drawn(const struct sl_data_stats *stats)
 {
@@ -53,15 +46,15 @@ static void write_ticks(struct sl_buf *out, int64_t high, int64_t most)
     int64_t tick = round_tick(most);
     for (int64_t at = 0; at <= most; at += tick) {
         double y = TOP + HEIGHT * (1 - (double)at / (double)most);
-        write_number(out, "<line class=\"grid\" x1=\"64\" x2=\"824\" y1=\"%.1f\" ", y);
-        write_number(out, "y2=\"%.1f\"/>", y);
-        write_number(out, "<text text-anchor=\"end\" x=\"58\" y=\"%.1f\">", y + 4);
+        sl_html_append_number(out, "<line class=\"grid\" x1=\"64\" x2=\"824\" y1=\"%.1f\" ", y);
+        sl_html_append_number(out, "y2=\"%.1f\"/>", y);
+        sl_html_append_number(out, "<text text-anchor=\"end\" x=\"58\" y=\"%.1f\">", y + 4);
         sl_buf_printf(out, "%lld</text>\n", (long long)at);
     }
     tick = round_tick(high);
     for (int64_t at = 0; at <= high; at += tick) {
         double middle = place_of(at, high) + 0.5 * WIDTH / (double)(high + 1);
-        write_number(out, "<text text-anchor=\"middle\" x=\"%.1f\" ", middle);
+        sl_html_append_number(out, "<text text-anchor=\"middle\" x=\"%.1f\" ", middle);
         sl_buf_printf(out, "y=\"%d\">%lld</text>\n", TOP + HEIGHT + 18, (long long)at);
     }
 }
@@ -86,10 +79,10 @@ static void write_histogram(struct sl_buf *out, const char *title, const struct 
         double tall = HEIGHT * (double)held / (double)most, x = place_of(at, high);
         if (held == 0)
             continue;
-        write_number(out, "<rect class=\"bar\" x=\"%.2f\" ", x);
-        write_number(out, "width=\"%.2f\" ", 0.86 * WIDTH * (double)width / (double)(high + 1));
-        write_number(out, "y=\"%.2f\" ", TOP + HEIGHT - tall);
-        write_number(out, "height=\"%.2f\">", tall);
+        sl_html_append_number(out, "<rect class=\"bar\" x=\"%.2f\" ", x);
+        sl_html_append_number(out, "width=\"%.2f\" ", 0.86 * WIDTH * (double)width / (double)(high + 1));
+        sl_html_append_number(out, "y=\"%.2f\" ", TOP + HEIGHT - tall);
+        sl_html_append_number(out, "height=\"%.2f\">", tall);
         sl_buf_printf(out, "<title>%lld", (long long)at);
         if (width > 1)
             sl_buf_printf(out, " to %lld", (long long)(at + width - 1));
@@ -97,8 +90,8 @@ static void write_histogram(struct sl_buf *out, const char *title, const struct 
     }
     for (int64_t e = 0; drawn && e < drawn->edge_count; e++) {
         double x = place_of(drawn->edges[e] + 1, high) - 0.07 * WIDTH / (double)(high + 1);
-        write_number(out, "<line class=\"edge\" x1=\"%.2f\" ", x);
-        write_number(out, "x2=\"%.2f\" ", x);
+        sl_html_append_number(out, "<line class=\"edge\" x1=\"%.2f\" ", x);
+        sl_html_append_number(out, "x2=\"%.2f\" ", x);
         sl_buf_printf(out, "y1=\"%d\" y2=\"%d\"><title>a bucket ends at %lld</title></line>\n", TOP, TOP + HEIGHT,
                       (long long)drawn->edges[e]);
     }
@@ -123,12 +116,12 @@ static void write_strategies(struct sl_buf *out, const struct sl_data_stats *sta
         sl_buf_printf(out, "<tr%s><td>%s</td><td>%lld</td><td>%lld</td><td>%lld</td><td>%lld</td>",
                       costs[c].chosen ? " class=\"chosen\"" : "", costs[c].name, (long long)costs[c].rows_computed,
                       (long long)costs[c].steps, (long long)costs[c].batches, (long long)costs[c].shapes);
-        write_number(out, "<td>%.1f %%</td>", 100 * costs[c].above_bound);
+        sl_html_append_number(out, "<td>%.1f %%</td>", 100 * costs[c].above_bound);
         if (pairs)
             sl_buf_printf(out, "<td>%lld</td><td>%lld</td>", (long long)costs[c].source_rows,
                           (long long)costs[c].source_steps);
         if (measured)
-            write_number(out, "<td>%.1f</td>", costs[c].seconds);
+            sl_html_append_number(out, "<td>%.1f</td>", costs[c].seconds);
         sl_buf_printf(out, "<td>%lld</td><td class=\"words\">%s</td></tr>\n", (long long)costs[c].rows_lost,
                       costs[c].description);
     }
@@ -150,8 +143,8 @@ static void write_points(struct sl_buf *out, const char *title, const struct sl_
     for (int32_t p = 0; p < count; p++) {
         double us = points[p].step_ns * 1e-3;
         sl_buf_printf(out, "<tr><td>%lld</td>", (long long)points[p].width);
-        write_number(out, "<td>%.1f</td>", us);
-        write_number(out, "<td>%.2f</td></tr>\n", us / (double)points[p].width);
+        sl_html_append_number(out, "<td>%.1f</td>", us);
+        sl_html_append_number(out, "<td>%.2f</td></tr>\n", us / (double)points[p].width);
     }
     sl_buf_append_text(out, "</table>\n");
 }
@@ -161,14 +154,14 @@ static void write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
     if (cost->source_count > 0)
         write_points(out, " of the source", cost->source_points, cost->source_count);
     write_points(out, cost->source_count > 0 ? " of the target" : "", cost->points, cost->count);
-    write_number(out, "<p>Each batch costs another %.0f µs.</p>\n", cost->batch_ns * 1e-3);
+    sl_html_append_number(out, "<p>Each batch costs another %.0f µs.</p>\n", cost->batch_ns * 1e-3);
 }
 
 static void write_side(struct sl_buf *out, const char *name, const struct sl_lengths *lengths, int64_t vocabulary)
 {
     sl_buf_printf(out, "%s%lld real steps, %lld to %lld long, ", name, (long long)lengths->rows,
                   (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths));
-    write_number(out, "mean %.1f", sl_lengths_get_mean(lengths));
+    sl_html_append_number(out, "mean %.1f", sl_lengths_get_mean(lengths));
     if (vocabulary > 0)
         sl_buf_printf(out, ", vocabulary %lld", (long long)vocabulary);
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Charts: the marks of their axes, and what is drawn. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/value/chart.h"
+
+/* Is x 1, 2 or 5 times a power of ten? */
+static bool is_round(double x)
+{
+    const double power = pow(10, floor(log10(x) + 1e-6));
+    for (int k = 0; k < 3; k++)
+        if (fabs(x / power - (const double[]){1, 2, 5}[k]) < 1e-6)
+            return true;
+    return false;
+}
+
+static void linear_axes_end_at_the_next_round_number(void **state)
+{
+    (void)state;
+    static const double ranges[][2] = {{0, 1},         {0.93, 0.998}, {0, 0.99},     {1e-7, 3e-7}, {-3, 8},
+                                       {-0.02, -0.01}, {12, 1234567}, {99.3, 100.0}, {0.5, 0.5001}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        const double low = ranges[i][0], high = ranges[i][1];
+        double marks[SL_CHART_MARKS];
+        const int count = sl_chart_find_marks(low, high, false, marks);
+        assert_true(count >= 2 && count <= SL_CHART_MARKS);
+        const double step = marks[1] - marks[0], slack = 1e-6 * step;
+        assert_true(is_round(step));
+        assert_true(marks[0] <= low + slack && marks[0] > low - step + slack);
+        assert_true(marks[count - 1] >= high - slack && marks[count - 1] < high + step - slack);
+        for (int k = 1; k < count; k++)
+            assert_true(fabs(marks[k] - marks[k - 1] - step) <= slack);
+    }
+}
+
+static void axes_of_one_value_begin_at_zero(void **state)
+{
+    (void)state;
+    double marks[SL_CHART_MARKS];
+    int count = sl_chart_find_marks(1, 1, false, marks);
+    assert_true(marks[0] == 0 && fabs(marks[count - 1] - 1) < 1e-9);
+    count = sl_chart_find_marks(0, 0, false, marks);
+    assert_true(marks[0] == 0 && fabs(marks[count - 1] - 1) < 1e-9);
+    count = sl_chart_find_marks(-3, -3, false, marks);
+    assert_true(marks[0] <= -3 && fabs(marks[count - 1]) < 1e-9);
+}
+
+static void logarithmic_axes_end_at_the_next_round_number(void **state)
+{
+    (void)state;
+    static const double ranges[][2] = {{80, 2000}, {0.03, 0.97}, {1, 100}, {3e-9, 0.4}, {1e-200, 1e200}, {7, 150}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        double marks[SL_CHART_MARKS];
+        const int count = sl_chart_find_marks(ranges[i][0], ranges[i][1], true, marks);
+        assert_true(count >= 2 && count <= SL_CHART_MARKS);
+        assert_true(marks[0] <= ranges[i][0] * 1.000001 && marks[1] > ranges[i][0]);
+        assert_true(marks[count - 1] >= ranges[i][1] * 0.999999 && marks[count - 2] < ranges[i][1]);
+        for (int k = 0; k < count; k++)
+            assert_true(is_round(marks[k]) && (k == 0 || marks[k] > marks[k - 1]));
+    }
+}
+
+/* Draws a chart of these values at updates 10, 20 … */
+static char *draw(const double *values, size_t count)
+{
+    struct sl_chart chart = {.title = "a <b>", .names = {"train", "valid"}};
+    struct sl_buf out = {0};
+    for (size_t i = 0; i < count; i++)
+        assert_true(sl_chart_line_add(&chart.lines[i % 2], 10 * (double)(i + 1), values[i]));
+    sl_chart_write(&chart, &out);
+    sl_chart_deinit(&chart);
+    char *text = strdup(sl_buf_text(&out));
+    assert_non_null(text);
+    sl_buf_deinit(&out);
+    return text;
+}
+
+static void accuracies_stay_within_one(void **state)
+{
+    (void)state;
+    static const double accuracies[][4] = {{0.4, 0.8, 0.97, 1}, {1, 1, 1, 1}, {0.02, 0.5, 0.9, 0.99}, {0, 0, 0, 0}};
+    for (int i = 0; i < 4; i++) {
+        char *text = draw(accuracies[i], 4);
+        int labels = 0;
+        for (const char *at = text; (at = strstr(at, "class=\"y\"")) != NULL; labels++) {
+            at = strchr(at, '>') + 1;
+            const double label = strtod(at, NULL);
+            assert_true(label >= 0 && label <= 1);
+        }
+        assert_true(labels >= 2);
+        assert_null(strstr(text, "nan"));
+        free(text);
+    }
+}
+
+static void charts_show_what_they_are_given(void **state)
+{
+    (void)state;
+    static const double values[] = {3, 2, 1.5, 1.25};
+    char *text = draw(values, 4);
+    assert_non_null(strstr(text, "a &lt;b&gt;"));
+    assert_non_null(strstr(text, "<title>update 40: 1.25</title>"));
+    assert_non_null(strstr(text, ">valid</text>"));
+    assert_null(strstr(text, "logarithmic"));
+    free(text);
+    static const double wide[] = {1000, 300, 70, 30};
+    text = draw(wide, 4);
+    assert_non_null(strstr(text, "logarithmic"));
+    free(text);
+    text = draw(values, 1);
+    assert_string_equal(text, "");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_axes_end_at_the_next_round_number),
+        cmocka_unit_test(axes_of_one_value_begin_at_zero),
+        cmocka_unit_test(logarithmic_axes_end_at_the_next_round_number),
+        cmocka_unit_test(accuracies_stay_within_one),
+        cmocka_unit_test(charts_show_what_they_are_given),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
