@@ -30,7 +30,7 @@
 seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err)
 {
     int32_t place = exec->plan->call_count > 0 ? exec->calls[0].place : SL_PLACE_HOST;
-    if (!sl_plan_find_capture(exec->plan).possible || !sl_domain_has_graphs(exec->places[place].domain->table))
+    if (!sl_plan_find_capture(exec->plan).possible || !sl_domain_has_captures(exec->places[place].domain->table))
         return SEQLSTM_OK;
     exec->device_place = place;
     sl_exec_open_update(exec);
@@ -40,7 +40,7 @@ seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *
 static void drop(struct sl_exec *exec, struct sl_exec_capture *capture)
 {
     if (capture->native)
-        sl_domain_drop_graph(exec->places[exec->device_place].domain, capture->native);
+        sl_domain_drop_capture(exec->places[exec->device_place].domain, capture->native);
     sl_exec_release_vectors(exec, capture);
     free(capture->marks);
     *capture = (struct sl_exec_capture){0};
@@ -144,7 +144,7 @@ static seqlstm_status record(struct sl_exec *exec, struct sl_exec_capture *captu
     seqlstm_status ended = sl_domain_end_capture(domain, &capture->native, status == SEQLSTM_OK ? err : NULL);
     if (status == SEQLSTM_OK || capture->native == NULL)
         return status != SEQLSTM_OK ? status : ended;
-    sl_domain_drop_graph(domain, capture->native);
+    sl_domain_drop_capture(domain, capture->native);
     capture->native = NULL;
     return status;
 }

@@ -88,17 +88,17 @@ seqlstm_status sl_runner_ask_idle(struct sl_runner *r, bool *out_any, struct seq
     return SEQLSTM_OK;
 }
 
-static bool is_busy(const struct sl_guarded *buffer, const struct seqlstm_spans *idle, const char *name, char *text,
+static bool is_busy(const struct sl_guarded *buffer, const struct seqlstm_ranges *idle, const char *name, char *text,
                     size_t capacity)
 {
     for (uint32_t i = 0; i < idle->count; i++) {
-        const struct seqlstm_span span = idle->at[i];
-        const int64_t at = sl_guarded_find_written(buffer, span.begin, span.end);
+        const struct seqlstm_range range = idle->at[i];
+        const int64_t at = sl_guarded_find_written(buffer, range.begin, range.end);
         if (at < 0)
             continue;
         sl_text_snprintf(text, capacity,
-                         "calls touched byte %lld of %s: idle_spans said that %llu to %llu of its %llu are idle",
-                         (long long)at, name, (unsigned long long)span.begin, (unsigned long long)span.end,
+                         "calls touched byte %lld of %s: idle_ranges said that %llu to %llu of its %llu are idle",
+                         (long long)at, name, (unsigned long long)range.begin, (unsigned long long)range.end,
                          (unsigned long long)buffer->bytes);
         return true;
     }

@@ -127,7 +127,7 @@ seqlstm_status sl_domain_clear(struct sl_domain *domain, void *to, int64_t bytes
                                        (uint64_t)bytes, err);
 }
 
-/* ---- pinned memory, graphs ------------------------------------------------------------------------------- */
+/* ---- pinned memory, captures ------------------------------------------------------------------------------- */
 
 seqlstm_status sl_domain_allocate_pinned(struct sl_domain *domain, int64_t bytes, void **out_pinned,
                                          struct seqlstm_error *err)
@@ -143,11 +143,11 @@ void sl_domain_release_pinned(struct sl_domain *domain, void *pinned)
         domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED, pinned);
 }
 
-bool sl_domain_has_graphs(const struct seqlstm_backend *table)
+bool sl_domain_has_captures(const struct seqlstm_backend *table)
 {
     const struct seqlstm_streams *streams = table->streams;
-    return streams && SEQLSTM_HAS(streams, graph_destroy) && streams->capture_begin && streams->capture_end &&
-           streams->graph_launch && streams->graph_destroy;
+    return streams && SEQLSTM_HAS(streams, capture_destroy) && streams->capture_begin && streams->capture_end &&
+           streams->capture_launch && streams->capture_destroy;
 }
 
 seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_error *err)
@@ -156,22 +156,22 @@ seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_
                                                  err);
 }
 
-seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_graph, struct seqlstm_error *err)
+seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_capture, struct seqlstm_error *err)
 {
     return domain->table->streams->capture_end(domain->instance, domain->device, domain->queue.queue.native_stream,
-                                               out_graph, err);
+                                               out_capture, err);
 }
 
-seqlstm_status sl_domain_launch(struct sl_domain *domain, void *graph, struct seqlstm_error *err)
+seqlstm_status sl_domain_launch(struct sl_domain *domain, void *capture, struct seqlstm_error *err)
 {
-    return domain->table->streams->graph_launch(domain->instance, domain->device, graph,
-                                                domain->queue.queue.native_stream, err);
+    return domain->table->streams->capture_launch(domain->instance, domain->device, capture,
+                                                  domain->queue.queue.native_stream, err);
 }
 
-void sl_domain_drop_graph(struct sl_domain *domain, void *graph)
+void sl_domain_drop_capture(struct sl_domain *domain, void *capture)
 {
-    if (graph)
-        domain->table->streams->graph_destroy(domain->instance, domain->device, graph);
+    if (capture)
+        domain->table->streams->capture_destroy(domain->instance, domain->device, capture);
 }
 
 seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err)

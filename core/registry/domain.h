@@ -66,11 +66,11 @@ void sl_domain_release_pinned(struct sl_domain *domain, void *pinned); /* NULL i
 
 /* Graphs (ext/draft/memory.h): calls between begin and end are recorded instead of run. After a failed end the queue is
  * as before begin. */
-bool sl_domain_has_graphs(const struct seqlstm_backend *table);
+bool sl_domain_has_captures(const struct seqlstm_backend *table);
 seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_error *err);
-seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_graph, struct seqlstm_error *err);
-seqlstm_status sl_domain_launch(struct sl_domain *domain, void *graph, struct seqlstm_error *err);
-void sl_domain_drop_graph(struct sl_domain *domain, void *graph); /* NULL is fine */
+seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_capture, struct seqlstm_error *err);
+seqlstm_status sl_domain_launch(struct sl_domain *domain, void *capture, struct seqlstm_error *err);
+void sl_domain_drop_capture(struct sl_domain *domain, void *capture); /* NULL is fine */
 
 /* Waits until everything on the queue has finished. Failures after a call returned are reported here. */
 seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err);

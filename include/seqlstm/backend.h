@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 #define SEQLSTM_ABI_MAJOR    0u
-#define SEQLSTM_ABI_MINOR    6u
+#define SEQLSTM_ABI_MINOR    7u
 #define SEQLSTM_MAGIC        0x4D54534Cu /* "LSTM", little endian */
 #define SEQLSTM_ALIGNMENT    64u         /* bytes; of every buffer that the host provides */
 #define SEQLSTM_QUERY_SYMBOL "seqlstm_backend_query_v0"
@@ -125,7 +125,7 @@ struct seqlstm_host {
     void (*release)(void *context, void *pointer);
     /* Returns non-zero when the user wants to stop; long kernels may poll it. [any] */
     int32_t (*cancelled)(void *context);
-    /* Begin and end a named span of the timeline; spans nest per thread. `name` is copied. [any] */
+    /* Begin and end a named interval of the timeline; intervals nest per thread. `name` is copied. [any] */
     void (*trace_begin)(void *context, const char *name);
     void (*trace_end)(void *context);
 };

@@ -152,21 +152,21 @@ static seqlstm_status capture_begin(struct seqlstm_instance *instance, uint32_t 
     return gpu_capture_begin(get_ordinal(instance, device), stream, err);
 }
 
-static seqlstm_status capture_end(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_graph,
+static seqlstm_status capture_end(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_capture,
                                   struct seqlstm_error *err)
 {
-    return gpu_capture_end(get_ordinal(instance, device), stream, out_graph, err);
+    return gpu_capture_end(get_ordinal(instance, device), stream, out_capture, err);
 }
 
-static seqlstm_status graph_launch(struct seqlstm_instance *instance, uint32_t device, void *graph, void *stream,
-                                   struct seqlstm_error *err)
+static seqlstm_status capture_launch(struct seqlstm_instance *instance, uint32_t device, void *capture, void *stream,
+                                     struct seqlstm_error *err)
 {
-    return gpu_graph_launch(get_ordinal(instance, device), graph, stream, err);
+    return gpu_capture_launch(get_ordinal(instance, device), capture, stream, err);
 }
 
-static void graph_destroy(struct seqlstm_instance *instance, uint32_t device, void *graph)
+static void capture_destroy(struct seqlstm_instance *instance, uint32_t device, void *capture)
 {
-    gpu_graph_destroy(get_ordinal(instance, device), graph);
+    gpu_capture_destroy(get_ordinal(instance, device), capture);
 }
 
 const struct seqlstm_streams gpu_domain_streams = {.struct_size = sizeof gpu_domain_streams,
@@ -180,5 +180,5 @@ const struct seqlstm_streams gpu_domain_streams = {.struct_size = sizeof gpu_dom
                                                    .event_elapsed = event_elapsed,
                                                    .capture_begin = capture_begin,
                                                    .capture_end = capture_end,
-                                                   .graph_launch = graph_launch,
-                                                   .graph_destroy = graph_destroy};
+                                                   .capture_launch = capture_launch,
+                                                   .capture_destroy = capture_destroy};

@@ -277,27 +277,28 @@ seqlstm_status gpu_capture_begin(int32_t ordinal, void *stream, struct seqlstm_e
                  "the start of a capture", err);
 }
 
-seqlstm_status gpu_capture_end(int32_t ordinal, void *stream, void **out_graph, struct seqlstm_error *err)
+seqlstm_status gpu_capture_end(int32_t ordinal, void *stream, void **out_capture, struct seqlstm_error *err)
 {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t executable = NULL;
-    *out_graph = NULL;
+    *out_capture = NULL;
     SEQLSTM_TRY(check(ordinal, cudaStreamEndCapture((cudaStream_t)stream, &graph), "a capture", err));
     cudaError_t code = cudaGraphInstantiateWithFlags(&executable, graph, 0);
     cudaGraphDestroy(graph);
-    SEQLSTM_TRY(check(ordinal, code, "the instantiation of a graph", err));
-    *out_graph = executable;
+    SEQLSTM_TRY(check(ordinal, code, "the instantiation of a capture", err));
+    *out_capture = executable;
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_graph_launch(int32_t ordinal, void *graph, void *stream, struct seqlstm_error *err)
+seqlstm_status gpu_capture_launch(int32_t ordinal, void *capture, void *stream, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(gpu_use(ordinal, err));
-    return check(ordinal, cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)stream), "the launch of a graph", err);
+    return check(ordinal, cudaGraphLaunch((cudaGraphExec_t)capture, (cudaStream_t)stream), "the launch of a capture",
+                 err);
 }
 
-void gpu_graph_destroy(int32_t ordinal, void *graph)
+void gpu_capture_destroy(int32_t ordinal, void *capture)
 {
-    if (graph && cudaSetDevice(ordinal) == cudaSuccess)
-        cudaGraphExecDestroy((cudaGraphExec_t)graph);
+    if (capture && cudaSetDevice(ordinal) == cudaSuccess)
+        cudaGraphExecDestroy((cudaGraphExec_t)capture);
 }

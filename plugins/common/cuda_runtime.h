@@ -60,9 +60,9 @@ seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double
  * fails, there is no capture. [queue] */
 bool gpu_is_capturing(int32_t ordinal, void *stream);
 seqlstm_status gpu_capture_begin(int32_t ordinal, void *stream, struct seqlstm_error *err);
-seqlstm_status gpu_capture_end(int32_t ordinal, void *stream, void **out_graph, struct seqlstm_error *err);
-seqlstm_status gpu_graph_launch(int32_t ordinal, void *graph, void *stream, struct seqlstm_error *err);
-void gpu_graph_destroy(int32_t ordinal, void *graph); /* NULL is fine */
+seqlstm_status gpu_capture_end(int32_t ordinal, void *stream, void **out_capture, struct seqlstm_error *err);
+seqlstm_status gpu_capture_launch(int32_t ordinal, void *capture, void *stream, struct seqlstm_error *err);
+void gpu_capture_destroy(int32_t ordinal, void *capture); /* NULL is fine */
 
 /* Makes the device the current one of this thread. Call it before launching kernels. */
 seqlstm_status gpu_use(int32_t ordinal, struct seqlstm_error *err);

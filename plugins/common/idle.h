@@ -6,10 +6,10 @@
 #include <seqlstm/ext/footprint.h>
 
 /* Appends [begin, end), unless it is empty or there is no room. */
-static inline void idle_add(struct seqlstm_spans *spans, uint64_t begin, uint64_t end)
+static inline void idle_add(struct seqlstm_ranges *ranges, uint64_t begin, uint64_t end)
 {
-    if (begin < end && spans->count < spans->room)
-        spans->at[spans->count++] = (struct seqlstm_span){begin, end};
+    if (begin < end && ranges->count < ranges->room)
+        ranges->at[ranges->count++] = (struct seqlstm_range){begin, end};
 }
 
 #endif

@@ -248,8 +248,8 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
-                                 const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err)
+static seqlstm_status idle_ranges(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                  const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err)
 {
     (void)err;
     if (op->recurrent != NULL && axis != NULL)
@@ -259,7 +259,7 @@ static seqlstm_status idle_spans(const struct seqlstm_op *op, const struct seqls
 
 static const struct seqlstm_footprint footprint = {
     .struct_size = sizeof(struct seqlstm_footprint),
-    .idle_spans = idle_spans,
+    .idle_ranges = idle_ranges,
 };
 
 static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)

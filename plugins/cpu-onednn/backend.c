@@ -187,8 +187,8 @@ static const struct seqlstm_option options[] = {
 static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_DESC_BYTES_ENTRY(
     RECURRENT, recurrent) SEQLSTM_DESC_BYTES_ENTRY(DENSE, dense) SEQLSTM_DESC_BYTES_ENTRY(LAYER_NORM, layer_norm)};
 
-static seqlstm_status idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
-                                 const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err)
+static seqlstm_status idle_ranges(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                  const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err)
 {
     return op->operation->find_idle != NULL && axis != NULL ? op->operation->find_idle(op, sizes, axis, idle, err)
                                                             : SEQLSTM_OK;
@@ -206,7 +206,7 @@ static seqlstm_status own_bytes(const struct seqlstm_op *op, const struct seqlst
 
 static const struct seqlstm_footprint footprint = {
     .struct_size = sizeof(struct seqlstm_footprint),
-    .idle_spans = idle_spans,
+    .idle_ranges = idle_ranges,
     .own_bytes = own_bytes,
 };
 

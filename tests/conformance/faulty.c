@@ -140,9 +140,9 @@ static seqlstm_status faulty_op_sizes(const struct seqlstm_op *op, struct seqlst
     return rc;
 }
 
-static seqlstm_status faulty_idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
-                                        const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
-                                        struct seqlstm_error *err)
+static seqlstm_status faulty_idle_ranges(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                         const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
+                                         struct seqlstm_error *err)
 {
     (void)op;
     (void)axis;
@@ -151,14 +151,14 @@ static seqlstm_status faulty_idle_spans(const struct seqlstm_op *op, const struc
 #ifdef FAULT_IDLE_BEYOND
     end++;
 #endif
-    idle->workspace.at[idle->workspace.count++] = (struct seqlstm_span){sizes->workspace_bytes - IDLE, end};
+    idle->workspace.at[idle->workspace.count++] = (struct seqlstm_range){sizes->workspace_bytes - IDLE, end};
     return SEQLSTM_OK;
 }
 
 static const void *faulty_get_extension(struct seqlstm_instance *instance, const char *id)
 {
     static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint,
-                                                       .idle_spans = faulty_idle_spans};
+                                                       .idle_ranges = faulty_idle_ranges};
     return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : inner->get_extension(instance, id);
 }
 #endif

@@ -74,7 +74,7 @@ static const struct planted planted[] = {
 #endif
     {"prints", "lstm:inf:T7B5I6H9:f32:ragged",
      "wrote 10 bytes to stdout or stderr, and may use the host's log only: forward 1"},
-    {"touches-idle", "lstm:idle:T7B5I6H9:f32:ragged", "of workspace: idle_spans said that"},
+    {"touches-idle", "lstm:idle:T7B5I6H9:f32:ragged", "of workspace: idle_ranges said that"},
     {"idle-beyond", "lstm:idle:T7B5I6H9:f32:ragged", "of the workspace as idle"},
     {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
 };

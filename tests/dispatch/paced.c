@@ -310,21 +310,22 @@ static seqlstm_status paced_op_sizes(const struct seqlstm_op *op, struct seqlstm
     return inner->op_sizes(op->inner, sizes, err);
 }
 
-static seqlstm_status paced_idle_spans(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
-                                       const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
-                                       struct seqlstm_error *err)
+static seqlstm_status paced_idle_ranges(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                        const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
+                                        struct seqlstm_error *err)
 {
     (void)sizes;
     (void)axis;
     (void)err;
     if (op->instance->idle_mib > 0)
-        idle->workspace.at[idle->workspace.count++] = (struct seqlstm_span){0, (uint64_t)op->instance->idle_mib << 20};
+        idle->workspace.at[idle->workspace.count++] = (struct seqlstm_range){0, (uint64_t)op->instance->idle_mib << 20};
     return SEQLSTM_OK;
 }
 
 static const void *paced_get_extension(struct seqlstm_instance *instance, const char *id)
 {
-    static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint, .idle_spans = paced_idle_spans};
+    static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint,
+                                                       .idle_ranges = paced_idle_ranges};
     (void)instance;
     return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
 }

@@ -15,7 +15,7 @@ static void check_mode(struct sl_check *check, uint32_t mode)
                          "creating the operation", &err))
         return;
     bool any = false; /* of which nothing is said there is nothing to be held to */
-    if (sl_check_status(check, sl_runner_ask_idle(runner, &any, &err), "idle_spans", &err) && any &&
+    if (sl_check_status(check, sl_runner_ask_idle(runner, &any, &err), "idle_ranges", &err) && any &&
         sl_check_status(check, sl_runner_forward(runner, &err), "forward", &err) &&
         (!training || sl_check_status(check,
                                       sl_runner_backward(runner,

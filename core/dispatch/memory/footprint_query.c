@@ -7,11 +7,11 @@
 seqlstm_status sl_idle_init(struct seqlstm_idle *idle, struct seqlstm_error *err)
 {
     *idle = (struct seqlstm_idle){.struct_size = sizeof *idle};
-    struct seqlstm_span *room = malloc(2 * SL_IDLE_ROOM * sizeof *room);
+    struct seqlstm_range *room = malloc(2 * SL_IDLE_ROOM * sizeof *room);
     if (room == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the idle parts of buffers");
-    idle->workspace = (struct seqlstm_spans){.at = room, .room = SL_IDLE_ROOM};
-    idle->reserve = (struct seqlstm_spans){.at = room + SL_IDLE_ROOM, .room = SL_IDLE_ROOM};
+    idle->workspace = (struct seqlstm_ranges){.at = room, .room = SL_IDLE_ROOM};
+    idle->reserve = (struct seqlstm_ranges){.at = room + SL_IDLE_ROOM, .room = SL_IDLE_ROOM};
     return SEQLSTM_OK;
 }
 
@@ -28,22 +28,22 @@ static const struct seqlstm_footprint *find_extension(const struct sl_footprint 
     return table->get_extension ? table->get_extension(footprint->instance, SEQLSTM_FOOTPRINT_EXTENSION) : NULL;
 }
 
-static seqlstm_status check_spans(const char *id, const struct seqlstm_spans *spans, uint64_t bytes, const char *name,
-                                  struct seqlstm_error *err)
+static seqlstm_status check_ranges(const char *id, const struct seqlstm_ranges *ranges, uint64_t bytes,
+                                   const char *name, struct seqlstm_error *err)
 {
-    if (spans->count > SL_IDLE_ROOM)
+    if (ranges->count > SL_IDLE_ROOM)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
                      "backend %s: it reports %u idle parts of the %s, more than the %d that there is room for", id,
-                     spans->count, name, SL_IDLE_ROOM);
+                     ranges->count, name, SL_IDLE_ROOM);
     uint64_t end = 0;
-    for (uint32_t i = 0; i < spans->count; i++) {
-        const struct seqlstm_span span = spans->at[i];
-        if (span.begin < end || span.end < span.begin || span.end > bytes)
+    for (uint32_t i = 0; i < ranges->count; i++) {
+        const struct seqlstm_range range = ranges->at[i];
+        if (range.begin < end || range.end < range.begin || range.end > bytes)
             SEQLSTM_FAIL(
                 err, SEQLSTM_INTERNAL,
                 "backend %s: it reports bytes %llu to %llu of the %s as idle, out of order or outside its %llu bytes",
-                id, (unsigned long long)span.begin, (unsigned long long)span.end, name, (unsigned long long)bytes);
-        end = span.end;
+                id, (unsigned long long)range.begin, (unsigned long long)range.end, name, (unsigned long long)bytes);
+        end = range.end;
     }
     return SEQLSTM_OK;
 }
@@ -53,12 +53,12 @@ seqlstm_status sl_footprint_ask_idle(const struct sl_footprint *footprint, const
 {
     const struct seqlstm_footprint *extension = find_extension(footprint);
     idle->workspace.count = idle->reserve.count = 0;
-    if (extension == NULL || !SEQLSTM_HAS(extension, idle_spans) || extension->idle_spans == NULL)
+    if (extension == NULL || !SEQLSTM_HAS(extension, idle_ranges) || extension->idle_ranges == NULL)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(extension->idle_spans(footprint->op, footprint->sizes, axis, idle, err));
+    SEQLSTM_TRY(extension->idle_ranges(footprint->op, footprint->sizes, axis, idle, err));
     SEQLSTM_TRY(
-        check_spans(footprint->table->id, &idle->workspace, footprint->sizes->workspace_bytes, "workspace", err));
-    SEQLSTM_TRY(check_spans(footprint->table->id, &idle->reserve, footprint->sizes->reserve_bytes, "reserve", err));
+        check_ranges(footprint->table->id, &idle->workspace, footprint->sizes->workspace_bytes, "workspace", err));
+    SEQLSTM_TRY(check_ranges(footprint->table->id, &idle->reserve, footprint->sizes->reserve_bytes, "reserve", err));
     return SEQLSTM_OK;
 }
 

@@ -8,7 +8,7 @@
 
 #include "dispatch/plan/call.h"
 
-enum { SL_IDLE_ROOM = 1024 }; /* spans of a buffer that a backend is asked for; 64 members with some layers each */
+enum { SL_IDLE_ROOM = 1024 }; /* ranges of a buffer that a backend is asked for; 64 members with some layers each */
 
 /* An operation of an opened backend, and what its op_sizes answered. All borrowed. */
 struct sl_footprint {
@@ -26,12 +26,12 @@ static inline struct sl_footprint sl_footprint_of_call(const struct sl_call *cal
                                  .sizes = &call->sizes};
 }
 
-/* Allocates room for idle spans; NO_MEMORY. sl_idle_deinit also takes a zeroed struct. */
+/* Allocates room for idle ranges; NO_MEMORY. sl_idle_deinit also takes a zeroed struct. */
 seqlstm_status sl_idle_init(struct seqlstm_idle *idle, struct seqlstm_error *err);
 void sl_idle_deinit(struct seqlstm_idle *idle);
 
 /* Which bytes of workspace and reserve calls on `axis` (NULL: on the largest batch) leave untouched: none, if the
- * backend does not say. Replaces what `idle` held. Errors: the backend's; INTERNAL: spans out of order, beyond their
+ * backend does not say. Replaces what `idle` held. Errors: the backend's; INTERNAL: ranges out of order, beyond their
  * buffer, or more than there is room for. */
 seqlstm_status sl_footprint_ask_idle(const struct sl_footprint *footprint, const struct seqlstm_axis *axis,
                                      struct seqlstm_idle *idle, struct seqlstm_error *err);

@@ -77,7 +77,7 @@ static void close_side(struct side *side)
 /* ---- workspace and reserve ----------------------------------------------------------------------------- */
 
 /* Touches `bytes` bytes from `begin` on, except the idle parts. */
-static void touch_rest(struct sl_pages *pages, int64_t begin, uint64_t bytes, const struct seqlstm_spans *idle)
+static void touch_rest(struct sl_pages *pages, int64_t begin, uint64_t bytes, const struct seqlstm_ranges *idle)
 {
     uint64_t at = 0;
     for (uint32_t i = 0; i < idle->count; i++) {

@@ -38,7 +38,7 @@ static void look_at_calls(const struct sl_plan *plan, struct sl_capture *capture
         else if (!may_be_captured(&call->sizes))
             refuse(capture, possible, "%s:%s does not allow %s to be captured", id, call->variant, call->node->name);
     }
-    if (capture->possible && !sl_domain_has_graphs(sl_backend_get_table(first->backend)))
+    if (capture->possible && !sl_domain_has_captures(sl_backend_get_table(first->backend)))
         refuse(capture, possible, "%s cannot capture graphs", sl_backend_get_id(first->backend));
 }
 

@@ -19,22 +19,22 @@ extern "C" {
 #define SEQLSTM_FOOTPRINT_EXTENSION "footprint/1"
 
 /* Bytes [begin, end) of a buffer. */
-struct seqlstm_span {
+struct seqlstm_range {
     uint64_t begin, end;
 };
 
 /* Spans of one buffer, in ascending order and without overlap. */
-struct seqlstm_spans {
-    struct seqlstm_span *at; /* set by the host, [room] */
-    uint32_t room;           /* set by the host */
-    uint32_t count;          /* filled by the backend, at most `room`: further spans are left out. Initially 0 */
+struct seqlstm_ranges {
+    struct seqlstm_range *at; /* set by the host, [room] */
+    uint32_t room;            /* set by the host */
+    uint32_t count;           /* filled by the backend, at most `room`: further ranges are left out. Initially 0 */
 };
 
 /* Bytes that calls leave untouched. */
 struct seqlstm_idle {
     uint32_t struct_size;
     uint32_t reserved0;
-    struct seqlstm_spans workspace, reserve;
+    struct seqlstm_ranges workspace, reserve;
 };
 
 struct seqlstm_footprint {
@@ -43,8 +43,9 @@ struct seqlstm_footprint {
     /* (optional; without it: calls touch all of their buffers) Bytes of workspace and reserve that no call on a batch
      * of this shape reads or writes. `sizes`: the answer of op_sizes for the same number of members. `axis`: the steps
      * of the batch; NULL: the largest batch that the descriptor allows. NO_MEMORY. [any] */
-    seqlstm_status (*idle_spans)(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
-                                 const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err);
+    seqlstm_status (*idle_ranges)(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                  const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
+                                  struct seqlstm_error *err);
     /* (optional; without it: none) Estimate of the bytes that the backend uses outside the host's buffers, such as code
      * and arguments that it keeps for each shape, after batches of these shapes have come in this order, with
      * `bound_count` of them bound at a time. batches [batch_count]. NO_MEMORY. [any] */

@@ -12,18 +12,18 @@
 #include "cpu-onednn/library.h"
 #include "cpu-onednn/recurrent/parts.h"
 
-enum { PAGE = 4096, SPANS = 3 };
+enum { PAGE = 4096, RANGES = 3 };
 
 /* The untouched ranges of one primitive's workspace or scratch, in order. */
-struct spans {
-    struct seqlstm_span at[SPANS];
+struct ranges {
+    struct seqlstm_range at[RANGES];
     int32_t count;
 };
 
-static void add(struct spans *spans, uint64_t begin, uint64_t end)
+static void add(struct ranges *ranges, uint64_t begin, uint64_t end)
 {
     if (begin < end)
-        spans->at[spans->count++] = (struct seqlstm_span){begin, end};
+        ranges->at[ranges->count++] = (struct seqlstm_range){begin, end};
 }
 
 static uint64_t most(uint64_t a, uint64_t b)
@@ -36,68 +36,68 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static struct spans find_ws(const struct odn_recurrent *r, const struct odn_need *need)
+static struct ranges find_ws(const struct odn_recurrent *r, const struct odn_need *need)
 {
     const struct odn_parts parts = odn_parts_of(r, need);
     const struct odn_places p = odn_places_of(&parts);
-    struct spans spans = {0};
+    struct ranges ranges = {0};
     if (p.end != need->ws_bytes)
-        return spans;
-    add(&spans, need->way ? p.unused : r->projection ? p.states : p.projected, p.c + parts.c / 2);
-    add(&spans, p.step_grads + parts.step_grads / 2, p.c_grads);
-    add(&spans, p.c_grads + parts.c_grads / 2, p.c_grads + parts.c_grads);
-    return spans;
+        return ranges;
+    add(&ranges, need->way ? p.unused : r->projection ? p.states : p.projected, p.c + parts.c / 2);
+    add(&ranges, p.step_grads + parts.step_grads / 2, p.c_grads);
+    add(&ranges, p.c_grads + parts.c_grads / 2, p.c_grads + parts.c_grads);
+    return ranges;
 }
 
 /* Small parts may also lie before the gates, so the gates may begin later, by up to the bytes of all small parts. */
-static struct spans find_training_scratch(const struct odn_recurrent *r, const struct odn_need *need)
+static struct ranges find_training_scratch(const struct odn_recurrent *r, const struct odn_need *need)
 {
     const int32_t large = need->scratch[ODN_BACKWARD] > need->scratch[ODN_FORWARD] ? ODN_BACKWARD : ODN_FORWARD;
     const int32_t other = large == ODN_FORWARD ? ODN_BACKWARD : ODN_FORWARD;
     const struct odn_scratch s = odn_scratch_of(r, need, large), o = odn_scratch_of(r, need, other);
-    struct spans spans = {0};
+    struct ranges ranges = {0};
     if (!odn_scratch_is(r, need, large))
-        return spans;
+        return ranges;
     uint64_t begin = s.gates, end = 2 * s.gates + need->scratch[large] - s.end;
     if (o.gates != s.gates || !odn_scratch_is(r, need, other)) {
         begin = odn_scratch_is(r, need, other) ? least(begin, o.gates) : 0;
         end = most(end, need->scratch[other]);
     }
-    add(&spans, 0, begin);
-    add(&spans, end, s.end);
-    return spans;
+    add(&ranges, 0, begin);
+    add(&ranges, end, s.end);
+    return ranges;
 }
 
-static struct spans find_inference_scratch(const struct odn_recurrent *r, const struct odn_need *need)
+static struct ranges find_inference_scratch(const struct odn_recurrent *r, const struct odn_need *need)
 {
     const struct odn_parts parts = odn_parts_of(r, need);
     const struct odn_scratch s = odn_scratch_of(r, need, ODN_FORWARD);
-    struct spans spans = {0};
+    struct ranges ranges = {0};
     if (need->scratch_bytes < s.before)
-        return spans;
+        return ranges;
     /* the part that begins there holds a copy of x */
-    add(&spans, need->way ? parts.states + PAGE : 0, s.before - parts.c / 2);
+    add(&ranges, need->way ? parts.states + PAGE : 0, s.before - parts.c / 2);
     if (odn_scratch_is(r, need, ODN_FORWARD)) {
         const uint64_t small = need->scratch_bytes - s.end;
-        add(&spans, s.before + small, s.before + s.gates);
-        add(&spans, s.before + 2 * s.gates + small, s.end);
+        add(&ranges, s.before + small, s.before + s.gates);
+        add(&ranges, s.before + 2 * s.gates + small, s.end);
     }
-    return spans;
+    return ranges;
 }
 
-/* Reduces `spans` to what both leave untouched. Entries at the same index belong together. */
-static void meet(struct spans *spans, const struct spans *other)
+/* Reduces `ranges` to what both leave untouched. Entries at the same index belong together. */
+static void meet(struct ranges *ranges, const struct ranges *other)
 {
-    const struct spans before = *spans;
-    spans->count = 0;
+    const struct ranges before = *ranges;
+    ranges->count = 0;
     for (int32_t i = 0; i < before.count && i < other->count; i++)
-        add(spans, most(before.at[i].begin, other->at[i].begin),
+        add(ranges, most(before.at[i].begin, other->at[i].begin),
             before.at[i].end < other->at[i].end ? before.at[i].end : other->at[i].end);
 }
 
 /* For a slice of one rectangle: the bytes that its primitives need, and what they leave untouched. */
 struct found {
-    struct spans ws[ODN_KINDS][ODN_WAYS], scratch;
+    struct ranges ws[ODN_KINDS][ODN_WAYS], scratch;
 };
 
 static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice *s, struct found *out_found,
@@ -109,7 +109,7 @@ static seqlstm_status find_slice(const struct odn_recurrent *r, struct odn_slice
             struct odn_need need = {
                 .kind = k, .way = odn_way_of(r, d), .n = s->rectangles[0].n, .steps = s->rectangles[0].steps};
             SEQLSTM_TRY(odn_need_find(r, &need, err));
-            const struct spans scratch =
+            const struct ranges scratch =
                 r->training ? find_training_scratch(r, &need) : find_inference_scratch(r, &need);
             out_found->ws[k][d] = find_ws(r, &need);
             if (k == 0 && d == 0)
@@ -127,7 +127,7 @@ static void say_slice(const struct odn_recurrent *r, const struct odn_slice *s, 
 {
     for (int32_t n = 0; r->training && n < r->layers * r->directions; n++) {
         const int32_t layer = n / r->directions, d = n % r->directions;
-        const struct spans *ws = &found->ws[odn_kind_of(r, layer)][d];
+        const struct ranges *ws = &found->ws[odn_kind_of(r, layer)][d];
         const uint64_t at = odn_ws_place(r, s, layer, d);
         for (int32_t i = 0; i < ws->count; i++)
             idle_add(&idle->reserve, at + ws->at[i].begin, at + ws->at[i].end);
@@ -220,10 +220,10 @@ static struct odn_scratch scratch_of(const struct odn_recurrent *r, int32_t kind
 
 /* What all rectangles of a slice leave untouched of their scratch: the bytes between the gates and the small parts of
  * those that need the most, from where the small parts of the others end. */
-static struct seqlstm_span find_rest(const struct odn_recurrent *r, int32_t kind, const struct odn_slice *slice)
+static struct seqlstm_range find_rest(const struct odn_recurrent *r, int32_t kind, const struct odn_slice *slice)
 {
     const int32_t passes = odn_passes(r), count = slice->rectangle_count * passes;
-    struct seqlstm_span rest = {0, 0};
+    struct seqlstm_range rest = {0, 0};
     for (int32_t i = 0; i < count; i++)
         rest.end = most(rest.end, scratch_of(r, kind, &slice->rectangles[i / passes], i % passes).end);
     for (int32_t i = 0; i < count; i++) {
@@ -263,7 +263,7 @@ static seqlstm_status expect_scratch(const struct odn_recurrent *r, int32_t kind
 }
 
 /* The needs of the slices' primitives, and what they leave untouched of their scratch. */
-static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_span *rests,
+static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqlstm_range *rests,
                                    struct seqlstm_error *err)
 {
     const struct odn_recurrent *r = b->r;
@@ -273,7 +273,7 @@ static seqlstm_status expect_needs(struct odn_recurrent_binding *b, struct seqls
             SEQLSTM_TRY(expect_scratch(r, k, &b->slices[m], &said, err));
         for (int32_t m = 0; m < b->slices_count; m++) {
             struct odn_slice *s = &b->slices[m];
-            const struct seqlstm_span rest = find_rest(r, k, s);
+            const struct seqlstm_range rest = find_rest(r, k, s);
             rests[m].begin = most(rest.begin, rests[m].begin);
             rests[m].end = said.is_scratch && !said.is_other ? least(rest.end, rests[m].end) : 0;
             for (int32_t i = 0; i < s->rectangle_count && r->training; i++)
@@ -287,12 +287,12 @@ static seqlstm_status find_mixed(struct odn_recurrent_binding *b, const struct s
                                  struct seqlstm_idle *idle, struct seqlstm_error *err)
 {
     const struct seqlstm_host *host = b->r->op->instance->host;
-    struct seqlstm_span *rests = host_allocate(host, (uint64_t)b->slices_count * sizeof *rests);
+    struct seqlstm_range *rests = host_allocate(host, (uint64_t)b->slices_count * sizeof *rests);
     if (rests == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for what calls leave idle");
     uint64_t reserve, workspace;
     for (int32_t m = 0; m < b->slices_count; m++)
-        rests[m] = (struct seqlstm_span){0, UINT64_MAX};
+        rests[m] = (struct seqlstm_range){0, UINT64_MAX};
     const seqlstm_status status = expect_needs(b, rests, err);
     odn_slices_lay_out(b, &reserve, &workspace);
     for (int32_t m = 0; m < b->slices_count && status == SEQLSTM_OK; m++)

@@ -181,7 +181,7 @@ void cg_recurrent_close(struct seqlstm_binding *binding)
     if (r == NULL)
         return;
     for (int64_t k = 0; k < 2 * r->count; k++)
-        gpu_graph_destroy(binding->op->ordinal, r->captures[k]);
+        gpu_capture_destroy(binding->op->ordinal, r->captures[k]);
     gpu_release(binding->op->ordinal, SEQLSTM_MEMORY_DEVICE, r->device);
     host->release(host->context, r);
 }
@@ -394,10 +394,10 @@ seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *s,
         void *capture = NULL;
         seqlstm_status ended = gpu_capture_end(ordinal, call->stream, &capture, status == SEQLSTM_OK ? err : NULL);
         if (status != SEQLSTM_OK || ended != SEQLSTM_OK) {
-            gpu_graph_destroy(ordinal, capture);
+            gpu_capture_destroy(ordinal, capture);
             return status != SEQLSTM_OK ? status : ended;
         }
         r->captures[index] = capture;
     }
-    return gpu_graph_launch(ordinal, r->captures[index], call->stream, err);
+    return gpu_capture_launch(ordinal, r->captures[index], call->stream, err);
 }

@@ -473,23 +473,23 @@ seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_capture_end(int32_t, void *native, void **out_graph, seqlstm_error *err)
+seqlstm_status gpu_capture_end(int32_t, void *native, void **out_capture, seqlstm_error *err)
 {
     stream *s = static_cast<stream *>(native);
     std::lock_guard<std::mutex> guard(s->lock);
     graph made = std::move(s->captured);
     s->captured = nullptr;
-    *out_graph = nullptr;
+    *out_capture = nullptr;
     if (capturing != s || s->spoilt) {
         capturing = capturing == s ? nullptr : capturing;
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the capture is spoilt");
     }
     capturing = nullptr;
-    *out_graph = new graph(std::move(made));
+    *out_capture = new graph(std::move(made));
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_graph_launch(int32_t, void *native_graph, void *native, seqlstm_error *err)
+seqlstm_status gpu_capture_launch(int32_t, void *native_graph, void *native, seqlstm_error *err)
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     const graph list = *static_cast<graph *>(native_graph);
@@ -504,7 +504,7 @@ seqlstm_status gpu_graph_launch(int32_t, void *native_graph, void *native, seqls
     return SEQLSTM_OK;
 }
 
-void gpu_graph_destroy(int32_t, void *native_graph)
+void gpu_capture_destroy(int32_t, void *native_graph)
 {
     if (native_graph)
         forbid("the end of a graph", nullptr);

@@ -27,11 +27,11 @@ static int get()
     return fine(gpu_copy(0, stream, SEQLSTM_COPY_TO_HOST, &byte, b, 1, nullptr)) ? byte : -1;
 }
 
-static bool keep_copy(void **out_graph)
+static bool keep_copy(void **out_capture)
 {
     return fine(gpu_capture_begin(0, stream, nullptr)) && gpu_is_capturing(0, stream) &&
            fine(gpu_copy(0, stream, SEQLSTM_COPY_WITHIN, b, a, 64, nullptr)) &&
-           fine(gpu_capture_end(0, stream, out_graph, nullptr)) && !gpu_is_capturing(0, stream);
+           fine(gpu_capture_end(0, stream, out_capture, nullptr)) && !gpu_is_capturing(0, stream);
 }
 
 static bool check_launch()
@@ -39,9 +39,9 @@ static bool check_launch()
     void *graph = nullptr;
     if (!put(1) || !fine(gpu_fill(0, stream, b, 0, 64, nullptr)) || !keep_copy(&graph) || get() != 0)
         return false;
-    bool good = put(2) && fine(gpu_graph_launch(0, graph, stream, nullptr)) && get() == 2;
-    good = good && put(3) && get() == 2 && fine(gpu_graph_launch(0, graph, stream, nullptr)) && get() == 3;
-    gpu_graph_destroy(0, graph);
+    bool good = put(2) && fine(gpu_capture_launch(0, graph, stream, nullptr)) && get() == 2;
+    good = good && put(3) && get() == 2 && fine(gpu_capture_launch(0, graph, stream, nullptr)) && get() == 3;
+    gpu_capture_destroy(0, graph);
     return good;
 }
 
@@ -52,10 +52,10 @@ static bool check_stale_address()
     if (!fine(gpu_allocate(0, SEQLSTM_MEMORY_DEVICE, 64, &old, nullptr)))
         return false;
     a = old;
-    bool good = put(5) && keep_copy(&graph) && fine(gpu_graph_launch(0, graph, stream, nullptr)) && get() == 5;
+    bool good = put(5) && keep_copy(&graph) && fine(gpu_capture_launch(0, graph, stream, nullptr)) && get() == 5;
     gpu_release(0, SEQLSTM_MEMORY_DEVICE, old);
-    good = good && fine(gpu_graph_launch(0, graph, stream, nullptr)) && get() == 0xFF;
-    gpu_graph_destroy(0, graph);
+    good = good && fine(gpu_capture_launch(0, graph, stream, nullptr)) && get() == 0xFF;
+    gpu_capture_destroy(0, graph);
     a = first;
     return good;
 }

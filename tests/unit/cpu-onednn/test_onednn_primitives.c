@@ -131,8 +131,8 @@ static void primitives_are_kept_in_bounded_number(void **state)
 struct idle {
     struct seqlstm_sizes sizes;
     struct seqlstm_idle answer;
-    struct seqlstm_span workspace[64], reserve[64];
-    uint64_t workspace_bytes, reserve_bytes; /* of the spans */
+    struct seqlstm_range workspace[64], reserve[64];
+    uint64_t workspace_bytes, reserve_bytes; /* of the ranges */
 };
 
 static const struct seqlstm_footprint *get_footprint(void)
@@ -142,14 +142,14 @@ static const struct seqlstm_footprint *get_footprint(void)
     return footprint;
 }
 
-static uint64_t sum(const struct seqlstm_spans *spans, uint64_t bytes)
+static uint64_t sum(const struct seqlstm_ranges *ranges, uint64_t bytes)
 {
     uint64_t sum = 0, end = 0;
-    for (uint32_t i = 0; i < spans->count; i++) {
-        const struct seqlstm_span span = spans->at[i];
-        assert_true(end <= span.begin && span.begin < span.end && span.end <= bytes);
-        end = span.end;
-        sum += span.end - span.begin;
+    for (uint32_t i = 0; i < ranges->count; i++) {
+        const struct seqlstm_range range = ranges->at[i];
+        assert_true(end <= range.begin && range.begin < range.end && range.end <= bytes);
+        end = range.end;
+        sum += range.end - range.begin;
     }
     return sum;
 }
@@ -164,7 +164,7 @@ static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seq
                                     .workspace = {.at = idle->workspace, .room = 64},
                                     .reserve = {.at = idle->reserve, .room = 64}};
     assert_int_equal(table->op_sizes(op, sizes, &err), SEQLSTM_OK);
-    assert_int_equal(get_footprint()->idle_spans(op, sizes, axis, answer, &err), SEQLSTM_OK);
+    assert_int_equal(get_footprint()->idle_ranges(op, sizes, axis, answer, &err), SEQLSTM_OK);
     idle->workspace_bytes = sum(&answer->workspace, sizes->workspace_bytes);
     idle->reserve_bytes = sum(&answer->reserve, sizes->reserve_bytes);
 }
@@ -210,7 +210,7 @@ static void sequences_without_steps_take_nothing(void **state)
     table->op_destroy(op);
 }
 
-/* No more spans are written than the host gives room for. */
+/* No more ranges are written than the host gives room for. */
 static void room_for_what_is_idle_is_kept(void **state)
 {
     (void)state;
@@ -218,12 +218,12 @@ static void room_for_what_is_idle_is_kept(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_op *op = make_lstm(512, SEQLSTM_MODE_TRAINING, "sliced");
     batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
-    struct seqlstm_span guard[2] = {{7, 7}, {7, 7}};
+    struct seqlstm_range guard[2] = {{7, 7}, {7, 7}};
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
     struct seqlstm_idle idle = {
         .struct_size = sizeof idle, .workspace = {.at = guard}, .reserve = {.at = guard + 1, .room = 0}};
     assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    assert_int_equal(get_footprint()->idle_spans(op, &sizes, &large.axis, &idle, &err), SEQLSTM_OK);
+    assert_int_equal(get_footprint()->idle_ranges(op, &sizes, &large.axis, &idle, &err), SEQLSTM_OK);
     assert_int_equal(idle.workspace.count + idle.reserve.count, 0);
     assert_true(guard[0].begin == 7 && guard[0].end == 7 && guard[1].begin == 7 && guard[1].end == 7);
     table->op_destroy(op);

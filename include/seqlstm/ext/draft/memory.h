@@ -78,13 +78,13 @@ struct seqlstm_streams {
      * is as it was before begin. [queue] */
     seqlstm_status (*capture_begin)(struct seqlstm_instance *instance, uint32_t device, void *stream,
                                     struct seqlstm_error *err);
-    seqlstm_status (*capture_end)(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_graph,
+    seqlstm_status (*capture_end)(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_capture,
                                   struct seqlstm_error *err);
     /* Starts the recorded work in its order, on the contents that memory has by then. [queue] */
-    seqlstm_status (*graph_launch)(struct seqlstm_instance *instance, uint32_t device, void *graph, void *stream,
-                                   struct seqlstm_error *err);
-    void (*graph_destroy)(struct seqlstm_instance *instance, uint32_t device,
-                          void *graph); /* NULL is allowed. [queue] */
+    seqlstm_status (*capture_launch)(struct seqlstm_instance *instance, uint32_t device, void *capture, void *stream,
+                                     struct seqlstm_error *err);
+    void (*capture_destroy)(struct seqlstm_instance *instance, uint32_t device,
+                            void *capture); /* NULL is allowed. [queue] */
 };
 
 #ifdef __cplusplus
