@@ -168,7 +168,7 @@ static seqlstm_status map_label(struct sl_dataset *d, struct sl_raw *raw, const 
 {
     const struct sl_data_state *state = d->state;
     int32_t id = raw->target_ids[place];
-    int32_t mapped = table ? table[id] : id >= sl_vocabulary_get_size(state->classes) ? -1 : id;
+    int32_t mapped = id < 0 ? -1 : table ? table[id] : id >= sl_vocabulary_get_size(state->classes) ? -1 : id;
     if (id < 0 ||
         (state->ignore_label && table && strcmp(sl_intern_get(&raw->labels, id, NULL), state->ignore_label) == 0))
         mapped = -1;

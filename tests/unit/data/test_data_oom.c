@@ -92,6 +92,56 @@ static void test_tables(void **state)
           MODEL_DENSE, "loss: mse");
     check("type: csv, train: {file: train.csv}, group: g, inputs: [a], label: g, missing: drop, batch_size: 2",
           MODEL_CLASSIFY_VALUES, "task: classify");
+    data_write("train.csv", "g;t;a;b\n1;2020-01;1,5;\n2;2020-01;-9;3\n1;2020-02;4;5\n2;2020-02;6;7\n1;2020-03;1;1\n");
+    check("type: csv, train: {file: train.csv}, delimiter: \";\", decimal: \",\", group: g, time: {column: t, step: "
+          "1mo}, inputs: [a], targets: [b], missing: {type: zero, targets: ignore, values: [-9]}, batch_size: 2",
+          MODEL_REGRESS_STEPS, "loss: mse");
+}
+
+/* Inputs of which rows are dropped: as sequences, as windows over a gap, and row by row. */
+static void test_inputs(void **state)
+{
+    (void)state;
+    static const char *const forms[][2] = {
+        {"group: g, ", MODEL_REGRESS_STEPS},
+        {"window: {length: 1}, time: {column: t, step: 1, gaps: break}, ", MODEL_REGRESS},
+        {"", MODEL_DENSE}};
+    static const char text[] = "g,t,a\n1,1,\n1,2,3\n2,4,5\n2,5,\n";
+    data_write("train.csv", "g,t,a,b\n1,1,1,2\n1,2,4,5\n2,3,6,7\n");
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        char data[300];
+        snprintf(data, sizeof data,
+                 "type: csv, train: {file: train.csv}, %sinputs: [a], targets: [b], missing: drop, batch_size: 2",
+                 forms[f][0]);
+        struct data_open o = data_open_train(data, forms[f][1], "loss: mse");
+        struct sl_input_request request = {.data = text, .data_bytes = sizeof text - 1};
+        for (int n = 1;; n++) {
+            struct sl_dataset *input = NULL;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            oom_fail_at(n);
+            seqlstm_status status = sl_dataset_open_input(o.model, o.state, &request, &input, &err);
+            if (!oom_disarm()) {
+                assert_int_equal(status, SEQLSTM_OK);
+                sl_dataset_close(input);
+                break;
+            }
+            assert_int_equal(status, SEQLSTM_NO_MEMORY);
+            assert_true(n < 1000);
+        }
+        data_close(&o);
+    }
+}
+
+/* Labels that the training split lacks. */
+static void test_unknown_labels(void **state)
+{
+    (void)state;
+    data_write("train.txt", "1 a b c\n2 d e\n");
+    data_write("valid.txt", "3 a\n1 d\n4 e\n");
+    check(
+        "type: lines, train: {file: train.txt}, valid: {file: valid.txt}, label: first, tokenizer: {type: whitespace}, "
+        "batch_size: 2",
+        MODEL_CLASSIFY, "task: classify");
 }
 
 static void test_generators(void **state)
@@ -136,8 +186,10 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text), cmocka_unit_test(test_tables), cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_npy),  cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_text),           cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_generators),     cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_unknown_labels),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
