@@ -162,6 +162,16 @@ static double compute_loss(const struct quantizing *q, const struct sl_quantized
     return worse == 0 ? 0 : before == 0 ? copysign(INFINITY, worse) : worse / fabs(before);
 }
 
+/* By what ranges are chosen: the judged metric, and a quarter of what the loss has lost. A metric such as accuracy may
+ * not move where the loss shows that results have become less sure. */
+static double compute_score(const struct sl_quantized_split *split)
+{
+    const char *loss = sl_metric_get_name(SL_METRIC_LOSS);
+    const double before = get_value(&split->before, loss), after = get_value(&split->after, loss);
+    const double share = before > 0 ? (after / before - 1) / 4 : 0;
+    return fmax(split->loss, isfinite(share) ? share : 0);
+}
+
 /* Evaluates a split with the wanted layers in int8. */
 static seqlstm_status evaluate_after(struct quantizing *q, enum sl_split split, struct seqlstm_error *err)
 {
@@ -234,10 +244,10 @@ static seqlstm_status choose_rule(struct quantizing *q, struct seqlstm_error *er
         if (k == 0 && !has_any(q))
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no backend runs `%s` in int8: %s", q->result->layers[0].name,
                          q->result->layers[0].reason);
-        if (main->loss <= q->request->bound / 4)
+        if (compute_score(main) <= q->request->bound / 4)
             return SEQLSTM_OK;
-        if (main->loss < least || k == 0) {
-            least = main->loss;
+        if (compute_score(main) < least || k == 0) {
+            least = compute_score(main);
             best = k;
         }
     }
@@ -261,8 +271,8 @@ static seqlstm_status leave_one_out(struct quantizing *q, struct seqlstm_error *
         r->layers[l].reason = "left out";
         SEQLSTM_TRY(evaluate_after(q, r->main, err));
         r->layers[l].reason = "";
-        if (best < 0 || main->loss < least) {
-            least = main->loss;
+        if (best < 0 || compute_score(main) < least) {
+            least = compute_score(main);
             best = l;
         }
     }
