@@ -201,7 +201,7 @@ static const char *find_other_name(const char *name)
         {"tune", "plan"},         {"stats", "data stats"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(others[i][0], name) == 0)
+        if (sl_text_closest(name, others[i], 1) != NULL)
             return others[i][1];
     return NULL;
 }
@@ -211,7 +211,7 @@ int cli_refuse_command(const char *name)
     const struct cli_context plain = {.diagnostics = NULL};
     const char *names[64];
     size_t count = 0, words = strlen(name);
-    const char *near = find_other_name(name);
+    const char *near = NULL;
     for (const struct cli_command *const *command = cli_get_commands(); *command; command++) {
         names[count++] = (*command)->name;
         if (strncmp((*command)->name, name, words) == 0 && (*command)->name[words] == ' ')
@@ -219,6 +219,8 @@ int cli_refuse_command(const char *name)
     }
     if (near == NULL)
         near = sl_text_closest(name, names, count);
+    if (near == NULL)
+        near = find_other_name(name);
     if (near)
         return cli_usage_error(&plain, "no such command: `%s`\n  = help: did you mean `seqlstm %s`?", name, near);
     if (strstr(name, ".yaml") || strstr(name, ".yml"))

@@ -35,8 +35,8 @@ int cli_open_model(struct cli_context *cli, const char *path, struct sl_session 
     return CLI_OK;
 }
 
-/* "there are letters, tiny and 3 more". */
-static void list_runs(const char *wanted, struct sl_buf *out)
+/* "the runs in runs/ are letters, tiny and 3 more", after `separator`; nothing if there are none. */
+static void list_runs(const char *wanted, const char *separator, struct sl_buf *out)
 {
     enum { SHOWN = 8 };
     char *names[SL_RUN_LIST_MOST];
@@ -44,8 +44,8 @@ static void list_runs(const char *wanted, struct sl_buf *out)
     const char *near = sl_text_closest(wanted, (const char *const *)names, count);
     if (near)
         sl_buf_printf(out, "did you mean `%s`? ", near);
-    sl_buf_append_text(out, count ? "the runs in runs/ are "
-                                  : "there are no runs in runs/; `seqlstm run model.yaml` makes one");
+    if (count > 0)
+        sl_buf_printf(out, count == 1 ? "%sthe run in runs/ is " : "%sthe runs in runs/ are ", separator);
     for (size_t i = 0; i < shown; i++)
         sl_buf_printf(out, "%s%s", i == 0 ? "" : i + 1 == count ? " and " : ", ", names[i]);
     if (count > shown)
@@ -69,14 +69,16 @@ static int refuse_run(const struct cli_context *cli, const char *said, const str
     char *folder = sl_path_folder(said);
     if (is_model && strcmp(name, "config.yaml") != 0 && sl_file_exists(said)) {
         sl_buf_printf(&text, "`%s` is a model file, and `seqlstm %s` takes a run", said, cli->command->name);
-        sl_buf_printf(&help, "`seqlstm run %s` trains it; ", said);
-        list_runs("", &help);
+        sl_buf_printf(&help, "`seqlstm run %s` trains it", said);
+        list_runs("", "; ", &help);
     } else if (folder && sl_file_exists(said) && sl_run_folder_is_run(folder)) {
         sl_buf_printf(&text, "`%s` is a file of a run", said);
         sl_buf_printf(&help, "give its folder: `seqlstm %s %s`", cli->command->name, folder);
     } else {
         sl_buf_append_text(&text, err->message);
-        list_runs(said, &help);
+        list_runs(said, "", &help);
+        if (help.length_bytes == 0)
+            sl_buf_append_text(&help, "there are no runs in runs/; `seqlstm run model.yaml` makes one");
     }
     sl_buf_printf(&text, "\n  = help: %s", sl_buf_text(&help));
     cli_print_error(cli, sl_explain_get_code(SEQLSTM_NOT_FOUND), NULL, sl_buf_text(&text));

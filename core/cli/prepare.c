@@ -5,6 +5,7 @@
 
 #include "base/system/file.h"
 #include "cli/cli.h"
+#include "session/run_folder/run_name.h"
 
 static int add_override(struct cli_context *cli, size_t *count, const char *origin, const char *key, const char *value)
 {
@@ -92,6 +93,10 @@ int cli_prepare(struct cli_context *cli, const char *path)
     int code = collect(cli, path == NULL);
     if (code != CLI_OK)
         return code;
+    if (path && sl_run_folder_is_run(path))
+        return cli_usage_error(
+            cli, "`%s` is a run, and `seqlstm %s` takes a model file\n  = help: %s", path, cli->command->name,
+            "`seqlstm resume` continues a run, `seqlstm eval` measures it, and its config.yaml is its model");
     cli->model_request.path = path;
     cli->options.model = &cli->model_request;
     cli->options.forced_backend = cli_get(cli, "backend");

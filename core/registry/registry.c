@@ -167,6 +167,25 @@ static const struct sl_backend_builtin *find_builtin(const struct sl_registry_re
     return NULL;
 }
 
+/* The id of a backend on the backend path that `id` may mean; NULL: none. */
+static seqlstm_status find_near(struct sl_registry *r, const struct sl_registry_request *request, const char *id,
+                                const char **out_near, struct seqlstm_error *err)
+{
+    const char **files;
+    uint32_t count, known = 0;
+    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, NULL, &files, &count, err));
+    const char **ids = SL_ARENA_ARRAY(&r->arena, const char *, (size_t)count + request->builtin_count + 1);
+    if (!ids)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        if ((ids[known] = sl_search_id(&r->arena, files[i])) != NULL)
+            known++;
+    for (uint32_t i = 0; i < request->builtin_count; i++)
+        ids[known++] = request->builtins[i].id;
+    *out_near = sl_text_closest(id, ids, known);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status load_by_id(struct sl_registry *r, const struct sl_registry_request *request,
                                  const struct sl_registry_entry *entry, struct seqlstm_error *err)
 {
@@ -182,10 +201,12 @@ static seqlstm_status load_by_id(struct sl_registry *r, const struct sl_registry
             return no_memory(err);
         struct sl_backend_record *record = &node->record;
         record->searched_count = r->search.folder_count;
-        SEQLSTM_TRY(
-            sl_record_refuse(&r->arena, record, SL_BACKEND_NOT_FOUND, err,
-                             "there is no file libseqlstm_backend_%s.so in any of the %u folders of the backend path",
-                             entry->name, r->search.folder_count));
+        const char *near = NULL;
+        SEQLSTM_TRY(find_near(r, request, entry->name, &near, err));
+        SEQLSTM_TRY(sl_record_refuse(
+            &r->arena, record, SL_BACKEND_NOT_FOUND, err,
+            "there is no file libseqlstm_backend_%s.so in any of the %u folders of the backend path%s%s%s", entry->name,
+            r->search.folder_count, near ? "; did you mean `" : "", near ? near : "", near ? "`?" : ""));
         report(request, record);
         return SEQLSTM_OK;
     }

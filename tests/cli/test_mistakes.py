@@ -105,12 +105,14 @@ COMMANDS = [
     Mistake('a key of the data as a flag', 'plan m.yaml --batch-size', 2, '`--batch-size`', 'has no flag',
             '`--set data.batch_size=VALUE`'),
     Mistake('an unknown backend', 'plan m.yaml --backend cpu-bals', 3, '`cpu-bals`', 'is not loaded', '`cpu-blas`'),
+    Mistake('a misspelt backend in the list', 'plan m.yaml --set backends=[{plugin:@cpu-bals,@require:@true}]', 3,
+            '--> --set backends:1:', 'the required backend `cpu-bals` was not found', 'did you mean `cpu-blas`?'),
     Mistake('a model that needs more memory than there is', 'plan m.yaml --set model[0].units=1000000', 6, 'weights',
             'this machine has', 'dispatch.policy=estimate'),
     Mistake('weights of PyTorch', 'import model.pt --into m.yaml', 2, 'model.pt', 'is a file of PyTorch', 'python3 -c',
             {'model.pt': b'PK\x03\x04' + bytes(22) + b'\x0e\0\0\0model/data.pkl'}),
     Mistake('divergence', 'run m.yaml --out d -q --set train.optimizer={type:@sgd,@learning_rate:@1e30}', 5,
-            'training diverged', 'the loss is infinite', 'lower the learning rate, or set train.clip_norm'),
+            'training diverged', 'the loss is infinite', 'lower the learning rate, set train.clip_norm'),
 ]
 
 RUNS = [
@@ -122,6 +124,8 @@ RUNS = [
             'did you mean `tiny`? the runs in runs/ are other and tiny'),
     Mistake('a model file in place of a run', 'predict m.yaml', 2, '`m.yaml` is a model file', 'takes a run',
             '`seqlstm run m.yaml` trains it; the runs in runs/ are other and tiny'),
+    Mistake('a run in place of a model file', 'run r', 2, '`r` is a run', '`seqlstm run` takes a model file',
+            '`seqlstm resume` continues a run'),
     Mistake('a file of a run in place of it', 'eval r/final.safetensors', 2, '`r/final.safetensors`', 'is a file of a run',
             '`seqlstm eval r`'),
     Mistake('an edited configuration', 'eval r --set model[0].units=5', 2, '--set model[0].units:1:16',
@@ -166,6 +170,13 @@ def test_folders(t):
         return
     (t.folder / 'file').write_text('')
     check(t, Mistake('a file', 'run m.yaml --out file/r', 2, '`file`', 'Not a directory', 'another folder: `--out DIR`'))
+
+
+def test_names_of_commands(t):
+    for name, command in (('train', 'run'), ('trian', 'run'), ('fit', 'run'), ('test', 'eval'), ('evaluate', 'eval'),
+                          ('infer', 'predict'), ('sample', 'generate'), ('continue', 'resume'), ('compare', 'ab'),
+                          ('init', 'new model'), ('convert', 'import'), ('new', 'new model'), ('quantise', 'quantize')):
+        t.refuse(2, name, 'm.yaml').says(f'no such command: `{name}`', f'did you mean `seqlstm {command}`?')
 
 
 def test_commands(t):

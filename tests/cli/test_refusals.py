@@ -173,6 +173,11 @@ def test_backends(t):
     t.run('plan', 'm.yaml', '--set', 'dispatch.pin={lstm_1: reference}', '--set', 'backends=[cpu-blas, reference]') \
         .prints('reference:')
     t.run('plan', 'm.yaml', '--set', 'backends=[reference]').prints('reference:')
+    # --backend loads what `backends` shows, in the list of the model or not
+    for backend, more in (('reference', []), ('reference', ['--set', 'backends=[cpu-blas]']),
+                          ('cpu-blas', ['--set', 'backends=[reference]'])):
+        made = t.run('plan', 'm.yaml', '--json', '--backend', backend, *more).json
+        expect({layer['backend'] for layer in made['layers']} == {backend}, made['layers'])
 
 
 def test_plans(t):

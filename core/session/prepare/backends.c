@@ -12,10 +12,10 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-/* `first`, then (with `listed`) the model's backends in the form that the registry needs, then (with `oracle`) the
- * reference; each name once. */
+/* `first`, then (with `listed`) the model's backends in the form that the registry needs, then `extra` (NULL: none);
+ * each name once. */
 static seqlstm_status list_entries(const struct sl_model *model, const struct sl_registry_entry *first, uint32_t count,
-                                   bool listed, bool oracle, struct sl_arena *arena,
+                                   bool listed, const char *extra, struct sl_arena *arena,
                                    struct sl_registry_entry **out_entries, uint32_t *out_count,
                                    struct seqlstm_error *err)
 {
@@ -25,9 +25,9 @@ static seqlstm_status list_entries(const struct sl_model *model, const struct sl
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
     for (uint32_t e = 0; e < count; e++)
         entries[e] = first[e];
-    for (size_t b = 0; b < said + oracle; b++) {
-        static const struct sl_backend_entry reference = {.id = "reference"};
-        const struct sl_backend_entry *entry = b < said ? &model->backends[b] : &reference;
+    const struct sl_backend_entry last = {.id = extra};
+    for (size_t b = 0; b < said + (extra != NULL); b++) {
+        const struct sl_backend_entry *entry = b < said ? &model->backends[b] : &last;
         const char *name = entry->file ? entry->file : entry->id;
         bool known = false;
         for (uint32_t e = 0; e < count; e++)
@@ -55,14 +55,14 @@ static seqlstm_status list_entries(const struct sl_model *model, const struct sl
 }
 
 static seqlstm_status open_registry(const struct sl_session *session, const struct sl_registry_entry *first,
-                                    uint32_t count, bool listed, bool oracle, struct sl_registry **out_registry,
+                                    uint32_t count, bool listed, const char *extra, struct sl_registry **out_registry,
                                     struct seqlstm_error *err)
 {
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     struct sl_arena arena;
     sl_arena_init(&arena);
     struct sl_registry_entry *entries = NULL;
-    seqlstm_status status = list_entries(session->model, first, count, listed, oracle, &arena, &entries, &count, err);
+    seqlstm_status status = list_entries(session->model, first, count, listed, extra, &arena, &entries, &count, err);
     struct sl_registry_request request = {
         .entries = entries,
         .entry_count = count,
@@ -86,7 +86,17 @@ seqlstm_status sl_session_open_registry(const struct sl_session *session, const 
                                         uint32_t first_count, bool listed, struct sl_registry **out_registry,
                                         struct seqlstm_error *err)
 {
-    return open_registry(session, first, first_count, listed, true, out_registry, err);
+    return open_registry(session, first, first_count, listed, "reference", out_registry, err);
+}
+
+/* The backend of `--backend`, if the list of the model lacks it; NULL: it needs no entry. What is found on the backend
+ * path is loaded anyway if the model lists nothing. */
+static const char *find_extra(const struct sl_session *session)
+{
+    const char *forced = session->options.forced_backend;
+    if (forced == NULL || strchr(forced, '/') != NULL)
+        return NULL;
+    return !session->model->all_backends || strcmp(forced, "reference") == 0 ? forced : NULL;
 }
 
 seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err)
@@ -94,7 +104,7 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
     if (session->registry)
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_trusted_files_check_plugins(session, err));
-    SEQLSTM_TRY(open_registry(session, NULL, 0, true, false, &session->registry, err));
+    SEQLSTM_TRY(open_registry(session, NULL, 0, true, find_extra(session), &session->registry, err));
     SEQLSTM_TRY(sl_session_find_missing_backends(session, err));
     if (session->pool == NULL)
         SEQLSTM_TRY(sl_pool_create(sl_stored_plan_choose_threads(session), &session->pool, err));
