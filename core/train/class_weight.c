@@ -16,6 +16,7 @@ bool sl_class_weights_are_on(const struct sl_model *model)
 static seqlstm_status set_given(const struct sl_train_config *config, const struct sl_vocabulary *classes,
                                 float *weights, struct seqlstm_error *err)
 {
+    int64_t zeros = 0; /* classes that are not given have the weight 1 */
     for (size_t i = 0; i < config->class_weight_count; i++) {
         const char *label = config->class_weights[i].label;
         int32_t id = sl_vocabulary_find(classes, label, strlen(label));
@@ -34,11 +35,10 @@ static seqlstm_status set_given(const struct sl_train_config *config, const stru
         }
         if (weights)
             weights[id] = (float)config->class_weights[i].weight;
+        zeros += !((float)config->class_weights[i].weight > 0);
     }
-    const int64_t size = sl_vocabulary_get_size(classes);
-    for (int64_t k = 0; k < size; k++)
-        if (weights[k] > 0)
-            return SEQLSTM_OK;
+    if (config->balanced_classes || zeros < sl_vocabulary_get_size(classes))
+        return SEQLSTM_OK;
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight gives every class the weight 0: nothing would be learned");
 }
 

@@ -94,6 +94,8 @@ IN_DATA = [
                                            'train.txt': 'pos a b\nneg c d\n' * 4, 'test.txt': 'pos a\nneutral c d\n'}),
     Mistake('a class weight of no class', 'check m.yaml', 2, '--> m.yaml:18:17', 'no target in the data is `ned`',
             'did you mean `neg`?', {'m.yaml': CLASSES + '  class_weight: {ned: 2}\n'}),
+    Mistake('class weights that are all zero', 'check m.yaml', 2, '--> m.yaml:18:17', 'gives every class the weight 0',
+            'nothing would be learned', {'m.yaml': CLASSES + '  class_weight: {neg: 0, pos: 0}\n'}),
 ]
 
 COMMANDS = [
