@@ -187,6 +187,14 @@ void cli_clear_line(void);
 void cli_set_line(void);
 /* From now on, the first SIGINT, SIGTERM or SIGHUP asks the training to save and stop. Before, both end the program. */
 void cli_save_on_signals(void);
+
+/* ---- trap.c ---- */
+/* From now on a crash in a plugin, or a plugin that calls exit, ends with a message that names it, and not as a
+ * success. */
+void cli_trap_plugins(void);
+/* Ends the process at once: nothing is flushed, and nothing that was registered for the end runs. Safe in signal
+ * handlers. */
+_Noreturn void cli_leave(int code);
 /* Prints the diagnostics (if any) to stderr, and forgets them. */
 void cli_show_diagnostics(const struct cli_context *cli);
 int cli_get_exit(seqlstm_status status);

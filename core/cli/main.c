@@ -10,6 +10,7 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "registry/watch/watch.h"
 
 static struct sl_interrupt interrupt_flags; /* the one thing a signal handler may touch */
 
@@ -30,7 +31,7 @@ static void on_signal(int number)
     }
     int before = 0;
     if (!saves || !atomic_compare_exchange_strong(&interrupt_flags.stop, &before, number))
-        _exit(128 + number);
+        cli_leave(128 + number);
 }
 
 /* A signal that is ignored when the program starts stays ignored: that of `nohup`, those of a job in the background. */
@@ -262,15 +263,17 @@ int main(int argc, char **argv)
     open_standard_files();
     set_vendor_threads();
     install_handlers();
+    cli_trap_plugins();
     int code = dispatch(argc, argv);
-    if (fflush(stdout) != 0 && errno != EPIPE && code == CLI_OK) {
-        fprintf(stderr, "error[E0608]: cannot write to stdout: %s\n", strerror(errno));
+    int error = fflush(stdout) != 0 ? errno : sl_watch_get_output_error();
+    if (error != 0 && error != EPIPE && code == CLI_OK) {
+        fprintf(stderr, "error[E0608]: cannot write to stdout: %s\n", strerror(error));
         code = CLI_FAILURE;
     }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     exit(code);
 #else
     fflush(stderr);
-    _exit(code); /* plugins stay mapped: do not run their destructors */
+    cli_leave(code); /* plugins stay mapped: do not run their destructors */
 #endif
 }

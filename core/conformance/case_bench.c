@@ -11,6 +11,7 @@
 #include "base/value/text.h"
 #include "dispatch/plan/refusal.h"
 #include "dispatch/cost/testbed.h"
+#include "registry/plugin.h"
 #include "judge/data.h"
 #include "measure/flops.h"
 #include "measure/peak.h"
@@ -61,13 +62,13 @@ static seqlstm_status open_lanes(struct track *t, const struct seqlstm_answer *a
             continue;
         *lane = (struct lane){.sizes.struct_size = sizeof lane->sizes};
         sl_text_snprintf(lane->variant, sizeof lane->variant, "%s", answer->variants[v]);
-        seqlstm_status status = get_table(t)->op_create(sl_backend_get_instance(t->backend), t->device, &t->c.desc.head,
-                                                        lane->variant, &lane->op, t->err);
+        seqlstm_status status = sl_plugin_create_op(get_table(t), sl_backend_get_instance(t->backend), t->device,
+                                                    &t->c.desc.head, lane->variant, &lane->op, t->err);
         if (status == SEQLSTM_UNSUPPORTED)
             continue;
         t->count += status == SEQLSTM_OK;
         SEQLSTM_TRY(status);
-        SEQLSTM_TRY(get_table(t)->op_sizes(lane->op, &lane->sizes, t->err));
+        SEQLSTM_TRY(sl_plugin_get_sizes(get_table(t), lane->op, &lane->sizes, t->err));
     }
     return SEQLSTM_OK;
 }
@@ -170,8 +171,8 @@ static void leave(struct track *t)
 {
     for (int32_t l = 0; l < t->count; l++) {
         if (t->lanes[l].binding)
-            get_table(t)->binding_destroy(t->lanes[l].binding);
-        get_table(t)->op_destroy(t->lanes[l].op);
+            sl_plugin_destroy_binding(get_table(t), t->lanes[l].binding);
+        sl_plugin_destroy_op(get_table(t), t->lanes[l].op);
     }
     t->count = 0;
     sl_testbed_destroy(t->testbed);

@@ -24,7 +24,6 @@ struct sl_conformance_report {
     bool failed;
     uint32_t verdicts[SL_VERDICT_COUNT];
     const struct sl_conformance_request *request; /* while running */
-    enum sl_level level;                          /* of the level functions, while running */
     const struct sl_case_time *times;             /* set_times */
     uint32_t time_count;
     bool timed;
@@ -132,49 +131,51 @@ static void keep_result(struct sl_conformance_report *r, const struct sl_conform
         r->request->on_result(r->request->context, &copy);
 }
 
+static void check(struct sl_conformance_report *r, const char *name, struct sl_check_result *out_result)
+{
+    if (r->workers)
+        sl_workers_run(r->workers, name, out_result);
+    else
+        sl_workbench_check(r->workbench, r->request, name, out_result);
+}
+
 static void run_case(void *context, enum sl_level level, const char *name)
 {
     struct sl_conformance_report *r = context;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_result result = {.level = level, .name = name};
     struct sl_case c;
     int64_t start = sl_clock_ns();
     if (r->failed || sl_interrupt_get_stop(r->request->interrupt))
         return;
-    if (sl_case_parse(name, &c, &err) != SEQLSTM_OK) {
-        result.level = SL_LEVEL_CLAIMS;
-        result.check.verdict = SL_VERDICT_FAIL;
-        sl_text_snprintf(result.check.detail, sizeof result.check.detail, "%.500s", err.message);
-    } else {
-        if (level == SL_LEVEL_COUNT)
-            result.level = level_of(&c);
-        if (r->workers)
-            sl_workers_run(r->workers, name, &result.check);
-        else
-            sl_check_case(&r->workbench->bench, &c, &result.check);
-    }
+    if (level == SL_LEVEL_COUNT)
+        result.level = sl_case_parse(name, &c, NULL) == SEQLSTM_OK ? level_of(&c) : SL_LEVEL_CLAIMS;
+    check(r, name, &result.check);
     result.took_ns = sl_clock_ns() - start;
     keep_result(r, &result);
 }
 
-static void keep_level_result(void *context, const char *name, const struct sl_check_result *check)
-{
-    struct sl_conformance_report *r = context;
-    struct sl_conformance_result result = {.level = r->level, .name = name, .check = *check};
-    keep_result(r, &result);
-}
-
-static void run_levels(struct sl_conformance_report *r, struct sl_workbench *w)
+/* The levels load and contract. */
+static void run_levels(struct sl_conformance_report *r)
 {
     const struct sl_conformance_request *request = r->request;
+    const char *name;
     if (request->case_count > 0 || request->random > 0)
         return;
-    r->level = SL_LEVEL_LOAD;
-    if (has_level(request, SL_LEVEL_LOAD))
-        sl_level_load_run(w, request, keep_level_result, r);
-    r->level = SL_LEVEL_CONTRACT;
-    if (has_level(request, SL_LEVEL_CONTRACT))
-        sl_level_contract_run(w, request, keep_level_result, r);
+    for (uint32_t i = 0; has_level(request, SL_LEVEL_LOAD) && (name = sl_level_load_get_name(i)) != NULL; i++)
+        run_case(r, SL_LEVEL_LOAD, name);
+    for (uint32_t i = 0; has_level(request, SL_LEVEL_CONTRACT) && (name = sl_level_contract_get_name(i)) != NULL; i++)
+        run_case(r, SL_LEVEL_CONTRACT, name);
+}
+
+/* The end of a process that has the backend open: only a worker can show it. */
+static void run_end(struct sl_conformance_report *r)
+{
+    const struct sl_conformance_request *request = r->request;
+    struct sl_conformance_result result = {.level = SL_LEVEL_LOAD, .name = "load:end"};
+    if (!r->workers || request->case_count > 0 || request->random > 0 || !has_level(request, SL_LEVEL_LOAD))
+        return;
+    sl_workers_end(r->workers, &result.check);
+    keep_result(r, &result);
 }
 
 struct claimed {
@@ -206,8 +207,8 @@ static void check_claims(struct sl_conformance_report *r)
         struct sl_check_result check = {.verdict = SL_VERDICT_FAIL};
         sl_text_snprintf(check.detail, sizeof check.detail, "line %d of the claims, `%.200s`, matches no case",
                          request->claims[i].line, request->claims[i].pattern);
-        r->level = SL_LEVEL_CLAIMS;
-        keep_level_result(r, "claims:file", &check);
+        struct sl_conformance_result result = {.level = SL_LEVEL_CLAIMS, .name = "claims:file", .check = check};
+        keep_result(r, &result);
     }
 }
 
@@ -216,7 +217,7 @@ static const char *copy_text(struct sl_arena *arena, const char *text)
     return text ? sl_arena_strdup(arena, text) : NULL;
 }
 
-/* The record outlives the workbench it came from. */
+/* A copy of the record in the arena of the report: it outlives the workbench it came from. */
 static seqlstm_status keep_record(struct sl_conformance_report *r, const struct sl_backend_record *from,
                                   struct seqlstm_error *err)
 {
@@ -242,6 +243,20 @@ static seqlstm_status keep_record(struct sl_conformance_report *r, const struct 
     return SEQLSTM_OK;
 }
 
+static seqlstm_status load_here(struct sl_conformance_report *r, struct sl_workbench *w, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_workbench_init(w, r->request, err));
+    r->workbench = w;
+    return keep_record(r, &w->record, err);
+}
+
+/* With workers this process runs no code of the plugin, not even that of the dynamic linker. */
+static seqlstm_status load_in_worker(struct sl_conformance_report *r, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_workers_create(r->request->worker, r->request->timeout_ns, &r->workers, err));
+    return sl_workers_load(r->workers, &r->arena, &r->record, err);
+}
+
 seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
                                   struct sl_conformance_report **out_report, struct seqlstm_error *err)
 {
@@ -251,22 +266,12 @@ seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
     if (!r || !w)
         goto no_memory;
     r->request = request;
-    /* With workers this process loads the plugin too: the levels load and contract need it, and a file
-     * that does not load at all is known before anything is spawned. */
-    rc = sl_workbench_init(w, request, err);
+    rc = request->worker ? load_in_worker(r, err) : load_here(r, w, err);
     if (rc != SEQLSTM_OK)
         goto out;
-    rc = keep_record(r, &w->record, err);
-    if (rc != SEQLSTM_OK)
-        goto out;
-    r->workbench = w;
-    if (request->worker) {
-        rc = sl_workers_create(request->worker, request->timeout_ns, &r->workers, err);
-        if (rc != SEQLSTM_OK)
-            goto out;
-    }
-    run_levels(r, w);
+    run_levels(r);
     each_case(request, run_case, r);
+    run_end(r);
     check_claims(r);
     if (r->failed)
         goto no_memory;
@@ -378,10 +383,13 @@ seqlstm_status sl_conformance_work(const struct sl_conformance_request *request,
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for a worker");
     struct sl_conformance_request own = *request;
     own.is_worker = true;
+    sl_worker_share();
     seqlstm_status rc = sl_workbench_init(w, &own, err);
     if (rc == SEQLSTM_OK) {
-        rc = sl_worker_serve(&w->bench, in, out, err);
+        rc = sl_worker_serve(w, &own, in, out, err);
         sl_workbench_deinit(w);
+    } else {
+        rc = sl_worker_refuse(NULL, rc, err->message, in, out) ? SEQLSTM_OK : rc;
     }
     free(w);
     return rc;

@@ -10,6 +10,7 @@
 #include "base/value/text.h"
 #include "registry/answer.h"
 #include "registry/instance.h"
+#include "registry/plugin.h"
 #include "judge/data.h"
 #include "conformance/workbench.h"
 
@@ -102,7 +103,7 @@ static void minimal_host(struct contract *c)
     struct seqlstm_instance *instance = open_with(c, &host, &arena);
     if (instance) {
         run_small(c, instance, &host, &c->w->queues[0].queue);
-        c->w->table.close(instance);
+        sl_plugin_close(&c->w->table, instance);
         if (host.memory.live_blocks != 0)
             fail(c, "memory of the host is still held after close");
     }
@@ -118,14 +119,14 @@ static void two_instances(struct contract *c)
     struct seqlstm_instance *a = open_with(c, &hosts[0], &arena), *b = open_with(c, &hosts[1], &arena);
     if (a && b) {
         run_small(c, a, &hosts[0], &c->w->queues[0].queue);
-        c->w->table.close(a);
+        sl_plugin_close(&c->w->table, a);
         a = NULL;
         run_small(c, b, &hosts[1], &c->w->queues[1].queue);
     }
     if (a)
-        c->w->table.close(a);
+        sl_plugin_close(&c->w->table, a);
     if (b)
-        c->w->table.close(b);
+        sl_plugin_close(&c->w->table, b);
     if (hosts[0].memory.live_blocks != 0 || hosts[1].memory.live_blocks != 0)
         fail(c, "memory of the host is still held after close");
     sl_arena_deinit(&arena);
@@ -141,9 +142,9 @@ static void memory_in_open(struct contract *c)
         sl_host_init(&host, table->id, NULL, NULL);
         host.fail_after = n;
         seqlstm_status rc =
-            table->open(&host.services, c->request->settings, c->request->setting_count, &instance, &err);
+            sl_plugin_open(table, &host.services, c->request->settings, c->request->setting_count, &instance, &err);
         if (rc == SEQLSTM_OK)
-            table->close(instance);
+            sl_plugin_close(table, instance);
         else if (rc != SEQLSTM_NO_MEMORY)
             fail(c, "open with failing memory returned another status than NO_MEMORY");
         if (host.memory.live_blocks != 0)
@@ -156,20 +157,18 @@ static void memory_in_open(struct contract *c)
 
 static void null_arguments(struct contract *c)
 {
-    c->w->table.close(NULL);
-    c->w->table.op_destroy(NULL);
-    c->w->table.binding_destroy(NULL);
+    sl_plugin_close(&c->w->table, NULL);
+    sl_plugin_destroy_op(&c->w->table, NULL);
+    sl_plugin_destroy_binding(&c->w->table, NULL);
 }
 
 static void unknown_extension(struct contract *c)
 {
     const struct seqlstm_backend *table = &c->w->table;
-    if (!table->get_extension)
-        return;
-    if (table->get_extension(c->w->instance, "org.example.no-such-extension/7"))
+    if (sl_plugin_get_extension(table, c->w->instance, "org.example.no-such-extension/7"))
         fail(c, "get_extension returned a table for an id that does not exist");
-    if (table->get_extension(c->w->instance, SEQLSTM_FLOAT64_EXTENSION "x") ||
-        table->get_extension(c->w->instance, SEQLSTM_FOOTPRINT_EXTENSION "x"))
+    if (sl_plugin_get_extension(table, c->w->instance, SEQLSTM_FLOAT64_EXTENSION "x") ||
+        sl_plugin_get_extension(table, c->w->instance, SEQLSTM_FOOTPRINT_EXTENSION "x"))
         fail(c, "get_extension took an id with something behind it for the id itself");
 }
 
@@ -178,7 +177,7 @@ static void device_out_of_range(struct contract *c)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_device_info info = {.struct_size = sizeof info};
     uint32_t count = c->w->record.device_count;
-    if (c->w->table.device_info(c->w->instance, count, &info, &err) == SEQLSTM_OK)
+    if (sl_plugin_describe_device(&c->w->table, c->w->instance, count, &info, &err) == SEQLSTM_OK)
         fail(c, "device_info succeeded for a device beyond device_count");
 }
 
@@ -189,9 +188,10 @@ static void unknown_variant(struct contract *c)
     struct sl_case small;
     if (!find_case(c, &small))
         return;
-    if (c->w->table.op_create(c->w->instance, 0, &small.desc.head, "no_such_variant", &op, &err) == SEQLSTM_OK) {
+    if (sl_plugin_create_op(&c->w->table, c->w->instance, 0, &small.desc.head, "no_such_variant", &op, &err) ==
+        SEQLSTM_OK) {
         fail(c, "op_create succeeded with a variant that supports never named");
-        c->w->table.op_destroy(op);
+        sl_plugin_destroy_op(&c->w->table, op);
     } else if (err.message[0] == 0) {
         fail(c, "op_create refused an unknown variant without a reason");
     }
@@ -207,13 +207,13 @@ static void foreign_error(struct contract *c)
     struct seqlstm_device_info info = {.struct_size = sizeof info};
     memset(&small, 0x5A, sizeof small);
     small.err.struct_size = 8;
-    c->w->table.device_info(c->w->instance, c->w->record.device_count, &info, &small.err);
+    sl_plugin_describe_device(&c->w->table, c->w->instance, c->w->record.device_count, &info, &small.err);
     for (size_t i = 8; i < sizeof small; i++)
         if (((unsigned char *)&small)[i] != 0x5A) {
             fail(c, "an error record that says it has 8 bytes was written beyond them");
             return;
         }
-    c->w->table.device_info(c->w->instance, c->w->record.device_count, &info, NULL);
+    sl_plugin_describe_device(&c->w->table, c->w->instance, c->w->record.device_count, &info, NULL);
 }
 
 /* Structs of a later host: longer, with members that this plugin does not know. They must stay as they are. */
@@ -227,7 +227,7 @@ static void long_structs(struct contract *c)
     memset(&device, 0, sizeof device);
     memset(device.behind, 0x5A, sizeof device.behind);
     device.info.struct_size = (uint32_t)sizeof device;
-    if (c->w->table.device_info(c->w->instance, 0, &device.info, &err) != SEQLSTM_OK)
+    if (sl_plugin_describe_device(&c->w->table, c->w->instance, 0, &device.info, &err) != SEQLSTM_OK)
         fail(c, "device_info failed because its struct is longer than expected");
     for (size_t i = 0; i < sizeof device.behind; i++)
         if (device.behind[i] != 0x5A)
@@ -262,17 +262,17 @@ static void bind_too_much(struct contract *c, const struct sl_data *data, const 
     struct seqlstm_binding *binding = NULL;
     struct seqlstm_op *op = NULL;
     if (!accepts(c, &desc->head, &answer) ||
-        table->op_create(c->w->instance, 0, &desc->head, answer.variants[0], &op, &err) != SEQLSTM_OK)
+        sl_plugin_create_op(table, c->w->instance, 0, &desc->head, answer.variants[0], &op, &err) != SEQLSTM_OK)
         return;
     char detail[160];
-    if (table->op_bind(op, c->w->bench.subject.queue, &bind, &binding, &err) == SEQLSTM_OK) {
+    if (sl_plugin_bind(table, op, c->w->bench.subject.queue, &bind, &binding, &err) == SEQLSTM_OK) {
         sl_text_snprintf(detail, sizeof detail, "op_bind took %s than the descriptor allows (%s)", what, data->c.text);
         fail(c, detail);
-        table->binding_destroy(binding);
+        sl_plugin_destroy_binding(table, binding);
     } else if (err.message[0] == 0) {
         fail(c, "op_bind refused a binding without a reason");
     }
-    table->op_destroy(op);
+    sl_plugin_destroy_op(table, op);
 }
 
 /* Memory is as op_sizes answered for the descriptor's bounds: what is beyond them must not be bound. */
@@ -300,33 +300,39 @@ static void bounds_of_bindings(struct contract *c)
     }
 }
 
-void sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
-                           void *context)
+static const struct {
+    const char *name;
+    contract_fn *fn;
+} checks[] = {
+    {"contract:minimal_host", minimal_host},
+    {"contract:two_instances", two_instances},
+    {"contract:memory_in_open", memory_in_open},
+    {"contract:null_arguments", null_arguments},
+    {"contract:unknown_extension", unknown_extension},
+    {"contract:device_out_of_range", device_out_of_range},
+    {"contract:unknown_variant", unknown_variant},
+    {"contract:foreign_error", foreign_error},
+    {"contract:long_structs", long_structs},
+    {"contract:unknown_device_class", unknown_device_class},
+    {"contract:bounds_of_bindings", bounds_of_bindings},
+};
+
+const char *sl_level_contract_get_name(uint32_t index)
 {
-    static const struct {
-        const char *name;
-        contract_fn *fn;
-    } checks[] = {
-        {"contract:minimal_host", minimal_host},
-        {"contract:two_instances", two_instances},
-        {"contract:memory_in_open", memory_in_open},
-        {"contract:null_arguments", null_arguments},
-        {"contract:unknown_extension", unknown_extension},
-        {"contract:device_out_of_range", device_out_of_range},
-        {"contract:unknown_variant", unknown_variant},
-        {"contract:foreign_error", foreign_error},
-        {"contract:long_structs", long_structs},
-        {"contract:unknown_device_class", unknown_device_class},
-        {"contract:bounds_of_bindings", bounds_of_bindings},
-    };
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        struct sl_check_result result = {0};
-        struct contract c = {w, request, &result};
-        char wrote[160];
-        sl_outlet_begin(&w->outlet);
-        checks[i].fn(&c);
-        if (sl_outlet_end(&w->outlet, wrote, sizeof wrote))
-            fail(&c, wrote);
-        each(context, checks[i].name, &result);
-    }
+    return index < sizeof checks / sizeof *checks ? checks[index].name : NULL;
+}
+
+void sl_level_contract_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
+                             struct sl_check_result *out_result)
+{
+    struct contract c = {w, request, out_result};
+    char wrote[160];
+    memset(out_result, 0, sizeof *out_result);
+    w->misdeed[0] = 0;
+    sl_outlet_begin(&w->outlet);
+    checks[index].fn(&c);
+    if (sl_outlet_end(&w->outlet, wrote, sizeof wrote))
+        fail(&c, wrote);
+    if (w->misdeed[0])
+        fail(&c, w->misdeed);
 }

@@ -56,22 +56,40 @@ static void check_operations(struct sl_workbench *w, struct sl_check_result *r)
         fail(r, "it offers no operation");
 }
 
-void sl_level_load_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
-                       void *context)
+static void check_output(struct sl_workbench *w, struct sl_check_result *r)
 {
-    struct sl_check_result r = {0};
-    check_dependencies(w, &r);
-    each(context, "load:dependencies", &r);
-    memset(&r, 0, sizeof r);
-    check_query(w, request, &r);
-    each(context, "load:query", &r);
-    memset(&r, 0, sizeof r);
-    if (w->said[0]) {
-        r.verdict = SL_VERDICT_FAIL;
-        sl_text_snprintf(r.detail, sizeof r.detail, "being loaded and opened it %s", w->said);
-    }
-    each(context, "load:output", &r);
-    memset(&r, 0, sizeof r);
-    check_operations(w, &r);
-    each(context, "load:operations", &r);
+    if (!w->said[0])
+        return;
+    r->verdict = SL_VERDICT_FAIL;
+    sl_text_snprintf(r->detail, sizeof r->detail, "being loaded and opened it %s", w->said);
+}
+
+static void check_warning(struct sl_workbench *w, struct sl_check_result *r)
+{
+    if (w->record.warning)
+        fail(r, w->record.warning);
+}
+
+static const char *const names[] = {"load:dependencies", "load:query", "load:output", "load:process",
+                                    "load:operations"};
+
+const char *sl_level_load_get_name(uint32_t index)
+{
+    return index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
+void sl_level_load_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
+                         struct sl_check_result *out_result)
+{
+    memset(out_result, 0, sizeof *out_result);
+    if (index == 0)
+        check_dependencies(w, out_result);
+    else if (index == 1)
+        check_query(w, request, out_result);
+    else if (index == 2)
+        check_output(w, out_result);
+    else if (index == 3)
+        check_warning(w, out_result);
+    else
+        check_operations(w, out_result);
 }

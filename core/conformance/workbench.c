@@ -4,10 +4,14 @@
 
 #include <string.h>
 
+#include "base/value/text.h"
+#include "conformance/checks/allocations.h"
 #include "registry/instance.h"
 #include "registry/loader.h"
+#include "registry/plugin.h"
 #include "registry/settings.h"
 #include "registry/table.h"
+#include "registry/watch/watch.h"
 
 seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request,
                                  struct seqlstm_error *err)
@@ -18,12 +22,22 @@ seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conform
     return sl_loader_load(&w->arena, request->file, request->trust, &w->record, &w->table, err);
 }
 
+/* Keeps the first report of the watch until the check that is running ends. */
+static void keep_misdeed(void *context, enum sl_log_level level, const char *message)
+{
+    struct sl_workbench *w = context;
+    (void)level;
+    if (w->misdeed[0] == 0)
+        sl_text_snprintf(w->misdeed, sizeof w->misdeed, "%s", message);
+}
+
 static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_conformance_request *request,
                                    struct seqlstm_error *err)
 {
     if (w->record.status == SL_BACKEND_OK) {
         SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, NULL, err));
         sl_host_init(&w->host, w->table.id, &w->outlet.log, NULL);
+        sl_watch_report_to(w->table.id, &w->misdeeds);
         SEQLSTM_TRY(sl_instance_open(&w->arena, &w->table, &w->host.services, request->settings, request->setting_count,
                                      &w->record, &w->instance, err));
     }
@@ -48,8 +62,7 @@ static seqlstm_status open_reference(struct sl_workbench *w, const struct sl_con
     if (w->reference_record.status != SL_BACKEND_OK)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the reference does not open: %.500s", w->reference_record.reason);
     const struct seqlstm_backend *table = &w->reference_table;
-    w->bench.reference.float64 =
-        table->get_extension ? table->get_extension(w->reference_instance, SEQLSTM_FLOAT64_EXTENSION) : NULL;
+    w->bench.reference.float64 = sl_plugin_get_extension(table, w->reference_instance, SEQLSTM_FLOAT64_EXTENSION);
     if (!w->bench.reference.float64)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the reference has no extension %s", SEQLSTM_FLOAT64_EXTENSION);
     return SEQLSTM_OK;
@@ -60,11 +73,15 @@ seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conform
 {
     memset(w, 0, sizeof *w);
     sl_outlet_init(&w->outlet, request->log, request->worker || request->is_worker);
+    w->misdeeds = (struct sl_log){.write = keep_misdeed, .context = w, .level = SL_LOG_WARN};
+    sl_watch_guard_all(true);
     sl_outlet_begin(&w->outlet);
     seqlstm_status rc = sl_workbench_load(w, request, err);
     if (rc == SEQLSTM_OK)
         rc = open_subject(w, request, err);
     sl_outlet_end(&w->outlet, w->said, sizeof w->said);
+    if (rc == SEQLSTM_OK && strcmp(w->record.devices[0].domain, "host") == 0)
+        sl_allocations_watch(&w->record); /* on a device the driver's work is the plugin's, too */
     if (rc == SEQLSTM_OK)
         rc = open_reference(w, request, err);
     for (int32_t i = 0; rc == SEQLSTM_OK && i < SL_WORKBENCH_QUEUES; i++) {
@@ -89,6 +106,7 @@ seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conform
     b->reference.queue = &w->reference_queue.queue;
     b->host = &w->host;
     b->outlet = &w->outlet;
+    b->misdeed = w->misdeed;
     b->seed = request->seed;
     b->variant = request->variant;
     b->queues = w->queues;
@@ -108,16 +126,46 @@ seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conform
     return SEQLSTM_OK;
 }
 
+void sl_workbench_check(struct sl_workbench *w, const struct sl_conformance_request *request, const char *name,
+                        struct sl_check_result *out_result)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_case c;
+    const char *known;
+    for (uint32_t i = 0; (known = sl_level_load_get_name(i)) != NULL; i++)
+        if (strcmp(known, name) == 0) {
+            sl_level_load_check(w, request, i, out_result);
+            return;
+        }
+    for (uint32_t i = 0; (known = sl_level_contract_get_name(i)) != NULL; i++)
+        if (strcmp(known, name) == 0) {
+            sl_level_contract_check(w, request, i, out_result);
+            return;
+        }
+    memset(out_result, 0, sizeof *out_result);
+    if (sl_case_parse(name, &c, &err) == SEQLSTM_OK) {
+        sl_check_case(&w->bench, &c, out_result);
+        for (const char *library; (library = sl_allocations_take_library()) != NULL;)
+            sl_log_printf(w->outlet.inner, SL_LOG_INFO, "note: %s allocates in forward or backward", library);
+        return;
+    }
+    out_result->verdict = SL_VERDICT_FAIL;
+    sl_text_snprintf(out_result->detail, sizeof out_result->detail, "%.500s", err.message);
+}
+
 void sl_workbench_deinit(struct sl_workbench *w)
 {
     for (int i = 0; i < SL_WORKBENCH_QUEUES; i++)
         sl_domain_close(&w->domains[i]);
     if (w->instance)
-        w->table.close(w->instance);
+        sl_plugin_close(&w->table, w->instance);
     if (w->reference_instance)
-        w->reference_table.close(w->reference_instance);
+        sl_plugin_close(&w->reference_table, w->reference_instance);
     for (int i = 0; i < SL_WORKBENCH_QUEUES; i++)
         sl_pool_destroy(w->pools[i]);
+    if (w->table.id)
+        sl_watch_report_to(w->table.id, NULL);
+    sl_watch_guard_all(false);
     sl_arena_deinit(&w->arena);
     sl_outlet_deinit(&w->outlet);
     memset(w, 0, sizeof *w);

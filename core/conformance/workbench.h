@@ -19,7 +19,9 @@ struct sl_workbench {
     struct sl_domain domains[SL_WORKBENCH_QUEUES]; /* of a device: as many streams */
     struct sl_queue reference_queue;
     struct sl_outlet outlet;
-    char said[160]; /* what the plugin wrote while it was loaded and opened; "": nothing */
+    char said[160];                 /* what the plugin wrote while it was loaded and opened; "": nothing */
+    struct sl_log misdeeds;         /* where the watch reports what the plugin did to the process */
+    char misdeed[SL_MISDEED_BYTES]; /* the first report of the running check; "": none */
     struct sl_bench bench;
 };
 
@@ -32,11 +34,16 @@ seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conform
                                  struct seqlstm_error *err);
 void sl_workbench_deinit(struct sl_workbench *w);
 
-/* The levels without case strings: `each` is called with a name and a result for every check. */
-typedef void sl_level_fn(void *context, const char *name, const struct sl_check_result *result);
-void sl_level_load_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
-                       void *context);
-void sl_level_contract_run(struct sl_workbench *w, const struct sl_conformance_request *request, sl_level_fn *each,
-                           void *context);
+/* The checks of the levels load and contract, which are no cases: names by index, NULL behind the last. */
+const char *sl_level_load_get_name(uint32_t index);
+const char *sl_level_contract_get_name(uint32_t index);
+/* `index` is that of a name. */
+void sl_level_load_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
+                         struct sl_check_result *out_result);
+void sl_level_contract_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
+                             struct sl_check_result *out_result);
+/* The check, or the case, of this name. */
+void sl_workbench_check(struct sl_workbench *w, const struct sl_conformance_request *request, const char *name,
+                        struct sl_check_result *out_result);
 
 #endif

@@ -15,23 +15,34 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/system/clock.h"
 #include "base/value/text.h"
+#include "conformance/record_line.h"
+#include "registry/watch/running.h"
 
 extern char **environ;
 
-enum { LINE_BYTES = 2048, WALL_TIMES = 10, LOOK_MS = 200 };
+enum { LINE_BYTES = 2048, RECORD_BYTES = 1 << 18, WALL_TIMES = 10, LOOK_MS = 200 };
 
 struct sl_workers {
     const char *const *argv;
     int64_t timeout_ns;
     pid_t pid;
     int to, from;
+    int shared;                /* an unnamed file, mapped by both sides */
+    _Atomic uint32_t *running; /* in it: the function of the plugin that the worker runs; NULL: there is no such file */
 };
+
+static _Atomic uint32_t *map_running(int file)
+{
+    void *mapped = mmap(NULL, sizeof(_Atomic uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
 
 seqlstm_status sl_workers_create(const char *const *argv, int64_t timeout_ns, struct sl_workers **out_workers,
                                  struct seqlstm_error *err)
@@ -42,6 +53,9 @@ seqlstm_status sl_workers_create(const char *const *argv, int64_t timeout_ns, st
     w->argv = argv;
     w->timeout_ns = timeout_ns > 0 ? timeout_ns : INT64_C(60000000000);
     w->to = w->from = -1;
+    w->shared = memfd_create("running", MFD_CLOEXEC);
+    if (w->shared >= 0 && ftruncate(w->shared, sizeof *w->running) == 0)
+        w->running = map_running(w->shared);
     *out_workers = w;
     return SEQLSTM_OK;
 }
@@ -54,18 +68,24 @@ static bool start(struct sl_workers *w)
     posix_spawn_file_actions_t actions;
     if (posix_spawn_file_actions_init(&actions) != 0)
         return false;
+    if (w->running)
+        atomic_store(w->running, SL_FUNCTION_NONE);
     bool fine = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0;
     if (fine) {
         /* Our ends are beyond the numbers that the worker uses, whatever was free before. */
         int far_in = fcntl(in[0], F_DUPFD_CLOEXEC, 16), far_out = fcntl(out[1], F_DUPFD_CLOEXEC, 16);
+        int far_shared = fcntl(w->shared, F_DUPFD_CLOEXEC, 16);
         fine = far_in >= 0 && far_out >= 0 && posix_spawn_file_actions_adddup2(&actions, far_in, SL_WORKER_IN) == 0 &&
                posix_spawn_file_actions_adddup2(&actions, far_out, SL_WORKER_OUT) == 0 &&
+               (far_shared < 0 || posix_spawn_file_actions_adddup2(&actions, far_shared, SL_WORKER_SHARED) == 0) &&
                posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) == 0 &&
                posix_spawn(&w->pid, w->argv[0], &actions, NULL, (char *const *)(uintptr_t)w->argv, environ) == 0;
         if (far_in >= 0)
             close(far_in);
         if (far_out >= 0)
             close(far_out);
+        if (far_shared >= 0)
+            close(far_shared);
     }
     posix_spawn_file_actions_destroy(&actions);
     if (in[0] >= 0)
@@ -85,6 +105,20 @@ static bool start(struct sl_workers *w)
     return true;
 }
 
+/* Waits for a worker whose pipes are closed. One that does not end in time is killed. */
+static int wait_for_end(struct sl_workers *w)
+{
+    int status = 0;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int64_t end = sl_clock_ns() + w->timeout_ns; sl_clock_ns() < end; nanosleep(&pause, NULL))
+        if (waitpid(w->pid, &status, WNOHANG) == w->pid)
+            return status;
+    kill(w->pid, SIGKILL);
+    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
 /* Closes the pipes and waits; `kill_first` for one that hangs. Returns the status of waitpid. */
 static int stop(struct sl_workers *w, bool kill_first)
 {
@@ -95,8 +129,7 @@ static int stop(struct sl_workers *w, bool kill_first)
         kill(w->pid, SIGKILL);
     close(w->to);
     close(w->from);
-    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    status = wait_for_end(w);
     w->pid = 0;
     w->to = w->from = -1;
     return status;
@@ -107,6 +140,10 @@ void sl_workers_destroy(struct sl_workers *workers)
     if (!workers)
         return;
     stop(workers, false);
+    if (workers->running)
+        munmap((void *)workers->running, sizeof *workers->running);
+    if (workers->shared >= 0)
+        close(workers->shared);
     free(workers);
 }
 
@@ -149,7 +186,7 @@ static int64_t get_cpu_ns(pid_t pid)
 }
 
 /* One line without its newline; longer ones are cut. */
-static enum read_outcome read_line(int fd, const struct limit *limit, char line[LINE_BYTES])
+static enum read_outcome read_line(int fd, const struct limit *limit, char *line, size_t capacity_bytes)
 {
     size_t length = 0;
     for (;;) {
@@ -173,7 +210,7 @@ static enum read_outcome read_line(int fd, const struct limit *limit, char line[
             line[length] = 0;
             return READ_LINE;
         }
-        if (length + 1 < LINE_BYTES)
+        if (length + 1 < capacity_bytes)
             line[length++] = c;
     }
 }
@@ -207,69 +244,149 @@ static bool parse_result(char *line, struct sl_check_result *out)
     return true;
 }
 
+/* Asks the worker, which is started if there is none, and reads its answer. */
+static enum read_outcome ask(struct sl_workers *w, const char *name, char *answer, size_t capacity_bytes)
+{
+    char line[LINE_BYTES];
+    int length = sl_text_snprintf(line, sizeof line, "%s\n", name);
+    const struct limit limit = {.pid = w->pid,
+                                .cpu_ns = get_cpu_ns(w->pid) + w->timeout_ns,
+                                .wall_ns = sl_clock_ns() + WALL_TIMES * w->timeout_ns};
+    return write_all(w->to, line, (size_t)length) ? read_line(w->from, &limit, answer, capacity_bytes) : READ_END;
+}
+
+/* Says how a worker ended, and in which function of the plugin. */
+static void describe_end(const struct sl_workers *w, enum read_outcome outcome, int status, char *text,
+                         size_t capacity_bytes)
+{
+    uint32_t function = w->running ? atomic_load(w->running) : SL_FUNCTION_NONE;
+    const char *in = function == SL_FUNCTION_NONE ? "" : " in its function ";
+    const char *name = function == SL_FUNCTION_NONE ? "" : sl_plugin_function_name(function);
+    if (outcome == READ_LATE)
+        sl_text_snprintf(text, capacity_bytes, "no answer within %lld ms of processor time%s%s; the worker was killed",
+                         (long long)(w->timeout_ns / 1000000), in, name);
+    else if (outcome == READ_STUCK)
+        sl_text_snprintf(text, capacity_bytes, "no answer within %lld ms, mostly waiting%s%s; the worker was killed",
+                         (long long)(WALL_TIMES * w->timeout_ns / 1000000), in, name);
+    else if (WIFSIGNALED(status))
+        sl_text_snprintf(text, capacity_bytes, "the worker died of signal %d (%s)%s%s", WTERMSIG(status),
+                         strsignal(WTERMSIG(status)), in, name);
+    else
+        sl_text_snprintf(text, capacity_bytes, "the worker ended with exit status %d%s%s", WEXITSTATUS(status), in,
+                         name);
+}
+
+static bool is_started(struct sl_workers *w, char *text, size_t capacity_bytes)
+{
+    if (w->pid != 0 || start(w))
+        return true;
+    sl_text_snprintf(text, capacity_bytes, "the worker %s could not be started", w->argv[0]);
+    return false;
+}
+
 void sl_workers_run(struct sl_workers *w, const char *name, struct sl_check_result *out_result)
 {
     char line[LINE_BYTES];
     memset(out_result, 0, sizeof *out_result);
     out_result->verdict = SL_VERDICT_CRASH;
-    if (w->pid == 0 && !start(w)) {
-        sl_text_snprintf(out_result->detail, sizeof out_result->detail, "the worker %s could not be started",
-                         w->argv[0]);
+    if (!is_started(w, out_result->detail, sizeof out_result->detail))
         return;
-    }
-    int length = sl_text_snprintf(line, sizeof line, "%s\n", name);
-    enum read_outcome outcome = READ_END;
-    const struct limit limit = {.pid = w->pid,
-                                .cpu_ns = get_cpu_ns(w->pid) + w->timeout_ns,
-                                .wall_ns = sl_clock_ns() + WALL_TIMES * w->timeout_ns};
-    if (write_all(w->to, line, (size_t)length))
-        outcome = read_line(w->from, &limit, line);
+    enum read_outcome outcome = ask(w, name, line, sizeof line);
     if (outcome == READ_LINE && parse_result(line, out_result))
         return;
     int status = stop(w, outcome != READ_END);
     out_result->verdict = SL_VERDICT_CRASH;
-    if (outcome == READ_LATE)
-        sl_text_snprintf(out_result->detail, sizeof out_result->detail,
-                         "no answer within %lld ms of processor time; the worker was killed",
-                         (long long)(w->timeout_ns / 1000000));
-    else if (outcome == READ_STUCK)
-        sl_text_snprintf(out_result->detail, sizeof out_result->detail,
-                         "no answer within %lld ms, mostly waiting; the worker was killed",
-                         (long long)(WALL_TIMES * w->timeout_ns / 1000000));
-    else if (WIFSIGNALED(status))
-        sl_text_snprintf(out_result->detail, sizeof out_result->detail, "the worker died of signal %d (%s)",
-                         WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else
-        sl_text_snprintf(out_result->detail, sizeof out_result->detail, "the worker ended with exit status %d",
-                         WEXITSTATUS(status));
+    describe_end(w, outcome, status, out_result->detail, sizeof out_result->detail);
+}
+
+seqlstm_status sl_workers_load(struct sl_workers *w, struct sl_arena *arena, struct sl_backend_record *out_record,
+                               struct seqlstm_error *err)
+{
+    char why[400];
+    char *line = malloc(RECORD_BYTES);
+    if (line == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the workers");
+    enum read_outcome outcome = READ_END;
+    bool started = is_started(w, why, sizeof why);
+    if (started)
+        outcome = ask(w, SL_WORKER_RECORD, line, RECORD_BYTES);
+    seqlstm_status status = SEQLSTM_INVALID_ARGUMENT;
+    if (outcome == READ_LINE) {
+        status = sl_record_line_parse(line, arena, out_record, err);
+    } else {
+        if (started)
+            describe_end(w, outcome, stop(w, outcome != READ_END), why, sizeof why);
+        seqlstm_error_set(err, status, __FILE__, __LINE__, "the backend was not loaded and opened: %s", why);
+    }
+    free(line);
+    return status;
+}
+
+void sl_workers_end(struct sl_workers *w, struct sl_check_result *out_result)
+{
+    char line[LINE_BYTES];
+    memset(out_result, 0, sizeof *out_result);
+    if (!is_started(w, out_result->detail, sizeof out_result->detail) ||
+        ask(w, SL_WORKER_RECORD, line, sizeof line) != READ_LINE) {
+        out_result->verdict = SL_VERDICT_CRASH;
+        return;
+    }
+    int status = stop(w, false);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return;
+    out_result->verdict = SL_VERDICT_CRASH;
+    describe_end(w, READ_END, status, out_result->detail, sizeof out_result->detail);
 }
 
 /* ---- the worker's side ------------------------------------------------------------------------------ */
 
-seqlstm_status sl_worker_serve(struct sl_bench *bench, int in, int out, struct seqlstm_error *err)
+static bool answer_case(const char *name, struct sl_workbench *w, const struct sl_conformance_request *request, int out)
+{
+    struct sl_check_result result;
+    char worst[SL_TEXT_NUMBER_BYTES], answer[LINE_BYTES];
+    sl_workbench_check(w, request, name, &result);
+    for (char *p = result.detail; *p; p++)
+        if (*p == '\n' || *p == '\t')
+            *p = ' ';
+    sl_text_print_float64(worst, result.worst);
+    int length = sl_text_snprintf(answer, sizeof answer, "%s\t%s\t%s\t%s\n", sl_verdict_name(result.verdict), worst,
+                                  result.variant, result.detail);
+    return write_all(out, answer, (size_t)length);
+}
+
+static bool answer_record(const struct sl_backend_record *record, seqlstm_status status, const char *message, int out)
+{
+    char *line = sl_record_line_print(record, status, message);
+    bool written = line && write_all(out, line, strlen(line));
+    free(line);
+    return written;
+}
+
+void sl_worker_share(void)
+{
+    _Atomic uint32_t *running = map_running(SL_WORKER_SHARED);
+    if (running)
+        sl_running_mirror(running);
+}
+
+seqlstm_status sl_worker_serve(struct sl_workbench *w, const struct sl_conformance_request *request, int in, int out,
+                               struct seqlstm_error *err)
 {
     char line[LINE_BYTES];
     const struct limit none = {0};
-    while (read_line(in, &none, line) == READ_LINE) {
-        struct sl_check_result result;
-        struct sl_case c;
-        char worst[SL_TEXT_NUMBER_BYTES], answer[LINE_BYTES];
-        struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-        memset(&result, 0, sizeof result);
-        if (sl_case_parse(line, &c, &why) != SEQLSTM_OK) {
-            result.verdict = SL_VERDICT_FAIL;
-            sl_text_snprintf(result.detail, sizeof result.detail, "%.500s", why.message);
-        } else {
-            sl_check_case(bench, &c, &result);
-        }
-        for (char *p = result.detail; *p; p++)
-            if (*p == '\n' || *p == '\t')
-                *p = ' ';
-        sl_text_print_float64(worst, result.worst);
-        int length = sl_text_snprintf(answer, sizeof answer, "%s\t%s\t%s\t%s\n", sl_verdict_name(result.verdict), worst,
-                                      result.variant, result.detail);
-        if (!write_all(out, answer, (size_t)length))
+    while (read_line(in, &none, line, sizeof line) == READ_LINE) {
+        bool written = strcmp(line, SL_WORKER_RECORD) == 0 ? answer_record(&w->record, SEQLSTM_OK, "", out)
+                                                           : answer_case(line, w, request, out);
+        if (!written)
             SEQLSTM_FAIL(err, SEQLSTM_IO, "the other side has closed the pipe");
     }
     return SEQLSTM_OK;
+}
+
+bool sl_worker_refuse(const struct sl_backend_record *record, seqlstm_status status, const char *message, int in,
+                      int out)
+{
+    char line[LINE_BYTES];
+    const struct limit none = {0};
+    return read_line(in, &none, line, sizeof line) == READ_LINE && answer_record(record, status, message, out);
 }

@@ -4,13 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
-seqlstm_status sl_exec_blame(const struct sl_call *call, seqlstm_status status, struct seqlstm_error *err)
+#include "base/operation/op_signature.h"
+
+static seqlstm_status blame(const char *what, const struct sl_backend *backend, enum sl_plugin_function function,
+                            seqlstm_status status, struct seqlstm_error *err)
 {
     if (err) {
         char text[sizeof err->message];
-        snprintf(text, sizeof text, "%s on %s: %.800s", call->node->name, sl_backend_get_id(call->backend),
-                 err->message);
+        snprintf(text, sizeof text, "%s on %s (%s): %.800s", what, sl_backend_get_id(backend),
+                 sl_plugin_function_name(function), err->message);
         memcpy(err->message, text, sizeof text);
     }
     return status;
+}
+
+seqlstm_status sl_exec_blame(const struct sl_call *call, enum sl_plugin_function function, seqlstm_status status,
+                             struct seqlstm_error *err)
+{
+    return blame(call->node->name, call->backend, function, status, err);
+}
+
+seqlstm_status sl_exec_blame_vector(const struct sl_vector_call *call, enum sl_plugin_function function,
+                                    seqlstm_status status, struct seqlstm_error *err)
+{
+    return blame(sl_op_name(call->desc->head.op), call->backend, function, status, err);
 }

@@ -4,8 +4,14 @@
 #define SL_EXEC_BLAME_H
 
 #include "exec/exec_private.h"
+#include "registry/watch/running.h"
 
-/* Puts "lstm_1 on cpu-blas: " before the message. Returns `status`. */
-seqlstm_status sl_exec_blame(const struct sl_call *call, seqlstm_status status, struct seqlstm_error *err);
+/* Puts "lstm_1 on cpu-blas (forward): " before the message. Returns `status`. */
+seqlstm_status sl_exec_blame(const struct sl_call *call, enum sl_plugin_function function, seqlstm_status status,
+                             struct seqlstm_error *err);
+
+/* Likewise for an operation of the update: "optimizer on cpu-blas (forward): ". */
+seqlstm_status sl_exec_blame_vector(const struct sl_vector_call *call, enum sl_plugin_function function,
+                                    seqlstm_status status, struct seqlstm_error *err);
 
 #endif

@@ -14,6 +14,8 @@
 #include "exec/place.h"
 #include "exec/rows.h"
 #include "exec/vectors.h"
+#include "registry/watch/fence.h"
+#include "registry/plugin.h"
 
 static struct sl_exec_place *get_place(struct sl_exec *exec, int32_t c)
 {
@@ -25,6 +27,28 @@ static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t c)
     return &get_place(exec, c)->domain->queue.queue;
 }
 
+/* The bytes behind the buffers of a call, as it begins. */
+struct fences {
+    struct sl_fence workspace, reserve;
+};
+
+static void begin_fences(const struct sl_exec *exec, int32_t c, const void *workspace, const void *reserve,
+                         struct fences *fences)
+{
+    const struct seqlstm_sizes *sizes = &exec->plan->calls[c].sizes;
+    bool host = exec->calls[c].place == SL_PLACE_HOST;
+    sl_fence_begin(&fences->workspace, host ? workspace : NULL, sizes->workspace_bytes);
+    sl_fence_begin(&fences->reserve, host ? reserve : NULL, sizes->reserve_bytes);
+}
+
+static seqlstm_status end_fences(const struct sl_exec *exec, int32_t c, const struct fences *fences,
+                                 enum sl_plugin_function function, struct seqlstm_error *err)
+{
+    const struct seqlstm_backend *table = sl_backend_get_table(exec->plan->calls[c].backend);
+    SEQLSTM_TRY(sl_fence_end(&fences->workspace, table, function, "workspace", err));
+    return sl_fence_end(&fences->reserve, table, function, "reserve", err);
+}
+
 static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
@@ -34,10 +58,14 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     if (exec->loop.step > 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
         (own->packed_version == version && !own->repacks && !exec->capturing)) /* a capture packs at every launch */
         return SEQLSTM_OK;
-    seqlstm_status status = table->weights_pack(call->op, get_queue(exec, c), own->slots,
-                                                get_place(exec, c)->packed + call->packed_offset, &exec->step, err);
+    char *packed = get_place(exec, c)->packed + call->packed_offset;
+    struct sl_fence fence;
+    sl_fence_begin(&fence, own->place == SL_PLACE_HOST ? packed : NULL, call->sizes.packed_bytes);
+    seqlstm_status status = sl_plugin_pack(table, call->op, get_queue(exec, c), own->slots, packed, &exec->step, err);
+    if (status == SEQLSTM_OK)
+        status = sl_fence_end(&fence, table, SL_FUNCTION_WEIGHTS_PACK, "packed weights", err);
     if (status != SEQLSTM_OK)
-        return sl_exec_blame(call, status, err);
+        return sl_exec_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
     own->packed_version = version;
     return SEQLSTM_OK;
 }
@@ -173,9 +201,14 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
             .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
             .step = &exec->step,
         };
-        seqlstm_status status = sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, c), &args, err);
+        struct fences fences;
+        begin_fences(exec, c, args.workspace, args.reserve, &fences);
+        seqlstm_status status =
+            sl_plugin_forward(sl_backend_get_table(call->backend), binding, get_queue(exec, c), &args, err);
+        if (status == SEQLSTM_OK)
+            status = end_fences(exec, c, &fences, SL_FUNCTION_FORWARD, err);
         if (status != SEQLSTM_OK)
-            return sl_exec_blame(call, status, err);
+            return sl_exec_blame(call, SL_FUNCTION_FORWARD, status, err);
         exec->timing[c].forward_ns += sl_clock_ns() - start;
         exec->timing[c].calls += exec->loop.step <= 0 && !exec->capturing; /* counted when it is launched */
         exec->timing[c].rows += exec->capturing ? 0 : sl_exec_get_rows(exec, own->axis);
@@ -290,10 +323,14 @@ seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const stru
 {
     const struct sl_call *call = &exec->plan->calls[c];
     int64_t start = sl_clock_ns();
+    struct fences fences;
+    begin_fences(exec, c, args->workspace, args->reserve, &fences);
     seqlstm_status status =
-        sl_backend_get_table(call->backend)->backward(get_binding(exec, c), get_queue(exec, c), args, err);
+        sl_plugin_backward(sl_backend_get_table(call->backend), get_binding(exec, c), get_queue(exec, c), args, err);
+    if (status == SEQLSTM_OK)
+        status = end_fences(exec, c, &fences, SL_FUNCTION_BACKWARD, err);
     if (status != SEQLSTM_OK)
-        return sl_exec_blame(call, status, err);
+        return sl_exec_blame(call, SL_FUNCTION_BACKWARD, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;
     return SEQLSTM_OK;
 }

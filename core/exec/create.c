@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "registry/plugin.h"
 #include "exec/capture.h"
 #include "exec/indices.h"
 #include "exec/live.h"
@@ -124,7 +125,8 @@ void sl_exec_destroy(struct sl_exec *exec)
     for (int32_t v = 0; exec->vectors && v < exec->plan->vector_count; v++)
         for (int k = 0; k < SL_EXEC_VECTOR_BINDINGS; k++)
             if (exec->vectors[v][k].binding)
-                sl_backend_get_table(exec->plan->vectors[v].backend)->binding_destroy(exec->vectors[v][k].binding);
+                sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[v].backend),
+                                          exec->vectors[v][k].binding);
     for (int32_t c = 0; exec->calls && c < exec->plan->call_count; c++) {
         free(exec->calls[c].roles);
         free(exec->calls[c].slots);

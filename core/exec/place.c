@@ -7,19 +7,56 @@
  */
 #include "exec/place.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "exec/rows.h"
 #include "exec/staging.h"
+#include "registry/watch/fence.h"
+
+/* The kernel grants more than it has, and ends the process when it is used. */
+static bool fits_machine(int64_t bytes)
+{
+    struct sysinfo machine;
+    return sysinfo(&machine) != 0 ||
+           (double)bytes <= ((double)machine.totalram + (double)machine.totalswap) * machine.mem_unit;
+}
+
+static uint64_t count_bytes(const struct sl_call *call)
+{
+    return call->sizes.workspace_bytes + call->sizes.reserve_bytes + call->sizes.packed_bytes;
+}
+
+/* A call that alone asked for more than `bytes` in op_sizes; NULL: none did. */
+static const struct sl_call *find_larger_call(const struct sl_plan *plan, int64_t bytes)
+{
+    for (int32_t c = 0; c < plan->call_count; c++)
+        if (count_bytes(&plan->calls[c]) > (uint64_t)bytes)
+            return &plan->calls[c];
+    return NULL;
+}
+
+static void blame_largest(const struct sl_call *call, struct seqlstm_error *err)
+{
+    const size_t length = strlen(err->message);
+    snprintf(err->message + length, sizeof err->message - length, ", of which %s on %s takes %llu MB (op_sizes)",
+             call->node->name, sl_backend_get_id(call->backend), (unsigned long long)(count_bytes(call) / 1000000));
+}
 
 static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
                                struct seqlstm_error *err)
 {
     void *pointer = NULL;
-    seqlstm_status status = sl_domain_allocate(place->domain, bytes, &pointer, err);
+    seqlstm_status status = SEQLSTM_NO_MEMORY;
+    const struct sl_call *largest = find_larger_call(exec->plan, bytes / 2);
+    if (!sl_domain_is_host(place->domain) || fits_machine(bytes))
+        status = sl_domain_allocate(place->domain, bytes, &pointer, err);
     if (status == SEQLSTM_NO_MEMORY)
         seqlstm_error_set(err, status, __FILE__, __LINE__, "no memory for the activations (%s): the plan needs %lld MB",
                           place->domain->name, (long long)(exec->plan->memory.peak_bytes / 1000000));
+    if (status == SEQLSTM_NO_MEMORY && largest && err && err->struct_size >= sizeof *err)
+        blame_largest(largest, err);
     memcpy(out_pointer, &pointer, sizeof pointer);
     return status;
 }
@@ -64,9 +101,9 @@ static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *c
     }
     if (runs) {
         SEQLSTM_TRY(allocate(exec, place, zeros, &place->zeros, err));
-        SEQLSTM_TRY(allocate(exec, place, plan->reserve_bytes, &place->reserve, err));
-        SEQLSTM_TRY(allocate(exec, place, plan->packed_bytes, &place->packed, err));
-        SEQLSTM_TRY(allocate(exec, place, plan->workspace_bytes, &place->workspace, err));
+        SEQLSTM_TRY(allocate(exec, place, plan->reserve_bytes + SL_FENCE_ROOM, &place->reserve, err));
+        SEQLSTM_TRY(allocate(exec, place, plan->packed_bytes + SL_FENCE_ROOM, &place->packed, err));
+        SEQLSTM_TRY(allocate(exec, place, plan->workspace_bytes + SL_FENCE_ROOM, &place->workspace, err));
     }
     if (p != SL_PLACE_HOST)
         return open_fields(exec, place, err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/value/hash.h"
+#include "registry/plugin.h"
 #include "exec/blame.h"
 #include "exec/capture.h"
 #include "exec/indices.h"
@@ -42,8 +43,8 @@ static void release_loop(struct sl_exec *exec, struct sl_exec_shape *shape)
     int32_t width = exec->loop.end - exec->loop.first;
     for (int64_t k = 0; k < shape->step_binding_count; k++)
         if (shape->step_bindings[k])
-            sl_backend_get_table(exec->plan->calls[exec->loop.first + k % width].backend)
-                ->binding_destroy(shape->step_bindings[k]);
+            sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->calls[exec->loop.first + k % width].backend),
+                                      shape->step_bindings[k]);
     free(shape->step_bindings);
     shape->step_bindings = NULL;
     shape->step_binding_count = 0;
@@ -53,7 +54,7 @@ static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
 {
     for (int32_t c = 0; shape->bindings && c < exec->plan->call_count; c++) {
         if (shape->bindings[c])
-            sl_backend_get_table(exec->plan->calls[c].backend)->binding_destroy(shape->bindings[c]);
+            sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->calls[c].backend), shape->bindings[c]);
         shape->bindings[c] = NULL;
     }
     sl_exec_drop_captures(exec, shape);
@@ -145,9 +146,9 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
                                 .t0 = 0,
                                 .t1 = axis->steps};
     struct sl_domain *domain = exec->places[exec->calls[c].place].domain;
-    seqlstm_status status =
-        sl_backend_get_table(call->backend)->op_bind(call->op, &domain->queue.queue, &bind, &shape->bindings[c], err);
-    return status == SEQLSTM_OK ? status : sl_exec_blame(call, status, err);
+    seqlstm_status status = sl_plugin_bind(sl_backend_get_table(call->backend), call->op, &domain->queue.queue, &bind,
+                                           &shape->bindings[c], err);
+    return status == SEQLSTM_OK ? status : sl_exec_blame(call, SL_FUNCTION_OP_BIND, status, err);
 }
 
 /* Bindings of the loop's calls for every step of a shape. */
@@ -174,9 +175,9 @@ static seqlstm_status bind_loop(struct sl_exec *exec, struct sl_exec_shape *shap
                                     .t1 = t + 1};
         struct seqlstm_queue *queue = &exec->places[exec->calls[c].place].domain->queue.queue;
         seqlstm_status status =
-            sl_backend_get_table(call->backend)->op_bind(call->op, queue, &bind, &shape->step_bindings[k], err);
+            sl_plugin_bind(sl_backend_get_table(call->backend), call->op, queue, &bind, &shape->step_bindings[k], err);
         if (status != SEQLSTM_OK)
-            return sl_exec_blame(call, status, err);
+            return sl_exec_blame(call, SL_FUNCTION_OP_BIND, status, err);
     }
     return SEQLSTM_OK;
 }

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/blame.h"
+#include "registry/plugin.h"
+
 /* The plan's call for an operation (and kind, for VECTOR); -1: the plan is not one of training. */
 static int32_t find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind)
 {
@@ -27,7 +30,9 @@ static seqlstm_status create_binding(struct sl_exec *exec, int32_t v, int64_t el
     const struct sl_vector_call *call = &exec->plan->vectors[v];
     struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = elems, .rows_in = elems};
     *out = (struct sl_exec_vector_binding){.v = v, .elems = elems};
-    return sl_backend_get_table(call->backend)->op_bind(call->op, get_queue(exec, v), &bind, &out->binding, err);
+    seqlstm_status status =
+        sl_plugin_bind(sl_backend_get_table(call->backend), call->op, get_queue(exec, v), &bind, &out->binding, err);
+    return status == SEQLSTM_OK ? status : sl_exec_blame_vector(call, SL_FUNCTION_OP_BIND, status, err);
 }
 
 /* Bindings of a capture live as long as the capture. */
@@ -53,8 +58,8 @@ static seqlstm_status bind_captured(struct sl_exec *exec, int32_t v, int64_t ele
 void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_capture *capture)
 {
     for (int32_t k = 0; k < capture->vector_count; k++)
-        sl_backend_get_table(exec->plan->vectors[capture->vectors[k].v].backend)
-            ->binding_destroy(capture->vectors[k].binding);
+        sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[capture->vectors[k].v].backend),
+                                  capture->vectors[k].binding);
     free(capture->vectors);
     capture->vectors = NULL;
     capture->vector_count = 0;
@@ -72,7 +77,7 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
     if (found.binding == NULL || found.elems != elems) {
         SEQLSTM_TRY(create_binding(exec, v, elems, &found, err));
         if (kept[k].binding)
-            sl_backend_get_table(exec->plan->vectors[v].backend)->binding_destroy(kept[k].binding);
+            sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[v].backend), kept[k].binding);
     }
     memmove(kept + 1, kept, (size_t)k * sizeof *kept); /* most recent first */
     kept[0] = found;
@@ -97,7 +102,9 @@ seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *
         .workspace = call->sizes.workspace_bytes ? exec->places[exec->vector_places[v]].workspace : NULL,
         .step = &step,
     };
-    return sl_backend_get_table(call->backend)->forward(binding, get_queue(exec, v), &args, err);
+    seqlstm_status status =
+        sl_plugin_forward(sl_backend_get_table(call->backend), binding, get_queue(exec, v), &args, err);
+    return status == SEQLSTM_OK ? status : sl_exec_blame_vector(call, SL_FUNCTION_FORWARD, status, err);
 }
 
 seqlstm_status sl_exec_find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind, int32_t *out_v,

@@ -4,9 +4,9 @@
 #define SL_JUDGE_CHECK_H
 
 #include "registry/host.h"
+#include "registry/watch/outlet.h"
 #include "judge/case.h"
 #include "judge/condition.h"
-#include "judge/outlet.h"
 #include "judge/runner.h"
 
 enum sl_verdict {
@@ -32,12 +32,15 @@ struct sl_check_result {
     char detail[512];                        /* one sentence; "" when it passed */
 };
 
+enum { SL_MISDEED_BYTES = 800 };
+
 /* Everything a check needs. */
 struct sl_bench {
     struct sl_subject subject;   /* under test */
     struct sl_subject reference; /* the oracle, with float64 */
     struct sl_host *host;        /* the subject's host: allocation counters, failing allocations */
     struct sl_outlet *outlet;    /* watches what the subject prints; NULL: it is not watched */
+    char *misdeed;               /* [SL_MISDEED_BYTES] what the watch has reported of the subject; NULL: nothing */
     uint64_t seed;
     const char *variant;     /* test only this one; NULL: all */
     struct sl_queue *queues; /* [queue_count] further queues with 1, 2 and 3 members */

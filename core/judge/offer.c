@@ -5,6 +5,7 @@
 
 #include "base/value/text.h"
 #include "dispatch/plan/refusal.h"
+#include "registry/plugin.h"
 
 static void refuse(struct sl_offer *offer, const char *reason)
 {
@@ -21,10 +22,10 @@ static seqlstm_status try_variants(const struct sl_backend *backend, const struc
         struct seqlstm_op *op = NULL;
         if (variant && strcmp(variant, answer->variants[v]) != 0)
             continue;
-        seqlstm_status status = table->op_create(sl_backend_get_instance(backend), offer->device, &node->desc.head,
-                                                 answer->variants[v], &op, &refused);
+        seqlstm_status status = sl_plugin_create_op(table, sl_backend_get_instance(backend), offer->device,
+                                                    &node->desc.head, answer->variants[v], &op, &refused);
         if (status == SEQLSTM_OK) {
-            table->op_destroy(op);
+            sl_plugin_destroy_op(table, op);
             offer->accepted = true;
             memcpy(offer->variant, answer->variants[v], sizeof offer->variant);
             return SEQLSTM_OK;

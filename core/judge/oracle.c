@@ -14,6 +14,7 @@
 
 #include "base/value/text.h"
 #include "measure/batch_rows.h"
+#include "registry/plugin.h"
 
 struct walk {
     const struct sl_oracle_request *request;
@@ -486,8 +487,7 @@ seqlstm_status sl_oracle_run(const struct sl_oracle_request *request, struct sl_
     sl_queue_init(&w.reference_queue, NULL);
     sl_queue_init(&w.queue, request->pool);
     w.reference = make_subject(request->reference, 0, &w.reference_queue);
-    w.reference.float64 =
-        table->get_extension ? table->get_extension(w.reference.instance, SEQLSTM_FLOAT64_EXTENSION) : NULL;
+    w.reference.float64 = sl_plugin_get_extension(table, w.reference.instance, SEQLSTM_FLOAT64_EXTENSION);
     seqlstm_status status =
         w.reference.float64
             ? begin(&w)

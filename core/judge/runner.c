@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "registry/answer.h"
+#include "registry/plugin.h"
 
 /* The reference computes in float64 whatever the roles say, so its descriptor has no dtypes. */
 static void clear_dtypes(union seqlstm_any_desc *desc)
@@ -129,10 +130,7 @@ static void make_bind(const struct sl_runner *r, const struct sl_cuts *cuts, int
 
 static seqlstm_status bind_segment(struct sl_runner *r, struct sl_runner_segment *segment, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(r->subject.table->op_bind(r->op, r->subject.queue, &segment->bind, &segment->binding, err));
-    if (!segment->binding)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_bind said OK and returned no binding");
-    return SEQLSTM_OK;
+    return sl_plugin_bind(r->subject.table, r->op, r->subject.queue, &segment->bind, &segment->binding, err);
 }
 
 /* Whole tensors, with the initial states of the first segment. */
@@ -157,13 +155,11 @@ static seqlstm_status create_op(struct sl_runner *r, const char *variant, struct
     SEQLSTM_TRY(sl_table_supports(s->table, s->device_class, &r->desc.head, &r->answer, err));
     if (!r->answer.accepted)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", r->answer.reason);
-    SEQLSTM_TRY(s->table->op_create(s->instance, s->device, &r->desc.head, variant ? variant : r->answer.variants[0],
-                                    &r->op, err));
-    if (!r->op)
-        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_create said OK and returned no op");
+    SEQLSTM_TRY(sl_plugin_create_op(s->table, s->instance, s->device, &r->desc.head,
+                                    variant ? variant : r->answer.variants[0], &r->op, err));
     r->sizes.struct_size = (uint32_t)sizeof r->sizes;
     r->sizes.members = s->queue->members;
-    SEQLSTM_TRY(s->table->op_sizes(r->op, &r->sizes, err));
+    SEQLSTM_TRY(sl_plugin_get_sizes(s->table, r->op, &r->sizes, err));
     if (r->sizes.packed_bytes > 0 && !s->table->weights_pack)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "op_sizes asks for packed weights, and the table has no weights_pack");
     return SEQLSTM_OK;
@@ -226,7 +222,7 @@ void sl_runner_destroy(struct sl_runner *r)
     for (int32_t p = 0; p < r->segment_count; p++) {
         struct sl_runner_segment *segment = &r->segments[p];
         if (segment->binding)
-            r->subject.table->binding_destroy(segment->binding);
+            sl_plugin_destroy_binding(r->subject.table, segment->binding);
         sl_guarded_deinit(&segment->reserve);
         for (int32_t k = 0; segment->middle && k < r->count; k++) {
             sl_guarded_deinit(&segment->middle[k]);
@@ -234,9 +230,9 @@ void sl_runner_destroy(struct sl_runner *r)
         }
     }
     if (r->whole.binding)
-        r->subject.table->binding_destroy(r->whole.binding);
+        sl_plugin_destroy_binding(r->subject.table, r->whole.binding);
     if (r->op)
-        r->subject.table->op_destroy(r->op);
+        sl_plugin_destroy_op(r->subject.table, r->op);
     for (int32_t k = 0; r->values && r->grads && k < r->count; k++) {
         sl_guarded_deinit(&r->values[k]);
         sl_guarded_deinit(&r->grads[k]);

@@ -5,19 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/guard.h"
-
-/* A call must not change these settings of its thread. */
-static seqlstm_status check_mode(const struct sl_fp_state *before, const char *what, seqlstm_status rc,
-                                 struct seqlstm_error *err)
-{
-    struct sl_fp_state after = sl_fp_state_get();
-    if (after.vector == before->vector && after.x87 == before->x87)
-        return rc;
-    sl_fp_state_set(*before);
-    SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "%s changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x)", what,
-                 before->vector, after.vector, before->x87, after.x87);
-}
+#include "registry/plugin.h"
+#include "registry/watch/watch.h"
 
 static const struct sl_guarded *reserve_of(const struct sl_runner *r, int32_t p)
 {
@@ -53,8 +42,8 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
     r->has_backward = false;
     if (r->sizes.packed_bytes > 0) {
         SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-        SEQLSTM_TRY(table->weights_pack(r->op, r->subject.queue, r->segments[0].slots,
-                                        sl_guarded_get_address(&r->packed), &r->data->step, err));
+        SEQLSTM_TRY(sl_plugin_pack(table, r->op, r->subject.queue, r->segments[0].slots,
+                                   sl_guarded_get_address(&r->packed), &r->data->step, err));
         SEQLSTM_TRY(sl_twins_download(&r->twins, err));
     }
     for (int32_t p = 0; p < r->segment_count; p++) {
@@ -74,9 +63,11 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
             .step = &r->data->step,
         };
         SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-        struct sl_fp_state mode = sl_fp_state_get();
-        seqlstm_status rc = r->forward(segment->binding, r->subject.queue, &args, err);
-        SEQLSTM_TRY(check_mode(&mode, "forward", rc, err));
+        struct sl_watched_call call;
+        sl_watch_begin(&call, table->id, SL_FUNCTION_FORWARD);
+        seqlstm_status status = r->forward(segment->binding, r->subject.queue, &args, err);
+        sl_watch_end(&call);
+        SEQLSTM_TRY(sl_plugin_check_status(table, SL_FUNCTION_FORWARD, status, err));
         SEQLSTM_TRY(sl_twins_download(&r->twins, err));
     }
     for (int32_t p = 0; p + 1 < r->segment_count; p++)
@@ -157,12 +148,14 @@ static seqlstm_status go_back(struct sl_runner *r, const struct sl_runner_segmen
         .step = &r->data->step,
     };
     SEQLSTM_TRY(sl_twins_upload(&r->twins, err));
-    struct sl_fp_state mode = sl_fp_state_get();
-    seqlstm_status rc = r->slope_distance > 0
-                            ? r->subject.float64->backward_moved(segment->binding, r->subject.queue, &args,
-                                                                 r->slope_distance, r->slope_draw, err)
-                            : r->backward(segment->binding, r->subject.queue, &args, err);
-    SEQLSTM_TRY(check_mode(&mode, "backward", rc, err));
+    struct sl_watched_call call;
+    sl_watch_begin(&call, r->subject.table->id, SL_FUNCTION_BACKWARD);
+    seqlstm_status status = r->slope_distance > 0
+                                ? r->subject.float64->backward_moved(segment->binding, r->subject.queue, &args,
+                                                                     r->slope_distance, r->slope_draw, err)
+                                : r->backward(segment->binding, r->subject.queue, &args, err);
+    sl_watch_end(&call);
+    SEQLSTM_TRY(sl_plugin_check_status(r->subject.table, SL_FUNCTION_BACKWARD, status, err));
     return sl_twins_download(&r->twins, err);
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/operation/op_signature.h"
 #include "base/value/text.h"
+#include "registry/plugin.h"
+#include "registry/watch/plugin_text.h"
 
 static seqlstm_status refuse(struct seqlstm_answer *answer, uint32_t code, uint32_t option, const char *value,
                              const char *reason)
@@ -39,6 +41,8 @@ static const char *nonsense(const struct seqlstm_answer *a)
         for (uint32_t i = 0; i < a->variant_count; i++) {
             if (!is_terminated(a->variants[i], sizeof a->variants[i]) || a->variants[i][0] == 0)
                 return "a variant without a name";
+            if (!sl_plugin_text_is_clean(a->variants[i]))
+                return "a variant with control characters in its name";
             for (uint32_t k = 0; k < i; k++)
                 if (strcmp(a->variants[i], a->variants[k]) == 0)
                     return "one variant twice";
@@ -52,6 +56,13 @@ static const char *nonsense(const struct seqlstm_answer *a)
     if (a->reason[0] == 0)
         return "no, without a reason";
     return NULL;
+}
+
+static void clean(struct seqlstm_answer *answer)
+{
+    sl_plugin_text_clean(answer->value, sizeof answer->value);
+    sl_plugin_text_clean(answer->reason, sizeof answer->reason);
+    sl_plugin_text_clean(answer->hint, sizeof answer->hint);
 }
 
 seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char *device_class,
@@ -78,9 +89,8 @@ seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char
     struct seqlstm_answer answer;
     memset(&answer, 0, sizeof answer);
     answer.struct_size = (uint32_t)sizeof answer;
-    seqlstm_status rc = table->supports(device_class, desc, &answer, &why);
+    seqlstm_status rc = sl_plugin_supports(table, device_class, desc, &answer, &why);
     if (rc != SEQLSTM_OK) {
-        why.message[sizeof why.message - 1] = 0;
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "backend %s failed (status %d) when asked about %s: %.500s", table->id,
                      (int)rc, name, why.message[0] ? why.message : "it gave no reason");
     }
@@ -90,6 +100,7 @@ seqlstm_status sl_table_supports(const struct seqlstm_backend *table, const char
         return refuse(out_answer, SEQLSTM_BIT_REFUSED_ABI, SEQLSTM_OPTION_NONE, "", text);
     }
     answer.struct_size = (uint32_t)sizeof answer;
+    clean(&answer);
     *out_answer = answer;
     return SEQLSTM_OK;
 }

@@ -7,6 +7,8 @@
 
 #include <seqlstm/ext/draft/memory.h>
 
+#include "registry/device_call.h"
+
 void sl_domain_init_host(struct sl_domain *domain, struct sl_pool *pool, struct sl_memory *tracked)
 {
     *domain = (struct sl_domain){.name = "host", .tracked = tracked};
@@ -32,7 +34,7 @@ seqlstm_status sl_domain_open(struct sl_domain *domain, const struct seqlstm_bac
                      "the backend %s works in the domain %s, but has no tables for memory and streams", table->id,
                      name);
     void *stream = NULL;
-    SEQLSTM_TRY(table->streams->create(instance, device, &stream, err));
+    SL_DEVICE_TRY(table, SL_FUNCTION_STREAMS, table->streams->create(instance, device, &stream, err), err);
     domain->table = table;
     domain->instance = instance;
     domain->device = device;
@@ -45,7 +47,9 @@ seqlstm_status sl_domain_open(struct sl_domain *domain, const struct seqlstm_bac
 void sl_domain_close(struct sl_domain *domain)
 {
     if (domain->table)
-        domain->table->streams->destroy(domain->instance, domain->device, domain->queue.queue.native_stream);
+        SL_DEVICE_RUN(
+            domain->table, SL_FUNCTION_STREAMS,
+            domain->table->streams->destroy(domain->instance, domain->device, domain->queue.queue.native_stream));
     *domain = (struct sl_domain){.name = ""};
 }
 
@@ -60,8 +64,10 @@ seqlstm_status sl_domain_allocate(struct sl_domain *domain, int64_t bytes, void 
         if (pointer == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %lld bytes", (long long)bytes);
     } else {
-        SEQLSTM_TRY(domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_DEVICE,
-                                                    (uint64_t)bytes, &pointer, err));
+        SL_DEVICE_TRY(domain->table, SL_FUNCTION_MEMORY,
+                      domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_DEVICE,
+                                                      (uint64_t)bytes, &pointer, err),
+                      err);
         seqlstm_status status = sl_domain_clear(domain, pointer, bytes, err);
         if (status != SEQLSTM_OK) {
             sl_domain_release(domain, pointer);
@@ -80,7 +86,8 @@ void sl_domain_release(struct sl_domain *domain, void *pointer)
         sl_memory_free(domain->tracked, pointer);
     } else {
         sl_domain_finish(domain, NULL);
-        domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_DEVICE, pointer);
+        SL_DEVICE_RUN(domain->table, SL_FUNCTION_MEMORY,
+                      domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_DEVICE, pointer));
     }
 }
 
@@ -93,8 +100,11 @@ static seqlstm_status move(struct sl_domain *domain, uint32_t direction, void *t
         memcpy(to, from, (size_t)bytes);
         return SEQLSTM_OK;
     }
-    return domain->table->memory->copy(domain->instance, domain->device, domain->queue.queue.native_stream, direction,
-                                       to, from, (uint64_t)bytes, err);
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_MEMORY,
+                  domain->table->memory->copy(domain->instance, domain->device, domain->queue.queue.native_stream,
+                                              direction, to, from, (uint64_t)bytes, err),
+                  err);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_domain_upload(struct sl_domain *domain, void *to, const void *from, int64_t bytes,
@@ -123,8 +133,11 @@ seqlstm_status sl_domain_clear(struct sl_domain *domain, void *to, int64_t bytes
         memset(to, 0, (size_t)bytes);
         return SEQLSTM_OK;
     }
-    return domain->table->memory->fill(domain->instance, domain->device, domain->queue.queue.native_stream, to, 0,
-                                       (uint64_t)bytes, err);
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_MEMORY,
+                  domain->table->memory->fill(domain->instance, domain->device, domain->queue.queue.native_stream, to,
+                                              0, (uint64_t)bytes, err),
+                  err);
+    return SEQLSTM_OK;
 }
 
 /* ---- pinned memory, captures ------------------------------------------------------------------------------- */
@@ -133,14 +146,18 @@ seqlstm_status sl_domain_allocate_pinned(struct sl_domain *domain, int64_t bytes
                                          struct seqlstm_error *err)
 {
     const int64_t least = SEQLSTM_ALIGNMENT;
-    return domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED,
-                                           (uint64_t)(bytes > least ? bytes : least), out_pinned, err);
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_MEMORY,
+                  domain->table->memory->allocate(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED,
+                                                  (uint64_t)(bytes > least ? bytes : least), out_pinned, err),
+                  err);
+    return SEQLSTM_OK;
 }
 
 void sl_domain_release_pinned(struct sl_domain *domain, void *pinned)
 {
     if (pinned)
-        domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED, pinned);
+        SL_DEVICE_RUN(domain->table, SL_FUNCTION_MEMORY,
+                      domain->table->memory->release(domain->instance, domain->device, SEQLSTM_MEMORY_PINNED, pinned));
 }
 
 bool sl_domain_has_captures(const struct seqlstm_backend *table)
@@ -152,32 +169,45 @@ bool sl_domain_has_captures(const struct seqlstm_backend *table)
 
 seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_error *err)
 {
-    return domain->table->streams->capture_begin(domain->instance, domain->device, domain->queue.queue.native_stream,
-                                                 err);
+    SL_DEVICE_TRY(
+        domain->table, SL_FUNCTION_STREAMS,
+        domain->table->streams->capture_begin(domain->instance, domain->device, domain->queue.queue.native_stream, err),
+        err);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_capture, struct seqlstm_error *err)
 {
-    return domain->table->streams->capture_end(domain->instance, domain->device, domain->queue.queue.native_stream,
-                                               out_capture, err);
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->capture_end(domain->instance, domain->device,
+                                                      domain->queue.queue.native_stream, out_capture, err),
+                  err);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_domain_launch(struct sl_domain *domain, void *capture, struct seqlstm_error *err)
 {
-    return domain->table->streams->capture_launch(domain->instance, domain->device, capture,
-                                                  domain->queue.queue.native_stream, err);
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->capture_launch(domain->instance, domain->device, capture,
+                                                         domain->queue.queue.native_stream, err),
+                  err);
+    return SEQLSTM_OK;
 }
 
 void sl_domain_drop_capture(struct sl_domain *domain, void *capture)
 {
     if (capture)
-        domain->table->streams->capture_destroy(domain->instance, domain->device, capture);
+        SL_DEVICE_RUN(domain->table, SL_FUNCTION_STREAMS,
+                      domain->table->streams->capture_destroy(domain->instance, domain->device, capture));
 }
 
 seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err)
 {
     if (sl_domain_is_host(domain))
         return SEQLSTM_OK;
-    return domain->table->streams->synchronize(domain->instance, domain->device, domain->queue.queue.native_stream,
-                                               err);
+    SL_DEVICE_TRY(
+        domain->table, SL_FUNCTION_STREAMS,
+        domain->table->streams->synchronize(domain->instance, domain->device, domain->queue.queue.native_stream, err),
+        err);
+    return SEQLSTM_OK;
 }

@@ -5,6 +5,12 @@
 #include <string.h>
 
 #include "base/value/text.h"
+#include "registry/watch/fp_state.h"
+#include "registry/watch/plugin_text.h"
+#include "registry/watch/running.h"
+#include "registry/watch/watch.h"
+
+enum { LOG_BYTES = 2048 };
 
 /* ---- services ------------------------------------------------------------------------------- */
 
@@ -14,7 +20,12 @@ static void host_log(void *context, int32_t level, const char *message)
     int mapped = level <= SEQLSTM_LOG_ERROR ? SL_LOG_ERROR : level - SEQLSTM_LOG_ERROR;
     if (mapped > SL_LOG_TRACE)
         mapped = SL_LOG_TRACE;
-    sl_log_printf(host->log, (enum sl_log_level)mapped, "%s: %s", host->id, message ? message : "(no message)");
+    char text[LOG_BYTES];
+    sl_text_snprintf(text, sizeof text, "%s", message ? message : "(no message)");
+    sl_plugin_text_clean(text, sizeof text);
+    sl_watch_pause_capture(true);
+    sl_log_printf(host->log, (enum sl_log_level)mapped, "%s: %s", host->id, text);
+    sl_watch_pause_capture(false);
 }
 
 static void *host_allocate(void *context, uint64_t bytes)
@@ -84,26 +95,67 @@ static struct sl_pool *queue_pool(struct seqlstm_queue *queue)
     return ((struct sl_queue *)queue->host_data)->pool;
 }
 
+/* What members of a pool run for a plugin: a range or a team. */
+struct work {
+    void (*range)(void *argument, int64_t begin, int64_t end);
+    void (*team)(void *argument, int32_t member, int32_t members);
+    void *argument;
+    struct sl_running *running; /* the plugin's call; NULL: the call is not watched */
+};
+
+/* Runs on a thread of the pool, which must come back as it was. */
+static void finish_work(const struct work *work, struct sl_running *before, struct sl_fp_state mode)
+{
+    if (!sl_fp_state_is_equal(sl_fp_state_get(), mode)) {
+        sl_fp_state_set(mode);
+        if (work->running)
+            atomic_store_explicit(&work->running->mode_changed, true, memory_order_relaxed);
+    }
+    sl_running_set(before);
+}
+
+static void work_range(void *context, int64_t begin, int64_t end)
+{
+    const struct work *work = context;
+    struct sl_running *before = sl_running_get();
+    struct sl_fp_state mode = sl_fp_state_get();
+    sl_running_set(work->running);
+    work->range(work->argument, begin, end);
+    finish_work(work, before, mode);
+}
+
+static void work_team(void *context, int32_t member, int32_t members)
+{
+    const struct work *work = context;
+    struct sl_running *before = sl_running_get();
+    struct sl_fp_state mode = sl_fp_state_get();
+    sl_running_set(work->running);
+    work->team(work->argument, member, members);
+    finish_work(work, before, mode);
+}
+
 static void queue_parallel_for(struct seqlstm_queue *queue, int64_t count, int64_t grain,
                                void (*fn)(void *argument, int64_t begin, int64_t end), void *argument)
 {
     struct sl_pool *pool = queue_pool(queue);
     if (count <= 0)
         return;
+    struct work work = {.range = fn, .argument = argument, .running = sl_running_get()};
     if (!pool)
         fn(argument, 0, count);
     else
-        sl_pool_parallel_for(pool, count, grain, fn, argument);
+        sl_pool_parallel_for(pool, count, grain, work_range, &work);
 }
 
 static void queue_team(struct seqlstm_queue *queue, void (*fn)(void *argument, int32_t member, int32_t members),
                        void *argument)
 {
     struct sl_pool *pool = queue_pool(queue);
+    struct work work = {.team = fn, .argument = argument, .running = sl_running_get()};
     if (!pool)
         fn(argument, 0, 1);
     else
-        sl_pool_team(pool, fn, argument);
+        sl_pool_team(pool, work_team, &work);
 }
 
 static void queue_team_barrier(struct seqlstm_queue *queue)

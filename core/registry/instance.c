@@ -4,8 +4,10 @@
 
 #include <string.h>
 
-#include "registry/guard.h"
+#include "registry/watch/guard.h"
 #include "registry/mapped_files.h"
+#include "registry/plugin.h"
+#include "registry/watch/watch.h"
 
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
 
@@ -20,7 +22,7 @@ static seqlstm_status read_devices(struct sl_arena *arena, const struct seqlstm_
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     uint32_t count = 0;
-    if (table->device_count(instance, &count, &why) != SEQLSTM_OK)
+    if (sl_plugin_count_devices(table, instance, &count, &why) != SEQLSTM_OK)
         REFUSE("its device_count failed: %.500s", why.message);
     if (count == 0)
         return sl_record_refuse(arena, record, SL_BACKEND_UNAVAILABLE, err, "it found no device");
@@ -31,7 +33,7 @@ static seqlstm_status read_devices(struct sl_arena *arena, const struct seqlstm_
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s", table->id);
     for (uint32_t i = 0; i < count; i++) {
         devices[i].struct_size = (uint32_t)sizeof *devices;
-        if (table->device_info(instance, i, &devices[i], &why) != SEQLSTM_OK)
+        if (sl_plugin_describe_device(table, instance, i, &devices[i], &why) != SEQLSTM_OK)
             REFUSE("its device_info failed for device %u: %.500s", i, why.message);
         if (!is_text(devices[i].name, sizeof devices[i].name) ||
             !is_text(devices[i].device_class, sizeof devices[i].device_class) ||
@@ -53,21 +55,22 @@ seqlstm_status sl_instance_open(struct sl_arena *arena, const struct seqlstm_bac
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     struct sl_process_guard guard;
-    char change[256];
+    char change[400], wrote[400];
     struct seqlstm_instance *instance = NULL;
     *out_instance = NULL;
     record->status = SL_BACKEND_OK;
     struct sl_mapped_files mapped;
     sl_mapped_files_begin(&mapped, arena);
+    bool captures = sl_watch_begin_capture();
     sl_process_guard_begin(&guard);
-    seqlstm_status rc = table->open(host, settings, setting_count, &instance, &why);
-    bool changed = sl_process_guard_end(&guard, change, sizeof change);
-    why.message[sizeof why.message - 1] = 0;
+    seqlstm_status rc = sl_plugin_open(table, host, settings, setting_count, &instance, &why);
+    uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
+    bool prints = captures && sl_watch_end_capture(wrote, sizeof wrote);
     if (rc == SEQLSTM_OK) {
         seqlstm_status noted = sl_mapped_files_end(&mapped, record, err);
         if (noted != SEQLSTM_OK) {
             if (instance)
-                table->close(instance);
+                sl_plugin_close(table, instance);
             return noted;
         }
     }
@@ -82,13 +85,15 @@ seqlstm_status sl_instance_open(struct sl_arena *arena, const struct seqlstm_bac
     if (!instance)
         REFUSE("its open returned OK but no instance");
     seqlstm_status kept = SEQLSTM_OK;
-    if (changed)
-        kept = sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, "its open %s", change);
-    else
+    if (prints)
+        kept = sl_record_note_output(arena, record, "open", wrote, err);
+    if (kept == SEQLSTM_OK && changes)
+        kept = sl_record_note_change(arena, record, changes, "open", change, err);
+    if (kept == SEQLSTM_OK && record->status == SL_BACKEND_OK)
         kept = read_devices(arena, table, instance, record, err);
     if (kept == SEQLSTM_OK && record->status == SL_BACKEND_OK)
         *out_instance = instance;
     else
-        table->close(instance);
+        sl_plugin_close(table, instance);
     return kept;
 }

@@ -11,9 +11,11 @@
 
 #include "base/system/owner.h"
 #include "registry/elf.h"
-#include "registry/guard.h"
+#include "registry/watch/guard.h"
 #include "registry/objects.h"
+#include "registry/watch/running.h"
 #include "registry/table.h"
+#include "registry/watch/watch.h"
 
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
 
@@ -21,12 +23,17 @@ static seqlstm_status map_file(struct sl_arena *arena, const char *path, struct 
                                seqlstm_backend_query_fn *out_query, struct seqlstm_error *err)
 {
     struct sl_process_guard guard;
-    char change[256];
+    struct sl_running running;
+    char change[400], wrote[400];
+    bool captures = sl_watch_begin_capture();
     sl_process_guard_begin(&guard);
+    sl_running_begin(&running, path, SL_FUNCTION_LOAD);
     dlerror();
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *problem = handle ? NULL : dlerror();
-    bool changed = sl_process_guard_end(&guard, change, sizeof change);
+    sl_running_end(&running);
+    uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
+    bool prints = captures && sl_watch_end_capture(wrote, sizeof wrote);
     if (!handle) {
         record->dlerror = sl_arena_strdup(arena, problem ? problem : "unknown reason");
         if (!record->dlerror)
@@ -38,8 +45,12 @@ static seqlstm_status map_file(struct sl_arena *arena, const char *path, struct 
     struct sl_backend_file *files;
     SEQLSTM_TRY(sl_objects_find(arena, path, &files, &record->file_count, err));
     record->files = files;
-    if (changed)
-        REFUSE("it %s while it was loaded", change);
+    if (prints)
+        SEQLSTM_TRY(sl_record_note_output(arena, record, "constructor", wrote, err));
+    if (changes)
+        SEQLSTM_TRY(sl_record_note_change(arena, record, changes, "constructor", change, err));
+    if (record->status != SL_BACKEND_OK)
+        return SEQLSTM_OK;
     void *symbol = dlsym(handle, SEQLSTM_QUERY_SYMBOL);
     if (!symbol)
         REFUSE("it does not export %s", SEQLSTM_QUERY_SYMBOL);

@@ -7,7 +7,9 @@
 #include "registry/answer.h"
 #include "registry/host.h"
 #include "registry/instance.h"
+#include "registry/plugin.h"
 #include "registry/settings.h"
+#include "registry/watch/watch.h"
 
 struct sl_backend {
     const char *id;
@@ -60,6 +62,7 @@ seqlstm_status sl_backend_open(struct sl_arena *arena, const struct sl_backend_r
     backend->record = record;
     backend->device = request->device;
     sl_host_init(&backend->host, record->id, request->log, request->interrupt);
+    sl_watch_report_to(backend->table.id, request->log);
     SEQLSTM_TRY(sl_instance_open(arena, &backend->table, &backend->host.services, request->settings,
                                  request->setting_count, record, &backend->instance, err));
     if (record->status != SL_BACKEND_OK)
@@ -74,7 +77,13 @@ seqlstm_status sl_backend_open(struct sl_arena *arena, const struct sl_backend_r
 
 void sl_backend_close(struct sl_backend *backend)
 {
-    backend->table.close(backend->instance);
+    const struct sl_host *host = &backend->host;
+    sl_plugin_close(&backend->table, backend->instance);
+    if (host->memory.live_blocks != 0)
+        sl_log_printf(host->log, SL_LOG_WARN,
+                      "the backend %s misbehaves: after its close it still holds %lld bytes of the host's memory",
+                      backend->id, (long long)host->memory.live_bytes);
+    sl_watch_report_to(backend->table.id, NULL);
 }
 
 const char *sl_backend_get_id(const struct sl_backend *backend)

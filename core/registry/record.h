@@ -44,6 +44,7 @@ struct sl_backend_record {
     int32_t wrong_setting;  /* index of the wrong setting of the entry; -1: none, or not a single one */
     enum sl_backend_status status;
     const char *reason;  /* one sentence; NULL when OK */
+    const char *warning; /* one sentence: what it changed and the host undid; NULL: nothing */
     const char *dlerror; /* the system's text; NULL: dlopen did not fail */
     bool has_abi;        /* the next two are known */
     uint32_t abi_major, abi_minor_needed;
@@ -57,6 +58,15 @@ struct sl_backend_record {
     uint32_t searched_count; /* folders in which it was looked for, in order */
     const char *const *searched;
 };
+
+/* After a plugin's `function` changed the process (guard.h): a change that could make results wrong refuses it, others
+ * become its warning. Errors: NO_MEMORY. */
+seqlstm_status sl_record_note_change(struct sl_arena *arena, struct sl_backend_record *record, uint32_t changes,
+                                     const char *function, const char *change, struct seqlstm_error *err);
+
+/* After it wrote to stdout or stderr: that becomes its warning. Errors: NO_MEMORY. */
+seqlstm_status sl_record_note_output(struct sl_arena *arena, struct sl_backend_record *record, const char *function,
+                                     const char *output, struct seqlstm_error *err);
 
 /* Sets status and reason. Errors: NO_MEMORY. */
 seqlstm_status sl_record_refuse(struct sl_arena *arena, struct sl_backend_record *record, enum sl_backend_status status,

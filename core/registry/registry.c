@@ -98,6 +98,9 @@ static seqlstm_status open_backend(struct sl_registry *r, const struct sl_regist
 static void report(const struct sl_registry_request *request, const struct sl_backend_record *record)
 {
     const char *file = record->file ? record->file : "built in";
+    if (record->warning)
+        sl_log_printf(request->log, SL_LOG_WARN, "the backend %s misbehaves: %s", record->id[0] ? record->id : file,
+                      record->warning);
     if (record->status == SL_BACKEND_OK)
         sl_log_printf(request->log, SL_LOG_DEBUG, "backend %s %s (%s)", record->id, record->version, file);
     else

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/value/backend_id.h"
-#include "registry/guard.h"
+#include "registry/watch/guard.h"
+#include "registry/watch/plugin_text.h"
+#include "registry/watch/running.h"
+#include "registry/watch/watch.h"
 
 enum { OPS_MAX = 4096, OPTIONS_MAX = 1024, DESC_BYTES_MAX = 1 << 16 };
 
@@ -50,6 +53,9 @@ static const char *bad_lists(const struct seqlstm_backend *t)
     for (uint32_t i = 0; i < t->option_count; i++)
         if (!t->options[i].key || !t->options[i].type || !t->options[i].help)
             return "an option has no key, type or help";
+        else if (!sl_plugin_text_is_clean(t->options[i].key) || !sl_plugin_text_is_clean(t->options[i].type) ||
+                 !sl_plugin_text_is_clean(t->options[i].help))
+            return "a text of an option has control characters or is no UTF-8";
     return NULL;
 }
 
@@ -58,6 +64,14 @@ static bool abi_fits(uint32_t major, uint32_t minor_needed)
 {
     return major == SEQLSTM_ABI_MAJOR &&
            (SEQLSTM_ABI_MAJOR == 0 ? minor_needed == SEQLSTM_ABI_MINOR : minor_needed <= SEQLSTM_ABI_MINOR);
+}
+
+static const char *copy_text(struct sl_arena *arena, const char *text)
+{
+    char *copy = sl_arena_strdup(arena, text);
+    if (copy)
+        sl_plugin_text_clean(copy, strlen(copy) + 1);
+    return copy;
 }
 
 static seqlstm_status read_table(struct sl_arena *arena, const struct seqlstm_backend *found,
@@ -86,10 +100,10 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct seqlstm_ba
         record->id = out->id;
     if (!out->version || !out->vendor || !out->license || !out->build)
         REFUSE("its version, vendor, license or build text is NULL");
-    record->version = sl_arena_strdup(arena, out->version);
-    record->vendor = sl_arena_strdup(arena, out->vendor);
-    record->license = sl_arena_strdup(arena, out->license);
-    record->build = sl_arena_strdup(arena, out->build);
+    record->version = copy_text(arena, out->version);
+    record->vendor = copy_text(arena, out->vendor);
+    record->license = copy_text(arena, out->license);
+    record->build = copy_text(arena, out->build);
     if (!record->version || !record->vendor || !record->license || !record->build)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while loading backend %s", out->id);
     const char *slot = missing_slot(out);
@@ -105,14 +119,23 @@ seqlstm_status sl_table_query(struct sl_arena *arena, seqlstm_backend_query_fn q
                               struct seqlstm_backend *out_table, struct seqlstm_error *err)
 {
     struct sl_process_guard guard;
-    char change[256];
+    struct sl_running running;
+    char change[400], wrote[400];
     record->status = SL_BACKEND_OK;
     memset(out_table, 0, sizeof *out_table);
+    bool captures = sl_watch_begin_capture();
     sl_process_guard_begin(&guard);
+    sl_running_begin(&running, record->file ? record->file : "built in", SL_FUNCTION_QUERY);
     const struct seqlstm_backend *found = query(SEQLSTM_ABI_MINOR);
     const struct seqlstm_backend *again = query(SEQLSTM_ABI_MINOR);
-    if (sl_process_guard_end(&guard, change, sizeof change))
-        REFUSE("its query function %s", change);
+    sl_running_end(&running);
+    uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
+    if (captures && sl_watch_end_capture(wrote, sizeof wrote))
+        SEQLSTM_TRY(sl_record_note_output(arena, record, "query function", wrote, err));
+    if (changes)
+        SEQLSTM_TRY(sl_record_note_change(arena, record, changes, "query function", change, err));
+    if (record->status != SL_BACKEND_OK)
+        return SEQLSTM_OK;
     if (found != again)
         REFUSE("its query function returned another table when called again");
     SEQLSTM_TRY(read_table(arena, found, record, out_table, err));

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/operation/op_signature.h"
-#include "registry/guard.h"
+#include "registry/watch/guard.h"
 #include "registry/registry.h"
 
 enum { PATH_BYTES = 512 };

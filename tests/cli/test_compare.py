@@ -401,13 +401,17 @@ CASE = 'lstm:inf:T4B3I5H6:f32:uniform'
 
 
 def test_bench_of_cases(t):
-    """Each variant is timed in turn on the cases that pass, and one that takes ten times as long is shown as such."""
+    """Each variant is timed in turn on the cases that pass, and one that takes ten times as long is shown as such, in one
+    of three tries on a machine with others."""
     plugin = BUILD / 'tests/dispatch/libseqlstm_backend_two.so'
     wrong = faulty('value')
     if wrong is None or not plugin.exists():
         return 'the plugins of tests/ are not built'
-    args = ['--bench', '--seconds', '0.05', '--threads', '1', '--option', 'call_us=200', '--case', CASE]
-    made = t.run('conformance', str(plugin), *args, '--json').json
+    args = ['--bench', '--seconds', '0.05', '--threads', '1', '--option', 'call_us=1000', '--case', CASE]
+    for _ in range(3):
+        made = t.run('conformance', str(plugin), *args, '--json').json
+        if made['bench'][1:] and made['bench'][1]['high'] < 0.7:
+            break
     expect(made['totals']['pass'] == 1 and [row['variant'] for row in made['bench']] == ['slow', 'quick'], made)
     slow, quick = made['bench']
     for row in made['bench']:
@@ -415,7 +419,7 @@ def test_bench_of_cases(t):
         expect(row['low'] <= row['ratio'] <= row['high'], row)
         expect(abs(row['gflops'] * row['median_ns'] / (slow['gflops'] * slow['median_ns']) - 1) < 1e-9, 'other work')
         expect(0 < row['fraction_of_peak'] < 1, row)
-    expect(slow['ratio'] == 1 and slow['median_ns'] >= 2e6 and quick['median_ns'] >= 2e5, made['bench'])
+    expect(slow['ratio'] == 1 and slow['median_ns'] >= 1e7 and quick['median_ns'] >= 1e6, made['bench'])
     expect(quick['high'] < 0.7, quick)
     shown = t.run('conformance', str(plugin), *args)
     shown.prints('slow', 'quick', CASE)

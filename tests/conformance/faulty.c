@@ -13,6 +13,7 @@
 #endif
 
 #include <seqlstm/backend.h>
+#include <seqlstm/ext/draft/float64.h>
 #include <seqlstm/ext/footprint.h>
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
@@ -40,6 +41,20 @@ static int64_t y_features(void)
     bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL && d->merge == SEQLSTM_KIND_MERGE_CONCAT;
     return both ? 2 * width : width;
 }
+
+#ifdef FAULT_EXITS_AT_LOAD
+__attribute__((constructor)) static void leave(void)
+{
+    exit(0);
+}
+#endif
+
+#ifdef FAULT_ABORTS_AT_END
+__attribute__((destructor)) static void die(void)
+{
+    abort();
+}
+#endif
 
 #ifdef FAULT_GREETS
 __attribute__((constructor)) static void greet(void)
@@ -115,6 +130,25 @@ static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm
 {
     bind = *b;
     calls = 0;
+#ifdef FAULT_FORGETS_RANGE
+    /* draws as if every range began at step 0 */
+    static struct seqlstm_axis moved;
+    if (desc.head.op == SEQLSTM_OP_DROPOUT && b->axis && b->t0 > 0) {
+        static int64_t offsets[64];
+        moved = *b->axis;
+        moved.steps = b->t1 - b->t0;
+        moved.rows = b->rows;
+        moved.sequences = b->axis->batch_sizes[b->t0];
+        moved.batch_sizes = b->axis->batch_sizes + b->t0;
+        for (int64_t t = 0; t <= moved.steps; t++)
+            offsets[t] = b->axis->row_offsets[b->t0 + t] - b->axis->row_offsets[b->t0];
+        moved.row_offsets = offsets;
+        bind.axis = &moved;
+        bind.t0 = 0;
+        bind.t1 = moved.steps;
+        return inner->op_bind(op, queue, &bind, out_binding, err);
+    }
+#endif
 #ifdef FAULT_UNBOUNDED
     /* accepts any number of steps, but runs only as many as it has room for */
     if (b->axis && desc.head.max_steps > 0 && b->t1 - b->t0 > desc.head.max_steps) {
@@ -126,7 +160,11 @@ static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm
     return inner->op_bind(op, queue, b, out_binding, err);
 }
 
-#if defined(FAULT_TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
+#if defined(FAULT_TOUCHES_IDLE) || defined(FAULT_TOUCHES_IDLE_IN_INFERENCE)
+#define TOUCHES_IDLE
+#endif
+
+#if defined(TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
 /* Requests 8 MiB more workspace than the reference, 6 of which must stay untouched. */
 static uint64_t workspace_bytes;
 enum { MORE = 8 << 20, IDLE = 6 << 20 };
@@ -234,6 +272,14 @@ static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forwa
 #ifdef FAULT_CHANGES_INPUT
     *slot(args->slots, SEQLSTM_SLOT_RECURRENT_X) += 1;
 #endif
+#ifdef FAULT_MALLOCS
+    void *volatile block = malloc(64);
+    free(block);
+#endif
+#ifdef FAULT_LEAVES_FOLDER
+    if (chdir("/") != 0)
+        y[0] = NAN;
+#endif
 #ifdef FAULT_ALLOCATES
     host->release(host->context, host->allocate(host->context, 64));
 #endif
@@ -263,6 +309,10 @@ static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seq
     if (is_lstm && desc.recurrent.hidden == 17)
         *(volatile int *)(uintptr_t)(args->slot_count & 0) = 1;
 #endif
+#ifdef FAULT_EXITS
+    if (is_lstm)
+        exit(0);
+#endif
 #ifdef FAULT_HANG
     for (volatile int forever = 1; is_lstm && forever;) {
     }
@@ -276,9 +326,12 @@ static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seq
     first = args->workspace ? *(float *)args->workspace : 0;
 #endif
     seqlstm_status rc = inner->forward(binding, queue, args, err);
-#ifdef FAULT_TOUCHES_IDLE
-    for (uint64_t place = 1 << 20; place < MORE; place += 1 << 20)
-        ((char *)args->workspace)[workspace_bytes - place] = 0;
+#ifdef TOUCHES_IDLE
+#ifdef FAULT_TOUCHES_IDLE_IN_INFERENCE
+    if (desc.head.mode == SEQLSTM_MODE_INFERENCE)
+#endif
+        for (uint64_t place = 1 << 20; place < MORE; place += 1 << 20)
+            ((char *)args->workspace)[workspace_bytes - place] = 0;
 #endif
 #ifdef FAULT_WORKSPACE
     if (is_lstm && args->slots[SEQLSTM_SLOT_RECURRENT_Y])
@@ -324,6 +377,14 @@ static seqlstm_status faulty_backward(struct seqlstm_binding *binding, struct se
             dw[0] = NAN;
     }
 #endif
+#ifdef FAULT_NO_DW
+    if (desc.head.op == SEQLSTM_OP_RECURRENT && args->parts == SEQLSTM_BIT_BACKWARD_WEIGHTS)
+        memset(slot(args->grads, SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_X)), 0, 4);
+#endif
+#ifdef FAULT_NO_DH0
+    if (desc.head.op == SEQLSTM_OP_RECURRENT && args->parts == SEQLSTM_BIT_BACKWARD_STATES)
+        memset(slot(args->grads, SEQLSTM_SLOT_RECURRENT_STATES), 0, 4);
+#endif
 #ifdef FAULT_NO_DX
     if (desc.head.op == SEQLSTM_OP_RECURRENT && args->grads[SEQLSTM_SLOT_RECURRENT_X] &&
         args->parts == SEQLSTM_BIT_BACKWARD_INPUTS)
@@ -331,6 +392,34 @@ static seqlstm_status faulty_backward(struct seqlstm_binding *binding, struct se
 #endif
     return rc;
 }
+
+#ifdef FAULT_SLOPE
+static struct seqlstm_float64 float64;
+static seqlstm_status (*float64_backward)(struct seqlstm_binding *, struct seqlstm_queue *,
+                                          const struct seqlstm_backward *, struct seqlstm_error *);
+
+/* The gradient of W_h is 0.01 % too large, in float64. */
+static seqlstm_status steeper_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                       const struct seqlstm_backward *args, struct seqlstm_error *err)
+{
+    seqlstm_status rc = float64_backward(binding, queue, args, err);
+    double *dw = args->grads[SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_H)];
+    for (int64_t i = 0; i < desc.recurrent.hidden * desc.recurrent.hidden; i++)
+        dw[i] *= 1.0001;
+    return rc;
+}
+
+static const void *faulty_float64(struct seqlstm_instance *instance, const char *id)
+{
+    const void *found = inner->get_extension(instance, id);
+    if (!found || strcmp(id, SEQLSTM_FLOAT64_EXTENSION) != 0)
+        return found;
+    memcpy(&float64, found, sizeof float64);
+    float64_backward = float64.backward;
+    float64.backward = steeper_backward;
+    return &float64;
+}
+#endif
 
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
 SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor)
@@ -345,9 +434,12 @@ SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t h
     table.op_create = faulty_op_create;
     table.op_bind = faulty_op_bind;
     table.op_destroy = faulty_op_destroy;
-#if defined(FAULT_TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
+#if defined(TOUCHES_IDLE) || defined(FAULT_LEAVES_IDLE) || defined(FAULT_IDLE_BEYOND)
     table.op_sizes = faulty_op_sizes;
     table.get_extension = faulty_get_extension;
+#endif
+#ifdef FAULT_SLOPE
+    table.get_extension = faulty_float64;
 #endif
     table.forward = faulty_forward;
     table.backward = faulty_backward;

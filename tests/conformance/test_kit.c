@@ -63,8 +63,14 @@ static const struct planted planted[] = {
     {"no-accumulate", "lstm:bwd:T7B5I6H9:f32:ragged", "accumulating"},
     {"no-accumulate", "dense:bwd:R9I5O7:f32:flat", "accumulating"},
     {"no-dx", "lstm:bwd:T7B5I6H9:f32:ragged", "dx alone"},
+    {"no-dw", "lstm:bwd:T7B5I6H9:f32:ragged", "dW alone"},
+    {"no-dh0", "lstm:bwd:T7B5I6H9:f32:ragged:initial", "dh0 and dc0 alone"},
+    {"forgets-range", "dropout:ranges:T7B5C9:f32:ragged:mask=step", "three segments against the whole"},
+    {"slope", "lstm:fd:T3B2I3H5:f32:ragged", "the difference quotient"},
     {"workspace", "lstm:inf:T7B5I6H9:f32:ragged", "nan"},
     {"allocates", "lstm:memory:T7B5I6H9:f32:ragged", "allocations, expected none"},
+    {"mallocs", "lstm:inf:T7B5I6H9:f32:ragged", "past the host (malloc or its like)"},
+    {"leaves-folder", "lstm:inf:T7B5I6H9:f32:ragged", "its forward changed the current folder"},
     {"leaks-memory", "lstm:memory:T7B5I6H9:f32:ragged", "still held"},
     {"threads", "lstm:threads:T7B5I6H9:f32:ragged", "3 members"},
     {"knows-everything", "lstm:claim:T7B5I6H9:f32:ragged", "which no version defines"},
@@ -75,6 +81,7 @@ static const struct planted planted[] = {
     {"prints", "lstm:inf:T7B5I6H9:f32:ragged",
      "wrote 10 bytes to stdout or stderr, and may use the host's log only: forward 1"},
     {"touches-idle", "lstm:idle:T7B5I6H9:f32:ragged", "of workspace: idle_ranges said that"},
+    {"touches-idle-in-inference", "lstm:idle:T7B5I6H9:f32:ragged", "inference: "},
     {"idle-beyond", "lstm:idle:T7B5I6H9:f32:ragged", "of the workspace as idle"},
     {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
 };
@@ -217,7 +224,8 @@ static void a_crash_and_a_hang_cost_one_case(void **state)
         const char *fault, *detail;
         uint32_t first;     /* of the cases */
         int64_t timeout_ns; /* of processor time: enough to start a worker */
-    } runs[] = {{"crash", "the worker ", 0, 0},
+    } runs[] = {{"crash", " in its function forward", 0, 0},
+                {"exits", "the worker ended with exit status 0 in its function forward", 1, 0},
                 {"hang", "no answer within 2000 ms of processor time", 1, 2000000000},
                 {"wait", "no answer within 20000 ms, mostly waiting", 1, 2000000000}};
     const char *build = getenv("SEQLSTM_BUILD");
@@ -241,6 +249,45 @@ static void a_crash_and_a_hang_cost_one_case(void **state)
         sl_conformance_report_print_json(report, &json);
         assert_non_null(strstr(sl_buf_text(&json), "\"verdict\": \"crash\""));
         sl_buf_deinit(&json);
+        sl_conformance_report_destroy(report);
+    }
+}
+
+static seqlstm_status run_load_level(const char *fault, struct sl_conformance_report **out_report,
+                                     struct seqlstm_error *err)
+{
+    const char *build = getenv("SEQLSTM_BUILD");
+    char program[600], path[600];
+    snprintf(program, sizeof program, "%s/tests/conformance/conformance", build);
+    snprintf(path, sizeof path, "%s/tests/conformance/libfaulty-%s.so", build, fault);
+    const char *worker[] = {program, path, "--worker", NULL};
+    struct sl_conformance_request request = {
+        .file = path, .reference = reference, .levels = 1u << SL_LEVEL_LOAD, .worker = worker};
+    return sl_conformance_run(&request, out_report, err);
+}
+
+/* A plugin runs in workers only: not even what it does when it is loaded or left ends this process. */
+static void loading_and_the_end_happen_in_a_worker(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_report *report = NULL;
+    assert_int_equal(run_load_level("exits-at-load", &report, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "the worker ended with exit status 0 in its function load"));
+    static const char *const faults[] = {"none", "aborts-at-end"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(run_load_level(faults[i], &report, &err), SEQLSTM_OK);
+        const struct sl_backend_record *record = sl_conformance_report_get_record(report);
+        assert_string_equal(record->id, "faulty");
+        assert_int_equal(record->device_count, 1);
+        bool seen = false;
+        for (uint32_t k = 0; k < sl_conformance_report_get_size(report); k++) {
+            const struct sl_conformance_result *r = sl_conformance_report_get(report, k);
+            bool end = strcmp(r->name, "load:end") == 0;
+            assert_int_equal(r->check.verdict, i == 1 && end ? SL_VERDICT_CRASH : SL_VERDICT_PASS);
+            seen = seen || end;
+        }
+        assert_true(seen);
         sl_conformance_report_destroy(report);
     }
 }
@@ -483,6 +530,7 @@ int main(void)
         cmocka_unit_test(reliance_on_the_process_shows_beside_another_plugin),
         cmocka_unit_test(words_on_stderr_and_at_load_are_noticed),
         cmocka_unit_test(a_crash_and_a_hang_cost_one_case),
+        cmocka_unit_test(loading_and_the_end_happen_in_a_worker),
         cmocka_unit_test(wrong_case_strings_are_refused),
         cmocka_unit_test(every_case_of_the_catalogue_is_well_formed),
         cmocka_unit_test(random_cases_are_well_formed_and_repeatable),

@@ -384,6 +384,17 @@ static void each_plain(enum sl_level level, const char *pass, bool backward, boo
     }
 }
 
+/* Operations whose random numbers depend on the step. */
+static void each_drawn(enum sl_level level, sl_catalogue_fn *fn, void *context)
+{
+    for (size_t i = 0; i < COUNT(plains); i++) {
+        const struct plain *p = &plains[i];
+        bool draws = strcmp(p->op, "dropout") == 0 || has_word(p->options, "kind=sample");
+        if (p->quick && draws && strcmp(p->lengths, "ragged") == 0 && !has_word(p->options, "on_sequences"))
+            emit(fn, context, level, p->op, "ranges", p->sizes, "", p->lengths, p->options);
+    }
+}
+
 static void each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn, void *context)
 {
     static const char *const dtypes[] = {"f32-bf16", "f32-tf32", "f32-f16"};
@@ -423,6 +434,7 @@ void sl_catalogue_each(enum sl_level level, bool full, sl_catalogue_fn *fn, void
         each_large(level, "bwd", full, fn, context);
         each_low(level, "bwd", fn, context);
         each_recurrent(level, "ranges", full, 1, fn, context);
+        each_drawn(level, fn, context);
         each_recurrent(level, "fd", false, 1, fn, context);
         each_plain(level, "fd", true, false, 1, fn, context);
         break;

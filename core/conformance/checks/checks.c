@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/value/text.h"
+#include "conformance/checks/allocations.h"
 #include "registry/answer.h"
+#include "registry/plugin.h"
 
 static void run_pass(struct sl_check *check)
 {
@@ -48,9 +50,10 @@ static bool is_refused(struct sl_check *check, const struct seqlstm_desc *desc)
     const struct sl_subject *s = &check->bench->subject;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_op *op = NULL;
-    const seqlstm_status status = s->table->op_create(s->instance, s->device, desc, check->variant, &op, &err);
+    const seqlstm_status status =
+        sl_plugin_create_op(s->table, s->instance, s->device, desc, check->variant, &op, &err);
     if (status == SEQLSTM_OK)
-        s->table->op_destroy(op);
+        sl_plugin_destroy_op(s->table, op);
     if (status == SEQLSTM_UNSUPPORTED)
         sl_text_snprintf(check->result->detail, sizeof check->result->detail, "%s: %.400s", check->variant,
                          err.message);
@@ -66,6 +69,9 @@ void sl_check_case(struct sl_bench *bench, const struct sl_case *c, struct sl_ch
     sl_arena_init(&arena);
     memset(out_result, 0, sizeof *out_result);
     struct sl_check check = {.bench = bench, .arena = &arena, .result = out_result};
+    if (bench->misdeed)
+        bench->misdeed[0] = 0;
+    sl_allocations_take_own();
     if (bench->outlet)
         sl_outlet_begin(bench->outlet);
     if (!sl_check_status(&check, sl_data_create(&arena, c, bench->seed, bench->seed, &data, &err), "making the data",
@@ -111,5 +117,12 @@ out:
         if (sl_outlet_end(bench->outlet, wrote, sizeof wrote))
             sl_check_fail(&check, "it %s", wrote);
     }
+    const int64_t own = sl_allocations_take_own();
+    if (own > 0)
+        sl_check_fail(&check,
+                      "forward and backward allocated %lld times past the host (malloc or its like), expected never",
+                      (long long)own);
+    if (bench->misdeed && bench->misdeed[0])
+        sl_check_fail(&check, "%s", bench->misdeed);
     sl_arena_deinit(&arena);
 }

@@ -7,6 +7,7 @@
 #include "base/value/text.h"
 #include "registry/answer.h"
 #include "conformance/checks/checks.h"
+#include "registry/plugin.h"
 
 enum field_kind { ENUMERATION, BITS, ZERO32, ZERO64 };
 
@@ -139,7 +140,7 @@ static void check_pure(struct sl_check *check)
         memset(a, 0, sizeof *a);
         a->struct_size = (uint32_t)sizeof *a;
         int64_t start = sl_clock_ns();
-        seqlstm_status rc = s->table->supports(s->device_class, &check->data->c.desc.head, a, &err);
+        seqlstm_status rc = sl_plugin_supports(s->table, s->device_class, &check->data->c.desc.head, a, &err);
         int64_t took = sl_clock_ns() - start;
         best = took < best ? took : best;
         if (!sl_check_status(check, rc, "supports", &err))

@@ -9,6 +9,7 @@
 
 #include "base/value/text.h"
 #include "conformance/checks/checks.h"
+#include "registry/plugin.h"
 
 enum { ELEMENTS_PER_SLOT = 20 };
 
@@ -88,11 +89,8 @@ void sl_check_differences(struct sl_check *check)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_subject subject = check->bench->subject;
     struct sl_runner *runner = NULL;
-    if (!subject.float64) {
-        const struct seqlstm_backend *table = subject.table;
-        subject.float64 =
-            table->get_extension ? table->get_extension(subject.instance, SEQLSTM_FLOAT64_EXTENSION) : NULL;
-    }
+    if (!subject.float64)
+        subject.float64 = sl_plugin_get_extension(subject.table, subject.instance, SEQLSTM_FLOAT64_EXTENSION);
     if (!subject.float64 || !sl_op_has_backward(d->c.desc.head.op)) {
         check->result->verdict = SL_VERDICT_SKIP;
         sl_text_snprintf(check->result->detail, sizeof check->result->detail, "%s",

@@ -42,21 +42,35 @@ static struct sl_runner *make_runner(struct sl_check *check, const struct sl_sub
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
+static bool is_cut_by_states(const union seqlstm_any_desc *desc)
+{
+    const uint32_t states = SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
+    return desc->head.op == SEQLSTM_OP_RECURRENT && (desc->recurrent.options & states) == states &&
+           desc->recurrent.direction == SEQLSTM_DIRECTION_FORWARD;
+}
+
+/* Every row for itself: a range of steps is a range of rows. */
+static bool is_cut_by_rows(const struct sl_data *d)
+{
+    bool on_rows = d->c.desc.head.op != SEQLSTM_OP_RECURRENT && !d->c.on_sequences;
+    for (int32_t k = 0; on_rows && k < d->count; k++)
+        on_rows = d->slots[k].role == SL_SLOT_ABSENT || d->slots[k].axis == SL_SLOT_ON_ROWS;
+    return on_rows;
+}
+
 void sl_check_ranges(struct sl_check *check)
 {
     const struct sl_data *d = check->data;
-    const uint32_t states = SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
-    if (d->c.desc.head.op != SEQLSTM_OP_RECURRENT || d->axis.steps < 3 ||
-        (d->c.desc.recurrent.options & states) != states ||
-        d->c.desc.recurrent.direction != SEQLSTM_DIRECTION_FORWARD) {
-        skip(check, "ranges need a forward recurrent layer with initial and final states and three steps");
+    if (d->axis.steps < 3 || !(is_cut_by_states(&d->c.desc) || is_cut_by_rows(d))) {
+        skip(check, "ranges need three steps, and rows on them or a forward recurrent layer with initial and final "
+                    "states");
         return;
     }
     struct sl_cuts cuts = {.count = 3, .at = {0, 1, 1 + (d->axis.steps - 1) / 2, d->axis.steps}};
     struct sl_runner *segments = make_runner(check, &check->bench->subject, &cuts);
     struct sl_runner *whole = make_runner(check, &check->bench->reference, NULL);
     if (segments && whole && run_once(check, segments) && run_once(check, whole))
-        sl_check_compare(check, segments, whole, true, ALL_PARTS, "three segments against the whole");
+        sl_check_compare(check, segments, whole, can_go_backward(check), ALL_PARTS, "three segments against the whole");
     sl_runner_destroy(segments);
     sl_runner_destroy(whole);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dispatch/plan/refusal.h"
+#include "registry/plugin.h"
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
 {
@@ -136,7 +137,7 @@ void sl_spans_destroy(struct sl_spans *spans)
         for (int32_t c = 0; c < spans->items[i].candidate_count; c++) {
             struct sl_candidate *candidate = &spans->items[i].candidates[c];
             if (candidate->op)
-                sl_backend_get_table(candidate->backend)->op_destroy(candidate->op);
+                sl_plugin_destroy_op(sl_backend_get_table(candidate->backend), candidate->op);
             candidate->op = NULL;
         }
 }
@@ -150,14 +151,26 @@ seqlstm_status sl_span_refuse_candidate(const struct sl_spans *spans, struct sl_
     return note_refusal(spans, span, candidate->rank, &answer, err);
 }
 
+/* Says which backend it was, unless the message says so itself. */
+static seqlstm_status fail_in(const struct sl_backend *backend, enum sl_plugin_function function, seqlstm_status status,
+                              const struct seqlstm_error *why, struct seqlstm_error *err)
+{
+    const char *id = sl_backend_get_id(backend);
+    if (strncmp(why->message, "the backend ", 12) == 0)
+        SEQLSTM_FAIL(err, status, "%s", why->message);
+    SEQLSTM_FAIL(err, status, "the backend %s failed in %s: %.700s", id, sl_plugin_function_name(function),
+                 why->message);
+}
+
 /* Asks for the sizes of calls on at most `threads` threads (0: any number). */
 static seqlstm_status ask_sizes(const struct sl_backend *backend, const struct seqlstm_op *op, int32_t threads,
                                 struct seqlstm_sizes *out_sizes, struct seqlstm_error *err)
 {
     struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = threads};
-    SEQLSTM_TRY(sl_backend_get_table(backend)->op_sizes(op, &sizes, err));
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_plugin_get_sizes(sl_backend_get_table(backend), op, &sizes, &why);
     *out_sizes = sizes;
-    return SEQLSTM_OK;
+    return status == SEQLSTM_OK ? status : fail_in(backend, SL_FUNCTION_OP_SIZES, status, &why, err);
 }
 
 seqlstm_status sl_span_open_candidate(const struct sl_spans *spans, struct sl_span *span,
@@ -168,19 +181,12 @@ seqlstm_status sl_span_open_candidate(const struct sl_spans *spans, struct sl_sp
         return SEQLSTM_OK;
     const struct seqlstm_backend *table = sl_backend_get_table(candidate->backend);
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    seqlstm_status status = table->op_create(sl_backend_get_instance(candidate->backend), candidate->device,
-                                             &desc->head, candidate->variant, &candidate->op, &why);
-    if (status == SEQLSTM_UNSUPPORTED) {
-        candidate->op = NULL;
-        return sl_span_refuse_candidate(spans, span, candidate, why.message[0] ? why.message : "it gave no reason",
-                                        err);
-    }
-    if (status != SEQLSTM_OK) {
-        candidate->op = NULL;
-        if (err)
-            *err = why;
-        return status;
-    }
+    seqlstm_status status = sl_plugin_create_op(table, sl_backend_get_instance(candidate->backend), candidate->device,
+                                                &desc->head, candidate->variant, &candidate->op, &why);
+    if (status == SEQLSTM_UNSUPPORTED)
+        return sl_span_refuse_candidate(spans, span, candidate, why.message, err);
+    if (status != SEQLSTM_OK)
+        return fail_in(candidate->backend, SL_FUNCTION_OP_CREATE, status, &why, err);
     return ask_sizes(candidate->backend, candidate->op, spans->threads, &candidate->sizes, err);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/operation/op_signature.h"
 #include "dispatch/cost/axes.h"
+#include "registry/plugin.h"
 
 /* An average core. It only matters that small work costs little, and that no backend is preferred. */
 static const double call_ns = 2000, flops_per_ns = 20, bytes_per_ns = 5;
@@ -65,7 +66,7 @@ static seqlstm_status ask(const struct sl_candidate *candidate, bool on_steps, b
                                     .t1 = axis->steps};
         struct seqlstm_cost cost = {.struct_size = sizeof cost};
         if (axis->rows > 0)
-            *out_answered = table->estimate(candidate->op, &bind, &cost, NULL) == SEQLSTM_OK &&
+            *out_answered = sl_plugin_estimate(table, candidate->op, &bind, &cost, NULL) == SEQLSTM_OK &&
                             is_cost(cost.forward_ns) && is_cost(cost.backward_ns);
         sl_axes_deinit(&axes);
         sum.forward_ns += profiles->items[p].weight * cost.forward_ns;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dispatch/plan/refusal.h"
+#include "registry/plugin.h"
 #include "dispatch/cost/desc_option.h"
 
 enum { OPTIONS_MOST = 8 };
@@ -53,7 +54,7 @@ static seqlstm_status find_refusal_cost(struct sl_tuner *tuner, enum sl_dispatch
     if (candidate.excluded)
         return SEQLSTM_OK;
     seqlstm_status status = sl_tuner_price_one(tuner, policy, &alone, &desc, &candidate, err);
-    sl_backend_get_table(backend)->op_destroy(candidate.op);
+    sl_plugin_destroy_op(sl_backend_get_table(backend), candidate.op);
     double ns = sl_cost_get_ns(&candidate.cost);
     if (status == SEQLSTM_OK && !candidate.excluded && candidate.cost.source != SL_COST_NONE && ns > 0)
         refusal->speedup = sl_cost_get_ns(chosen) / ns;

@@ -9,6 +9,8 @@
 #include "base/operation/op_signature.h"
 #include "dispatch/cost/axes.h"
 #include "registry/domain.h"
+#include "registry/watch/fence.h"
+#include "registry/plugin.h"
 
 struct sl_testbed {
     union seqlstm_any_desc desc;
@@ -182,9 +184,12 @@ static seqlstm_status prepare(struct sl_testbed *testbed, const struct sl_testbe
     else
         SEQLSTM_TRY(sl_domain_open(domain, sl_backend_get_table(request->backend),
                                    sl_backend_get_instance(request->backend), request->device, info->domain, err));
-    SEQLSTM_TRY(sl_domain_allocate(domain, (int64_t)request->sizes->workspace_bytes, &testbed->workspace, err));
-    SEQLSTM_TRY(sl_domain_allocate(domain, (int64_t)request->sizes->reserve_bytes, &testbed->reserve, err));
-    SEQLSTM_TRY(sl_domain_allocate(domain, (int64_t)request->sizes->packed_bytes, &testbed->packed, err));
+    SEQLSTM_TRY(
+        sl_domain_allocate(domain, (int64_t)request->sizes->workspace_bytes + SL_FENCE_ROOM, &testbed->workspace, err));
+    SEQLSTM_TRY(
+        sl_domain_allocate(domain, (int64_t)request->sizes->reserve_bytes + SL_FENCE_ROOM, &testbed->reserve, err));
+    SEQLSTM_TRY(
+        sl_domain_allocate(domain, (int64_t)request->sizes->packed_bytes + SL_FENCE_ROOM, &testbed->packed, err));
     return fill_slots(testbed, request, err);
 }
 
@@ -244,7 +249,23 @@ seqlstm_status sl_testbed_bind(struct sl_testbed *testbed, const struct sl_backe
                                 .axis = axis,
                                 .t0 = 0,
                                 .t1 = axis->steps};
-    return sl_backend_get_table(backend)->op_bind(op, &testbed->domain.queue.queue, &bind, out_binding, err);
+    return sl_plugin_bind(sl_backend_get_table(backend), op, &testbed->domain.queue.queue, &bind, out_binding, err);
+}
+
+/* Only memory of the host is looked at. */
+static void begin_fences(const struct sl_testbed *testbed, const struct seqlstm_sizes *sizes, const void *workspace,
+                         const void *reserve, struct sl_fence fences[2])
+{
+    bool host = sl_domain_is_host(&testbed->domain);
+    sl_fence_begin(&fences[0], host ? workspace : NULL, sizes->workspace_bytes);
+    sl_fence_begin(&fences[1], host ? reserve : NULL, sizes->reserve_bytes);
+}
+
+static seqlstm_status end_fences(const struct sl_fence fences[2], const struct seqlstm_backend *table,
+                                 enum sl_plugin_function function, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_fence_end(&fences[0], table, function, "workspace", err));
+    return sl_fence_end(&fences[1], table, function, "reserve", err);
 }
 
 seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backend *backend, const struct seqlstm_op *op,
@@ -266,14 +287,17 @@ seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backen
                                       .step = &testbed->step};
     int64_t start = sl_clock_ns();
     if (packed && table->weights_pack)
-        SEQLSTM_TRY(table->weights_pack(op, queue, testbed->slots, packed, &testbed->step, err));
+        SEQLSTM_TRY(sl_plugin_pack(table, op, queue, testbed->slots, packed, &testbed->step, err));
     if (!training) {
         SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
         start = sl_clock_ns();
     }
-    SEQLSTM_TRY(table->forward(binding, queue, &forward, err));
+    struct sl_fence fences[2];
+    begin_fences(testbed, sizes, workspace, reserve, fences);
+    SEQLSTM_TRY(sl_plugin_forward(table, binding, queue, &forward, err));
     SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
     int64_t middle = sl_clock_ns(), end = middle;
+    SEQLSTM_TRY(end_fences(fences, table, SL_FUNCTION_FORWARD, err));
     if (testbed->backward && table->backward) {
         struct seqlstm_backward backward = {.struct_size = sizeof backward,
                                             .slot_count = (uint32_t)testbed->slot_count,
@@ -288,12 +312,13 @@ seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backen
         bool apart = testbed->desc.head.op == SEQLSTM_OP_RECURRENT &&
                      (testbed->desc.recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
         backward.parts = apart ? testbed->parts & ~weights : testbed->parts;
-        SEQLSTM_TRY(table->backward(binding, queue, &backward, err));
+        SEQLSTM_TRY(sl_plugin_backward(table, binding, queue, &backward, err));
         backward.parts = weights;
         if (apart && weights)
-            SEQLSTM_TRY(table->backward(binding, queue, &backward, err));
+            SEQLSTM_TRY(sl_plugin_backward(table, binding, queue, &backward, err));
         SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
         end = sl_clock_ns();
+        SEQLSTM_TRY(end_fences(fences, table, SL_FUNCTION_BACKWARD, err));
     }
     *out_forward_ns = (double)(middle - start);
     *out_backward_ns = (double)(end - middle);

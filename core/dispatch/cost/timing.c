@@ -12,6 +12,7 @@
 
 #include "base/system/clock.h"
 #include "dispatch/cost/rounds.h"
+#include "registry/plugin.h"
 
 enum { PROBE_STEPS = 4, PROBES_MOST = 4, ROUNDS_BEHIND = 2, ROUNDS_LEAST = 3, REPEATS_MOST = 20 };
 static const double sample_ns = 100e3; /* samples that take less are repeated */
@@ -70,7 +71,8 @@ static void leave(struct timing *timing)
     for (int32_t r = 0; r < timing->count; r++)
         for (int32_t p = 0; p < SL_PROFILES; p++)
             if (timing->series[r].bindings[p]) {
-                sl_backend_get_table(timing->series[r].timed->backend)->binding_destroy(timing->series[r].bindings[p]);
+                sl_plugin_destroy_binding(sl_backend_get_table(timing->series[r].timed->backend),
+                                          timing->series[r].bindings[p]);
                 timing->series[r].bindings[p] = NULL;
             }
     for (int32_t r = 0; r < timing->count; r++) {

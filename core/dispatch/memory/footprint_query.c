@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 
+#include "registry/plugin.h"
+#include "registry/watch/watch.h"
+
 seqlstm_status sl_idle_init(struct seqlstm_idle *idle, struct seqlstm_error *err)
 {
     *idle = (struct seqlstm_idle){.struct_size = sizeof *idle};
@@ -24,8 +27,7 @@ void sl_idle_deinit(struct seqlstm_idle *idle)
 /* NULL: the backend does not have the extension. */
 static const struct seqlstm_footprint *find_extension(const struct sl_footprint *footprint)
 {
-    const struct seqlstm_backend *table = footprint->table;
-    return table->get_extension ? table->get_extension(footprint->instance, SEQLSTM_FOOTPRINT_EXTENSION) : NULL;
+    return sl_plugin_get_extension(footprint->table, footprint->instance, SEQLSTM_FOOTPRINT_EXTENSION);
 }
 
 static seqlstm_status check_ranges(const char *id, const struct seqlstm_ranges *ranges, uint64_t bytes,
@@ -55,7 +57,11 @@ seqlstm_status sl_footprint_ask_idle(const struct sl_footprint *footprint, const
     idle->workspace.count = idle->reserve.count = 0;
     if (extension == NULL || !SEQLSTM_HAS(extension, idle_ranges) || extension->idle_ranges == NULL)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(extension->idle_ranges(footprint->op, footprint->sizes, axis, idle, err));
+    struct sl_watched_call call;
+    sl_watch_begin(&call, footprint->table->id, SL_FUNCTION_IDLE_RANGES);
+    seqlstm_status status = extension->idle_ranges(footprint->op, footprint->sizes, axis, idle, err);
+    sl_watch_end(&call);
+    SEQLSTM_TRY(sl_plugin_check_status(footprint->table, SL_FUNCTION_IDLE_RANGES, status, err));
     SEQLSTM_TRY(
         check_ranges(footprint->table->id, &idle->workspace, footprint->sizes->workspace_bytes, "workspace", err));
     SEQLSTM_TRY(check_ranges(footprint->table->id, &idle->reserve, footprint->sizes->reserve_bytes, "reserve", err));
@@ -70,5 +76,14 @@ seqlstm_status sl_footprint_ask_own(const struct sl_footprint *footprint, const 
     *out_bytes = 0;
     if (extension == NULL || !SEQLSTM_HAS(extension, own_bytes) || extension->own_bytes == NULL)
         return SEQLSTM_OK;
-    return extension->own_bytes(footprint->op, batches, batch_count, bound_count, out_bytes, err);
+    struct sl_watched_call call;
+    sl_watch_begin(&call, footprint->table->id, SL_FUNCTION_OWN_BYTES);
+    seqlstm_status status = extension->own_bytes(footprint->op, batches, batch_count, bound_count, out_bytes, err);
+    sl_watch_end(&call);
+    SEQLSTM_TRY(sl_plugin_check_status(footprint->table, SL_FUNCTION_OWN_BYTES, status, err));
+    if (*out_bytes > SL_PLUGIN_BYTES_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL,
+                     "the backend %s is faulty: its own_bytes returned %llu bytes, more than any machine has",
+                     footprint->table->id, (unsigned long long)*out_bytes);
+    return SEQLSTM_OK;
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "registry/plugin.h"
+
 const char *sl_call_get_domain(const struct sl_call *call)
 {
     return sl_backend_get_device(call->backend, call->device)->domain;
@@ -21,9 +23,9 @@ void sl_plan_destroy(struct sl_plan *plan)
     if (plan == NULL)
         return;
     for (int32_t c = 0; c < plan->call_count; c++)
-        sl_backend_get_table(plan->calls[c].backend)->op_destroy(plan->calls[c].op);
+        sl_plugin_destroy_op(sl_backend_get_table(plan->calls[c].backend), plan->calls[c].op);
     for (int32_t v = 0; v < plan->vector_count; v++)
-        sl_backend_get_table(plan->vectors[v].backend)->op_destroy(plan->vectors[v].op);
+        sl_plugin_destroy_op(sl_backend_get_table(plan->vectors[v].backend), plan->vectors[v].op);
     struct sl_arena *arena = plan->arena;
     sl_arena_deinit(arena);
     free(arena);

@@ -58,6 +58,19 @@ static void a_busy_machine(void **state)
     assert_true(forward == 4 && backward == 6);
 }
 
+/* Up to half of the rounds may be disturbed, and the others still tell the time. */
+static void a_few_disturbed_rounds_do_not_count(void **state)
+{
+    (void)state;
+    struct sl_rounds rounds = {0};
+    for (int32_t i = 0; i < 6; i++)
+        sl_rounds_add(&rounds, i < 3 ? 400 : 4, i < 3 ? 600 : 6, i < 3);
+    assert_true(sl_rounds_suffice(&rounds, 6));
+    assert_false(sl_rounds_suffice(&rounds, 7));
+    sl_rounds_add(&rounds, 400, 600, true);
+    assert_false(sl_rounds_suffice(&rounds, 7)); /* now most are */
+}
+
 /* Five of six rounds disturbed: of two candidates the quicker by half is found, as soon as the rounds suffice. */
 static void the_quicker_is_found(void **state)
 {
@@ -113,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quiet_machine),
         cmocka_unit_test(a_busy_machine),
+        cmocka_unit_test(a_few_disturbed_rounds_do_not_count),
         cmocka_unit_test(the_quicker_is_found),
         cmocka_unit_test(preemptions_are_counted),
     };

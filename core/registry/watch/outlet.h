@@ -5,8 +5,8 @@
  * Invariants
  * 1. Watching does not nest: only the outermost begin and end have an effect.
  * 2. One thread begins and ends; any thread may write or log in between. */
-#ifndef SL_JUDGE_OUTLET_H
-#define SL_JUDGE_OUTLET_H
+#ifndef SL_REGISTRY_WATCH_OUTLET_H
+#define SL_REGISTRY_WATCH_OUTLET_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,6 +19,7 @@ struct sl_outlet {
     const struct sl_log *inner;
     bool stderr_too;
     int depth;
+    int error;         /* of writing to stdout what was ours before a begin; 0: none */
     int file, kept[2]; /* the unnamed file; the original stdout and stderr, or -1 */
     pthread_mutex_t lock;
 };
@@ -26,6 +27,9 @@ struct sl_outlet {
 /* `stderr_too` false: leaves stderr visible, for use in a debugger. `inner` may be NULL. The struct must not move. */
 void sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool stderr_too);
 void sl_outlet_deinit(struct sl_outlet *outlet);
+
+/* While paused, stdout and stderr are what they were: for messages of the host. Every pause is ended. [any] */
+void sl_outlet_pause(struct sl_outlet *outlet, bool pause);
 
 /* If the system provides no file or descriptor, nothing is watched. */
 void sl_outlet_begin(struct sl_outlet *outlet);

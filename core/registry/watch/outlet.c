@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Redirects stdout and stderr to an unnamed file for a while. See outlet.h. */
-#include "judge/outlet.h"
+#include "registry/watch/outlet.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,25 @@
 #include <unistd.h>
 
 #include "base/value/text.h"
+#include "registry/watch/plugin_text.h"
 
-enum { SHOWN = 80 };
+enum { SHOWN = 80, FAR = 256 }; /* our descriptors are beyond those that a careless loop closes */
+
+/* Where the limit of descriptors does not allow it, near ones. */
+static int duplicate_far(int file)
+{
+    int far = fcntl(file, F_DUPFD_CLOEXEC, FAR);
+    return far >= 0 ? far : fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+static int move_far(int file)
+{
+    int far = file >= 0 ? duplicate_far(file) : -1;
+    if (far < 0)
+        return file;
+    close(file);
+    return far;
+}
 
 static void lead(const struct sl_outlet *outlet, bool away)
 {
@@ -19,16 +37,22 @@ static void lead(const struct sl_outlet *outlet, bool away)
             dup2(away ? outlet->file : outlet->kept[k], STDOUT_FILENO + k);
 }
 
+void sl_outlet_pause(struct sl_outlet *outlet, bool pause)
+{
+    if (pause)
+        pthread_mutex_lock(&outlet->lock);
+    if (outlet->depth > 0)
+        lead(outlet, !pause);
+    if (!pause)
+        pthread_mutex_unlock(&outlet->lock);
+}
+
 static void write_log(void *context, enum sl_log_level level, const char *message)
 {
     struct sl_outlet *outlet = context;
-    pthread_mutex_lock(&outlet->lock);
-    if (outlet->depth > 0)
-        lead(outlet, false);
+    sl_outlet_pause(outlet, true);
     outlet->inner->write(outlet->inner->context, level, message);
-    if (outlet->depth > 0)
-        lead(outlet, true);
-    pthread_mutex_unlock(&outlet->lock);
+    sl_outlet_pause(outlet, false);
 }
 
 void sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool stderr_too)
@@ -38,7 +62,7 @@ void sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool s
     outlet->inner = inner;
     outlet->stderr_too = stderr_too;
     outlet->kept[0] = outlet->kept[1] = -1;
-    outlet->file = memfd_create("outlet", MFD_CLOEXEC);
+    outlet->file = move_far(memfd_create("outlet", MFD_CLOEXEC));
     if (inner && inner->write)
         outlet->log = (struct sl_log){.write = write_log, .context = outlet, .level = inner->level};
 }
@@ -54,10 +78,12 @@ void sl_outlet_begin(struct sl_outlet *outlet)
 {
     if (outlet->depth++ > 0 || outlet->file < 0)
         return;
-    fflush(NULL); /* writes our own output first */
+    if (fflush(stdout) != 0 && outlet->error == 0) /* writes our own output first */
+        outlet->error = errno;
+    fflush(stderr);
     pthread_mutex_lock(&outlet->lock);
     for (int k = 0; k < (outlet->stderr_too ? 2 : 1); k++)
-        outlet->kept[k] = fcntl(STDOUT_FILENO + k, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        outlet->kept[k] = duplicate_far(STDOUT_FILENO + k);
     lead(outlet, true);
     pthread_mutex_unlock(&outlet->lock);
 }
@@ -66,7 +92,8 @@ bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
 {
     if (--outlet->depth > 0 || outlet->file < 0)
         return false;
-    fflush(NULL); /* then what the plugin left in stdio's buffers */
+    fflush(stdout); /* then what the plugin left in stdio's buffers */
+    fflush(stderr);
     pthread_mutex_lock(&outlet->lock);
     lead(outlet, false);
     for (int k = 0; k < 2; k++) {
@@ -82,6 +109,7 @@ bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
     ssize_t n = pread(outlet->file, words, SHOWN, 0);
     words[n > 0 ? n : 0] = 0;
     words[strcspn(words, "\r\n")] = 0;
+    sl_plugin_text_clean(words, sizeof words);
     sl_text_snprintf(text, capacity_bytes, "wrote %lld byte%s to stdout or stderr, and may use the host's log only: %s",
                      (long long)written, written == 1 ? "" : "s", words);
     if (ftruncate(outlet->file, 0) != 0 || lseek(outlet->file, 0, SEEK_SET) != 0) {

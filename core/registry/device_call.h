@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of the functions in a plugin's tables of memory and streams: they are noted while they run. Private to
+ * core/registry. */
+#ifndef SL_REGISTRY_DEVICE_CALL_H
+#define SL_REGISTRY_DEVICE_CALL_H
+
+#include "registry/plugin.h"
+
+#define SL_DEVICE_RUN(table, function, expression)                                                                     \
+    do {                                                                                                               \
+        struct sl_running running_;                                                                                    \
+        sl_running_begin(&running_, (table)->id, (function));                                                          \
+        expression;                                                                                                    \
+        sl_running_end(&running_);                                                                                     \
+    } while (0)
+
+/* Returns from the calling function if it fails. */
+#define SL_DEVICE_TRY(table, function, expression, err)                                                                \
+    do {                                                                                                               \
+        seqlstm_status status_;                                                                                        \
+        SL_DEVICE_RUN(table, function, status_ = expression);                                                          \
+        SEQLSTM_TRY(sl_plugin_check_status((table), (function), status_, (err)));                                      \
+    } while (0)
+
+#endif

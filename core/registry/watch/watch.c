@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See watch.h. */
+#include "registry/watch/watch.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "registry/watch/outlet.h"
+
+enum { PLUGINS_MOST = 128, TEXT_BYTES = 800 };
+#define CHANGED_OUTPUT (1u << 31) /* beside SL_CHANGED_… */
+
+struct plugin {
+    const char *_Atomic id; /* NULL: unused */
+    const struct sl_log *_Atomic log;
+    _Atomic bool caught; /* it has misbehaved: from now on every call is guarded */
+    struct {
+        _Atomic uint32_t calls, told; /* told: changes that have been reported */
+    } functions[SL_FUNCTION_COUNT];
+};
+
+static struct plugin plugins[PLUGINS_MOST];
+static _Atomic bool guards_all, captures, capturing; /* capturing: a call is being captured */
+static struct sl_outlet outlet;
+static _Atomic bool has_outlet;
+
+/* NULL: there are too many plugins; this one is not counted. */
+static struct plugin *find_plugin(const char *id)
+{
+    const size_t start = ((uintptr_t)id >> 3) * 2654435761u;
+    for (size_t k = 0; k < PLUGINS_MOST; k++) {
+        struct plugin *plugin = &plugins[(start + k) % PLUGINS_MOST];
+        const char *known = atomic_load_explicit(&plugin->id, memory_order_acquire);
+        if (known == id || (known == NULL && atomic_compare_exchange_strong(&plugin->id, &known, id)) || known == id)
+            return plugin;
+    }
+    return NULL;
+}
+
+/* Counts the call. Two threads may count as one: that does no harm. */
+static bool is_due(struct plugin *plugin, enum sl_plugin_function function)
+{
+    _Atomic uint32_t *calls = &plugin->functions[function].calls;
+    uint32_t count = atomic_load_explicit(calls, memory_order_relaxed) + 1;
+    atomic_store_explicit(calls, count, memory_order_relaxed);
+    return (count & (count - 1)) == 0 || atomic_load_explicit(&plugin->caught, memory_order_relaxed) ||
+           atomic_load_explicit(&guards_all, memory_order_relaxed);
+}
+
+bool sl_watch_begin_capture(void)
+{
+    if (!atomic_load_explicit(&captures, memory_order_relaxed) || atomic_exchange(&capturing, true))
+        return false;
+    sl_outlet_begin(&outlet);
+    return true;
+}
+
+bool sl_watch_end_capture(char *text, size_t capacity_bytes)
+{
+    bool wrote = sl_outlet_end(&outlet, text, capacity_bytes);
+    atomic_store(&capturing, false);
+    return wrote;
+}
+
+void sl_watch_begin(struct sl_watched_call *call, const char *plugin, enum sl_plugin_function function)
+{
+    struct plugin *known = find_plugin(plugin);
+    call->guard = NULL;
+    call->captures = false;
+    if (known && is_due(known, function)) {
+        call->guard = malloc(sizeof *call->guard);
+        call->captures = true;
+    }
+    call->captures = call->captures && sl_watch_begin_capture();
+    if (call->guard)
+        sl_process_guard_begin(call->guard);
+    sl_running_begin(&call->running, plugin, function);
+    call->mode = sl_fp_state_get();
+}
+
+static void report(const struct sl_watched_call *call, uint32_t change, const char *text)
+{
+    struct plugin *known = find_plugin(call->running.plugin);
+    const struct sl_log *log = known ? atomic_load(&known->log) : NULL;
+    if (known)
+        atomic_store(&known->caught, true);
+    if (!log)
+        return;
+    uint32_t told = atomic_fetch_or(&known->functions[call->running.function].told, change);
+    if ((told & change) != change || atomic_load(&guards_all))
+        sl_log_printf(log, SL_LOG_WARN, "the backend %s misbehaves: its %s %s%s", call->running.plugin,
+                      sl_plugin_function_name(call->running.function), text,
+                      change == CHANGED_OUTPUT ? "" : "; seqlstm undid it");
+}
+
+static void check_output(struct sl_watched_call *call)
+{
+    char text[TEXT_BYTES];
+    if (sl_watch_end_capture(text, sizeof text))
+        report(call, CHANGED_OUTPUT, text);
+}
+
+void sl_watch_end(struct sl_watched_call *call)
+{
+    char text[TEXT_BYTES];
+    uint32_t changes = 0;
+    bool mode = !sl_fp_state_is_equal(sl_fp_state_get(), call->mode);
+    bool members = atomic_load_explicit(&call->running.mode_changed, memory_order_relaxed);
+    if (mode && !call->guard)
+        sl_fp_state_set(call->mode);
+    if (call->guard) {
+        changes = sl_process_guard_end(call->guard, text, sizeof text);
+        free(call->guard);
+    }
+    if (call->captures)
+        check_output(call);
+    sl_running_end(&call->running); /* now: what crashed above was damaged by the call */
+    if (changes)
+        report(call, changes, text);
+    else if (mode)
+        report(call, SL_CHANGED_MODE, "changed the floating-point mode");
+    if (members)
+        report(call, SL_CHANGED_MODE, "changed the floating-point mode of a thread of the pool");
+}
+
+void sl_watch_report_to(const char *plugin, const struct sl_log *log)
+{
+    struct plugin *known = find_plugin(plugin);
+    if (known)
+        atomic_store(&known->log, log);
+}
+
+void sl_watch_guard_all(bool all)
+{
+    atomic_store(&guards_all, all);
+}
+
+void sl_watch_capture_output(bool capture)
+{
+    if (capture && !atomic_exchange(&has_outlet, true))
+        sl_outlet_init(&outlet, NULL, true);
+    atomic_store(&captures, capture);
+}
+
+int sl_watch_get_output_error(void)
+{
+    return outlet.error;
+}
+
+void sl_watch_pause_capture(bool pause)
+{
+    if (atomic_load(&has_outlet))
+        sl_outlet_pause(&outlet, pause);
+}
+
+static void (*_Atomic end_at_damage)(const char *message);
+
+void sl_watch_on_damage(void (*end)(const char *message))
+{
+    atomic_store(&end_at_damage, end);
+}
+
+void sl_watch_note_damage(const char *message)
+{
+    void (*end)(const char *) = atomic_load(&end_at_damage);
+    if (end)
+        end(message);
+}
+
+void sl_watch_spill(int to)
+{
+    char part[512];
+    ssize_t n;
+    off_t at = 0;
+    if (!atomic_load(&has_outlet) || outlet.depth == 0 || outlet.file < 0)
+        return;
+    while ((n = pread(outlet.file, part, sizeof part, at)) > 0 && write(to, part, (size_t)n) == n)
+        at += n;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For each option that a backend can name in a refusal: its key in the model file, and its line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graph/graph.h"
+#include "model/yaml/diagnostics.h"
+
+static const char text[] = "seqlstm: 1\n"                             /* 1 */
+                           "deterministic: true\n"                    /* 2 */
+                           "precision: float32\n"                     /* 3 */
+                           "data: {type: npy, train: {x: a, y: b}}\n" /* 4 */
+                           "model:\n"                                 /* 5 */
+                           "  - type: lstm\n"                         /* 6 */
+                           "    units: 5\n"                           /* 7 */
+                           "    recurrent_dropout: 0.1\n"             /* 8 */
+                           "    peephole: true\n"                     /* 9 */
+                           "    cell_clip: 3\n"                       /* 10 */
+                           "    activation: relu\n"                   /* 11 */
+                           "    direction: backward\n"                /* 12 */
+                           "  - type: dense\n"                        /* 13 */
+                           "    units: 3\n"                           /* 14 */
+                           "train:\n"                                 /* 15 */
+                           "  loss: mse\n"                            /* 16 */
+                           "  optimizer: {type: adam}\n"              /* 17 */
+                           "  epochs: 1\n";                           /* 18 */
+
+static struct sl_diagnostics *diagnostics;
+static struct sl_model *model;
+static struct sl_graph *graph;
+
+static int open_graph(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const struct sl_data_facts facts = {.input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 3},
+                                               .target = {.kind = SL_FIELD_VALUES, .features = 3},
+                                               .has_steps = true,
+                                               .envelope = {.sequences = 2, .steps = 4, .rows = 8}};
+    const struct sl_model_request request = {.path = "m.yaml"};
+    assert_int_equal(sl_diagnostics_create(&diagnostics, &err), SEQLSTM_OK);
+    if (sl_model_load_text("m.yaml", text, strlen(text), &request, diagnostics, &model, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    const struct sl_graph_request wanted = {.model = model, .facts = &facts, .phase = SL_PHASE_TRAIN};
+    if (sl_graph_create(&wanted, &graph, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    return 0;
+}
+
+static int close_graph(void **state)
+{
+    (void)state;
+    sl_graph_destroy(graph);
+    sl_model_destroy(model);
+    sl_diagnostics_destroy(diagnostics);
+    return 0;
+}
+
+static const struct sl_node *find_node(uint32_t op)
+{
+    for (int32_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].desc.head.op == op)
+            return &graph->nodes[n];
+    fail_msg("the graph has no such node");
+    return NULL;
+}
+
+static void an_option_is_found_at_its_line(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t op, option;
+        const char *key;
+        int line;
+    } cases[] = {
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DETERMINISM, "deterministic", 2},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DTYPE, "precision", 3},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_UNITS, "units", 7},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_RECURRENT_DROPOUT, "recurrent_dropout", 8},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_PEEPHOLE, "peephole", 9},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_CELL_CLIP, "cell_clip", 10},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_ACTIVATION, "activation", 11},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DIRECTION, "direction", 12},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_NONE, "type", 6},
+        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_UNITS, "units", 14},
+        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_DETERMINISM, "deterministic", 2},
+        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_LOSS, "loss", 16},
+        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_KIND, "type", 16}, /* no layer: it belongs to train.loss */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_option_place found = sl_graph_find_option(graph, find_node(cases[i].op), cases[i].option);
+        if (strcmp(found.key, cases[i].key) != 0 || found.place.line != cases[i].line)
+            fail_msg("option %d: `%s` in line %d, expected `%s` in line %d", (int)cases[i].option, found.key,
+                     found.place.line, cases[i].key, cases[i].line);
+    }
+    assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_OPTIMIZER).place.line, 17);
+    assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_KIND).place.line, 17);
+    assert_string_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_COUNT + 5).key, "type");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_option_is_found_at_its_line),
+    };
+    return cmocka_run_group_tests(tests, open_graph, close_graph);
+}

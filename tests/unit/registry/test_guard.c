@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard sees and undoes each change to the process, and nothing else; the fence sees a byte beyond a buffer. */
+#include <fcntl.h>
+#include <fenv.h>
+#include <locale.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "registry/watch/fence.h"
+#include "registry/watch/guard.h"
+
+static void do_nothing(void)
+{
+    volatile double x = 1;
+    x /= 3; /* sets the flags of inexact arithmetic: no mode */
+    (void)!chdir(".");
+    setenv("PATH", getenv("PATH"), 1);
+}
+
+static void round_up(void)
+{
+    fesetround(FE_UPWARD);
+}
+
+static void trap(void)
+{
+    feenableexcept(FE_DIVBYZERO);
+}
+
+static void go_away(void)
+{
+    assert_int_equal(chdir("/"), 0);
+}
+
+static void set_locale(void)
+{
+    setlocale(LC_TIME, "C.UTF-8");
+}
+
+static void set_thread_locale(void)
+{
+    uselocale(newlocale(LC_NUMERIC_MASK, "C.UTF-8", (locale_t)0));
+}
+
+static void ignore_signal(void)
+{
+    signal(SIGUSR2, SIG_IGN);
+}
+
+static void take_signals(void)
+{
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+}
+
+static void block_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
+static void set_variable(void)
+{
+    setenv("SEQLSTM_GUARD_TEST", "other", 1);
+}
+
+static void add_variable(void)
+{
+    setenv("SEQLSTM_GUARD_NEW", "new", 1);
+}
+
+static void remove_variable(void)
+{
+    unsetenv("SEQLSTM_GUARD_TEST");
+}
+
+static void remove_all_variables(void)
+{
+    clearenv();
+}
+
+static void set_umask(void)
+{
+    umask(0123);
+}
+
+static void lower_limit(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_CORE, &limit);
+    limit.rlim_cur = limit.rlim_cur == 0 ? 1 : 0;
+    limit.rlim_cur = limit.rlim_cur > limit.rlim_max ? limit.rlim_max : limit.rlim_cur;
+    setrlimit(RLIMIT_CORE, &limit);
+}
+
+static void close_input(void)
+{
+    close(STDIN_FILENO);
+}
+
+static void replace_error(void)
+{
+    int other = open("/dev/zero", O_WRONLY);
+    dup2(other, STDERR_FILENO);
+    close(other);
+}
+
+static const struct {
+    void (*change)(void);
+    uint32_t bits;
+    const char *text;
+} changes[] = {
+    {do_nothing, 0, ""},
+    {round_up, SL_CHANGED_MODE, "floating-point mode"},
+    {trap, SL_CHANGED_MODE, "floating-point mode"},
+    {go_away, SL_CHANGED_FOLDER, "changed the current folder"},
+    {set_locale, SL_CHANGED_LOCALE, "changed the locale (from "},
+    {set_thread_locale, SL_CHANGED_LOCALE, "changed the locale of its thread"},
+    {ignore_signal, SL_CHANGED_HANDLER, "installed a handler for signal 12"},
+    {take_signals, SL_CHANGED_HANDLER, "for signal 2 (Interrupt) and 1 more"},
+    {block_signals, SL_CHANGED_MASK, "which signals are blocked"},
+    {set_variable, SL_CHANGED_ENVIRONMENT, "(variable SEQLSTM_GUARD_TEST)"},
+    {add_variable, SL_CHANGED_ENVIRONMENT, "(variable SEQLSTM_GUARD_NEW)"},
+    {remove_variable, SL_CHANGED_ENVIRONMENT, "changed the environment"},
+    {remove_all_variables, SL_CHANGED_ENVIRONMENT, "changed the environment"},
+    {set_umask, SL_CHANGED_UMASK, "to 123)"},
+    {close_input, SL_CHANGED_FILE, "closed stdin"},
+    {replace_error, SL_CHANGED_FILE, "replaced stderr"},
+};
+
+static void each_change_is_seen_and_undone(void **state)
+{
+    (void)state;
+    char text[400];
+    struct sl_process_guard whole;
+    setenv("SEQLSTM_GUARD_TEST", "kept", 1);
+    sl_process_guard_begin(&whole);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        struct sl_process_guard guard;
+        sl_process_guard_begin(&guard);
+        changes[i].change();
+        const uint32_t found = sl_process_guard_end(&guard, text, sizeof text);
+        if (found != changes[i].bits || !strstr(text, changes[i].text))
+            fail_msg("change %d: found %#x, `%s`; expected %#x, `%s`", (int)i, found, text, changes[i].bits,
+                     changes[i].text);
+        assert_null(strstr(text, "could not be restored"));
+        assert_string_equal(getenv("SEQLSTM_GUARD_TEST"), "kept");
+        assert_null(getenv("SEQLSTM_GUARD_NEW"));
+    }
+    if (sl_process_guard_end(&whole, text, sizeof text) != 0)
+        fail_msg("not undone: it %s", text);
+}
+
+static void changes_together_are_all_named(void **state)
+{
+    (void)state;
+    char text[400], little[20];
+    struct rlimit before, after;
+    struct sl_process_guard guard;
+    getrlimit(RLIMIT_CORE, &before);
+    for (int round = 0; round < 2; round++) {
+        sl_process_guard_begin(&guard);
+        go_away();
+        round_up();
+        set_umask();
+        if (before.rlim_max > 0)
+            lower_limit();
+        const uint32_t found = round ? sl_process_guard_end(&guard, little, sizeof little)
+                                     : sl_process_guard_end(&guard, text, sizeof text);
+        assert_int_equal(found, SL_CHANGED_MODE | SL_CHANGED_FOLDER | SL_CHANGED_UMASK |
+                                    (before.rlim_max > 0 ? SL_CHANGED_LIMIT : 0));
+    }
+    assert_non_null(strstr(text, "changed the floating-point mode"));
+    assert_non_null(strstr(text, ", changed the current folder, changed the mask of file permissions"));
+    assert_true(strlen(little) < sizeof little);
+    getrlimit(RLIMIT_CORE, &after);
+    assert_true(before.rlim_cur == after.rlim_cur);
+}
+
+static void a_fence_sees_one_byte(void **state)
+{
+    (void)state;
+    unsigned char block[200];
+    struct sl_fence fence;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const struct seqlstm_backend table = {.id = "mine"};
+    memset(block, 7, sizeof block);
+    sl_fence_begin(&fence, block, 100);
+    block[99] = 8;
+    block[100 + SL_FENCE_BYTES] = 8;
+    assert_int_equal(sl_fence_end(&fence, &table, SL_FUNCTION_FORWARD, "workspace", &err), SEQLSTM_OK);
+    for (int k = 0; k < SL_FENCE_BYTES; k += SL_FENCE_BYTES - 1) {
+        block[100 + k] = 8;
+        assert_int_equal(sl_fence_end(&fence, &table, SL_FUNCTION_FORWARD, "workspace", &err), SEQLSTM_INTERNAL);
+        block[100 + k] = 7;
+    }
+    assert_non_null(
+        strstr(err.message, "the backend mine is faulty: its forward wrote beyond the 100 bytes of workspace"));
+    sl_fence_begin(&fence, NULL, 100);
+    assert_int_equal(sl_fence_end(&fence, &table, SL_FUNCTION_FORWARD, "workspace", &err), SEQLSTM_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_change_is_seen_and_undone),
+        cmocka_unit_test(changes_together_are_all_named),
+        cmocka_unit_test(a_fence_sees_one_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

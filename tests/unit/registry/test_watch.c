@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which function of which plugin runs; which calls are guarded; what is reported; texts of plugins. */
+#include <fenv.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "registry/watch/plugin_text.h"
+#include "registry/watch/watch.h"
+
+static char reports[4000];
+
+static void keep(void *context, enum sl_log_level level, const char *message)
+{
+    (void)context;
+    assert_int_equal(level, SL_LOG_WARN);
+    strcat(reports, message);
+    strcat(reports, "\n");
+}
+
+static const struct sl_log sink = {.write = keep, .level = SL_LOG_WARN};
+
+static int count_reports(void)
+{
+    int lines = 0;
+    for (const char *p = reports; *p; p++)
+        lines += *p == '\n';
+    return lines;
+}
+
+static void the_running_function_is_known(void **state)
+{
+    (void)state;
+    static const char id[] = "one", other[] = "two";
+    bool here;
+    _Atomic uint32_t mirror = 0;
+    struct sl_watched_call outer, inner;
+    assert_null(sl_running_find(&here));
+    sl_running_mirror(&mirror);
+    sl_watch_begin(&outer, id, SL_FUNCTION_OPEN);
+    sl_watch_begin(&inner, other, SL_FUNCTION_FORWARD);
+    assert_string_equal(sl_running_find(&here)->plugin, "two");
+    assert_true(here);
+    assert_int_equal(mirror, SL_FUNCTION_FORWARD);
+    sl_watch_end(&inner);
+    assert_string_equal(sl_running_find(&here)->plugin, "one");
+    assert_string_equal(sl_plugin_function_name(sl_running_find(&here)->function), "open");
+    sl_watch_end(&outer);
+    assert_null(sl_running_find(&here));
+    assert_int_equal(mirror, SL_FUNCTION_NONE);
+    sl_running_mirror(NULL);
+    assert_string_equal(sl_plugin_function_name(SL_FUNCTION_COUNT), "?");
+}
+
+/* Changes the folder in call `from` and later ones; returns how many of the `calls` calls were guarded, and undid it.
+ */
+static int count_guarded(const char *id, int from, int calls)
+{
+    int guarded = 0;
+    for (int k = 1; k <= calls; k++) {
+        struct sl_watched_call call;
+        char folder[100];
+        sl_watch_begin(&call, id, SL_FUNCTION_OP_BIND);
+        assert_int_equal(chdir(k >= from ? "/" : "."), 0);
+        sl_watch_end(&call);
+        assert_non_null(getcwd(folder, sizeof folder));
+        guarded += k >= from && strcmp(folder, "/tmp") == 0;
+        assert_int_equal(chdir("/tmp"), 0);
+    }
+    return guarded;
+}
+
+static void calls_are_guarded_rarely_until_one_is_caught(void **state)
+{
+    (void)state;
+    static const char at_once[] = "once", late[] = "late", silent[] = "silent", all[] = "all";
+    reports[0] = 0;
+    assert_int_equal(chdir("/tmp"), 0);
+    sl_watch_report_to(at_once, &sink);
+    assert_int_equal(count_guarded(at_once, 1, 9), 9);
+    assert_int_equal(count_reports(), 1);
+    assert_non_null(
+        strstr(reports, "the backend once misbehaves: its op_bind changed the current folder; seqlstm undid"));
+    sl_watch_report_to(late, &sink);
+    assert_int_equal(count_guarded(late, 5, 20), 13); /* caught in call 8 */
+    assert_int_equal(count_reports(), 2);
+    assert_int_equal(count_guarded(silent, 3, 4), 1); /* it has a count, and a log, of its own */
+    assert_int_equal(count_reports(), 2);
+    sl_watch_report_to(all, &sink);
+    sl_watch_guard_all(true);
+    assert_int_equal(count_guarded(all, 3, 7), 5);
+    sl_watch_guard_all(false);
+    assert_int_equal(count_reports(), 7);
+}
+
+static void modes_are_restored_in_every_call(void **state)
+{
+    (void)state;
+    static const char id[] = "modes";
+    reports[0] = 0;
+    sl_watch_report_to(id, &sink);
+    for (int k = 0; k < 9; k++) {
+        struct sl_watched_call call;
+        sl_watch_begin(&call, id, SL_FUNCTION_BACKWARD);
+        fesetround(FE_UPWARD);
+        sl_watch_end(&call);
+        assert_int_equal(fegetround(), FE_TONEAREST);
+    }
+    assert_int_equal(count_reports(), 1);
+    assert_non_null(strstr(reports, "its backward changed the floating-point mode"));
+}
+
+static void output_is_kept_back_and_reported(void **state)
+{
+    (void)state;
+    static const char id[] = "loud";
+    reports[0] = 0;
+    sl_watch_report_to(id, &sink);
+    sl_watch_capture_output(true);
+    for (int k = 0; k < 5; k++) {
+        struct sl_watched_call call;
+        sl_watch_begin(&call, id, SL_FUNCTION_FORWARD);
+        assert_true(call.captures);
+        printf("# \033[31mseen\n");
+        sl_watch_end(&call);
+    }
+    sl_watch_capture_output(false);
+    assert_int_equal(count_reports(), 1);
+    assert_non_null(strstr(reports, "its forward wrote 12 bytes to stdout or stderr"));
+    assert_non_null(strstr(reports, "# \\x1b[31mseen"));
+}
+
+static void texts_are_cleaned(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        {"plain", "plain"}, {"\033[31m", "\\x1b[31m"}, {"a\nb\177", "a\\nb\\x7f"}, {"\xC3\xA4", "\xC3\xA4"}, {"", ""}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "%s", texts[i][0]);
+        assert_int_equal(sl_plugin_text_is_clean(text), strcmp(texts[i][0], texts[i][1]) == 0);
+        sl_plugin_text_clean(text, sizeof text);
+        assert_string_equal(text, texts[i][1]);
+    }
+    char endless[4] = {'a', 'b', 'c', 'd'};
+    sl_plugin_text_clean(endless, sizeof endless);
+    assert_string_equal(endless, "abc");
+    sl_plugin_error_clean(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_running_function_is_known),
+        cmocka_unit_test(calls_are_guarded_rarely_until_one_is_caught),
+        cmocka_unit_test(modes_are_restored_in_every_call),
+        cmocka_unit_test(output_is_kept_back_and_reported),
+        cmocka_unit_test(texts_are_cleaned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
