@@ -279,6 +279,8 @@ def test_killed_at_the_beginning(t):
     t.run('eval', 'r').says('--backend-path', '--trust')
     t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'threads': -1}))
     t.refuse(4, 'eval', 'r').says('flags.json', '"threads"')
+    t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'backend': './x.so'}))
+    t.refuse(4, 'eval', 'r').says('flags.json', '"backend"')
 
 
 def test_hangup(t):

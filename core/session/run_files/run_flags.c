@@ -11,6 +11,7 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
+#include "base/value/backend_id.h"
 #include "base/value/json_write.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_folder.h"
@@ -105,7 +106,7 @@ static seqlstm_status take(struct sl_session *session, const char *path, const j
         return fail_key(path, "schema", err);
     if (threads && (count < 1 || count > SL_POOL_MEMBERS_MOST))
         return fail_key(path, "threads", err);
-    if (backend && !json_is_string(backend))
+    if (backend && (!json_is_string(backend) || !sl_backend_id_is_valid(json_string_value(backend))))
         return fail_key(path, "backend", err);
     if (!planned && threads && options->threads == 0) {
         options->threads = (int32_t)count;
