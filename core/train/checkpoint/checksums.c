@@ -162,8 +162,10 @@ static void compare(const char *folder, const char *name, const json_t *files, c
     const char *known = json_string_value(json_object_get(files, name));
     char found[SL_HASH_TEXT_BYTES], *text = NULL, *path = known ? sl_path_join(folder, name) : NULL;
     size_t bytes = 0;
-    if (path && sl_file_exists(path) && sl_file_read(path, FILE_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK &&
-        strcmp(sl_hash_write(sl_crc64(0, text, bytes), found), known) != 0)
+    if (path && !sl_file_exists(path))
+        sl_log_printf(log, SL_LOG_INFO, "note: %s was removed after the run had written it", path);
+    else if (path && sl_file_read(path, FILE_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK &&
+             strcmp(sl_hash_write(sl_crc64(0, text, bytes), found), known) != 0)
         warn(log, path);
     free(text);
     free(path);

@@ -30,8 +30,8 @@ seqlstm_status sl_checksums_note_bytes(const char *folder, const char *name, str
 /* The same for a weights file, whose checksum is in its metadata. */
 seqlstm_status sl_checksums_note_weights(const char *folder, const char *name, struct seqlstm_error *err);
 
-/* Warns of those files among `names` (NULL at the end) whose bytes are not those that were written, and of a
- * checksums.json that cannot be read. */
+/* Warns of those files among `names` (NULL at the end) whose bytes are not those that were written, notes those that
+ * are gone, and warns of a checksums.json that cannot be read. */
 void sl_checksums_compare(const char *folder, const char *const *names, const struct sl_log *log);
 
 /* Warns if a weights file at `path`, in the folder or a folder in it, is not the one that was written. */
