@@ -87,6 +87,8 @@ def test_every_input_has_its_prediction(t):
     lines = t.run('predict', 'r', '--json', stdin=text).text.splitlines()
     expect('"record": 3, "values": [[null, null]]' in lines[3], lines)
     expect(len(t.run('predict', 'r', stdin=text).text.splitlines()) == 5, 'one line for each')
+    near = t.run('embed', 'r', '--nearest', '1', '--json', stdin=text).text.splitlines()
+    expect('"nearest": []' in near[2] and '"record": 4' in near[0], near)
     t.refuse(4, 'predict', 'r', stdin=days(1, 2).encode()).says('2 rows are too few', 'a window has 3 rows')
     t.write('gaps.yaml', SERIES.replace('break', 'error'))
     t.write('train.csv', days(*range(5), '', *range(6)))
@@ -163,6 +165,19 @@ def test_cache_that_cannot_be_written(t):
     t.run('check', 'm.yaml', env=env).says('warning: data.train: the token cache cannot be used', 'no errors')
     plain = t.run('check', 'm.yaml', env={'SEQLSTM_CACHE_LEAST': '1'})
     expect('cache' not in plain.err, plain.err)
+
+
+def test_vectors_of_the_encoder(t):
+    t.write('train.tsv', 'ein haus\ta house\nein hund\ta dog\n' * 2)
+    t.write('v.txt', 'ein 1 2\nhund 3 4\nhouse 5 6\n')
+    t.write('m.yaml', '''seqlstm: 1
+data: {type: tsv, train: {file: train.tsv}, header: false, source: "1", target: "2"}
+model:
+  encoder: [{type: embedding, name: words, dim: 2, weights: v.txt}, {type: lstm, units: 2}]
+  decoder: [{type: embedding, dim: 2}, {type: lstm, units: 2, return_sequences: true}, {type: output, activation: softmax}]
+train: {epochs: 1}
+''')
+    t.run('run', 'm.yaml', '--out', 'r').says('words: 2 of 4 words have a vector in')
 
 
 if __name__ == '__main__':

@@ -385,6 +385,7 @@ def test_word_vectors(t):
     expect((1, 2) in rows and (3, -4) in rows and len(rows) == 4, rows)
     for content, said in (('b 1 2 3\n', 'v.txt:1'), ('b 1 2\nc x 2\n', 'v.txt:2: `x` is not a number'), ('', 'is empty')):
         t.write('v.txt', content)
+        t.refuse(4, 'check', 'm.yaml').says('error[E0505]', 'm.yaml:', said)
         err = t.run('run', 'm.yaml', '--out', f'bad{len(content)}', rc=None).says('error[E0505]', 'm.yaml:', said)
         expect(err.rc in (2, 4), err.rc)
     (t.folder / 'v.txt').unlink()

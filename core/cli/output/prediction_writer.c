@@ -267,11 +267,11 @@ static void write_values_header(struct cli_prediction_writer *w, int64_t feature
     sl_buf_append_text(&w->buf, w->with_input ? ",input\n" : "\n");
 }
 
-/* Texts come from probabilities that the decoder has checked. */
+/* Texts come from probabilities that the decoder has checked. A row without a prediction is no fault of the model. */
 static bool is_sound(const struct sl_prediction *p)
 {
     for (int64_t i = 0; p->texts == NULL && i < p->rows * p->features; i++)
-        if (!isfinite(p->values[i]))
+        if (!isfinite(p->values[i]) && !(p->none && p->none[i / p->features]))
             return false;
     return true;
 }

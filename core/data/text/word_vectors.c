@@ -55,7 +55,7 @@ static seqlstm_status read_numbers(const char *path, int64_t number, const char 
 }
 
 static seqlstm_status take_line(const char *path, int64_t number, char *line, const struct sl_vocabulary *vocabulary,
-                                int64_t dim, float *table, bool *seen, struct seqlstm_error *err)
+                                int64_t dim, float *table, float *scratch, bool *seen, struct seqlstm_error *err)
 {
     size_t bytes = strlen(line);
     while (bytes > 0 && strchr(" \t\r\n", line[bytes - 1]))
@@ -69,7 +69,7 @@ static seqlstm_status take_line(const char *path, int64_t number, char *line, co
     int32_t id = sl_vocabulary_find(vocabulary, line, (size_t)(numbers - line) - 1);
     if (id < 0 || seen[id])
         return SEQLSTM_OK;
-    SEQLSTM_TRY(read_numbers(path, number, numbers, dim, table + id * dim, err));
+    SEQLSTM_TRY(read_numbers(path, number, numbers, dim, table ? table + id * dim : scratch, err));
     seen[id] = true;
     return SEQLSTM_OK;
 }
@@ -94,10 +94,11 @@ seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary
         SEQLSTM_FAIL(err, errno == ENOENT ? SEQLSTM_NOT_FOUND : SEQLSTM_IO, "cannot open `%s`: %s", path,
                      strerror(errno));
     bool *seen = calloc((size_t)size + 1, sizeof *seen), width_known = false;
+    float *scratch = table ? NULL : malloc((size_t)dim * sizeof *scratch);
     char *line = NULL;
     size_t capacity = 0;
     seqlstm_status status = SEQLSTM_OK;
-    if (seen == NULL)
+    if (seen == NULL || (table == NULL && scratch == NULL))
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for `%s`", path);
     while (status == SEQLSTM_OK && getline(&line, &capacity, file) > 0) {
         line[strcspn(line, "\r\n")] = 0;
@@ -107,7 +108,7 @@ seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary
             width_known = true;
         }
         if (status == SEQLSTM_OK)
-            status = take_line(path, number, line, vocabulary, dim, table, seen, err);
+            status = take_line(path, number, line, vocabulary, dim, table, scratch, seen, err);
     }
     if (status == SEQLSTM_OK && ferror(file))
         status = seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "cannot read `%s`: %s", path, strerror(errno));
@@ -118,6 +119,7 @@ seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary
         found += seen[id];
     fclose(file);
     free(line);
+    free(scratch);
     free(seen);
     if (status == SEQLSTM_OK)
         *out_found = found;

@@ -2,7 +2,9 @@
 /* Data and model, held against each other without a backend. */
 #include "session/data/check_data.h"
 
+#include "base/system/file.h"
 #include "data/batch/batcher.h"
+#include "data/text/word_vectors.h"
 #include "graph/graph.h"
 #include "session/data/notes.h"
 #include "session/data/read_data.h"
@@ -65,6 +67,34 @@ static seqlstm_status check_graph(struct sl_session *session, const struct sl_da
     return status == SEQLSTM_OK ? status : sl_session_add_finding(session, "E0502", "model", status, err);
 }
 
+const struct sl_vocabulary *sl_session_find_words(const struct sl_model *model, const struct sl_data_state *state,
+                                                  const struct sl_layer *layer)
+{
+    bool source = model->encoder_count > 0 && layer->side == SL_SIDE_ENCODER;
+    return source ? sl_data_state_find_source_vocabulary(state) : sl_data_state_find_vocabulary(state);
+}
+
+/* Files of word vectors that exist: those that do not have findings of their own. */
+static seqlstm_status check_vectors(struct sl_session *session, const struct sl_data_state *state,
+                                    struct seqlstm_error *err)
+{
+    for (size_t l = 0; l < session->model->layer_count; l++) {
+        const struct sl_layer *layer = &session->model->layers[l];
+        const struct sl_vocabulary *words = sl_session_find_words(session->model, state, layer);
+        const char *path = layer->kind == SL_LAYER_EMBEDDING ? layer->embedding.weights : NULL;
+        int64_t found;
+        if (path == NULL || words == NULL || !sl_file_exists(path))
+            continue;
+        seqlstm_status status = sl_word_vectors_load(path, words, layer->embedding.dim, NULL, &found, err);
+        if (status == SEQLSTM_OK)
+            continue;
+        sl_session_add_finding_at(session, "E0505", sl_layer_find_option_place(layer, "weights"),
+                                  err ? err->message : "");
+        return status;
+    }
+    return SEQLSTM_OK;
+}
+
 /* Keeps the first error. */
 static void keep_first(seqlstm_status *first, struct seqlstm_error *err, seqlstm_status status,
                        const struct seqlstm_error *other)
@@ -90,6 +120,7 @@ static seqlstm_status check_model(struct sl_session *session, const struct sl_da
     if (status != SEQLSTM_OK)
         sl_session_add_finding(session, "E0502", "train.class_weight", status, &other);
     keep_first(&first, err, status, &other);
+    keep_first(&first, err, check_vectors(session, state, &other), &other);
     return first;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SL_SESSION_PREDICT_PREDICTION_H
 #define SL_SESSION_PREDICT_PREDICTION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,7 +37,8 @@ struct sl_prediction {
     size_t input_bytes;
     int64_t rows; /* steps, or 1 */
     int64_t features;
-    const float *values;                    /* [rows, features]: probabilities, or values in the units of the file */
+    const float *values; /* [rows, features]: probabilities, or values in the units of the file */
+    const bool *none;    /* [rows] nothing is predicted, the values are NaN: a row of the input is missing */
     const struct sl_vocabulary *classes;    /* NULL: values */
     const struct sl_prediction_text *texts; /* of a decoder, best first, in place of values; NULL: none */
     int32_t text_count;

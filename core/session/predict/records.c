@@ -11,8 +11,23 @@
 /* Steps of one record, gathered from packed rows; grows. Of steps that the input has but the batch has not, NaN. */
 struct rows {
     float *values;
+    bool *none; /* [rows] */
     int64_t capacity;
 };
+
+static seqlstm_status make_room(struct rows *rows, int64_t count, int64_t features, struct seqlstm_error *err)
+{
+    if (count * features <= rows->capacity)
+        return SEQLSTM_OK;
+    float *values = realloc(rows->values, (size_t)(2 * count * features) * sizeof *values);
+    rows->values = values ? values : rows->values;
+    bool *none = realloc(rows->none, (size_t)(2 * count * features) * sizeof *none);
+    rows->none = none ? none : rows->none;
+    if (values == NULL || none == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
+    rows->capacity = 2 * count * features;
+    return SEQLSTM_OK;
+}
 
 static seqlstm_status gather(struct rows *rows, const struct sl_dataset *data, const struct sl_batch *batch,
                              const struct sl_field *output, int64_t sequence, int64_t *out_rows,
@@ -26,18 +41,15 @@ static seqlstm_status gather(struct rows *rows, const struct sl_dataset *data, c
     int64_t shown = data && output->on_steps && batch->has_steps ? sl_dataset_get_file_steps(data, record) : length;
     bool known = data == NULL || sl_dataset_has_prediction(data, record);
     shown = shown > length ? shown : length;
-    if (shown * features > rows->capacity) {
-        float *grown = realloc(rows->values, (size_t)(2 * shown * features) * sizeof *grown);
-        if (grown == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a prediction");
-        rows->values = grown;
-        rows->capacity = 2 * shown * features;
-    }
+    SEQLSTM_TRY(make_room(rows, shown, features, err));
     for (int64_t i = 0; i < shown * features && !(known && shown == length); i++)
         rows->values[i] = NAN;
+    for (int64_t t = 0; t < shown; t++)
+        rows->none[t] = !(known && shown == length);
     for (int64_t t = 0; t < length && known; t++) {
         int64_t row = output->on_steps ? axis->row_offsets[t] + sequence : sequence;
         int64_t place = shown == length ? t : sl_dataset_get_file_step(data, record, t);
+        rows->none[place] = false;
         memcpy(rows->values + place * features, output->values + row * features, (size_t)features * sizeof(float));
     }
     *out_rows = shown;
@@ -76,6 +88,7 @@ static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_d
     if (is_last && values)
         sl_data_state_undo_targets(session->state, rows->values, prediction.rows);
     prediction.values = rows->values;
+    prediction.none = rows->none;
     prediction.classes = values ? NULL : sl_data_state_find_classes(session->state);
     if (data)
         prediction.input = sl_dataset_find_text(data, prediction.record, &prediction.input_bytes);
@@ -93,6 +106,7 @@ seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_d
     for (int64_t n = 0; n < batch->sequences && status == SEQLSTM_OK; n++)
         status = hand_out_one(session, data, batch, sequences[n], &rows, write, context, err);
     free(rows.values);
+    free(rows.none);
     free(sequences);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/system/file.h"
 #include "data/text/word_vectors.h"
+#include "session/data/check_data.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "session/run_files/trusted_files.h"
@@ -17,7 +18,7 @@
 /* `weights` of an embedding: fills the rows of the words that the file has. */
 static seqlstm_status load_vectors(struct sl_session *session, const struct sl_layer *layer, struct seqlstm_error *err)
 {
-    const struct sl_vocabulary *vocabulary = sl_data_state_find_vocabulary(session->state);
+    const struct sl_vocabulary *vocabulary = sl_session_find_words(session->model, session->state, layer);
     char name[300];
     snprintf(name, sizeof name, "%s.w", layer->name);
     const struct sl_param_view *view = sl_params_find(session->params, name);

@@ -41,7 +41,7 @@ static seqlstm_status collect(void *context, const struct sl_prediction *p, stru
             "each input: choose another layer with --layer, or add pooling",
             (long long)p->rows, (long long)p->record);
     for (int64_t f = 0; f < p->features; f++)
-        if (!isfinite(p->values[f]))
+        if (!isfinite(p->values[f]) && !(p->none && p->none[0]))
             SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the embedding of record %lld holds values that are not finite numbers",
                          (long long)p->record);
     all->features = p->features;
