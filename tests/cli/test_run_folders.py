@@ -269,6 +269,9 @@ def test_killed_at_the_beginning(t):
     plan = json.loads(t.read('r/plan.json'))
     expect(plan['threads'] == 1 and all(layer['backend'] == 'cpu-blas' for layer in plan['layers']), plan)
     expect(t.read('r/final.safetensors') == want, 'another result')
+    t.run('run', 'm.yaml', '--out', 'slow', '-q', '--threads', '1', '--backend', 'reference')
+    t.run('eval', 'slow').quiet()  # under the plan of a backend that is loaded only where it is named
+    t.run('resume', 'slow', '-q')
     shutil.copy(t.folder / 'r/plan.json', t.folder / 'plan.json')
     t.write('q/flags.json', kept['flags.json'])
     t.write('q/.config.yaml.tmp-77-0', 'half')

@@ -89,11 +89,12 @@ seqlstm_status sl_session_open_registry(const struct sl_session *session, const 
     return open_registry(session, first, first_count, listed, "reference", out_registry, err);
 }
 
-/* The backend of `--backend`, if the list of the model lacks it; NULL: it needs no entry. What is found on the backend
- * path is loaded anyway if the model lists nothing. */
+/* The backend of `--backend`, now or when the run began, if the list of the model lacks it; NULL: it needs no entry.
+ * What is found on the backend path is loaded anyway if the model lists nothing. */
 static const char *find_extra(const struct sl_session *session)
 {
-    const char *forced = session->options.forced_backend;
+    const struct sl_session_options *options = &session->options;
+    const char *forced = options->forced_backend ? options->forced_backend : options->used_backend;
     if (forced == NULL || strchr(forced, '/') != NULL)
         return NULL;
     return !session->model->all_backends || strcmp(forced, "reference") == 0 ? forced : NULL;

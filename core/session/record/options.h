@@ -16,6 +16,7 @@ struct sl_session_options {
     const char *const *backend_folders;   /* --backend-path */
     uint32_t backend_folder_count;
     const char *forced_backend; /* --backend */
+    const char *used_backend;   /* that of a saved run, whose plan names it; NULL: none. Loaded, but not forced */
     const char *plan_path;      /* --plan: stored choices */
     const char *out_dir;        /* --out: the run folder; NULL: the model's output.dir */
     int32_t threads;            /* 0: auto */

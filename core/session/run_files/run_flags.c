@@ -112,10 +112,11 @@ static seqlstm_status take(struct sl_session *session, const char *path, const j
         options->threads = (int32_t)count;
         options->threads_given = true;
     }
-    if (!planned && backend && options->forced_backend == NULL) {
-        options->forced_backend = sl_arena_strdup(&session->stored.arena, json_string_value(backend));
-        if (options->forced_backend == NULL)
+    if (backend && options->forced_backend == NULL) {
+        options->used_backend = sl_arena_strdup(&session->stored.arena, json_string_value(backend));
+        if (options->used_backend == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", path);
+        options->forced_backend = planned ? NULL : options->used_backend;
     }
     return take_folders(session, path, json_object_get(root, "backend_path"), err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flags.json of a run folder: those flags of `run` that are no keys of the configuration. `resume` uses them as long as
- * there is no plan.json, which holds what they led to. */
+ * there is no plan.json, which holds what they led to; the backend is loaded for that plan, too. */
 #ifndef SL_SESSION_RUN_FILES_RUN_FLAGS_H
 #define SL_SESSION_RUN_FILES_RUN_FLAGS_H
 
