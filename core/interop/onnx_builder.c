@@ -221,8 +221,9 @@ seqlstm_status sl_onnx_refuse(struct sl_onnx_builder *b, const struct sl_node *n
                               const char *reason)
 {
     struct sl_option_place place = sl_graph_find_option(b->graph, node, option);
-    seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "layer `%s`, `%s`: %s", node->name, place.key,
-                      reason);
+    const bool valued = option != SEQLSTM_OPTION_NONE && place.value != NULL;
+    seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "layer `%s`, `%s%s%s`: %s", node->name,
+                      place.key, valued ? ": " : "", valued ? place.value : "", reason);
     if (b->err && place.place.line > 0)
         snprintf(b->err->where, sizeof b->err->where, "%s:%d:%d", place.place.file, place.place.line,
                  place.place.column);
