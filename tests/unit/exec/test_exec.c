@@ -181,20 +181,25 @@ static void an_update_does_not_depend_on_the_scale_of_the_loss(void **state)
         "train: {loss: mse, epochs: 1, clip_value: 0.5, optimizer: {type: sgd, learning_rate: 0.1}}";
     struct sl_data_facts facts = values_facts(3, true, 3);
     struct sl_batch *batch = make_batch(&facts);
-    struct world worlds[2];
-    for (int k = 0; k < 2; k++) {
+    struct world worlds[3]; /* the third one skips its update */
+    for (int k = 0; k < 3; k++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         struct sl_exec_result result;
-        const struct sl_exec_update update = {.count = 1, .learning_rate = 0.1};
+        const struct sl_exec_update update = {.count = 1, .learning_rate = 0.1, .skip = k == 2};
         const struct sl_exec_step step = {.normaliser = 1, .loss_scale = k ? 1024 : 0, .update = &update};
         open_world(&worlds[k], data_values, layers, &facts, true);
+        float *before = malloc((size_t)worlds[k].params->elems * sizeof *before);
+        memcpy(before, worlds[k].params->values, (size_t)worlds[k].params->elems * sizeof *before);
         ok(sl_exec_run(worlds[k].exec, batch, &step, &result, &err), &err);
+        bool changed = memcmp(before, worlds[k].params->values, (size_t)worlds[k].params->elems * sizeof *before) != 0;
+        assert_int_equal(changed, k < 2);
+        free(before);
     }
     for (int64_t e = 0; e < worlds[0].params->elems; e++)
         assert_true(fabsf(worlds[0].params->values[e] - worlds[1].params->values[e]) <= 1e-6f);
     sl_batch_destroy(batch);
-    close_world(&worlds[0]);
-    close_world(&worlds[1]);
+    for (int k = 0; k < 3; k++)
+        close_world(&worlds[k]);
 }
 
 /* One step of each gives the same loss and gradients. */
@@ -300,6 +305,76 @@ static void empty_sequences_are_served(void **state)
 }
 
 /* Two segments with carried states end where one run over both ends. */
+static struct sl_batch *make_values(const int32_t *of_lengths, int64_t sequences, int64_t features, int64_t targets,
+                                    bool targets_on_steps)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch *batch = NULL;
+    const struct sl_batch_shape shape = {.sequences = sequences,
+                                         .lengths = of_lengths,
+                                         .input_kind = SL_FIELD_VALUES,
+                                         .target_kind = SL_FIELD_VALUES,
+                                         .input_features = features,
+                                         .target_features = targets,
+                                         .input_on_steps = true,
+                                         .target_on_steps = targets_on_steps};
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int64_t i = 0; i < batch->axis.rows * features; i++)
+        ((float *)batch->input.values)[i] = number((uint64_t)i + 77);
+    return batch;
+}
+
+/* Its final state is zero, not what a sequence of the batch before has left in its place. */
+static void an_empty_sequence_takes_nothing_from_the_batch_before(void **state)
+{
+    (void)state;
+    static const int32_t full_lengths[] = {3, 2, 2, 2, 2};
+    struct sl_data_facts facts = values_facts(3, false, 5);
+    struct world fresh, used;
+    static const char layers[] = "model: [{type: lstm, units: 5}]\ntrain: {loss: mse, epochs: 1}";
+    open_world(&fresh, data_values, layers, &facts, true);
+    open_world(&used, data_values, layers, &facts, true);
+    struct sl_batch *full = make_values(full_lengths, B, 3, 5, false);
+    run(&used, full, false);
+    assert_true(sl_exec_get_output(used.exec).values[4 * 5] != 0.0f);
+    sl_batch_destroy(full);
+    assert_equal_and_close(&fresh, &used, &facts);
+}
+
+/* A stream without a step in one segment keeps its state for the next. */
+static void an_empty_segment_keeps_the_carried_state(void **state)
+{
+    (void)state;
+    enum { UNITS = 4, STATES = 2 };
+    static const char data[] = "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}, batching: {bptt: 3}}\n";
+    static const int32_t both[] = {3, 3}, one[] = {3, 0};
+    struct sl_data_facts facts = values_facts(2, true, UNITS);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    float *states, kept[STATES][UNITS];
+    int64_t elems;
+    facts.envelope = (struct sl_envelope){.sequences = 2, .steps = 3, .rows = 6};
+    open_world(&w, data, "model: [{type: lstm, units: 4, return_sequences: true}]\ntrain: {loss: mse, epochs: 1}",
+               &facts, true);
+    struct sl_batch *first = make_values(both, 2, 2, UNITS, true), *second = make_values(one, 2, 2, UNITS, true);
+    second->carry_state = true;
+    for (int k = 0; k < 2; k++) {
+        run(&w, k ? second : first, false);
+        ok(sl_exec_get_state(w.exec, &states, &elems, &err), &err);
+        for (int32_t s = 0; s < STATES; s++) {
+            const float *of_second = states + sl_exec_get_state_offset(w.exec, s) + UNITS;
+            if (k)
+                assert_memory_equal(of_second, kept[s], sizeof kept[s]);
+            else
+                memcpy(kept[s], of_second, sizeof kept[s]);
+            assert_true(kept[s][0] != 0.0f);
+        }
+    }
+    sl_batch_destroy(first);
+    sl_batch_destroy(second);
+    close_world(&w);
+}
+
 static void carried_states_join_segments(void **state)
 {
     (void)state;
@@ -459,6 +534,8 @@ int main(void)
         cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(deep_stacks_run_layer_by_layer),
         cmocka_unit_test(empty_sequences_are_served),
+        cmocka_unit_test(an_empty_sequence_takes_nothing_from_the_batch_before),
+        cmocka_unit_test(an_empty_segment_keeps_the_carried_state),
         cmocka_unit_test(carried_states_join_segments),
         cmocka_unit_test(weights_are_packed_when_they_change_only),
         cmocka_unit_test(too_large_batch_is_refused),

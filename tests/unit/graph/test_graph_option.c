@@ -23,12 +23,18 @@ static const char text[] = "seqlstm: 1\n"                             /* 1 */
                            "    cell_clip: 3\n"                       /* 10 */
                            "    activation: relu\n"                   /* 11 */
                            "    direction: backward\n"                /* 12 */
-                           "  - type: dense\n"                        /* 13 */
-                           "    units: 3\n"                           /* 14 */
-                           "train:\n"                                 /* 15 */
-                           "  loss: mse\n"                            /* 16 */
-                           "  optimizer: {type: adam}\n"              /* 17 */
-                           "  epochs: 1\n";                           /* 18 */
+                           "    zoneout: {cell: 0.1}\n"               /* 13 */
+                           "    dropout: 0.2\n"                       /* 14 */
+                           "    gate_clip: 5\n"                       /* 15 */
+                           "    layer_norm: true\n"                   /* 16 */
+                           "    projection: 4\n"                      /* 17 */
+                           "    weight_drop: 0.1\n"                   /* 18 */
+                           "  - type: dense\n"                        /* 19 */
+                           "    units: 3\n"                           /* 20 */
+                           "train:\n"                                 /* 21 */
+                           "  loss: mse\n"                            /* 22 */
+                           "  optimizer: {type: adam}\n"              /* 23 */
+                           "  epochs: 1\n";                           /* 24 */
 
 static struct sl_diagnostics *diagnostics;
 static struct sl_model *model;
@@ -86,11 +92,17 @@ static void an_option_is_found_at_its_line(void **state)
         {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_CELL_CLIP, "cell_clip", 10},
         {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_ACTIVATION, "activation", 11},
         {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DIRECTION, "direction", 12},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_ZONEOUT, "zoneout", 13},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DROPOUT, "dropout", 14},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_GATE_CLIP, "gate_clip", 15},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_LAYER_NORM, "layer_norm", 16},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_PROJECTION, "projection", 17},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_WEIGHT_DROP, "weight_drop", 18},
         {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_NONE, "type", 6},
-        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_UNITS, "units", 14},
+        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_UNITS, "units", 20},
         {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_DETERMINISM, "deterministic", 2},
-        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_LOSS, "loss", 16},
-        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_KIND, "type", 16}, /* no layer: it belongs to train.loss */
+        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_LOSS, "loss", 22},
+        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_KIND, "type", 22}, /* no layer: it belongs to train.loss */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct sl_option_place found = sl_graph_find_option(graph, find_node(cases[i].op), cases[i].option);
@@ -98,8 +110,8 @@ static void an_option_is_found_at_its_line(void **state)
             fail_msg("option %d: `%s` in line %d, expected `%s` in line %d", (int)cases[i].option, found.key,
                      found.place.line, cases[i].key, cases[i].line);
     }
-    assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_OPTIMIZER).place.line, 17);
-    assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_KIND).place.line, 17);
+    assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_OPTIMIZER).place.line, 23);
+    assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_KIND).place.line, 23);
     assert_string_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_COUNT + 5).key, "type");
 }
 
