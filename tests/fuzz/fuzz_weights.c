@@ -38,7 +38,11 @@ enum { MODELS = sizeof FOLDERS / sizeof *FOLDERS };
 
 static struct subject {
     struct sl_graph *graph;
-    float **values; /* of its parameters */
+    float **values;                     /* of its parameters */
+    struct sl_diagnostics *diagnostics; /* what the graph was made of lives as long as the process */
+    struct sl_model *model;
+    struct sl_dataset *data;
+    struct sl_data_state *state;
 } subjects[MODELS];
 
 /* What is found ends the process: libFuzzer keeps the input. */
@@ -50,28 +54,24 @@ static void require(int condition)
 
 static struct subject open_subject(const char *folder)
 {
-    struct subject subject;
-    struct sl_diagnostics *diagnostics = NULL;
-    struct sl_model *model = NULL;
-    struct sl_dataset *data = NULL;
-    struct sl_data_state *state = NULL;
+    struct subject s = {NULL};
     char path[256];
     snprintf(path, sizeof path, FIXTURES "%s/model.yaml", folder);
     const struct sl_model_request request = {.path = path};
-    require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
-    require(sl_model_load(&request, diagnostics, &model, NULL) == SEQLSTM_OK);
-    require(sl_dataset_open_train(model, &data, &state, NULL) == SEQLSTM_OK);
+    require(sl_diagnostics_create(&s.diagnostics, NULL) == SEQLSTM_OK);
+    require(sl_model_load(&request, s.diagnostics, &s.model, NULL) == SEQLSTM_OK);
+    require(sl_dataset_open_train(s.model, &s.data, &s.state, NULL) == SEQLSTM_OK);
     const struct sl_graph_request graph = {
-        .model = model, .facts = sl_data_state_get_facts(state), .phase = SL_PHASE_PREDICT, .need_output = true};
-    require(sl_graph_create(&graph, &subject.graph, NULL) == SEQLSTM_OK);
-    subject.values = calloc((size_t)subject.graph->param_count + 1, sizeof *subject.values);
-    require(subject.values != NULL);
-    for (int32_t p = 0; p < subject.graph->param_count; p++) {
-        const struct sl_param *param = &subject.graph->params[p];
-        subject.values[p] = calloc((size_t)(param->rows * param->columns) + 1, sizeof(float));
-        require(subject.values[p] != NULL);
+        .model = s.model, .facts = sl_data_state_get_facts(s.state), .phase = SL_PHASE_PREDICT, .need_output = true};
+    require(sl_graph_create(&graph, &s.graph, NULL) == SEQLSTM_OK);
+    s.values = calloc((size_t)s.graph->param_count + 1, sizeof *s.values);
+    require(s.values != NULL);
+    for (int32_t p = 0; p < s.graph->param_count; p++) {
+        const struct sl_param *param = &s.graph->params[p];
+        s.values[p] = calloc((size_t)(param->rows * param->columns) + 1, sizeof(float));
+        require(s.values[p] != NULL);
     }
-    return subject; /* what it was made of lives as long as the process */
+    return s;
 }
 
 /* FOLDER/K, where K also is the first byte. */

@@ -174,7 +174,8 @@ static void set_inputs(struct sl_onnx_lift *lift)
         lift->values[v].input = lift->names[v];
     }
     for (int32_t k = 0; k < file->input_count; k++)
-        set_other_input(lift, &file->inputs[k], &lift->values[find_name(lift, file->inputs[k].name)]);
+        if (*file->inputs[k].name) /* an empty name is none */
+            set_other_input(lift, &file->inputs[k], &lift->values[find_name(lift, file->inputs[k].name)]);
     struct sl_onnx_value *main_input = sl_onnx_lift_find(lift, lift->reading.input->name);
     if (main_input)
         set_main_input(lift, main_input);
