@@ -255,7 +255,7 @@ static void checkpoints_must_fit(void **state)
     assert_int_equal(sl_checkpoint_open(path, &file, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "no checkpoint"));
     /* The only one is no checkpoint: an error, not a fresh start. */
-    assert_int_equal(sl_checkpoint_open_latest(scratch_path("deep/er"), NULL, &file, NULL, &err), SEQLSTM_CORRUPT_DATA);
+    assert_int_equal(sl_checkpoint_open_latest(scratch_path("deeper"), NULL, &file, NULL, &err), SEQLSTM_CORRUPT_DATA);
     file = (struct sl_safetensors *)&err;
     assert_int_equal(sl_checkpoint_open_latest(scratch_path("nowhere"), NULL, &file, NULL, &err), SEQLSTM_OK);
     assert_null(file);
