@@ -91,7 +91,8 @@ static void check_mode(const struct sl_process_guard *guard, struct finding *f)
         return;
     sl_fp_state_set(guard->fp);
     add(f, SL_CHANGED_MODE, true,
-        "changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x; the compiler's fast-math flags do that)",
+        "changed the floating-point mode (MXCSR %#x to %#x, x87 %#x to %#x; the compiler's fast-math flags do that: "
+        "build without them)",
         guard->fp.vector, fp.vector, guard->fp.x87, fp.x87);
 }
 
