@@ -42,6 +42,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
         return status;
     }
     cdn_handles_init(&instance->handles);
+    cdn_kept_init(&instance->kept);
     instance->captures = captures;
     snprintf(line, sizeof line, "cuDNN %s", cdn_library_version());
     host->log(host->context, SEQLSTM_LOG_DEBUG, line);
@@ -54,6 +55,7 @@ static void backend_close(struct seqlstm_instance *instance)
     if (instance == NULL)
         return;
     const struct seqlstm_host host = instance->domain.host;
+    cdn_kept_deinit(&instance->kept);
     cdn_handles_deinit(&instance->handles);
     host_release(&host, instance);
 }

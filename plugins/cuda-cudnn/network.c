@@ -58,6 +58,46 @@ static cudnnStatus_t set_state(cudnnTensorDescriptor_t tensor, cudnnDataType_t t
 /* Returns from the calling function if cuDNN refuses or fails. */
 #define CDN_TRY(call, what) SEQLSTM_TRY(cdn_check((call), (what), err))
 
+static struct cdn_network_key make_key(const struct seqlstm_op *op, const struct cdn_net *net,
+                                       const struct cdn_shape *shape)
+{
+    const struct seqlstm_recurrent_desc *d = &op->desc;
+    struct cdn_network_key key;
+    memset(&key, 0, sizeof key);
+    key.input = net->input;
+    key.hidden = d->hidden;
+    key.output = cdn_output(d);
+    key.ordinal = op->ordinal;
+    key.sequences = shape->sequences;
+    key.layers = net->layers;
+    key.mode = (int32_t)get_mode(d);
+    key.directions = (int32_t)cdn_directions(d);
+    key.type = (int32_t)cdn_data_type(d);
+    key.math = (int32_t)get_math(d);
+    key.uniform = shape->uniform;
+    key.clip = d->cell_clip;
+    return key;
+}
+
+/* The network of the plan; one that must be compiled is taken from those that are compiled already, if it is there. */
+static seqlstm_status open_network(struct cdn_session *s, const struct seqlstm_op *op, const struct cdn_plan *plan,
+                                   const struct cdn_net *net, const struct cdn_shape *shape, cudnnHandle_t handle,
+                                   struct seqlstm_error *err)
+{
+    const bool compiled = plan->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC;
+    s->key = make_key(op, net, shape);
+    if (compiled)
+        s->rnn = cdn_kept_take(&op->instance->kept, &s->key);
+    if (s->rnn == NULL) {
+        CDN_TRY(cdn.CreateRNNDescriptor(&s->rnn), "CreateRNNDescriptor");
+        CDN_TRY(set_network(s->rnn, &op->desc, plan, net, shape->uniform), "SetRNNDescriptor_v8");
+        if (compiled)
+            CDN_TRY(cdn.BuildRNNDynamic(handle, s->rnn, shape->sequences), "BuildRNNDynamic");
+    }
+    s->kept = compiled ? &op->instance->kept : NULL;
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status describe(struct cdn_session *s, const struct seqlstm_op *op, const struct cdn_plan *plan,
                                const struct cdn_net *net, const struct cdn_shape *shape, cudnnHandle_t handle,
                                struct seqlstm_error *err)
@@ -65,18 +105,15 @@ static seqlstm_status describe(struct cdn_session *s, const struct seqlstm_op *o
     const struct seqlstm_recurrent_desc *d = &op->desc;
     const int64_t states = net->layers * cdn_directions(d);
     const cudnnDataType_t type = cdn_data_type(d);
-    CDN_TRY(cdn.CreateRNNDescriptor(&s->rnn), "CreateRNNDescriptor");
+    SEQLSTM_TRY(open_network(s, op, plan, net, shape, handle, err));
     CDN_TRY(cdn.CreateRNNDataDescriptor(&s->x), "CreateRNNDataDescriptor");
     CDN_TRY(cdn.CreateRNNDataDescriptor(&s->y), "CreateRNNDataDescriptor");
     CDN_TRY(cdn.CreateTensorDescriptor(&s->h), "CreateTensorDescriptor");
     CDN_TRY(cdn.CreateTensorDescriptor(&s->c), "CreateTensorDescriptor");
-    CDN_TRY(set_network(s->rnn, d, plan, net, shape->uniform), "SetRNNDescriptor_v8");
     CDN_TRY(set_data(s->x, type, shape, net->input), "SetRNNDataDescriptor");
     CDN_TRY(set_data(s->y, type, shape, cdn_width(d)), "SetRNNDataDescriptor");
     CDN_TRY(set_state(s->h, type, states, shape->sequences, cdn_output(d)), "SetTensorNdDescriptor");
     CDN_TRY(set_state(s->c, type, states, shape->sequences, d->hidden), "SetTensorNdDescriptor");
-    if (plan->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC)
-        CDN_TRY(cdn.BuildRNNDynamic(handle, s->rnn, shape->sequences), "BuildRNNDynamic");
     CDN_TRY(cdn.GetRNNTempSpaceSizes(handle, s->rnn,
                                      d->head.mode == SEQLSTM_MODE_TRAINING ? CUDNN_FWD_MODE_TRAINING
                                                                            : CUDNN_FWD_MODE_INFERENCE,
@@ -106,7 +143,9 @@ void cdn_session_close(struct cdn_session *session)
         cdn.DestroyRNNDataDescriptor(session->y);
     if (session->x != NULL)
         cdn.DestroyRNNDataDescriptor(session->x);
-    if (session->rnn != NULL)
+    if (session->kept != NULL)
+        cdn_kept_leave(session->kept, &session->key, session->rnn);
+    else if (session->rnn != NULL)
         cdn.DestroyRNNDescriptor(session->rnn);
     memset(session, 0, sizeof *session);
 }

@@ -15,6 +15,7 @@
 #include <seqlstm/backend.h>
 
 #include "elements.h"
+#include "kept.h"
 #include "library.h"
 
 struct seqlstm_op;
@@ -57,6 +58,8 @@ struct cdn_plan {
 
 struct cdn_session {
     cudnnRNNDescriptor_t rnn;
+    struct cdn_kept *kept; /* where `rnn` is left if cuDNN has compiled it; NULL: it has not */
+    struct cdn_network_key key;
     cudnnRNNDataDescriptor_t x, y;
     cudnnTensorDescriptor_t h, c;
     size_t workspace_bytes, reserve_bytes;

@@ -57,7 +57,11 @@ static seqlstm_status open_op(struct seqlstm_op *op, const char *variant, struct
     op->mixed = v.backward != v.forward; /* then backward is the standard one, the second plan (supports.c) */
     SEQLSTM_TRY(open_plans(op, &v, err));
     measure(op);
-    return cdn_trial_run(op, err);
+    if (cdn_kept_has_passed(&op->instance->kept, &op->desc, variant, op->ordinal))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(cdn_trial_run(op, err));
+    cdn_kept_add_passed(&op->instance->kept, &op->desc, variant, op->ordinal);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status cdn_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,

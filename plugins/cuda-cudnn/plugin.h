@@ -5,6 +5,7 @@
  *   supports.c     what is accepted and the variants; needs no device
  *   library.[ch]   cuDNN, opened at run time
  *   handles.[ch]   its handles
+ *   kept.[ch]      what is slow to obtain: compiled networks, operations that have passed their trial
  *   network.[ch]   a descriptor's layers as networks of cuDNN: descriptors, sizes, positions of parameters
  *   op.c           creates an operation
  *   trial.[ch]     runs it once, since cuDNN refuses some operations only then
@@ -29,6 +30,7 @@
 
 #include "common/cuda_domain.h"
 #include "handles.h"
+#include "kept.h"
 #include "library.h"
 #include "network.h"
 #include "places.h"
@@ -38,6 +40,7 @@
 struct seqlstm_instance {
     struct gpu_domain domain; /* first: common/cuda_domain.h */
     struct cdn_handles handles;
+    struct cdn_kept kept;
     bool captures; /* the option `capture` */
 };
 

@@ -101,6 +101,14 @@ def check_variants(folder):
         check(folder, variant, 'lstm', variant)
 
 
+def check_builds(folder):
+    """cuDNN compiles a network for each batch size once, though the operation is asked for sizes, tried, and bound."""
+    check(folder, 'builds', 'lstm', 'persist_dynamic', FAKE_CUDNN_BUILDS=str(folder / 'builds.txt'))
+    built = sorted((folder / 'builds.txt').read_text().splitlines())
+    if built != ['1 2 2', '1 2 4'] and built != ['2 2 2', '2 2 4']:
+        raise AssertionError(f'compiled: {built}, expected one network for batches of 4 and one for the last, of 2')
+
+
 def check_bfloat16(folder):
     """Half a unit in the last place, eight operations, seven terms of a sum, six steps, two layers
     (docs/numerics.md)."""
@@ -287,7 +295,7 @@ def check_broken(folder):
     compare(got, expected, 'broken')
 
 
-TESTS = [('cells', check_cells), ('variants', check_variants),
+TESTS = [('cells', check_cells), ('variants', check_variants), ('compiled networks', check_builds),
          ('bfloat16', check_bfloat16), ('float16', check_float16), ('refused batches', check_refused_batches),
          ('a refused variant', check_refused_variant),
          ('mixed variants', check_mixed), ('mixed variants that do not go together', check_mixed_refused),

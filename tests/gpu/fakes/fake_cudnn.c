@@ -218,6 +218,12 @@ API cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_
     NEED(handle != NULL && rnn != NULL && rnn->set && sequences > 0, "no network, or %d sequences", sequences);
     NEED(rnn->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC, "only the dynamic algorithm is built");
     rnn->built_for = sequences;
+    const char *log = getenv("FAKE_CUDNN_BUILDS");
+    FILE *file = log != NULL ? fopen(log, "a") : NULL;
+    if (file != NULL) {
+        fprintf(file, "%d %d %d\n", rnn->input, rnn->layers, sequences);
+        fclose(file);
+    }
     return CUDNN_STATUS_SUCCESS;
 }
 

@@ -10,6 +10,7 @@
  *   FAKE_CUDNN_VERSION=N     what cudnnGetVersion returns
  *   FAKE_CUDNN_BROKEN=1      cudnnCreate fails, as with a driver that is too old
  *   FAKE_CUDNN_REFUSE=A:F:B  algorithm A refuses function F (forward, data, weights) at B sequences
+ *   FAKE_CUDNN_BUILDS=FILE   cudnnBuildRNNDynamic appends a line: input, layers, sequences
  *   FAKE_CUDNN_RESERVE=HOW   how an algorithm reads another one's reserve space, which otherwise has another size:
  *                            shared     same size, same contents
  *                            scrambled  same size, but the gates in it have another order
