@@ -127,17 +127,23 @@ static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
+/* Where cuBLASLt's workspace begins: behind all else. */
+static void place_cublaslt(struct seqlstm_op *op)
+{
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    if (op->lt && op->family->sizes)
+        op->family->sizes(op, &sizes);
+    op->lt_offset = sizes.workspace_bytes;
+}
+
 /* Creates the products of the largest batch: refuses here what cuBLASLt has no algorithm for. */
 static seqlstm_status try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *err)
 {
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
     struct seqlstm_binding trial = {.op = op, .bind = {.rows = op->desc.head.max_rows}};
     if (op->instance->lt_handles == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", op->instance->lt_reason);
-    op->family->sizes(op, &sizes);
-    op->lt_offset = sizes.workspace_bytes;
     const seqlstm_status status = cg_dense_lt_open(&trial, err);
-    cg_dense_lt_close(&trial);
+    cg_lt_close(&trial);
     return status;
 }
 
@@ -161,8 +167,11 @@ static seqlstm_status backend_op_create(struct seqlstm_instance *instance, uint3
     seqlstm_desc_copy(desc, &op->desc);
     op->lt = strcmp(answer.variants[index], "cublaslt") == 0;
     seqlstm_status status = op->lt ? try_cublaslt(op, err) : SEQLSTM_OK;
-    if (desc->op == SEQLSTM_OP_RECURRENT && cg_find_variant(answer.variants[index], &op->variant))
+    if (desc->op == SEQLSTM_OP_RECURRENT && cg_find_variant(answer.variants[index], &op->variant)) {
         status = lay_out(op, err);
+        op->lt = instance->lt_handles != NULL;
+    }
+    place_cublaslt(op);
     if (status != SEQLSTM_OK) {
         host_release(&instance->domain.host, op);
         return status;
@@ -198,8 +207,10 @@ static seqlstm_status backend_op_sizes(const struct seqlstm_op *op, struct seqls
     sizes->capture = op->instance->captures ? get_capture(op->desc.head.op) : SEQLSTM_CAPTURE_NONE;
     if (op->family->sizes)
         op->family->sizes(op, sizes);
-    if (op->lt)
+    if (op->lt) {
+        sizes->workspace_bytes = op->lt_offset + CG_LT_WORKSPACE_ALIGNMENT + CG_LT_WORKSPACE_BYTES;
         cg_dense_lt_sizes(op, sizes);
+    }
     return SEQLSTM_OK;
 }
 
@@ -208,7 +219,7 @@ static void backend_binding_destroy(struct seqlstm_binding *binding)
     if (binding == NULL)
         return;
     cg_recurrent_close(binding);
-    cg_dense_lt_close(binding);
+    cg_lt_close(binding);
     cg_axis_close(&binding->axis, binding->op);
     host_release(&binding->op->instance->domain.host, binding);
 }
@@ -218,9 +229,9 @@ static void backend_binding_destroy(struct seqlstm_binding *binding)
 static seqlstm_status bind_cublaslt(struct seqlstm_binding *b, struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    const seqlstm_status status = cg_dense_lt_open(b, &why);
+    const seqlstm_status status = b->recurrent != NULL ? cg_recurrent_lt_open(b, &why) : cg_dense_lt_open(b, &why);
     if (status == SEQLSTM_UNSUPPORTED) {
-        cg_dense_lt_close(b);
+        cg_lt_close(b);
         return SEQLSTM_OK;
     }
     if (status != SEQLSTM_OK && err != NULL)

@@ -31,7 +31,7 @@
 #define CG_ID "cuda-generic"
 
 struct cg_lt_handles; /* cublaslt/handles.h */
-struct cg_lt_layer;   /* ops/dense_lt.h */
+struct cg_lt_layer;   /* ops/product.h */
 
 struct seqlstm_instance {
     struct gpu_domain domain;         /* first: common/cuda_domain.h */
@@ -52,8 +52,8 @@ struct seqlstm_op {
     int32_t ordinal;
     enum cg_variant variant; /* RECURRENT */
     struct cg_grid grid[2];  /* CG_GRID, CG_CLUSTER: forward, backward */
-    bool lt;                 /* DENSE, DENSE_LOSS: cuBLASLt computes the products */
-    uint64_t lt_offset;      /* where its workspace begins */
+    bool lt; /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present */
+    uint64_t lt_offset; /* where its workspace begins */
     union seqlstm_any_desc desc;
 };
 
@@ -67,12 +67,17 @@ struct cg_bound_axis {
 
 struct cg_recurrent_binding;
 
+/* Products of a binding. A dense layer: with a full chunk of rows, with the rest. A recurrent one: of the input of the
+ * first layer, of the inputs of the others, of W_h's gradient, of the projection's gradient. */
+enum { CG_LT_CHUNK, CG_LT_REST, CG_LT_INPUT = 0, CG_LT_BETWEEN, CG_LT_HIDDEN, CG_LT_PROJECTION, CG_LT_LAYERS };
+
 struct seqlstm_binding {
     const struct seqlstm_op *op;
     struct seqlstm_bind bind;
     struct cg_bound_axis axis;
     struct cg_recurrent_binding *recurrent; /* RECURRENT only */
-    struct cg_lt_layer *lt[2];              /* with cuBLASLt: products of a full chunk of rows; of the last one */
+    /* With cuBLASLt, NULL where our own kernels compute: CG_LT_… */
+    struct cg_lt_layer *lt[CG_LT_LAYERS];
 };
 
 /* One call, forward or backward. */
@@ -149,14 +154,17 @@ void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
                              void *stream, struct seqlstm_error *err);
 
-/* ops/dense.c, for operations with cuBLASLt: the sizes that differ with cuBLASLt, and their products. */
+/* ops/dense.c, for operations with cuBLASLt: the sizes that differ with it, and their products. */
 void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes);
 seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
-void cg_dense_lt_close(struct seqlstm_binding *binding);
+/* ops/product.c: destroys the products of any binding. */
+void cg_lt_close(struct seqlstm_binding *binding);
 
 /* recurrent/bind.c */
 seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
 void cg_recurrent_close(struct seqlstm_binding *binding);
+/* recurrent/products.c: its products by cuBLASLt, as far as it has algorithms for them. */
+seqlstm_status cg_recurrent_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
 seqlstm_status cg_recurrent_pack(const struct seqlstm_op *op, void *stream, void *const *slots, float *packed,
                                  const struct seqlstm_step *step, struct seqlstm_error *err);
 

@@ -62,6 +62,18 @@ def check_training(folder):
             raise AssertionError(f'{name}: {losses} on {used}, expected {expected}')
 
 
+def check_recurrent(folder):
+    """Products of the recurrent layer (5 units, input of 2) outside its steps: of all rows at once, in batches of 4 and 2
+    sequences of 6 steps. One heuristic each, however often a shape is bound."""
+    log = folder / 'log.txt'
+    run(folder, 'run', 'recurrent', generic(LIBRARY), FAKE_CUBLASLT_LOG=str(log))
+    lines = log.read_text().splitlines()
+    for rows in (24, 12):
+        for what in (f'20 {rows} 2', f'2 20 {rows}', f'5 20 {rows}'):  # u' = W_x x', dW_x' = x' du, dW_h' = h' dv
+            if f'product {what}' not in lines or lines.count(f'heuristic {what}') != 1:
+                raise AssertionError(f'{what}: {lines}')
+
+
 def check_refused(folder):
     """An epilogue without an algorithm (RELU and BIAS): the layer is refused with the reason, and runs on our
     kernels."""
@@ -86,7 +98,7 @@ def check_absent(folder):
         raise AssertionError(f'a library that is named and absent: {text}')
 
 
-TESTS = [('training', check_training), ('an epilogue that is refused', check_refused),
+TESTS = [('training', check_training), ('recurrent layers', check_recurrent), ('an epilogue that is refused', check_refused),
          ('absent, switched off or broken', check_absent)]
 
 

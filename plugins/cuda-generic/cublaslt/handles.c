@@ -3,15 +3,25 @@
 #include "cuda-generic/cublaslt/handles.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "common/cuda_domain.h"
 #include "common/host_memory.h"
 #include "cuda-generic/cublaslt/library.h"
 
+enum { REMEMBERED = 256 };
+
+struct remembered {
+    struct cg_lt_key key;
+    struct cg_lt_algorithm algorithm;
+};
+
 struct cg_lt_handles {
     pthread_mutex_t lock;
     struct cg_lt_context *of[GPU_DEVICES_MAX]; /* by the host's number of the device; NULL: not created yet */
     int32_t ordinals[GPU_DEVICES_MAX];
+    int64_t count; /* algorithms remembered so far; the newest are in `remembered` */
+    struct remembered remembered[REMEMBERED];
 };
 
 seqlstm_status cg_lt_handles_create(const struct seqlstm_host *host, struct cg_lt_handles **out_handles,
@@ -51,4 +61,28 @@ seqlstm_status cg_lt_handles_find(struct cg_lt_handles *handles, uint32_t device
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuBLASLt %s does not start on CUDA device %d: %s", cg_lt_version(),
                      (int)ordinal, cg_lt.GetStatusName(code));
     return SEQLSTM_OK;
+}
+
+bool cg_lt_handles_recall(struct cg_lt_handles *handles, const struct cg_lt_key *key,
+                          struct cg_lt_algorithm *out_algorithm)
+{
+    bool found = false;
+    pthread_mutex_lock(&handles->lock);
+    for (int64_t k = 0; !found && k < handles->count && k < REMEMBERED; k++) {
+        found = memcmp(&handles->remembered[k].key, key, sizeof *key) == 0;
+        if (found)
+            *out_algorithm = handles->remembered[k].algorithm;
+    }
+    pthread_mutex_unlock(&handles->lock);
+    return found;
+}
+
+void cg_lt_handles_remember(struct cg_lt_handles *handles, const struct cg_lt_key *key,
+                            const struct cg_lt_algorithm *algorithm)
+{
+    pthread_mutex_lock(&handles->lock);
+    struct remembered *r = &handles->remembered[handles->count++ % REMEMBERED];
+    r->key = *key;
+    r->algorithm = *algorithm;
+    pthread_mutex_unlock(&handles->lock);
 }

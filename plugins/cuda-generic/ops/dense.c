@@ -7,7 +7,7 @@
  *               backward computes them again */
 #include "cuda-generic/rows/flat.h"
 #include "cuda-generic/gemm/gemm.h"
-#include "cuda-generic/ops/dense_lt.h"
+#include "cuda-generic/ops/product.h"
 #include "cuda-generic/plugin.h"
 #include "cuda-generic/rows/rows.h"
 
@@ -67,7 +67,7 @@ static seqlstm_status start_inputs(const struct cg_call *call, int64_t rows, int
     const struct cg_lt_layer *lt = find_lt(call, rows);
     bool done = false;
     if (lt != NULL)
-        SEQLSTM_TRY(cg_lt_inputs(lt, call, dz, w, dx, &done, err));
+        SEQLSTM_TRY(cg_lt_inputs(lt, call, dz, w, dx, false, &done, err));
     if (done)
         return SEQLSTM_OK;
     const struct cg_gemm g = {.m = rows,
@@ -310,7 +310,6 @@ const struct cg_family cg_dense_loss = {
 
 void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    sizes->workspace_bytes = op->lt_offset + CG_LT_WORKSPACE_ALIGNMENT + CG_LT_WORKSPACE_BYTES;
     if (has_fused_relu(op))
         sizes->reserve_bytes = 0;
 }
@@ -324,7 +323,9 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
     const int64_t rows = binding->bind.rows;
     struct cg_lt_shape shape = {.rows = rows,
                                 .compute = d->head.dtype_compute,
-                                .training = training,
+                                .forward = true,
+                                .inputs = training,
+                                .weights = training,
                                 .input = dense ? d->dense.input : d->dense_loss.input,
                                 .output = dense ? d->dense.output : d->dense_loss.output,
                                 .bias = (dense ? d->dense.options : d->dense_loss.dense_options) &
@@ -336,12 +337,4 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
         SEQLSTM_TRY(cg_lt_layer_create(op, &shape, &binding->lt[0], err));
     shape.rows = chunk > 0 ? rows % chunk : 0;
     return rows > chunk && shape.rows > 0 ? cg_lt_layer_create(op, &shape, &binding->lt[1], err) : SEQLSTM_OK;
-}
-
-void cg_dense_lt_close(struct seqlstm_binding *binding)
-{
-    for (int k = 0; k < 2; k++) {
-        cg_lt_layer_destroy(&binding->op->instance->domain.host, binding->lt[k]);
-        binding->lt[k] = NULL;
-    }
 }

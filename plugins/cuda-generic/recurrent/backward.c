@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of a recurrent stack. See recurrent.h. */
 #include "cuda-generic/recurrent/kernels/cluster.h"
-#include "cuda-generic/gemm/gemm.h"
 #include "cuda-generic/recurrent/kernels/one_block.h"
+#include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step.h"
@@ -62,28 +62,6 @@ static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stac
 
 /* ---- gradients of weights ------------------------------------------------------------------------------------- */
 
-/* to [m, n] (+)= a' b over all rows; rows of a and b are a_row and b_row elements apart. */
-static seqlstm_status multiply_rows(const struct cg_call *call, const float *a, int64_t a_row, int64_t m,
-                                    const float *b, int64_t b_row, int64_t n, float *to, bool add,
-                                    struct seqlstm_error *err)
-{
-    const struct cg_gemm g = {.m = m,
-                              .n = n,
-                              .depth = call->rows,
-                              .a = a,
-                              .a_row = 1,
-                              .a_column = a_row,
-                              .b = b,
-                              .b_row = b_row,
-                              .b_column = 1,
-                              .c = to,
-                              .c_row = n,
-                              .add = add,
-                              .compute = call->desc->head.dtype_compute};
-    CG_START(call, "a gradient of weights", cg_gemm_launch(call->stream, &g));
-    return SEQLSTM_OK;
-}
-
 static seqlstm_status sum_rows(const struct cg_call *call, const float *x, int64_t stride, int64_t n, float *to,
                                struct seqlstm_error *err)
 {
@@ -102,10 +80,15 @@ static seqlstm_status find_dw_h(const struct cg_call *call, const struct cg_stac
     CG_START(call, "states of the steps before",
              cg_step_h_rows(call->stream, call->binding->recurrent->device + call->binding->recurrent->count + n,
                             call->rows, s->out));
-    SEQLSTM_TRY(multiply_rows(call, y->dv, s->gh, rows, y->h_rows, s->out, s->out, to, add, err));
-    if (s->late)
-        SEQLSTM_TRY(multiply_rows(call, y->dv + rows, s->gh, s->hidden, y->reset_rows, s->hidden, s->out,
-                                  to + rows * s->out, add, err));
+    struct cg_rows_product product = {s->late ? -1 : CG_LT_HIDDEN, y->dv, s->gh, rows, y->h_rows, s->out, to, add};
+    SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &product, err));
+    if (s->late) { /* the candidate's rows, with the states behind the reset gate */
+        product.a += rows;
+        product.m = s->hidden;
+        product.b = y->reset_rows;
+        product.dw += rows * s->out;
+        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &product, err));
+    }
     if (!masked)
         return SEQLSTM_OK;
     const uint64_t stream =
@@ -122,8 +105,12 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
     void *const *grad = &call->grads[SEQLSTM_SLOT_RECURRENT_PARAM(s->layers * s->directions, n, 0)];
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
     float *bias = grad[SEQLSTM_PARAM_BIAS], *norm = grad[SEQLSTM_PARAM_NORM];
+    const struct cg_rows_product w_x = {
+        layer == 0 ? CG_LT_INPUT : CG_LT_BETWEEN, y->du, gh, gh, x, width, grad[SEQLSTM_PARAM_W_X], call->add};
+    const struct cg_rows_product projection = {
+        CG_LT_PROJECTION, y->dh_new, s->out, s->out, y->out_rows, h, grad[SEQLSTM_PARAM_PROJECTION], call->add};
     if (grad[SEQLSTM_PARAM_W_X])
-        SEQLSTM_TRY(multiply_rows(call, y->du, gh, gh, x, width, width, grad[SEQLSTM_PARAM_W_X], call->add, err));
+        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &w_x, err));
     if (grad[SEQLSTM_PARAM_W_H])
         SEQLSTM_TRY(find_dw_h(call, s, l, n, y, grad[SEQLSTM_PARAM_W_H], err));
     if (bias && y->bias) {
@@ -134,8 +121,7 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
     if (grad[SEQLSTM_PARAM_PEEPHOLE] && y->peep)
         SEQLSTM_TRY(sum_rows(call, y->peep, 3 * h, 3 * h, grad[SEQLSTM_PARAM_PEEPHOLE], err));
     if (grad[SEQLSTM_PARAM_PROJECTION] && y->w_p)
-        SEQLSTM_TRY(multiply_rows(call, y->dh_new, s->out, s->out, y->out_rows, h, h, grad[SEQLSTM_PARAM_PROJECTION],
-                                  call->add, err));
+        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &projection, err));
     if (norm && s->normed) {
         SEQLSTM_TRY(sum_rows(call, y->gain_u, gh, gh, norm, err));
         SEQLSTM_TRY(sum_rows(call, y->gain_v, gh, gh, norm + gh, err));
@@ -149,38 +135,18 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
 
 /* ---- gradient of the input ------------------------------------------------------------------------------------ */
 
-/* dx (+)= du W_x. Skips the rows of f where gates are coupled, since their contents are undefined. */
+/* dx (+)= du W_x */
 static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                               int64_t layer, int64_t n, const struct cg_layer *y, float *dx, bool add,
                               struct seqlstm_error *err)
 {
-    const int64_t width = cg_layer_width(s, layer), h = s->hidden;
-    const bool coupled = s->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES, masked = l->mask_x >= 0;
-    struct cg_gemm g = {.m = call->rows,
-                        .n = width,
-                        .depth = s->gh,
-                        .a = y->du,
-                        .a_row = s->gh,
-                        .a_column = 1,
-                        .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
-                        .b_row = width,
-                        .b_column = 1,
-                        .c = masked ? cg_workspace(call, l->dx_masked) : dx,
-                        .c_row = width,
-                        .add = add && !masked,
-                        .compute = s->compute};
-    if (coupled) {
-        g.depth = h;
-        CG_START(call, "the input's gradient", cg_gemm_launch(call->stream, &g));
-        g.a += 2 * h;
-        g.b += 2 * h * width;
-        g.depth = 2 * h;
-        g.add = 1;
-    }
-    CG_START(call, "the input's gradient", cg_gemm_launch(call->stream, &g));
+    const bool masked = l->mask_x >= 0;
+    float *to = masked ? cg_workspace(call, l->dx_masked) : dx;
+    SEQLSTM_TRY(cg_recurrent_multiply_back(call, s, n, y->du, to, add && !masked, err));
     if (masked)
         CG_START(call, "the input's mask",
-                 cg_apply_mask(call->stream, call->axis, width, cg_workspace(call, l->mask_x), g.c, dx, add));
+                 cg_apply_mask(call->stream, call->axis, cg_layer_width(s, layer), cg_workspace(call, l->mask_x), to,
+                               dx, add));
     return SEQLSTM_OK;
 }
 

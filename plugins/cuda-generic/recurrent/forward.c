@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward of a recurrent stack. See recurrent.h. */
 #include "cuda-generic/recurrent/kernels/cluster.h"
-#include "cuda-generic/gemm/gemm.h"
 #include "cuda-generic/recurrent/kernels/one_block.h"
+#include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step.h"
@@ -65,24 +65,12 @@ static seqlstm_status run_steps(const struct cg_call *call, const struct cg_stac
 static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
-    const int64_t n = layer * s->directions + direction, width = cg_layer_width(s, layer);
+    const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = call->binding->recurrent->device + n, *host = &call->binding->recurrent->host[n];
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
     SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
-    const struct cg_gemm u = {.m = call->rows,
-                              .n = s->gh,
-                              .depth = width,
-                              .a = x,
-                              .a_row = width,
-                              .a_column = 1,
-                              .b = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
-                              .b_row = 1,
-                              .b_column = width,
-                              .c = host->u,
-                              .c_row = s->gh,
-                              .compute = s->compute};
-    CG_START(call, "the input's product", cg_gemm_launch(call->stream, &u));
+    SEQLSTM_TRY(cg_recurrent_multiply_input(call, s, n, x, host->u, err));
     if (call->op->variant != CG_STEP_GRAPH)
         return SEQLSTM_OK;
     CG_START(call, "the first step",

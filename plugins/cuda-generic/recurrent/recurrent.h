@@ -3,6 +3,7 @@
  *
  *   bind.c      layout, binding, packed weights, structs of the layers for the device
  *   forward.c   layers from the lowest: input products of all steps, the time loop, merged outputs
+ *   products.c  the products of all rows at once
  *   backward.c  the reverse, then the gradients of weights as products over all rows
  *
  * The directions of a layer run at the same time where a variant can do so, and in `wavefront` all layers do. Each of

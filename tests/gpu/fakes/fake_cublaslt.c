@@ -5,7 +5,8 @@
  *
  *   FAKE_CUBLASLT_BROKEN=1    cublasLtCreate fails
  *   FAKE_CUBLASLT_REFUSE=E    there is no algorithm with epilogue E
- *   FAKE_CUBLASLT_COLUMNS=N   there is none for results with N columns */
+ *   FAKE_CUBLASLT_COLUMNS=N   there is none for results with N columns
+ *   FAKE_CUBLASLT_LOG=FILE    appends a line to FILE: "heuristic" or "product", then rows, columns and depth */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -227,6 +228,17 @@ static bool knows(const struct desc *d)
            (refused == NULL || strtol(refused, NULL, 10) != d->epilogue);
 }
 
+static void note(const char *what, const struct run *r)
+{
+    const char *path = getenv("FAKE_CUBLASLT_LOG");
+    FILE *file = path != NULL ? fopen(path, "a") : NULL;
+    if (file == NULL)
+        return;
+    fprintf(file, "%s %llu %llu %llu\n", what, (unsigned long long)r->d.rows, (unsigned long long)r->d.columns,
+            (unsigned long long)op_columns(&r->a, r->desc.op_a));
+    fclose(file);
+}
+
 API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                                   cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                                   cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -251,6 +263,7 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cubla
     memcpy(&results->algo, &r.algorithm, sizeof r.algorithm);
     results->workspaceSize = (size_t)r.algorithm.workspace;
     results->state = CUBLAS_STATUS_SUCCESS;
+    note("heuristic", &r);
     *count = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -352,6 +365,7 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
     void *context = NULL;
     if (give(&context, &r, sizeof r) != CUBLAS_STATUS_SUCCESS)
         return CUBLAS_STATUS_ALLOC_FAILED;
+    note("product", &r);
     emulated_submit(stream, run_work, context, free);
     return CUBLAS_STATUS_SUCCESS;
 }

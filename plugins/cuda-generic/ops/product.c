@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See dense_lt.h. cuBLASLt is column-major: our row-major [rows, n] is its n by rows, so each product is written
+/* See product.h. cuBLASLt is column-major: our row-major [rows, n] is its n by rows, so each product is written
  * transposed.
  *
  *   y  = x W'    output by rows   = (input by output)' (input by rows)
  *   dx = dz W    input by rows    = (input by output) (output by rows)
  *   dW = dz' x   input by output  = (input by rows) (output by rows)' */
-#include "cuda-generic/ops/dense_lt.h"
+#include "cuda-generic/ops/product.h"
 
 #include <string.h>
 
@@ -28,6 +28,8 @@ enum { FORWARD, INPUTS, WEIGHTS, WEIGHTS_AND_BIAS, PRODUCTS };
 
 struct cg_lt_layer {
     struct cg_lt_context *handle;
+    struct cg_lt_handles *handles;
+    uint32_t device;
     uint32_t alignment; /* of all buffers, in bytes */
     struct product products[PRODUCTS];
 };
@@ -93,9 +95,23 @@ static seqlstm_status prefer(struct cg_lt_preference *preference, uint32_t align
     return SEQLSTM_OK;
 }
 
-/* Takes the first algorithm that cuBLASLt suggests. */
-static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p, struct seqlstm_error *err)
+/* Takes the first algorithm that cuBLASLt suggests. It is asked once for each product. */
+static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p, const struct form *f, int compute,
+                             struct seqlstm_error *err)
 {
+    const struct cg_lt_key key = {.a_rows = f->a_rows,
+                                  .a_columns = f->a_columns,
+                                  .b_rows = f->b_rows,
+                                  .b_columns = f->b_columns,
+                                  .a_op = f->a_op,
+                                  .b_op = f->b_op,
+                                  .compute = compute,
+                                  .epilogue = p->epilogue,
+                                  .alignment = layer->alignment,
+                                  .device = layer->device};
+    p->usable = cg_lt_handles_recall(layer->handles, &key, &p->algorithm);
+    if (p->usable)
+        return SEQLSTM_OK;
     struct cg_lt_preference *preference = NULL;
     struct cg_lt_heuristic best = {.status = CG_LT_NOT_SUPPORTED};
     int count = 0;
@@ -112,6 +128,8 @@ static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p,
     cg_lt.MatmulPreferenceDestroy(preference);
     p->algorithm = best.algorithm;
     p->usable = status == SEQLSTM_OK;
+    if (p->usable)
+        cg_lt_handles_remember(layer->handles, &key, &p->algorithm);
     return status;
 }
 
@@ -120,7 +138,7 @@ static seqlstm_status open_product(struct cg_lt_layer *layer, const struct form 
 {
     p->epilogue = epilogue;
     SEQLSTM_TRY(describe(p, form, compute, err));
-    return choose(layer, p, err);
+    return choose(layer, p, form, compute, err);
 }
 
 static void close_product(struct product *p)
@@ -151,8 +169,12 @@ static seqlstm_status open_layer(struct cg_lt_layer *layer, const struct cg_lt_s
     const int compute = get_compute(s->compute);
     /* The host aligns buffers; rows inside them are aligned as their widths allow. */
     layer->alignment = s->input % 4 == 0 && s->output % 4 == 0 ? 16 : 4;
-    SEQLSTM_TRY(open_product(layer, &forms[FORWARD], compute, epilogues[FORWARD], &layer->products[FORWARD], err));
-    for (int k = INPUTS; s->training && k < PRODUCTS; k++) {
+    const bool wanted[PRODUCTS] = {s->forward, s->inputs, s->weights, s->weights && s->bias};
+    if (s->forward)
+        SEQLSTM_TRY(open_product(layer, &forms[FORWARD], compute, epilogues[FORWARD], &layer->products[FORWARD], err));
+    for (int k = INPUTS; k < PRODUCTS; k++) {
+        if (!wanted[k])
+            continue;
         struct seqlstm_error why = SEQLSTM_ERROR_INIT;
         const seqlstm_status status = open_product(layer, &forms[k], compute, epilogues[k], &layer->products[k], &why);
         if (status != SEQLSTM_OK && status != SEQLSTM_UNSUPPORTED) {
@@ -172,8 +194,10 @@ seqlstm_status cg_lt_layer_create(const struct seqlstm_op *op, const struct cg_l
     SEQLSTM_TRY(cg_lt_handles_find(op->instance->lt_handles, op->device, op->ordinal, &handle, err));
     struct cg_lt_layer *layer = host_allocate(host, sizeof *layer);
     if (layer == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the products of a dense layer");
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the products of a layer");
     layer->handle = handle;
+    layer->handles = op->instance->lt_handles;
+    layer->device = op->device;
     const seqlstm_status status = open_layer(layer, shape, err);
     if (status != SEQLSTM_OK) {
         cg_lt_layer_destroy(host, layer);
@@ -190,6 +214,14 @@ void cg_lt_layer_destroy(const struct seqlstm_host *host, struct cg_lt_layer *la
     for (int k = 0; k < PRODUCTS; k++)
         close_product(&layer->products[k]);
     host_release(host, layer);
+}
+
+void cg_lt_close(struct seqlstm_binding *binding)
+{
+    for (int k = 0; k < CG_LT_LAYERS; k++) {
+        cg_lt_layer_destroy(&binding->op->instance->domain.host, binding->lt[k]);
+        binding->lt[k] = NULL;
+    }
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
@@ -219,9 +251,9 @@ seqlstm_status cg_lt_forward(const struct cg_lt_layer *layer, const struct cg_ca
 }
 
 seqlstm_status cg_lt_inputs(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
-                            const float *w, float *dx, bool *out_done, struct seqlstm_error *err)
+                            const float *w, float *dx, bool add, bool *out_done, struct seqlstm_error *err)
 {
-    return run(layer, INPUTS, call, w, dz, 0, dx, NULL, out_done, err);
+    return run(layer, INPUTS, call, w, dz, add ? 1 : 0, dx, NULL, out_done, err);
 }
 
 seqlstm_status cg_lt_weights(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
