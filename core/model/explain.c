@@ -170,9 +170,10 @@ static const struct sl_explanation explanations[] = {
      "message names the file and, if possible, the line. Paths in a model file are\n"
      "relative to that file. The exit status is 4.\n"},
     {"E0502", "model and data do not fit",
-     "Model and data are each valid, but the widths differ: a layer is not as wide as\n"
-     "the target, or weights are tied to an embedding of another size. `units:\n"
-     "from_target` takes the width from the data.\n"},
+     "Model and data are each valid, but they do not fit: a layer is not as wide as the\n"
+     "target (`units: from_target` takes the width from the data), weights are tied to\n"
+     "an embedding of another size, a class weight is for a label that does not occur,\n"
+     "or a metric is not possible with these data.\n"},
     {"E0503", "no backend for a layer",
      "No listed backend accepts this layer with these options, the backend that it is\n"
      "pinned to refuses it, or `dispatch.fallback: error` forbids the backend that\n"

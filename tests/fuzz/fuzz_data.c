@@ -51,6 +51,14 @@ static const struct format {
     FORMAT("type: csv, train: {file: f}, inputs: [a, b], label: g, missing: drop",
            "[{type: dense, units: 3}, {type: output, activation: softmax}]", "loss: cross_entropy",
            "g,a,b\nx,1,2\ny,3,4\nx,,6\n"),
+    FORMAT("type: csv, train: {file: f}, time: {column: t, step: 1mo, gaps: break}, inputs: [a], targets: [a], window: "
+           "{length: 2}, missing: {type: drop, values: [-9]}",
+           ONE, "loss: mse", "t,a\n2020-01-31,1\n2020-02-29,2\n2020-03-31,3\n2020-04-30,-9\n2020-06-30,5\n"),
+    FORMAT("type: csv, train: {file: f}, delimiter: \";\", decimal: \",\", time: {column: t, step: 1, gaps: keep}, "
+           "group: g, "
+           "inputs: [a], targets: [b], missing: {type: drop, targets: ignore}",
+           "[{type: lstm, units: 3, return_sequences: true}, {type: output}]", "loss: mse",
+           "t;g;a;b\r1;x;0,5;1\r2;x;;2\r4;x;1,5;\r1;y;2;2\r"),
     FORMAT("type: npy, train: {x: f, y: y.npy}", "[{type: lstm, units: 3}, {type: output, activation: softmax}]",
            "task: classify",
            "\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 2), }"
@@ -122,6 +130,36 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
+/* The same bytes as an input: each step of a record has a place of its own in the file. */
+static void predict(const struct sl_model *model, const struct sl_data_state *state, const uint8_t *data, size_t size)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_dataset *input = NULL;
+    struct sl_batcher *batcher = NULL;
+    const struct sl_input_request request = {.data = data, .data_bytes = size};
+    const struct sl_batcher_request batches = {.phase = SL_BATCHING_PREDICT};
+    seqlstm_status status = sl_dataset_open_input(model, state, &request, &input, &err);
+    require(status == SEQLSTM_OK || err.message[0]);
+    int64_t records = status == SEQLSTM_OK ? sl_dataset_get_records(input) : 0;
+    for (int64_t r = 0; r < records; r++) {
+        int64_t before = -1, steps = sl_dataset_get_file_steps(input, r);
+        for (int64_t t = 0; t < sl_dataset_get_length(input, r); t++) {
+            int64_t place = sl_dataset_get_file_step(input, r, t);
+            require(place > before && place < steps);
+            before = place;
+        }
+    }
+    if (records > 0)
+        require(sl_batcher_open(input, &batches, &batcher, &err) == SEQLSTM_OK);
+    for (struct sl_batch *batch = NULL; records > 0; sl_batch_destroy(batch)) {
+        require(sl_batcher_next(batcher, &batch, &err) == SEQLSTM_OK);
+        if (!batch)
+            break;
+    }
+    sl_batcher_close(batcher);
+    sl_dataset_close(input);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -149,6 +187,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             require(batch->input.ids[r] >= 0 && batch->input.ids[r] < sl_dataset_get_facts(train)->input.classes);
     }
     sl_batcher_close(batcher);
+    if (opened)
+        predict(model, state, data + 1, size - 1);
     sl_dataset_close(train);
     sl_data_state_destroy(state);
     return 0;

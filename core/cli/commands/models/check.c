@@ -66,8 +66,9 @@ const struct cli_command cli_command_check = {
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm check model.yaml\n"
                 "  seqlstm check model.yaml --no-data --json\n",
-    .text = "Reads the data of every split, and checks that the other files named in the\n"
-            "model file exist. It loads no plugin; `seqlstm plan` does.\n",
+    .text = "Reads the data of every split and the other files named in the model file, and\n"
+            "finds all that `run` would refuse before it trains: widths, class weights,\n"
+            "metrics and batches that do not fit. It loads no plugin; `seqlstm plan` does.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,
