@@ -134,8 +134,14 @@ static void drop_idle_keys(struct sl_reader *reader, struct sl_node *split, cons
     struct sl_node *scale = sl_node_find(split, "scale"), *time = sl_node_find(split, "time");
     if (scale != NULL && scale->kind == SL_NODE_MAP)
         sl_reader_drop_idle(reader, scale, "targets", values, "targets that are numbers");
+    const bool holes = source->window.length > 0 && source->missing.type == SL_MISSING_DROP;
     if (time != NULL && time->kind == SL_NODE_MAP)
-        sl_reader_drop_idle(reader, time, "gaps", source->time.step > 0, "`step`");
+        sl_reader_drop_idle(reader, time, "gaps", source->time.step > 0 || holes, "`step`");
+    const bool table = source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV;
+    if (table && sl_reader_was_said(split, "missing"))
+        sl_reader_drop_idle(reader, split, "missing", source->inputs.count > 0, "columns of numbers");
+    if (table && source->decimal != SL_DECIMAL_POINT)
+        sl_reader_drop_idle(reader, split, "decimal", source->inputs.count > 0, "columns of numbers");
     if (source->scale.type != SL_SCALE_NONE)
         sl_reader_drop_idle(reader, split, "scale", arrays || source->inputs.count > 0 || values, "columns of numbers");
 }

@@ -148,17 +148,6 @@ static void read_cut(struct sl_reader *reader, struct sl_node *node, struct sl_s
     sl_reader_read_value(reader, &fraction, sl_node_find(node, "split"), &source->split);
 }
 
-/* Columns of text are neither scaled nor filled in. */
-static void drop_numeric(struct sl_reader *reader, struct sl_node *split)
-{
-    static const char *const keys[] = {"scale", "missing", "decimal"};
-    int type = get_source_type(split);
-    if ((type != SL_SOURCE_CSV && type != SL_SOURCE_TSV) || sl_node_find(split, "inputs") != NULL)
-        return;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        sl_reader_drop_idle(reader, split, keys[i], false, "numeric columns (`inputs`)");
-}
-
 static void read_split(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_source *source = field;
@@ -176,8 +165,6 @@ static void read_split(struct sl_reader *reader, const struct sl_option *option,
     sl_reader_read_section(reader, &sl_section_source, node, source);
     source->origin = get_source_type(node) >= 0 ? SL_SOURCE_FILES : SL_SOURCE_NONE;
     source->has_seed = sl_node_find(node, "seed") != NULL;
-    if (node->kind == SL_NODE_MAP)
-        drop_numeric(reader, node);
     if (source->type == SL_SOURCE_GENERATOR && node->kind == SL_NODE_MAP)
         complete_generator(reader, node, source);
 }
