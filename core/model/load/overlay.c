@@ -40,9 +40,22 @@ struct sl_site sl_site_find_item(struct sl_site site)
     return (struct sl_site){.map = site.items};
 }
 
+/* Whether the key belongs to one of the forms of a map, such as `split`. */
+static bool is_of_form(const struct sl_section *section, const char *key)
+{
+    for (const struct sl_form *form = section->forms; form != NULL && form->key != NULL; form++) {
+        if (strcmp(form->key, key) == 0)
+            return true;
+        for (size_t j = 0; j < 3 && form->displaces[j] != NULL; j++)
+            if (strcmp(form->displaces[j], key) == 0)
+                return true;
+    }
+    return false;
+}
+
 bool sl_site_has_key(struct sl_site site, const char *key)
 {
-    return site.map == NULL || find_option(site.map, key, -1) != NULL ||
+    return site.map == NULL || find_option(site.map, key, -1) != NULL || is_of_form(site.map, key) ||
            (strcmp(key, "type") == 0 && (site.map->variants != NULL || site.map->spread != NULL));
 }
 

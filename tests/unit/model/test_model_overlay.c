@@ -163,6 +163,9 @@ static void test_map_over_word(void **state)
         {"train.optimizer=rmsprop", "train.optimizer={momentum: 0.5}", "optimizer:; type: rmsprop; momentum: 0.5"},
         {"train.optimizer={type: rmsprop, rho: 0.5}", "train.optimizer={type: sgd}", "optimizer:; type: sgd; "},
         {NULL, "train.class_weight.rare=", "class_weight: balanced"},
+        {"model.a.activation={type: elu, alpha: 2}", "model.a.activation.alpha=", "activation:; type: elu; alpha: 1; "},
+        {"data.batching.bucketing={count: 3}", "data.batching.bucketing.generator=", "bucketing:; count: 3; "},
+        {"data.valid={file: v.csv}", "data.valid.split=", "valid:; file: "},
         {NULL, "train.ema.start=", "ema:; decay: 0.9; "},
         {"train.ema=", "train.ema.start=", "metrics: []"}, /* and no `ema` is made */
     };
