@@ -138,7 +138,10 @@ static void drop_idle_keys(struct sl_reader *reader, struct sl_node *split, cons
     if (time != NULL && time->kind == SL_NODE_MAP)
         sl_reader_drop_idle(reader, time, "gaps", source->time.step > 0 || holes, "`step`");
     const bool table = source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV;
-    if (table && sl_reader_was_said(split, "missing"))
+    const struct sl_missing *missing = &source->missing; /* the default is in the configuration of each run */
+    const bool asks =
+        missing->type != SL_MISSING_ERROR || missing->targets != SL_MISSING_TARGETS_FILL || missing->values.count > 0;
+    if (table && asks)
         sl_reader_drop_idle(reader, split, "missing", source->inputs.count > 0, "columns of numbers");
     if (table && source->decimal != SL_DECIMAL_POINT)
         sl_reader_drop_idle(reader, split, "decimal", source->inputs.count > 0, "columns of numbers");
