@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/value/checked.h"
+
 enum { ELEMS_MAX = 1 << 28, EXPANDED_MAX = 1 << 22 };
 
 /* Elements of a constant in another order. */
@@ -18,6 +20,12 @@ double sl_onnx_constant_get(const struct sl_onnx_constant *c, int64_t index)
 {
     int64_t at = c->is_fill ? 0 : index;
     return c->floats ? (double)c->floats[at] : (double)c->ints[at];
+}
+
+int64_t sl_onnx_constant_get_int(const struct sl_onnx_constant *c, int64_t index)
+{
+    const double most = 0x1p53, value = sl_onnx_constant_get(c, index);
+    return (int64_t)(value > most ? most : value > -most ? value : -most);
 }
 
 bool sl_onnx_constant_is_all(const struct sl_onnx_constant *c, double value)
@@ -205,7 +213,7 @@ static bool gather(struct sl_arena *arena, int64_t axis, const struct sl_onnx_co
         return false;
     for (int64_t k = 0; k < indices->elems; k++) {
         struct view v = look(in);
-        int64_t index = (int64_t)sl_onnx_constant_get(indices, k);
+        int64_t index = sl_onnx_constant_get_int(indices, k);
         index += index < 0 ? in->shape[axis] : 0;
         if (index < 0 || index >= in->shape[axis])
             return false;
@@ -361,7 +369,7 @@ static bool expand(struct sl_arena *arena, const struct sl_onnx_constant *in, co
     if (wanted->elems > SL_ONNX_RANK_MAX)
         return false;
     for (int32_t d = 0; d < target.rank; d++)
-        target.shape[d] = (int64_t)sl_onnx_constant_get(wanted, d);
+        target.shape[d] = sl_onnx_constant_get_int(wanted, d);
     if (!join_shapes(in, &target, &rank, shape) || !broadcast(in, rank, shape, &v))
         return false;
     struct sl_onnx_constant from = *in;
@@ -380,7 +388,7 @@ static bool tile(const struct sl_onnx_constant *in, const struct sl_onnx_constan
     if (repeats->elems != in->rank || in->elems < 1 || !sl_onnx_constant_is_all(in, sl_onnx_constant_get(in, 0)))
         return false;
     for (int32_t d = 0; d < in->rank; d++) {
-        int64_t times = (int64_t)sl_onnx_constant_get(repeats, d);
+        int64_t times = sl_onnx_constant_get_int(repeats, d);
         if (times < 0 || times > INT32_MAX || in->shape[d] > INT32_MAX)
             return false;
         shape[d] = in->shape[d] * times;
@@ -398,7 +406,7 @@ static bool fill(struct sl_arena *arena, const struct sl_onnx_node *node, const 
     if (wanted->elems > SL_ONNX_RANK_MAX)
         return false;
     for (int64_t d = 0; d < wanted->elems; d++)
-        shape[d] = (int64_t)sl_onnx_constant_get(wanted, d);
+        shape[d] = sl_onnx_constant_get_int(wanted, d);
     struct sl_onnx_constant made = {.floats = SL_ARENA_NEW(arena, float), .is_fill = true};
     if (value && value->tensor && value->tensor->elems == 1) {
         made.floats = value->tensor->floats;
@@ -446,7 +454,8 @@ static bool reduce_product(struct sl_arena *arena, const struct sl_onnx_node *no
     if (in->rank != 1 || in->ints == NULL)
         return false;
     for (int64_t e = 0; e < in->elems; e++)
-        product *= (int64_t)sl_onnx_constant_get(in, e);
+        if (!sl_checked_mul_i64(product, sl_onnx_constant_get_int(in, e), &product))
+            return false;
     *out = sl_onnx_constant_of_ints(arena, &product, 1);
     out->rank = sl_onnx_node_get_int(node, "keepdims", 1) != 0;
     return out->ints != NULL;

@@ -16,6 +16,8 @@ struct sl_onnx_constant {
 };
 
 double sl_onnx_constant_get(const struct sl_onnx_constant *c, int64_t index);
+/* The same without its fraction, at most 2^53 in size: no shape or index is larger. NaN is -2^53. */
+int64_t sl_onnx_constant_get_int(const struct sl_onnx_constant *c, int64_t index);
 bool sl_onnx_constant_is_all(const struct sl_onnx_constant *c, double value);
 
 /* A list of integers, as axes or shapes are. */

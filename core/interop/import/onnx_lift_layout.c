@@ -216,10 +216,10 @@ static bool gather(const struct sl_onnx_job *job, struct sl_onnx_value *out, con
     if (indices == NULL || indices->rank > 1 || indices->elems < 1 || axis < 0 || axis >= in->dims.rank)
         return false;
     int32_t d = (int32_t)axis;
-    int64_t size = sl_onnx_dims_get_size(&in->dims, d), first = (int64_t)sl_onnx_constant_get(indices, 0);
+    int64_t size = sl_onnx_dims_get_size(&in->dims, d), first = sl_onnx_constant_get_int(indices, 0);
     first += first < 0 ? size : 0;
     for (int64_t k = 0; k < indices->elems; k++) {
-        int64_t index = (int64_t)sl_onnx_constant_get(indices, k);
+        int64_t index = sl_onnx_constant_get_int(indices, k);
         index += index < 0 ? size : 0;
         if (index < 0 || index >= size || (indices->elems > 1 && index != first + k)) {
             *reason = "it reorders the features";
@@ -278,7 +278,7 @@ static bool expand(const struct sl_onnx_job *job, struct sl_onnx_value *out)
         return false;
     *out = *in;
     for (int32_t d = 0; d < in->dims.rank; d++) {
-        int64_t size = (int64_t)sl_onnx_constant_get(wanted, d);
+        int64_t size = sl_onnx_constant_get_int(wanted, d);
         if (size != 1 && size != sl_onnx_dims_get_size(&in->dims, d))
             return false;
     }

@@ -48,7 +48,7 @@ static bool read_lengths(const struct sl_onnx_job *job, struct sl_onnx_cell_use 
         return false;
     int64_t most = 0;
     for (int64_t k = 0; k < lengths->constant.elems && (k == 0 || !lengths->constant.is_fill); k++) {
-        int64_t length = (int64_t)sl_onnx_constant_get(&lengths->constant, k);
+        int64_t length = sl_onnx_constant_get_int(&lengths->constant, k);
         most = length > most ? length : most;
     }
     if (sl_onnx_constant_is_all(&lengths->constant, (double)lift->time))

@@ -4,9 +4,9 @@
 
 #include "interop/import/onnx_constant.h"
 
-static int64_t clamp(double value)
+static int64_t clamp(int64_t value)
 {
-    return value > INT32_MAX ? INT32_MAX : value < -(double)INT32_MAX ? -INT32_MAX : (int64_t)value;
+    return value > INT32_MAX ? INT32_MAX : value < -INT32_MAX ? -INT32_MAX : value;
 }
 
 bool sl_onnx_get_list(const struct sl_onnx_node *node, const char *attribute,
@@ -20,7 +20,7 @@ bool sl_onnx_get_list(const struct sl_onnx_node *node, const char *attribute,
         return false;
     int64_t *list = SL_ARENA_ARRAY(arena, int64_t, (size_t)count + 1);
     for (int64_t i = 0; list && i < count; i++)
-        list[i] = clamp(a ? (double)a->ints[i] : sl_onnx_constant_get(c, i));
+        list[i] = clamp(a ? a->ints[i] : sl_onnx_constant_get_int(c, i));
     *out = list;
     *out_count = (int32_t)count;
     return list != NULL;
