@@ -157,6 +157,15 @@ def test_operators_that_no_layer_computes_are_refused(t):
     refuse(t, 'heads', o.finish(dense(o, y), other), '`head`', 'model file does not describe')
 
 
+def test_numbers_that_are_no_integers(t):
+    """As an index or a size: no place in a tensor, whatever a processor makes of them."""
+    prepare(t)
+    for value in (float('nan'), 3e38, -3e38, float('inf')):
+        o = Onnx()
+        w = o.node('Gather', [o.tensor([1, 4 * H, I], W), o.tensor([1], [value])], axis=0)
+        refuse(t, 'gather', o.finish(dense(o, lstm(o, 'input', w=w))), 'Gather')
+
+
 def test_neutral_nodes_and_any_order_are_accepted(t):
     prepare(t)
     plain = weights(t, 'plain')
@@ -173,13 +182,16 @@ def test_neutral_nodes_and_any_order_are_accepted(t):
     o = Onnx()
     o.inputs += o.port('weights', [1, 4 * H, I])
     t.write('default.onnx', o.finish(dense(o, lstm(o, 'input', w=o.tensor([1, 4 * H, I], W, 'weights')))))
+    o = Onnx()
+    o.inputs += o.port('', [1])
+    t.write('nameless.onnx', o.finish(dense(o, lstm(o, 'input'))))
     o = Onnx()  # as Keras writes a dense layer after a sequence
     y = lstm(o, 'input')
     shape = o.node('Concat', [o.node('Slice', [o.node('Shape', [y]), o.tensor([1], [0]), o.tensor([1], [2])]),
                               o.tensor([1], [O])], axis=0)
     y = o.node('MatMul', [o.node('Reshape', [y, o.tensor([2], [-1, H])]), o.tensor([H, O], F)])
     t.write('tensordot.onnx', o.finish(o.node('Add', [o.node('Reshape', [y, shape]), o.tensor([O], FB)])))
-    for name in ('neutral', 'reversed', 'twice', 'default', 'tensordot'):
+    for name in ('neutral', 'reversed', 'twice', 'default', 'nameless', 'tensordot'):
         expect(weights(t, name) == plain, f'{name}: other weights')
     t.write('model.yaml', MODEL.replace('from_target}', 'from_target, use_bias: false}'))
     t.refuse(2, 'import', 'tensordot.onnx', '--into', 'model.yaml').says('a bias', '`use_bias`', 'model.yaml:')
