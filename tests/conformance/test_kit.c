@@ -225,7 +225,7 @@ static void a_crash_and_a_hang_cost_one_case(void **state)
         uint32_t first;     /* of the cases */
         int64_t timeout_ns; /* of processor time: enough to start a worker */
     } runs[] = {{"crash", " in its function forward", 0, 0},
-                {"exits", "the worker ended with exit status 0 in its function forward", 1, 0},
+                {"exits", " in its function forward", 1, 0},
                 {"hang", "no answer within 2000 ms of processor time", 1, 2000000000},
                 {"wait", "no answer within 20000 ms, mostly waiting", 1, 2000000000}};
     const char *build = getenv("SEQLSTM_BUILD");
@@ -273,7 +273,8 @@ static void loading_and_the_end_happen_in_a_worker(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_report *report = NULL;
     assert_int_equal(run_load_level("exits-at-load", &report, &err), SEQLSTM_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "the worker ended with exit status 0 in its function load"));
+    assert_non_null(strstr(err.message, "the worker ended with exit status "));
+    assert_non_null(strstr(err.message, " in its function load"));
     static const char *const faults[] = {"none", "aborts-at-end"};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(run_load_level(faults[i], &report, &err), SEQLSTM_OK);
