@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators on constants. Rearrangements are views with strides that are then copied. */
+/* Operators on constants. A rearrangement is a view with strides, which is then copied. */
 #include "interop/import/onnx_constant.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static bool make_room(struct sl_arena *arena, struct sl_onnx_constant *out, bool
     return *floats || *ints;
 }
 
-/* Steps `place` through the shape and returns the change of the offset. */
+/* Moves `place` to the next element of the shape and returns the change of the offset. */
 static int64_t step(const struct view *v, int64_t *place, int64_t offset)
 {
     for (int32_t d = v->rank; d-- > 0;) {
@@ -334,7 +334,7 @@ static bool combine(struct sl_arena *arena, const char *op, const struct sl_onnx
     return true;
 }
 
-/* Where of three constants of equal shape, or with scalars: what exporters compute shapes with. */
+/* Where of three constants of equal shape, or with scalars. Exporters compute shapes with it. */
 static bool choose(struct sl_arena *arena, const struct sl_onnx_constant *const *in, struct sl_onnx_constant *out)
 {
     struct sl_onnx_constant made = *in[0];
@@ -380,7 +380,7 @@ static bool expand(struct sl_arena *arena, const struct sl_onnx_constant *in, co
     return (from.is_fill || elems <= EXPANDED_MAX) && copy_view(arena, &from, &v, out);
 }
 
-/* Tile of what has one number. */
+/* Tile of a constant that has one number. */
 static bool tile(const struct sl_onnx_constant *in, const struct sl_onnx_constant *repeats,
                  struct sl_onnx_constant *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants of an ONNX graph, and the operators on them that rearrange or compute shapes: what an exporter leaves
- * between a stored tensor and the operator that uses it. */
+/* Constants of an ONNX graph, and the operators on them that rearrange or compute shapes. Exporters leave such
+ * operators between a stored tensor and the operator that uses it. */
 #ifndef SL_INTEROP_ONNX_CONSTANT_H
 #define SL_INTEROP_ONNX_CONSTANT_H
 
@@ -11,8 +11,8 @@ struct sl_onnx_constant {
     int64_t shape[SL_ONNX_RANK_MAX];
     int64_t elems;
     const float *floats;
-    const int64_t *ints; /* exactly one of both */
-    bool is_fill;        /* one number is stored, which all elements have */
+    const int64_t *ints; /* either `floats` or `ints` is NULL */
+    bool is_fill;        /* only one number is stored: all elements have it */
 };
 
 double sl_onnx_constant_get(const struct sl_onnx_constant *c, int64_t index);
@@ -23,13 +23,13 @@ bool sl_onnx_constant_is_all(const struct sl_onnx_constant *c, double value);
 /* A list of integers, as axes or shapes are. */
 struct sl_onnx_constant sl_onnx_constant_of_ints(struct sl_arena *arena, const int64_t *values, int32_t count);
 
-/* Outputs of a node whose inputs are all constants (NULL: absent). False: not an operator of the above, or one that
+/* Outputs of a node whose inputs are all constants (NULL: absent). False: not an operator of this kind, or one that
  * would need much memory. `*out_count` outputs are written, at most `most`. */
 bool sl_onnx_constant_fold(struct sl_arena *arena, const struct sl_onnx_node *node,
                            const struct sl_onnx_constant *const *inputs, int32_t input_count,
                            struct sl_onnx_constant *outputs, int32_t most, int32_t *out_count);
 
-/* Parameters of operators that both constants and data have: the list in the attribute, or in input `k`. False: absent
+/* Parameters of operators that constants and data share: the list in the attribute, or in input `k`. False: absent,
  * or no constant. Values are clamped to 32 bits. */
 enum { SL_ONNX_AXES_MAX = 4096 };
 bool sl_onnx_get_list(const struct sl_onnx_node *node, const char *attribute,

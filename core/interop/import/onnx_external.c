@@ -18,7 +18,7 @@ struct sl_onnx_external {
     size_t bytes;
 };
 
-/* Where a tensor's numbers lie: `bytes` is SIZE_MAX if all that follows belongs to it. */
+/* Where a tensor's numbers lie. `bytes` is SIZE_MAX if they go on to the end of the file. */
 struct place {
     char name[NAME_BYTES];
     size_t offset, bytes;
@@ -44,7 +44,7 @@ static bool parse_number(const struct sl_protobuf_field *text, size_t *out)
     return text->bytes > 0;
 }
 
-/* A name of a file in the same folder, and nothing else. */
+/* Accepts only the name of a file in the same folder. */
 static bool parse_name(const struct sl_protobuf_field *text, char *out)
 {
     if (text->bytes == 0 || text->bytes >= NAME_BYTES || memchr(text->data, '/', text->bytes) ||
@@ -55,7 +55,7 @@ static bool parse_name(const struct sl_protobuf_field *text, char *out)
     return strcmp(out, ".") != 0 && strcmp(out, "..") != 0;
 }
 
-/* One StringStringEntryProto. What is not known here, such as a checksum, says nothing about the place. */
+/* One StringStringEntryProto. Keys that are not known here, such as a checksum, are skipped. */
 static bool parse_entry(const struct sl_protobuf_field *entry, struct place *place)
 {
     enum { KEY = 1, VALUE = 2 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of tensors that an ONNX file keeps in other files of its folder (`external_data` of onnx.proto). Each file is
- * read once and lives as long as the list. A name may not lead out of the folder: the file may come from anybody. */
+/* Numbers of tensors that an ONNX file keeps in other files of its folder (`external_data` of onnx.proto). Each file
+ * is read once and lives as long as the list. A name may not lead out of the folder, because an ONNX file may come
+ * from an untrusted source. */
 #ifndef SL_INTEROP_ONNX_EXTERNAL_H
 #define SL_INTEROP_ONNX_EXTERNAL_H
 

@@ -62,7 +62,8 @@ static bool add_dim(struct sl_onnx_tensor *tensor, uint64_t dim)
     return true;
 }
 
-/* Numbers of a list field: packed, or one a field. Varints of integers, little-endian bytes of floats. */
+/* Counts the numbers of a list field, which are packed or one per field: integers are varints, floats are
+ * little-endian bytes. */
 static int64_t count_numbers(const struct sl_protobuf_field *message, uint32_t number, size_t bytes_each)
 {
     struct sl_protobuf_reader reader = sl_protobuf_begin(message->data, message->bytes);
@@ -228,7 +229,7 @@ enum attribute_field {
     A_TEXTS = 9
 };
 
-/* The attribute's list, whichever it has. */
+/* The attribute's list, of whichever type it has. */
 static seqlstm_status parse_list(const struct parse *p, const struct sl_protobuf_field *message, uint32_t number,
                                  struct sl_onnx_attribute *a)
 {

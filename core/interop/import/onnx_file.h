@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ONNX file, read: its nodes in order, with their attributes, its constant tensors (also those kept in other files
- * of its folder), its inputs and outputs. Everything lives as long as the file.
+/* An ONNX file in memory: its nodes in order, with their attributes, its constant tensors (also those kept in other
+ * files of its folder), its inputs and outputs. Everything lives as long as the file.
  *
- * Structure alone is checked here: lengths and shapes that do not fit are CORRUPT_DATA.
- */
+ * Only the structure is checked here: lengths and shapes that do not fit are CORRUPT_DATA. */
 #ifndef SL_INTEROP_ONNX_FILE_H
 #define SL_INTEROP_ONNX_FILE_H
 
@@ -18,7 +17,7 @@ struct sl_onnx_external;
 
 enum { SL_ONNX_RANK_MAX = 8 };
 
-/* A constant. Numbers of other types than float32, float64, int32, int64 and bool are not read. */
+/* A constant. Only numbers of the types float32, float64, int32, int64 and bool are read. */
 struct sl_onnx_tensor {
     const char *name;
     int32_t rank;
@@ -55,8 +54,8 @@ struct sl_onnx_node {
 /* An input or output of the graph. */
 struct sl_onnx_port {
     const char *name;
-    int64_t type;                         /* SL_ONNX_FLOAT …; 0: not said */
-    int32_t rank;                         /* -1: not said */
+    int64_t type;                         /* SL_ONNX_FLOAT …; 0: not given */
+    int32_t rank;                         /* -1: not given */
     int64_t dims[SL_ONNX_RANK_MAX];       /* -1: free */
     const char *params[SL_ONNX_RANK_MAX]; /* names of free dimensions; NULL: none */
 };
@@ -70,7 +69,7 @@ struct sl_onnx_file {
     int32_t node_count;
     struct sl_onnx_tensor *tensors; /* initializers */
     int32_t tensor_count;
-    struct sl_onnx_port *inputs; /* those with a value among the tensors included */
+    struct sl_onnx_port *inputs; /* including those that have a value among `tensors` */
     int32_t input_count;
     struct sl_onnx_port *outputs;
     int32_t output_count;

@@ -115,7 +115,7 @@ static void set_constant(struct sl_onnx_value *value, const struct sl_onnx_tenso
     memcpy(value->constant.shape, tensor->shape, sizeof tensor->shape);
 }
 
-/* Sizes of batch and time: those of the file, or such as occur nowhere else. */
+/* Sizes of batch and time: those of the file, or numbers that occur nowhere else. */
 static void set_sizes(struct sl_onnx_lift *lift)
 {
     const struct sl_onnx_reading *r = &lift->reading;
@@ -149,7 +149,7 @@ static void set_main_input(struct sl_onnx_lift *lift, struct sl_onnx_value *valu
         value->features = sl_onnx_lift_take_all(lift, NULL);
 }
 
-/* An input besides the main one: lengths, or states. */
+/* An input other than the main one: lengths, or initial states. */
 static void set_other_input(const struct sl_onnx_lift *lift, const struct sl_onnx_port *port,
                             struct sl_onnx_value *value)
 {
@@ -302,7 +302,7 @@ static void lift_node(struct sl_onnx_lift *lift, const struct sl_onnx_node *node
 
 /* ---- the walk ----------------------------------------------------------------------------------------------- */
 
-/* Node that writes each value; false: two do. */
+/* Finds the node that writes each value. False: two nodes write the same one. */
 static bool find_writers(const struct sl_onnx_lift *lift, int32_t *writers)
 {
     for (int32_t v = 0; v < lift->value_count; v++)
@@ -319,7 +319,8 @@ static bool find_writers(const struct sl_onnx_lift *lift, int32_t *writers)
     return true;
 }
 
-/* Nodes after those that they read, whatever order the file has: depth first, with a stack of its own. */
+/* Visits each node after the nodes that it reads from, in whatever order the file has them: depth first, with an
+ * explicit stack. */
 static bool walk(struct sl_onnx_lift *lift, const int32_t *writers, int32_t *stack, int32_t *next)
 {
     enum { DONE = INT32_MAX };
@@ -343,7 +344,7 @@ static bool walk(struct sl_onnx_lift *lift, const int32_t *writers, int32_t *sta
             if (writer < 0 || next[writer] == DONE)
                 continue;
             if (next[writer] != 0)
-                return false; /* a circle */
+                return false; /* a cycle */
             stack[depth++] = writer;
             next[writer] = 1;
         }

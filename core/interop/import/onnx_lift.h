@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an ONNX graph computes, in the words of our own operations: each value is described as the features of a record
- * (or step) and where batch, time and features lie in its dimensions. Nodes that only rearrange leave no trace; each
- * node that computes becomes a term. A node that cannot be described makes its outputs opaque, with the reason; the
- * matching (onnx_match.h) refuses them by name once the model's output depends on them.
+/* Translates an ONNX graph into our operations ("lifts" it). Each value is described by the features of a record (or
+ * step), and by where batch, time and features lie in its dimensions. Nodes that only rearrange leave no trace; each
+ * node that computes becomes a term. A node that cannot be described makes its outputs opaque, with the reason. The
+ * matching (onnx_match.h) refuses such a node by name if the model's output depends on it.
  *
- * Free dimensions get sizes that occur nowhere else, so that shapes which a file computes are numbers here. */
+ * Free dimensions get sizes that occur nowhere else, so that shapes which a file computes are plain numbers here. */
 #ifndef SL_INTEROP_ONNX_LIFT_H
 #define SL_INTEROP_ONNX_LIFT_H
 
@@ -28,13 +28,13 @@ struct sl_onnx_dims {
     } at[SL_ONNX_RANK_MAX];
 };
 
-/* Features by where they come from: channel `channel` of a term. In the order of the feature parts of the dimensions.
- */
+/* One feature and where it comes from: channel `channel` of a term. */
 struct sl_onnx_channel {
     int32_t term;
     int32_t channel;
 };
 
+/* In the order of the feature parts of the dimensions. */
 struct sl_onnx_features {
     const struct sl_onnx_channel *list;
     int64_t count;
@@ -92,10 +92,10 @@ struct sl_onnx_value {
         SL_ONNX_CONSTANT,
         SL_ONNX_DATA,
         SL_ONNX_LENGTHS, /* of the sequences, plus `shift`, at most 1 where `is_capped` */
-        SL_ONNX_FED,     /* what the caller feeds as initial state */
+        SL_ONNX_FED,     /* an initial state that the caller passes */
         SL_ONNX_STEPS,   /* 0, 1, … along time */
         SL_ONNX_MASK,
-        SL_ONNX_COUNT /* of the steps that count */
+        SL_ONNX_COUNT /* number of real steps */
     } kind;
     const struct sl_onnx_node *via; /* NULL: an input */
     const char *reason;             /* OPAQUE */
@@ -128,15 +128,15 @@ struct sl_onnx_lift {
     struct sl_onnx_value *values; /* sorted by name */
     const char **names;
     int32_t value_count;
-    int64_t batch, time;  /* sizes */
+    int64_t batch, time;  /* their sizes */
     bool is_time_free;    /* the file does not say its length */
     bool uses_lengths;    /* some recurrent node has lengths that vary */
     bool has_order_error; /* a recurrent node has batch and time the other way round */
     bool failed;          /* no memory */
 };
 
-/* Describes all values of the file. Terms and values live in the file's arena. CORRUPT_DATA: names written twice, or a
- * circle; NO_MEMORY. */
+/* Describes all values of the file. Terms and values live in the file's arena. CORRUPT_DATA: names written twice, or
+ * a cycle; NO_MEMORY. */
 seqlstm_status sl_onnx_lift_file(struct sl_onnx_lift *lift, const char *path, struct seqlstm_error *err);
 
 /* The value of that name; NULL: there is none. */
@@ -154,7 +154,7 @@ struct sl_onnx_job {
     struct sl_onnx_value *outputs;
 };
 
-/* Each describes output 0 (or all); false: it cannot, `reason` may be set. */
+/* Each describes output 0 (or all outputs). False: it cannot; `reason` may be set. */
 bool sl_onnx_lift_layout(const struct sl_onnx_job *job, const char **reason);
 bool sl_onnx_lift_math(const struct sl_onnx_job *job, const char **reason);
 bool sl_onnx_lift_recurrent(const struct sl_onnx_job *job, const char **reason);
@@ -165,7 +165,7 @@ struct sl_onnx_term *sl_onnx_lift_add_term(struct sl_onnx_lift *lift, enum sl_on
                                            const struct sl_onnx_node *node, int64_t width);
 /* All channels of the newest term. */
 struct sl_onnx_features sl_onnx_lift_take_all(struct sl_onnx_lift *lift, const struct sl_onnx_node *node);
-/* The one term of which the features are all channels in order; NULL: there is none. */
+/* The term of which the features are all channels, in order; NULL: there is none. */
 struct sl_onnx_term *sl_onnx_lift_get_whole(const struct sl_onnx_lift *lift, const struct sl_onnx_features *features);
 
 int64_t sl_onnx_dims_get_size(const struct sl_onnx_dims *dims, int32_t d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that rearrange data: they leave no trace but the order of the features and the dimensions. */
+/* Operators that rearrange data. Only the order of the features and of the dimensions shows that they ran. */
 #include <string.h>
 
 #include "interop/import/onnx_lift.h"
@@ -70,7 +70,7 @@ static bool transpose(const struct sl_onnx_job *job, struct sl_onnx_value *out)
     return true;
 }
 
-/* Deals the parts of all dimensions, in order, to dimensions of the new sizes; features may be split. */
+/* Distributes the parts of all dimensions, in order, over dimensions of the new sizes. Features may be split. */
 static bool regroup(const struct sl_onnx_dims *in, int32_t rank, const int64_t *shape, struct sl_onnx_dims *out)
 {
     struct sl_onnx_atom queue[SL_ONNX_RANK_MAX * SL_ONNX_ATOMS_MAX + SL_ONNX_RANK_MAX];
@@ -110,8 +110,8 @@ static bool reshape(const struct sl_onnx_job *job, struct sl_onnx_value *out)
            regroup(&in->dims, rank, made, &out->dims);
 }
 
-/* The feature at time `kind`, SEQLSTM_KIND_POOL_FIRST or _LAST: the last of a cell that runs forward is its final
- * state. */
+/* The features at the first or the last step (`kind`: SEQLSTM_KIND_POOL_FIRST or _LAST). The last step of a cell
+ * that runs forward is its final state. */
 static bool pick_step(struct sl_onnx_lift *lift, const struct sl_onnx_value *in, int32_t d, uint32_t kind,
                       const struct sl_onnx_node *node, struct sl_onnx_value *out, const char **reason)
 {
@@ -134,7 +134,7 @@ static bool pick_step(struct sl_onnx_lift *lift, const struct sl_onnx_value *in,
         bool is_reverse = a && a->text && (strcmp(a->text, "reverse") == 0 || term->direction == 1);
         is_final = is_final && is_reverse == (kind == SEQLSTM_KIND_POOL_FIRST);
     }
-    if (is_final) { /* the terms of a cell stand in a row: SEQUENCE, FINAL_H, FINAL_C */
+    if (is_final) { /* the terms of a cell are adjacent: SEQUENCE, FINAL_H, FINAL_C */
         struct sl_onnx_channel *list = SL_ARENA_ARRAY(lift->arena, struct sl_onnx_channel, (size_t)count);
         for (int64_t k = 0; list && k < count; k++)
             list[k] = (struct sl_onnx_channel){in->features.list[k].term + 1, in->features.list[k].channel};
@@ -151,7 +151,7 @@ static bool pick_step(struct sl_onnx_lift *lift, const struct sl_onnx_value *in,
     return !lift->failed;
 }
 
-/* Dimension d cut: all of it, some of its features, or one step. */
+/* A cut of dimension d: all of it, some of its features, or one step. */
 static bool cut(const struct sl_onnx_job *job, const struct sl_onnx_value *in, int32_t d, int64_t first, int64_t step,
                 int64_t count, struct sl_onnx_value *out, const char **reason)
 {
@@ -233,7 +233,7 @@ static bool gather(const struct sl_onnx_job *job, struct sl_onnx_value *out, con
     return true;
 }
 
-/* Features side by side. */
+/* Concatenates features. */
 static bool join(const struct sl_onnx_job *job, struct sl_onnx_value *out)
 {
     const struct sl_onnx_value *first = job->inputs[0];
@@ -296,7 +296,7 @@ static bool is_layout(const char *op)
     return false;
 }
 
-/* What is fed stays fed, whatever its shape; zeros may stand beside it. */
+/* An initial state that the caller passes keeps this meaning in every shape, and concatenated with zeros. */
 static bool pass_fed(const struct sl_onnx_job *job)
 {
     const struct sl_onnx_value *fed = NULL;

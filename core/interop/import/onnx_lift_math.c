@@ -13,7 +13,7 @@ static bool has_features_last(const struct sl_onnx_value *v)
            sl_onnx_dims_get_size(&v->dims, last) == v->features.count;
 }
 
-/* A term over all of `in`, of the same width; its output has the same dimensions. */
+/* A term that reads all of `in` and has the same width. Its output has the same dimensions. */
 static struct sl_onnx_term *add_unary(const struct sl_onnx_job *job, enum sl_onnx_term_kind kind,
                                       const struct sl_onnx_features *in, int64_t width)
 {
@@ -79,7 +79,7 @@ static bool widen(struct sl_onnx_value *v, int32_t rank)
     return true;
 }
 
-/* Adds a vector. Adding zeros is nothing; two vectors in a row are one. */
+/* Adds a vector. Zeros add no term, and two vectors in a row become one. */
 static bool add_shift(const struct sl_onnx_job *job, const struct sl_onnx_value *in, const float *values,
                       struct sl_onnx_value *out)
 {
@@ -107,7 +107,7 @@ static bool add_shift(const struct sl_onnx_job *job, const struct sl_onnx_value 
     return finish(job, in, out);
 }
 
-/* Two vectors in a row are one, and ones are nothing. */
+/* Multiplies by a vector. Ones add no term, and two vectors in a row become one. */
 static bool add_scale(const struct sl_onnx_job *job, const struct sl_onnx_value *in, float *values,
                       struct sl_onnx_value *out)
 {
@@ -152,7 +152,7 @@ static bool with_constant(const struct sl_onnx_job *job, int32_t data, struct sl
     return is_sum ? add_shift(job, &in, values, out) : add_scale(job, &in, values, out);
 }
 
-/* Sum, Mean or product of data alike. Sums of sums are one sum. */
+/* Sum, Mean or product of data of equal dimensions. A sum of sums becomes one sum. */
 static bool merge(const struct sl_onnx_job *job, uint32_t kind, struct sl_onnx_value *out)
 {
     struct sl_onnx_lift *lift = job->lift;

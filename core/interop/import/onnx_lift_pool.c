@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over time and over directions, and the masks of padded steps that pooling needs (as our own exporter
- * writes them). */
+/* Reductions over time and over directions, and the masks of padded steps which pooling needs, as our own exporter
+ * writes them. */
 #include <float.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static bool is_op(const struct sl_onnx_job *job, const char *op)
     return strcmp(job->node->op, op) == 0;
 }
 
-/* Dimensions of two values of which one is repeated along the other's. */
+/* Dimensions of two values, one of which is repeated along the other's. */
 static bool broadcast(const struct sl_onnx_dims *a, const struct sl_onnx_dims *b, struct sl_onnx_dims *out)
 {
     out->rank = a->rank > b->rank ? a->rank : b->rank;
@@ -47,7 +47,7 @@ static bool count_steps(const struct sl_onnx_job *job, struct sl_onnx_value *out
     return true;
 }
 
-/* Lengths less one, or at most one. */
+/* Lengths minus one, or clamped to at most one. */
 static bool change_lengths(const struct sl_onnx_job *job, struct sl_onnx_value *out)
 {
     const struct sl_onnx_constant *one = job->input_count == 2 ? job->constants[1] : NULL;
@@ -134,7 +134,7 @@ static bool reduce_time(const struct sl_onnx_job *job, struct sl_onnx_value *out
                                                  x, out);
 }
 
-/* Directions side by side, merged. */
+/* Merges the directions, which are side by side in the features. */
 static bool reduce_features(const struct sl_onnx_job *job, int32_t d, struct sl_onnx_value *out)
 {
     const struct sl_onnx_value *x = job->inputs[0];
@@ -193,7 +193,7 @@ static bool reduce(const struct sl_onnx_job *job, struct sl_onnx_value *out, con
     return true;
 }
 
-/* The sum over the real steps by their number. */
+/* The sum over the real steps, divided by their number. */
 static bool average(const struct sl_onnx_job *job, struct sl_onnx_value *out)
 {
     const struct sl_onnx_value *x = job->inputs[0], *count = job->input_count == 2 ? job->inputs[1] : NULL;

@@ -32,7 +32,8 @@ static bool read_weights(const struct sl_onnx_job *job, struct sl_onnx_cell_use 
     return true;
 }
 
-/* Lengths that vary, or a constant: the whole input, or what only the records can repeat. */
+/* Reads the lengths: an input of the file, or a constant. Constant lengths that are shorter than the input cannot be
+ * imported; the model's records have to have them. */
 static bool read_lengths(const struct sl_onnx_job *job, struct sl_onnx_cell_use *cell, const char **reason)
 {
     struct sl_onnx_lift *lift = job->lift;
@@ -76,7 +77,7 @@ static bool read_input(const struct sl_onnx_job *job, const struct sl_onnx_cell_
     return false;
 }
 
-/* Y, Y_h and Y_c. Their terms stand in a row: each direction's sequence, final h, final c. */
+/* Y, Y_h and Y_c. Their terms are adjacent: sequence, final h and final c of each direction. */
 static bool make_outputs(const struct sl_onnx_job *job, const struct sl_onnx_cell_use *cell)
 {
     struct sl_onnx_lift *lift = job->lift;

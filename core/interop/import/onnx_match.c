@@ -57,7 +57,7 @@ static struct sl_onnx_features cut(const struct sl_onnx_features *theirs, int64_
     return (struct sl_onnx_features){theirs->list + first, count, theirs->via};
 }
 
-/* The term that is all of `theirs` and of that kind, marked as used; NULL: none. */
+/* Takes the term of that kind which is all of `theirs`, and marks it as used. NULL: there is none. */
 static struct sl_onnx_term *take(struct sl_onnx_match *m, const struct sl_onnx_features *theirs,
                                  enum sl_onnx_term_kind kind)
 {
@@ -115,7 +115,7 @@ static seqlstm_status match_states(struct sl_onnx_match *m, const struct sl_node
     return SEQLSTM_OK;
 }
 
-/* Direction d of a recurrent layer: what it writes at every step, or at the end. */
+/* Direction d of a recurrent layer: its output at every step, or at the end. */
 static seqlstm_status match_direction(struct sl_onnx_match *m, const struct sl_node *node, int32_t d,
                                       enum sl_onnx_term_kind kind, struct sl_onnx_features theirs)
 {
@@ -147,7 +147,7 @@ static seqlstm_status match_direction(struct sl_onnx_match *m, const struct sl_n
     return match_tensor(m, node->slots[SEQLSTM_SLOT_RECURRENT_X], use->x);
 }
 
-/* The parts of a merge of that kind; -1: `theirs` is none. AVE may be a sum that is divided. */
+/* Takes the parts of a merge of that kind; -1: `theirs` is no such merge. An average may be a sum that is divided. */
 static int32_t take_merge(struct sl_onnx_match *m, struct sl_onnx_features theirs, uint32_t kind,
                           const struct sl_onnx_features **out_args)
 {
@@ -178,7 +178,7 @@ static seqlstm_status match_sequence(struct sl_onnx_match *m, const struct sl_no
     if (desc->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL)
         return match_direction(m, node, 0, SL_ONNX_TERM_SEQUENCE, theirs);
     if (desc->merge == SEQLSTM_KIND_MERGE_CONCAT) {
-        int64_t half = theirs.count / 2; /* of another width: said by the cell */
+        int64_t half = theirs.count / 2; /* another width is refused by the cell */
         SEQLSTM_TRY(match_direction(m, node, 0, SL_ONNX_TERM_SEQUENCE, cut(&theirs, 0, half)));
         return match_direction(m, node, 1, SL_ONNX_TERM_SEQUENCE, cut(&theirs, half, theirs.count - half));
     }
@@ -207,7 +207,7 @@ static seqlstm_status match_recurrent(struct sl_onnx_match *m, const struct sl_n
     return sl_onnx_match_fail_place(m, sl_onnx_match_get_culprit(m, &theirs), node, "");
 }
 
-/* Every feature scaled or shifted by one number, which 1 or 0 would leave out. */
+/* Takes a scale or shift of all features by the number `wanted`. The neutral number (1 or 0) needs no term. */
 static bool take_uniform(struct sl_onnx_match *m, enum sl_onnx_term_kind kind, float wanted, float neutral,
                          struct sl_onnx_features *theirs)
 {
@@ -230,7 +230,8 @@ static bool is_same_function(const struct seqlstm_activation *ours, const struct
            (!named->has_beta || ours->beta == theirs->beta);
 }
 
-/* Takes the activation off `theirs`. A softmax or sigmoid at the model's end, which its loss wants, may be left out. */
+/* Takes the activation off `theirs`. A softmax or sigmoid at the model's end, which the loss includes, may be
+ * absent. */
 static seqlstm_status match_activation(struct sl_onnx_match *m, const struct sl_node *node,
                                        const struct seqlstm_activation *ours, struct sl_onnx_features *theirs)
 {
@@ -331,7 +332,7 @@ static seqlstm_status match_pool(struct sl_onnx_match *m, const struct sl_node *
     return match_simple(m, node, SL_ONNX_TERM_POOL, SEQLSTM_SLOT_UNARY_X, theirs);
 }
 
-/* In whichever order of the arguments fits: sums and products have none. */
+/* Tries the arguments in every order, because sums and products do not depend on it. */
 static seqlstm_status match_either(struct sl_onnx_match *m, const int32_t *tensors, int32_t count,
                                    const struct sl_onnx_features *args)
 {

@@ -28,10 +28,10 @@ struct sl_onnx_match {
  * CORRUPT_DATA: a layer of another width. */
 seqlstm_status sl_onnx_match_output(struct sl_onnx_match *match, const struct sl_onnx_value *output);
 
-/* Refuses what the value depends on if the model has no use for it. */
+/* Refuses whatever the value depends on that the model has no use for. */
 seqlstm_status sl_onnx_match_extra_output(const struct sl_onnx_match *match, const char *name);
 
-/* The attributes of a recurrent node against the model's options, for one direction. */
+/* Compares the attributes of a recurrent node with the model's options, for one direction. */
 seqlstm_status sl_onnx_match_cell(const struct sl_onnx_match *match, const struct sl_node *ours,
                                   const struct sl_onnx_cell_use *cell, int32_t our_direction, int32_t their_direction);
 
@@ -44,17 +44,17 @@ seqlstm_status sl_onnx_match_fail_option(const struct sl_onnx_match *match, cons
                                          const struct sl_onnx_node *theirs, uint32_t option, const char *key,
                                          const char *what);
 
-/* `theirs` stands where the model has `what` of layer `ours` (NULL: its input). */
+/* The file has `theirs` where the model has `what` of layer `ours` (NULL: its input). */
 seqlstm_status sl_onnx_match_fail_place(const struct sl_onnx_match *match, const struct sl_onnx_node *theirs,
                                         const struct sl_node *ours, const char *what);
 
-/* A value that no layer computes. */
+/* Refuses a value that no layer computes. */
 seqlstm_status sl_onnx_match_fail_opaque(const struct sl_onnx_match *match, const struct sl_onnx_value *value);
 
-/* Puts the option's place into the error, which is INVALID_CONFIG. */
+/* Adds the option's place to the error, which is INVALID_CONFIG. */
 seqlstm_status sl_onnx_match_set_place(const struct sl_onnx_match *match, const struct sl_node *ours, uint32_t option);
 
-/* The node to name when features are not what the model wants. */
+/* The node to name if features are not what the model needs. */
 const struct sl_onnx_node *sl_onnx_match_get_culprit(const struct sl_onnx_match *match,
                                                      const struct sl_onnx_features *theirs);
 

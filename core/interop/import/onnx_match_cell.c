@@ -16,7 +16,8 @@ static bool is_same_activation(const struct seqlstm_activation *ours, const stru
            (!named->has_beta || (ours_is_none ? 0.0f : ours->beta) == theirs->beta);
 }
 
-/* ONNX's list has f, g, h of each direction; alpha and beta are taken by those that have one, in turn. */
+/* ONNX lists f, g and h of each direction. The lists alpha and beta have one number for each of those that takes
+ * one, in the same order. */
 static seqlstm_status check_activations(const struct sl_onnx_match *m, const struct sl_node *node,
                                         const struct sl_onnx_cell_use *use, int32_t ours, int32_t theirs)
 {

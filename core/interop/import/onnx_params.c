@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of ONNX operators that rearrange: attributes in old opsets, inputs in new ones. */
+/* Parameters of ONNX operators that rearrange. Old opsets have them as attributes, new ones as inputs. */
 #include <string.h>
 
 #include "interop/import/onnx_constant.h"
@@ -170,7 +170,7 @@ bool sl_onnx_get_new_shape(const struct sl_onnx_node *node, const struct sl_onnx
     }
     bool is_reshape = strcmp(node->op, "Reshape") == 0, is_squeeze = strcmp(node->op, "Squeeze") == 0;
     bool is_given = sl_onnx_get_list(node, is_reshape ? "shape" : "axes", inputs, input_count, 1, &list, &count, arena);
-    bool is_unknown = !is_given && input_count > 1; /* computed from what is no constant */
+    bool is_unknown = !is_given && input_count > 1; /* computed from something that is no constant */
     if (is_unknown || (!is_given && !is_squeeze) || count > SL_ONNX_RANK_MAX)
         return false;
     if (is_reshape) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights out of an ONNX file into a model that describes the same network: the file is lifted (onnx_lift.h), matched
- * with the model (onnx_match.h), and the constants of the pairs are copied. */
+/* Reads weights from an ONNX file into a model that describes the same network. The file is lifted (onnx_lift.h) and
+ * matched with the model (onnx_match.h); then the constants of the pairs are copied. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct reading {
 
 /* ---- weights ------------------------------------------------------------------------------------------------ */
 
-/* Writes a parameter, which another operation may have written too (a tied one): then it must be the same. */
+/* Writes a parameter. If it is tied and another operation has written it before, the numbers must be the same. */
 static seqlstm_status write_param(const struct reading *r, const struct sl_node *ours, int32_t slot,
                                   const struct sl_onnx_node *theirs, const float *values, int64_t rows, int64_t columns)
 {
@@ -47,7 +47,7 @@ static float *make_floats(const struct reading *r, int64_t count)
     return made;
 }
 
-/* Adds ONNX's blocks of H rows to ours. An absent tensor is zeros. */
+/* Adds ONNX's blocks of H rows to the model's. An absent tensor counts as zeros. */
 static seqlstm_status read_blocks(const struct reading *r, const struct sl_node *ours, int32_t d, int32_t which,
                                   int32_t weights, const int32_t *of, int32_t count, int64_t columns)
 {
@@ -84,7 +84,7 @@ static seqlstm_status read_recurrent(const struct reading *r, const struct sl_no
     return SEQLSTM_OK;
 }
 
-/* A table as it is, or turned. */
+/* A table as it is, or transposed. */
 static seqlstm_status read_table(const struct reading *r, const struct sl_node *ours, int32_t slot,
                                  const struct sl_onnx_term *term, bool is_turned)
 {
@@ -150,7 +150,7 @@ static bool is_initializer(const struct sl_onnx_file *file, const char *name)
     return false;
 }
 
-/* The model's only input; NULL: it has a source, too. */
+/* The model's only input; NULL: it also has a source. */
 static const struct sl_tensor *find_input(const struct sl_graph *graph)
 {
     const struct sl_tensor *found = NULL;
@@ -221,7 +221,7 @@ static void forget(struct reading *r, size_t notes)
         r->match.lift->terms[t].is_used = false;
 }
 
-/* Matches the model with one of the file's outputs; the others may not need more than it has. */
+/* Matches the model with one of the file's outputs. The other outputs may not depend on anything else. */
 static seqlstm_status match_outputs(struct reading *r)
 {
     enum { OUTPUTS_MAX = 256 };
@@ -253,7 +253,7 @@ static seqlstm_status match_outputs(struct reading *r)
     return SEQLSTM_OK;
 }
 
-/* With one way to read the input. */
+/* Tries one way to read the input. */
 static seqlstm_status try_reading(struct reading *r, struct sl_onnx_file *file, const struct sl_onnx_port *port,
                                   const char *roles, const struct sl_tensor *input, bool *out_has_order_error)
 {
@@ -274,8 +274,8 @@ static seqlstm_status try_reading(struct reading *r, struct sl_onnx_file *file, 
     return read_weights(r);
 }
 
-/* Inputs that may be the model's, and the ways to read each. The first error that is no swap of batch and time counts.
- */
+/* Tries all inputs that may be the model's, and all ways to read each. Of the errors, the first one is reported that
+ * is no swap of batch and time. */
 static seqlstm_status read_file(struct reading *r, struct sl_onnx_file *file)
 {
     enum { ROLES = 6 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refusals of an ONNX file, with the node of the file and the place in the model file. */
+/* Refusals of an ONNX file. Each names the node of the file and the place in the model file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void list_operators(const struct sl_onnx_match *m, struct sl_buf *out)
     }
 }
 
-/* `theirs` stands where the model has `what`. */
+/* The file has `theirs` where the model has `what`. */
 seqlstm_status sl_onnx_match_fail_place(const struct sl_onnx_match *m, const struct sl_onnx_node *theirs,
                                         const struct sl_node *ours, const char *what)
 {
@@ -95,7 +95,7 @@ seqlstm_status sl_onnx_match_fail_opaque(const struct sl_onnx_match *m, const st
                  value->reason ? value->reason : "no layer of a model file computes it");
 }
 
-/* The node to name when features are not what the model wants. */
+/* The node to name if features are not what the model needs. */
 const struct sl_onnx_node *sl_onnx_match_get_culprit(const struct sl_onnx_match *m,
                                                      const struct sl_onnx_features *theirs)
 {
