@@ -66,8 +66,8 @@ static void put_rate(struct sl_buf *out, double rate)
 
 static double x_of(const struct plot *p, double batch)
 {
-    double span = p->x_high - p->x_low;
-    return LEFT + (WIDTH - LEFT - RIGHT) * (span > 0 ? (log(batch) - p->x_low) / span : 0.5);
+    double width = p->x_high - p->x_low;
+    return LEFT + (WIDTH - LEFT - RIGHT) * (width > 0 ? (log(batch) - p->x_low) / width : 0.5);
 }
 
 static double y_of(const struct plot *p, double rate)

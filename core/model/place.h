@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a value was given: a span of the user's text. A model and each of its layers have a list of such spans, so that
- * a later refusal of an option can point at it.
+/* Where a value was given in the user's text. A model and each of its layers have a list of such places, so that a
+ * later refusal of an option can point at it.
  *
  * `file` is what the user typed ("ptb.yaml"), or the origin of a value that is not in a file: "--set", "--seed",
  * "SEQLSTM_SEED". A default value has no place (`line` is 0).

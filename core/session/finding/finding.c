@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors that occur after the model was checked (data, graph, backends, plan), as findings with a place in the model
- * file. Lower layers give the place as "file:line:column" in `where`, or not at all; here it becomes a span of the
- * user's text again. */
+ * file. Lower layers give the place as "file:line:column" in `where`, or not at all; here it becomes a place in
+ * the user's text again. */
 #include "session/finding/finding.h"
 
 #include <stdlib.h>

@@ -13,32 +13,32 @@
 #include "session/weights/trained.h"
 
 /* A sequence, and the offset of its values. */
-struct span {
+struct sequence {
     int64_t record;
     int64_t length;
     int64_t begin; /* steps before it */
 };
 
-static int compare_spans(const void *a, const void *b)
+static int compare_sequences(const void *a, const void *b)
 {
-    const struct span *x = a, *y = b;
+    const struct sequence *x = a, *y = b;
     if (x->length != y->length)
         return x->length > y->length ? -1 : 1;
     return x->record < y->record ? -1 : 1;
 }
 
-static void fill(struct sl_batch *batch, const struct sl_data_state *state, const struct span *spans,
+static void fill(struct sl_batch *batch, const struct sl_data_state *state, const struct sequence *sequences,
                  const float *values)
 {
     const struct sl_scaling *scaling = sl_data_state_find_input_scaling(state);
     int64_t features = batch->input.features;
     float *out = (float *)batch->input.values;
     for (int64_t k = 0; k < batch->sequences; k++) {
-        ((int64_t *)batch->sample)[k] = spans[k].record;
-        ((uint64_t *)batch->axis.sequence_id)[k] = (uint64_t)spans[k].record;
-        for (int64_t t = 0; t < spans[k].length; t++)
+        ((int64_t *)batch->sample)[k] = sequences[k].record;
+        ((uint64_t *)batch->axis.sequence_id)[k] = (uint64_t)sequences[k].record;
+        for (int64_t t = 0; t < sequences[k].length; t++)
             for (int64_t f = 0; f < features; f++) {
-                double value = (double)values[(spans[k].begin + t) * features + f];
+                double value = (double)values[(sequences[k].begin + t) * features + f];
                 if (scaling && f < scaling->columns)
                     value = (value - scaling->offset[f]) / scaling->factor[f];
                 out[sl_batch_row(batch, k, t) * features + f] = (float)value;
@@ -50,10 +50,10 @@ static seqlstm_status make_batch(const struct sl_session *session, const float *
                                  int64_t count, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
-    struct span *spans = malloc((size_t)count * sizeof *spans);
+    struct sequence *sequences = malloc((size_t)count * sizeof *sequences);
     int32_t *sorted = malloc((size_t)count * sizeof *sorted);
     seqlstm_status status = SEQLSTM_OK;
-    if (spans == NULL || sorted == NULL) {
+    if (sequences == NULL || sorted == NULL) {
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the input");
         goto out;
     }
@@ -63,11 +63,11 @@ static seqlstm_status make_batch(const struct sl_session *session, const float *
                                        "sequence %lld has the length %lld", (long long)k, (long long)lengths[k]);
             goto out;
         }
-        spans[k] = (struct span){k, lengths[k], begin};
+        sequences[k] = (struct sequence){k, lengths[k], begin};
     }
-    qsort(spans, (size_t)count, sizeof *spans, compare_spans);
+    qsort(sequences, (size_t)count, sizeof *sequences, compare_sequences);
     for (int64_t k = 0; k < count; k++)
-        sorted[k] = (int32_t)spans[k].length;
+        sorted[k] = (int32_t)sequences[k].length;
     struct sl_batch_shape shape = {.sequences = count,
                                    .lengths = sorted,
                                    .input_kind = SL_FIELD_VALUES,
@@ -75,9 +75,9 @@ static seqlstm_status make_batch(const struct sl_session *session, const float *
                                    .input_on_steps = true};
     status = sl_batch_create(&shape, out_batch, err);
     if (status == SEQLSTM_OK)
-        fill(*out_batch, session->state, spans, values);
+        fill(*out_batch, session->state, sequences, values);
 out:
-    free(spans);
+    free(sequences);
     free(sorted);
     return status;
 }

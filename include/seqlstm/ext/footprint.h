@@ -23,7 +23,7 @@ struct seqlstm_range {
     uint64_t begin, end;
 };
 
-/* Spans of one buffer, in ascending order and without overlap. */
+/* Ranges of one buffer, in ascending order and without overlap. */
 struct seqlstm_ranges {
     struct seqlstm_range *at; /* set by the host, [room] */
     uint32_t room;            /* set by the host */
