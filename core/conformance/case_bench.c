@@ -17,7 +17,7 @@
 #include "measure/peak.h"
 
 enum { ROUNDS_LEAST = 7, ROUNDS_MOST = 101, WARM_UP = 2, REPEATS_MOST = 64 };
-static const double sample_ns = 200e3; /* a sample of less is repeated */
+static const double sample_ns = 200e3; /* shorter samples are repeated until they are this long */
 
 const char *const sl_case_bench_usual[] = {
     "lstm:bwd:T30B1I64H64:f32:uniform",    "lstm:bwd:T30B32I64H64:f32:uniform",
@@ -26,7 +26,7 @@ const char *const sl_case_bench_usual[] = {
     "lstm:bwd:T20B16I64H64D2:f32:ragged",  "gru:bwd:T20B32I64H64:f32:uniform:reset_after",
     "dense:bwd:R400I200O500:f32:flat",     NULL};
 
-/* One variant on the track. */
+/* One variant that is timed. */
 struct lane {
     char variant[SEQLSTM_MAX_VARIANT_BYTES];
     struct seqlstm_op *op;
@@ -137,7 +137,7 @@ static seqlstm_status run_rounds(struct track *t)
     for (t->rounds = 0; t->rounds < ROUNDS_MOST && (t->rounds < ROUNDS_LEAST || sl_clock_ns() < end); t->rounds++) {
         if (sl_interrupt_get_stop(t->request->interrupt))
             SEQLSTM_FAIL(t->err, SEQLSTM_CANCELLED, "interrupted");
-        for (int32_t l = 0; l < t->count; l++) { /* who begins changes from round to round */
+        for (int32_t l = 0; l < t->count; l++) { /* another variant begins in each round */
             struct lane *lane = &t->lanes[(l + t->rounds) % t->count];
             SEQLSTM_TRY(run_lane(t, lane, t->repeats, &lane->ns[t->rounds]));
         }
@@ -203,7 +203,7 @@ static seqlstm_status time_case(struct track *t, const char *name)
     return status;
 }
 
-/* The one backend of a registry of its own. */
+/* Finds the only backend of a registry that was made for it. */
 static seqlstm_status find_backend(const struct sl_registry *registry, struct track *t)
 {
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading claims, and holding results to them. */
+/* Reads claims and compares results with them. */
 #include "conformance/claims.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ bool sl_pattern_matches(const char *pattern, const char *text)
 
 /* ---- the file ------------------------------------------------------------------------------------ */
 
-/* The next word of a line, cut off; *line then stands at what follows. */
+/* Cuts off the next word of a line. *line then points to the text after it. */
 static char *take_word(char **line)
 {
     char *word = *line + strspn(*line, BLANKS);
@@ -106,7 +106,7 @@ seqlstm_status sl_claims_parse(struct sl_arena *arena, char *text, struct sl_cla
 
 /* ---- judging ------------------------------------------------------------------------------------- */
 
-/* Another verdict, with what the check had said behind it. */
+/* Replaces the verdict. The check's own message follows the new detail. */
 static void change(struct sl_check_result *result, enum sl_verdict verdict, const char *text, const char *detail)
 {
     char said[sizeof result->detail];

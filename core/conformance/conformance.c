@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects cases, has them run here or in workers, gathers the results. */
+/* Selects cases, runs them here or in workers, and collects the results. */
 #include "conformance/conformance.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static bool has_level(const struct sl_conformance_request *request, enum sl_leve
     return request->levels == 0 || (request->levels & (1u << level)) != 0;
 }
 
-/* Calls fn for every selected case string; names that are no globs are run as they are. */
+/* Calls fn for each selected case. Names that are no globs need not be in the catalogue. */
 static void each_case(const struct sl_conformance_request *request,
                       void (*fn)(void *context, enum sl_level level, const char *name), void *context)
 {
@@ -81,7 +81,7 @@ static void each_case(const struct sl_conformance_request *request,
             sl_catalogue_each((enum sl_level)level, request->full, offer, &selection);
 }
 
-/* Level of a case by its pass; for those named directly. */
+/* The level of a case that was named directly, by its pass. */
 static enum sl_level level_of(const struct sl_case *c)
 {
     switch (c->pass) {
@@ -154,7 +154,7 @@ static void run_case(void *context, enum sl_level level, const char *name)
     keep_result(r, &result);
 }
 
-/* The levels load and contract. */
+/* Runs the levels load and contract. */
 static void run_levels(struct sl_conformance_report *r)
 {
     const struct sl_conformance_request *request = r->request;
@@ -167,7 +167,7 @@ static void run_levels(struct sl_conformance_report *r)
         run_case(r, SL_LEVEL_CONTRACT, name);
 }
 
-/* The end of a process that has the backend open: only a worker can show it. */
+/* Ends a process that has the backend open. Only a worker can test this. */
 static void run_end(struct sl_conformance_report *r)
 {
     const struct sl_conformance_request *request = r->request;
@@ -190,7 +190,7 @@ static void look_for_claim(void *context, enum sl_level level, const char *name)
     c->found = c->found || sl_pattern_matches(c->pattern, name);
 }
 
-/* A claim that no case can match promises nothing: most likely a slip of the pen. */
+/* A claim that matches no case promises nothing. It is most likely a typing error. */
 static void check_claims(struct sl_conformance_report *r)
 {
     const struct sl_conformance_request *request = r->request;
@@ -217,7 +217,7 @@ static const char *copy_text(struct sl_arena *arena, const char *text)
     return text ? sl_arena_strdup(arena, text) : NULL;
 }
 
-/* A copy of the record in the arena of the report: it outlives the workbench it came from. */
+/* Copies the record into the arena of the report, because the report outlives the workbench. */
 static seqlstm_status keep_record(struct sl_conformance_report *r, const struct sl_backend_record *from,
                                   struct seqlstm_error *err)
 {
@@ -250,7 +250,7 @@ static seqlstm_status load_here(struct sl_conformance_report *r, struct sl_workb
     return keep_record(r, &w->record, err);
 }
 
-/* With workers this process runs no code of the plugin, not even that of the dynamic linker. */
+/* With workers, this process runs no code of the plugin, not even to load it. */
 static seqlstm_status load_in_worker(struct sl_conformance_report *r, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_workers_create(r->request->worker, r->request->timeout_ns, &r->workers, err));

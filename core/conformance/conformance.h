@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `seqlstm conformance`: proves one backend, case by case, against the float64 reference.
+/* `seqlstm conformance`: tests one backend case by case against the float64 reference.
  *
- * Cases run in worker processes (the program, started again), so that a crash or a hang is the verdict of one case; the
- * next worker continues after it. Without a program to start they run in this process, for use in a debugger.
- */
+ * Cases run in worker processes (the program, started again), so that a crash or a hang is the verdict of one case;
+ * the next worker continues after it. Without a worker command they run in this process, for use in a debugger. */
 #ifndef SL_CONFORMANCE_CONFORMANCE_H
 #define SL_CONFORMANCE_CONFORMANCE_H
 
@@ -44,33 +43,33 @@ struct sl_conformance_request {
     const struct sl_claim *claims;
     uint32_t claim_count;
     uint64_t seed;
-    const char *const *worker; /* argv of a worker, NULL-terminated; NULL: run in this process */
+    const char *const *worker; /* argv of a worker, ends with NULL; NULL: run in this process */
     bool is_worker;            /* set by sl_conformance_work */
-    int64_t timeout_ns;        /* processor time of one case in a worker; 0: 60 s. Ten times as much by the clock */
+    int64_t timeout_ns;        /* of processor time for one case in a worker; 0: 60 s. By the clock ten times as much */
     const struct sl_log *log;
     const struct sl_interrupt *interrupt; /* stops between two cases; NULL: never */
-    /* Called after every case, in order; may be NULL. */
+    /* Called after each case, in order; may be NULL. */
     void (*on_result)(void *context, const struct sl_conformance_result *result);
     void *context;
 };
 
 struct sl_conformance_report;
 
-/* Errors: UNAVAILABLE or NOT_FOUND or INVALID_ARGUMENT when the backend does not load at all (the message is the
- * record's), CANCELLED, NO_MEMORY. Failing cases are results, not errors. */
+/* Errors: UNAVAILABLE, NOT_FOUND or INVALID_ARGUMENT if the backend does not load (with the record's message),
+ * CANCELLED, NO_MEMORY. Cases that fail are results, not errors. */
 seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
                                   struct sl_conformance_report **out_report, struct seqlstm_error *err);
 void sl_conformance_report_destroy(struct sl_conformance_report *report);
 
 uint32_t sl_conformance_report_get_count(const struct sl_conformance_report *report, enum sl_verdict verdict);
-/* Of the verdicts that are bad. */
+/* Number of verdicts that are bad. */
 uint32_t sl_conformance_report_count_bad(const struct sl_conformance_report *report);
 uint32_t sl_conformance_report_get_size(const struct sl_conformance_report *report);
 const struct sl_conformance_result *sl_conformance_report_get(const struct sl_conformance_report *report,
                                                               uint32_t index);
 const struct sl_backend_record *sl_conformance_report_get_record(const struct sl_conformance_report *report);
 
-/* Times for the JSON, borrowed; none where no case that was to be timed passed. */
+/* Times for the JSON, borrowed. There are none if no case that was to be timed passed. */
 void sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times,
                                      uint32_t count);
 bool sl_conformance_report_is_timed(const struct sl_conformance_report *report);
@@ -81,12 +80,12 @@ const struct sl_case_time *sl_conformance_report_get_times(const struct sl_confo
 void sl_conformance_report_print_json(const struct sl_conformance_report *report, struct sl_buf *out);
 void sl_conformance_report_print_junit(const struct sl_conformance_report *report, struct sl_buf *out);
 
-/* The names of the cases that a request selects, one a line. Loads nothing. */
+/* Writes the names of the cases that a request selects, one per line. Loads nothing. */
 seqlstm_status sl_conformance_list(const struct sl_conformance_request *request, struct sl_buf *out,
                                    struct seqlstm_error *err);
 
-/* A worker: reads names of cases, one a line, from descriptor `in`, answers each with one line on `out`, until
- * the end of file. */
+/* Runs a worker: reads names of cases from descriptor `in`, one per line, and answers each with one line on `out`,
+ * until the end of the file. */
 seqlstm_status sl_conformance_work(const struct sl_conformance_request *request, int in, int out,
                                    struct seqlstm_error *err);
 

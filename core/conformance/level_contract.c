@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level contract: hosts of every kind, structs of every size, failing memory, and calls that the ABI allows
- * but few hosts make. */
+/* Level contract: every kind of host, structs of every size, failing memory, and calls that the ABI allows but few
+ * hosts make. */
 #include <string.h>
 
 #include <seqlstm/ext/footprint.h>
@@ -42,7 +42,7 @@ static bool accepts(const struct contract *c, const struct seqlstm_desc *desc, s
            answer->accepted;
 }
 
-/* A small case of the first operation that the backend accepts; false: none. */
+/* Makes a small case of the first operation that the backend accepts; false: there is none. */
 static bool find_case(const struct contract *c, struct sl_case *out_case)
 {
     struct seqlstm_answer answer;
@@ -197,7 +197,7 @@ static void unknown_variant(struct contract *c)
     }
 }
 
-/* An error record of another host: too small to be written, or NULL. */
+/* Error records of other hosts: one that is too small to be written, and NULL. */
 static void foreign_error(struct contract *c)
 {
     struct {
@@ -216,7 +216,7 @@ static void foreign_error(struct contract *c)
     sl_plugin_describe_device(&c->w->table, c->w->instance, c->w->record.device_count, &info, NULL);
 }
 
-/* Structs of a later host: longer, with members that this plugin does not know. They must stay as they are. */
+/* Structs of a later host are longer, with members that this plugin does not know. The plugin must not change those. */
 static void long_structs(struct contract *c)
 {
     struct {
@@ -249,7 +249,7 @@ static void unknown_device_class(struct contract *c)
         fail(c, "supports says yes for the device class quantum:q9");
 }
 
-/* The binding of all of `data`, for an operation that is made for less. */
+/* A binding of all of `data`, for an operation that was created for less. */
 static void bind_too_much(struct contract *c, const struct sl_data *data, const union seqlstm_any_desc *desc,
                           const char *what)
 {
@@ -275,7 +275,7 @@ static void bind_too_much(struct contract *c, const struct sl_data *data, const 
     sl_plugin_destroy_op(table, op);
 }
 
-/* Memory is as op_sizes answered for the descriptor's bounds: what is beyond them must not be bound. */
+/* op_sizes answered for the bounds of the descriptor. A binding beyond these bounds must be refused. */
 static void bounds_of_bindings(struct contract *c)
 {
     for (int i = 0; i < SMALL_CASES; i++) {

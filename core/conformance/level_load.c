@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level load: what can be said about a backend before anything is computed. That the file loaded at all
- * (exports, magic, sizes, slots, floating-point mode, locale, handlers) has been proven by then. */
+/* Level load: properties of a backend that do not need any computation. The loader has already checked the file
+ * itself: exports, magic, sizes, slots, floating-point mode, locale, handlers. */
 #include <string.h>
 
 #include "base/system/clock.h"
@@ -28,7 +28,7 @@ static void check_dependencies(struct sl_workbench *w, struct sl_check_result *r
 static void check_query(struct sl_workbench *w, const struct sl_conformance_request *request, struct sl_check_result *r)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    int64_t start = sl_clock_process_cpu_ns(); /* a busy machine is not the plugin's fault */
+    int64_t start = sl_clock_process_cpu_ns(); /* processor time: another program must not make the plugin fail */
     struct sl_workbench again = {0};
     if (sl_workbench_load(&again, request, &err) != SEQLSTM_OK || again.record.status != SL_BACKEND_OK)
         fail(r, "loading the file a second time failed");

@@ -63,7 +63,7 @@ static void append_result(struct sl_buf *out, const struct sl_conformance_result
     sl_buf_printf(out, ", \"ms\": %.3f}", (double)r->took_ns / 1e6);
 }
 
-/* "bench": [...], when cases were to be timed. */
+/* "bench": [...], if cases were to be timed. */
 static void append_times(struct sl_buf *out, const struct sl_conformance_report *report)
 {
     uint32_t count;

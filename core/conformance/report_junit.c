@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conformance report as JUnit XML, which most build services draw. */
+/* The conformance report as JUnit XML, which most CI services display. */
 #include "base/value/html.h"
 #include "conformance/conformance.h"
 

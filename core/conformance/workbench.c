@@ -22,7 +22,7 @@ seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conform
     return sl_loader_load(&w->arena, request->file, request->trust, &w->record, &w->table, err);
 }
 
-/* Keeps the first report of the watch until the check that is running ends. */
+/* Keeps the first report of the watch until the running check ends. */
 static void keep_misdeed(void *context, enum sl_log_level level, const char *message)
 {
     struct sl_workbench *w = context;
@@ -81,7 +81,7 @@ seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conform
         rc = open_subject(w, request, err);
     sl_outlet_end(&w->outlet, w->said, sizeof w->said);
     if (rc == SEQLSTM_OK && strcmp(w->record.devices[0].domain, "host") == 0)
-        sl_allocations_watch(&w->record); /* on a device the driver's work is the plugin's, too */
+        sl_allocations_watch(&w->record); /* on a device, the plugin is also responsible for the driver */
     if (rc == SEQLSTM_OK)
         rc = open_reference(w, request, err);
     for (int32_t i = 0; rc == SEQLSTM_OK && i < SL_WORKBENCH_QUEUES; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One backend under test and the reference, opened, with queues of 1, 2 and 3 members. */
+/* The tested backend and the reference, both opened, with queues of 1, 2 and 3 members. */
 #ifndef SL_CONFORMANCE_WORKBENCH_H
 #define SL_CONFORMANCE_WORKBENCH_H
 
@@ -15,34 +15,34 @@ struct sl_workbench {
     struct sl_host host, reference_host;
     struct seqlstm_instance *instance, *reference_instance;
     struct sl_pool *pools[SL_WORKBENCH_QUEUES];
-    struct sl_queue queues[SL_WORKBENCH_QUEUES];   /* 1, 2, 3 members; the last is used by most cases */
-    struct sl_domain domains[SL_WORKBENCH_QUEUES]; /* of a device: as many streams */
+    struct sl_queue queues[SL_WORKBENCH_QUEUES];   /* 1, 2 and 3 members; most cases use the last */
+    struct sl_domain domains[SL_WORKBENCH_QUEUES]; /* of a device, with as many streams */
     struct sl_queue reference_queue;
     struct sl_outlet outlet;
-    char said[160];                 /* what the plugin wrote while it was loaded and opened; "": nothing */
+    char said[160];                 /* text that the plugin wrote while it was loaded and opened; "": none */
     struct sl_log misdeeds;         /* where the watch reports what the plugin did to the process */
     char misdeed[SL_MISDEED_BYTES]; /* the first report of the running check; "": none */
     struct sl_bench bench;
 };
 
-/* Loads the table of request->file into the workbench; the record says what happened. NO_MEMORY. */
+/* Loads the table of request->file into the workbench. The record says what happened. Errors: NO_MEMORY. */
 seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conformance_request *request,
                                  struct seqlstm_error *err);
 
-/* Loads and opens. Errors: as sl_conformance_run. Must stay at its address. */
+/* Loads and opens. Errors: as sl_conformance_run. The workbench must not be moved. */
 seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *request,
                                  struct seqlstm_error *err);
 void sl_workbench_deinit(struct sl_workbench *w);
 
-/* The checks of the levels load and contract, which are no cases: names by index, NULL behind the last. */
+/* The checks of the levels load and contract, which are not cases: names by index, NULL after the last. */
 const char *sl_level_load_get_name(uint32_t index);
 const char *sl_level_contract_get_name(uint32_t index);
-/* `index` is that of a name. */
+/* Runs the check with that index. */
 void sl_level_load_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
                          struct sl_check_result *out_result);
 void sl_level_contract_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
                              struct sl_check_result *out_result);
-/* The check, or the case, of this name. */
+/* Runs the check or case of this name. */
 void sl_workbench_check(struct sl_workbench *w, const struct sl_conformance_request *request, const char *name,
                         struct sl_check_result *out_result);
 

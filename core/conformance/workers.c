@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spawning, feeding and burying workers. Processes are spawned, never forked: by the time a case runs,
- * shared objects with threads of their own are loaded.
+/* Starts workers, sends them cases and ends them. Processes are spawned, never forked, because shared objects with
+ * threads of their own are loaded when a case runs.
  *
  * Invariants:
- *  1. pid is 0 exactly while both descriptors are -1.
- *  2. A worker that was killed or died has been waited for.
- */
+ *  1. pid is 0 if and only if both descriptors are -1.
+ *  2. A worker that was killed or died has been waited for. */
 #include "conformance/workers.h"
 
 #include <errno.h>
@@ -72,7 +71,7 @@ static bool start(struct sl_workers *w)
         atomic_store(w->running, SL_FUNCTION_NONE);
     bool fine = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0;
     if (fine) {
-        /* Our ends are beyond the numbers that the worker uses, whatever was free before. */
+        /* Moves our ends to numbers above those that the worker uses. */
         int far_in = fcntl(in[0], F_DUPFD_CLOEXEC, 16), far_out = fcntl(out[1], F_DUPFD_CLOEXEC, 16);
         int far_shared = fcntl(w->shared, F_DUPFD_CLOEXEC, 16);
         fine = far_in >= 0 && far_out >= 0 && posix_spawn_file_actions_adddup2(&actions, far_in, SL_WORKER_IN) == 0 &&
@@ -119,7 +118,7 @@ static int wait_for_end(struct sl_workers *w)
     return status;
 }
 
-/* Closes the pipes and waits; `kill_first` for one that hangs. Returns the status of waitpid. */
+/* Closes the pipes and waits, after a kill if `kill_first` (for a worker that hangs). Returns the status of waitpid. */
 static int stop(struct sl_workers *w, bool kill_first)
 {
     int status = 0;
@@ -168,14 +167,14 @@ static bool write_all(int fd, const char *text, size_t length)
 
 enum read_outcome { READ_LINE, READ_END, READ_LATE, READ_STUCK };
 
-/* How long an answer may take. Zeroed: any time. */
+/* Limits for an answer. All zero: none. */
 struct limit {
-    pid_t pid;       /* whose processor time counts */
-    int64_t cpu_ns;  /* what it may have used at the end; 0: no limit */
-    int64_t wall_ns; /* when it ends by the clock */
+    pid_t pid;       /* the process of which the processor time counts */
+    int64_t cpu_ns;  /* its processor time at the limit; 0: no limit */
+    int64_t wall_ns; /* the limit by the clock */
 };
 
-/* Processor time of a process and its threads; 0 when it cannot be known. */
+/* Processor time of a process and its threads; 0 if it is unknown. */
 static int64_t get_cpu_ns(pid_t pid)
 {
     clockid_t clock;
@@ -185,7 +184,7 @@ static int64_t get_cpu_ns(pid_t pid)
     return (int64_t)t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* One line without its newline; longer ones are cut. */
+/* Reads one line without its newline. Longer ones are cut. */
 static enum read_outcome read_line(int fd, const struct limit *limit, char *line, size_t capacity_bytes)
 {
     size_t length = 0;
@@ -215,7 +214,7 @@ static enum read_outcome read_line(int fd, const struct limit *limit, char *line
     }
 }
 
-/* Cuts the next field off a line. */
+/* Cuts off the next field of a line. */
 static char *next_field(char **line)
 {
     char *field = *line, *tab = strchr(field, '\t');
@@ -244,7 +243,7 @@ static bool parse_result(char *line, struct sl_check_result *out)
     return true;
 }
 
-/* Asks the worker, which is started if there is none, and reads its answer. */
+/* Sends a question to the worker and reads its answer. Starts a worker if there is none. */
 static enum read_outcome ask(struct sl_workers *w, const char *name, char *answer, size_t capacity_bytes)
 {
     char line[LINE_BYTES];
@@ -255,7 +254,7 @@ static enum read_outcome ask(struct sl_workers *w, const char *name, char *answe
     return write_all(w->to, line, (size_t)length) ? read_line(w->from, &limit, answer, capacity_bytes) : READ_END;
 }
 
-/* Says how a worker ended, and in which function of the plugin. */
+/* Describes how a worker ended, and in which function of the plugin. */
 static void describe_end(const struct sl_workers *w, enum read_outcome outcome, int status, char *text,
                          size_t capacity_bytes)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker processes: a case that crashes or hangs takes its worker with it and nothing else.
+/* Worker processes: a case that crashes or hangs ends only its worker.
  *
- * Protocol: names of cases and of checks go in, one a line; results come back, one a line, fields separated by tabs:
- * verdict, worst, variant, detail. SL_WORKER_RECORD is answered with the record of the backend (record_line.h). One
- * worker at a time, started when the first case needs it. The number of the running function of the plugin stands in
- * memory that both sides share.
- */
+ * Protocol: names of cases and checks are sent, one per line. Results come back, one per line, with fields separated
+ * by tabs: verdict, worst, variant, detail. The answer to SL_WORKER_RECORD is the record of the backend
+ * (record_line.h). There is one worker at a time; it is started when the first case needs it. The number of the
+ * plugin's function that is running lies in memory that both processes share. */
 #ifndef SL_CONFORMANCE_WORKERS_H
 #define SL_CONFORMANCE_WORKERS_H
 
@@ -16,33 +15,35 @@
 
 struct sl_workers;
 
-/* `timeout_ns` (0: 60 s) is processor time of all threads of the worker for one case, so that a busy machine fails no
- * case; a worker that waits without end is stopped after ten times as much by the clock. `argv` is borrowed. The
- * worker gets names on descriptor 3 and answers on descriptor 4; its standard output goes to standard error. */
+/* `timeout_ns` (0: 60 s) limits the processor time of all threads of the worker for one case, so that other programs
+ * cannot make a case fail. A worker that waits without end is stopped after ten times as long by the clock. `argv`
+ * is borrowed. The worker reads names from descriptor 3 and writes answers to descriptor 4; its standard output goes
+ * to standard error. */
 seqlstm_status sl_workers_create(const char *const *argv, int64_t timeout_ns, struct sl_workers **out_workers,
                                  struct seqlstm_error *err);
 void sl_workers_destroy(struct sl_workers *workers);
 
-/* Has the backend loaded and opened. Errors: those of sl_workbench_init; INVALID_ARGUMENT if the worker died or hung,
- * with the function of the plugin in which it did. */
+/* Makes the worker load and open the backend. Errors: those of sl_workbench_init; INVALID_ARGUMENT if the worker
+ * died or hung, with the plugin's function in which it did. */
 seqlstm_status sl_workers_load(struct sl_workers *workers, struct sl_arena *arena, struct sl_backend_record *out_record,
                                struct seqlstm_error *err);
 
-/* Has the worker close the backend and end as a program does: what the plugin registered for the end runs. */
+/* Makes the worker close the backend and exit normally, so that functions which the plugin registered for the exit
+ * run. */
 void sl_workers_end(struct sl_workers *workers, struct sl_check_result *out_result);
 
-/* A worker that dies or does not answer in time gives the verdict CRASH. */
+/* If the worker dies, or does not answer in time, the verdict is CRASH. */
 void sl_workers_run(struct sl_workers *workers, const char *name, struct sl_check_result *out_result);
 
 enum { SL_WORKER_IN = 3, SL_WORKER_OUT = 4, SL_WORKER_SHARED = 5 };
 #define SL_WORKER_RECORD "record"
 
-/* The other side. First of all: from now on the running function is known to the parent. */
+/* For the worker process, before anything else: lets the parent see which function is running. */
 void sl_worker_share(void);
-/* Until the end of file. */
+/* Answers until the end of the file. */
 seqlstm_status sl_worker_serve(struct sl_workbench *w, const struct sl_conformance_request *request, int in, int out,
                                struct seqlstm_error *err);
-/* Answers the first line with the reason why the backend does not load. False: nothing was asked. */
+/* Answers the first line with the reason why the backend does not load. False: there was no line. */
 bool sl_worker_refuse(const struct sl_backend_record *record, seqlstm_status status, const char *message, int in,
                       int out);
 

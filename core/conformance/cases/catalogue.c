@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cases there are. Sizes are odd on purpose: one, a little below and above vector widths, never only
- * multiples of them; lengths ragged, equal, all one, one long. */
+/* The list of cases. Sizes are odd on purpose: one, a little below and above vector widths, never only multiples of
+ * them. Lengths are ragged, equal, all one, or one is long. */
 #include "conformance/cases/catalogue.h"
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ struct shape {
     const char *sizes, *lengths;
 };
 
-/* The first is where every option is tried in the quick suite. */
+/* The quick suite tries every option at the first shape. */
 static const struct shape recurrent_shapes[] = {
     {"T7B5I6H9", "ragged"},   {"T1B1I1H1", "uniform"},   {"T1B4I3H17", "ones"},    {"T11B1I5H16", "uniform"},
     {"T9B17I7H16", "ragged"}, {"T6B3I33H31", "uniform"}, {"T13B8I3H48", "long"},   {"T37B5I16H33", "ragged"},
@@ -37,7 +37,8 @@ static const struct shape recurrent_shapes[] = {
     {"T5B70I4H5", "ragged"},  {"T2B2I100H3", "uniform"}, {"T100B2I2H3", "ragged"},
 };
 
-/* Where kernels change their ways: many sequences, many rows under one dW, matrices beyond a cache. */
+/* Shapes at which kernels switch to other methods: many sequences, many rows for one dW, matrices larger than a
+ * cache. */
 static const struct shape large_shapes[] = {
     {"T4B128I9H64", "ragged"},
     {"T3B20I50H200", "uniform"},
@@ -52,8 +53,8 @@ static const char *const large_options[] = {"", "initial,final,recurrent_dropout
                                             "stepwise,initial,final"};
 
 struct variation {
-    const char *cells; /* letters l, g, r: which cells it is for */
-    const char *extra; /* sizes appended */
+    const char *cells; /* which cells it is for: l (LSTM), g (GRU), r (RNN) */
+    const char *extra; /* appended sizes */
     const char *options;
 };
 
@@ -127,7 +128,7 @@ static const struct variation variations[] = {
      "cell_clip=1,gate_clip=2,initial,final"},
 };
 
-/* Row-wise operations: op, sizes, lengths, options. Each is tried as inf and, where it has one, bwd. */
+/* Row-wise operations: op, sizes, lengths, options. Each is tried with the pass inf and, if it has a backward, bwd. */
 struct plain {
     const char *op, *sizes, *lengths, *options;
     bool quick;
@@ -267,7 +268,7 @@ static const struct plain plains[] = {
     {"attention", "R300B20T30K256", "flat", "queries=packed,kind=additive,weights", false},
 };
 
-/* Tried with products in each narrower type, and in inference those of one layer in int8. */
+/* Layers that are tried with products in each narrower type; in inference, those of one layer also in int8. */
 static const struct plain low_precision[] = {
     {"lstm", "T7B5I6H9", "ragged", "", true},
     {"lstm", "T7B5I6H9", "ragged", "initial,final", true},
@@ -318,7 +319,7 @@ static bool has_word(const char *options, const char *word)
     return strstr(options, word) != NULL;
 }
 
-/* Does a recurrent variation belong into a pass? */
+/* Is a recurrent variation tried in a pass? */
 static bool fits(const struct variation *v, const char *pass)
 {
     bool states = has_word(v->options, "initial,final");
@@ -326,7 +327,7 @@ static bool fits(const struct variation *v, const char *pass)
         return states && !has_word(v->options, "backward") && !has_word(v->extra, "D2");
     if (strcmp(pass, "inf") == 0)
         return !has_word(v->options, "no_d");
-    if (strcmp(pass, "fd") == 0) /* kinks have no difference quotient worth comparing */
+    if (strcmp(pass, "fd") == 0) /* difference quotients at kinks are useless */
         return !has_word(v->options, "saturated") && !has_word(v->options, "thresholded");
     return true;
 }
@@ -378,13 +379,13 @@ static void each_plain(enum sl_level level, const char *pass, bool backward, boo
 {
     for (size_t i = 0; i < COUNT(plains); i += stride) {
         const struct plain *p = &plains[i];
-        bool rounds = strcmp(p->op, "cast") == 0; /* a staircase has no difference quotient */
+        bool rounds = strcmp(p->op, "cast") == 0; /* a step function has no useful difference quotients */
         if ((p->quick || full) && !(backward && is_forward_only(p->op)) && !(rounds && strcmp(pass, "fd") == 0))
             emit(fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
     }
 }
 
-/* Operations whose random numbers depend on the step. */
+/* Operations of which the random numbers depend on the step. */
 static void each_drawn(enum sl_level level, sl_catalogue_fn *fn, void *context)
 {
     for (size_t i = 0; i < COUNT(plains); i++) {
@@ -407,7 +408,7 @@ static void each_low(enum sl_level level, const char *pass, sl_catalogue_fn *fn,
     }
 }
 
-/* Large enough that parts of many pages may stay untouched. */
+/* Large enough that many pages may stay untouched. */
 static const struct {
     const char *op, *options;
 } idle_cells[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random cases: combinations of options and sizes that no list foresees. Each is a pure function of seed and index,
- * and its string reproduces it without either. */
+/* Random cases: combinations of options and sizes that are in no list. Each depends only on seed and index, and its
+ * string reproduces it without them. */
 #include <string.h>
 
 #include <seqlstm/philox.h>
@@ -18,7 +18,7 @@ static uint32_t below(struct random *r, uint32_t count)
     return (uint32_t)(seqlstm_uniform(r->key, r->counter++, 0, 0) * (float)count);
 }
 
-/* Small sizes often, those around vector widths now and then. */
+/* Small sizes often, sizes around vector widths sometimes. */
 static uint32_t size(struct random *r)
 {
     static const uint32_t sizes[] = {1,  1,  2,  3,  4,  5,  6,  7,  8,  9,  12, 15, 16,
@@ -65,7 +65,7 @@ static void add_options(struct random *r, const char *cell, char *options)
         append(options, below(r, 4) == 0 ? "reset_after,layer_norm" : "reset_after");
     if (strcmp(cell, "rnn") == 0 && below(r, 5) == 0)
         append(options, "layer_norm");
-    if (below(r, 8) == 0) { /* large weights and activations without bound would only explode */
+    if (below(r, 8) == 0) { /* large weights with unbounded activations would overflow */
         append(options, "saturated");
         return;
     }

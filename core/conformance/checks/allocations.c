@@ -84,7 +84,7 @@ static char *count_strdup(const char *text)
     return strdup(text);
 }
 
-/* `new` of C++, which the core does not link: the address that was there does the work. */
+/* The core does not link C++'s `new`, so the function at the address that was there does the work. */
 static void *(*new_one)(size_t), *(*new_array)(size_t);
 
 static void *count_new(size_t bytes)
@@ -102,7 +102,7 @@ static void *count_new_array(size_t bytes)
 struct replacement {
     const char *name;
     void *function;
-    void *(**original)(size_t); /* where the function needs to know what it replaces; else NULL */
+    void *(**original)(size_t); /* if the function has to call the one it replaces; else NULL */
 };
 
 static const struct replacement replacements[] = {
@@ -126,7 +126,7 @@ static void replace(void **place, const struct replacement *with)
         return;
     if (with->original && *with->original == NULL)
         memcpy(with->original, place, sizeof *place);
-    *place = with->function; /* the page stays writable: some of its places may have been so before */
+    *place = with->function; /* the page stays writable, because parts of it may have been writable before */
 }
 
 static void replace_all(uintptr_t base, const ElfW(Rela) * relocations, size_t bytes, const ElfW(Sym) * symbols,
@@ -143,7 +143,7 @@ static void replace_all(uintptr_t base, const ElfW(Rela) * relocations, size_t b
     }
 }
 
-/* What the dynamic section says is an address, in glibc already that in memory. */
+/* An address in the dynamic section. glibc has already turned it into an address in memory. */
 static const void *locate(uintptr_t base, uintptr_t value)
 {
     return (const void *)(value < base ? value + base : value);
@@ -180,7 +180,7 @@ static void replace_in(uintptr_t base, const ElfW(Dyn) * dynamic)
 
 /* ---- the objects ---------------------------------------------------------------------------------------------- */
 
-/* Libraries that are everyone's, and that allocate for others. */
+/* Libraries that every program uses, and that allocate for others. */
 static bool is_of_the_system(const char *name)
 {
     static const char *const known[] = {"libc.",  "ld-",      "libpthread.", "libdl.",    "libm.",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts what a plugin allocates by itself, past the host's `allocate`, inside forward and backward.
+/* Counts the allocations that a plugin makes in forward and backward without the host's `allocate`.
  *
  * The dynamic linker keeps, for each shared object, the addresses of the functions of others that it calls. Those of
- * malloc and its like are replaced by functions that count and then do the same. So calls of the plugin's own code are
- * told apart from those of the libraries that it uses. What an object does without the dynamic linker is not seen.
- */
+ * malloc and similar functions are replaced by functions that count and then do the same. So calls by the plugin's
+ * own code can be told from calls by the libraries that it uses. Calls that do not go through the dynamic linker are
+ * not seen. */
 #ifndef SL_CONFORMANCE_CHECKS_ALLOCATIONS_H
 #define SL_CONFORMANCE_CHECKS_ALLOCATIONS_H
 
@@ -13,14 +13,14 @@
 
 #include "registry/record.h"
 
-/* From now on, for the files of the record that are mapped: the first is the plugin, the others are its libraries. For
- * one plugin of the process. Not while another thread runs code of these files. */
+/* Starts counting for those files of the record that are mapped: the first is the plugin, the others are its
+ * libraries. Only for one plugin per process, and not while another thread runs code of these files. */
 void sl_allocations_watch(const struct sl_backend_record *record);
 
-/* Since the last call, in forward and backward: allocations of the plugin's own code. */
+/* Allocations by the plugin's own code in forward and backward, since the last call of this function. */
 int64_t sl_allocations_take_own(void);
 
-/* A library that has allocated in forward or backward, and was not told of before; NULL: none. */
+/* A library that has allocated in forward or backward and that was not returned before; NULL: none. */
 const char *sl_allocations_take_library(void);
 
 #endif

@@ -44,7 +44,7 @@ static void run_pass(struct sl_check *check)
     }
 }
 
-/* One of several variants that op_create refuses, which the detail then says: it is the others' turn. */
+/* op_create refuses one of several variants. The detail says so, and the other variants are tested. */
 static bool is_refused(struct sl_check *check, const struct seqlstm_desc *desc)
 {
     const struct sl_subject *s = &check->bench->subject;

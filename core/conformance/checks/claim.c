@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backend says about itself: supports is pure, quick, complete, and says no to what it cannot know. */
+/* Checks of a backend's answers about itself: `supports` is pure, quick and complete, and refuses what it cannot
+ * know. */
 #include <stddef.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 enum field_kind { ENUMERATION, BITS, ZERO32, ZERO64 };
 
 struct field {
-    uint32_t op; /* NONE: of every descriptor */
+    uint32_t op; /* NONE: any descriptor */
     enum field_kind kind;
     size_t offset;
     const char *name;
@@ -69,7 +70,7 @@ static const struct field fields[] = {
     FIELD(SEQLSTM_OP_ATTENTION, ZERO32, seqlstm_attention_desc, reserved0),
 };
 
-/* Room behind the descriptor for bytes that a later host might know. */
+/* Room after the descriptor for bytes that only a later host knows. */
 union wide_desc {
     union seqlstm_any_desc desc;
     unsigned char bytes[sizeof(union seqlstm_any_desc) + 64];
@@ -81,7 +82,7 @@ static seqlstm_status ask(const struct sl_bench *bench, const struct seqlstm_des
     return sl_table_supports(bench->subject.table, bench->subject.device_class, desc, answer, err);
 }
 
-/* Every known field with a value or a bit of the future: the answer must be no, with a reason. */
+/* Each known field is set to a value or a bit that is not defined yet. The answer must be no, with a reason. */
 static void check_unknown(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -128,7 +129,7 @@ static void check_future_bytes(struct sl_check *check)
         sl_check_fail(check, "a descriptor with an option of the future was accepted");
 }
 
-/* The same question gives the same answer, byte for byte, in under a millisecond. */
+/* The same question must give the same answer, byte for byte, in less than a millisecond. */
 static void check_pure(struct sl_check *check)
 {
     const struct sl_subject *s = &check->bench->subject;
@@ -154,7 +155,7 @@ static void check_pure(struct sl_check *check)
         sl_check_fail(check, "supports allocated memory");
 }
 
-/* A yes is a promise: each variant can be created, for any batch up to the bounds. */
+/* A yes is a promise: each variant can be created, for any batch within the bounds. */
 static void check_promise(struct sl_check *check)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward against central differences of forward, both in float64: for backends that have the extension
- * float64/0, above all the reference itself.
+/* Compares backward with central differences of forward, both in float64, for backends that have the extension
+ * float64/0. The most important one is the reference.
  *
  *   L = sum over outputs of <upstream, output>     (losses: normaliser · loss_scale · SUMS[0])
- *   dL/dv ≈ (L(v + h) - L(v - h)) / 2h
- */
+ *
+ *   dL/dv ≈ (L(v + h) - L(v - h)) / 2h */
 #include <math.h>
 
 #include "base/value/text.h"
@@ -13,11 +13,12 @@
 
 enum { ELEMENTS_PER_SLOT = 20 };
 
-/* h² / 6 times a third derivative of order 10, and 2^-53 / h of rounding, are both well below. */
+/* The errors of the method are h² / 6 times a third derivative of order 10, and the rounding 2^-53 / h. Both are
+ * well below the tolerance. */
 #define STEP      1e-5
 #define TOLERANCE 2e-7
 
-/* Value of the functional after a forward. */
+/* The value of L after a forward. */
 static bool functional(struct sl_check *check, struct sl_runner *runner, double *out)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;

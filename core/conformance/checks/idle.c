@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass about bytes that an operation says its calls leave alone: memory is predicted without them. */
+/* The pass about bytes that an operation's calls leave untouched, by its own answer. Predicted memory leaves them
+ * out. */
 #include <string.h>
 
 #include "conformance/checks/checks.h"
 #include "registry/answer.h"
 
-/* Does the backend offer the variant in this mode too? Some exist only where there is a backward pass. */
+/* Does the backend also offer the variant in this mode? Some exist only if there is a backward pass. */
 static bool is_offered(struct sl_check *check, const struct seqlstm_desc *desc)
 {
     const struct sl_subject *s = &check->bench->subject;
@@ -33,7 +34,7 @@ static void check_mode(struct sl_check *check, uint32_t mode)
     if (!sl_check_status(check, sl_runner_create(&check->bench->subject, &data, check->variant, NULL, &runner, &err),
                          "creating the operation", &err))
         return;
-    bool any = false; /* of which nothing is said there is nothing to be held to */
+    bool any = false; /* without such an answer there is nothing to check */
     if (sl_check_status(check, sl_runner_ask_idle(runner, &any, &err), "idle_ranges", &err) && any &&
         sl_check_status(check, sl_runner_forward(runner, &err), "forward", &err) &&
         (!training || sl_check_status(check,

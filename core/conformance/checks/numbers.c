@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes inf, fwd and bwd: results, and gradients of all parts and of each alone. */
+/* The passes inf, fwd and bwd: results, and the gradients of all parts together and of each part alone. */
 #include "conformance/checks/checks.h"
 
 #include "base/value/text.h"
@@ -19,7 +19,7 @@ static bool run_reference(struct sl_check *check, struct sl_runner *expected, bo
                            "backward of the reference", &err);
 }
 
-/* Forward and one backward, compared with what the reference's last backward left (all parts of it). */
+/* Forward and one backward, compared with the results of the reference's last backward (of all parts). */
 static bool compare_backward(struct sl_check *check, struct sl_runner *got, struct sl_runner *expected, uint32_t parts,
                              bool accumulate, const char *what)
 {

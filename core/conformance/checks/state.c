@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes about state: time ranges, repetition, modes, memory and threads. */
+/* The passes about state: ranges of steps, repetition, modes, memory and threads. */
 #include <pthread.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool can_go_backward(const struct sl_check *check)
     return sl_op_has_backward(check->data->c.desc.head.op) && check->data->c.desc.head.mode == SEQLSTM_MODE_TRAINING;
 }
 
-/* Forward, and backward where there is one. */
+/* Forward, and backward if the operation has one. */
 static bool run_once(struct sl_check *check, struct sl_runner *runner)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -49,7 +49,7 @@ static bool is_cut_by_states(const union seqlstm_any_desc *desc)
            desc->recurrent.direction == SEQLSTM_DIRECTION_FORWARD;
 }
 
-/* Every row for itself: a range of steps is a range of rows. */
+/* Each row is independent, so a range of steps is a range of rows. */
 static bool is_cut_by_rows(const struct sl_data *d)
 {
     bool on_rows = d->c.desc.head.op != SEQLSTM_OP_RECURRENT && !d->c.on_sequences;
@@ -124,7 +124,7 @@ void sl_check_same(struct sl_check *check)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_runner *a = NULL, *b = NULL;
     const struct sl_data *given = check->data;
-    check->data = &training; /* tolerance and sensitivity are those of what runs */
+    check->data = &training; /* use the tolerance and sensitivity of the mode that runs */
     if (sl_check_status(check, sl_runner_create(&check->bench->subject, &training, NULL, NULL, &a, &err),
                         "creating the operation for training", &err) &&
         sl_check_status(check, sl_runner_create(&check->bench->subject, &inference, NULL, NULL, &b, &err),
@@ -201,7 +201,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Two queues, two bindings, at the same time; each must give what it gives alone. */
+/* Two queues and two bindings run at the same time. Each must give the same results as alone. */
 static void check_concurrent(struct sl_check *check, struct sl_runner *const runners[2])
 {
     struct worker workers[2];
@@ -261,13 +261,13 @@ out:
 
 /* ---- alternate ------------------------------------------------------------------------------- */
 
-/* Two plugins of one domain share queues: the executor gives them layers of one model in turn. */
+/* Two plugins of one domain share queues: the executor runs layers of one model on them in turn. */
 void sl_check_alternate(struct sl_check *check)
 {
     struct sl_bench *bench = check->bench;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_subject beside = bench->reference;
-    struct sl_runner *runners[2] = {NULL}; /* the subject, the reference in its ordinary float32 */
+    struct sl_runner *runners[2] = {NULL}; /* the tested backend, and the reference in its ordinary float32 */
     uint64_t alone[2];
     beside.float64 = NULL;
     beside.queue = bench->subject.queue;
