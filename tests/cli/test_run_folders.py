@@ -278,6 +278,9 @@ def test_killed_at_the_beginning(t):
     t.write('q/lock', 'process 77 on x since y\n')
     t.run('run', 'm.yaml', '--out', 'q', '-q', '--plan', 'plan.json')
     expect(t.read('q/final.safetensors') == want and not (t.folder / 'q/flags.json').exists(), 'flags of another run')
+    t.write('mine/plan.json', t.read('plan.json'))  # a file of the user, not of a run that was killed
+    t.refuse(2, 'run', 'm.yaml', '--out', 'mine', '--plan', 'mine/plan.json').says('mine: the run folder is not empty')
+    expect(t.read('mine/plan.json') == t.read('plan.json'), 'a file of the user is gone')
     t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'backend_path': [str(t.folder)]}))
     t.run('eval', 'r').says('--backend-path', '--trust')
     t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'threads': -1}))

@@ -24,10 +24,10 @@
 #include "session/run_folder/run_name.h"
 #include "train/checkpoint/checksums.h"
 
-/* What a run that was killed at its very beginning leaves: it has no configuration yet. */
+/* What a run that was killed at its very beginning leaves beside its lock: it has no configuration yet. */
 static bool is_leftover(const char *name)
 {
-    static const char *const names[] = {"lock", "flags.json", "plan.json", "checksums.json"};
+    static const char *const names[] = {"flags.json", "plan.json", "checksums.json"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++)
         if (strcmp(name, names[n]) == 0)
             return true;
@@ -39,11 +39,18 @@ static bool is_empty_folder(const char *path)
     DIR *folder = opendir(path);
     if (folder == NULL)
         return false;
-    bool empty = true;
-    for (struct dirent *entry; empty && (entry = readdir(folder)) != NULL;)
-        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || is_leftover(entry->d_name);
+    bool empty = true, locked = false, left = false;
+    for (struct dirent *entry; empty && (entry = readdir(folder)) != NULL;) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        const bool is_lock = strcmp(name, "lock") == 0;
+        empty = is_lock || is_leftover(name);
+        locked = locked || is_lock;
+        left = left || !is_lock;
+    }
     closedir(folder);
-    return empty;
+    return empty && (locked || !left); /* without a lock they are files of the user */
 }
 
 /* `pattern` with {name} and {run} replaced. NULL: no memory. */
