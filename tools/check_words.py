@@ -19,6 +19,9 @@ SKIP = re.compile(r'^(docs/measurements/archive/|tests/fixtures/|configs/data/|t
 PIECES = re.compile(r'^(core/(data|model|session|cli)/|include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|unit/data|'
                     r'unit/model|fuzz)/|.*pieces|tests/e2e/fuzz_runs|tests/README|tools/|core/base/system/module)')
 
+# Files with spans of tags, or with the key `span` of metrics.jsonl.
+SPANS = re.compile(r'^(core/(train|model)/|core/session/run_folder/report|core/cli/output/attention_page|configs/|docs/|tests/|CHANGELOG|tools/)')
+
 # (pattern, why it is refused, the files in which it is allowed)
 RULES = [
     (re.compile(r'\b(whoever|nobody|somebody|everybody)\b', re.I), 'say which part of the program, or of the hardware', re.compile(r'tools/test-matrix\.sh$')),
@@ -29,6 +32,8 @@ RULES = [
     (re.compile(r'\b(run-?off|runoff)s?\b', re.I), 'whole steps are compared', None),
     (re.compile(r'\b(contender|pairing)s?\b|\bsl_(party|contender|pairing)|(?<!third )(?<!third-)\bpart(y|ies)\b', re.I),
      'sides are compared, in matches', None),
+    (re.compile(r'(?<![</\w.])(?:out_|\bsl_|\bseqlstm_)?spans?(?:_\w+)?(?![\w"])'),
+     'spans are what tags mark: say range, interval, width or subgraph', SPANS),
     (re.compile(r'\bstands? in for\b|\bsends? home\b', re.I), 'say it without the image', None),
 ]
 
@@ -59,11 +64,13 @@ def self_test():
         'core/dispatch/d.c': 'int sl_piece_fill(void);\n',
         'core/dispatch/e.c': '/* the run-off */\n',
         'core/compare/f.c': 'struct sl_party;\n',
+        'core/exec/k.c': 'struct sl_spans *spans;\n',
         'docs/g.md': 'A fake library stands in for cuDNN.\n',
     }
     good = {
         'core/data/text/pieces.c': '/* a piece */\n',
         'core/exec/h.c': '/* SentencePiece cuts it into pieces */\n',
+        'core/train/l.c': '/* a span of tags */\n',
         'docs/i.md': 'A third party writes backends; the user who wrote it.\n',
         'docs/measurements/archive/j.md': 'the run-off\n',
     }

@@ -72,23 +72,23 @@ seqlstm_status sl_failure_fallback(const struct sl_graph *graph, const struct sl
 }
 
 seqlstm_status sl_failure_refused(const struct sl_graph *graph, const struct sl_registry *registry,
-                                  const struct sl_span *span, struct seqlstm_error *err)
+                                  const struct sl_subgraph *subgraph, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};
-    const char *name = span->node->name, *op = sl_op_name(span->node->desc.head.op);
-    if (span->pin)
-        sl_buf_printf(&buf, "`%s` (%s) is pinned to `%s`, which does not run it: ", name, op, span->pin);
+    const char *name = subgraph->node->name, *op = sl_op_name(subgraph->node->desc.head.op);
+    if (subgraph->pin)
+        sl_buf_printf(&buf, "`%s` (%s) is pinned to `%s`, which does not run it: ", name, op, subgraph->pin);
     else
         sl_buf_printf(&buf, "no listed backend runs `%s` (%s): ", name, op);
-    sl_refusals_write(&buf, span->refusals, span->refusal_count);
-    if (span->pin == NULL && lacks_blas(graph, registry)) {
+    sl_refusals_write(&buf, subgraph->refusals, subgraph->refusal_count);
+    if (subgraph->pin == NULL && lacks_blas(graph, registry)) {
         advise_blas(&buf);
         sl_buf_printf(&buf, ". %s", reference_hint);
     }
     struct sl_place none = {0};
-    seqlstm_status status =
-        fail_at(graph, span->node->layer >= 0 ? span->node : NULL, span->refusal_count ? span->refusals[0].place : none,
-                buf.failed ? "no listed backend runs an operation of the model" : buf.data, err);
+    seqlstm_status status = fail_at(graph, subgraph->node->layer >= 0 ? subgraph->node : NULL,
+                                    subgraph->refusal_count ? subgraph->refusals[0].place : none,
+                                    buf.failed ? "no listed backend runs an operation of the model" : buf.data, err);
     sl_buf_deinit(&buf);
     return status;
 }

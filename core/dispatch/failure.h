@@ -14,8 +14,8 @@ seqlstm_status sl_failure_no_backend(const struct sl_graph *graph, const struct 
 /* A call is a fallback, which `dispatch.fallback: error` forbids. */
 seqlstm_status sl_failure_fallback(const struct sl_graph *graph, const struct sl_call *call, struct seqlstm_error *err);
 
-/* No backend in the list runs the span, or not the one that it is pinned to: all refusals. */
+/* No backend in the list runs the subgraph, or not the one that it is pinned to: all refusals. */
 seqlstm_status sl_failure_refused(const struct sl_graph *graph, const struct sl_registry *registry,
-                                  const struct sl_span *span, struct seqlstm_error *err);
+                                  const struct sl_subgraph *subgraph, struct seqlstm_error *err);
 
 #endif

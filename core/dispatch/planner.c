@@ -37,7 +37,7 @@ struct planner {
     struct sl_vector_call *vectors;
     struct sl_backend **listed; /* in order, the forced one first */
     uint32_t listed_count;
-    struct sl_spans spans;
+    struct sl_subgraphs subgraphs;
     struct sl_tuner tuner;
     struct sl_candidate_routes routes;
     struct seqlstm_error *err;
@@ -69,14 +69,14 @@ static seqlstm_status list_backends(struct planner *p)
 }
 
 /* Lists the other candidates: other backends, and other variants of this one. */
-static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span, const struct sl_candidate *chosen,
-                                  struct sl_call *call)
+static seqlstm_status list_rivals(struct planner *p, const struct sl_subgraph *subgraph,
+                                  const struct sl_candidate *chosen, struct sl_call *call)
 {
-    struct sl_rival *rivals = SL_ARENA_ARRAY(p->plan->arena, struct sl_rival, (size_t)span->candidate_count + 1);
+    struct sl_rival *rivals = SL_ARENA_ARRAY(p->plan->arena, struct sl_rival, (size_t)subgraph->candidate_count + 1);
     if (rivals == NULL)
         return no_memory(p);
-    for (int32_t c = 0; c < span->candidate_count; c++) {
-        const struct sl_candidate *candidate = &span->candidates[c];
+    for (int32_t c = 0; c < subgraph->candidate_count; c++) {
+        const struct sl_candidate *candidate = &subgraph->candidates[c];
         if (candidate != chosen && !candidate->excluded)
             rivals[call->rival_count++] =
                 (struct sl_rival){sl_backend_get_id(candidate->backend), candidate->variant, candidate->cost};
@@ -86,15 +86,15 @@ static seqlstm_status list_rivals(struct planner *p, const struct sl_span *span,
 }
 
 /* Turns a chosen candidate into the next call. */
-static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct sl_candidate *candidate)
+static seqlstm_status add_call(struct planner *p, struct sl_subgraph *subgraph, struct sl_candidate *candidate)
 {
     struct sl_call *call = &p->calls[p->plan->call_count++];
-    *call = sl_candidate_make_call(span, candidate);
+    *call = sl_candidate_make_call(subgraph, candidate);
     candidate->op = NULL;
-    SEQLSTM_TRY(list_rivals(p, span, candidate, call));
+    SEQLSTM_TRY(list_rivals(p, subgraph, candidate, call));
     if (call->fallback && p->graph->model->dispatch.fallback == SL_FALLBACK_ERROR)
         return sl_failure_fallback(p->graph, call, p->err);
-    return sl_span_find_refusal_costs(&p->tuner, p->policy, span, &call->cost, p->err);
+    return sl_subgraph_find_refusal_costs(&p->tuner, p->policy, subgraph, &call->cost, p->err);
 }
 
 /* ---- the route ---- */
@@ -102,19 +102,19 @@ static seqlstm_status add_call(struct planner *p, struct sl_span *span, struct s
 static seqlstm_status follow_route(struct planner *p, const struct sl_route *route)
 {
     for (int32_t k = 0; k < route->count; k++)
-        SEQLSTM_TRY(add_call(p, p->routes.spans[route->steps[k]], p->routes.candidates[route->steps[k]]));
+        SEQLSTM_TRY(add_call(p, p->routes.subgraphs[route->steps[k]], p->routes.candidates[route->steps[k]]));
     return SEQLSTM_OK;
 }
 
-/* The span whose refusals explain why no route gets past a node: the node's own. If it is pinned, the widest span that
- * contains it, since some variants run only whole stacks. */
-static const struct sl_span *find_stuck(const struct planner *p, int32_t node)
+/* The subgraph whose refusals explain why no route gets past a node: the node's own. If it is pinned, the widest
+ * subgraph that contains it, since some variants run only whole stacks. */
+static const struct sl_subgraph *find_stuck(const struct planner *p, int32_t node)
 {
-    const struct sl_span *found = &p->spans.items[node];
-    for (int32_t i = 0; found->pin && i < p->spans.count; i++) {
-        const struct sl_span *span = &p->spans.items[i];
-        if (span->first <= node && node < span->first + span->count && span->count > found->count)
-            found = span;
+    const struct sl_subgraph *found = &p->subgraphs.items[node];
+    for (int32_t i = 0; found->pin && i < p->subgraphs.count; i++) {
+        const struct sl_subgraph *subgraph = &p->subgraphs.items[i];
+        if (subgraph->first <= node && node < subgraph->first + subgraph->count && subgraph->count > found->count)
+            found = subgraph;
     }
     return found;
 }
@@ -125,25 +125,25 @@ static seqlstm_status search_route(struct planner *p, struct sl_route *route, bo
     sl_candidate_routes_deinit(&p->routes);
     free(route->steps);
     *route = (struct sl_route){.stuck = -1};
-    SEQLSTM_TRY(sl_candidate_routes_init(&p->routes, &p->spans, p->err));
+    SEQLSTM_TRY(sl_candidate_routes_init(&p->routes, &p->subgraphs, p->err));
     seqlstm_status status = p->policy == SL_POLICY_ORDER ? sl_route_find_first(&p->routes.problem, route, p->err)
                                                          : sl_route_find_cheapest(&p->routes.problem, route, p->err);
     if (status == SEQLSTM_UNSUPPORTED && route->stuck >= 0)
         return sl_failure_refused(p->graph, p->request->registry, find_stuck(p, route->stuck), p->err);
     SEQLSTM_TRY(status);
-    return sl_candidate_routes_open(&p->routes, &p->spans, route, out_open, p->err);
+    return sl_candidate_routes_open(&p->routes, &p->subgraphs, route, out_open, p->err);
 }
 
 /* Finds the candidates and their costs. */
 static seqlstm_status price(struct planner *p)
 {
-    SEQLSTM_TRY(sl_spans_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->spans, p->err));
-    p->spans.threads = p->plan->threads;
-    SEQLSTM_TRY(sl_spans_constrain(&p->spans, p->request, p->err));
-    SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->spans, p->request->tuning, p->err));
+    SEQLSTM_TRY(sl_subgraphs_create(p->plan->arena, p->graph, p->listed, p->listed_count, &p->subgraphs, p->err));
+    p->subgraphs.threads = p->plan->threads;
+    SEQLSTM_TRY(sl_subgraphs_constrain(&p->subgraphs, p->request, p->err));
+    SEQLSTM_TRY(sl_tuner_init(&p->tuner, &p->subgraphs, p->request->tuning, p->err));
     if (p->policy != SL_POLICY_ORDER)
         SEQLSTM_TRY(sl_tuner_price_all(&p->tuner, p->policy, p->err));
-    return sl_spans_settle_loop(&p->spans, p->err);
+    return sl_subgraphs_settle_loop(&p->subgraphs, p->err);
 }
 
 /* Chooses a backend for each operation of the update: the first in the list that accepts it. */
@@ -151,17 +151,17 @@ static seqlstm_status choose_vectors(struct planner *p)
 {
     for (int32_t v = 0; v < p->graph->vector_op_count; v++) {
         const union seqlstm_any_desc *desc = &p->graph->vector_ops[v];
-        struct sl_span span;
+        struct sl_subgraph subgraph;
         struct sl_candidate *chosen = NULL;
-        SEQLSTM_TRY(sl_span_ask(&p->spans, NULL, desc, &span, p->err));
-        for (int32_t c = 0; c < span.candidate_count && !chosen; c++) {
-            SEQLSTM_TRY(sl_span_open_candidate(&p->spans, &span, desc, &span.candidates[c], p->err));
-            chosen = span.candidates[c].excluded ? NULL : &span.candidates[c];
+        SEQLSTM_TRY(sl_subgraph_ask(&p->subgraphs, NULL, desc, &subgraph, p->err));
+        for (int32_t c = 0; c < subgraph.candidate_count && !chosen; c++) {
+            SEQLSTM_TRY(sl_subgraph_open_candidate(&p->subgraphs, &subgraph, desc, &subgraph.candidates[c], p->err));
+            chosen = subgraph.candidates[c].excluded ? NULL : &subgraph.candidates[c];
         }
         if (chosen == NULL) {
             struct sl_node node = {.name = "update", .layer = -1, .desc = *desc};
-            span.node = &node;
-            return sl_failure_refused(p->graph, p->request->registry, &span, p->err);
+            subgraph.node = &node;
+            return sl_failure_refused(p->graph, p->request->registry, &subgraph, p->err);
         }
         p->vectors[p->plan->vector_count++] = (struct sl_vector_call){.desc = desc,
                                                                       .backend = chosen->backend,
@@ -241,7 +241,7 @@ seqlstm_status sl_plan_create(const struct sl_plan_request *request, struct sl_p
                               .policy = request->graph->model->dispatch.policy};
     seqlstm_status status = make(&planner);
     sl_candidate_routes_deinit(&planner.routes);
-    sl_spans_destroy(&planner.spans);
+    sl_subgraphs_destroy(&planner.subgraphs);
     sl_tuner_deinit(&planner.tuner);
     if (status != SEQLSTM_OK) {
         sl_plan_destroy(plan);

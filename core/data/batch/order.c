@@ -2,7 +2,7 @@
 /* shuffle records -> into buckets, or sort inside pools -> cut -> shuffle batches -> count segments.
  *
  * For pairs the lengths of both sides decide which records share a batch: a pool is sorted by the target's length, and
- * among equal ones by the source's, upwards and downwards in turn, so that a batch that spans two lengths has similar
+ * among equal ones by the source's, upwards and downwards in turn, so that a batch of two lengths has similar
  * sources; a bucket, which holds several lengths of the target, by the source's.
  *
  * Records are 4-byte numbers throughout and lengths are looked up, so that an epoch of many millions of records stays

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which backends can run which operation, with which variants, and why the others refuse.
  *
- * A span is what one call can run: a node of the graph, or an alternative to several nodes. A candidate is one backend,
- * device and variant that accepts a span. The planner chooses one candidate for each node. Private to core/dispatch.
+ * A subgraph is what one call can run: a node of the graph, or an alternative to several nodes. A candidate is one
+ * backend, device and variant that accepts a subgraph. The planner chooses one candidate for each node. Private to
+ * core/dispatch.
  *
  * Invariants:
- *  1. Spans of single nodes come first, in the order of the graph; then the alternatives, in theirs.
+ *  1. Subgraphs of single nodes come first, in the order of the graph; then the alternatives, in theirs.
  *  2. Candidates stand in the order of the list, variants of one backend in the order in which it names them.
- *  3. An excluded candidate is not chosen. Its op, if it has one, is destroyed with the spans.
+ *  3. An excluded candidate is not chosen. Its op, if it has one, is destroyed with the subgraphs.
  */
 #ifndef SL_DISPATCH_CANDIDATE_CANDIDATE_H
 #define SL_DISPATCH_CANDIDATE_CANDIDATE_H
@@ -27,7 +28,7 @@ struct sl_candidate {
     struct sl_cost cost;
 };
 
-struct sl_span {
+struct sl_subgraph {
     const struct sl_node *node; /* the graph's, or a copy of it in float32 */
     int32_t first, count;       /* nodes of the graph */
     struct sl_candidate *candidates;
@@ -37,45 +38,48 @@ struct sl_span {
     const char *pin; /* the only backend allowed, by the model (ID or ID:VARIANT) or a stored plan; NULL: any */
 };
 
-struct sl_spans {
+struct sl_subgraphs {
     struct sl_arena *arena; /* of the plan */
     const struct sl_graph *graph;
     struct sl_backend *const *listed; /* in order */
     uint32_t listed_count;
     int32_t threads; /* the most that calls run on; 0: any number */
-    struct sl_span *items;
+    struct sl_subgraph *items;
     int32_t count;
 };
 
 /* Asks every listed backend about every node and alternative of the graph. Errors: NO_MEMORY; INTERNAL when a
  * backend failed to answer. */
-seqlstm_status sl_spans_create(struct sl_arena *arena, const struct sl_graph *graph, struct sl_backend *const *listed,
-                               uint32_t listed_count, struct sl_spans *out_spans, struct seqlstm_error *err);
+seqlstm_status sl_subgraphs_create(struct sl_arena *arena, const struct sl_graph *graph,
+                                   struct sl_backend *const *listed, uint32_t listed_count,
+                                   struct sl_subgraphs *out_subgraphs, struct seqlstm_error *err);
 
 /* Destroys the ops that no call has taken over. */
-void sl_spans_destroy(struct sl_spans *spans);
+void sl_subgraphs_destroy(struct sl_subgraphs *subgraphs);
 
-/* Asks about one operation outside the graph's spans. `node` NULL: an operation of the update. */
-seqlstm_status sl_span_ask(const struct sl_spans *spans, const struct sl_node *node, const union seqlstm_any_desc *desc,
-                           struct sl_span *out_span, struct seqlstm_error *err);
+/* Asks about one operation outside the graph's subgraphs. `node` NULL: an operation of the update. */
+seqlstm_status sl_subgraph_ask(const struct sl_subgraphs *subgraphs, const struct sl_node *node,
+                               const union seqlstm_any_desc *desc, struct sl_subgraph *out_subgraph,
+                               struct seqlstm_error *err);
 
 /* Creates the candidate's op unless it has one. If the backend refuses now, the refusal is noted and the candidate
  * excluded. Errors: the plugin's, other than UNSUPPORTED. */
-seqlstm_status sl_span_open_candidate(const struct sl_spans *spans, struct sl_span *span,
-                                      const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
-                                      struct seqlstm_error *err);
+seqlstm_status sl_subgraph_open_candidate(const struct sl_subgraphs *subgraphs, struct sl_subgraph *subgraph,
+                                          const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
+                                          struct seqlstm_error *err);
 
 /* Excludes a candidate and notes why. Errors: NO_MEMORY. */
-seqlstm_status sl_span_refuse_candidate(const struct sl_spans *spans, struct sl_span *span,
-                                        struct sl_candidate *candidate, const char *reason, struct seqlstm_error *err);
+seqlstm_status sl_subgraph_refuse_candidate(const struct sl_subgraphs *subgraphs, struct sl_subgraph *subgraph,
+                                            struct sl_candidate *candidate, const char *reason,
+                                            struct seqlstm_error *err);
 
-/* Did a backend that stands earlier in the list refuse the span? */
-bool sl_candidate_is_fallback(const struct sl_span *span, const struct sl_candidate *candidate);
+/* Did a backend that stands earlier in the list refuse the subgraph? */
+bool sl_candidate_is_fallback(const struct sl_subgraph *subgraph, const struct sl_candidate *candidate);
 
 /* The call that the candidate would be. The candidate keeps its op. */
-struct sl_call sl_candidate_make_call(const struct sl_span *span, const struct sl_candidate *candidate);
+struct sl_call sl_candidate_make_call(const struct sl_subgraph *subgraph, const struct sl_candidate *candidate);
 
 /* Candidates that are not excluded. */
-int32_t sl_span_count_candidates(const struct sl_span *span);
+int32_t sl_subgraph_count_candidates(const struct sl_subgraph *subgraph);
 
 #endif

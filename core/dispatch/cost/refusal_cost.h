@@ -8,7 +8,8 @@
 
 /* Fills `without` and `speedup` of the refusals where they can be found. `chosen`: the cost of the chosen candidate.
  * Errors: NO_MEMORY, CANCELLED, INTERNAL if a backend fails to answer. */
-seqlstm_status sl_span_find_refusal_costs(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
-                                          const struct sl_cost *chosen, struct seqlstm_error *err);
+seqlstm_status sl_subgraph_find_refusal_costs(struct sl_tuner *tuner, enum sl_dispatch_policy policy,
+                                              struct sl_subgraph *subgraph, const struct sl_cost *chosen,
+                                              struct seqlstm_error *err);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cost of each candidate of a graph: from the cache, by timing it now, or by an estimate. Private to core/dispatch.
  *
- * How timing works. The candidates of a span run in turn, round after round, on profiles of the real data. The lower
- * quartile of a candidate's rounds counts, or the fastest round if most were disturbed (rounds.h). A short probe comes
- * first (timing.c): a candidate that is three times slower than the best in it is not timed further. A candidate whose
- * estimate is more than three times the best is not timed at all. If the time for a span is short, long sequences are
- * cut and some profiles left out.
+ * How timing works. The candidates of a subgraph run in turn, round after round, on profiles of the real data. The
+ * lower quartile of a candidate's rounds counts, or the fastest round if most were disturbed (rounds.h). A short probe
+ * comes first (timing.c): a candidate that is three times slower than the best in it is not timed further. A candidate
+ * whose estimate is more than three times the best is not timed at all. If the time for a subgraph is short, long
+ * sequences are cut and some profiles left out.
  *
- * Nothing is timed after the time limit. Costs of spans that compete with each other (a stack and its layers) must not
- * mix measurements and estimates, so if one of them was not timed, all of them are estimated: by what similar
+ * Nothing is timed after the time limit. Costs of subgraphs that compete with each other (a stack and its layers) must
+ * not mix measurements and estimates, so if one of them was not timed, all of them are estimated: by what similar
  * operations took (experience.h), or else by the backends' own estimates.
  */
 #ifndef SL_DISPATCH_COST_TUNE_H
@@ -22,9 +22,9 @@
 /* The share of the time for a plan that is reserved for whole steps of the two best routes (route/whole_steps.h). */
 #define SL_TUNER_WHOLE_STEPS_SHARE (1.0 / 7)
 
-/* What tuning keeps from span to span. */
+/* What tuning keeps from subgraph to subgraph. */
 struct sl_tuner {
-    const struct sl_spans *spans;
+    const struct sl_subgraphs *subgraphs;
     const struct sl_tuning *tuning; /* NULL: only estimates */
     struct sl_profiles usual;       /* replaces tuning->profiles if there are none */
     struct sl_profiles sides[2];    /* lengths of the target (or of a plain model) and of the source; borrowed */
@@ -34,9 +34,9 @@ struct sl_tuner {
     int32_t timed; /* candidates that were timed so far */
 };
 
-/* Errors: NO_MEMORY. `spans` and `tuning` (may be NULL) outlive it. */
-seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_spans *spans, const struct sl_tuning *tuning,
-                             struct seqlstm_error *err);
+/* Errors: NO_MEMORY. `subgraphs` and `tuning` (may be NULL) outlive it. */
+seqlstm_status sl_tuner_init(struct sl_tuner *tuner, const struct sl_subgraphs *subgraphs,
+                             const struct sl_tuning *tuning, struct seqlstm_error *err);
 void sl_tuner_deinit(struct sl_tuner *tuner);
 
 /* Fills the costs of all candidates that are not excluded, and creates their ops. Excludes those that refuse when they
@@ -45,7 +45,7 @@ seqlstm_status sl_tuner_price_all(struct sl_tuner *tuner, enum sl_dispatch_polic
 
 /* The cost of one op outside the graph, measured if there is time left. If only the host's guess is known, the source
  * of the cost becomes SL_COST_NONE. Errors: CANCELLED. */
-seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_span *span,
+seqlstm_status sl_tuner_price_one(struct sl_tuner *tuner, enum sl_dispatch_policy policy, struct sl_subgraph *subgraph,
                                   const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
                                   struct seqlstm_error *err);
 

@@ -13,7 +13,7 @@ static const double skip_by_estimate = 3;
 
 static int get_side(const struct sl_tuner *tuner, const struct sl_node *node)
 {
-    return sl_axis_is_source(sl_graph_get_axis(tuner->spans->graph, node));
+    return sl_axis_is_source(sl_graph_get_axis(tuner->subgraphs->graph, node));
 }
 
 const struct sl_profiles *sl_tuner_get_profiles(const struct sl_tuner *tuner, const struct sl_node *node)
@@ -23,7 +23,7 @@ const struct sl_profiles *sl_tuner_get_profiles(const struct sl_tuner *tuner, co
 
 struct sl_call_parts sl_tuner_get_parts(const struct sl_tuner *tuner, const struct sl_node *node)
 {
-    const struct sl_graph *graph = tuner->spans->graph;
+    const struct sl_graph *graph = tuner->subgraphs->graph;
     struct sl_call_parts parts = {.on_steps = sl_node_is_on_steps(graph, node), .backward = node->needs_backward};
     for (int32_t s = 0; s < node->slot_count; s++) {
         const struct sl_tensor *tensor = node->slots[s] >= 0 ? &graph->tensors[node->slots[s]] : NULL;
@@ -61,17 +61,17 @@ bool sl_tuner_skips(const struct sl_candidate *candidate, double best)
     return candidate->excluded || sl_cost_get_ns(&candidate->cost) > skip_by_estimate * best;
 }
 
-bool sl_tuner_recall(const struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
+bool sl_tuner_recall(const struct sl_tuner *tuner, struct sl_subgraph *subgraph, const union seqlstm_any_desc *desc,
                      double best, enum sl_cost_source source)
 {
     const struct sl_cost_record *records[64];
     double fastest = -1;
-    int32_t count = span->candidate_count < 64 ? span->candidate_count : 64;
+    int32_t count = subgraph->candidate_count < 64 ? subgraph->candidate_count : 64;
     for (int32_t c = 0; c < count; c++) {
         records[c] = NULL;
-        if (sl_tuner_skips(&span->candidates[c], best))
+        if (sl_tuner_skips(&subgraph->candidates[c], best))
             continue;
-        struct sl_cost_key key = sl_tuner_get_key(tuner, span->node, desc, &span->candidates[c]);
+        struct sl_cost_key key = sl_tuner_get_key(tuner, subgraph->node, desc, &subgraph->candidates[c]);
         records[c] = sl_cost_cache_find(tuner->tuning->cache, &key);
         if (records[c] == NULL)
             return false;
@@ -79,27 +79,27 @@ bool sl_tuner_recall(const struct sl_tuner *tuner, struct sl_span *span, const u
         fastest = fastest < 0 || ns < fastest ? ns : fastest;
     }
     for (int32_t c = 0; c < count; c++) {
-        struct sl_cost *cost = &span->candidates[c].cost;
+        struct sl_cost *cost = &subgraph->candidates[c].cost;
         if (records[c])
             *cost = (struct sl_cost){records[c]->bound ? SL_COST_BOUND : source, records[c]->forward_ns,
                                      records[c]->backward_ns};
-        else if (!span->candidates[c].excluded && sl_cost_get_ns(cost) < skip_by_estimate * fastest)
+        else if (!subgraph->candidates[c].excluded && sl_cost_get_ns(cost) < skip_by_estimate * fastest)
             *cost = (struct sl_cost){SL_COST_BOUND, skip_by_estimate * fastest, 0};
     }
     return true;
 }
 
-seqlstm_status sl_tuner_keep(struct sl_tuner *tuner, const struct sl_span *span, const union seqlstm_any_desc *desc,
-                             const struct sl_candidate *candidate, bool bound, double forward_ns, double backward_ns,
-                             struct seqlstm_error *err)
+seqlstm_status sl_tuner_keep(struct sl_tuner *tuner, const struct sl_subgraph *subgraph,
+                             const union seqlstm_any_desc *desc, const struct sl_candidate *candidate, bool bound,
+                             double forward_ns, double backward_ns, struct seqlstm_error *err)
 {
-    struct sl_cost_record record = {.key = sl_tuner_get_key(tuner, span->node, desc, candidate),
+    struct sl_cost_record record = {.key = sl_tuner_get_key(tuner, subgraph->node, desc, candidate),
                                     .forward_ns = forward_ns,
                                     .backward_ns = backward_ns,
                                     .bound = bound};
     struct sl_cost work, cost = {SL_COST_MEASURED, forward_ns, backward_ns};
-    SEQLSTM_TRY(
-        sl_cost_guess(tuner->spans->graph, span->node, desc, sl_tuner_get_profiles(tuner, span->node), &work, err));
+    SEQLSTM_TRY(sl_cost_guess(tuner->subgraphs->graph, subgraph->node, desc,
+                              sl_tuner_get_profiles(tuner, subgraph->node), &work, err));
     if (!bound) /* a bound is no timing */
         SEQLSTM_TRY(sl_experience_add(&tuner->experience, candidate, desc->head.op, sl_cost_get_ns(&work), &cost, err));
     snprintf(record.label, sizeof record.label, "%.24s:%.31s/%.16s", sl_backend_get_id(candidate->backend),
@@ -108,26 +108,27 @@ seqlstm_status sl_tuner_keep(struct sl_tuner *tuner, const struct sl_span *span,
 }
 
 /* The reason of the backend's last refusal. */
-static const char *get_reason(const struct sl_span *span, const struct sl_candidate *candidate)
+static const char *get_reason(const struct sl_subgraph *subgraph, const struct sl_candidate *candidate)
 {
-    int32_t r = span->refusal_count - 1;
-    while (span->refusals[r].rank != candidate->rank)
+    int32_t r = subgraph->refusal_count - 1;
+    while (subgraph->refusals[r].rank != candidate->rank)
         r--;
-    return span->refusals[r].reason;
+    return subgraph->refusals[r].reason;
 }
 
-seqlstm_status sl_tuner_open_candidate(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
-                                       struct sl_candidate *candidate, struct seqlstm_error *err)
+seqlstm_status sl_tuner_open_candidate(struct sl_tuner *tuner, struct sl_subgraph *subgraph,
+                                       const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
+                                       struct seqlstm_error *err)
 {
     if (tuner->tuning == NULL || candidate->op)
-        return sl_span_open_candidate(tuner->spans, span, desc, candidate, err);
-    struct sl_cost_record record = {.key = get_refusal_key(tuner, span->node, desc, candidate), .refused = true};
+        return sl_subgraph_open_candidate(tuner->subgraphs, subgraph, desc, candidate, err);
+    struct sl_cost_record record = {.key = get_refusal_key(tuner, subgraph->node, desc, candidate), .refused = true};
     const struct sl_cost_record *kept = sl_cost_cache_find(tuner->tuning->cache, &record.key);
     if (kept && kept->refused)
-        return sl_span_refuse_candidate(tuner->spans, span, candidate, kept->label, err);
-    SEQLSTM_TRY(sl_span_open_candidate(tuner->spans, span, desc, candidate, err));
+        return sl_subgraph_refuse_candidate(tuner->subgraphs, subgraph, candidate, kept->label, err);
+    SEQLSTM_TRY(sl_subgraph_open_candidate(tuner->subgraphs, subgraph, desc, candidate, err));
     if (!candidate->excluded)
         return SEQLSTM_OK;
-    snprintf(record.label, sizeof record.label, "%s", get_reason(span, candidate));
+    snprintf(record.label, sizeof record.label, "%s", get_reason(subgraph, candidate));
     return sl_cost_cache_add(tuner->tuning->cache, &record, err);
 }

@@ -19,19 +19,20 @@ const struct sl_profiles *sl_tuner_get_profiles(const struct sl_tuner *tuner, co
 /* Is it excluded, or not worth timing? `best`: the least estimate. */
 bool sl_tuner_skips(const struct sl_candidate *candidate, double best);
 
-/* Takes the costs of a span from the cache. True: none is missing. A candidate that was skipped must not win by an
+/* Takes the costs of a subgraph from the cache. True: none is missing. A candidate that was skipped must not win by an
  * estimate that is too good: its cost is at least three times the best. `best`: the least estimate. */
-bool sl_tuner_recall(const struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
+bool sl_tuner_recall(const struct sl_tuner *tuner, struct sl_subgraph *subgraph, const union seqlstm_any_desc *desc,
                      double best, enum sl_cost_source source);
 
 /* Records what a candidate took, or (bound) takes at least, for this plan and for later runs. */
-seqlstm_status sl_tuner_keep(struct sl_tuner *tuner, const struct sl_span *span, const union seqlstm_any_desc *desc,
-                             const struct sl_candidate *candidate, bool bound, double forward_ns, double backward_ns,
-                             struct seqlstm_error *err);
+seqlstm_status sl_tuner_keep(struct sl_tuner *tuner, const struct sl_subgraph *subgraph,
+                             const union seqlstm_any_desc *desc, const struct sl_candidate *candidate, bool bound,
+                             double forward_ns, double backward_ns, struct seqlstm_error *err);
 
 /* Creates the op of a candidate, or excludes the candidate if its backend refuses. Creating an op may take a trial run,
  * so refusals are cached: the backend is not asked again in a later run. */
-seqlstm_status sl_tuner_open_candidate(struct sl_tuner *tuner, struct sl_span *span, const union seqlstm_any_desc *desc,
-                                       struct sl_candidate *candidate, struct seqlstm_error *err);
+seqlstm_status sl_tuner_open_candidate(struct sl_tuner *tuner, struct sl_subgraph *subgraph,
+                                       const union seqlstm_any_desc *desc, struct sl_candidate *candidate,
+                                       struct seqlstm_error *err);
 
 #endif

@@ -42,21 +42,21 @@ static void list_reads(struct sl_candidate_routes *routes, const struct sl_graph
     routes->problem.read_count = count;
 }
 
-static void list_steps(struct sl_candidate_routes *routes, const struct sl_spans *spans)
+static void list_steps(struct sl_candidate_routes *routes, const struct sl_subgraphs *subgraphs)
 {
-    for (int32_t i = 0; i < spans->count; i++) {
-        struct sl_span *span = &spans->items[i];
-        for (int32_t c = 0; c < span->candidate_count; c++) {
-            struct sl_candidate *candidate = &span->candidates[c];
+    for (int32_t i = 0; i < subgraphs->count; i++) {
+        struct sl_subgraph *subgraph = &subgraphs->items[i];
+        for (int32_t c = 0; c < subgraph->candidate_count; c++) {
+            struct sl_candidate *candidate = &subgraph->candidates[c];
             if (candidate->excluded)
                 continue;
             int32_t at = routes->problem.step_count++;
             if (candidate->cost.source == SL_COST_ESTIMATE || candidate->cost.source == SL_COST_GUESS)
                 routes->problem.tie = SL_ROUTE_TIE;
-            routes->spans[at] = span;
+            routes->subgraphs[at] = subgraph;
             routes->candidates[at] = candidate;
-            routes->steps[at] = (struct sl_route_step){.first = span->first,
-                                                       .count = span->count,
+            routes->steps[at] = (struct sl_route_step){.first = subgraph->first,
+                                                       .count = subgraph->count,
                                                        .domain = find_domain(routes, candidate),
                                                        .rank = candidate->rank,
                                                        .variant = candidate->variant_index,
@@ -65,21 +65,21 @@ static void list_steps(struct sl_candidate_routes *routes, const struct sl_spans
     }
 }
 
-seqlstm_status sl_candidate_routes_init(struct sl_candidate_routes *routes, const struct sl_spans *spans,
+seqlstm_status sl_candidate_routes_init(struct sl_candidate_routes *routes, const struct sl_subgraphs *subgraphs,
                                         struct seqlstm_error *err)
 {
-    const struct sl_graph *graph = spans->graph;
+    const struct sl_graph *graph = subgraphs->graph;
     size_t candidates = 1, slots = 1;
-    for (int32_t i = 0; i < spans->count; i++)
-        candidates += (size_t)spans->items[i].candidate_count;
+    for (int32_t i = 0; i < subgraphs->count; i++)
+        candidates += (size_t)subgraphs->items[i].candidate_count;
     for (int32_t n = 0; n < graph->node_count; n++)
         slots += (size_t)graph->nodes[n].slot_count;
     *routes = (struct sl_candidate_routes){.steps = calloc(candidates, sizeof *routes->steps),
-                                           .spans = calloc(candidates, sizeof *routes->spans),
+                                           .subgraphs = calloc(candidates, sizeof *routes->subgraphs),
                                            .candidates = calloc(candidates, sizeof *routes->candidates),
                                            .reads = calloc(slots, sizeof *routes->reads),
-                                           .domains = calloc(spans->listed_count + 2, sizeof *routes->domains)};
-    if (!routes->steps || !routes->spans || !routes->candidates || !routes->reads || !routes->domains) {
+                                           .domains = calloc(subgraphs->listed_count + 2, sizeof *routes->domains)};
+    if (!routes->steps || !routes->subgraphs || !routes->candidates || !routes->reads || !routes->domains) {
         sl_candidate_routes_deinit(routes);
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     }
@@ -89,7 +89,7 @@ seqlstm_status sl_candidate_routes_init(struct sl_candidate_routes *routes, cons
                                                 .steps = routes->steps,
                                                 .reads = routes->reads,
                                                 .tie = SL_ROUTE_TIE_MEASURED};
-    list_steps(routes, spans);
+    list_steps(routes, subgraphs);
     list_reads(routes, graph);
     return SEQLSTM_OK;
 }
@@ -97,21 +97,21 @@ seqlstm_status sl_candidate_routes_init(struct sl_candidate_routes *routes, cons
 void sl_candidate_routes_deinit(struct sl_candidate_routes *routes)
 {
     free(routes->steps);
-    free(routes->spans);
+    free(routes->subgraphs);
     free(routes->candidates);
     free(routes->reads);
     free(routes->domains);
     *routes = (struct sl_candidate_routes){0};
 }
 
-seqlstm_status sl_candidate_routes_open(const struct sl_candidate_routes *routes, const struct sl_spans *spans,
+seqlstm_status sl_candidate_routes_open(const struct sl_candidate_routes *routes, const struct sl_subgraphs *subgraphs,
                                         const struct sl_route *route, bool *out_open, struct seqlstm_error *err)
 {
     *out_open = true;
     for (int32_t k = 0; k < route->count; k++) {
-        struct sl_span *span = routes->spans[route->steps[k]];
+        struct sl_subgraph *subgraph = routes->subgraphs[route->steps[k]];
         struct sl_candidate *candidate = routes->candidates[route->steps[k]];
-        SEQLSTM_TRY(sl_span_open_candidate(spans, span, &span->node->desc, candidate, err));
+        SEQLSTM_TRY(sl_subgraph_open_candidate(subgraphs, subgraph, &subgraph->node->desc, candidate, err));
         *out_open = *out_open && !candidate->excluded;
     }
     return SEQLSTM_OK;

@@ -8,8 +8,8 @@
 
 /* Puts the candidates out that pins, stored choices and --backend exclude, in this order of strength. Errors:
  * UNAVAILABLE (with a place) when a pin or a binding stored choice names a backend that is not loaded. */
-seqlstm_status sl_spans_constrain(struct sl_spans *spans, const struct sl_plan_request *request,
-                                  struct seqlstm_error *err);
+seqlstm_status sl_subgraphs_constrain(struct sl_subgraphs *subgraphs, const struct sl_plan_request *request,
+                                      struct seqlstm_error *err);
 
 /* Are there stored choices of the graph's own phase? */
 bool sl_plan_request_is_replay(const struct sl_plan_request *request);

@@ -8,6 +8,6 @@
 
 /* Puts out all candidates on the loop of the graph but those of the domain that runs it cheapest, the first of them
  * where costs are equal. Where no domain runs it all, nothing changes. Errors: NO_MEMORY. */
-seqlstm_status sl_spans_settle_loop(struct sl_spans *spans, struct seqlstm_error *err);
+seqlstm_status sl_subgraphs_settle_loop(struct sl_subgraphs *subgraphs, struct seqlstm_error *err);
 
 #endif

@@ -39,7 +39,7 @@ static bool is_forbidden(const struct comparison *comparison, const struct sl_ro
     if (comparison->request->frame->graph->model->dispatch.fallback != SL_FALLBACK_ERROR)
         return false;
     for (int32_t k = 0; k < route->count; k++)
-        if (sl_candidate_is_fallback(routes->spans[route->steps[k]], routes->candidates[route->steps[k]]))
+        if (sl_candidate_is_fallback(routes->subgraphs[route->steps[k]], routes->candidates[route->steps[k]]))
             return true;
     return false;
 }
@@ -54,7 +54,7 @@ static seqlstm_status find_rival(struct comparison *comparison, struct seqlstm_e
     bool close = second->count > 0 && second->cost_ns <= (1 + close_by) * comparison->pair[0].cost_ns &&
                  is_measured(routes, second) && !is_forbidden(comparison, second);
     if (close)
-        SEQLSTM_TRY(sl_candidate_routes_open(routes, comparison->request->tuner->spans, second, &open, err));
+        SEQLSTM_TRY(sl_candidate_routes_open(routes, comparison->request->tuner->subgraphs, second, &open, err));
     if (!close || !open)
         second->count = 0;
     return SEQLSTM_OK;
@@ -68,8 +68,8 @@ static struct sl_cost_key get_plan_key(const struct comparison *comparison, cons
     struct sl_cost_key key = {{3, 4}};
     for (int32_t k = 0; k < route->count; k++) {
         const struct sl_cost_key step =
-            sl_tuner_get_key(comparison->request->tuner, routes->spans[route->steps[k]]->node,
-                             &routes->spans[route->steps[k]]->node->desc, routes->candidates[route->steps[k]]);
+            sl_tuner_get_key(comparison->request->tuner, routes->subgraphs[route->steps[k]]->node,
+                             &routes->subgraphs[route->steps[k]]->node->desc, routes->candidates[route->steps[k]]);
         sl_cost_key_join(&key, &step);
     }
     return key;
@@ -125,7 +125,7 @@ static seqlstm_status lay_out(const struct comparison *comparison, const struct 
     if (calls == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
     for (int32_t k = 0; k < route->count; k++)
-        calls[k] = sl_candidate_make_call(routes->spans[route->steps[k]], routes->candidates[route->steps[k]]);
+        calls[k] = sl_candidate_make_call(routes->subgraphs[route->steps[k]], routes->candidates[route->steps[k]]);
     out_plan->calls = calls;
     out_plan->call_count = route->count;
     return sl_plan_lay_out(out_plan, calls, comparison->request->optimizer_states, err);
@@ -182,10 +182,11 @@ static seqlstm_status describe(const struct comparison *comparison, int winner, 
     for (int32_t k = 0; k < other->count; k++) {
         const struct sl_candidate *candidate = routes->candidates[other->steps[k]];
         if (!sl_route_has_step(&comparison->pair[winner], other->steps[k]))
-            choices[out->other_count++] = (struct sl_plan_choice){.node = routes->spans[other->steps[k]]->node->name,
-                                                                  .backend = sl_backend_get_id(candidate->backend),
-                                                                  .variant = candidate->variant,
-                                                                  .phase = comparison->request->frame->graph->phase};
+            choices[out->other_count++] =
+                (struct sl_plan_choice){.node = routes->subgraphs[other->steps[k]]->node->name,
+                                        .backend = sl_backend_get_id(candidate->backend),
+                                        .variant = candidate->variant,
+                                        .phase = comparison->request->frame->graph->phase};
     }
     return SEQLSTM_OK;
 }

@@ -26,12 +26,12 @@ static void only_refusals_of_backends_before_it_make_a_fallback(void **state)
     struct sl_refusal later[2] = {{.rank = 2, .code = SEQLSTM_BIT_REFUSED_OPTION}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         later[1] = (struct sl_refusal){.rank = cases[i].rank, .code = cases[i].code};
-        const struct sl_span alone = {.refusals = later + 1, .refusal_count = 1},
-                             both = {.refusals = later, .refusal_count = 2};
+        const struct sl_subgraph alone = {.refusals = later + 1, .refusal_count = 1},
+                                 both = {.refusals = later, .refusal_count = 2};
         assert_int_equal(sl_candidate_is_fallback(&alone, &candidate), cases[i].fallback);
         assert_int_equal(sl_candidate_is_fallback(&both, &candidate), cases[i].fallback);
     }
-    const struct sl_span none = {.refusal_count = 0};
+    const struct sl_subgraph none = {.refusal_count = 0};
     assert_false(sl_candidate_is_fallback(&none, &candidate));
 }
 
@@ -39,10 +39,10 @@ static void excluded_candidates_do_not_count(void **state)
 {
     (void)state;
     struct sl_candidate candidates[3] = {{.excluded = true}, {.rank = 1}, {.rank = 2}};
-    const struct sl_span span = {.candidates = candidates, .candidate_count = 3};
-    assert_int_equal(sl_span_count_candidates(&span), 2);
+    const struct sl_subgraph subgraph = {.candidates = candidates, .candidate_count = 3};
+    assert_int_equal(sl_subgraph_count_candidates(&subgraph), 2);
     candidates[2].excluded = true;
-    assert_int_equal(sl_span_count_candidates(&span), 1);
+    assert_int_equal(sl_subgraph_count_candidates(&subgraph), 1);
 }
 
 int main(void)
