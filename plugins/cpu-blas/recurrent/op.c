@@ -164,6 +164,72 @@ static bool many_rows(const struct blas_recurrent *op)
     return op->desc.head.max_sequences > (op->members_max < 2 ? 2 : op->members_max) * SWEEP_ROWS;
 }
 
+/* What the descriptor says, as flags. */
+static void fill_options(struct blas_recurrent *op, const struct seqlstm_recurrent_desc *desc)
+{
+    op->directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    op->layer_count = (int32_t)desc->layers;
+    op->training = desc->head.mode == SEQLSTM_MODE_TRAINING;
+    op->stepwise = op->training && (desc->options & SEQLSTM_BIT_RECURRENT_STEPWISE);
+    op->lstm = desc->cell == SEQLSTM_CELL_LSTM;
+    op->coupled = (desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
+    op->peephole = (desc->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0;
+    op->norm = (desc->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0;
+    op->projection = desc->projection > 0;
+    op->gru_before = desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
+    op->int8 = desc->head.dtype_compute == SEQLSTM_DTYPE_INT8;
+    op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_KIND_MERGE_CONCAT;
+    op->has_carry = desc->cell == SEQLSTM_CELL_GRU || desc->zoneout_hidden > 0.0f;
+}
+
+/* Widths, with their padding. */
+static void fill_sizes(struct blas_recurrent *op, const struct seqlstm_recurrent_desc *desc)
+{
+    op->units = desc->hidden;
+    op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
+    op->panels = (int32_t)((op->units + op->panel_units - 1) / op->panel_units);
+    op->units_pad = (int64_t)op->panels * op->panel_units;
+    op->out = op->projection ? desc->projection : desc->hidden;
+    op->out_pad = blas_round(op->out, GROUP);
+    op->h_row = blas_stride(op->out_pad);
+    op->y_width = op->directions == 2 && !op->merge_apart ? 2 * op->out : op->out;
+    op->gate_rows = op->units * (op->lstm ? 4 : desc->cell == SEQLSTM_CELL_GRU ? 3 : 1);
+    op->norm_count = op->coupled ? 3 * op->units : op->gate_rows;
+    for (int32_t l = 0; l < op->layer_count; l++) {
+        struct blas_recurrent_layer *layer = &op->layers[l];
+        layer->input = l == 0 ? desc->input : op->y_width;
+        layer->input_pad = blas_round(layer->input, GROUP);
+        layer->xh_row = blas_stride(layer->input_pad + op->out_pad);
+    }
+}
+
+static void fill_cells(struct blas_recurrent *op, const struct seqlstm_recurrent_desc *desc)
+{
+    for (int d = 0; d < 2; d++)
+        cell_fill(desc, op->training, d, &op->cell[d]);
+    const bool recalls = op->training && op->cell[0].keeps_gates && op->cell[op->directions - 1].keeps_gates;
+    for (int d = 0; op->norm && d < 2; d++) /* both directions, or none */
+        op->cell[d].keeps_gates = recalls;
+    /* Computing gates again is faster than reading them from memory, since the products from which they are computed
+     * must be read as well. With few sequences, sweeps need the gates. */
+    op->norm_keeps =
+        op->norm && recalls && (desc->head.max_sequences < 64 || !blas_gates_leave(op, desc->head.max_rows));
+}
+
+/* How weights are packed and read. */
+static void choose_layout(struct blas_recurrent *op, const struct seqlstm_recurrent_desc *desc)
+{
+    op->direct = op->lstm && !op->coupled && !op->tile_kernels;
+    int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
+    op->weights_large = weight_floats * 4 > 700 * 1024;
+    op->strips = op->kernels->strips && !op->tile_kernels && (op->weights_large || many_rows(op));
+    /* With one sequence, each weight is used once in each step, so that packing would cost as much as some steps. */
+    op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
+                     op->units % GROUP == 0 && !blas_may_share_units(op);
+    op->x_in_time = op->h_in_place && !op->tile_kernels && !op->stepwise;
+    op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
+}
+
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa, const struct blas_tiled *tiled,
                                      int32_t members_max, const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op, struct seqlstm_error *err)
@@ -178,63 +244,20 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->host = host;
     op->kernels = kernels_of(generic ? BLAS_ISA_PORTABLE : isa);
     op->members_max = members_max < 1 ? 1 : (int32_t)blas_min(members_max, CPU_MEMBERS_MOST);
-    op->directions = desc->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
-    op->layer_count = (int32_t)desc->layers;
-    op->training = desc->head.mode == SEQLSTM_MODE_TRAINING;
-    op->stepwise = op->training && (desc->options & SEQLSTM_BIT_RECURRENT_STEPWISE);
-    op->lstm = desc->cell == SEQLSTM_CELL_LSTM;
-    op->coupled = (desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES) != 0;
-    op->peephole = (desc->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0;
-    op->norm = (desc->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0;
-    op->projection = desc->projection > 0;
-    op->gru_before = desc->cell == SEQLSTM_CELL_GRU && !(desc->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
+    fill_options(op, desc);
     op->tile_kernels = tiled->kernels;
     op->bf16_parts = tiled->parts;
-    op->int8 = desc->head.dtype_compute == SEQLSTM_DTYPE_INT8;
     op->tiled_steps =
         op->tile_kernels && (op->bf16_parts == 1 || desc->head.max_sequences >= op->tile_kernels->sequences_min);
     if (!op->tiled_steps && op->tile_kernels && desc->head.max_rows < op->tile_kernels->rows_min)
         op->tile_kernels = NULL;
-    op->merge_apart = op->directions == 2 && desc->merge != SEQLSTM_KIND_MERGE_CONCAT;
-    op->units = desc->hidden;
-    op->panel_units = desc->cell == SEQLSTM_CELL_RNN ? PANEL : GROUP;
-    op->panels = (int32_t)((op->units + op->panel_units - 1) / op->panel_units);
-    op->units_pad = (int64_t)op->panels * op->panel_units;
-    op->out = op->projection ? desc->projection : desc->hidden;
-    op->out_pad = blas_round(op->out, GROUP);
-    op->h_row = blas_stride(op->out_pad);
-    op->y_width = op->directions == 2 && !op->merge_apart ? 2 * op->out : op->out;
-    op->gate_rows = op->units * (op->lstm ? 4 : desc->cell == SEQLSTM_CELL_GRU ? 3 : 1);
-    op->norm_count = op->coupled ? 3 * op->units : op->gate_rows;
-    op->has_carry = desc->cell == SEQLSTM_CELL_GRU || desc->zoneout_hidden > 0.0f;
-    for (int d = 0; d < 2; d++)
-        cell_fill(desc, op->training, d, &op->cell[d]);
-    const bool recalls = op->training && op->cell[0].keeps_gates && op->cell[op->directions - 1].keeps_gates;
-    for (int d = 0; op->norm && d < 2; d++) /* both directions, or none */
-        op->cell[d].keeps_gates = recalls;
-    /* Computing gates again is faster than reading them from memory, since the products from which they are computed
-     * must be read as well. With few sequences, sweeps need the gates. */
-    op->norm_keeps =
-        op->norm && recalls && (desc->head.max_sequences < 64 || !blas_gates_leave(op, desc->head.max_rows));
-    for (int32_t l = 0; l < op->layer_count; l++) {
-        struct blas_recurrent_layer *layer = &op->layers[l];
-        layer->input = l == 0 ? desc->input : op->y_width;
-        layer->input_pad = blas_round(layer->input, GROUP);
-        layer->xh_row = blas_stride(layer->input_pad + op->out_pad);
-    }
+    fill_sizes(op, desc);
+    fill_cells(op, desc);
     op->rows_x = (int32_t *)(void *)(op + 1);
     op->rows_h = op->rows_x + columns;
     op->rows_bias = op->rows_h + columns;
     rows_fill(op);
-    op->direct = op->lstm && !op->coupled && !op->tile_kernels;
-    int64_t weight_floats = (int64_t)op->panels * PANEL * (op->layers[0].input_pad + op->out_pad);
-    op->weights_large = weight_floats * 4 > 700 * 1024;
-    op->strips = op->kernels->strips && !op->tile_kernels && (op->weights_large || many_rows(op));
-    /* With one sequence, each weight is used once in each step, so that packing would cost as much as some steps. */
-    op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
-                     op->units % GROUP == 0 && !blas_may_share_units(op);
-    op->x_in_time = op->h_in_place && !op->tile_kernels && !op->stepwise;
-    op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
+    choose_layout(op, desc);
     *out_op = op;
     return SEQLSTM_OK;
 }

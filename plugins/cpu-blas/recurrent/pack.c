@@ -100,60 +100,52 @@ struct pack_call {
     struct seqlstm_queue *queue;
 };
 
-/* Packs into copy `copy`, which `members` members share. */
-static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int32_t member, int32_t members)
+/* The weights of layer and direction `n` in one panel. */
+static void pack_panel(const struct pack_call *call, int32_t n, const struct blas_packed *p, int64_t panel)
 {
     const struct blas_recurrent *op = call->op;
     const int32_t ld = op->layer_count * op->directions;
     const struct blas_recurrent_layer *layer = &op->layers[n / op->directions];
-    const struct blas_packed own = blas_packed_own(op, &call->packed, n, copy), *p = &own;
     const float *w_x = call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_X)];
     const float *w_h = p->masked ? p->masked : call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
     const int64_t columns = (int64_t)op->panels * PANEL, x_floats = blas_x_floats(op, layer->input_pad);
-    const int64_t panel_floats = x_floats + blas_h_floats(op);
     const int64_t strip = blas_strip_floats(op, layer->input_pad);
-    int64_t first, last;
-    blas_share(op->panels, member, members, &first, &last);
-    for (int64_t panel = first; panel < last; panel++) {
-        struct blas_pack x = {.w = w_x,
-                              .width = layer->input,
-                              .width_pad = layer->input_pad,
-                              .map = op->rows_x + panel * PANEL,
-                              .k0 = panel * PANEL,
-                              .k_all = columns,
-                              .strip = strip,
-                              .out = p->forward + panel * panel_floats,
-                              .stream = op->weights_large};
-        struct blas_pack h = {.w = w_h,
-                              .width = op->out,
-                              .width_pad = op->out_pad,
-                              .map = op->rows_h + panel * PANEL,
-                              .k0 = panel * PANEL,
-                              .k_all = columns,
-                              .strip = strip,
-                              .out = x.out + (op->strips ? layer->input_pad * GROUP : x_floats),
-                              .stream = op->weights_large};
-        float factors[PANEL];
-        if (op->int8) {
-            blas_int8_factors(op, panel, layer->input, w_x, w_h, factors);
-            x.factors = h.factors = factors;
-        }
-        if (!op->x_in_time)
-            pack_forward(op, op->tile_kernels, &x);
-        pack_forward(op, op->tiled_steps, &h);
-        if (op->int8)
-            blas_int8_offsets(op, p, layer->input_pad, panel, factors,
-                              call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)]);
-        x.out = p->x_back;
-        h.out = p->h_back;
-        if (x.out)
-            blas_pack_back(op, op->tile_kernels, &x);
-        if (h.out)
-            blas_pack_back(op, op->tiled_steps, &h);
+    struct blas_pack x = {.k0 = panel * PANEL, .k_all = columns, .strip = strip, .stream = op->weights_large}, h = x;
+    x.w = w_x;
+    x.width = layer->input;
+    x.width_pad = layer->input_pad;
+    x.map = op->rows_x + panel * PANEL;
+    x.out = p->forward + panel * (x_floats + blas_h_floats(op));
+    h.w = w_h;
+    h.width = op->out;
+    h.width_pad = op->out_pad;
+    h.map = op->rows_h + panel * PANEL;
+    h.out = x.out + (op->strips ? layer->input_pad * GROUP : x_floats);
+    float factors[PANEL];
+    if (op->int8) {
+        blas_int8_factors(op, panel, layer->input, w_x, w_h, factors);
+        x.factors = h.factors = factors;
     }
-    if (member != 0)
-        return;
-    struct blas_packed vectors = own;
+    if (!op->x_in_time)
+        pack_forward(op, op->tile_kernels, &x);
+    pack_forward(op, op->tiled_steps, &h);
+    if (op->int8)
+        blas_int8_offsets(op, p, layer->input_pad, panel, factors,
+                          call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)]);
+    x.out = p->x_back;
+    h.out = p->h_back;
+    if (x.out)
+        blas_pack_back(op, op->tile_kernels, &x);
+    if (h.out)
+        blas_pack_back(op, op->tiled_steps, &h);
+}
+
+/* The parameters of layer and direction `n` that are not in panels. */
+static void pack_rest(const struct pack_call *call, int32_t n, const struct blas_packed *p)
+{
+    const struct blas_recurrent *op = call->op;
+    const int32_t ld = op->layer_count * op->directions;
+    struct blas_packed vectors = *p;
     pack_vectors(op, call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_BIAS)],
                  call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_PEEPHOLE)],
                  call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_NORM)], &vectors);
@@ -164,11 +156,24 @@ static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int3
             pack_plain(w, op->out, op->out_pad, op->units, op->units_pad, p->projection_back);
     }
     if (op->gru_before) {
+        const float *w_h = p->masked ? p->masked : call->slots[SEQLSTM_SLOT_RECURRENT_PARAM(ld, n, SEQLSTM_PARAM_W_H)];
         const float *w = w_h + 2 * op->units * op->out;
         pack_transposed(op, w, op->units, op->units_pad, op->out, op->out_pad, p->rh);
         if (op->training)
             pack_plain(w, op->units, op->units_pad, op->out, op->out_pad, p->rh_back);
     }
+}
+
+/* Packs into copy `copy`, which `members` members share. */
+static void pack_one(const struct pack_call *call, int32_t n, int32_t copy, int32_t member, int32_t members)
+{
+    const struct blas_packed own = blas_packed_own(call->op, &call->packed, n, copy);
+    int64_t first, last;
+    blas_share(call->op->panels, member, members, &first, &last);
+    for (int64_t panel = first; panel < last; panel++)
+        pack_panel(call, n, &own, panel);
+    if (member == 0)
+        pack_rest(call, n, &own);
 }
 
 static void pack_masked(const struct pack_call *call, int32_t n)

@@ -395,56 +395,72 @@ static void step_on_tiles(const struct blas_forward_run *f, const struct blas_st
         cell_row(f, step, i);
 }
 
+/* Where the gates of a step and their part from h lie. */
+static void find_gates(const struct blas_forward_run *f, struct blas_step *step)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = op->training ? r->saved : NULL;
+    step->gates = blas_gates_at(f, step->s, &step->stride);
+    step->gates_h = r->scratch.gates_h;
+    step->h_stride = r->block->rows * PANEL;
+    if (op->norm && saved) {
+        step->gates_h = saved->gates_h + r->block->gate_base * op->panels * PANEL + step->q * PANEL;
+        step->h_stride = step->stride;
+    }
+    step->kept = -1;
+    if (r->binding->puts && step->rows > NARROW_ROWS) {
+        step->kept = step->gates - saved->gates;
+        step->gates = r->scratch.gates;
+        step->gates_h = r->scratch.gates_h;
+        step->stride = step->h_stride = op->norm ? r->block->rows * PANEL : 0;
+    }
+}
+
+static void make_cell(const struct blas_forward_run *f, struct blas_step *step)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = op->training ? r->saved : NULL;
+    int64_t h_row;
+    float *h = blas_h_target(f, step->s, &h_row);
+    step->cell = (struct blas_cell_forward){.cell = &op->cell[r->direction],
+                                            .rows = step->rows,
+                                            .gates = step->gates,
+                                            .gates_row = PANEL,
+                                            .c = r->scratch.c,
+                                            .c_row = GROUP,
+                                            .saved_row = GROUP,
+                                            .h = step->raw ? step->raw : h,
+                                            .h_row = step->raw ? op->units_pad : h_row,
+                                            .peephole = r->packed->peephole,
+                                            .peephole_row = op->units_pad,
+                                            .new_c = step->new_c,
+                                            .new_h = step->raw ? NULL : step->new_h,
+                                            .bits_row = blas_bits_row(op)};
+    if (saved && saved->state)
+        step->cell.c_saved = saved->state + r->block->q_base * op->units_pad + step->q * GROUP;
+}
+
 void blas_step_run(const struct blas_forward_run *f, int64_t s)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
     const struct blas_saved *saved = op->training ? r->saved : NULL;
-    const int64_t columns = (int64_t)op->panels * PANEL, bits_row = blas_bits_row(op);
     struct blas_step step = {.s = s, .t = blas_step_at(r, s)};
     step.rows = blas_block_rows(r->block, step.t);
     step.q = r->block->q_of[step.t];
     step.q_all = r->block->q_base + step.q;
-    step.gates = blas_gates_at(f, s, &step.stride);
-    step.gates_h = r->scratch.gates_h;
-    step.h_stride = r->block->rows * PANEL;
-    if (op->norm && saved) {
-        step.gates_h = saved->gates_h + r->block->gate_base * columns + step.q * PANEL;
-        step.h_stride = step.stride;
-    }
-    step.kept = -1;
-    if (r->binding->puts && step.rows > NARROW_ROWS) {
-        step.kept = step.gates - saved->gates;
-        step.gates = r->scratch.gates;
-        step.gates_h = r->scratch.gates_h;
-        step.stride = step.h_stride = op->norm ? r->block->rows * PANEL : 0;
-    }
+    find_gates(f, &step);
     if (saved && saved->new_c)
-        step.new_c = saved->new_c + step.q_all * bits_row;
+        step.new_c = saved->new_c + step.q_all * blas_bits_row(op);
     if (saved && saved->new_h)
-        step.new_h = saved->new_h + step.q_all * bits_row;
+        step.new_h = saved->new_h + step.q_all * blas_bits_row(op);
     if (step.new_c || step.new_h)
         blas_zoneout_bits(r, step.t, 1);
     if (op->projection)
         step.raw = saved ? saved->raw + step.q_all * op->units_pad : r->scratch.raw;
-    int64_t h_row;
-    float *h = blas_h_target(f, s, &h_row);
-    step.cell = (struct blas_cell_forward){.cell = &op->cell[r->direction],
-                                           .rows = step.rows,
-                                           .gates = step.gates,
-                                           .gates_row = PANEL,
-                                           .c = r->scratch.c,
-                                           .c_row = GROUP,
-                                           .saved_row = GROUP,
-                                           .h = step.raw ? step.raw : h,
-                                           .h_row = step.raw ? op->units_pad : h_row,
-                                           .peephole = r->packed->peephole,
-                                           .peephole_row = op->units_pad,
-                                           .new_c = step.new_c,
-                                           .new_h = step.raw ? NULL : step.new_h,
-                                           .bits_row = bits_row};
-    if (saved && saved->state)
-        step.cell.c_saved = saved->state + r->block->q_base * op->units_pad + step.q * GROUP;
+    make_cell(f, &step);
     if (op->tiled_steps)
         step_on_tiles(f, &step);
     else

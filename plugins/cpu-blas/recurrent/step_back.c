@@ -126,6 +126,36 @@ static void norm_row_back(const struct blas_backward_run *f, int phase, float *g
     (phase == 1 ? op->kernels->lstm_norm_backward_1 : op->kernels->lstm_norm_backward_2)(&b);
 }
 
+/* Moves all pointers from one panel to the next. `apart`, `saved_apart`: floats from panel to panel of the scratch
+ * memory and of the saved state. */
+static void move_to_next_panel(struct blas_cell_backward *b, int phase, int64_t units, int64_t stride, int64_t apart,
+                               int64_t saved_apart)
+{
+    b->gates += stride;
+    if (b->c_saved)
+        b->c_saved += saved_apart;
+    b->dc += apart;
+    b->dh += units;
+    if (b->dy)
+        b->dy += GROUP;
+    b->peephole += units;
+    if (b->dpeephole)
+        b->dpeephole += GROUP;
+    b->dbias += PANEL;
+    if (b->new_c)
+        b->new_c++;
+    if (b->new_h)
+        b->new_h += units / GROUP;
+    if (!phase)
+        return;
+    b->extra += apart;
+    b->dq += apart;
+    b->norm_gain += GROUP;
+    b->norm_bias += GROUP;
+    b->dnorm_gain += GROUP;
+    b->dnorm_bias += GROUP;
+}
+
 /* Runs the cell on all own panels, one after the other. phase: 0 for the whole cell, 1 or 2 for a phase of the LSTM
  * with layer norm. */
 static void panels_back(const struct blas_backward_run *f, int phase, float *gates, int64_t stride, int64_t q,
@@ -176,65 +206,17 @@ static void panels_back(const struct blas_backward_run *f, int phase, float *gat
          : op->lstm                          ? op->kernels->lstm_backward
          : op->desc.cell == SEQLSTM_CELL_GRU ? op->kernels->gru_backward
                                              : op->kernels->rnn_backward)(&b);
-        b.gates += stride;
-        if (b.c_saved)
-            b.c_saved += saved_apart;
-        b.dc += apart;
-        b.dh += units;
-        if (b.dy)
-            b.dy += GROUP;
-        b.peephole += units;
-        if (b.dpeephole)
-            b.dpeephole += GROUP;
-        b.dbias += PANEL;
-        if (b.new_c)
-            b.new_c++;
-        if (b.new_h)
-            b.new_h += units / GROUP;
-        if (!phase)
-            continue;
-        b.extra += apart;
-        b.dq += apart;
-        b.norm_gain += GROUP;
-        b.norm_bias += GROUP;
-        b.dnorm_gain += GROUP;
-        b.dnorm_bias += GROUP;
+        move_to_next_panel(&b, phase, units, stride, apart, saved_apart);
     }
 }
 
-/* Runs the cell of one step on the panels of this member. With norm, gates are in z. `dy`: at the first row of the
- * step, where the cell adds it. */
-static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t rows, const float *dy)
+/* GRU that resets before the product: d(r h~) = dn W_hn, then the reset gate. */
+static void reset_back(const struct blas_backward_run *f, float *gates, int64_t stride, int64_t q, int64_t rows)
 {
     const struct blas_run *r = &f->r;
     const struct blas_recurrent *op = r->op;
-    const struct blas_saved *saved = r->saved;
-    const int64_t q_all = r->block->q_base + q, columns = (int64_t)op->panels * PANEL;
-    const bool apart = op->norm && !op->norm_keeps;
-    const int64_t stride = apart ? r->block->rows * PANEL : r->block->gate_rows * PANEL;
-    float *gates =
-        apart ? r->scratch.z : (op->norm ? saved->z : saved->gates) + r->block->gate_base * columns + q * PANEL;
-    const float *xh = saved->xh + q_all * op->layers[r->layer].xh_row;
-    if (op->lstm && !op->norm && !op->projection && rows <= NARROW_ROWS) {
-        for (int64_t i = 0; i < rows; i++)
-            cell_row_back(f, gates, stride, q, i, dy);
-        return;
-    }
-    int phases = op->norm && op->lstm ? 2 : 1;
-    if (phases == 2)
-        memset(r->scratch.sums, 0, (size_t)(rows * 2 * GROUP) * sizeof(float));
-    for (int phase = 1; phase <= phases; phase++) {
-        if (phase == 2)
-            op->kernels->fold(2 * rows, r->scratch.sums, 1.0f / (float)op->units, r->scratch.sums);
-        const bool narrow = phases == 2 && rows <= NARROW_ROWS;
-        for (int64_t i = 0; narrow && i < rows; i++)
-            norm_row_back(f, phase, gates, stride, q, i, dy);
-        if (!narrow)
-            panels_back(f, phases == 2 ? phase : 0, gates, stride, q, rows, dy);
-    }
-    if (!op->gru_before)
-        return;
-    /* d(r h~) = dn W_hn, then the reset gate */
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const float *xh = r->saved->xh + (r->block->q_base + q) * layer->xh_row;
     for (int64_t n = 0; n < op->out_pad; n += PANEL) {
         int64_t wide = blas_min(PANEL, op->out_pad - n);
         op->kernels->product(&(struct blas_product){.rows = rows,
@@ -258,8 +240,41 @@ static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t row
                                          .dbias = f->gradients.bias + p * PANEL,
                                          .extra = r->scratch.extra + p * GROUP,
                                          .extra_row = op->out_pad,
-                                         .h_masked = xh + op->layers[r->layer].input_pad + p * GROUP,
-                                         .h_masked_row = op->layers[r->layer].xh_row});
+                                         .h_masked = xh + layer->input_pad + p * GROUP,
+                                         .h_masked_row = layer->xh_row});
+}
+
+/* Runs the cell of one step on the panels of this member. With norm, gates are in z. `dy`: at the first row of the
+ * step, where the cell adds it. */
+static void cells_back(const struct blas_backward_run *f, int64_t q, int64_t rows, const float *dy)
+{
+    const struct blas_run *r = &f->r;
+    const struct blas_recurrent *op = r->op;
+    const struct blas_saved *saved = r->saved;
+    const int64_t columns = (int64_t)op->panels * PANEL;
+    const bool apart = op->norm && !op->norm_keeps;
+    const int64_t stride = apart ? r->block->rows * PANEL : r->block->gate_rows * PANEL;
+    float *gates =
+        apart ? r->scratch.z : (op->norm ? saved->z : saved->gates) + r->block->gate_base * columns + q * PANEL;
+    if (op->lstm && !op->norm && !op->projection && rows <= NARROW_ROWS) {
+        for (int64_t i = 0; i < rows; i++)
+            cell_row_back(f, gates, stride, q, i, dy);
+        return;
+    }
+    int phases = op->norm && op->lstm ? 2 : 1;
+    if (phases == 2)
+        memset(r->scratch.sums, 0, (size_t)(rows * 2 * GROUP) * sizeof(float));
+    for (int phase = 1; phase <= phases; phase++) {
+        if (phase == 2)
+            op->kernels->fold(2 * rows, r->scratch.sums, 1.0f / (float)op->units, r->scratch.sums);
+        const bool narrow = phases == 2 && rows <= NARROW_ROWS;
+        for (int64_t i = 0; narrow && i < rows; i++)
+            norm_row_back(f, phase, gates, stride, q, i, dy);
+        if (!narrow)
+            panels_back(f, phases == 2 ? phase : 0, gates, stride, q, rows, dy);
+    }
+    if (op->gru_before)
+        reset_back(f, gates, stride, q, rows);
 }
 
 /* Computes the gates of one step again, in z, from their pre-activations, if layer norm does not keep them. */
