@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the model or the run that a command names, and says what it is if it is none. */
+/* Opens what a command works on: a model or a run, with a message if the name is neither, or all backends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,11 @@
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "model/explain.h"
+#include "registry/registry.h"
 #include "session/run_folder/run_list.h"
 #include "session/run_folder/run_name.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
 /* Prefers the collected errors in the model file: they say more than `err`. */
 static int fail_open(struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
@@ -130,4 +133,20 @@ struct sl_input_request cli_get_input(const struct cli_context *cli)
 {
     const char *path = cli_get(cli, "input");
     return (struct sl_input_request){.path = path ? path : "-", .lengths = cli_get(cli, "lengths")};
+}
+
+int cli_open_registry(struct cli_context *cli, bool all_builtins, bool trust, struct sl_registry **out_registry)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    struct sl_registry_request request = {.all_backends = true,
+                                          .all_builtins = all_builtins,
+                                          .trust = trust,
+                                          .builtins = builtins,
+                                          .builtin_count = 1,
+                                          .folders = cli->options.backend_folders,
+                                          .folder_count = cli->options.backend_folder_count,
+                                          .log = &cli->log};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_registry_create(&request, out_registry, &err);
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
 }

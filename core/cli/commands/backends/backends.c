@@ -9,8 +9,6 @@
 #include "cli/cli.h"
 #include "registry/registry.h"
 
-const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
-
 static json_t *write_record(const struct sl_backend_record *record)
 {
     json_t *devices = json_array(), *files = json_array(), *options = json_array();
@@ -76,23 +74,13 @@ static void print_record(const struct cli_context *cli, const struct sl_backend_
 
 static int backends(struct cli_context *cli)
 {
-    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     int code = cli_prepare(cli, NULL);
     if (code != CLI_OK)
         return code;
-    struct sl_registry_request request = {.all_backends = true,
-                                          .all_builtins = true,
-                                          .trust = cli_has(cli, "trust"),
-                                          .builtins = builtins,
-                                          .builtin_count = 1,
-                                          .folders = cli->options.backend_folders,
-                                          .folder_count = cli->options.backend_folder_count,
-                                          .log = &cli->log};
     struct sl_registry *registry = NULL;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_status status = sl_registry_create(&request, &registry, &err);
-    if (status != SEQLSTM_OK)
-        return cli_fail(cli, status, &err);
+    code = cli_open_registry(cli, true, cli_has(cli, "trust"), &registry);
+    if (code != CLI_OK)
+        return code;
     if (cli->json) {
         code = print_json(cli, registry);
     } else {

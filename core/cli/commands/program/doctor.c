@@ -9,8 +9,6 @@
 #include "cli/cli.h"
 #include "registry/registry.h"
 
-const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
-
 /* Variables that change how libraries of backends run; `trap`: a warning if setting it is known to hurt. */
 static const struct {
     const char *name, *trap;
@@ -28,18 +26,10 @@ static const struct {
 
 static int print_backends(struct cli_context *cli)
 {
-    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
-    struct sl_registry_request request = {.all_backends = true,
-                                          .builtins = builtins,
-                                          .builtin_count = 1,
-                                          .folders = cli->options.backend_folders,
-                                          .folder_count = cli->options.backend_folder_count,
-                                          .log = &cli->log};
     struct sl_registry *registry = NULL;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_status status = sl_registry_create(&request, &registry, &err);
-    if (status != SEQLSTM_OK)
-        return cli_fail(cli, status, &err);
+    int code = cli_open_registry(cli, false, false, &registry);
+    if (code != CLI_OK)
+        return code;
     uint32_t fine = 0;
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {
         const struct sl_backend_record *record = sl_registry_get_record(registry, r);
