@@ -4,7 +4,9 @@
  *
  *   conformance FILE.so|reference [--level NAME]... [--case NAME|GLOB]... [--variant NAME] [--full]
  *               [--claims FILE] [--claim GLOB]... [--option KEY=VALUE]... [--random N]
- *               [--seed N] [--in-process] [--list] [--json] [--verbose] */
+ *               [--seed N] [--seconds N] [--in-process] [--list] [--json] [--verbose]
+ *
+ * --seconds: processor time of one case; 60, which is too little for large cases under a sanitizer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-enum { ARGUMENTS_MAX = 320, KEY_BYTES = 64 };
+enum { ARGUMENTS_MAX = 320, KEY_BYTES = 64, SECONDS_MAX = 86400 };
 
 struct options {
     struct sl_conformance_request request;
@@ -91,6 +93,10 @@ static bool parse(int argc, char **argv, struct options *o)
         else if (strcmp(a, "--seed") == 0 && sl_text_parse_int64(next, strlen(next), &number)) {
             q->seed = (uint64_t)number;
             i++;
+        } else if (strcmp(a, "--seconds") == 0 && sl_text_parse_int64(next, strlen(next), &number) && number > 0 &&
+                   number <= SECONDS_MAX) {
+            q->timeout_ns = number * 1000000000;
+            i++;
         } else
             return false;
     }
@@ -155,7 +161,7 @@ int main(int argc, char **argv)
     int status = 0;
     if (!parse(argc, argv, &o)) {
         fprintf(stderr, "usage: conformance FILE.so|reference [--level NAME] [--case NAME] [--variant NAME] [--full] "
-                        "[--claims FILE] [--seed N] [--in-process] [--list] [--json] [--verbose]\n");
+                        "[--claims FILE] [--seed N] [--seconds N] [--in-process] [--list] [--json] [--verbose]\n");
         return 2;
     }
     if (o.claims_file && read_claims(&o, &err) != SEQLSTM_OK) {

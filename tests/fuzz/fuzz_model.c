@@ -1,42 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Model files under libFuzzer: whatever the bytes are, loading ends with a model or with diagnostics that
- * can be shown, and a model that was accepted is printed as one that loads to the same.
- *
- *   CC=clang meson setup build-fuzz -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false \
- *       -Dc_args=-fsanitize=fuzzer-no-link
- *   ninja -C build-fuzz tests/fuzz/fuzz_model
- *   mkdir corpus && build-fuzz/tests/fuzz/fuzz_model -max_total_time=600 corpus \
- *       tests/fixtures/models/good tests/fixtures/models/bad configs
- */
-#include <stdlib.h>
-#include <string.h>
-
+/* Model files: whatever the bytes are, loading ends with a model or with diagnostics that can be shown, and a model
+ * that was accepted is printed as one that loads to the same. */
 #include "base/value/buf.h"
+#include "fuzz.h"
 #include "model/yaml/diagnostics.h"
 #include "model/model.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* What is found ends the process: libFuzzer keeps the input. */
-static void require(int condition)
-{
-    if (!condition)
-        __builtin_trap();
-}
 
 static void check_round_trip(const struct sl_model *model)
 {
     struct sl_buf first = {0}, second = {0};
     struct sl_diagnostics *diagnostics = NULL;
     struct sl_model *again = NULL;
-    require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
-    require(sl_model_write_config(model, 0, &first, NULL) == SEQLSTM_OK);
-    require(sl_model_load_text("m.yaml", first.data, first.length_bytes, NULL, diagnostics, &again, NULL) ==
-            SEQLSTM_OK);
-    require(sl_model_write_config(again, 0, &second, NULL) == SEQLSTM_OK);
-    require(strcmp(first.data, second.data) == 0);
-    sl_buf_deinit(&first);
-    sl_buf_deinit(&second);
+    fuzz_require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
+    fuzz_require(sl_model_write_config(model, 0, &first, NULL) == SEQLSTM_OK);
+    fuzz_require(sl_model_load_text("m.yaml", first.data, first.length_bytes, NULL, diagnostics, &again, NULL) ==
+                 SEQLSTM_OK);
+    fuzz_require(sl_model_write_config(again, 0, &second, NULL) == SEQLSTM_OK);
+    fuzz_require(fuzz_equal(&first, &second));
     sl_model_destroy(again);
     sl_diagnostics_destroy(diagnostics);
 }
@@ -46,14 +26,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_buf text = {0};
     struct sl_diagnostics *diagnostics = NULL;
     struct sl_model *model = NULL;
-    require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
+    fuzz_require(sl_diagnostics_create(&diagnostics, NULL) == SEQLSTM_OK);
     seqlstm_status status = sl_model_load_text("m.yaml", (const char *)data, size, NULL, diagnostics, &model, NULL);
-    require(sl_diagnostics_render(diagnostics, true, &text, NULL) == SEQLSTM_OK);
-    require((status == SEQLSTM_OK) == (model != NULL));
+    fuzz_require(sl_diagnostics_render(diagnostics, true, &text, NULL) == SEQLSTM_OK);
+    fuzz_require((status == SEQLSTM_OK) == (model != NULL));
     if (model != NULL)
         check_round_trip(model);
     else
-        require(sl_diagnostics_count(diagnostics, SL_SEVERITY_ERROR) > 0 && text.length_bytes > 0);
+        fuzz_require(sl_diagnostics_count(diagnostics, SL_SEVERITY_ERROR) > 0 && text.length_bytes > 0);
     sl_model_destroy(model);
     sl_diagnostics_destroy(diagnostics);
     sl_buf_deinit(&text);

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Token files and the cutting of text under libFuzzer.
+/* Token files and the cutting of text.
  *
  *   first byte even: the rest is a token file; its checksums are put right, so that what lies behind them is reached
  *   first byte odd:  the rest is a text; tokens lie one behind the other inside of it, and the cutter of large texts
  *                    (word_edges.h) finds those of the tokenizer
- *
- *   ninja -C build-fuzz tests/fuzz/fuzz_tokens        (build-fuzz: see fuzz_model.c)
- *   mkdir corpus && build-fuzz/tests/fuzz/fuzz_tokens -max_total_time=600 corpus
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/value/hash.h"
@@ -21,15 +15,7 @@
 #include "data/read/token_file.h"
 #include "data/text/tokenizer.h"
 #include "data/text/word_edges.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* What is found ends the process: libFuzzer keeps the input. */
-static void require(int condition)
-{
-    if (!condition)
-        __builtin_trap();
-}
+#include "fuzz.h"
 
 /* ---- files ------------------------------------------------------------------------------------------------ */
 
@@ -40,16 +26,16 @@ static void read_all(const struct sl_token_file *file)
     int32_t *ids = malloc(((size_t)h->tokens + 1) * sizeof *ids);
     int64_t *counts = malloc(((size_t)h->types + 1) * sizeof *counts);
     int64_t *lines = malloc(((size_t)h->lines + 1) * sizeof *lines);
-    require(ids && counts && lines);
+    fuzz_require(ids && counts && lines);
     seqlstm_status status = sl_token_file_read_texts(file, &texts, NULL);
-    require(status == SEQLSTM_OK || status == SEQLSTM_CORRUPT_DATA);
-    require(sl_token_file_read_counts(file, counts, NULL) == SEQLSTM_OK);
-    require(sl_token_file_read_lines(file, 0, h->lines + 1, lines, NULL) == SEQLSTM_OK);
-    require(sl_token_file_read(file, 0, h->tokens, ids, NULL) == SEQLSTM_OK); /* open has proven them */
+    fuzz_require(status == SEQLSTM_OK || status == SEQLSTM_CORRUPT_DATA);
+    fuzz_require(sl_token_file_read_counts(file, counts, NULL) == SEQLSTM_OK);
+    fuzz_require(sl_token_file_read_lines(file, 0, h->lines + 1, lines, NULL) == SEQLSTM_OK);
+    fuzz_require(sl_token_file_read(file, 0, h->tokens, ids, NULL) == SEQLSTM_OK); /* open has proven them */
     for (int64_t t = 0; t < h->tokens; t++)
-        require(ids[t] >= 0 && ids[t] < h->types);
+        fuzz_require(ids[t] >= 0 && ids[t] < h->types);
     int64_t line = sl_token_file_find_line(file, h->tokens / 2);
-    require(line >= 0 && line <= h->lines);
+    fuzz_require(line >= 0 && line <= h->lines);
     sl_intern_deinit(&texts);
     free(ids);
     free(counts);
@@ -59,10 +45,9 @@ static void read_all(const struct sl_token_file *file)
 static void try_file(const uint8_t *data, size_t size)
 {
     struct sl_token_header header;
-    char path[64];
+    char path[FUZZ_PATH_BYTES];
     uint8_t *bytes = malloc(size + 1);
-    int fd = memfd_create("tokens", MFD_CLOEXEC);
-    require(bytes != NULL && fd >= 0);
+    fuzz_require(bytes != NULL);
     memcpy(bytes, data, size);
     if (size >= sizeof header) {
         memcpy(&header, bytes, sizeof header);
@@ -73,11 +58,10 @@ static void try_file(const uint8_t *data, size_t size)
         header.header_crc64 = sl_crc64(0, &header, sizeof header - sizeof header.header_crc64);
         memcpy(bytes, &header, sizeof header);
     }
-    require(write(fd, bytes, size) == (ssize_t)size);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const int fd = fuzz_open_memory(bytes, size, path);
     struct sl_token_file *file = NULL;
     seqlstm_status status = sl_token_file_open(path, true, &file, NULL);
-    require(status == SEQLSTM_OK || status == SEQLSTM_CORRUPT_DATA);
+    fuzz_require(status == SEQLSTM_OK || status == SEQLSTM_CORRUPT_DATA);
     if (status == SEQLSTM_OK)
         read_all(file);
     sl_token_file_close(file);
@@ -91,7 +75,7 @@ static void try_text(const char *data, size_t size)
 {
     static const enum sl_tokenizer_type types[] = {SL_TOKENIZER_WHITESPACE, SL_TOKENIZER_WORD, SL_TOKENIZER_CHAR};
     char *text = calloc(size + SL_WORD_EDGES_BEHIND, 1);
-    require(text != NULL);
+    fuzz_require(text != NULL);
     size_t kept = 0; /* the tokenizer's texts are valid UTF-8 */
     for (size_t i = 0, length; i < size; i += length) {
         uint32_t code_point;
@@ -112,7 +96,7 @@ static void try_text(const char *data, size_t size)
         size_t bytes;
         sl_token_cursor_init(&cursor, types[t], text, kept);
         while (sl_token_cursor_next(&cursor, &token, &bytes)) {
-            require(bytes > 0 && token >= end && token + bytes <= text + kept);
+            fuzz_require(bytes > 0 && token >= end && token + bytes <= text + kept);
             end = token + bytes;
             if (types[t] != SL_TOKENIZER_WHITESPACE)
                 continue;
@@ -120,17 +104,17 @@ static void try_text(const char *data, size_t size)
                 count = sl_word_edges_next(&edges);
                 at = 0;
             }
-            require(at < count && edges.at[2 * at] == (size_t)(token - text) &&
-                    edges.at[2 * at + 1] == (size_t)(end - text));
+            fuzz_require(at < count && edges.at[2 * at] == (size_t)(token - text) &&
+                         edges.at[2 * at + 1] == (size_t)(end - text));
             at++;
         }
     }
-    require(at == count && sl_word_edges_next(&edges) == 0);
+    fuzz_require(at == count && sl_word_edges_next(&edges) == 0);
     sl_text_lower(text, kept);
     for (size_t i = 0, length; i < kept; i += length) {
         uint32_t code_point;
         length = sl_text_utf8_decode(text + i, kept - i, &code_point);
-        require(length > 0);
+        fuzz_require(length > 0);
     }
     free(text);
 }

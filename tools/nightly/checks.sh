@@ -1,0 +1,52 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# The long checks of tools/nightly.sh, which sources this file: a function each.
+checks='run_folders kills writers imports fuzz large'
+
+# One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
+# ends with 77 could not run here: its last line is the reason, and nothing is missed.
+check() {
+    local name=$1 what=$2 begin=$SECONDS code=0 last failed verdict=missed
+    shift 2
+    "$@" >"$runs/$name.log" 2>&1 || code=$?
+    last=$(tail -n 1 "$runs/$name.log")
+    failed=$(sed -n 's/.*, \([0-9]*\) \(failed\|wrong\)$/\1/p' <<<"$last")
+    if [ "$code" -eq 77 ]; then
+        failed=$last verdict=skipped
+    elif [ "$code" -eq 0 ] && [ "$failed" = 0 ]; then
+        verdict=met
+    else
+        missed=1
+    fi
+    rows+=("| $name | $what | ${failed:-did not run} | <= 0 | $verdict | $((SECONDS - begin)) s |")
+    printf '%s\n' "${rows[-1]}" >&2
+}
+
+run_folders() {
+    check run_folders 'changed run folders that crash, or change a result silently' \
+        python3 "$here/tests/e2e/fuzz_runs.py" "$program" --mutations 10000 --keep "$runs/changed"
+}
+
+kills() {
+    check kills 'kill -9 at a system call: other bits, or something left over' \
+        python3 "$here/tests/e2e/kill_calls.py" "$program" --kills 1000
+}
+
+writers() {
+    check writers 'two writers of a run folder: both work, or neither' \
+        python3 "$here/tests/e2e/two_writers.py" "$program" --pairs 100
+}
+
+imports() {
+    check imports 'random ONNX graphs: imported with other results, or refused though described' \
+        python3 "$here/tests/fuzz/import_graphs.py" "$program"
+}
+
+fuzz() {
+    check fuzz 'fuzz targets, an hour each, that found an input' "$here/tools/nightly/fuzz.sh" 3600
+}
+
+large() {
+    check large 'tests of the suite `large` under the address and undefined behaviour sanitizers' \
+        "$here/tools/nightly/large.sh"
+}
