@@ -50,7 +50,8 @@ static __global__ void norm_backward(struct cg_norm norm, int64_t rows, int64_t 
     }
 }
 
-/* Blocks have 32 columns by SLICES slices. Slice s adds rows s, s + SLICES, …; then the slices are added in order. */
+/* Blocks of norm_weights have 32 columns by SLICES slices. Slice s adds rows s, s + SLICES, …; then the slices are
+ * added in order. */
 enum { SLICES = 8, SUM_THREADS = 32 * SLICES };
 
 static __device__ void add_slices(float *room, float mine, float *out, int64_t column, int64_t n, int add)
@@ -67,14 +68,52 @@ static __device__ void add_slices(float *room, float mine, float *out, int64_t c
     }
 }
 
-static __global__ void column_sums(int64_t rows, int64_t n, const float *x, int64_t stride, float *out, int add)
+/* Blocks of column_sums have 8 columns, which are one sector of memory, by up to 128 slices. Slice s adds rows s, s +
+ * slices, …, eight loads at a time. Eight threads of a column then add an eighth of the slices each, and one adds
+ * those. */
+enum { SUM_COLUMNS = 8, SUM_LOADS = 8, SUM_PARTS = 8, SLICES_MOST = 128 };
+
+static __global__ void __launch_bounds__(SUM_COLUMNS *SLICES_MOST)
+    column_sums(int64_t rows, int64_t n, const float *x, int64_t stride, float *out, int add)
 {
     GPU_SHARED(float, room);
-    const int64_t column = (int64_t)blockIdx.x * 32 + threadIdx.x % 32;
+    const int slices = (int)blockDim.x / SUM_COLUMNS, slice = (int)threadIdx.x / SUM_COLUMNS;
+    const int lane = (int)threadIdx.x % SUM_COLUMNS;
+    const int64_t column = (int64_t)blockIdx.x * SUM_COLUMNS + lane;
     float sum = 0;
-    for (int64_t r = threadIdx.x / 32; column < n && r < rows; r += SLICES)
-        sum += x[r * stride + column];
-    add_slices(room, sum, out, column, n, add);
+    for (int64_t r0 = slice; column < n && r0 < rows; r0 += (int64_t)SUM_LOADS * slices) {
+        float value[SUM_LOADS];
+        CG_UNROLL
+        for (int k = 0; k < SUM_LOADS; k++) {
+            const int64_t r = r0 + (int64_t)k * slices;
+            value[k] = r < rows ? x[r * stride + column] : 0.0f;
+        }
+        CG_UNROLL
+        for (int k = 0; k < SUM_LOADS; k++)
+            sum += value[k];
+    }
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    if (slice < SUM_PARTS) { /* the first SUM_COLUMNS x SUM_PARTS threads: slices slice, slice + SUM_PARTS, … */
+        sum = 0;
+        for (int s = slice; s < slices; s += SUM_PARTS)
+            sum += room[s * SUM_COLUMNS + lane];
+    }
+    __syncthreads();
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    if (slice > 0 || column >= n)
+        return;
+    sum = 0;
+    for (int s = 0; s < SUM_PARTS; s++)
+        sum += room[s * SUM_COLUMNS + lane];
+    out[column] = add ? out[column] + sum : sum;
+}
+
+/* As many slices as rows keep busy; they depend on the shape alone, so that its sums always have the same order. */
+static int count_slices(int64_t rows)
+{
+    return rows <= 64 ? SUM_PARTS : rows <= 512 ? 32 : SLICES_MOST;
 }
 
 static __global__ void norm_weights(int64_t rows, int64_t n, const float *x, const float *stats, const float *dy,
@@ -119,6 +158,7 @@ extern "C" int cg_norm_backward_weights(void *stream, int64_t rows, int64_t n, c
 extern "C" int cg_column_sums(void *stream, int64_t rows, int64_t n, const float *x, int64_t stride, float *out,
                               int32_t add)
 {
-    return GPU_LAUNCH(stream, (unsigned)((n + 31) / 32), SUM_THREADS, SUM_THREADS * sizeof(float), column_sums, rows, n,
-                      x, stride, out, add);
+    const unsigned threads = (unsigned)(SUM_COLUMNS * count_slices(rows));
+    return GPU_LAUNCH(stream, (unsigned)((n + SUM_COLUMNS - 1) / SUM_COLUMNS), threads, threads * sizeof(float),
+                      column_sums, rows, n, x, stride, out, add);
 }

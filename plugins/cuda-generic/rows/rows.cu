@@ -309,25 +309,44 @@ static __global__ void gather(int64_t rows, int64_t n, const int32_t *index, con
     }
 }
 
-/* A warp computes one target. It looks at 32 indices at a time and adds the rows that name its target one after
- * another. */
+/* A warp computes GATHER_COLUMNS columns of one target, in registers. It looks at the indices of GATHER_LOOKS x 32 rows
+ * at a time, and adds the rows that name its target one after another. */
+enum { GATHER_LOOKS = 16, GATHER_SUMS = 4, GATHER_COLUMNS = GATHER_SUMS * 32 };
+
 static __global__ void gather_back(int64_t targets, int64_t rows, int64_t n, const int32_t *index, const float *x,
                                    float *to, int add)
 {
     const int64_t warps = (int64_t)gridDim.x * (blockDim.x / CG_WARP);
     const int lane = (int)(threadIdx.x % CG_WARP);
+    const int64_t column = (int64_t)blockIdx.y * GATHER_COLUMNS + lane;
     for (int64_t v = (int64_t)blockIdx.x * (blockDim.x / CG_WARP) + threadIdx.x / CG_WARP; v < targets; v += warps) {
-        if (!add)
-            for (int64_t k = lane; k < n; k += (int)CG_WARP)
-                to[v * n + k] = 0.0f;
-        for (int64_t r0 = 0; r0 < rows; r0 += (int)CG_WARP) {
-            unsigned named = __ballot_sync(0xFFFFFFFFu, r0 + lane < rows && index[r0 + lane] == v);
-            for (; named; named &= named - 1) {
-                const int64_t r = r0 + __ffs((int)named) - 1;
-                for (int64_t k = lane; k < n; k += (int)CG_WARP)
-                    to[v * n + k] += x[r * n + k];
+        float sum[GATHER_SUMS];
+        CG_UNROLL
+        for (int j = 0; j < GATHER_SUMS; j++)
+            sum[j] = add && column + 32 * j < n ? to[v * n + column + 32 * j] : 0.0f;
+        for (int64_t r0 = 0; r0 < rows; r0 += GATHER_LOOKS * (int)CG_WARP) {
+            int32_t seen[GATHER_LOOKS]; /* loaded together, since each load takes long */
+            CG_UNROLL
+            for (int k = 0; k < GATHER_LOOKS; k++) {
+                const int64_t r = r0 + k * (int)CG_WARP + lane;
+                seen[k] = r < rows ? index[r] : -1;
+            }
+            CG_UNROLL
+            for (int k = 0; k < GATHER_LOOKS; k++) {
+                unsigned named = __ballot_sync(0xFFFFFFFFu, seen[k] == v);
+                for (; named; named &= named - 1) {
+                    const float *from = x + (r0 + k * (int)CG_WARP + __ffs((int)named) - 1) * n;
+                    CG_UNROLL
+                    for (int j = 0; j < GATHER_SUMS; j++)
+                        if (column + 32 * j < n)
+                            sum[j] += from[column + 32 * j];
+                }
             }
         }
+        CG_UNROLL
+        for (int j = 0; j < GATHER_SUMS; j++)
+            if (column + 32 * j < n)
+                to[v * n + column + 32 * j] = sum[j];
     }
 }
 
@@ -349,8 +368,8 @@ extern "C" int cg_gather(void *stream, int64_t rows, int64_t n, const int32_t *i
 extern "C" int cg_gather_back(void *stream, int64_t targets, int64_t rows, int64_t n, const int32_t *index,
                               const float *x, float *to, int32_t add)
 {
-    return GPU_LAUNCH(stream, cg_blocks(targets * CG_WARP), CG_THREADS, 0, gather_back, targets, rows, n, index, x, to,
-                      add);
+    const dim3 grid(cg_blocks(targets * CG_WARP), (unsigned)((n + GATHER_COLUMNS - 1) / GATHER_COLUMNS));
+    return GPU_LAUNCH(stream, grid, CG_THREADS, 0, gather_back, targets, rows, n, index, x, to, add);
 }
 
 extern "C" int cg_scatter(void *stream, int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
