@@ -4,42 +4,68 @@
 
 template <typename TILE> __global__ void __launch_bounds__(TILE::THREADS) product(struct cg_gemm g)
 {
+    if (g.part_depth > 0) { /* this block's part: a product of its own */
+        const int64_t first = (int64_t)blockIdx.z * g.part_depth, left = g.depth - first;
+        g.a += first * g.a_column;
+        g.b += first * g.b_row;
+        g.depth = left < g.part_depth ? left : g.part_depth; /* negative: only zeros are written */
+        g.c = g.parts + (int64_t)blockIdx.z * g.m * g.n;
+        g.c_row = g.n;
+        g.bias = nullptr;
+        g.add = 0;
+    }
     TILE::run(g, blockIdx.y, blockIdx.x);
 }
 
-template <typename TILE> static int launch(void *stream, const struct cg_gemm &g)
+static __global__ void add_parts(struct cg_gemm g, int64_t parts)
 {
-    /* Tiles beyond the largest grid take further launches. */
+    CG_FOR_EACH(e, g.m * g.n)
+    {
+        float sum = 0;
+        for (int64_t p = 0; p < parts; p++)
+            sum += g.parts[p * g.m * g.n + e];
+        cg_gemm_finish(g, e / g.n, e % g.n, sum);
+    }
+}
+
+template <typename TILE> static int launch(void *stream, const struct cg_gemm &g, int64_t parts)
+{
+    /* Tiles beyond the largest grid take further launches; a product that is split has few. */
     for (int64_t first = 0; first < g.m; first += (int64_t)CG_BLOCKS_MOST * TILE::M) {
         struct cg_gemm part = g;
         part.m = g.m - first < (int64_t)CG_BLOCKS_MOST * TILE::M ? g.m - first : (int64_t)CG_BLOCKS_MOST * TILE::M;
         part.a += first * g.a_row;
         part.c += first * g.c_row;
-        const dim3 grid((unsigned)((g.n + TILE::N - 1) / TILE::N), (unsigned)((part.m + TILE::M - 1) / TILE::M));
+        const dim3 grid((unsigned)((g.n + TILE::N - 1) / TILE::N), (unsigned)((part.m + TILE::M - 1) / TILE::M),
+                        (unsigned)parts);
         const int code = GPU_LAUNCH(stream, grid, dim3(TILE::THREADS), TILE::SHARED_BYTES, product<TILE>, part);
         if (code != 0)
             return code;
     }
-    return 0;
+    return parts == 1 || g.m * g.n == 0 ? 0
+                                        : GPU_LAUNCH(stream, cg_blocks(g.m * g.n), CG_THREADS, 0, add_parts, g, parts);
 }
 
-template <typename NUMBER> static int launch_mma(void *stream, const struct cg_gemm &g)
+template <typename NUMBER> static int launch_mma(void *stream, const struct cg_gemm &g, int64_t parts)
 {
     const bool small = g.m <= 32 || g.m * g.n < 128 * 1024;
-    return small ? launch<cg_mma_small<NUMBER>>(stream, g) : launch<cg_mma_large<NUMBER>>(stream, g);
+    return small ? launch<cg_mma_small<NUMBER>>(stream, g, parts) : launch<cg_mma_large<NUMBER>>(stream, g, parts);
 }
 
 extern "C" int cg_gemm_launch(void *stream, const struct cg_gemm *product)
 {
-    const bool small = product->m <= 16 || product->m * product->n < 64 * 1024;
-    switch (product->compute) {
+    struct cg_gemm g = *product;
+    const int64_t parts = g.parts != nullptr ? cg_gemm_count_parts(g.m, g.n, g.depth) : 1;
+    const bool few = g.m <= 16 || (parts > 1 ? g.n <= 16 : g.m * g.n < 64 * 1024);
+    g.part_depth = parts > 1 ? ((g.depth + parts - 1) / parts + 15) / 16 * 16 : 0; /* whole slices of a tile */
+    switch (g.compute) {
     case SEQLSTM_DTYPE_TF32:
-        return launch_mma<cg_tf32>(stream, *product);
+        return launch_mma<cg_tf32>(stream, g, parts);
     case SEQLSTM_DTYPE_BFLOAT16:
-        return launch_mma<cg_bf16>(stream, *product);
+        return launch_mma<cg_bf16>(stream, g, parts);
     case SEQLSTM_DTYPE_FLOAT16:
-        return launch_mma<cg_f16>(stream, *product);
+        return launch_mma<cg_f16>(stream, g, parts);
     default:
-        return small ? launch<cg_tile_small>(stream, *product) : launch<cg_tile_large>(stream, *product);
+        return few ? launch<cg_tile_small>(stream, g, parts) : launch<cg_tile_large>(stream, g, parts);
     }
 }

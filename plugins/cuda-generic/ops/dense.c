@@ -4,7 +4,8 @@
  *   DENSE       reserve: z [rows, output], the sums before the activation (none without an activation)
  *   LOSS        workspace: float64 [rows, 2], loss and weight of each row
  *   DENSE_LOSS  workspace: those, then the logits of one chunk of rows (CG_CHUNK_ELEMS);
- *               backward computes them again */
+ *               backward computes them again
+ *   DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h) */
 #include "cuda-generic/rows/flat.h"
 #include "cuda-generic/gemm/gemm.h"
 #include "cuda-generic/ops/product.h"
@@ -85,6 +86,37 @@ static seqlstm_status start_inputs(const struct cg_call *call, int64_t rows, int
     return gpu_check_launch(call->op->ordinal, cg_gemm_launch(call->stream, &g), "dense, dx", err);
 }
 
+/* Bytes of the workspace before the parts of dW. */
+static uint64_t count_before_parts(const union seqlstm_any_desc *d)
+{
+    if (d->head.op == SEQLSTM_OP_DENSE)
+        return d->dense.activation.kind == SEQLSTM_ACT_NONE
+                   ? 0
+                   : (uint64_t)(d->head.max_rows * d->dense.output) * sizeof(float);
+    return (uint64_t)d->head.max_rows * 2 * sizeof(double) +
+           (uint64_t)(get_chunk(&d->head, d->dense_loss.output) * d->dense_loss.output) * sizeof(float);
+}
+
+/* Rows that one product over rows adds at most. */
+static int64_t get_depth(const union seqlstm_any_desc *d)
+{
+    return d->head.op == SEQLSTM_OP_DENSE ? d->head.max_rows : get_chunk(&d->head, d->dense_loss.output);
+}
+
+static float *find_parts(const struct cg_call *call, int64_t output, int64_t input)
+{
+    return cg_gemm_count_room(output, input, get_depth(call->desc)) > 0
+               ? (float *)(void *)(call->workspace + count_before_parts(call->desc))
+               : NULL;
+}
+
+static uint64_t count_parts_bytes(const union seqlstm_any_desc *d, int64_t output, int64_t input)
+{
+    return d->head.mode == SEQLSTM_MODE_TRAINING
+               ? (uint64_t)cg_gemm_count_room(output, input, get_depth(d)) * sizeof(float)
+               : 0;
+}
+
 /* dW (+)= dz' x, db (+)= the sums of dz over the rows; dW or db may be NULL. */
 static seqlstm_status start_weights(const struct cg_call *call, int64_t rows, int64_t input, int64_t output,
                                     const float *dz, const float *x, float *dw, float *db, bool add,
@@ -112,7 +144,8 @@ static seqlstm_status start_weights(const struct cg_call *call, int64_t rows, in
                                   .c = dw,
                                   .c_row = input,
                                   .add = add,
-                                  .compute = call->desc->head.dtype_compute};
+                                  .compute = call->desc->head.dtype_compute,
+                                  .parts = find_parts(call, output, input)};
         CG_START(call, "dense, dW", cg_gemm_launch(call->stream, &g));
     }
     if (db != NULL && !(done && together != NULL))
@@ -124,11 +157,11 @@ static seqlstm_status start_weights(const struct cg_call *call, int64_t rows, in
 
 static void dense_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    const uint64_t bytes = (uint64_t)(op->desc.head.max_rows * op->desc.dense.output) * sizeof(float);
-    if (op->desc.head.mode != SEQLSTM_MODE_TRAINING || op->desc.dense.activation.kind == SEQLSTM_ACT_NONE)
+    const struct seqlstm_dense_desc *d = &op->desc.dense;
+    if (d->head.mode != SEQLSTM_MODE_TRAINING)
         return;
-    sizes->reserve_bytes = bytes;
-    sizes->workspace_bytes = bytes; /* dz */
+    sizes->reserve_bytes = count_before_parts(&op->desc);
+    sizes->workspace_bytes = sizes->reserve_bytes /* dz */ + count_parts_bytes(&op->desc, d->output, d->input);
 }
 
 /* With a fused relu, y gives its slope as well as z would. */
@@ -242,8 +275,7 @@ const struct cg_family cg_loss_family = {.sizes = loss_sizes, .forward = loss_fo
 static void dense_loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
     const struct seqlstm_dense_loss_desc *d = &op->desc.dense_loss;
-    sizes->workspace_bytes = (uint64_t)d->head.max_rows * 2 * sizeof(double) +
-                             (uint64_t)(get_chunk(&d->head, d->output) * d->output) * sizeof(float);
+    sizes->workspace_bytes = count_before_parts(&op->desc) + count_parts_bytes(&op->desc, d->output, d->input);
 }
 
 static float *get_logits(const struct cg_call *call)

@@ -80,7 +80,8 @@ static seqlstm_status find_dw_h(const struct cg_call *call, const struct cg_stac
     CG_START(call, "states of the steps before",
              cg_step_h_rows(call->stream, call->binding->recurrent->device + call->binding->recurrent->count + n,
                             call->rows, s->out));
-    struct cg_rows_product product = {s->late ? -1 : CG_LT_HIDDEN, y->dv, s->gh, rows, y->h_rows, s->out, to, add};
+    struct cg_rows_product product = {s->late ? -1 : CG_LT_HIDDEN, y->dv, s->gh, rows, y->h_rows, s->out, to, add,
+                                      cg_workspace(call, l->parts)};
     SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &product, err));
     if (s->late) { /* the candidate's rows, with the states behind the reset gate */
         product.a += rows;
@@ -105,10 +106,24 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
     void *const *grad = &call->grads[SEQLSTM_SLOT_RECURRENT_PARAM(s->layers * s->directions, n, 0)];
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
     float *bias = grad[SEQLSTM_PARAM_BIAS], *norm = grad[SEQLSTM_PARAM_NORM];
-    const struct cg_rows_product w_x = {
-        layer == 0 ? CG_LT_INPUT : CG_LT_BETWEEN, y->du, gh, gh, x, width, grad[SEQLSTM_PARAM_W_X], call->add};
-    const struct cg_rows_product projection = {
-        CG_LT_PROJECTION, y->dh_new, s->out, s->out, y->out_rows, h, grad[SEQLSTM_PARAM_PROJECTION], call->add};
+    const struct cg_rows_product w_x = {layer == 0 ? CG_LT_INPUT : CG_LT_BETWEEN,
+                                        y->du,
+                                        gh,
+                                        gh,
+                                        x,
+                                        width,
+                                        grad[SEQLSTM_PARAM_W_X],
+                                        call->add,
+                                        cg_workspace(call, l->parts)};
+    const struct cg_rows_product projection = {CG_LT_PROJECTION,
+                                               y->dh_new,
+                                               s->out,
+                                               s->out,
+                                               y->out_rows,
+                                               h,
+                                               grad[SEQLSTM_PARAM_PROJECTION],
+                                               call->add,
+                                               cg_workspace(call, l->parts)};
     if (grad[SEQLSTM_PARAM_W_X])
         SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &w_x, err));
     if (grad[SEQLSTM_PARAM_W_H])

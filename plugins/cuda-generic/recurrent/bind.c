@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/align.h"
+#include "cuda-generic/gemm/gemm.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
@@ -74,6 +75,20 @@ static int64_t count_exchange_words(const struct cg_stack *s)
                              : 0;
 }
 
+/* Room for the parts of any gradient of weights. */
+static int64_t count_parts_room(const struct cg_stack *s)
+{
+    const int64_t rows = s->desc->head.max_rows;
+    const int64_t sizes[][2] = {{s->gh, s->desc->input}, {s->gh, s->merged},  {s->gh, s->out},
+                                {2 * s->hidden, s->out}, {s->hidden, s->out}, {s->out, s->hidden}};
+    int64_t most = 0;
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        const int64_t room = cg_gemm_count_room(sizes[k][0], sizes[k][1], rows);
+        most = room > most ? room : most;
+    }
+    return most;
+}
+
 struct cg_layout cg_layout_make(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
@@ -128,6 +143,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.below1 = take(&at, s->training && s->layers > 1 && !s->waves, r * s->merged);
     l.dx_masked = take(&at, drops, r * s->widest);
     l.dw_masked = take(&at, s->training && d->weight_drop > 0, gh * out);
+    l.parts = take(&at, s->training && count_parts_room(s) > 0, count_parts_room(s));
     l.workspace = at;
     return l;
 }

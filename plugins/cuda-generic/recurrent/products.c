@@ -96,7 +96,8 @@ seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const stru
                               .c = p->dw,
                               .c_row = p->columns,
                               .add = p->add,
-                              .compute = call->desc->head.dtype_compute};
+                              .compute = call->desc->head.dtype_compute,
+                              .parts = p->parts};
     CG_START(call, "a gradient of weights", cg_gemm_launch(call->stream, &g));
     return SEQLSTM_OK;
 }

@@ -25,6 +25,7 @@ struct cg_rows_product {
     int64_t columns;
     float *dw;
     bool add;
+    float *parts; /* as in struct cg_gemm */
 };
 seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const struct cg_rows_product *product,
                                           struct seqlstm_error *err);
