@@ -84,6 +84,11 @@ static void rules(void **state)
     layer.x = x;
     assert_true(sl_layer_values_find_range(&layer, &(struct sl_range_rule){0, 4}, &low, &high));
     assert_true(low == -2 && high == 6);
+    const float positive[] = {0.25f, 0.75f}; /* zero belongs to the range all the same */
+    *h = (struct sl_value_histogram){.total = 0};
+    sl_value_histogram_add(h, positive, 2);
+    assert_true(sl_layer_values_find_range(&layer, &(struct sl_range_rule){0, 1}, &low, &high));
+    assert_true(low >= 0 && low <= 0 && high == 3);
     *h = (struct sl_value_histogram){.total = 0};
     assert_false(sl_layer_values_find_range(&layer, &(struct sl_range_rule){0, 1}, &low, &high));
     free(x);

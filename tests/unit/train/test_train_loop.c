@@ -231,6 +231,17 @@ static void divergence_skips(void **state)
     assert_int_equal(result.end, SL_END_DIVERGED);
     assert_int_equal(result.skipped, 100);
     free(world);
+    /* a hundred in all, but not in a row */
+    world = make_plain();
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->model.train.epochs = 30;
+    world->exec.poison_at = 5;
+    world->exec.poison_grad_at = 80;
+    world->exec.poison_count = 60;
+    result = run(world);
+    assert_int_equal(result.end, SL_END_EPOCHS);
+    assert_int_equal(result.skipped, 120);
+    free(world);
     /* every update of the last epochs is skipped, but fewer than a hundred */
     world = make_plain();
     world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
@@ -382,6 +393,24 @@ static void skipped_updates_leave_no_state(void **state)
     free(world);
 }
 
+static void check_report(void *context, const struct sl_train_report *report)
+{
+    ASSERT_NEAR(sl_metric_values_get(report->values, SL_METRIC_LOSS), report->loss, 1e-12);
+    ((struct world *)context)->reports++;
+}
+
+/* A report is about what came after the one before. */
+static void reports_begin_anew(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    world->model.log.every = (struct sl_period){SL_PERIOD_UPDATES, 1};
+    world->request.observer.on_report = check_report;
+    run(world);
+    assert_int_equal(world->reports, 5 * 7);
+    free(world);
+}
+
 static void check_epochs(void *context, const struct sl_train_report *report)
 {
     const struct world *world = context;
@@ -504,6 +533,7 @@ int main(void)
         cmocka_unit_test(periods_in_seconds_count_validations),
         cmocka_unit_test(skipped_updates_leave_no_state),
         cmocka_unit_test(epochs_end_with_their_last_batch),
+        cmocka_unit_test(reports_begin_anew),
         cmocka_unit_test(non_monotone_averaging_begins),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(adagrad_begins_at_its_accumulator),

@@ -200,6 +200,22 @@ static void f1_leaves_out_what_does_not_occur(void **state)
     sl_batch_destroy(batch);
 }
 
+/* Every member of the sums is a float64 that is added: none is forgotten. */
+static void sums_add_every_member(void **state)
+{
+    (void)state;
+    static struct sl_metric_sums one, twice;
+    double *members = (double *)&one, *added = (double *)&twice;
+    const size_t count = sizeof one / sizeof *members;
+    for (size_t k = 0; k < count; k++)
+        members[k] = (double)k + 1;
+    sl_metric_sums_add(&twice, &one);
+    sl_metric_sums_add(&twice, &one);
+    for (size_t k = 0; k < count; k++)
+        if (added[k] != 2 * ((double)k + 1))
+            fail_msg("member %zu of %zu is not added", k, count);
+}
+
 /* A loss must be finite, another metric must not be infinite, and no NaN has a sign. */
 static void unsound_values_are_found(void **state)
 {
@@ -378,6 +394,7 @@ int main(void)
         cmocka_unit_test(f1_of_classes_and_of_values),
         cmocka_unit_test(f1_leaves_out_what_does_not_occur),
         cmocka_unit_test(unsound_values_are_found),
+        cmocka_unit_test(sums_add_every_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
