@@ -262,7 +262,7 @@ def test_kernels_get_real_steps(t):
     for layer in layers:
         expect(layer['backend'] == 'cpu-onednn' and layer['rows'] == real, layer)
         depth += 1 if '.l' in layer['name'] else 2
-    shapes = re.findall(r'exec,cpu,rnn,[^\n]*forward_training[^\n]*,l1t(\d+)mb(\d+)', run.out.decode())
+    shapes = re.findall(r'exec,cpu,rnn,[^\n]*forward_training[^\n]*,l1t(\d+)mb(\d+)', run.err)
     expect(depth == 2 and len(shapes) > 61, (layers, len(shapes)))
     expect(sum(int(steps) * int(rows) for steps, rows in shapes) == depth * real, 'oneDNN was given other rows')
 

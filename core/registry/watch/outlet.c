@@ -88,6 +88,25 @@ void sl_outlet_begin(struct sl_outlet *outlet)
     pthread_mutex_unlock(&outlet->lock);
 }
 
+void sl_outlet_pass_on(struct sl_outlet *outlet, const char *name)
+{
+    char line[1024]; /* a longer line comes in several */
+    off_t at = 0;
+    ssize_t n;
+    if (outlet->depth != 1 || outlet->file < 0)
+        return;
+    fflush(stdout); /* what the plugin left in stdio's buffers */
+    fflush(stderr);
+    while ((n = pread(outlet->file, line, sizeof line - 1, at)) > 0) {
+        line[n] = 0;
+        size_t bytes = strcspn(line, "\n");
+        at += (off_t)bytes + (bytes < (size_t)n);
+        line[bytes] = 0;
+        sl_plugin_text_clean(line, sizeof line);
+        dprintf(outlet->kept[1] >= 0 ? outlet->kept[1] : STDERR_FILENO, "%s: %s\n", name, line);
+    }
+}
+
 bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
 {
     if (--outlet->depth > 0 || outlet->file < 0)

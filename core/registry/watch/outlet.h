@@ -34,6 +34,10 @@ void sl_outlet_pause(struct sl_outlet *outlet, bool pause);
 /* If the system provides no file or descriptor, nothing is watched. */
 void sl_outlet_begin(struct sl_outlet *outlet);
 
+/* Before the outermost end: writes what has come so far to the original stderr, each line after `name` and a colon,
+ * with control characters as escapes. It may have been asked for, as oneDNN's by DNNL_VERBOSE. */
+void sl_outlet_pass_on(struct sl_outlet *outlet, const char *name);
+
 /* Returns true if something was written. `text` then describes it, as the end of a sentence "it …". */
 bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes);
 

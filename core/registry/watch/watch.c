@@ -96,6 +96,7 @@ static void report(const struct sl_watched_call *call, uint32_t change, const ch
 static void check_output(struct sl_watched_call *call)
 {
     char text[TEXT_BYTES];
+    sl_outlet_pass_on(&outlet, call->running.plugin);
     if (sl_watch_end_capture(text, sizeof text))
         report(call, CHANGED_OUTPUT, text);
 }
