@@ -23,7 +23,7 @@ struct cg_gemm {
     int32_t add;        /* add to the contents of C */
     uint32_t compute;   /* SEQLSTM_DTYPE_FLOAT32, TF32, BFLOAT16 or FLOAT16 */
     float *parts;       /* room of cg_gemm_count_room floats, to split the depth; NULL: it is not split */
-    int64_t part_depth; /* set by cg_gemm_launch: depth of one part; 0: not split */
+    int64_t part_depth; /* set by cg_gemm_launch: depth of one part */
 };
 
 /* A product with few tiles and a large depth, such as a gradient of weights over all rows, is split along the depth, so
