@@ -2,6 +2,7 @@
 /* See watch.h. */
 #include "registry/watch/watch.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@ static struct plugin plugins[PLUGINS_MOST];
 static _Atomic bool guards_all, captures, capturing; /* capturing: a call is being captured */
 static struct sl_outlet outlet;
 static _Atomic bool has_outlet;
+/* One thread guards at a time: guards of two would see each other's redirections. */
+static pthread_mutex_t guarding = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* NULL: there are too many plugins; this one is not counted. */
 static struct plugin *find_plugin(const char *id)
@@ -67,13 +70,15 @@ void sl_watch_begin(struct sl_watched_call *call, const char *plugin, enum sl_pl
     struct plugin *known = find_plugin(plugin);
     call->guard = NULL;
     call->captures = false;
-    if (known && is_due(known, function)) {
+    if (known && is_due(known, function) && pthread_mutex_trylock(&guarding) == 0) {
         call->guard = malloc(sizeof *call->guard);
-        call->captures = true;
+        if (call->guard == NULL)
+            pthread_mutex_unlock(&guarding);
     }
-    call->captures = call->captures && sl_watch_begin_capture();
-    if (call->guard)
+    if (call->guard) {
+        call->captures = sl_watch_begin_capture();
         sl_process_guard_begin(call->guard);
+    }
     sl_running_begin(&call->running, plugin, function);
     call->mode = sl_fp_state_get();
 }
@@ -112,9 +117,10 @@ void sl_watch_end(struct sl_watched_call *call)
     if (call->guard) {
         changes = sl_process_guard_end(call->guard, text, sizeof text);
         free(call->guard);
+        if (call->captures)
+            check_output(call);
+        pthread_mutex_unlock(&guarding);
     }
-    if (call->captures)
-        check_output(call);
     sl_running_end(&call->running); /* now: what crashed above was damaged by the call */
     if (changes)
         report(call, changes, text);

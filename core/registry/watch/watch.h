@@ -9,7 +9,8 @@
  * In every call it notes what runs (running.h) and restores the floating-point modes: about 30 ns. Calls 1, 2, 4, 8, …
  * of each function are guarded as a whole (guard.h): what a plugin does to the process it nearly always does the first
  * time. After that all of its calls are guarded, since it will do it again. What had to be restored is reported once
- * for each function, as a warning in the log of the plugin.
+ * for each function, as a warning in the log of the plugin. A call that begins in one thread while a call of another is
+ * guarded is not guarded itself.
  *
  * Counters and logs are kept per plugin for the whole process, since what they guard belongs to the process.
  */
