@@ -47,9 +47,13 @@ static void set_locale(void)
     setlocale(LC_TIME, "C.UTF-8");
 }
 
+static locale_t another_locale;
+
 static void set_thread_locale(void)
 {
-    uselocale(newlocale(LC_NUMERIC_MASK, "C.UTF-8", (locale_t)0));
+    if (!another_locale)
+        another_locale = newlocale(LC_NUMERIC_MASK, "C.UTF-8", (locale_t)0);
+    uselocale(another_locale);
 }
 
 static void ignore_signal(void)
@@ -160,6 +164,8 @@ static void each_change_is_seen_and_undone(void **state)
     }
     if (sl_process_guard_end(&whole, text, sizeof text) != 0)
         fail_msg("not undone: it %s", text);
+    freelocale(another_locale);
+    another_locale = (locale_t)0;
 }
 
 static void changes_together_are_all_named(void **state)
