@@ -7,7 +7,7 @@
 #                                          run_folders (10,000 changes of their files), kills (at 1,000 system calls),
 #                                          writers (100 pairs of processes for one run folder), imports (400 random
 #                                          ONNX graphs), fuzz (each target of tests/fuzz for an hour), large (large
-#                                          matrices under the sanitizers)
+#                                          matrices under the sanitizers), mutants (bugs that tests must notice)
 #
 # SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: the folder of the runs (a temporary one); a
 # run that exists there is continued, so that an interrupted night is not lost. OUT: the table

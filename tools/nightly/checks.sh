@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills writers imports fuzz large'
+checks='run_folders kills writers imports fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -10,7 +10,7 @@ check() {
     shift 2
     "$@" >"$runs/$name.log" 2>&1 || code=$?
     last=$(tail -n 1 "$runs/$name.log")
-    failed=$(sed -n 's/.*, \([0-9]*\) \(failed\|wrong\)$/\1/p' <<<"$last")
+    failed=$(sed -n 's/.*, \([0-9]*\) \(failed\|wrong\|missed\)$/\1/p' <<<"$last")
     if [ "$code" -eq 77 ]; then
         failed=$last verdict=skipped
     elif [ "$code" -eq 0 ] && [ "$failed" = 0 ]; then
@@ -49,4 +49,8 @@ fuzz() {
 large() {
     check large 'tests of the suite `large` under the address and undefined behaviour sanitizers' \
         "$here/tools/nightly/large.sh"
+}
+
+mutants() {
+    check mutants 'planted bugs that no test notices' python3 "$here/tests/mutants/run.py" "$here"
 }
