@@ -55,10 +55,19 @@ def read_mutants():
     return mutants
 
 
+def list_sources(source):
+    """The files that git knows, or without git all that are in no build folder."""
+    done = subprocess.run(['git', '-C', source, 'ls-files', '-z'], capture_output=True, text=True)
+    if done.returncode == 0 and done.stdout:
+        return [name for name in done.stdout.split('\0') if name]
+    left_out = ('build', 'runs', '.git')
+    return [str(path.relative_to(source)) for path in source.rglob('*')
+            if path.is_file() and not path.relative_to(source).parts[0].startswith(left_out)]
+
+
 def copy_sources(source, to):
-    """What git knows, so that no build folder comes along; files that have not changed keep their times."""
-    listed = subprocess.run(['git', '-C', source, 'ls-files', '-z'], check=True, capture_output=True, text=True).stdout
-    for name in filter(None, listed.split('\0')):
+    """Files that have not changed keep their times."""
+    for name in list_sources(source):
         old, new = source / name, to / name
         if old.is_file() and not (new.is_file() and new.read_bytes() == old.read_bytes()):
             new.parent.mkdir(parents=True, exist_ok=True)
