@@ -207,7 +207,7 @@ def test_one_writer(t):
 
 
 def test_two_resumes(t):
-    """Of two that begin at once, one works and the other says who holds the run."""
+    """Of two that begin at once, one works and the other says which process holds the run."""
     t.write('m.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
     t.run('run', 'm.yaml', '--out', 'r', '-q')
     want = t.read('r/final.safetensors')

@@ -146,7 +146,7 @@ static void reliance_on_the_process_shows_beside_another_plugin(void **state)
     }
 }
 
-/* stderr is watched only in workers: in this process it may belong to a debugger's user, who needs last messages. */
+/* stderr is watched only in workers: in this process it stays visible, so that a debugger shows the last messages. */
 static void words_on_stderr_and_at_load_are_noticed(void **state)
 {
     (void)state;

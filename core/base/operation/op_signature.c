@@ -340,43 +340,6 @@ const char *sl_dtype_name(uint32_t dtype)
     return dtype < sizeof names / sizeof *names ? names[dtype] : "unknown dtype";
 }
 
-const char *sl_option_name(uint32_t option)
-{
-    static const char *const names[SEQLSTM_OPTION_COUNT] = {"operation",
-                                                            "shape",
-                                                            "dtype",
-                                                            "mode",
-                                                            "determinism",
-                                                            "cell",
-                                                            "layers",
-                                                            "direction",
-                                                            "merge",
-                                                            "units",
-                                                            "projection",
-                                                            "activation",
-                                                            "recurrent_activation",
-                                                            "output_activation",
-                                                            "use_bias",
-                                                            "peephole",
-                                                            "coupled_gates",
-                                                            "cell_clip",
-                                                            "gate_clip",
-                                                            "layer_norm",
-                                                            "dropout",
-                                                            "recurrent_dropout",
-                                                            "zoneout",
-                                                            "weight_drop",
-                                                            "reset_after",
-                                                            "states",
-                                                            "lengths",
-                                                            "rate",
-                                                            "mask",
-                                                            "loss",
-                                                            "optimizer",
-                                                            "kind"};
-    return option < SEQLSTM_OPTION_COUNT ? names[option] : "unknown option";
-}
-
 const char *sl_activation_name(uint32_t kind)
 {
     static const char *const names[SEQLSTM_ACT_COUNT] = {

@@ -58,9 +58,8 @@ seqlstm_status sl_op_signature(const struct seqlstm_desc *desc, struct sl_slot *
 /* Whether the operation has a backward. [any] */
 bool sl_op_has_backward(uint32_t op);
 
-/* Name of an operation or option for messages: "recurrent", "recurrent_dropout"; never NULL. [any] */
+/* Name of an operation for messages: "recurrent"; never NULL. [any] */
 const char *sl_op_name(uint32_t op);
-const char *sl_option_name(uint32_t option);
 /* Name of an activation as the model file writes it: "leaky_relu". */
 const char *sl_activation_name(uint32_t kind);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file that one process holds at a time, by a lock of the open file description: the system drops it when the process
- * ends, however it ends. The file says who holds it, and is removed when the lock is released. */
+ * ends, however it ends. The file says which process holds it, and is removed when the lock is released. */
 #ifndef SL_BASE_SYSTEM_FILE_LOCK_H
 #define SL_BASE_SYSTEM_FILE_LOCK_H
 

@@ -211,10 +211,10 @@ seqlstm_status sl_batch_rows_gather(const struct sl_dataset *d, const struct sl_
     free(source_lengths);
     SEQLSTM_TRY(status);
     for (int64_t k = 0; k < chosen->sequences; k++) {
-        int64_t who = d->stream ? k : chosen->record[k];
-        ((int64_t *)(uintptr_t)batch->sample)[k] = who;
+        int64_t sample = d->stream ? k : chosen->record[k];
+        ((int64_t *)(uintptr_t)batch->sample)[k] = sample;
         ((int64_t *)(uintptr_t)batch->sample_step)[k] = chosen->offset;
-        ((uint64_t *)(uintptr_t)batch->axis.sequence_id)[k] = (uint64_t)who;
+        ((uint64_t *)(uintptr_t)batch->axis.sequence_id)[k] = (uint64_t)sample;
         ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)chosen->offset;
     }
     status = batch->has_steps ? fill_steps(d, chosen, batch, err) : SEQLSTM_OK;

@@ -181,6 +181,12 @@ void sl_watch_spill(int to)
     off_t at = 0;
     if (!atomic_load(&has_outlet) || outlet.depth == 0 || outlet.file < 0)
         return;
-    while ((n = pread(outlet.file, part, sizeof part, at)) > 0 && write(to, part, (size_t)n) == n)
+    while ((n = pread(outlet.file, part, sizeof part, at)) > 0) {
+        for (ssize_t k = 0; k < n; k++)
+            if ((part[k] >= 0 && part[k] < ' ' && part[k] != '\n') || part[k] == 0x7f)
+                part[k] = '?';
+        if (write(to, part, (size_t)n) != n)
+            return;
         at += n;
+    }
 }

@@ -60,7 +60,8 @@ void sl_watch_pause_capture(bool pause);
 void sl_watch_on_damage(void (*end)(const char *message));
 void sl_watch_note_damage(const char *message);
 
-/* Writes to descriptor `to` what the running call has written to stdout or stderr. [also in signal handlers] */
+/* Writes to descriptor `to` what the running call has written to stdout or stderr, with `?` for control characters.
+ * [also in signal handlers] */
 void sl_watch_spill(int to);
 
 #endif

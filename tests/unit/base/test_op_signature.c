@@ -306,9 +306,6 @@ static void names(void **state)
     assert_string_equal(sl_op_name(1000), "unknown operation");
     assert_true(sl_op_has_backward(SEQLSTM_OP_ATTENTION) && sl_op_has_backward(SEQLSTM_OP_DENSE_LOSS));
     assert_false(sl_op_has_backward(SEQLSTM_OP_TOP_K) || sl_op_has_backward(SEQLSTM_OP_VECTOR));
-    assert_string_equal(sl_option_name(SEQLSTM_OPTION_RECURRENT_DROPOUT), "recurrent_dropout");
-    assert_string_equal(sl_option_name(SEQLSTM_OPTION_KIND), "kind");
-    assert_string_equal(sl_option_name(SEQLSTM_OPTION_LENGTHS), "lengths");
     assert_string_equal(sl_activation_name(SEQLSTM_ACT_LEAKY_RELU), "leaky_relu");
     assert_string_equal(sl_activation_name(SEQLSTM_ACT_LOG_SOFTMAX), "log_softmax");
     assert_int_equal(sl_dtype_bytes(SEQLSTM_DTYPE_FLOAT32), 4);

@@ -136,6 +136,26 @@ static void output_is_kept_back_and_reported(void **state)
     assert_non_null(strstr(reports, "# \\x1b[31mseen"));
 }
 
+static void output_of_a_crash_has_no_control_characters(void **state)
+{
+    (void)state;
+    char got[40] = "";
+    int ends[2];
+    struct sl_watched_call call;
+    assert_int_equal(pipe(ends), 0);
+    sl_watch_capture_output(true);
+    sl_watch_begin(&call, "crashing", SL_FUNCTION_FORWARD);
+    printf("# \033[31mlast\tw\xC3\xB6rds\n");
+    fflush(stdout);
+    sl_watch_spill(ends[1]);
+    sl_watch_end(&call);
+    sl_watch_capture_output(false);
+    assert_true(read(ends[0], got, sizeof got - 1) > 0);
+    assert_string_equal(got, "# ?[31mlast?w\xC3\xB6rds\n");
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void texts_are_cleaned(void **state)
 {
     (void)state;
@@ -161,6 +181,7 @@ int main(void)
         cmocka_unit_test(calls_are_guarded_rarely_until_one_is_caught),
         cmocka_unit_test(modes_are_restored_in_every_call),
         cmocka_unit_test(output_is_kept_back_and_reported),
+        cmocka_unit_test(output_of_a_crash_has_no_control_characters),
         cmocka_unit_test(texts_are_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
