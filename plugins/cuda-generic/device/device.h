@@ -112,6 +112,15 @@ static __device__ __forceinline__ void gpu_copy_async(void *to, const void *from
                  : "memory");
 }
 
+/* The same for 4 bytes. */
+static __device__ __forceinline__ void gpu_copy_async_word(float *to, const float *from, bool inside)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from), "r"(inside ? 4 : 0)
+                 : "memory");
+}
+
 static __device__ __forceinline__ void gpu_copy_close()
 {
     asm volatile("cp.async.commit_group;" : : : "memory");
@@ -126,6 +135,51 @@ template <int LATEST> static __device__ __forceinline__ void gpu_copy_wait()
 static __device__ __forceinline__ void gpu_prefetch(const void *at)
 {
     asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+}
+
+/* 2^x and 1 / x by the device's approximations, with relative errors of about 2^-22 and 2^-23. */
+static __device__ __forceinline__ float gpu_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static __device__ __forceinline__ float gpu_reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* first ? a : b, a load or 0, and a store or nothing: never by a branch, behind which the compiler would move loads
+ * that are to be under way early. */
+static __device__ __forceinline__ float gpu_pick(bool first, float a, float b)
+{
+    float y;
+    asm("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %3, 0;\n\tselp.f32 %0, %1, %2, p;\n\t}"
+        : "=f"(y)
+        : "f"(a), "f"(b), "r"(static_cast<int>(first)));
+    return y;
+}
+
+static __device__ __forceinline__ float gpu_load_if(bool wanted, const float *at)
+{
+    float y;
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %2, 0;\n\tmov.f32 %0, 0f00000000;\n\t@p ld.global.f32 %0, [%1];\n\t}"
+        : "=f"(y)
+        : "l"(at), "r"(static_cast<int>(wanted))
+        : "memory");
+    return y;
+}
+
+static __device__ __forceinline__ void gpu_store_if(bool wanted, float *at, float value)
+{
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %2, 0;\n\t@p st.global.f32 [%0], %1;\n\t}"
+                 :
+                 : "l"(at), "f"(value), "r"(static_cast<int>(wanted))
+                 : "memory");
 }
 
 /* Flags between the blocks of a launch whose blocks all run at once. */

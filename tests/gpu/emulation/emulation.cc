@@ -94,6 +94,21 @@ struct parcel {
     void *to;
     const void *from; /* NULL: zeros */
     unsigned group;
+    size_t bytes;
+};
+
+/* A barrier in shared memory, in the 8 bytes that are its own on a device. */
+struct mbarrier {
+    int32_t missing; /* bytes that are expected and have not arrived */
+    int16_t phase, arrivals;
+};
+
+/* A store on its way to the shared memory of another block. */
+struct letter {
+    unsigned char *to;
+    unsigned char value[16];
+    size_t bytes;
+    mbarrier *counter;
 };
 
 struct block;
@@ -132,6 +147,7 @@ struct run {
     unsigned threads = 0;
     bool cooperative = false, backwards = false;
     unsigned cluster = 1;
+    std::vector<letter> letters;
     sweep at;
     context scheduler;
     fiber *current = nullptr;
@@ -235,6 +251,7 @@ void enter()
 void schedule(run *r)
 {
     r->at = sweep();
+    r->letters.clear();
     r->at.alive = (unsigned)r->blocks.size() * r->threads;
     go_on(r, &r->scheduler);
 }
@@ -391,24 +408,101 @@ void *map_shared(void *mine, int rank)
     return mine; /* not reached: a cluster has every rank */
 }
 
+int cluster_rank()
+{
+    return (int)(running->current->where.block.x % running->cluster);
+}
+
+static mbarrier *find_mbarrier(uint64_t *barrier)
+{
+    const block *home = running->current->home;
+    const ptrdiff_t offset = reinterpret_cast<unsigned char *>(barrier) - home->shared;
+    if (offset < 0 || (size_t)offset + sizeof(mbarrier) > running->shared_bytes || offset % 8 != 0) {
+        fail("a barrier outside the block's shared memory");
+        leave(running->current);
+    }
+    return reinterpret_cast<mbarrier *>(barrier);
+}
+
+/* One arrival and all expected bytes end a phase. */
+static void settle(mbarrier *m)
+{
+    if (m->arrivals > 0 || m->missing != 0)
+        return;
+    m->phase++;
+    m->arrivals = 1;
+}
+
+static void deliver(const letter &l)
+{
+    memcpy(l.to, l.value, l.bytes);
+    l.counter->missing -= (int32_t)l.bytes;
+    settle(l.counter);
+}
+
+void mbarrier_init(uint64_t *barrier)
+{
+    *find_mbarrier(barrier) = {0, 0, 1};
+}
+
+void mbarrier_expect(uint64_t *barrier, int bytes)
+{
+    mbarrier *m = find_mbarrier(barrier);
+    if (m->arrivals != 1)
+        fail("a phase of a barrier expects bytes twice");
+    m->missing += bytes;
+    m->arrivals--;
+    settle(m);
+}
+
+void mbarrier_wait(uint64_t *barrier, int parity)
+{
+    const mbarrier *m = find_mbarrier(barrier);
+    while ((m->phase & 1) == parity) {
+        std::vector<letter> others;
+        for (const letter &l : running->letters) {
+            if (l.counter == m)
+                deliver(l);
+            else
+                others.push_back(l);
+        }
+        running->letters.swap(others);
+        if ((m->phase & 1) == parity)
+            yield();
+    }
+}
+
+void store_async(void *at, const void *value, size_t bytes, uint64_t *barrier, int rank)
+{
+    letter l = {static_cast<unsigned char *>(map_shared(at, rank)),
+                {0},
+                bytes,
+                static_cast<mbarrier *>(map_shared(find_mbarrier(barrier), rank))};
+    memcpy(l.value, value, bytes);
+    if (running->backwards) /* stores arrive when they are waited for */
+        running->letters.push_back(l);
+    else
+        deliver(l);
+}
+
 static void deliver(const parcel &p)
 {
     if (p.from)
-        memcpy(p.to, p.from, 16);
+        memcpy(p.to, p.from, p.bytes);
     else
-        memset(p.to, 0, 16);
+        memset(p.to, 0, p.bytes);
 }
 
-void copy_async(void *to, const void *from, bool inside)
+void copy_async(void *to, const void *from, bool inside, size_t bytes)
 {
     fiber *f = running->current;
     const ptrdiff_t offset = static_cast<unsigned char *>(to) - f->home->shared;
-    if (offset < 0 || (size_t)offset + 16 > running->shared_bytes || offset % 16 != 0 ||
-        reinterpret_cast<uintptr_t>(from) % 16 != 0) {
+    if (offset < 0 || (size_t)offset + bytes > running->shared_bytes || offset % (ptrdiff_t)bytes != 0 ||
+        reinterpret_cast<uintptr_t>(from) % bytes != 0) {
         fail("an asynchronous copy that is not aligned, or not into the block's shared memory");
         leave(f);
     }
-    const parcel p = {to, inside ? from : nullptr, f->groups};
+    const parcel p = {to, inside ? from : nullptr, f->groups, bytes};
     if (running->backwards) /* copies arrive when they are waited for */
         f->parcels.push_back(p);
     else

@@ -8,6 +8,8 @@
  * from launch to launch, so that a missing barrier is noticed. Asynchronous copies arrive at once or as late as
  * possible.
  *
+ * What blocks of a cluster store in each other's shared memory arrives at once or, like copies, when it is waited for.
+ *
  * These errors end the launch and its stream: a barrier that not all threads reach, a shuffle whose mask names threads
  * that do not take part, a write beyond the shared memory, a spin loop that never ends.
  *
@@ -68,12 +70,19 @@ void carry_off();
 /* Ends the launch with this reason. */
 void fail(const char *text);
 
-/* Copies 16 bytes into shared memory, in the group that copy_close ends. copy_wait waits for all groups of the
+/* Copies 16 or 4 bytes into shared memory, in the group that copy_close ends. copy_wait waits for all groups of the
  * thread except the latest. Copies arrive at once or, in launches whose threads run backward, only when they are
  * waited for. */
-void copy_async(void *to, const void *from, bool inside);
+void copy_async(void *to, const void *from, bool inside, size_t bytes = 16);
 void copy_close();
 void copy_wait(unsigned latest);
+
+/* Barriers in shared memory that count bytes: plugins/cuda-generic/device/mbarrier.h. */
+void mbarrier_init(uint64_t *barrier);
+void mbarrier_expect(uint64_t *barrier, int bytes);
+void mbarrier_wait(uint64_t *barrier, int parity);
+void store_async(void *at, const void *value, size_t bytes, uint64_t *barrier, int rank);
+int cluster_rank();
 
 /* Launches a kernel on an emulated stream, or adds it to the capture of that stream. Returns 0, or a code as of
  * cudaError_t. */
@@ -175,6 +184,11 @@ static inline void gpu_copy_async(void *to, const void *from, bool inside)
     emulation::copy_async(to, from, inside);
 }
 
+static inline void gpu_copy_async_word(float *to, const float *from, bool inside)
+{
+    emulation::copy_async(to, from, inside, 4);
+}
+
 static inline void gpu_copy_close()
 {
     emulation::copy_close();
@@ -186,6 +200,61 @@ template <int LATEST> static inline void gpu_copy_wait()
 static inline void gpu_prefetch(const void *)
 {
 }
+
+static inline int gpu_cluster_rank()
+{
+    return emulation::cluster_rank();
+}
+static inline void gpu_mbarrier_init(uint64_t *barrier)
+{
+    emulation::mbarrier_init(barrier);
+}
+static inline void gpu_mbarrier_fence()
+{
+}
+static inline void gpu_mbarrier_expect(uint64_t *barrier, int bytes)
+{
+    emulation::mbarrier_expect(barrier, bytes);
+}
+static inline void gpu_mbarrier_wait(uint64_t *barrier, int parity)
+{
+    emulation::mbarrier_wait(barrier, parity);
+}
+static inline void gpu_store_async(float *at, float value, uint64_t *barrier, int rank)
+{
+    emulation::store_async(at, &value, sizeof value, barrier, rank);
+}
+
+/* The device's approximations, which turn denormal numbers into zeros. */
+static inline float gpu_flush(float x)
+{
+    return fabsf(x) < 1.17549435e-38f ? copysignf(0.0f, x) : x;
+}
+static inline float gpu_exp2(float x)
+{
+    return gpu_flush(exp2f(gpu_flush(x)));
+}
+static inline float gpu_reciprocal(float x)
+{
+    return gpu_flush(1.0f / gpu_flush(x));
+}
+static inline float gpu_pick(bool first, float a, float b)
+{
+    return first ? a : b;
+}
+static inline float gpu_load_if(bool wanted, const float *at)
+{
+    return wanted ? *at : 0.0f;
+}
+static inline void gpu_store_if(bool wanted, float *at, float value)
+{
+    if (wanted)
+        *at = value;
+}
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
 
 /* Flags between blocks of a cooperative launch. */
 static inline unsigned gpu_load_acquire(const unsigned *at)

@@ -128,6 +128,52 @@ void check_clusters(unsigned *o)
     check("a block that is not of the cluster", !fine && strstr(said, "of this cluster"), said);
 }
 
+/* Each of two blocks sends numbers to the other in each of three phases, and adds up what has come. */
+void check_mbarriers(unsigned *o)
+{
+    const auto exchange_numbers = [=](bool waits, int bytes) {
+        GPU_SHARED(uint64_t, s); /* two barriers, then two buffers of 32 numbers */
+        float *buffers = reinterpret_cast<float *>(s + 2), sum = 0;
+        const int lane = (int)threadIdx.x, other = 1 - gpu_cluster_rank();
+        if (lane == 0) {
+            for (int k = 0; k < 2; k++) {
+                gpu_mbarrier_init(s + k);
+                gpu_mbarrier_fence();
+                gpu_mbarrier_expect(s + k, bytes);
+            }
+        }
+        gpu_barrier_cluster();
+        for (int phase = 0; phase < 3; phase++) {
+            uint64_t *barrier = s + phase % 2;
+            gpu_store_async(buffers + 32 * (phase % 2) + 31 - lane, (float)(100 * phase + lane), barrier, other);
+            if (waits)
+                gpu_mbarrier_wait(barrier, phase / 2 % 2);
+            sum += buffers[32 * (phase % 2) + lane];
+            __syncthreads();
+            if (lane == 0 && phase == 0)
+                gpu_mbarrier_expect(barrier, bytes);
+        }
+        o[32 * blockIdx.x + threadIdx.x] = sum == sum ? (unsigned)sum : 0;
+        gpu_barrier_cluster();
+    };
+    char said[256] = "";
+    bool fine = true, caught = false;
+    for (int k = 0; k < 2; k++)
+        fine =
+            fine && emulation::run_launch({dim3(2), dim3(32), 16 + 256, false, [=] { exchange_numbers(true, 128); }, 2},
+                                          said, sizeof said);
+    check("two blocks that exchange numbers by mbarriers", fine, said);
+    check("what came", o[0] == 300 + 3 * 31 && o[63] == 300, "other numbers");
+    for (int k = 0; k < 2; k++)
+        caught = !emulation::run_launch({dim3(2), dim3(32), 16 + 256, false, [=] { exchange_numbers(false, 128); }, 2},
+                                        said, sizeof said) ||
+                 o[0] != 300 + 3 * 31 || caught;
+    check("without the wait it shows", caught, "the right numbers by luck");
+    fine = emulation::run_launch({dim3(2), dim3(32), 16 + 256, false, [=] { exchange_numbers(true, 132); }, 2}, said,
+                                 sizeof said);
+    check("bytes that never come", !fine && strstr(said, "spin"), said);
+}
+
 /* Each thread copies 16 bytes in each of two groups, and after a wait and a barrier reads its neighbour's of the
  * first. */
 void check_copies(unsigned *o)
@@ -158,6 +204,15 @@ void check_copies(unsigned *o)
         caught = caught || o[0] != 31 * 4 + 2;
     }
     check("without the wait it shows", caught, "the right numbers by luck");
+    expect("copies of single words", true, "", dim3(1), dim3(32), 128, false, [=] {
+        GPU_SHARED(float, s);
+        gpu_copy_async_word(s + threadIdx.x, reinterpret_cast<const float *>(&from[0][threadIdx.x][1]), true);
+        gpu_copy_close();
+        gpu_copy_wait<0>();
+        __syncthreads();
+        o[threadIdx.x] = reinterpret_cast<unsigned *>(s)[31 - threadIdx.x];
+    });
+    check("what they bring", o[0] == 31 * 4 + 2 && o[31] == 2, "other numbers");
     expect("a copy that is not aligned", false, "not aligned", dim3(1), dim3(32), 1024 + 16, false,
            [=] { bring(true, true, 1); });
 }
@@ -193,7 +248,7 @@ int main()
 {
     std::vector<unsigned> out(256);
     unsigned *o = out.data();
-    printf("1..32\n");
+    printf("1..38\n");
 
     expect("a reversal through shared memory, with its barrier", true, "", dim3(2), dim3(100), 400, false, [=] {
         GPU_SHARED(unsigned, s);
@@ -287,6 +342,7 @@ int main()
     });
     check_tensor_cores();
     check_clusters(o);
+    check_mbarriers(o);
     check_tickets(o);
     check_copies(o);
     return failed != 0;
