@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The framework as a C library: other programs can do what the commands of `seqlstm` do.
+/* The framework as a C library: other programs can do what the commands of `seqlstm` do. Predictions that are prepared
+ * once and called many times, also step by step, are in predictor.h.
  *
  *   struct seqlstm_session *s;
  *   struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -19,16 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "export.h"
+#include "predictor.h"
 #include "status.h"
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(__GNUC__)
-#define SEQLSTM_API __attribute__((visibility("default")))
-#else
-#define SEQLSTM_API
 #endif
 
 struct seqlstm_session;

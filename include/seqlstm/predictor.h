@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Predictions that are prepared once and called many times, for whole sequences and for streams. Part of the C library
+ * (seqlstm.h, which includes this header).
+ *
+ *   struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+ *   struct seqlstm_predictor *p;                               immutable: the model, its plans and its weights
+ *   struct seqlstm_context *k;                                 one for each thread: buffers and bindings
+ *   struct seqlstm_stream *s;                                  one sequence in progress: its states
+ *
+ *   seqlstm_predictor_open(session, &options, &p, &err);
+ *   seqlstm_context_open(p, &k, &err);
+ *   seqlstm_predict(k, x, lengths, count, y, &err);            whole sequences
+ *   seqlstm_stream_open(p, &s, &err);
+ *   seqlstm_stream_step(k, s, x, 1, y, &err);                  continues where the stream stopped
+ *   seqlstm_streams_step(k, streams, count, x, y, &err);       one step of many streams as one batch
+ *
+ * Units. Input is in the units of the training data: the library scales it. Output is what the model predicts:
+ * probabilities of classes, or values in the units of the training data.
+ *
+ * Input `x`. If info.input is SEQLSTM_INPUT_VALUES, x points to float [steps, info.input_features]; if it is
+ * SEQLSTM_INPUT_IDS, to int32_t [steps], token ids of at least 0 and below info.input_classes. Output `y` is float
+ * [rows, info.output_features]; there is one row per step if info.output_on_steps, else one per sequence. x and y may
+ * not overlap.
+ *
+ * Ownership. A session owns what its predictors share: it must stay open until they are closed, and must not train
+ * meanwhile. A predictor must stay open until its contexts and streams are closed.
+ *
+ * Threads. Each function names its class: [any] from any thread, concurrently; [context] one thread at a time for each
+ * context, and for each stream that is passed with it; [stream] one thread at a time for each stream; [session] one
+ * thread at a time for each session. A stream may be advanced by different contexts one after the other.
+ *
+ * With one thread, seqlstm_stream_step and seqlstm_streams_step neither allocate memory, nor take a lock, nor make a
+ * system call, as long as all layers run on the CPU.
+ *
+ * Errors. INVALID_ARGUMENT: an argument breaks what is said here. UNSUPPORTED: the model cannot do this; the message
+ * names the layer with file and line. NO_MEMORY. DEVICE, INTERNAL: a backend failed.
+ */
+#ifndef SEQLSTM_PREDICTOR_H
+#define SEQLSTM_PREDICTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct seqlstm_session;
+struct seqlstm_predictor;
+struct seqlstm_context;
+struct seqlstm_stream;
+
+/* ---- the predictor ------------------------------------------------------------------------------------------------
+ */
+
+/* How to open a predictor. All zero but struct_size: the defaults. The limits decide how much memory each context
+ * takes. Read only during the call. */
+struct seqlstm_predictor_options {
+    uint32_t struct_size;
+    uint32_t flags;       /* 0 */
+    int64_t sequences;    /* most sequences that are computed as one batch; 0: 64 */
+    int64_t steps;        /* most steps of one whole sequence; 0: those of the longest in the training data */
+    int64_t rows;         /* most steps of all sequences of one batch together; 0: the larger of `steps` and 4096 */
+    int64_t streams;      /* most streams that are computed as one batch; 0: 1 */
+    int64_t stream_steps; /* most steps of one stream that are computed at once; 0: 1 */
+    const char *layer;    /* the layer whose output is wanted, in the network's units; NULL: the output of the model */
+    int32_t threads;      /* that compute for one context, 1 to 1024; 0: 1 */
+    int32_t reserved0;    /* 0 */
+};
+
+#define SEQLSTM_PREDICTOR_OPTIONS_INIT                                                                                 \
+    {                                                                                                                  \
+        (uint32_t)sizeof(struct seqlstm_predictor_options), 0, 0, 0, 0, 0, 0, NULL, 0, 0                               \
+    }
+
+enum { SEQLSTM_INPUT_VALUES = 0, SEQLSTM_INPUT_IDS = 1 };
+enum { SEQLSTM_OUTPUT_VALUES = 0, SEQLSTM_OUTPUT_PROBABILITIES = 1 };
+
+/* What a predictor reads and writes. The caller sets struct_size. */
+struct seqlstm_predictor_info {
+    uint32_t struct_size;
+    uint32_t input;            /* SEQLSTM_INPUT_… */
+    uint32_t output;           /* SEQLSTM_OUTPUT_… */
+    uint32_t input_on_steps;   /* 0: the model reads single rows, without steps */
+    uint32_t output_on_steps;  /* 1: one row of output per step; 0: one per sequence */
+    uint32_t streams;          /* 1: the model can run as streams */
+    int64_t input_features;    /* numbers per step; 1 for ids */
+    int64_t input_classes;     /* ids are below it; 0 for values */
+    int64_t output_features;   /* numbers per row */
+    int64_t stream_bytes;      /* of a saved stream; 0: no streams */
+    int64_t steps;             /* most steps of a whole sequence */
+    const char *stream_reason; /* why there are no streams, with layer, file and line; "" where there are. Owned by
+                                * the predictor */
+};
+
+/* Prepares a trained session for predictions: plans the model for whole sequences and for streams, and loads the
+ * weights. `options` may be NULL. NOT_FOUND: the run has no weights yet. [session] */
+SEQLSTM_API seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session,
+                                                  const struct seqlstm_predictor_options *options,
+                                                  struct seqlstm_predictor **out_predictor, struct seqlstm_error *err);
+/* NULL is allowed. */
+SEQLSTM_API void seqlstm_predictor_close(struct seqlstm_predictor *predictor);
+
+/* Fills the members of *info that its struct_size covers. Cannot fail. [any] */
+SEQLSTM_API void seqlstm_predictor_get_info(const struct seqlstm_predictor *predictor,
+                                            struct seqlstm_predictor_info *info);
+
+/* ---- contexts, and whole sequences --------------------------------------------------------------------------------
+ */
+
+/* Allocates the buffers of a context, and runs once through all of them. [any] */
+SEQLSTM_API seqlstm_status seqlstm_context_open(struct seqlstm_predictor *predictor,
+                                                struct seqlstm_context **out_context, struct seqlstm_error *err);
+/* NULL is allowed. */
+SEQLSTM_API void seqlstm_context_close(struct seqlstm_context *context);
+
+/* Predicts for `count` whole sequences, in as many batches as the limits of the predictor ask for. Sequence i has
+ * lengths[i] steps, from 0 to the limit `steps`; x holds the steps of all sequences one after the other. `lengths` is
+ * NULL for models that read single rows. y gets sum(lengths) or `count` rows, in the same order. Allocates only for
+ * lengths that have not occurred lately. [context] */
+SEQLSTM_API seqlstm_status seqlstm_predict(struct seqlstm_context *context, const void *x, const int64_t *lengths,
+                                           int64_t count, float *y, struct seqlstm_error *err);
+
+/* ---- streams ------------------------------------------------------------------------------------------------------
+ */
+
+/* A new stream, before its first step. UNSUPPORTED: the model needs a whole sequence: it has a bidirectional or
+ * backward layer, `pool`, or attention, or it is an encoder with a decoder. [any] */
+SEQLSTM_API seqlstm_status seqlstm_stream_open(struct seqlstm_predictor *predictor, struct seqlstm_stream **out_stream,
+                                               struct seqlstm_error *err);
+/* NULL is allowed. [stream] */
+SEQLSTM_API void seqlstm_stream_close(struct seqlstm_stream *stream);
+
+/* Computes the next `steps` >= 1 steps of the stream. y gets `steps` rows, or one row for the state after the last of
+ * them if the model has one output per sequence. After an error the stream is as before the call, unless `steps` is
+ * above the limit `stream_steps`: then it may have gone some of the way. [context] */
+SEQLSTM_API seqlstm_status seqlstm_stream_step(struct seqlstm_context *context, struct seqlstm_stream *stream,
+                                               const void *x, int64_t steps, float *y, struct seqlstm_error *err);
+
+/* Computes the next step of each of `count` different streams, in batches of at most the limit `streams`. x has one row
+ * for each stream, and so has y. After an error each stream has taken the step or not. [context] */
+SEQLSTM_API seqlstm_status seqlstm_streams_step(struct seqlstm_context *context, struct seqlstm_stream *const *streams,
+                                                int64_t count, const void *x, float *y, struct seqlstm_error *err);
+
+/* Steps that the stream has taken. [stream] */
+SEQLSTM_API int64_t seqlstm_stream_get_position(const struct seqlstm_stream *stream);
+
+/* Back to before the first step. [stream] */
+SEQLSTM_API void seqlstm_stream_reset(struct seqlstm_stream *stream);
+
+/* Writes the state of the stream: info.stream_bytes bytes, which any build, backend and machine reads. *size is the
+ * room at `bytes` in bytes, and then what was written. `bytes` NULL: only the size. INVALID_ARGUMENT: too little room.
+ * [stream] */
+SEQLSTM_API seqlstm_status seqlstm_stream_save(const struct seqlstm_stream *stream, void *bytes, size_t *size,
+                                               struct seqlstm_error *err);
+
+/* The stream continues from a saved state of the same model with the same weights. CORRUPT_DATA: the bytes are damaged.
+ * INVALID_ARGUMENT: they are of another model, of other weights, or of a newer version. The stream is then as before.
+ * [stream] */
+SEQLSTM_API seqlstm_status seqlstm_stream_load(struct seqlstm_stream *stream, const void *bytes, size_t size,
+                                               struct seqlstm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
