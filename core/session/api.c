@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/system/clock.h"
 #include "base/value/buf.h"
+#include "session/api.h"
 #include "session/session.h"
 
 /* What a public session holds besides the inner one: everything that the inner one's options borrow. */
@@ -23,6 +24,11 @@ struct seqlstm_session {
     void *log_context;
     const int32_t *stop;
 };
+
+struct sl_session *sl_api_get_session(const struct seqlstm_session *session)
+{
+    return session->session;
+}
 
 const char *seqlstm_get_version(void)
 {

@@ -33,7 +33,7 @@ seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase 
                                        : phase == SL_PHASE_EVALUATE ? session->valid_batcher
                                                                     : NULL;
     *out_tuning = (struct sl_tuning){.profiles = profiles,
-                                     .pool = session->pool,
+                                     .pool = session->planned_pool ? session->planned_pool : session->pool,
                                      .measure = session->stored.phases.count == 0,
                                      .seconds = phase == SL_PHASE_TRAIN ? train_seconds : evaluate_seconds,
                                      .time_whole_steps = sl_session_time_whole_steps,

@@ -161,7 +161,7 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
                                    .stored_whole_steps =
                                        sl_stored_plan_find_whole_steps(&session->stored, request->phase),
                                    .optimizer_states = states,
-                                   .threads = sl_pool_get_members(session->pool)};
+                                   .threads = sl_pool_get_members(tuning.pool)};
     status = sl_plan_create(&plan, &stage->plan, err);
     sl_profiles_deinit(&own);
     if (status != SEQLSTM_OK)
@@ -175,14 +175,20 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
     return with_exec ? sl_session_open_exec(session, stage, err) : SEQLSTM_OK;
 }
 
+seqlstm_status sl_session_open_params(struct sl_session *session, const struct sl_graph *graph,
+                                      struct seqlstm_error *err)
+{
+    const int32_t states = sl_optimizer_states(&session->model->train.optimizer);
+    if (session->params)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(check_room(graph, states, err));
+    return sl_params_create(graph, graph->phase == SL_PHASE_TRAIN, states, &session->memory, &session->params, err);
+}
+
 seqlstm_status sl_session_open_exec(struct sl_session *session, struct sl_stage *stage, struct seqlstm_error *err)
 {
     const bool training = stage->graph->phase == SL_PHASE_TRAIN;
-    const int32_t states = sl_optimizer_states(&session->model->train.optimizer);
-    if (session->params == NULL) {
-        SEQLSTM_TRY(check_room(stage->graph, states, err));
-        SEQLSTM_TRY(sl_params_create(stage->graph, training, states, &session->memory, &session->params, err));
-    }
+    SEQLSTM_TRY(sl_session_open_params(session, stage->graph, err));
     struct sl_exec_request exec = {.plan = stage->plan,
                                    .params = session->params,
                                    .pool = session->pool,

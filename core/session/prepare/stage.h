@@ -31,6 +31,9 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
 seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
                                              bool carry_state, const struct sl_layer *layer, struct seqlstm_error *err);
 
+/* Makes the parameters, if there are none yet. */
+seqlstm_status sl_session_open_params(struct sl_session *session, const struct sl_graph *graph,
+                                      struct seqlstm_error *err);
 /* Makes the executor of a stage that is planned, and the parameters if there are none yet. */
 seqlstm_status sl_session_open_exec(struct sl_session *session, struct sl_stage *stage, struct seqlstm_error *err);
 void sl_stage_deinit(struct sl_stage *stage);

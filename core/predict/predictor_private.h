@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What predictors, contexts and streams are made of. */
+#ifndef SL_PREDICT_PREDICTOR_PRIVATE_H
+#define SL_PREDICT_PREDICTOR_PRIVATE_H
+
+#include "exec/exec.h"
+#include "predict/packer.h"
+#include "predict/predictor.h"
+
+struct sl_predictor {
+    struct sl_predictor_request made; /* as it was asked for */
+    const struct sl_graph *graph;     /* of the first use that is planned */
+    bool undoes_targets;              /* the output is scaled back */
+    char reason[SL_STREAM_REASON_BYTES];
+    int64_t state_elems; /* of one stream */
+    uint64_t identity;   /* of model and weights: saved streams carry it */
+};
+
+/* One use in a context. `exec` NULL: not opened yet. */
+struct sl_predictor_lane {
+    struct sl_exec *exec;
+    struct sl_packer packer;
+};
+
+struct sl_context {
+    const struct sl_predictor *predictor;
+    struct sl_pool *pool;
+    struct sl_memory memory;
+    struct sl_predictor_lane lanes[SL_USE_COUNT];
+};
+
+/* Its states one after the other: h and c of each recurrent layer. */
+struct sl_stream {
+    const struct sl_predictor *predictor;
+    int64_t position;
+    float *values;
+};
+
+#endif

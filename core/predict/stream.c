@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See stream.h. A step copies the states of its streams to the rows of the executor, runs, and copies them back. */
+#include "predict/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "predict/predictor_private.h"
+
+seqlstm_status sl_stream_open(const struct sl_predictor *predictor, struct sl_stream **out_stream,
+                              struct seqlstm_error *err)
+{
+    if (predictor->made.plans[SL_USE_STREAM].plan == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model cannot run as a stream: %s", predictor->reason);
+    struct sl_stream *stream = calloc(1, sizeof *stream);
+    float *values = calloc((size_t)predictor->state_elems + 1, sizeof *values);
+    if (stream == NULL || values == NULL) {
+        free(stream);
+        free(values);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a stream");
+    }
+    stream->predictor = predictor;
+    stream->values = values;
+    *out_stream = stream;
+    return SEQLSTM_OK;
+}
+
+void sl_stream_close(struct sl_stream *stream)
+{
+    if (stream == NULL)
+        return;
+    free(stream->values);
+    free(stream);
+}
+
+void sl_stream_reset(struct sl_stream *stream)
+{
+    memset(stream->values, 0, (size_t)stream->predictor->state_elems * sizeof *stream->values);
+    stream->position = 0;
+}
+
+int64_t sl_stream_get_position(const struct sl_stream *stream)
+{
+    return stream->position;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
+enum direction { TO_EXECUTOR, FROM_EXECUTOR };
+
+/* Copies the states of the streams to or from the first rows of the executor's. */
+static seqlstm_status move_states(struct sl_exec *exec, struct sl_stream *const *streams, int64_t count,
+                                  enum direction direction, struct seqlstm_error *err)
+{
+    const struct sl_graph *graph = sl_exec_get_graph(exec);
+    float *all;
+    int64_t elems, at = 0;
+    SEQLSTM_TRY(sl_exec_get_state(exec, &all, &elems, err));
+    for (int32_t s = 0; s < graph->state_count; s++) {
+        const int64_t features = graph->states[s].features;
+        float *rows = all + sl_exec_get_state_offset(exec, s);
+        for (int64_t k = 0; k < count; k++) {
+            float *row = rows + k * features, *own = streams[k]->values + at;
+            if (direction == TO_EXECUTOR)
+                memcpy(row, own, (size_t)features * sizeof *row);
+            else
+                memcpy(own, row, (size_t)features * sizeof *row);
+        }
+        at += features;
+    }
+    return SEQLSTM_OK;
+}
+
+/* Steps that are laid out. */
+static seqlstm_status step(struct sl_context *context, struct sl_predictor_lane *lane, struct sl_stream *const *streams,
+                           int64_t count, const void *x, float *y, struct seqlstm_error *err)
+{
+    const struct sl_predictor *predictor = context->predictor;
+    struct sl_packer *packer = &lane->packer;
+    for (int64_t k = 0; k < count; k++)
+        packer->positions[k] = (uint32_t)streams[k]->position;
+    SEQLSTM_TRY(sl_packer_fill(packer, predictor->made.state, x, err));
+    SEQLSTM_TRY(move_states(lane->exec, streams, count, TO_EXECUTOR, err));
+    packer->batch.carry_state = true;
+    SEQLSTM_TRY(sl_context_run(context, lane, err));
+    SEQLSTM_TRY(move_states(lane->exec, streams, count, FROM_EXECUTOR, err));
+    const struct sl_field output = sl_exec_get_output(lane->exec);
+    const int64_t rows = output.on_steps ? packer->batch.axis.rows : count;
+    memcpy(y, output.values, (size_t)(rows * output.features) * sizeof *y);
+    if (predictor->undoes_targets)
+        sl_data_state_undo_targets(predictor->made.state, y, rows);
+    for (int64_t k = 0; k < count; k++)
+        streams[k]->position += packer->batch.axis.steps;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_stream_step(struct sl_context *context, struct sl_stream *stream, const void *x, int64_t steps,
+                              float *y, struct seqlstm_error *err)
+{
+    struct sl_predictor_lane *lane;
+    if (stream->predictor != context->predictor)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the stream and the context are of different predictors");
+    if (steps < 1)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a call of %lld steps, expected at least 1", (long long)steps);
+    SEQLSTM_TRY(sl_context_provide(context, SL_USE_STREAM, &lane, err));
+    const bool on_steps = sl_predictor_has_step_output(context->predictor);
+    while (steps > 0) {
+        const int64_t now = steps < lane->packer.steps ? steps : lane->packer.steps;
+        sl_packer_lay_out(&lane->packer, &now, 1);
+        SEQLSTM_TRY(step(context, lane, &stream, 1, x, y, err));
+        x = (const char *)x + now * lane->packer.batch.input.features * (int64_t)sizeof(float);
+        y += on_steps ? now * sl_predictor_get_features(context->predictor) : 0;
+        steps -= now;
+    }
+    return SEQLSTM_OK;
+}
+
+/* `count` sequences of one step. */
+static void lay_out_ones(struct sl_packer *packer, int64_t count)
+{
+    struct seqlstm_axis *axis = &packer->batch.axis;
+    for (int64_t k = 0; k < count; k++) {
+        packer->order[k] = (int32_t)k;
+        packer->begins[k] = k;
+        packer->lengths[k] = 1;
+    }
+    packer->batch.has_steps = true;
+    packer->batch.sequences = axis->sequences = axis->rows = packer->row_offsets[1] = count;
+    packer->batch_sizes[0] = (int32_t)count;
+    axis->steps = 1;
+    axis->flags = SEQLSTM_BIT_AXIS_UNIFORM;
+}
+
+seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *const *streams, int64_t count,
+                               const void *x, float *y, struct seqlstm_error *err)
+{
+    const int64_t features = sl_predictor_get_features(context->predictor);
+    struct sl_predictor_lane *lane;
+    for (int64_t k = 0; k < count; k++)
+        if (streams[k]->predictor != context->predictor)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stream %lld and the context are of different predictors",
+                         (long long)k);
+    const bool batches = context->predictor->made.plans[SL_USE_STREAMS].plan != NULL;
+    SEQLSTM_TRY(sl_context_provide(context, batches ? SL_USE_STREAMS : SL_USE_STREAM, &lane, err));
+    while (count > 0) {
+        const int64_t now = count < lane->packer.sequences ? count : lane->packer.sequences;
+        lay_out_ones(&lane->packer, now);
+        SEQLSTM_TRY(step(context, lane, streams, now, x, y, err));
+        streams += now;
+        x = (const char *)x + now * lane->packer.batch.input.features * (int64_t)sizeof(float);
+        y += now * features;
+        count -= now;
+    }
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequences in progress. */
+#ifndef SL_PREDICT_STREAM_H
+#define SL_PREDICT_STREAM_H
+
+#include "predict/context.h"
+
+struct sl_stream;
+
+/* As the functions of <seqlstm/predictor.h>. */
+seqlstm_status sl_stream_open(const struct sl_predictor *predictor, struct sl_stream **out_stream,
+                              struct seqlstm_error *err);
+void sl_stream_close(struct sl_stream *stream);
+void sl_stream_reset(struct sl_stream *stream);
+int64_t sl_stream_get_position(const struct sl_stream *stream);
+
+seqlstm_status sl_stream_step(struct sl_context *context, struct sl_stream *stream, const void *x, int64_t steps,
+                              float *y, struct seqlstm_error *err);
+seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *const *streams, int64_t count,
+                               const void *x, float *y, struct seqlstm_error *err);
+
+#endif
