@@ -19,6 +19,9 @@
     COMMAND(export)                                                                                                    \
     COMMAND(import)                                                                                                    \
     COMMAND(quantize)                                                                                                  \
+    COMMAND(runs)                                                                                                      \
+    COMMAND(runs_compare)                                                                                              \
+    COMMAND(runs_delete)                                                                                               \
     COMMAND(completion)                                                                                                \
     COMMAND(data_stats)                                                                                                \
     COMMAND(inspect)                                                                                                   \

@@ -88,6 +88,8 @@ def test_bash_offers(t):
     t.write('runs/tiny/x', '')
     expect(set(ask(t, 'check', '')) == {'runs', 'm.yaml'}, ask(t, 'check', ''))
     expect(ask(t, 'resume', '') == ['runs'] and 'data.csv' in ask(t, 'run', '-c', ''), 'runs and files')
+    expect(set(ask(t, 'runs', '')) == {'compare', 'delete', 'runs'} and ask(t, 'runs', 'compare', '') == ['runs'],
+           'a command that is also the first of two words')
     expect(ask(t, 'run', '--seed', '') == [] and ask(t, 'completion', 'f') == ['fish'], 'values')
 
 

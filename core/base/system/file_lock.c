@@ -16,7 +16,7 @@
 #include "base/system/file_error.h"
 #include "base/value/buf.h"
 
-enum { TRIES_MOST = 100, HOLDER_BYTES = 240, HOST_BYTES = 65 };
+enum { TRIES_MOST = 100, HOST_BYTES = 65 };
 
 struct sl_file_lock {
     char *path;
@@ -52,11 +52,11 @@ static bool is_stale(const char *holder)
 }
 
 /* Another process has written this: only printable ASCII is shown. */
-static void read_holder(int fd, char holder[HOLDER_BYTES])
+static void read_holder(int fd, char holder[SL_FILE_LOCK_HOLDER_BYTES])
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; i < TRIES_MOST; i++) {
-        ssize_t bytes = pread(fd, holder, HOLDER_BYTES - 1, 0);
+        ssize_t bytes = pread(fd, holder, SL_FILE_LOCK_HOLDER_BYTES - 1, 0);
         holder[bytes > 0 ? bytes : 0] = '\0';
         holder[strcspn(holder, "\n")] = '\0';
         if (!is_stale(holder))
@@ -70,7 +70,7 @@ static void read_holder(int fd, char holder[HOLDER_BYTES])
 
 static seqlstm_status refuse(const char *path, int fd, struct seqlstm_error *err)
 {
-    char holder[HOLDER_BYTES];
+    char holder[SL_FILE_LOCK_HOLDER_BYTES];
     read_holder(fd, holder);
     seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s is held by %s", path,
                       holder[0] ? holder : "another process");
@@ -155,6 +155,23 @@ seqlstm_status sl_file_lock_take(const char *path, struct sl_file_lock **out_loc
     write_holder(lock->fd);
     *out_lock = lock;
     return SEQLSTM_OK;
+}
+
+bool sl_file_lock_find_holder(const char *path, char out_holder[SL_FILE_LOCK_HOLDER_BYTES])
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    out_holder[0] = '\0';
+    if (fd < 0)
+        return false;
+    const bool has_locks = fcntl(fd, F_OFD_GETLK, &whole) == 0;
+    bool held = !has_locks || whole.l_type != F_UNLCK;
+    if (held)
+        read_holder(fd, out_holder);
+    if (held && !has_locks)
+        held = !is_stale(out_holder);
+    close(fd);
+    return held;
 }
 
 bool sl_file_lock_is_held(const struct sl_file_lock *lock)

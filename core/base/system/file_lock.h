@@ -21,6 +21,13 @@ bool sl_file_lock_is_held(const struct sl_file_lock *lock);
 /* Does `path` still name the locked file? False after the folder was moved, removed or replaced. [any thread] */
 bool sl_file_lock_is_there(const struct sl_file_lock *lock);
 
+enum { SL_FILE_LOCK_HOLDER_BYTES = 240 };
+
+/* Does a process hold the lock of the file at `path`? Then `out_holder` says which, in printable ASCII: "process 12 on
+ * host since …". It neither makes nor changes the file. Where the file system has no locks, the file and a living
+ * process count. [any thread] */
+bool sl_file_lock_find_holder(const char *path, char out_holder[SL_FILE_LOCK_HOLDER_BYTES]);
+
 /* Removes the file and releases the lock. NULL is fine. */
 void sl_file_lock_release(struct sl_file_lock *lock);
 

@@ -152,10 +152,11 @@ static void write_axes(struct sl_buf *out, const struct frame *f)
     sl_buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">updates</text>\n", LEFT + WIDTH, TOP + HEIGHT + 37);
 }
 
-static void write_line(struct sl_buf *out, const struct frame *f, const struct sl_chart_line *line, const char *name)
+static void write_line(struct sl_buf *out, const struct frame *f, const struct sl_chart *chart, int k)
 {
+    const struct sl_chart_line *line = &chart->lines[k];
     const size_t step = line->count / POINTS_DRAWN + 1;
-    sl_buf_printf(out, "<path class=\"line %s\" d=\"", name);
+    sl_buf_printf(out, "<path class=\"line %s\" d=\"", chart->classes[k]);
     for (size_t i = 0; i < line->count; i++) {
         if (i % step != 0 && i + 1 != line->count)
             continue;
@@ -165,12 +166,21 @@ static void write_line(struct sl_buf *out, const struct frame *f, const struct s
     }
     sl_buf_append_text(out, "\"/>\n");
     for (size_t i = 0; i < line->count && line->count <= DOTS_DRAWN; i++) {
-        sl_buf_printf(out, "<circle class=\"%s\" r=\"3\" cx=\"", name);
+        sl_buf_printf(out, "<circle class=\"%s\" r=\"3\" cx=\"", chart->classes[k]);
         sl_html_append_number(out, "%.1f", get_x(f, line->points[i].x));
         sl_html_append_number(out, "\" cy=\"%.1f\"><title>", get_y(f, line->points[i].y));
-        sl_html_append_number(out, "update %.0f: ", line->points[i].x);
+        sl_html_append_text(out, chart->names[k]);
+        sl_html_append_number(out, ", update %.0f: ", line->points[i].x);
         sl_html_append_number(out, "%.6g</title></circle>\n", line->points[i].y);
     }
+}
+
+static void write_legend(struct sl_buf *out, const struct sl_chart *chart, int k, int x)
+{
+    sl_buf_printf(out, "<rect class=\"%s\" x=\"%d\" y=\"9\" width=\"14\" height=\"3\"/>", chart->classes[k], x);
+    sl_buf_printf(out, "<text x=\"%d\" y=\"15\">", x + 20);
+    sl_html_append_text(out, chart->names[k]);
+    sl_buf_append_text(out, "</text>\n");
 }
 
 void sl_chart_write(const struct sl_chart *chart, struct sl_buf *out)
@@ -190,11 +200,9 @@ void sl_chart_write(const struct sl_chart *chart, struct sl_buf *out)
     for (int k = 0, x = LEFT; k < SL_CHART_LINES; k++) {
         if (chart->lines[k].count == 0)
             continue;
-        write_line(out, &f, &chart->lines[k], chart->names[k]);
-        sl_buf_printf(out,
-                      "<rect class=\"%s\" x=\"%d\" y=\"9\" width=\"14\" height=\"3\"/>"
-                      "<text x=\"%d\" y=\"15\">%s</text>\n",
-                      chart->names[k], x, x + 20, chart->names[k]);
+        write_line(out, &f, chart, k);
+        if (!chart->has_outer_legend)
+            write_legend(out, chart, k, x);
         x += 78;
     }
     if (f.logarithmic)

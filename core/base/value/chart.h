@@ -20,12 +20,14 @@ struct sl_chart_line {
     size_t count;
 };
 
-enum { SL_CHART_LINES = 2 };
+enum { SL_CHART_LINES = 12 };
 
-/* Line k is named, and drawn in the class, names[k]. Lines without points are left out. */
+/* Lines without points are left out. */
 struct sl_chart {
     const char *title;
-    const char *names[SL_CHART_LINES];
+    const char *names[SL_CHART_LINES];   /* of the lines, as text */
+    const char *classes[SL_CHART_LINES]; /* in which they are drawn */
+    bool has_outer_legend;               /* the page says which line is which, so that the chart does not */
     struct sl_chart_line lines[SL_CHART_LINES];
 };
 

@@ -12,12 +12,11 @@
 #include "base/value/buf.h"
 #include "base/value/chart.h"
 #include "base/value/html.h"
+#include "runs/metric_rows.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/plan_json.h"
 #include "session/run_folder/run_folder.h"
 #include "session/run_folder/summary.h"
-
-enum { METRICS_LIMIT = 256 << 20 }; /* bytes of metrics.jsonl */
 
 static const char style[] =
     ":root{--train:#2a6fc9;--valid:#d9662b}"
@@ -69,7 +68,9 @@ static void write_charts(struct sl_buf *out, json_t *rows)
     sl_buf_append_text(out, "<div class=\"charts\">\n");
     json_object_foreach(names, name, value)
     {
-        struct sl_chart chart = {.title = name, .names = {[TRAIN] = "train", [VALID] = "valid"}};
+        struct sl_chart chart = {.title = name,
+                                 .names = {[TRAIN] = "train", [VALID] = "valid"},
+                                 .classes = {[TRAIN] = "train", [VALID] = "valid"}};
         bool fine = true;
         json_array_foreach(rows, i, row) fine = fine && read_row(row, name, reports, &chart);
         if (fine)
@@ -80,22 +81,6 @@ static void write_charts(struct sl_buf *out, json_t *rows)
     }
     sl_buf_append_text(out, "</div>\n");
     json_decref(names);
-}
-
-static json_t *read_rows(const char *folder)
-{
-    char *path = sl_path_join(folder, "metrics.jsonl"), *text = NULL, *rest = NULL;
-    size_t bytes = 0;
-    json_t *rows = json_array();
-    if (path && sl_file_exists(path) && sl_file_read(path, METRICS_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
-        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-            json_t *row = json_loads(line, 0, NULL);
-            if (row)
-                json_array_append_new(rows, row);
-        }
-    free(text);
-    free(path);
-    return rows;
 }
 
 /* ---- tables --------------------------------------------------------------------------------------- */
@@ -195,7 +180,7 @@ static void write_rows(struct sl_buf *out, const struct sl_session *session, con
 void sl_report_write(const struct sl_session *session, const struct sl_run_result *result)
 {
     struct sl_buf out = {0}, table = {0};
-    json_t *rows = read_rows(session->folder);
+    json_t *rows = sl_metric_rows_read(session->folder);
     struct sl_buf styles = {0};
     sl_buf_printf(&styles, "%s%s", sl_chart_style, style);
     sl_html_begin_page(&out, sl_buf_text(&styles), "%s", session->model->name);

@@ -71,7 +71,7 @@ static void logarithmic_axes_end_at_the_next_round_number(void **state)
 /* Draws a chart of these values at updates 10, 20 … */
 static char *draw(const double *values, size_t count)
 {
-    struct sl_chart chart = {.title = "a <b>", .names = {"train", "valid"}};
+    struct sl_chart chart = {.title = "a <b>", .names = {"train", "valid"}, .classes = {"train", "valid"}};
     struct sl_buf out = {0};
     for (size_t i = 0; i < count; i++)
         assert_true(sl_chart_line_add(&chart.lines[i % 2], 10 * (double)(i + 1), values[i]));
@@ -107,7 +107,7 @@ static void charts_show_what_they_are_given(void **state)
     static const double values[] = {3, 2, 1.5, 1.25};
     char *text = draw(values, 4);
     assert_non_null(strstr(text, "a &lt;b&gt;"));
-    assert_non_null(strstr(text, "<title>update 40: 1.25</title>"));
+    assert_non_null(strstr(text, "<title>valid, update 40: 1.25</title>"));
     assert_non_null(strstr(text, ">valid</text>"));
     assert_null(strstr(text, "logarithmic"));
     free(text);

@@ -14,11 +14,8 @@ static enum operand find_operand(const struct cli_command *command)
     static const struct {
         const char *begin;
         enum operand operand;
-    } known[] = {{"model.yaml", OPERAND_MODEL},
-                 {"RUN", OPERAND_RUN},
-                 {"FILE", OPERAND_FILE},
-                 {"[COMMAND]", OPERAND_COMMAND},
-                 {"SHELL", OPERAND_SHELL}};
+    } known[] = {{"model.yaml", OPERAND_MODEL}, {"RUN", OPERAND_RUN},           {"[RUN", OPERAND_RUN},
+                 {"FILE", OPERAND_FILE},        {"[COMMAND]", OPERAND_COMMAND}, {"SHELL", OPERAND_SHELL}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(command->usage, known[i].begin, strlen(known[i].begin)) == 0)
             return known[i].operand;
@@ -66,6 +63,39 @@ static bool is_first_of_its_word(const struct cli_command *const *command)
     return true;
 }
 
+/* Of the commands with two words, whether it is the first with its first word; *out_bytes is the length of that word.
+ */
+static bool is_first_of_its_group(const struct cli_command *const *command, int *out_bytes)
+{
+    const char *space = strchr((*command)->name, ' ');
+    const size_t bytes = space ? (size_t)(space - (*command)->name) + 1 : 0;
+    for (const struct cli_command *const *other = cli_get_commands(); space && other < command; other++)
+        if (strncmp((*other)->name, (*command)->name, bytes) == 0)
+            return false;
+    *out_bytes = (int)bytes - 1;
+    return space != NULL;
+}
+
+/* Is the first word of a group a command by itself, too? */
+static bool is_command(const char *group, int bytes)
+{
+    for (const struct cli_command *const *c = cli_get_commands(); *c; c++)
+        if (strncmp((*c)->name, group, (size_t)bytes) == 0 && (*c)->name[bytes] == '\0')
+            return true;
+    return false;
+}
+
+/* The second words of a group, each after `separator`. */
+static void append_second_words(struct sl_buf *out, const char *group, int bytes, const char *separator)
+{
+    const char *between = "";
+    for (const struct cli_command *const *c = cli_get_commands(); *c; c++)
+        if (strncmp((*c)->name, group, (size_t)bytes + 1) == 0) {
+            sl_buf_printf(out, "%s%s", between, (*c)->name + bytes + 1);
+            between = separator;
+        }
+}
+
 static void append_first_words(struct sl_buf *out)
 {
     for (const struct cli_command *const *c = cli_get_commands(); *c; c++)
@@ -100,31 +130,26 @@ static void write_bash(struct sl_buf *out)
     sl_buf_append_text(out, "# bash completion of seqlstm; source it, or put it into a folder of bash-completion.\n"
                             "_seqlstm() {\n"
                             "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                            "    local command=${COMP_WORDS[1]} flags='' operand='' words='' paths='' second=''\n"
+                            "    local command=${COMP_WORDS[1]} flags='' operand='' words='' paths='' seconds=''\n"
                             "    COMPREPLY=()\n"
                             "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
                             "        COMPREPLY=($(compgen -W '");
     append_first_words(out);
-    sl_buf_append_text(out, "' -- \"$cur\"))\n        return\n    fi\n    case \"$command\" in\n");
+    sl_buf_append_text(out, "' -- \"$cur\"))\n        return\n    fi\n    case \"$command ${COMP_WORDS[2]}\" in\n");
+    for (const struct cli_command *const *c = cli_get_commands(); *c; c++)
+        if (strchr((*c)->name, ' '))
+            sl_buf_printf(out, "    '%s') [ \"$COMP_CWORD\" -eq 2 ] || command='%s' ;;\n", (*c)->name, (*c)->name);
+    sl_buf_append_text(out, "    esac\n    case \"$command\" in\n");
     for (const struct cli_command *const *c = cli_get_commands(); *c; c++) {
-        const char *space = strchr((*c)->name, ' ');
-        if (space && is_first_of_its_word(c))
-            sl_buf_printf(out, "    %.*s) second=yes ;;\n", (int)(space - (*c)->name), (*c)->name);
-    }
-    sl_buf_append_text(out, "    esac\n"
-                            "    if [ -n \"$second\" ] && [ \"$COMP_CWORD\" -gt 2 ]; then\n"
-                            "        command=\"$command ${COMP_WORDS[2]}\"\n"
-                            "    fi\n"
-                            "    case \"$command\" in\n");
-    for (const struct cli_command *const *c = cli_get_commands(); *c; c++) {
-        const char *space = strchr((*c)->name, ' ');
-        if (space && is_first_of_its_word(c)) {
-            sl_buf_printf(out, "    %.*s) words='", (int)(space - (*c)->name), (*c)->name);
-            for (const struct cli_command *const *o = cli_get_commands(); *o; o++)
-                if (strncmp((*o)->name, (*c)->name, (size_t)(space - (*c)->name) + 1) == 0)
-                    sl_buf_printf(out, " %s", strchr((*o)->name, ' ') + 1);
+        int bytes;
+        if (is_first_of_its_group(c, &bytes)) {
+            sl_buf_printf(out, "    %.*s) seconds='", bytes, (*c)->name);
+            append_second_words(out, (*c)->name, bytes, " ");
             sl_buf_append_text(out, "' ;;\n");
         }
+    }
+    sl_buf_append_text(out, "    esac\n    case \"$command\" in\n");
+    for (const struct cli_command *const *c = cli_get_commands(); *c; c++) {
         sl_buf_printf(out, "    '%s')\n        operand=%s flags='", (*c)->name, operand_names[find_operand(*c)]);
         each_flag(out, *c, bash_flag);
         sl_buf_append_text(out, "'\n        case \"$prev\" in\n");
@@ -138,13 +163,16 @@ static void write_bash(struct sl_buf *out)
                             "    fi\n"
                             "    case \"$cur\" in -*) [ -n \"$paths\" ] || operand=flags ;; esac\n"
                             "    [ -z \"$paths\" ] || operand=file\n"
+                            "    if [ \"$COMP_CWORD\" -eq 2 ]; then\n"
+                            "        COMPREPLY=($(compgen -W \"$seconds\" -- \"$cur\"))\n"
+                            "    fi\n"
                             "    case \"$operand\" in\n"
                             "    flags) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
                             "    command) COMPREPLY=($(compgen -W '");
     append_first_words(out);
     sl_buf_append_text(out, "' -- \"$cur\")) ;;\n"
                             "    shell) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
-                            "    run) compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\")) ;;\n"
+                            "    run) compopt -o filenames; COMPREPLY+=($(compgen -d -- \"$cur\")) ;;\n"
                             "    model) compopt -o filenames\n"
                             "        COMPREPLY=($(compgen -d -- \"$cur\")\n"
                             "            $(compgen -f -X '!*.y?(a)ml' -- \"$cur\")) ;;\n"
@@ -212,18 +240,20 @@ static void write_zsh(struct sl_buf *out)
                             "    (( CURRENT-- ))\n"
                             "    case $command in\n");
     for (const struct cli_command *const *c = cli_get_commands(); *c; c++) {
-        const char *space = strchr((*c)->name, ' ');
-        if (!space || !is_first_of_its_word(c))
+        int bytes;
+        if (!is_first_of_its_group(c, &bytes))
             continue;
-        sl_buf_printf(out, "    %.*s)\n        if (( CURRENT == 2 )); then\n            compadd --",
-                      (int)(space - (*c)->name), (*c)->name);
-        for (const struct cli_command *const *o = cli_get_commands(); *o; o++)
-            if (strncmp((*o)->name, (*c)->name, (size_t)(space - (*c)->name) + 1) == 0)
-                sl_buf_printf(out, " %s", strchr((*o)->name, ' ') + 1);
-        sl_buf_append_text(out, "\n            return\n        fi\n"
-                                "        command=\"$command $words[2]\"\n"
-                                "        shift words\n"
-                                "        (( CURRENT-- )) ;;\n");
+        sl_buf_printf(out, "    %.*s)\n        if (( CURRENT == 2 )); then\n            compadd -- ", bytes,
+                      (*c)->name);
+        append_second_words(out, (*c)->name, bytes, " ");
+        sl_buf_append_text(out, is_command((*c)->name, bytes) ? "\n" : "\n            return\n");
+        sl_buf_append_text(out, "        fi\n        case $words[2] in\n        ");
+        append_second_words(out, (*c)->name, bytes, "|");
+        sl_buf_append_text(out, ")\n"
+                                "            command=\"$command $words[2]\"\n"
+                                "            shift words\n"
+                                "            (( CURRENT-- )) ;;\n"
+                                "        esac ;;\n");
     }
     sl_buf_append_text(out, "    esac\n    case $command in\n");
     for (const struct cli_command *const *c = cli_get_commands(); *c; c++) {

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See metric_rows.h. */
+#include "runs/metric_rows.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/file.h"
+
+enum { METRICS_LIMIT = 256 << 20 }; /* bytes of metrics.jsonl */
+
+json_t *sl_metric_rows_read(const char *folder)
+{
+    char *path = sl_path_join(folder, "metrics.jsonl"), *text = NULL, *rest = NULL;
+    json_t *rows = json_array();
+    if (path && sl_file_is_regular(path) && sl_file_read(path, METRICS_LIMIT, &text, NULL, NULL) == SEQLSTM_OK)
+        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+            json_t *row = json_loads(line, 0, NULL);
+            if (row)
+                json_array_append_new(rows, row);
+        }
+    free(text);
+    free(path);
+    return rows;
+}

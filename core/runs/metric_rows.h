@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of metrics.jsonl (train/metrics_log.h). */
+#ifndef SL_RUNS_METRIC_ROWS_H
+#define SL_RUNS_METRIC_ROWS_H
+
+struct json_t;
+
+/* All rows of a run, as a JSON array; lines that are no JSON are left out, and a missing file has none. Released with
+ * json_decref. NULL: no memory. */
+struct json_t *sl_metric_rows_read(const char *folder);
+
+#endif

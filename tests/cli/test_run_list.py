@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`seqlstm runs`: what it lists, compares and deletes. The run folders are written here, as small as they can be."""
+import json
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import expect
+
+CONFIG = """seqlstm: 1
+name: NAME
+train:
+  epochs: 3
+  optimizer:
+    type: adam
+    learning_rate: 0.001
+model:
+- type: lstm
+  units: 64
+  name: reader
+- type: dense
+  units: 1
+  name: output_1
+"""
+
+
+def make_run(t, name, losses=None, config=CONFIG, end='epochs'):
+    """A run with the losses of its epochs on training and validation data; without `end` it has no summary."""
+    folder = t.folder / 'runs' / name
+    folder.mkdir(parents=True)
+    (folder / 'config.yaml').write_text(config.replace('NAME', name.split('/')[0]))
+    rows = []
+    for epoch, (train, valid) in enumerate(losses or [], 1):
+        for split, loss in (('train', train), ('valid', valid)):
+            rows.append({'update': 10 * epoch, 'epoch': epoch, 'seconds': 2.0 * epoch, 'split': split, 'span':
+                         'epoch' if split == 'train' else 'validation', 'metrics': {'loss': loss}})
+    (folder / 'metrics.jsonl').write_text(''.join(json.dumps(row) + '\n' for row in rows))
+    if end:
+        train, valid = losses[-1]
+        (folder / 'summary.json').write_text(json.dumps({
+            'end': end, 'updates': 10 * len(losses), 'epochs': float(len(losses)), 'seconds': 6.5,
+            'metrics': {'train': {'loss': train}, 'valid': {'loss': valid}, 'test': {'loss': valid + 1, 'mse': 4.0}}}))
+    return folder
+
+
+def three_runs(t):
+    make_run(t, 'a/2', [(3, 4), (2, 3)])
+    make_run(t, 'a/10', [(5, 6)], CONFIG.replace('0.001', '0.01').replace('units: 64', 'units: 32'), 'diverged')
+    make_run(t, 'b/1', [(9, 9), (8, 7)], end=None)
+
+
+def names(result):
+    return [run['name'] for run in result.json['runs']]
+
+
+def test_lists_by_name(t):
+    three_runs(t)
+    result = t.run('runs')
+    lines = result.text.splitlines()
+    expect([line.split()[0] for line in lines] == ['run', 'a/2', 'a/10', 'b/1'], lines)
+    expect('finished (epochs)' in lines[1] and 'finished (diverged)' in lines[2] and 'stopped' in lines[3], lines)
+    expect(lines[1].split()[-3:] == ['2', '3', '4'], lines)
+    expect(lines[3].split()[-3:] == ['8', '7', '-'], 'a stopped run shows the last row of its log')
+
+
+def test_json(t):
+    three_runs(t)
+    runs = t.run('runs', '--json').json['runs']
+    expect(runs[0]['metrics']['test'] == {'loss': 4.0, 'mse': 4.0} and runs[0]['end'] == 'epochs', runs[0])
+    expect(runs[2]['updates'] == 20 and runs[2]['epochs'] == 2 and 'end' not in runs[2], runs[2])
+
+
+def test_filters(t):
+    three_runs(t)
+    for condition, expected in {'test.loss<5': ['a/2'], 'test.loss>=7': ['a/10'], 'test.loss = 4': ['a/2'],
+                                'state=finished': ['a/2', 'a/10'], 'end!=epochs': ['a/10'], 'epochs<=1': ['a/10'],
+                                'train.optimizer.learning_rate=1e-2': ['a/10'], 'model[0].units>32': ['a/2', 'b/1'],
+                                'model.reader.units<64': ['a/10'], 'name!=b/1': ['a/2', 'a/10'],
+                                'model[0].type=lstm': ['a/2', 'a/10', 'b/1']}.items():
+        expect(names(t.run('runs', '--where', condition, '--json')) == expected, condition)
+    expect(names(t.run('runs', '--where', 'epochs=2', '--where', 'train.loss<5', '--json')) == ['a/2'], 'both')
+    expect(names(t.run('runs', 'a', '--json')) == ['a/2', 'a/10'], 'the runs of a name')
+    expect(names(t.run('runs', 'runs/b/1', 'a/2', '--json')) == ['b/1', 'a/2'], 'in the order of the operands')
+
+
+def test_sorts(t):
+    three_runs(t)
+    expect(names(t.run('runs', '--sort', 'test.loss', '--json')) == ['a/2', 'a/10', 'b/1'], 'no value comes last')
+    expect(names(t.run('runs', '--sort', '-test.loss', '--json')) == ['a/10', 'a/2', 'b/1'], 'downwards, too')
+    expect(names(t.run('runs', '--sort', '-train.loss', '--json')) == ['b/1', 'a/10', 'a/2'], 'downwards')
+    expect(names(t.run('runs', '--sort', 'name', '--json')) == ['a/2', 'a/10', 'b/1'], 'numbers by value')
+
+
+def test_columns(t):
+    three_runs(t)
+    lines = t.run('runs', '--columns', 'test.mse,model.reader.units').text.splitlines()
+    expect([line.split()[-2:] for line in lines] == [['test.mse', 'model.reader.units'], ['4', '64'], ['4', '32'],
+                                                     ['-', '64']], lines)
+
+
+def test_unknown_keys_and_runs_are_errors(t):
+    three_runs(t)
+    for args, text in {('--where', 'test.los<1'): 'did you mean `test.loss`', ('--where', 'x'): 'is no condition',
+                       ('--where', 'test.loss<a'): 'is no number', ('--where', '<3'): 'lacks its key',
+                       ('--sort', 'trian.loss'): 'did you mean `train.loss`', ('--columns', 'sate'): '`state`',
+                       ('a/3',): 'did you mean `a/2`', ('zzz',): '`seqlstm runs` lists them'}.items():
+        t.refuse(2, 'runs', *args).says(text)
+
+
+def test_compare_names_what_differs(t):
+    three_runs(t)
+    compared = t.run('runs', 'compare', 'a/2', 'a/10', '--json').json
+    expect(compared['config'] == {'train.optimizer.learning_rate': [0.001, 0.01], 'model[0].units': [64, 32]},
+           compared['config'])
+    expect(compared['metrics'] == {'train.loss': [2, 5], 'valid.loss': [3, 6], 'test.loss': [4, 7],
+                                   'test.mse': [4, 4]}, compared['metrics'])
+    text = t.run('runs', 'compare', 'a').text
+    expect('model[0].units' in text and 'train.epochs' not in text, text)
+    make_run(t, 'a/3', [(3, 4)])
+    result = t.run('runs', 'compare', 'a/2', 'a/3')
+    expect('the configurations are equal' in result.err and b'train.loss' in result.out, result.err)
+    t.refuse(2, 'runs', 'compare', 'a/2').says('1 is selected')
+
+
+def test_page(t):
+    three_runs(t)
+    make_run(t, '<b>/1', [(1, 2), (3, 4)])
+    t.run('runs', '--html', 'page.html').says('wrote page.html')
+    page = (t.folder / 'page.html').read_text()
+    expect('&lt;b&gt;/1, update 10: 2<' in page and '<b>/1' not in page, 'names are escaped')
+    expect(page.count('<svg') == 2, 'a chart of each metric with at least two points')
+    expect('model[0].units' in page and '<script' not in page, page)
+    for k in range(12):
+        make_run(t, f'c/{k}', [(1, 2)])
+    t.refuse(2, 'runs', '--html', 'more.html').says('at most 12 runs, and 16 are selected')
+    expect(not (t.folder / 'more.html').exists(), 'no page')
+
+
+def test_delete(t):
+    three_runs(t)
+    (t.folder / 'elsewhere').mkdir()
+    (t.folder / 'elsewhere/kept').write_text('x')
+    (t.folder / 'runs/b/1/link').symlink_to(t.folder / 'elsewhere')
+    t.refuse(2, 'runs', 'delete').says('which runs?')
+    t.refuse(2, 'runs', 'delete', 'b').says('--yes')
+    expect((t.folder / 'runs/b/1').exists(), 'nothing was deleted')
+    t.run('runs', 'delete', 'b', '--yes').says('deleted runs/b/1')
+    expect(not (t.folder / 'runs/b').exists() and (t.folder / 'elsewhere/kept').exists(), 'links are not followed')
+    t.run('runs', 'delete', '--where', 'end=diverged', '-y').says('deleted runs/a/10')
+    expect(names(t.run('runs', '--json')) == ['a/2'], 'the others stay')
+
+
+def test_delete_asks_on_a_terminal(t):
+    for answer, left in ((b'\n', True), (b'yess\n', True), (b'y\n', False)):
+        folder = make_run(t, f'q{left}{len(answer)}/1', [(1, 2)])
+        above, terminal = pty.openpty()
+        process = t.start('runs', 'delete', folder, stdin=terminal, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        os.write(above, answer)
+        err = process.communicate()[1]
+        err = err if isinstance(err, str) else err.decode()
+        os.close(above)
+        os.close(terminal)
+        expect(process.returncode == 0 and 'delete 1 run (' in err, err)
+        expect(folder.exists() == left, f'{answer}: {err}')
+
+
+def test_a_live_run_is_never_deleted(t):
+    (t.folder / 'endless.yaml').write_text(harness.ENDLESS)
+    process = t.start('run', 'endless.yaml', '-q', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    folder = t.folder / 'runs/tiny/001'
+    try:
+        harness.wait_for(lambda: (folder / 'metrics.jsonl').exists(), 'the run')
+        expect(t.run('runs', '--json').json['runs'][0]['state'] == 'live', 'live')
+        t.refuse(1, 'runs', 'delete', 'tiny', '--yes').says(f'process {process.pid} ')
+        expect(folder.exists(), 'it is still there')
+    finally:
+        process.terminate()
+        process.wait()
+    expect(names(t.run('runs', '--where', 'state=live', '--json')) == [], 'it has ended')
+
+
+def test_damaged_and_hostile_folders(t):
+    three_runs(t)
+    (t.folder / 'runs/a/2/summary.json').write_text('{"end": 3, "metrics": {"test": [1], "train": {"loss": "x"}}')
+    (t.folder / 'runs/b/1/metrics.jsonl').write_text('null\n[1]\n{"split": "train", "metrics": {"loss": 1e999}}\n{')
+    (t.folder / 'runs/b/1/config.yaml').write_text('- - - : :\n\x1b[31m: \x1b[31m\n' + ' ' * 4000 + 'a: 1\n')
+    (t.folder / 'runs/loop').symlink_to(t.folder / 'runs')
+    (t.folder / 'runs/\x1b[31m').mkdir()
+    make_run(t, '\x1b[31m/1', [(1, 1)])
+    os.mkfifo(t.folder / 'runs/a/10/metrics.jsonl.fifo')
+    (t.folder / 'runs/a/10/summary.json').unlink()
+    os.mkfifo(t.folder / 'runs/a/10/summary.json')
+    result = t.run('runs')
+    expect(result.out.count(b'\n') == 5 and b'\x1b' not in result.out, result.out)
+    compared = t.run('runs', 'compare', 'b/1', 'a/2')
+    expect(b'\x1b' not in compared.out, compared.out)
+    empty = pathlib.Path(t.folder / 'empty')
+    empty.mkdir()
+    t.run('runs', '--dir', 'empty').says('no run is there').silent()
+    t.refuse(2, 'runs', '--dir', 'missing').says('missing')
+
+
+harness.main(globals())
