@@ -83,6 +83,21 @@ def test_changed_files(t):
     t.run('eval', 'r').says('checksums.json is damaged')
 
 
+def test_defaults_of_an_older_version(t):
+    """An older version wrote defaults that have no effect into config.yaml: its runs still open. Who says one is told."""
+    t.write('train.txt', 'good a fine film\nbad a dull film\n' * 6)
+    t.write('c.yaml', SHORT.replace('units: 4}', 'units: 4, return_sequences: true}\n  - {type: pool, mode: last}'))
+    t.run('run', 'c.yaml', '--out', 'r', '-q')
+    config = t.read('r/config.yaml').decode()
+    expect('reduction' not in config and 'train:\n  loss:\n' in config and '- type: pool\n' in config, config)
+    t.write('r/config.yaml', config.replace('train:\n  loss:\n', 'train:\n  loss:\n    reduction: step_mean\n').replace(
+        '- type: pool\n', '- type: pool\n  trainable: true\n'))
+    (t.folder / 'r/checksums.json').unlink()
+    for command in ('eval', 'predict'):
+        t.run(command, 'r', stdin=b'a film\n').quiet()
+    t.refuse(2, 'eval', 'r', '--set', 'train.loss.reduction=step_mean').says('E0205', '`reduction`', '--set')
+
+
 def test_metrics_of_another_hand(t):
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q', '--set', 'train.checkpoint.every=5u')

@@ -105,10 +105,11 @@ static void read_model(struct sl_reader *reader, struct sl_node *root, struct sl
 }
 
 /* From the merged tree to the model; on failure, the caller keeps everything. */
-static seqlstm_status build(struct sl_model *model, struct sl_node *root, struct sl_diagnostics *diagnostics,
-                            struct seqlstm_error *err)
+static seqlstm_status build(struct sl_model *model, const struct sl_model_request *request, struct sl_node *root,
+                            struct sl_diagnostics *diagnostics, struct seqlstm_error *err)
 {
     struct sl_reader reader = {.arena = model->arena, .diagnostics = diagnostics};
+    reader.saved = request && request->saved ? request->path : NULL;
     if (root != NULL && check_root(diagnostics, root))
         read_model(&reader, root, model);
     if (reader.no_memory || sl_diagnostics_has_failed(diagnostics))
@@ -157,7 +158,7 @@ seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_d
     if (status == SEQLSTM_OK)
         status = apply_request(request, model->arena, diagnostics, &root, err);
     if (status == SEQLSTM_OK)
-        status = build(model, root, diagnostics, err);
+        status = build(model, request, root, diagnostics, err);
     if (status == SEQLSTM_OK)
         *out = model;
     else
@@ -177,7 +178,7 @@ seqlstm_status sl_model_load_text(const char *name, const char *text, size_t tex
     if (status == SEQLSTM_OK && request != NULL)
         status = apply_request(request, model->arena, diagnostics, &root, err);
     if (status == SEQLSTM_OK)
-        status = build(model, root, diagnostics, err);
+        status = build(model, request, root, diagnostics, err);
     if (status == SEQLSTM_OK)
         *out = model;
     else

@@ -29,10 +29,17 @@ const char *sl_reader_printf(struct sl_reader *reader, const char *format, ...)
     return text ? text : "";
 }
 
+bool sl_reader_is_saved(const struct sl_reader *reader, struct sl_place place)
+{
+    return reader->saved != NULL && place.file != NULL && strcmp(place.file, reader->saved) == 0;
+}
+
 void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place place, const char *help,
                       const char *note, const char *format, ...)
 {
     struct sl_buf message;
+    if (strcmp(code, "E0205") == 0 && sl_reader_is_saved(reader, place))
+        return;
     sl_buf_init(&message);
     va_list args;
     va_start(args, format);

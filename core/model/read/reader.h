@@ -32,6 +32,9 @@ struct sl_reader {
     size_t errors;
     enum sl_init_set init;
     const struct sl_node *init_node; /* SL_INIT_CUSTOM: the initializer */
+    /* The configuration of a run, which contains every default of the version that wrote it: keys without effect in it
+     * are dropped, not refused. NULL: no file is one. */
+    const char *saved;
 };
 
 /* Reads a map (or bare word) by its table into the zeroed struct `out`. */
@@ -57,10 +60,14 @@ bool sl_reader_was_said(const struct sl_node *map, const char *key);
  * another error. */
 bool sl_reader_is_misspelt(const struct sl_section *section, const struct sl_node *map, const char *key);
 
+/* Whether the place is in the saved configuration of a run. */
+bool sl_reader_is_saved(const struct sl_reader *reader, struct sl_place place);
+
 /* The place of a key of this map, or the map's. */
 struct sl_place sl_reader_get_place(const struct sl_node *map, const char *key);
 
-/* Adds an error (or, with a W code, a warning). `help` and `note` may be NULL. */
+/* Adds an error (or, with a W code, a warning). `help` and `note` may be NULL. E0205, a key without effect, is no error
+ * in the saved configuration of a run. */
 void sl_reader_report(struct sl_reader *reader, const char *code, struct sl_place place, const char *help,
                       const char *note, const char *format, ...) SEQLSTM_PRINTF(6, 7);
 

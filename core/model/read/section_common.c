@@ -210,7 +210,7 @@ void sl_reader_drop_idle(struct sl_reader *reader, struct sl_node *map, const ch
 {
     if (active || sl_node_find(map, key) == NULL)
         return;
-    if (sl_reader_was_said(map, key))
+    if (sl_reader_was_said(map, key) && !sl_reader_is_saved(reader, sl_reader_get_place(map, key)))
         sl_reader_report(reader, "E0205", sl_reader_get_place(map, key), NULL, NULL, "`%s` has no effect without %s",
                          key, needs);
     else
