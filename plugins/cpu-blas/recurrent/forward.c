@@ -23,6 +23,19 @@ struct forward_call {
     uint64_t scratch_bytes;
 };
 
+/* Copies up to GROUP floats; with `fill`, zeros follow up to GROUP. A whole group takes one instruction or a few. */
+static inline void copy_group(float *to, const float *from, int64_t count, bool fill)
+{
+    if (count >= GROUP) {
+        memcpy(to, from, GROUP * sizeof *to);
+        return;
+    }
+    if (fill)
+        memset(to, 0, GROUP * sizeof *to);
+    for (int64_t u = 0; u < count; u++)
+        to[u] = from[u];
+}
+
 /* Sequences [first, last) of the block begin: sets their states, and h~ at `xh`. Own columns only. */
 static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t last, float *xh)
 {
@@ -35,22 +48,22 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
         h0 = c0 = NULL;
     int64_t low = blas_min(r->panel_first * op->panel_units, width);
     int64_t high = r->panel_last == op->panels ? width : blas_min(r->panel_last * op->panel_units, width);
+    const int64_t given = h0 ? blas_min(high, op->out) - low : 0;
     for (int64_t i = first; i < last; i++) {
-        int64_t b = r->block->first + i;
-        float *h = r->scratch.h + i * op->h_row, *to = xh + i * op->layers[r->layer].xh_row + input_pad;
-        memset(h + low, 0, (size_t)(high - low) * sizeof *h);
-        memset(to + low, 0, (size_t)(high - low) * sizeof *to);
-        for (int64_t u = low; h0 && u < blas_min(high, op->out); u++) {
-            h[u] = h0[b * op->out + u];
-            to[u] = r->scratch.mask_h ? h[u] * r->scratch.mask_h[i * width + u] : h[u];
-        }
+        const float *from = h0 ? h0 + (r->block->first + i) * op->out + low : NULL;
+        float *h = r->scratch.h + i * op->h_row + low, *to = xh + i * op->layers[r->layer].xh_row + input_pad + low;
+        if (given > 0)
+            memcpy(h, from, (size_t)given * sizeof *h);
+        memset(h + given, 0, (size_t)(high - low - given) * sizeof *h);
+        memcpy(to, h, (size_t)(high - low) * sizeof *to);
+        for (int64_t u = 0; r->scratch.mask_h && u < given; u++)
+            to[u] *= r->scratch.mask_h[i * width + low + u];
     }
     for (int64_t g = r->panel_first; op->lstm && g < r->panel_last; g++) {
+        const int64_t units = c0 ? blas_min(op->units - g * GROUP, GROUP) : 0;
         float *c = r->scratch.c + (g * r->block->rows + first) * GROUP;
-        memset(c, 0, (size_t)((last - first) * GROUP) * sizeof *c);
-        for (int64_t i = first; c0 && i < last; i++, c += GROUP)
-            for (int64_t u = g * GROUP; u < blas_min((g + 1) * GROUP, op->units); u++)
-                c[u % GROUP] = c0[(r->block->first + i) * op->units + u];
+        for (int64_t i = first; i < last; i++, c += GROUP)
+            copy_group(c, c0 ? c0 + (r->block->first + i) * op->units + g * GROUP : NULL, units, true);
     }
 }
 
@@ -161,10 +174,12 @@ static void end_rows(const struct blas_forward_run *f, int64_t first, int64_t la
     int64_t h_low = op->projection ? 0 : low, h_high = op->projection ? op->out : blas_min(high, op->out);
     for (int64_t i = first; i < last; i++) {
         int64_t b = r->block->first + i;
-        for (int64_t u = h_low; hn && u < h_high; u++)
-            hn[b * op->out + u] = r->scratch.h[i * op->h_row + u];
-        for (int64_t u = low; cn && u < blas_min(high, op->units); u++)
-            cn[b * op->units + u] = r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
+        if (hn && h_high > h_low)
+            memcpy(hn + b * op->out + h_low, r->scratch.h + i * op->h_row + h_low,
+                   (size_t)(h_high - h_low) * sizeof *hn);
+        for (int64_t g = r->panel_first; cn && g < r->panel_last; g++)
+            copy_group(cn + b * op->units + g * GROUP, r->scratch.c + (g * r->block->rows + i) * GROUP,
+                       blas_min(op->units - g * GROUP, GROUP), false);
     }
 }
 
