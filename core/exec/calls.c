@@ -107,8 +107,7 @@ static seqlstm_status pass_rows(struct sl_exec *exec, int32_t place, float *to, 
                 : sl_domain_clear(domain, to + begin, bytes, err);
 }
 
-/* Outputs on the sequences axis: rows of sequences without a step are their initial state, or zero. */
-static seqlstm_status fill_empty_sequences(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+seqlstm_status sl_exec_fill_empty(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     const struct sl_exec_call *own = &exec->calls[c];
@@ -214,7 +213,7 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
         exec->timing[c].rows += exec->capturing ? 0 : sl_exec_get_rows(exec, own->axis);
     }
     if (exec->loop.step < 0)
-        SEQLSTM_TRY(fill_empty_sequences(exec, c, err));
+        SEQLSTM_TRY(sl_exec_fill_empty(exec, c, err));
     note_outputs(exec, c);
     return SEQLSTM_OK;
 }

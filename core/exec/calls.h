@@ -7,6 +7,8 @@
 
 /* Runs call c forward, on the running step of a loop or on all rows. */
 seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
+/* Outputs of call c on the sequences axis: rows of sequences without a step are their initial state, or zero. */
+seqlstm_status sl_exec_fill_empty(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 /* Runs call c backward, on all rows: collects the gradients of its outputs, makes and adds up those of its inputs and
  * parameters. */
 seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err);

@@ -6,6 +6,7 @@
 #include "registry/plugin.h"
 #include "exec/capture.h"
 #include "exec/indices.h"
+#include "exec/lean.h"
 #include "exec/live.h"
 #include "exec/loop.h"
 #include "exec/place.h"
@@ -96,6 +97,8 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
         status = sl_exec_open_loop(exec, err);
     if (status == SEQLSTM_OK)
         status = prepare_buffers(exec, request->class_weights, err);
+    if (status == SEQLSTM_OK && request->lean)
+        sl_exec_open_lean(exec);
 out:
     free(signature);
     if (status != SEQLSTM_OK) {

@@ -35,6 +35,7 @@ struct sl_exec_request {
     struct sl_memory *memory;   /* may be NULL */
     uint64_t seed;              /* of the masks */
     const float *class_weights; /* [classes], copied; NULL: all 1 */
+    bool lean;                  /* PREDICT: use sl_exec_run_lean where possible */
 };
 
 seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,
@@ -73,6 +74,21 @@ struct sl_exec_result {
  * graph; errors of backends. */
 seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
                            struct sl_exec_result *out_result, struct seqlstm_error *err);
+
+/* ---- lean runs -------------------------------------------------------------------------------------------------- */
+
+/* True if the request asked for it and all calls run on the host, without a loop. Then only the next function runs it.
+ */
+bool sl_exec_is_lean(const struct sl_exec *exec);
+
+/* Forward of a batch whose input lies where that of the last one lay. It reads and writes the states in place, neither
+ * clears nor carries them, and keeps no times. The second run of a shape allocates nothing, takes no lock and makes no
+ * system call. Errors as sl_exec_run. */
+seqlstm_status sl_exec_run_lean(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
+
+/* Where state s of the graph is read and written: [sequences of the envelope, features] on the host. */
+float *sl_exec_get_state_in(const struct sl_exec *exec, int32_t s);
+const float *sl_exec_get_state_out(const struct sl_exec *exec, int32_t s);
 
 /* Does the batch fit the buffers? If not, a plan with a larger envelope is needed. */
 bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch);

@@ -5,6 +5,7 @@
  *   shapes.c    bindings by shape of batch       calls.c     one call, forward or backward
  *   place.c     buffers in each memory domain    loop.c      the calls that run step by step
  *   capture.c   steps captured on a device       update.c    the update of the parameters
+ *   lean.c      predictions on the host alone
  */
 #ifndef SL_EXEC_PRIVATE_H
 #define SL_EXEC_PRIVATE_H
@@ -56,6 +57,7 @@ enum { SL_EXEC_CAPTURES = 4 };
 /* One shape of batch: its axes and the binding of each call. */
 struct sl_exec_shape {
     bool used;
+    bool ran; /* leanly */
     uint64_t hash;
     int64_t last_use;
     int64_t sequences; /* those of length zero included */
@@ -152,6 +154,10 @@ struct sl_exec {
     int64_t state_elems;
     int64_t *state_offsets; /* [state_count] in elements */
     bool *param_written;    /* [param_count] its gradient has been written in the running backward */
+
+    bool lean;
+    const void *lean_input; /* of the last lean run */
+    uint64_t lean_version;  /* of the parameters then, plus 1 */
 
     int32_t device_place; /* where all calls of a training step run, if it may be captured; else SL_PLACE_HOST */
     bool captures_update; /* captures of a step include the update */

@@ -59,7 +59,7 @@ static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
     }
     sl_exec_drop_captures(exec, shape);
     release_loop(exec, shape);
-    shape->used = false;
+    shape->used = shape->ran = false;
 }
 
 void sl_exec_unbind_all(struct sl_exec *exec)

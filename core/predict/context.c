@@ -33,7 +33,8 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
                                             .params = made->params,
                                             .pool = context->pool,
                                             .memory = &context->memory,
-                                            .seed = made->model->seed};
+                                            .seed = made->model->seed,
+                                            .lean = true};
     SEQLSTM_TRY(sl_packer_init(&lane->packer, &graph->facts, &graph->facts.envelope, err));
     seqlstm_status status = sl_exec_create(&request, &lane->exec, err);
     if (status == SEQLSTM_OK && use != SL_USE_WHOLE)
@@ -60,6 +61,8 @@ seqlstm_status sl_context_run(struct sl_context *context, struct sl_predictor_la
     const struct sl_exec_step step = {0};
     struct sl_exec_result result;
     (void)context;
+    if (sl_exec_is_lean(lane->exec))
+        return sl_exec_run_lean(lane->exec, &lane->packer.batch, err);
     return sl_exec_run(lane->exec, &lane->packer.batch, &step, &result, err);
 }
 

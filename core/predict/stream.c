@@ -53,19 +53,20 @@ static seqlstm_status move_states(struct sl_exec *exec, struct sl_stream *const 
                                   enum direction direction, struct seqlstm_error *err)
 {
     const struct sl_graph *graph = sl_exec_get_graph(exec);
+    const bool lean = sl_exec_is_lean(exec);
     float *all;
     int64_t elems, at = 0;
-    SEQLSTM_TRY(sl_exec_get_state(exec, &all, &elems, err));
+    if (!lean)
+        SEQLSTM_TRY(sl_exec_get_state(exec, &all, &elems, err));
     for (int32_t s = 0; s < graph->state_count; s++) {
         const int64_t features = graph->states[s].features;
-        float *rows = all + sl_exec_get_state_offset(exec, s);
-        for (int64_t k = 0; k < count; k++) {
-            float *row = rows + k * features, *own = streams[k]->values + at;
-            if (direction == TO_EXECUTOR)
-                memcpy(row, own, (size_t)features * sizeof *row);
-            else
-                memcpy(own, row, (size_t)features * sizeof *row);
-        }
+        const size_t bytes = (size_t)features * sizeof(float);
+        float *in = sl_exec_get_state_in(exec, s);
+        const float *out = lean ? sl_exec_get_state_out(exec, s) : in;
+        for (int64_t k = 0; k < count && direction == TO_EXECUTOR; k++)
+            memcpy(in + k * features, streams[k]->values + at, bytes);
+        for (int64_t k = 0; k < count && direction == FROM_EXECUTOR; k++)
+            memcpy(streams[k]->values + at, out + k * features, bytes);
         at += features;
     }
     return SEQLSTM_OK;

@@ -6,6 +6,15 @@
 
 #include "predict/predictor_private.h"
 
+/* Sequences begin with zeros. */
+static void clear_states(struct sl_exec *exec)
+{
+    const struct sl_graph *graph = sl_exec_get_graph(exec);
+    for (int32_t s = 0; s < graph->state_count && sl_exec_is_lean(exec); s++)
+        memset(sl_exec_get_state_in(exec, s), 0,
+               (size_t)(graph->facts.envelope.sequences * graph->states[s].features) * sizeof(float));
+}
+
 static seqlstm_status check(const struct sl_context *context, const struct sl_packer *packer, const int64_t *lengths,
                             int64_t count, struct seqlstm_error *err)
 {
@@ -68,6 +77,7 @@ seqlstm_status sl_context_predict(struct sl_context *context, const void *x, con
         const int64_t taken = take(packer, lengths, count, &rows);
         sl_packer_lay_out(packer, lengths, taken);
         SEQLSTM_TRY(sl_packer_fill(packer, context->predictor->made.state, x, err));
+        clear_states(lane->exec);
         SEQLSTM_TRY(sl_context_run(context, lane, err));
         const struct sl_field output = sl_exec_get_output(lane->exec);
         hand_out(context, packer, output, lengths, y);

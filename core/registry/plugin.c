@@ -166,6 +166,17 @@ seqlstm_status sl_plugin_forward(const struct seqlstm_backend *table, struct seq
     return sl_plugin_check_status(table, SL_FUNCTION_FORWARD, status, err);
 }
 
+seqlstm_status sl_plugin_forward_again(const struct seqlstm_backend *table, struct seqlstm_binding *binding,
+                                       struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+                                       struct seqlstm_error *err)
+{
+    struct sl_watched_call call;
+    sl_watch_begin_again(&call, table->id, SL_FUNCTION_FORWARD);
+    const seqlstm_status status = table->forward(binding, queue, args, err);
+    sl_watch_end_again(&call);
+    return sl_plugin_check_status(table, SL_FUNCTION_FORWARD, status, err);
+}
+
 seqlstm_status sl_plugin_backward(const struct seqlstm_backend *table, struct seqlstm_binding *binding,
                                   struct seqlstm_queue *queue, const struct seqlstm_backward *args,
                                   struct seqlstm_error *err)

@@ -47,6 +47,10 @@ seqlstm_status sl_plugin_pack(const struct seqlstm_backend *table, const struct 
 seqlstm_status sl_plugin_forward(const struct seqlstm_backend *table, struct seqlstm_binding *binding,
                                  struct seqlstm_queue *queue, const struct seqlstm_forward *args,
                                  struct seqlstm_error *err);
+/* The same for a binding that has run before: sl_watch_begin_again. */
+seqlstm_status sl_plugin_forward_again(const struct seqlstm_backend *table, struct seqlstm_binding *binding,
+                                       struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+                                       struct seqlstm_error *err);
 seqlstm_status sl_plugin_backward(const struct seqlstm_backend *table, struct seqlstm_binding *binding,
                                   struct seqlstm_queue *queue, const struct seqlstm_backward *args,
                                   struct seqlstm_error *err);

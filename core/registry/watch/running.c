@@ -38,6 +38,15 @@ void sl_running_begin(struct sl_running *running, const char *plugin, enum sl_pl
     note(running);
 }
 
+void sl_running_begin_here(struct sl_running *running, const char *plugin, enum sl_plugin_function function)
+{
+    running->plugin = plugin;
+    running->function = function;
+    running->outer = here;
+    atomic_store_explicit(&running->mode_changed, false, memory_order_relaxed);
+    here = running;
+}
+
 void sl_running_end(const struct sl_running *running)
 {
     note((struct sl_running *)running->outer);

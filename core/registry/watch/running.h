@@ -52,6 +52,8 @@ struct sl_running {
 
 void sl_running_begin(struct sl_running *running, const char *plugin, enum sl_plugin_function function);
 void sl_running_end(const struct sl_running *running);
+/* Notes it for this thread alone. */
+void sl_running_begin_here(struct sl_running *running, const char *plugin, enum sl_plugin_function function);
 
 /* The call that runs on this thread; NULL: none. */
 struct sl_running *sl_running_get(void);

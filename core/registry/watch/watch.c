@@ -83,6 +83,20 @@ void sl_watch_begin(struct sl_watched_call *call, const char *plugin, enum sl_pl
     call->mode = sl_fp_state_get();
 }
 
+void sl_watch_begin_again(struct sl_watched_call *call, const char *plugin, enum sl_plugin_function function)
+{
+    struct plugin *known = find_plugin(plugin);
+    if ((known && atomic_load_explicit(&known->caught, memory_order_relaxed)) ||
+        atomic_load_explicit(&guards_all, memory_order_relaxed)) {
+        sl_watch_begin(call, plugin, function);
+        return;
+    }
+    call->guard = NULL;
+    call->captures = false;
+    sl_running_begin_here(&call->running, plugin, function);
+    call->mode = sl_fp_state_get();
+}
+
 static void report(const struct sl_watched_call *call, uint32_t change, const char *text)
 {
     struct plugin *known = find_plugin(call->running.plugin);
@@ -128,6 +142,15 @@ void sl_watch_end(struct sl_watched_call *call)
         report(call, SL_CHANGED_MODE, "changed the floating-point mode");
     if (members)
         report(call, SL_CHANGED_MODE, "changed the floating-point mode of a thread of the pool");
+}
+
+void sl_watch_end_again(struct sl_watched_call *call)
+{
+    if (call->guard || !sl_fp_state_is_equal(sl_fp_state_get(), call->mode) ||
+        atomic_load_explicit(&call->running.mode_changed, memory_order_relaxed))
+        sl_watch_end(call);
+    else
+        sl_running_set((struct sl_running *)call->running.outer);
 }
 
 void sl_watch_report_to(const char *plugin, const struct sl_log *log)

@@ -33,6 +33,10 @@ struct sl_watched_call {
 /* `plugin`: the id in its table, which must stay where it is: it is known by its address. */
 void sl_watch_begin(struct sl_watched_call *call, const char *plugin, enum sl_plugin_function function);
 void sl_watch_end(struct sl_watched_call *call);
+/* The same for a call that has run before with the same arguments: it is not counted, and only guarded as a whole when
+ * every call is. Neither allocates nor writes anything that threads share. */
+void sl_watch_begin_again(struct sl_watched_call *call, const char *plugin, enum sl_plugin_function function);
+void sl_watch_end_again(struct sl_watched_call *call);
 
 /* Where reports about the plugin go from now on; NULL: nowhere. */
 void sl_watch_report_to(const char *plugin, const struct sl_log *log);
