@@ -26,6 +26,7 @@
 #include "cuda-generic/device/axis.h"
 #include "common/cuda_domain.h"
 #include "cuda-generic/recurrent/kernels/grid.h"
+#include "cuda-generic/recurrent/kernels/small.h"
 #include "cuda-generic/device/live.h"
 
 #define CG_ID "cuda-generic"
@@ -43,15 +44,16 @@ struct seqlstm_instance {
 struct cg_family;
 
 /* How a recurrent operation runs its steps, in the order of their names in supports.c. */
-enum cg_variant { CG_STEP_GRAPH, CG_ONE_BLOCK, CG_GRID, CG_CLUSTER, CG_WAVEFRONT };
+enum cg_variant { CG_STEP_GRAPH, CG_ONE_BLOCK, CG_GRID, CG_CLUSTER, CG_WAVEFRONT, CG_SMALL };
 
 struct seqlstm_op {
     struct seqlstm_instance *instance;
     const struct cg_family *family;
     uint32_t device;
     int32_t ordinal;
-    enum cg_variant variant; /* RECURRENT */
-    struct cg_grid grid[2];  /* CG_GRID, CG_CLUSTER: forward, backward */
+    enum cg_variant variant;  /* RECURRENT */
+    struct cg_grid grid[2];   /* CG_GRID, CG_CLUSTER: forward, backward */
+    struct cg_small small[2]; /* CG_SMALL: forward, backward */
     bool lt; /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present */
     uint64_t lt_offset; /* where its workspace begins */
     union seqlstm_any_desc desc;

@@ -27,11 +27,9 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
            (d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast));
 }
 
-static const char *const variant_names[] = {[CG_STEP_GRAPH] = "step_graph",
-                                            [CG_ONE_BLOCK] = "one_block",
-                                            [CG_GRID] = "grid",
-                                            [CG_CLUSTER] = "cluster",
-                                            [CG_WAVEFRONT] = "wavefront"};
+static const char *const variant_names[] = {
+    [CG_STEP_GRAPH] = "step_graph", [CG_ONE_BLOCK] = "one_block", [CG_GRID] = "grid",
+    [CG_CLUSTER] = "cluster",       [CG_WAVEFRONT] = "wavefront", [CG_SMALL] = "small"};
 
 bool cg_find_variant(const char *name, enum cg_variant *out_variant)
 {
@@ -61,6 +59,28 @@ bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
     return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
 }
 
+/* Is it an LSTM whose cells compute with sigmoid and tanh, and nothing else? */
+static bool is_plain_lstm(const struct seqlstm_recurrent_desc *d)
+{
+    const uint32_t more =
+        SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES | SEQLSTM_BIT_RECURRENT_LAYER_NORM;
+    const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    for (int k = 0; k <= both_ways; k++)
+        if (d->activations[SEQLSTM_PLACE_GATE][k].kind != SEQLSTM_ACT_SIGMOID ||
+            d->activations[SEQLSTM_PLACE_CANDIDATE][k].kind != SEQLSTM_ACT_TANH ||
+            d->activations[SEQLSTM_PLACE_OUTPUT][k].kind != SEQLSTM_ACT_TANH)
+            return false;
+    return d->cell == SEQLSTM_CELL_LSTM && !(d->options & more) && d->projection == 0 && d->cell_clip == 0 &&
+           d->gate_clip == 0 && d->zoneout_cell == 0 && d->zoneout_hidden == 0 &&
+           !(both_ways && d->merge == SEQLSTM_KIND_MERGE_MUL);
+}
+
+/* With more than 64 units, two blocks exchange results through each other's shared memory. */
+static bool fits_small(const struct seqlstm_recurrent_desc *d, int32_t capability)
+{
+    return is_plain_lstm(d) && d->hidden <= (capability >= 90 ? CG_SMALL_MOST : CG_SMALL_BLOCK_MOST);
+}
+
 /* Clusters of sixteen blocks with 227 KiB of shared memory each: Hopper and data-centre Blackwell. */
 static bool has_clusters(int32_t capability)
 {
@@ -74,6 +94,8 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     int count = 0;
     struct cg_grid grid;
     const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    if (fits_small(d, capability))
+        names[count++] = variant_names[CG_SMALL];
     if (has_lone_units(d) && d->hidden <= CG_WAVE_MOST && d->layers > 1 && !both_ways)
         names[count++] = variant_names[CG_WAVEFRONT];
     if (has_one_product(d) && d->hidden <= CG_ONE_BLOCK_MOST)

@@ -17,7 +17,8 @@ import crossover
 
 SHORT, LONG = 35, 140
 LAYERS = [('inf', 'f32', 1, 64), ('bwd', 'f32', 1, 64), ('bwd', 'f32', 32, 64), ('inf', 'f32', 32, 256),
-          ('bwd', 'f32', 32, 256), ('bwd', 'f32-bf16', 32, 256)]
+          ('bwd', 'f32', 32, 256), ('bwd', 'f32-bf16', 32, 256), ('inf', 'f32', 132, 64), ('bwd', 'f32', 132, 64),
+          ('bwd', 'f32', 32, 128), ('bwd', 'f32', 1024, 64)]
 
 
 def get_slopes(short, long):

@@ -72,6 +72,19 @@ static bool fits_cluster(const struct seqlstm_recurrent_desc *d)
            (d->hidden == 650 && d->cell == SEQLSTM_CELL_RNN && d->head.dtype_compute >= SEQLSTM_DTYPE_BFLOAT16);
 }
 
+/* sigmoid and tanh, and no option that concerns the cell. */
+static bool fits_small(const struct seqlstm_recurrent_desc *d)
+{
+    const bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    bool fits = d->cell == SEQLSTM_CELL_LSTM && d->hidden <= 128 && !(d->options & 0xE) && d->projection == 0 &&
+                d->zoneout_cell == 0 && d->zoneout_hidden == 0 && d->cell_clip == 0 && d->gate_clip == 0 &&
+                !(both && d->merge == SEQLSTM_KIND_MERGE_MUL);
+    for (int k = 0; k <= both; k++)
+        fits = fits && d->activations[0][k].kind == SEQLSTM_ACT_SIGMOID &&
+               d->activations[1][k].kind == SEQLSTM_ACT_TANH && d->activations[2][k].kind == SEQLSTM_ACT_TANH;
+    return fits;
+}
+
 static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
 {
     const struct seqlstm_answer a = ask("cuda:sm_90", &d->head);
@@ -83,7 +96,7 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
            has_variant(&a, "wavefront") ==
                (lone && d->hidden <= 64 && d->layers > 1 && d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) &&
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
-           has_variant(&a, "cluster") == (lone && fits_cluster(d));
+           has_variant(&a, "cluster") == (lone && fits_cluster(d)) && has_variant(&a, "small") == fits_small(d);
 }
 
 /* Bits of `rest`, lowest first: dropout, recurrent_dropout, zoneout_cell, zoneout_hidden, weight_drop, cell_clip,
@@ -112,7 +125,8 @@ static struct seqlstm_recurrent_desc make(uint32_t cell, uint32_t direction, uin
     d.projection = rest & 128 ? 16 : 0;
     for (uint32_t place = 0; place < 3; place++)
         for (uint32_t k = 0; k < 2; k++)
-            d.activations[place][k].kind = (rest + options + place + k) % (SEQLSTM_ACT_AFFINE + 1);
+            d.activations[place][k].kind = rest % 3 == 0 ? (place > 0 ? SEQLSTM_ACT_TANH : SEQLSTM_ACT_SIGMOID)
+                                                         : (rest + options + place + k) % (SEQLSTM_ACT_AFFINE + 1);
     d.dropout = rest & 1 ? 0.5f : 0;
     d.recurrent_dropout = rest & 2 ? 0.25f : 0;
     d.zoneout_cell = rest & 4 ? 0.5f : 0;

@@ -9,8 +9,10 @@
 
 #ifdef SEQLSTM_EMULATED
 #define CG_UNROLL
+#define CG_NO_UNROLL
 #else
-#define CG_UNROLL _Pragma("unroll") /* for the next loop: arrays which it indexes stay in registers */
+#define CG_NO_UNROLL _Pragma("unroll 1")
+#define CG_UNROLL    _Pragma("unroll") /* for the next loop: arrays which it indexes stay in registers */
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
     gpu_launch_grid(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
 
@@ -77,6 +79,31 @@ static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 
     config.attrs = &attribute;
     config.numAttrs = 1;
     return static_cast<int>(cudaLaunchKernelExC(&config, entry, list));
+}
+
+/* How many blocks, or clusters of blocks, of a kernel the current device runs at the same time. */
+template <typename... P>
+static inline int gpu_count_together(void (*kernel)(P...), int cluster, int threads, size_t shared_bytes,
+                                     int multiprocessors, int *out_count)
+{
+    const void *entry = reinterpret_cast<const void *>(kernel);
+    if (cluster == 1) {
+        const int code =
+            static_cast<int>(cudaOccupancyMaxActiveBlocksPerMultiprocessor(out_count, entry, threads, shared_bytes));
+        *out_count *= multiprocessors;
+        return code;
+    }
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>(cluster * multiprocessors));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return static_cast<int>(cudaOccupancyMaxActiveClusters(out_count, entry, &config));
 }
 
 /* A barrier for all threads of the cluster: all see what was written before it. Does nothing on devices without

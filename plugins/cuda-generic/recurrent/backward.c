@@ -216,6 +216,8 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    if (call->op->variant == CG_SMALL)
+        return SEQLSTM_OK;
     CG_START(call, "the last step",
              cg_step_begin_back(call->stream, r->device + r->count + layer * s->directions + direction,
                                 call->axis->sequences, s->hidden, s->out));
@@ -248,6 +250,10 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     if (call->op->variant == CG_CLUSTER)
         CG_START(call, "all backward steps",
                  cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
+    else if (call->op->variant == CG_SMALL)
+        CG_START(
+            call, "all backward steps",
+            cg_small_lstm_backward(call->stream, device, s->directions, &call->op->small[1], s->hidden, sequences));
     else if (call->op->variant == CG_ONE_BLOCK)
         CG_START(call, "all backward steps",
                  s->normed ? cg_one_block_norm_backward(call->stream, device, s->directions, sequences)
@@ -265,7 +271,7 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = r->device + r->count + n, *y = &r->host[n];
     SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
-    if (y->dh0 || y->dc0)
+    if (call->op->variant != CG_SMALL && (y->dh0 || y->dc0))
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
     if (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)

@@ -105,6 +105,10 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         CG_START(call, "all steps",
                  cg_cluster_forward(call->stream, device, s->directions, &call->op->grid[0], sequences));
         return SEQLSTM_OK;
+    case CG_SMALL:
+        CG_START(call, "all steps",
+                 cg_small_lstm_forward(call->stream, device, s->directions, &call->op->small[0], s->hidden, sequences));
+        return SEQLSTM_OK;
     case CG_ONE_BLOCK:
         CG_START(call, "all steps",
                  s->normed ? cg_one_block_norm_forward(call->stream, device, s->directions, sequences)
@@ -158,7 +162,7 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
         if (!s.waves)
             SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t n = layer * s.directions; n < (layer + 1) * s.directions; n++)
-            if (r->host[n].hn || r->host[n].cn)
+            if (call->op->variant != CG_SMALL && (r->host[n].hn || r->host[n].cn))
                 CG_START(call, "final states",
                          cg_step_finish(call->stream, r->device + n, call->axis->sequences,
                                         r->host[n].cn ? s.hidden : 0, s.out));

@@ -120,6 +120,13 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
     emulation::launch(                                                                                                 \
         stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, 1, true)
 
+template <typename KERNEL>
+static inline int gpu_count_together(KERNEL, int cluster, int, size_t, int multiprocessors, int *out_count)
+{
+    *out_count = multiprocessors / cluster;
+    return 0;
+}
+
 static inline void __syncthreads()
 {
     emulation::barrier_block();

@@ -6,7 +6,8 @@
  *   z [G H]  pre-activations before the gate clip          c_raw, c [H]  LSTM: before the cell clip; carried
  *   n [H]    GRU with reset_after: v_n + b_hn               h [O]         carried, after zoneout
  *   u, v [G H each]  LAYER_NORM: products before normalisation
- * They are the same as in the reference. Backward computes everything else again.
+ * They are the same as in the reference, except in the variant `small` (small.h). Backward computes everything else
+ * again.
  *
  * Between steps, [sequences, …], row b is sequence b:
  *   hm[2] [O]   h of the step before times its mask, read from hm[parity] and written to hm[1 - parity]
