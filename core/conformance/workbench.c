@@ -18,8 +18,9 @@ seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conform
 {
     for (uint32_t i = 0; i < request->builtin_count; i++)
         if (strcmp(request->builtins[i].id, request->file) == 0)
-            return sl_table_query(&w->arena, request->builtins[i].query, &w->record, &w->table, err);
-    return sl_loader_load(&w->arena, request->file, request->trust, &w->record, &w->table, err);
+            return sl_table_query(&w->arena, &sl_backend_kind, (sl_query_fn *)request->builtins[i].query, &w->record,
+                                  &w->table, err);
+    return sl_loader_load(&w->arena, &sl_backend_kind, request->file, request->trust, &w->record, &w->table, err);
 }
 
 /* Keeps the first report of the watch until the running check ends. */
@@ -35,7 +36,8 @@ static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_confo
                                    struct seqlstm_error *err)
 {
     if (w->record.status == SL_BACKEND_OK) {
-        SEQLSTM_TRY(sl_settings_check(&w->table, request->settings, request->setting_count, NULL, err));
+        SEQLSTM_TRY(sl_settings_check(w->table.id, w->table.options, w->table.option_count, request->settings,
+                                      request->setting_count, NULL, err));
         sl_host_init(&w->host, w->table.id, &w->outlet.log, NULL);
         sl_watch_report_to(w->table.id, &w->misdeeds);
         SEQLSTM_TRY(sl_instance_open(&w->arena, &w->table, &w->host.services, request->settings, request->setting_count,
@@ -53,7 +55,8 @@ static seqlstm_status open_subject(struct sl_workbench *w, const struct sl_confo
 static seqlstm_status open_reference(struct sl_workbench *w, const struct sl_conformance_request *request,
                                      struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_table_query(&w->arena, request->reference, &w->reference_record, &w->reference_table, err));
+    SEQLSTM_TRY(sl_table_query(&w->arena, &sl_backend_kind, (sl_query_fn *)request->reference, &w->reference_record,
+                               &w->reference_table, err));
     if (w->reference_record.status == SL_BACKEND_OK) {
         sl_host_init(&w->reference_host, "reference", request->log, NULL);
         SEQLSTM_TRY(sl_instance_open(&w->arena, &w->reference_table, &w->reference_host.services, NULL, 0,

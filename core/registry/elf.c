@@ -12,10 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <seqlstm/backend.h>
-
-#define QUERY_PREFIX "seqlstm_backend_query_v"
-
 struct view {
     const unsigned char *data;
     size_t bytes;
@@ -29,14 +25,15 @@ static const void *at(struct view view, uint64_t offset, uint64_t bytes)
     return view.data + offset;
 }
 
-static bool is_query_symbol(const char *name)
+static bool is_query_symbol(const struct sl_plugin_kind *kind, const char *name)
 {
-    size_t n = strlen(QUERY_PREFIX);
-    return strncmp(name, QUERY_PREFIX, n) == 0 && name[n] != 0 && strspn(name + n, "0123456789") == strlen(name + n);
+    size_t n = strlen(kind->symbol_stem);
+    return strncmp(name, kind->symbol_stem, n) == 0 && name[n] != 0 &&
+           strspn(name + n, "0123456789") == strlen(name + n);
 }
 
-static seqlstm_status check_symbols(struct view view, const ElfW(Shdr) * symbols, const ElfW(Shdr) * strings,
-                                    struct seqlstm_error *err)
+static seqlstm_status check_symbols(struct view view, const struct sl_plugin_kind *kind, const ElfW(Shdr) * symbols,
+                                    const ElfW(Shdr) * strings, struct seqlstm_error *err)
 {
     uint64_t count = symbols->sh_size / sizeof(ElfW(Sym));
     const char *text = at(view, strings->sh_offset, strings->sh_size);
@@ -52,22 +49,22 @@ static seqlstm_status check_symbols(struct view view, const ElfW(Shdr) * symbols
         if (table[i].st_shndx == SHN_UNDEF || bind == STB_LOCAL || table[i].st_name >= strings->sh_size)
             continue;
         const char *name = text + table[i].st_name;
-        if (strcmp(name, SEQLSTM_QUERY_SYMBOL) == 0)
+        if (strcmp(name, kind->symbol) == 0)
             found = true;
-        else if (!is_query_symbol(name) && foreign++ == 0)
+        else if (!is_query_symbol(kind, name) && foreign++ == 0)
             first = name;
     }
     if (!found)
-        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it does not export %s, so it is not a seqlstm backend of ABI v%u",
-                     SEQLSTM_QUERY_SYMBOL, SEQLSTM_ABI_MAJOR);
+        SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it does not export %s, so it is not a seqlstm %s of ABI v%u",
+                     kind->symbol, kind->noun, kind->abi_major);
     if (foreign > 0)
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH,
                      "it exports %d symbol%s besides %s (%.100s%s): link it with a version script", foreign,
-                     foreign == 1 ? "" : "s", SEQLSTM_QUERY_SYMBOL, first, foreign == 1 ? "" : ", …");
+                     foreign == 1 ? "" : "s", kind->symbol, first, foreign == 1 ? "" : ", …");
     return SEQLSTM_OK;
 }
 
-static seqlstm_status check_image(struct view view, struct seqlstm_error *err)
+static seqlstm_status check_image(struct view view, const struct sl_plugin_kind *kind, struct seqlstm_error *err)
 {
     const ElfW(Ehdr) *head = at(view, 0, sizeof *head);
     if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0)
@@ -89,11 +86,11 @@ static seqlstm_status check_image(struct view view, struct seqlstm_error *err)
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "the file is damaged or cut short: no section table");
     for (unsigned i = 0; i < head->e_shnum; i++)
         if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < head->e_shnum)
-            return check_symbols(view, &sections[i], &sections[sections[i].sh_link], err);
+            return check_symbols(view, kind, &sections[i], &sections[sections[i].sh_link], err);
     SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it exports nothing");
 }
 
-seqlstm_status sl_elf_check_plugin(const char *path, struct seqlstm_error *err)
+seqlstm_status sl_elf_check_plugin(const char *path, const struct sl_plugin_kind *kind, struct seqlstm_error *err)
 {
     struct stat status;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -111,7 +108,7 @@ seqlstm_status sl_elf_check_plugin(const char *path, struct seqlstm_error *err)
     if (map == MAP_FAILED)
         SEQLSTM_FAIL(err, SEQLSTM_ABI_MISMATCH, "it is not an ELF file");
     view.data = map;
-    seqlstm_status rc = check_image(view, err);
+    seqlstm_status rc = check_image(view, kind, err);
     munmap(map, view.bytes);
     return rc;
 }

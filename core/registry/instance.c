@@ -4,10 +4,8 @@
 
 #include <string.h>
 
-#include "registry/watch/guard.h"
-#include "registry/mapped_files.h"
+#include "registry/opening.h"
 #include "registry/plugin.h"
-#include "registry/watch/watch.h"
 
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
 
@@ -54,46 +52,22 @@ seqlstm_status sl_instance_open(struct sl_arena *arena, const struct seqlstm_bac
                                 struct seqlstm_instance **out_instance, struct seqlstm_error *err)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    struct sl_process_guard guard;
-    char change[400], wrote[400];
+    struct sl_opening opening;
     struct seqlstm_instance *instance = NULL;
     *out_instance = NULL;
     record->status = SL_BACKEND_OK;
-    struct sl_mapped_files mapped;
-    sl_mapped_files_begin(&mapped, arena);
-    bool captures = sl_watch_begin_capture();
-    sl_process_guard_begin(&guard);
+    sl_opening_begin(&opening, arena);
     seqlstm_status rc = sl_plugin_open(table, host, settings, setting_count, &instance, &why);
-    uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
-    bool prints = captures && sl_watch_end_capture(wrote, sizeof wrote);
-    if (rc == SEQLSTM_OK) {
-        seqlstm_status noted = sl_mapped_files_end(&mapped, record, err);
-        if (noted != SEQLSTM_OK) {
-            if (instance)
-                sl_plugin_close(table, instance);
-            return noted;
-        }
-    }
-    if (rc == SEQLSTM_NO_MEMORY)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s: %.500s", table->id, why.message);
-    if (rc != SEQLSTM_OK) {
-        const char *text = why.message[0] ? why.message : "it gave no reason";
-        record->misconfigured = rc == SEQLSTM_INVALID_CONFIG && setting_count > 0;
-        return sl_record_refuse(arena, record, rc == SEQLSTM_UNAVAILABLE ? SL_BACKEND_UNAVAILABLE : SL_BACKEND_REFUSED,
-                                err, rc == SEQLSTM_UNAVAILABLE ? "%s" : "it did not open: %s", text);
-    }
-    if (!instance)
+    seqlstm_status kept = sl_opening_end(&opening, table->id, rc, &why, setting_count > 0, record, err);
+    if (rc != SEQLSTM_OK)
+        return kept;
+    if (kept == SEQLSTM_OK && !instance)
         REFUSE("its open returned OK but no instance");
-    seqlstm_status kept = SEQLSTM_OK;
-    if (prints)
-        kept = sl_record_note_output(arena, record, "open", wrote, err);
-    if (kept == SEQLSTM_OK && changes)
-        kept = sl_record_note_change(arena, record, changes, "open", change, err);
     if (kept == SEQLSTM_OK && record->status == SL_BACKEND_OK)
         kept = read_devices(arena, table, instance, record, err);
     if (kept == SEQLSTM_OK && record->status == SL_BACKEND_OK)
         *out_instance = instance;
-    else
+    else if (instance)
         sl_plugin_close(table, instance);
     return kept;
 }

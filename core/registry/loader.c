@@ -19,8 +19,8 @@
 
 #define REFUSE(...) return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, __VA_ARGS__)
 
-static seqlstm_status map_file(struct sl_arena *arena, const char *path, struct sl_backend_record *record,
-                               seqlstm_backend_query_fn *out_query, struct seqlstm_error *err)
+static seqlstm_status map_file(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *path,
+                               struct sl_backend_record *record, sl_query_fn **out_query, struct seqlstm_error *err)
 {
     struct sl_process_guard guard;
     struct sl_running running;
@@ -51,20 +51,20 @@ static seqlstm_status map_file(struct sl_arena *arena, const char *path, struct 
         SEQLSTM_TRY(sl_record_note_change(arena, record, changes, "constructor", change, err));
     if (record->status != SL_BACKEND_OK)
         return SEQLSTM_OK;
-    void *symbol = dlsym(handle, SEQLSTM_QUERY_SYMBOL);
+    void *symbol = dlsym(handle, kind->symbol);
     if (!symbol)
-        REFUSE("it does not export %s", SEQLSTM_QUERY_SYMBOL);
+        REFUSE("it does not export %s", kind->symbol);
     memcpy(out_query, &symbol, sizeof symbol);
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool trust, struct sl_backend_record *record,
-                              struct seqlstm_backend *out_table, struct seqlstm_error *err)
+seqlstm_status sl_loader_load(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *path, bool trust,
+                              struct sl_backend_record *record, void *out_table, struct seqlstm_error *err)
 {
     char real[PATH_MAX];
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     struct stat status;
-    memset(out_table, 0, sizeof *out_table);
+    memset(out_table, 0, kind->table_bytes);
     record->status = SL_BACKEND_OK;
     record->file = sl_arena_strdup(arena, path);
     if (!record->file)
@@ -78,11 +78,11 @@ seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool tru
         REFUSE("%s is not a file", path);
     if (!trust && sl_owner_check(real, &why) != SEQLSTM_OK)
         REFUSE("it %s (--trust loads it anyway)", why.message);
-    if (sl_elf_check_plugin(real, &why) != SEQLSTM_OK)
+    if (sl_elf_check_plugin(real, kind, &why) != SEQLSTM_OK)
         REFUSE("%s", why.message);
-    seqlstm_backend_query_fn query = NULL;
-    SEQLSTM_TRY(map_file(arena, real, record, &query, err));
+    sl_query_fn *query = NULL;
+    SEQLSTM_TRY(map_file(arena, kind, real, record, &query, err));
     if (record->status != SL_BACKEND_OK)
         return SEQLSTM_OK;
-    return sl_table_query(arena, query, record, out_table, err);
+    return sl_table_query(arena, kind, query, record, out_table, err);
 }

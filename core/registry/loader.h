@@ -12,11 +12,12 @@
 #include <seqlstm/backend.h>
 
 #include "base/memory/arena.h"
+#include "registry/kind/kind.h"
 #include "registry/record.h"
 
-/* Loads the plugin at `path` (absolute). `trust`: owner and mode of the file are not checked. As sl_table_query, and
- * fills record->file and record->files. [control] */
-seqlstm_status sl_loader_load(struct sl_arena *arena, const char *path, bool trust, struct sl_backend_record *record,
-                              struct seqlstm_backend *out_table, struct seqlstm_error *err);
+/* Loads the plugin of this kind at `path` (absolute). `trust`: owner and mode of the file are not checked. As
+ * sl_table_query, and fills record->file and record->files. [control] */
+seqlstm_status sl_loader_load(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *path, bool trust,
+                              struct sl_backend_record *record, void *out_table, struct seqlstm_error *err);
 
 #endif

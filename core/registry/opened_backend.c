@@ -52,8 +52,8 @@ seqlstm_status sl_backend_open(struct sl_arena *arena, const struct sl_backend_r
     *out_backend = NULL;
     if (backend == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening backend %s", table->id);
-    if (sl_settings_check(table, request->settings, request->setting_count, &record->wrong_setting, &why) !=
-        SEQLSTM_OK) {
+    if (sl_settings_check(table->id, table->options, table->option_count, request->settings, request->setting_count,
+                          &record->wrong_setting, &why) != SEQLSTM_OK) {
         record->misconfigured = true;
         return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, "%s", why.message);
     }

@@ -122,7 +122,7 @@ static seqlstm_status load_file(struct sl_registry *r, const struct sl_registry_
     struct sl_backend_record *record = &node->record;
     if (expected_id)
         record->searched_count = r->search.folder_count;
-    SEQLSTM_TRY(sl_loader_load(&r->arena, path, request->trust, record, &table, err));
+    SEQLSTM_TRY(sl_loader_load(&r->arena, &sl_backend_kind, path, request->trust, record, &table, err));
     if (record->status == SL_BACKEND_OK) {
         if (expected_id && strcmp(expected_id, table.id) != 0)
             SEQLSTM_TRY(sl_record_refuse(&r->arena, record, SL_BACKEND_REFUSED, err,
@@ -144,7 +144,7 @@ static seqlstm_status load_builtin(struct sl_registry *r, const struct sl_regist
     if (!node)
         return no_memory(err);
     struct sl_backend_record *record = &node->record;
-    SEQLSTM_TRY(sl_table_query(&r->arena, builtin->query, record, &table, err));
+    SEQLSTM_TRY(sl_table_query(&r->arena, &sl_backend_kind, (sl_query_fn *)builtin->query, record, &table, err));
     if (record->status == SL_BACKEND_OK)
         SEQLSTM_TRY(open_backend(r, request, entry, &table, node, err));
     report(request, record);
@@ -176,12 +176,12 @@ static seqlstm_status find_near(struct sl_registry *r, const struct sl_registry_
 {
     const char **files;
     uint32_t count, known = 0;
-    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, NULL, &files, &count, err));
+    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, &sl_backend_kind, NULL, &files, &count, err));
     const char **ids = SL_ARENA_ARRAY(&r->arena, const char *, (size_t)count + request->builtin_count + 1);
     if (!ids)
         return no_memory(err);
     for (uint32_t i = 0; i < count; i++)
-        if ((ids[known] = sl_search_id(&r->arena, files[i])) != NULL)
+        if ((ids[known] = sl_search_id(&r->arena, &sl_backend_kind, files[i])) != NULL)
             known++;
     for (uint32_t i = 0; i < request->builtin_count; i++)
         ids[known++] = request->builtins[i].id;
@@ -197,7 +197,7 @@ static seqlstm_status load_by_id(struct sl_registry *r, const struct sl_registry
     const struct sl_backend_builtin *builtin = find_builtin(request, entry->name);
     if (builtin)
         return load_builtin(r, request, entry, builtin, err);
-    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, entry->name, &files, &count, err));
+    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, &sl_backend_kind, entry->name, &files, &count, err));
     if (count == 0) {
         struct node *node = add_node(r, entry, entry->name);
         if (!node)
@@ -247,9 +247,9 @@ static seqlstm_status load_all(struct sl_registry *r, const struct sl_registry_r
 {
     const char **files;
     uint32_t count;
-    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, NULL, &files, &count, err));
+    SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, &sl_backend_kind, NULL, &files, &count, err));
     for (uint32_t i = 0; i < count; i++) {
-        const char *id = sl_search_id(&r->arena, files[i]);
+        const char *id = sl_search_id(&r->arena, &sl_backend_kind, files[i]);
         if (!id)
             return no_memory(err);
         if (find_builtin(request, id))

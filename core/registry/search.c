@@ -13,7 +13,6 @@
 #include "base/config.h"
 #include "base/value/text.h"
 
-#define PREFIX "libseqlstm_backend_"
 #define SUFFIX ".so"
 
 enum { FOLDERS_MAX = 64 };
@@ -153,15 +152,15 @@ seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, 
     return add_folder(search, arena, SL_BACKENDS_DIR, err);
 }
 
-const char *sl_search_id(struct sl_arena *arena, const char *file)
+const char *sl_search_id(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *file)
 {
     const char *slash = strrchr(file, '/');
     const char *name = slash ? slash + 1 : file;
-    size_t length = strlen(name), fixed = strlen(PREFIX) + strlen(SUFFIX);
-    if (length <= fixed || strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
+    const size_t stem = strlen(kind->file_stem), length = strlen(name), fixed = stem + strlen(SUFFIX);
+    if (length <= fixed || strncmp(name, kind->file_stem, stem) != 0 ||
         strcmp(name + length - strlen(SUFFIX), SUFFIX) != 0)
         return NULL;
-    return sl_arena_strndup(arena, name + strlen(PREFIX), length - fixed);
+    return sl_arena_strndup(arena, name + stem, length - fixed);
 }
 
 /* ---- files -------------------------------------------------------------------------------------- */
@@ -196,7 +195,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static seqlstm_status list_folder(struct files *files, const char *folder, struct seqlstm_error *err)
+static seqlstm_status list_folder(struct files *files, const struct sl_plugin_kind *kind, const char *folder,
+                                  struct seqlstm_error *err)
 {
     DIR *stream = opendir(folder);
     if (!stream)
@@ -204,7 +204,7 @@ static seqlstm_status list_folder(struct files *files, const char *folder, struc
     seqlstm_status rc = SEQLSTM_OK;
     uint32_t first = files->count;
     for (const struct dirent *entry; rc == SEQLSTM_OK && (entry = readdir(stream)) != NULL;)
-        if (sl_search_id(files->arena, entry->d_name))
+        if (sl_search_id(files->arena, kind, entry->d_name))
             rc = add_file(files, folder, entry->d_name, err);
     closedir(stream);
     if (files->count > first)
@@ -212,18 +212,18 @@ static seqlstm_status list_folder(struct files *files, const char *folder, struc
     return rc;
 }
 
-seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
-                              const char ***out_files, uint32_t *out_count, struct seqlstm_error *err)
+seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const struct sl_plugin_kind *kind,
+                              const char *id, const char ***out_files, uint32_t *out_count, struct seqlstm_error *err)
 {
     struct files files = {.arena = arena};
     for (uint32_t i = 0; i < search->folder_count; i++) {
         if (!id) {
-            SEQLSTM_TRY(list_folder(&files, search->folders[i], err));
+            SEQLSTM_TRY(list_folder(&files, kind, search->folders[i], err));
             continue;
         }
         char path[PATH_MAX], name[NAME_MAX];
         struct stat status;
-        int a = sl_text_snprintf(name, sizeof name, PREFIX "%s" SUFFIX, id);
+        int a = sl_text_snprintf(name, sizeof name, "%s%s" SUFFIX, kind->file_stem, id);
         int b = sl_text_snprintf(path, sizeof path, "%s/%s", search->folders[i], name);
         if (a < (int)sizeof name && b < (int)sizeof path && stat(path, &status) == 0)
             SEQLSTM_TRY(add_file(&files, search->folders[i], name, err));

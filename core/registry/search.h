@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backend path: the folders in which backends are looked for, and the files in them. */
+/* The backend path: the folders in which plugins are looked for, and the files in them. */
 #ifndef SL_REGISTRY_SEARCH_H
 #define SL_REGISTRY_SEARCH_H
 
@@ -9,6 +9,7 @@
 #include <seqlstm/status.h>
 
 #include "base/memory/arena.h"
+#include "registry/kind/kind.h"
 
 struct sl_search {
     const char **folders; /* absolute, in order, each once */
@@ -21,12 +22,12 @@ struct sl_search {
 seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, const char *const *folders,
                               uint32_t folder_count, bool only_folders, struct seqlstm_error *err);
 
-/* The files of `id` in all folders, in order; *out_count may be 0. id NULL: of all ids, sorted by folder and then by
- * name. Errors: NO_MEMORY. */
-seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const char *id,
-                              const char ***out_files, uint32_t *out_count, struct seqlstm_error *err);
+/* The files of the plugin `id` of this kind in all folders, in order; *out_count may be 0. id NULL: of all ids, sorted
+ * by folder and then by name. Errors: NO_MEMORY. */
+seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const struct sl_plugin_kind *kind,
+                              const char *id, const char ***out_files, uint32_t *out_count, struct seqlstm_error *err);
 
-/* The id in a file name ("…/libseqlstm_backend_cpu-blas.so" gives "cpu-blas"), or NULL. */
-const char *sl_search_id(struct sl_arena *arena, const char *file);
+/* The id in the file name of a plugin of this kind ("…/libseqlstm_backend_cpu-blas.so" gives "cpu-blas"), or NULL. */
+const char *sl_search_id(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *file);
 
 #endif

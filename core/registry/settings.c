@@ -9,11 +9,11 @@
 
 enum { KEYS_SHOWN = 64 };
 
-static const struct seqlstm_option *find_option(const struct seqlstm_backend *table, const char *key)
+static const struct seqlstm_option *find_option(const struct seqlstm_option *options, uint32_t count, const char *key)
 {
-    for (uint32_t i = 0; i < table->option_count; i++)
-        if (strcmp(table->options[i].key, key) == 0)
-            return &table->options[i];
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(options[i].key, key) == 0)
+            return &options[i];
     return NULL;
 }
 
@@ -62,37 +62,37 @@ static bool has_type(const char *type, const char *value)
     return strcmp(type, "string") == 0 || is_one_of(type, value);
 }
 
-static seqlstm_status unknown_key(const struct seqlstm_backend *table, const char *key, struct seqlstm_error *err)
+static seqlstm_status unknown_key(const char *id, const struct seqlstm_option *options, uint32_t option_count,
+                                  const char *key, struct seqlstm_error *err)
 {
     const char *names[KEYS_SHOWN];
     char list[400] = "";
     size_t used = 0, count = 0;
-    for (uint32_t i = 0; i < table->option_count && count < KEYS_SHOWN; i++) {
-        names[count++] = table->options[i].key;
+    for (uint32_t i = 0; i < option_count && count < KEYS_SHOWN; i++) {
+        names[count++] = options[i].key;
         if (used < sizeof list - 1)
-            used +=
-                (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", table->options[i].key);
+            used += (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", options[i].key);
     }
     if (count == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no option '%.60s'; it has no options", table->id,
-                     key);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s has no option '%.60s'; it has no options", id, key);
     const char *near = sl_text_closest(key, names, count);
-    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "backend %s has no option '%.60s'; %s%s%sit has: %s", table->id, key,
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s has no option '%.60s'; %s%s%sit has: %s", id, key,
                  near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", list);
 }
 
-seqlstm_status sl_settings_check(const struct seqlstm_backend *table, const struct seqlstm_setting *settings,
-                                 uint32_t setting_count, int32_t *out_wrong, struct seqlstm_error *err)
+seqlstm_status sl_settings_check(const char *id, const struct seqlstm_option *options, uint32_t option_count,
+                                 const struct seqlstm_setting *settings, uint32_t setting_count, int32_t *out_wrong,
+                                 struct seqlstm_error *err)
 {
     for (uint32_t i = 0; i < setting_count; i++) {
         if (out_wrong)
             *out_wrong = (int32_t)i;
-        const struct seqlstm_option *option = find_option(table, settings[i].key);
+        const struct seqlstm_option *option = find_option(options, option_count, settings[i].key);
         if (!option)
-            return unknown_key(table, settings[i].key, err);
+            return unknown_key(id, options, option_count, settings[i].key, err);
         if (!has_type(option->type, settings[i].value))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "option '%s' of backend %s is '%.60s', expected %s (%.200s)",
-                         option->key, table->id, settings[i].value, option->type, option->help);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "option '%s' of %s is '%.60s', expected %s (%.200s)", option->key,
+                         id, settings[i].value, option->type, option->help);
     }
     if (out_wrong)
         *out_wrong = -1;

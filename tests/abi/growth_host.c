@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     struct sl_backend_record record;
     struct seqlstm_instance *instance = NULL;
     memset(&record, 0, sizeof record);
-    if (argc != 2 || sl_loader_load(&arena, argv[1], true, &record, &table, &err) != SEQLSTM_OK)
+    if (argc != 2 || sl_loader_load(&arena, &sl_backend_kind, argv[1], true, &record, &table, &err) != SEQLSTM_OK)
         return 2;
     if (record.status == SL_BACKEND_OK) {
         sl_host_init(&host, table.id, NULL, NULL);

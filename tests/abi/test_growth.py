@@ -17,6 +17,7 @@ HERE = SOURCE / 'tests' / 'abi'
 # the loader and what it depends on: all of base
 HOST = [HERE / 'growth_host.c', *sorted((SOURCE / 'core/base').rglob('*.c')),
         *(SOURCE / 'core/registry' / f'{name}.c' for name in (
+            'kind/kind', 'kind/backend_kind', 'opening',
             'answer', 'elf', 'host', 'instance', 'loader', 'mapped_files', 'objects', 'plugin', 'record', 'table',
             'watch/environment', 'watch/fp_state', 'watch/guard', 'watch/outlet', 'watch/plugin_text', 'watch/running',
             'watch/watch'))]

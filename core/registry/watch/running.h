@@ -36,6 +36,12 @@ enum sl_plugin_function {
     SL_FUNCTION_OWN_BYTES,
     SL_FUNCTION_MEMORY, /* any of struct seqlstm_memory */
     SL_FUNCTION_STREAMS,
+    SL_FUNCTION_DESCRIBE, /* those of struct seqlstm_collectives */
+    SL_FUNCTION_GROUP_CREATE,
+    SL_FUNCTION_GROUP_DESTROY,
+    SL_FUNCTION_RUN,
+    SL_FUNCTION_POLL,
+    SL_FUNCTION_ABORT,
     SL_FUNCTION_COUNT
 };
 

@@ -5,11 +5,14 @@
 
 #include "base/system/file.h"
 #include "cli/cli.h"
+#include "cli/commands/backends/conformance_ranks.h"
 #include "registry/search.h"
 #include "conformance/conformance.h"
 #include "conformance/workers.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+static const char *const ranks_only[] = {"ranks", "rank", "job"};
 
 enum { CASES_MAX = CLI_VALUES_MAX, WORKER_ARGUMENTS = 16 + 2 * SL_BACKEND_SETTINGS_MOST };
 
@@ -106,7 +109,7 @@ static int find_file(struct state *s)
         return cli_usage_error(s->cli, "no such file: `%s`", said);
     seqlstm_status rc = sl_search_init(&search, &s->arena, NULL, 0, false, &err);
     if (rc == SEQLSTM_OK)
-        rc = sl_search_find(&search, &s->arena, said, &files, &count, &err);
+        rc = sl_search_find(&search, &s->arena, &sl_backend_kind, said, &files, &count, &err);
     if (rc != SEQLSTM_OK)
         return cli_fail(s->cli, rc, &err);
     if (count == 0) {
@@ -353,6 +356,11 @@ static int run(struct state *s)
 
 static int conformance(struct cli_context *cli)
 {
+    if (cli_is_collectives(cli))
+        return cli_conform_collectives(cli);
+    for (size_t k = 0; k < sizeof ranks_only / sizeof *ranks_only; k++)
+        if (cli_has(cli, ranks_only[k]))
+            return cli_usage_error(cli, "`--%s` is for plugins for collectives, such as comm-shm", ranks_only[k]);
     struct state *s = calloc(1, sizeof *s);
     if (!s)
         return CLI_NO_MEMORY;
@@ -367,6 +375,9 @@ static int conformance(struct cli_context *cli)
 }
 
 static const struct cli_flag flags[] = {
+    {.name = "ranks", .argument = "N", .help = "for collectives: number of ranks, 2 to 64 (default 4)"},
+    {.name = "rank", .argument = "N", .help = "internal: be this rank of a case"},
+    {.name = "job", .argument = "NAME", .help = "internal: the job of a case"},
     {.name = "level",
      .argument = "NAME",
      .words = "load contract claims forward backward memory threads",
@@ -402,17 +413,19 @@ static const struct cli_flag flags[] = {
 
 const struct cli_command cli_command_conformance = {
     .name = "conformance",
-    .summary = "test one backend against the float64 reference",
+    .summary = "test one backend against the float64 reference, or one plugin for collectives",
     .usage = "FILE.so|ID [flags]",
     .examples = "  seqlstm conformance ./libseqlstm_backend_mine.so\n"
                 "  seqlstm conformance cpu-blas --level backward --full\n"
                 "  seqlstm conformance cpu-blas --case 'lstm:bwd:*recurrent_dropout*' -v\n"
-                "  seqlstm conformance ./libseqlstm_backend_mine.so --bench\n",
+                "  seqlstm conformance ./libseqlstm_backend_mine.so --bench\n"
+                "  seqlstm conformance comm-shm --ranks 4\n",
     .text = "Each case is named by a string such as\n"
             "lstm:bwd:T37B5I16H33L2D2:f32:ragged:recurrent_dropout. It runs in a worker\n"
             "process, so a crash or a hang affects only one case. `unsupported` is an\n"
             "answer, not a failure. The exit status is 1 if a case failed or crashed, and 3\n"
-            "if the backend does not load.\n",
+            "if the backend does not load. A plugin for collectives is tested on ranks, which\n"
+            "are processes that are started for each case.\n",
     .flags = flags,
     .operands_min = 1,
     .operands_max = 1,

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions: small integers, whose sums are exact in every dtype and order; numbers that are rounded; and sums in the
+ * order of the tree, which the host makes itself. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory/memory.h"
+#include "conformance/collectives/trial.h"
+#include "parallel/tree_sum.h"
+
+static const int64_t sizes[] = {0, 1, 2, 3, 17, 1000, 4097, 70001};
+enum { SIZES = sizeof sizes / sizeof *sizes, LARGE_ELEMS = 100000000 };
+
+static int64_t get_elem_bytes(uint32_t dtype)
+{
+    switch (dtype) {
+    case SEQLSTM_DTYPE_FLOAT64:
+        return 8;
+    case SEQLSTM_DTYPE_FLOAT16:
+    case SEQLSTM_DTYPE_BFLOAT16:
+        return 2;
+    case SEQLSTM_DTYPE_INT8:
+    case SEQLSTM_DTYPE_UINT8:
+        return 1;
+    default:
+        return 4;
+    }
+}
+
+/* The bits of an integer 0 … 256 in a float of 16 bits with so many bits of exponent. */
+static uint16_t narrow(int value, int exponent_bits)
+{
+    const int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+    int exponent = 0;
+    if (value == 0)
+        return 0;
+    while (value >> exponent > 1)
+        exponent++;
+    return (uint16_t)((exponent + bias) << fraction_bits |
+                      ((value << fraction_bits >> exponent) - (1 << fraction_bits)));
+}
+
+static void store(void *values, uint32_t dtype, int64_t i, int value)
+{
+    switch (dtype) {
+    case SEQLSTM_DTYPE_FLOAT64:
+        ((double *)values)[i] = value;
+        break;
+    case SEQLSTM_DTYPE_FLOAT16:
+        ((uint16_t *)values)[i] = narrow(value, 5);
+        break;
+    case SEQLSTM_DTYPE_BFLOAT16:
+        ((uint16_t *)values)[i] = narrow(value, 8);
+        break;
+    case SEQLSTM_DTYPE_INT8:
+    case SEQLSTM_DTYPE_UINT8:
+        ((uint8_t *)values)[i] = (uint8_t)value;
+        break;
+    case SEQLSTM_DTYPE_INT32:
+        ((int32_t *)values)[i] = value;
+        break;
+    default:
+        ((float *)values)[i] = (float)value;
+        break;
+    }
+}
+
+/* Small enough that the sum over all ranks is exact in eight bits. */
+static int get_value(const struct sl_trial *trial, int32_t rank, int64_t i)
+{
+    const uint64_t most = trial->ranks <= 31 ? 4 : 127 / (uint64_t)trial->ranks + 1;
+    return (int)(sl_trial_random(trial, 0, rank, i) % most);
+}
+
+static int get_expected(const struct sl_trial *trial, uint32_t reduction, int64_t i)
+{
+    int result = get_value(trial, 0, i);
+    for (int32_t r = 1; r < trial->ranks; r++) {
+        const int value = get_value(trial, r, i);
+        if (reduction == SEQLSTM_REDUCE_SUM)
+            result += value;
+        else if (reduction == SEQLSTM_REDUCE_MAX ? value > result : value < result)
+            result = value;
+    }
+    return result;
+}
+
+/* `scatter`: each rank gets its part, of `elems`. */
+static void reduce(struct sl_trial *trial, uint32_t dtype, uint32_t reduction, int64_t elems, bool scatter,
+                   bool in_place)
+{
+    const int64_t bytes = get_elem_bytes(dtype), given = scatter ? elems * trial->ranks : elems;
+    void *from = sl_trial_allocate(trial, given * bytes), *to = sl_trial_allocate(trial, elems * bytes);
+    void *expected = sl_trial_allocate(trial, elems * bytes);
+    if (from && to && expected) {
+        for (int64_t i = 0; i < given; i++)
+            store(from, dtype, i, get_value(trial, trial->rank, i));
+        for (int64_t i = 0; i < elems; i++)
+            store(expected, dtype, i, get_expected(trial, reduction, scatter ? trial->rank * elems + i : i));
+        sl_trial_exchange(trial, scatter ? SEQLSTM_COLLECTIVE_REDUCE_SCATTER : SEQLSTM_COLLECTIVE_ALL_REDUCE, dtype,
+                          reduction, 0, from, in_place ? from : to, elems);
+        sl_trial_check(trial, memcmp(in_place ? from : to, expected, (size_t)(elems * bytes)) == 0,
+                       "reduction %u of %lld elements of dtype %u%s is wrong", reduction, (long long)elems, dtype,
+                       in_place ? " in place" : "");
+    }
+    free(from);
+    free(to);
+    free(expected);
+}
+
+static void reduce_all(struct sl_trial *trial, bool scatter)
+{
+    for (uint32_t dtype = 0; dtype < 32; dtype++)
+        for (uint32_t reduction = 0; reduction < SEQLSTM_REDUCE_COUNT; reduction++)
+            for (int s = 0; s < SIZES; s++) {
+                if (!(trial->transport->dtypes >> dtype & 1) || !(trial->transport->reductions >> reduction & 1))
+                    continue;
+                reduce(trial, dtype, reduction, sizes[s], scatter, false);
+                if (!scatter)
+                    reduce(trial, dtype, reduction, sizes[s], false, true);
+            }
+}
+
+void sl_trial_all_reduce(struct sl_trial *trial)
+{
+    reduce_all(trial, false);
+}
+
+void sl_trial_reduce_scatter(struct sl_trial *trial)
+{
+    reduce_all(trial, true);
+}
+
+void sl_trial_large(struct sl_trial *trial)
+{
+    float *values = sl_trial_allocate(trial, (int64_t)LARGE_ELEMS * 4);
+    for (int64_t i = 0; values && i < LARGE_ELEMS; i++)
+        values[i] = (float)(i % 1000 + trial->rank);
+    if (values && sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_ALL_REDUCE, SEQLSTM_DTYPE_FLOAT32, SEQLSTM_REDUCE_SUM, 0,
+                                    values, values, LARGE_ELEMS))
+        for (int64_t i = 0; i < LARGE_ELEMS; i++)
+            if (!sl_trial_check(trial,
+                                values[i] == (float)(i % 1000 * trial->ranks + trial->ranks * (trial->ranks - 1) / 2),
+                                "element %lld of %d is wrong", (long long)i, LARGE_ELEMS))
+                break;
+    free(values);
+}
+
+/* ---- rounding --------------------------------------------------------------------------------------------------- */
+
+/* Of sizes from 2^-20 to 2^20, and both signs. */
+static double get_real(const struct sl_trial *trial, uint64_t number, int32_t rank, int64_t i)
+{
+    const uint64_t bits = sl_trial_random(trial, number, rank, i);
+    return ldexp((double)(int64_t)(bits & 0xFFFFFF) - 8388607.5, (int)(bits >> 24 & 31) - 40);
+}
+
+/* All ranks have the same bits. */
+static void compare_bits(struct sl_trial *trial, const void *values, int64_t bytes)
+{
+    char *all = sl_trial_allocate(trial, bytes * trial->ranks);
+    if (all && sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_ALL_GATHER, SEQLSTM_DTYPE_UINT8, 0, 0, values, all, bytes))
+        for (int32_t r = 0; r < trial->ranks; r++)
+            sl_trial_check(trial, memcmp(all + r * bytes, values, (size_t)bytes) == 0,
+                           "ranks %d and %d have other bits of the same sum", trial->rank, r);
+    free(all);
+}
+
+void sl_trial_rounding(struct sl_trial *trial)
+{
+    enum { ELEMS = 50021 };
+    float *values = sl_trial_allocate(trial, ELEMS * 4);
+    for (int64_t i = 0; values && i < ELEMS; i++)
+        values[i] = (float)get_real(trial, 1, trial->rank, i);
+    if (values && sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_ALL_REDUCE, SEQLSTM_DTYPE_FLOAT32, SEQLSTM_REDUCE_SUM, 0,
+                                    values, values, ELEMS)) {
+        compare_bits(trial, values, ELEMS * 4);
+        for (int64_t i = 0; i < ELEMS && !trial->failed; i++) {
+            double sum = 0, size = 0;
+            for (int32_t r = 0; r < trial->ranks; r++) {
+                const double x = (float)get_real(trial, 1, r, i);
+                sum += x;
+                size += fabs(x);
+            }
+            sl_trial_check(trial, fabs((double)values[i] - sum) <= trial->ranks * 0x1p-24 * size,
+                           "element %lld is %.9g, expected %.9g", (long long)i, (double)values[i], sum);
+        }
+    }
+    free(values);
+}
+
+static bool sum_shards(struct sl_trial *trial, struct sl_connection *connection, int32_t shards, bool wide,
+                       int64_t elems, void *leaf, void *to)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_tree_sum *sum = NULL;
+    const int32_t ranks = connection ? trial->ranks : 1, rank = connection ? trial->rank : 0;
+    seqlstm_status status = sl_tree_sum_create(connection, shards, elems, wide, NULL, &sum, &err);
+    for (int32_t s = (int32_t)((int64_t)shards * rank / ranks);
+         status == SEQLSTM_OK && s < (int32_t)((int64_t)shards * (rank + 1) / ranks); s++) {
+        for (int64_t i = 0; i < elems; i++) {
+            const double x = get_real(trial, 2, s, i);
+            if (wide)
+                ((double *)leaf)[i] = x;
+            else
+                ((float *)leaf)[i] = (float)x;
+        }
+        status = sl_tree_sum_add(sum, leaf, &err);
+    }
+    if (status == SEQLSTM_OK)
+        status = sl_tree_sum_finish(sum, to, &err);
+    sl_tree_sum_destroy(sum);
+    return sl_trial_check(trial, status == SEQLSTM_OK, "the sum of %d shards failed: %s", shards, err.message);
+}
+
+/* The same bits as one rank alone. */
+void sl_trial_ordered_sum(struct sl_trial *trial)
+{
+    enum { ELEMS = 20011 };
+    void *leaf = sl_trial_allocate(trial, ELEMS * 8), *sum = sl_trial_allocate(trial, ELEMS * 8);
+    void *alone = sl_trial_allocate(trial, ELEMS * 8);
+    for (int32_t shards = trial->ranks; leaf && sum && alone && shards <= trial->ranks + 8 && !trial->failed;
+         shards++) {
+        const bool wide = shards % 2 == 1;
+        if (sum_shards(trial, NULL, shards, wide, ELEMS, leaf, alone) &&
+            sum_shards(trial, trial->connection, shards, wide, ELEMS, leaf, sum))
+            sl_trial_check(trial, memcmp(sum, alone, ELEMS * (wide ? 8 : 4)) == 0,
+                           "%d shards on %d ranks have another sum than on one", shards, trial->ranks);
+    }
+    free(leaf);
+    free(sum);
+    free(alone);
+}

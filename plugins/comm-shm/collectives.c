@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm-shm: ranks of one host exchange data through shared memory. */
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/collectives_table.h"
+#include "common/host_memory.h"
+#include "connection.h"
+#include "reduce.h"
+
+enum { SPIN_NS = 50 * 1000 };
+
+static seqlstm_status shm_describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
+{
+    (void)err;
+    transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
+    transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
+    for (uint32_t dtype = 0; dtype < 32; dtype++)
+        transport->dtypes |= shm_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
+    transport->groups = SHM_GROUPS;
+    transport->ranks_most = SHM_RANKS;
+    transport->one_host = 1;
+    snprintf(transport->name, sizeof transport->name, "shared memory");
+    snprintf(transport->domain, sizeof transport->domain, "host");
+    return SEQLSTM_OK;
+}
+
+/* A rank that spins while another waits for its processor would slow both down. */
+static bool has_cores(int32_t ranks)
+{
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) >= ranks;
+}
+
+static void shm_close(struct seqlstm_connection *c)
+{
+    if (c == NULL)
+        return;
+    if (c->segment) {
+        atomic_store(&shm_segment_rank(c->segment, c->rank)->left, 1);
+        shm_segment_unmap(c->segment, c->ranks);
+    }
+    for (int32_t r = 0; c->watched && r < c->ranks; r++)
+        if (c->watched[r] >= 0)
+            close(c->watched[r]);
+    const struct seqlstm_host *host = c->host;
+    host_release(host, c->watched);
+    host_release(host, c);
+}
+
+static seqlstm_status shm_open_connection(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                          uint32_t setting_count, const struct seqlstm_rendezvous *rendezvous,
+                                          struct seqlstm_connection **out_connection, struct seqlstm_error *err)
+{
+    (void)settings, (void)setting_count;
+    if (rendezvous->ranks > SHM_RANKS)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "shared memory connects at most %d ranks, not %d", SHM_RANKS,
+                     rendezvous->ranks);
+    if (rendezvous->local_ranks > 0 && rendezvous->local_ranks < rendezvous->ranks)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "only %d of the %d ranks are on this host", rendezvous->local_ranks,
+                     rendezvous->ranks);
+    struct seqlstm_connection *c = host_allocate(host, sizeof *c);
+    int *watched = host_allocate(host, (uint64_t)rendezvous->ranks * sizeof *watched);
+    if (c == NULL || watched == NULL) {
+        host_release(host, watched);
+        host_release(host, c);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a connection");
+    }
+    c->host = host;
+    c->rank = rendezvous->rank;
+    c->ranks = rendezvous->ranks;
+    c->watched = watched;
+    c->spin_ns = has_cores(c->ranks) ? SPIN_NS : 0;
+    for (int32_t r = 0; r < c->ranks; r++)
+        watched[r] = -1;
+    seqlstm_status status = shm_meet(c, rendezvous, err);
+    if (status == SEQLSTM_OK)
+        status = shm_watch_ranks(c, err);
+    if (status != SEQLSTM_OK) {
+        shm_close(c);
+        return status;
+    }
+    *out_connection = c;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status shm_group_create(struct seqlstm_connection *connection, uint32_t number, const int32_t *ranks,
+                                       int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
+{
+    int32_t place = -1;
+    for (int32_t m = 0; m < count; m++) {
+        if (ranks[m] < 0 || ranks[m] >= connection->ranks || (m > 0 && ranks[m] <= ranks[m - 1]))
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the ranks of a group are not ascending");
+        if (ranks[m] == connection->rank)
+            place = m;
+    }
+    if (place < 0 || number >= SHM_GROUPS || connection->used_groups >> number & 1)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
+                     place < 0 ? "this rank is not in it" : "the number is used, or too large");
+    const struct seqlstm_host *host = connection->host;
+    struct seqlstm_group *group =
+        host_allocate(host, sizeof *group + (uint64_t)count * (sizeof *group->boxes + sizeof *group->ranks));
+    if (group == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a group");
+    group->connection = connection;
+    group->members = count;
+    group->place = place;
+    group->boxes = (struct shm_box **)(void *)(group + 1);
+    group->ranks = (int32_t *)(void *)(group->boxes + count);
+    for (int32_t m = 0; m < count; m++) {
+        group->ranks[m] = ranks[m];
+        group->boxes[m] = shm_segment_box(connection->segment, connection->ranks, number, ranks[m]);
+    }
+    connection->used_groups |= 1u << number;
+    *out_group = group;
+    return SEQLSTM_OK;
+}
+
+static void shm_group_destroy(struct seqlstm_group *group)
+{
+    if (group)
+        host_release(group->connection->host, group);
+}
+
+static seqlstm_status shm_run(struct seqlstm_group *group, struct seqlstm_queue *queue,
+                              const struct seqlstm_exchange *e, struct seqlstm_error *err)
+{
+    (void)queue;
+    const int64_t bytes = shm_elem_bytes(e->dtype), now = shm_now_ns();
+    const int64_t deadline_ns = now > INT64_MAX - e->timeout_ns ? INT64_MAX : now + e->timeout_ns;
+    const bool pairs = e->kind == SEQLSTM_COLLECTIVE_SEND || e->kind == SEQLSTM_COLLECTIVE_RECEIVE;
+    if (e->kind >= SEQLSTM_COLLECTIVE_COUNT || e->reduction >= SEQLSTM_REDUCE_COUNT || bytes == 0 || e->elems < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no exchange of kind %u, dtype %u and reduction %u", e->kind, e->dtype,
+                     e->reduction);
+    if ((pairs || e->kind == SEQLSTM_COLLECTIVE_BROADCAST) && (e->peer < 0 || e->peer >= group->members))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a group of %d has no member %d", group->members, e->peer);
+    if (pairs && e->peer == group->place)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a rank does not send to itself");
+    if (atomic_load_explicit(&shm_segment_head(group->connection->segment)->aborted, memory_order_relaxed) != 0)
+        return shm_check(group->connection, err);
+    if (!pairs)
+        return shm_run_group(group, e, bytes, deadline_ns, err);
+    const int32_t peer = group->ranks[e->peer];
+    return e->kind == SEQLSTM_COLLECTIVE_SEND
+               ? shm_send(group->connection, peer, e->from, e->elems * bytes, deadline_ns, err)
+               : shm_receive(group->connection, peer, e->to, e->elems * bytes, deadline_ns, err);
+}
+
+static seqlstm_status shm_poll(struct seqlstm_connection *connection, struct seqlstm_error *err)
+{
+    return shm_check(connection, err);
+}
+
+static void shm_abort(struct seqlstm_connection *connection)
+{
+    int32_t none = 0;
+    atomic_compare_exchange_strong(&shm_segment_head(connection->segment)->aborted, &none, 1 + connection->rank);
+}
+
+static const struct seqlstm_collectives table = {
+    COLLECTIVES_HEAD("comm-shm", "0.1.0", "futex, memfd, compiler " __VERSION__),
+    .describe = shm_describe,
+    .open = shm_open_connection,
+    .close = shm_close,
+    .group_create = shm_group_create,
+    .group_destroy = shm_group_destroy,
+    .run = shm_run,
+    .poll = shm_poll,
+    .abort = shm_abort,
+};
+
+COLLECTIVES_EXPORT(table)

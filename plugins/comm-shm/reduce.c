@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See reduce.h. */
+#include "reduce.h"
+
+#include <string.h>
+
+#include <seqlstm/collectives.h>
+
+#include "common/half.h"
+
+enum { BLOCK = 512 }; /* elements that are reduced over all vectors before the next */
+
+int64_t shm_elem_bytes(uint32_t dtype)
+{
+    static const int8_t bytes[] = {
+        [SEQLSTM_DTYPE_FLOAT32] = 4, [SEQLSTM_DTYPE_BFLOAT16] = 2, [SEQLSTM_DTYPE_FLOAT16] = 2,
+        [SEQLSTM_DTYPE_FLOAT64] = 8, [SEQLSTM_DTYPE_INT32] = 4,    [SEQLSTM_DTYPE_INT8] = 1,
+        [SEQLSTM_DTYPE_UINT8] = 1,
+    };
+    return dtype < sizeof bytes ? bytes[dtype] : 0;
+}
+
+#define AS_IS(x)      (x)
+#define SUM(a, b)     ((a) + (b))
+#define MAXIMUM(a, b) ((a) > (b) ? (a) : (b))
+#define MINIMUM(a, b) ((a) < (b) ? (a) : (b))
+
+#define COMBINE(T, A, LOAD, OP)                                                                                        \
+    for (int32_t k = 1; k < count; k++) {                                                                              \
+        const T *x = (const T *)from[k] + at;                                                                          \
+        for (int64_t i = 0; i < now; i++)                                                                              \
+            sum[i] = (A)OP(sum[i], LOAD(x[i]));                                                                        \
+    }
+
+/* Elements of type T, reduced as A. */
+#define DEFINE(name, T, A, LOAD, STORE)                                                                                \
+    static void name(uint32_t reduction, T *to, const void *const *from, int32_t count, int64_t elems)                 \
+    {                                                                                                                  \
+        for (int64_t at = 0; at < elems; at += BLOCK) {                                                                \
+            const int64_t now = elems - at < BLOCK ? elems - at : BLOCK;                                               \
+            const T *first = (const T *)from[0] + at;                                                                  \
+            A sum[BLOCK];                                                                                              \
+            for (int64_t i = 0; i < now; i++)                                                                          \
+                sum[i] = (A)LOAD(first[i]);                                                                            \
+            if (reduction == SEQLSTM_REDUCE_SUM)                                                                       \
+                COMBINE(T, A, LOAD, SUM)                                                                               \
+            else if (reduction == SEQLSTM_REDUCE_MAX)                                                                  \
+                COMBINE(T, A, LOAD, MAXIMUM)                                                                           \
+            else                                                                                                       \
+                COMBINE(T, A, LOAD, MINIMUM)                                                                           \
+            for (int64_t i = 0; i < now; i++)                                                                          \
+                to[at + i] = (T)STORE(sum[i]);                                                                         \
+        }                                                                                                              \
+    }
+
+DEFINE(reduce_float64, double, double, AS_IS, AS_IS)
+DEFINE(reduce_float32, float, float, AS_IS, AS_IS)
+DEFINE(reduce_float16, uint16_t, float, gpu_from_f16, gpu_to_f16)
+DEFINE(reduce_bfloat16, uint16_t, float, gpu_from_bf16, gpu_to_bf16)
+DEFINE(reduce_int32, uint32_t, uint32_t, AS_IS, AS_IS) /* sums wrap */
+DEFINE(reduce_signed32, int32_t, int32_t, AS_IS, AS_IS)
+DEFINE(reduce_int8, int8_t, int8_t, AS_IS, AS_IS)
+DEFINE(reduce_uint8, uint8_t, uint8_t, AS_IS, AS_IS)
+
+void shm_reduce(uint32_t dtype, uint32_t reduction, void *to, const void *const *from, int32_t count, int64_t elems)
+{
+    switch (dtype) {
+    case SEQLSTM_DTYPE_FLOAT64:
+        reduce_float64(reduction, to, from, count, elems);
+        break;
+    case SEQLSTM_DTYPE_FLOAT16:
+        reduce_float16(reduction, to, from, count, elems);
+        break;
+    case SEQLSTM_DTYPE_BFLOAT16:
+        reduce_bfloat16(reduction, to, from, count, elems);
+        break;
+    case SEQLSTM_DTYPE_INT32:
+        (reduction == SEQLSTM_REDUCE_SUM ? (void)reduce_int32(reduction, to, from, count, elems)
+                                         : (void)reduce_signed32(reduction, to, from, count, elems));
+        break;
+    case SEQLSTM_DTYPE_INT8:
+        reduce_int8(reduction, to, from, count, elems);
+        break;
+    case SEQLSTM_DTYPE_UINT8:
+        reduce_uint8(reduction, to, from, count, elems);
+        break;
+    default:
+        reduce_float32(reduction, to, from, count, elems);
+        break;
+    }
+}
