@@ -72,13 +72,14 @@ enum sl_precision { SL_PRECISION_FLOAT32, SL_PRECISION_TF32, SL_PRECISION_BFLOAT
 enum sl_parallel { SL_PARALLEL_NONE };
 
 struct sl_output_config {
-    const char *dir; /* as given, with {name} and {run}; relative to the current directory */
+    const char *dir;        /* as given, with {name} and {run}; relative to the current directory */
+    bool tensorboard;       /* an event file of TensorBoard in the run folder */
+    bool weight_histograms; /* in it, after each epoch */
 };
 
 struct sl_log_config {
     struct sl_period every; /* seconds or updates between reports */
     bool jsonl;
-    bool tensorboard; /* false in this version */
 };
 
 /* Input feeding: layer `reader` reads, behind its input, what `giver` yielded at the step before; at the first step

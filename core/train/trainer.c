@@ -124,6 +124,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     sl_batch_destroy(trainer->pending);
     sl_prefetch_destroy(trainer->prefetch);
     sl_metrics_log_close(trainer->metrics);
+    sl_tensorboard_log_close(trainer->tensorboard);
     sl_average_deinit(&trainer->average);
     sl_memory_free(trainer->request.memory, trainer->best);
     free(trainer->group);
@@ -284,6 +285,8 @@ static seqlstm_status start(struct sl_trainer *trainer, struct seqlstm_error *er
         if (trainer->request.model->log.jsonl)
             SEQLSTM_TRY(sl_metrics_log_open(trainer->metrics_path, state->updates, state->validated_at,
                                             trainer->request.log, &trainer->metrics, &trainer->seconds_before, err));
+        if (trainer->request.model->output.tensorboard)
+            SEQLSTM_TRY(sl_tensorboard_log_open(trainer->request.folder, state->updates, &trainer->tensorboard, err));
     }
     /* Removes what a crash between writing and removing has left. */
     if (trainer->checkpoints && trainer->restored)

@@ -59,7 +59,7 @@ static seqlstm_status check_folder(const struct sl_trainer *trainer, struct seql
 static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, const char *span,
                                  const struct sl_train_report *report, struct seqlstm_error *err)
 {
-    if (!trainer->metrics)
+    if (!trainer->metrics && !trainer->tensorboard)
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_folder(trainer, err));
     bool train = strcmp(span, "report") == 0;
@@ -75,7 +75,17 @@ static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, 
         .rows_per_second = train ? report->rows_per_second : NAN,
         .values = report->values,
     };
-    return sl_metrics_log_append(trainer->metrics, &row, err);
+    if (trainer->metrics)
+        SEQLSTM_TRY(sl_metrics_log_append(trainer->metrics, &row, err));
+    return trainer->tensorboard ? sl_tensorboard_log_append(trainer->tensorboard, &row, err) : SEQLSTM_OK;
+}
+
+static seqlstm_status append_weights(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    if (!trainer->tensorboard || !trainer->request.model->output.weight_histograms)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
+    return sl_tensorboard_log_append_params(trainer->tensorboard, trainer->state.updates, trainer->request.params, err);
 }
 
 seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
@@ -102,6 +112,7 @@ seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_pro
         report.epoch = state->epoch - 1;
         report.batch = report.epoch_batches;
         SEQLSTM_TRY(append_row(trainer, "train", "epoch", &report, err));
+        SEQLSTM_TRY(append_weights(trainer, err));
         notify(trainer, trainer->request.observer.on_epoch, &report);
     }
     return SEQLSTM_OK;

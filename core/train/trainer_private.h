@@ -9,6 +9,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/metrics_log.h"
 #include "train/checkpoint/train_state.h"
+#include "train/tensorboard_log.h"
 #include "train/trainer.h"
 
 /* After so many skipped updates in a row the run counts as diverged. */
@@ -23,6 +24,7 @@ struct sl_trainer {
     const char *checkpoints; /* folder; NULL: nothing is written */
     const char *metrics_path;
     struct sl_metrics_log *metrics;
+    struct sl_tensorboard_log *tensorboard; /* NULL: not wanted */
     struct sl_average average;
     float *best; /* restore_best: as params->values; else NULL */
 

@@ -145,6 +145,14 @@ void sl_model_destroy(struct sl_model *model)
     sl_arena_deinit(&arena);
 }
 
+/* Removes what saved configurations of earlier versions hold, and this version has no more. */
+static void drop_former_keys(struct sl_node *root)
+{
+    struct sl_node *log = sl_node_find(root, "log");
+    if (log != NULL && log->kind == SL_NODE_MAP)
+        sl_node_remove(log, "tensorboard"); /* it was false; now `output.tensorboard` */
+}
+
 seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_diagnostics *diagnostics,
                              struct sl_model **out, struct seqlstm_error *err)
 {
@@ -155,6 +163,8 @@ seqlstm_status sl_model_load(const struct sl_model_request *request, struct sl_d
         return no_memory(err, request->path);
     seqlstm_status status =
         sl_doc_load(model->arena, request->path, &command_line, !request->saved, diagnostics, &root, err);
+    if (status == SEQLSTM_OK && request->saved && root != NULL)
+        drop_former_keys(root);
     if (status == SEQLSTM_OK)
         status = apply_request(request, model->arena, diagnostics, &root, err);
     if (status == SEQLSTM_OK)

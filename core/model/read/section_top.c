@@ -193,6 +193,10 @@ const struct sl_section sl_section_dispatch = {
 static const struct sl_option output_options[] = {
     OPTION(CUSTOM, "dir", offsetof(struct sl_output_config, dir), .default_text = "runs/{name}/{run}",
            .custom = &dir_custom, .doc = "the run folder, relative to the current directory"),
+    OPTION(BOOL, "tensorboard", offsetof(struct sl_output_config, tensorboard), .default_text = "false",
+           .doc = "whether to write an event file for TensorBoard into the run folder"),
+    OPTION(BOOL, "weight_histograms", offsetof(struct sl_output_config, weight_histograms), .default_text = "false",
+           .doc = "whether the event file holds histograms of the weights, after each epoch"),
     OPTION_END,
 };
 
@@ -208,8 +212,6 @@ static const struct sl_option log_options[] = {
            .doc = "interval between progress lines when the output is not a terminal"),
     OPTION(BOOL, "jsonl", offsetof(struct sl_log_config, jsonl), .default_text = "true",
            .doc = "whether to write metrics.jsonl"),
-    OPTION(BOOL, "tensorboard", offsetof(struct sl_log_config, tensorboard), .flags = SL_OPTION_FIXED,
-           .default_text = "false", .doc = "whether to write TensorBoard event files"),
     OPTION_END,
 };
 

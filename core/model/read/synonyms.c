@@ -184,6 +184,8 @@ static const struct sl_synonym synonyms[] = {
     {"plugins", "top", "backends", NULL, "use `backends`, a list"},
     {"on_fallback", "top", NULL, NULL, "use `dispatch: {fallback: report}`"},
     {"devices", "top", "device", ELSEWHERE, NULL},
+    {"tensorboard", "top", NULL, NULL, "it belongs to `output`: `output: {tensorboard: true}`"},
+    {"tensorboard", "log", NULL, NULL, "it belongs to `output`: `output: {tensorboard: true}`"},
     {"dtype", "top", "precision", PYTORCH, NULL},
     {"epochs", "top", NULL, NULL, "it belongs to `train`: `epochs: 10`"},
     {"loss", "top", NULL, NULL, "it belongs to `train`: `loss: mse`"},
