@@ -20,7 +20,7 @@ PIECES = re.compile(r'^(core/(data|model|session|cli)/|include/seqlstm/ext/|modu
                     r'unit/model|fuzz)/|.*pieces|tests/e2e/fuzz_runs|tests/README|tools/|core/base/system/module)')
 
 # Files with spans of tags, or with the key `span` of metrics.jsonl.
-SPANS = re.compile(r'^(core/(train|model)/|core/session/run_folder/report|core/cli/output/attention_page|configs/|docs/|tests/|CHANGELOG|tools/)')
+SPANS = re.compile(r'^(core/(train|model)/|core/session/report/|core/runs/page|core/cli/output/attention_page|configs/|docs/|tests/|CHANGELOG|tools/)')
 
 # (pattern, why it is refused, the files in which it is allowed)
 RULES = [

@@ -68,9 +68,9 @@ static bool read_line(json_t *rows, const char *key, struct sl_chart_line *line)
     json_array_foreach(rows, i, row)
     {
         const char *split = json_string_value(json_object_get(row, "split"));
-        const char *range = json_string_value(json_object_get(row, "span"));
+        const char *span = json_string_value(json_object_get(row, "span"));
         const size_t bytes = split ? strlen(split) : 0;
-        if (split == NULL || range == NULL || strcmp(range, "report") == 0 || strncmp(key, split, bytes) != 0 ||
+        if (split == NULL || span == NULL || strcmp(span, "report") == 0 || strncmp(key, split, bytes) != 0 ||
             key[bytes] != '.')
             continue;
         json_t *value = json_object_get(json_object_get(row, "metrics"), key + bytes + 1);

@@ -102,6 +102,7 @@ def test_report(t):
     summary = json.loads(t.read('a <b> & c/summary.json'))
     expect(f"<td>{summary['metrics']['test']['mse']:.6g}</td>" in text, 'the metric of the test')
     t.run('run', 'm.yaml', '--out', 'b', '-q', '--set', 'log.jsonl=false')
+    expect('<details><summary>show</summary><pre>seqlstm: 1' in text and 'adding_problem' in text, 'the model file')
     expect('over the updates' not in t.read('b/report.html').decode(), 'curves without data')
     expect(f"processed {summary['tokens']} real steps. Batches are packed" in text, text)
     expect(all(f"<td>{layer['name']}</td><td>{layer['rows']}</td>" in text for layer in summary['layers']), text)

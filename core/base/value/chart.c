@@ -18,11 +18,13 @@ enum {
     INTERVALS = 5,      /* between marks, at most */
     DECADES = 6,        /* between marks of a logarithmic axis, at most */
     POINTS_DRAWN = 500, /* of one line */
+    NAME_WIDTH = 80,    /* of what an axis counts */
     DOTS_DRAWN = 100    /* each shows its number under the pointer */
 };
 
 const char sl_chart_style[] = "path.line{fill:none;stroke-width:2;stroke-linejoin:round}.chart text{font-size:14px}\n"
-                              ".chart circle{stroke:var(--page);stroke-width:1}\n";
+                              ".chart circle{stroke:var(--page);stroke-width:1}"
+                              ".mark{stroke:var(--dim);stroke-dasharray:4 4}\n";
 
 bool sl_chart_line_add(struct sl_chart_line *line, double x, double y)
 {
@@ -129,9 +131,24 @@ static double get_y(const struct frame *f, double y)
     return TOP + (1 - share) * HEIGHT;
 }
 
-static void write_axes(struct sl_buf *out, const struct frame *f)
+/* Round numbers of `unit` x along the line y, and what they count at its end, in place of the last ones. */
+static void write_x_axis(struct sl_buf *out, const struct frame *f, double unit, int y, const char *what)
 {
     double marks[SL_CHART_MARKS];
+    const int count = sl_chart_find_marks(0, f->last / unit, false, marks);
+    for (int k = 0; k < count; k++) {
+        const double x = get_x(f, marks[k] * unit);
+        if (x > LEFT + WIDTH - NAME_WIDTH || marks[k] != floor(marks[k]))
+            continue;
+        sl_html_append_number(out, "<text text-anchor=\"middle\" x=\"%.1f\"", x);
+        sl_buf_printf(out, " y=\"%d\">", y);
+        sl_html_append_number(out, "%.0f</text>\n", marks[k]);
+    }
+    sl_buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", LEFT + WIDTH, y, what);
+}
+
+static void write_axes(struct sl_buf *out, const struct frame *f)
+{
     for (int k = 0; k < f->count; k++) {
         const double y = get_y(f, f->marks[k]);
         sl_buf_printf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\"", LEFT, LEFT + WIDTH);
@@ -141,15 +158,7 @@ static void write_axes(struct sl_buf *out, const struct frame *f)
         sl_html_append_number(out, " y=\"%.1f\">", y);
         sl_html_append_number(out, "%.6g</text>\n", f->marks[k]);
     }
-    const int count = sl_chart_find_marks(0, f->last, false, marks);
-    for (int k = 0; k < count; k++) {
-        if (marks[k] > f->last || marks[k] != floor(marks[k]))
-            continue;
-        sl_html_append_number(out, "<text text-anchor=\"middle\" x=\"%.1f\"", get_x(f, marks[k]));
-        sl_buf_printf(out, " y=\"%d\">", TOP + HEIGHT + 19);
-        sl_html_append_number(out, "%.0f</text>\n", marks[k]);
-    }
-    sl_buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">updates</text>\n", LEFT + WIDTH, TOP + HEIGHT + 37);
+    write_x_axis(out, f, 1, TOP + HEIGHT + 19, "updates");
 }
 
 static void write_line(struct sl_buf *out, const struct frame *f, const struct sl_chart *chart, int k)
@@ -175,6 +184,20 @@ static void write_line(struct sl_buf *out, const struct frame *f, const struct s
     }
 }
 
+/* The word is on the side of the line that has more room. */
+static void write_mark(struct sl_buf *out, const struct frame *f, const struct sl_chart *chart)
+{
+    const double x = get_x(f, chart->marked_x);
+    const bool left = x > LEFT + WIDTH / 2;
+    sl_buf_printf(out, "<line class=\"mark\" y1=\"%d\" y2=\"%d\"", TOP, TOP + HEIGHT);
+    sl_html_append_number(out, " x1=\"%.1f\"", x);
+    sl_html_append_number(out, " x2=\"%.1f\"/>", x);
+    sl_html_append_number(out, "<text x=\"%.1f\"", left ? x - 5 : x + 5);
+    sl_buf_printf(out, " y=\"%d\" text-anchor=\"%s\">", TOP + 12, left ? "end" : "start");
+    sl_html_append_text(out, chart->mark);
+    sl_buf_append_text(out, "</text>\n");
+}
+
 static void write_legend(struct sl_buf *out, const struct sl_chart *chart, int k, int x)
 {
     sl_buf_printf(out, "<rect class=\"%s\" x=\"%d\" y=\"9\" width=\"14\" height=\"3\"/>", chart->classes[k], x);
@@ -197,6 +220,10 @@ void sl_chart_write(const struct sl_chart *chart, struct sl_buf *out)
     sl_html_append_text(out, chart->title);
     sl_buf_append_text(out, " over the updates\">\n");
     write_axes(out, &f);
+    if (chart->epoch_updates > 0)
+        write_x_axis(out, &f, chart->epoch_updates, TOP + HEIGHT + 37, "epochs");
+    if (chart->mark && isfinite(chart->marked_x) && chart->marked_x <= f.last)
+        write_mark(out, &f, chart);
     for (int k = 0, x = LEFT; k < SL_CHART_LINES; k++) {
         if (chart->lines[k].count == 0)
             continue;

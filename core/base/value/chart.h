@@ -28,6 +28,9 @@ struct sl_chart {
     const char *names[SL_CHART_LINES];   /* of the lines, as text */
     const char *classes[SL_CHART_LINES]; /* in which they are drawn */
     bool has_outer_legend;               /* the page says which line is which, so that the chart does not */
+    const char *mark;                    /* a vertical line at marked_x, with this word; NULL: none */
+    double marked_x;                     /* NaN: none */
+    double epoch_updates;                /* updates in an epoch: a second axis counts epochs; 0: none */
     struct sl_chart_line lines[SL_CHART_LINES];
 };
 

@@ -18,7 +18,7 @@
 #include "session/run_files/new_folder.h"
 #include "session/run_files/run_lock.h"
 #include "session/run_folder/plan_json.h"
-#include "session/run_folder/report.h"
+#include "session/report/report.h"
 #include "session/run_folder/setup.h"
 #include "session/run_folder/stored_plan.h"
 #include "session/weights/initial.h"

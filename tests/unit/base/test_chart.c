@@ -120,6 +120,33 @@ static void charts_show_what_they_are_given(void **state)
     free(text);
 }
 
+/* What the axis of epochs says, and where the mark is, of 40 updates with 10 in an epoch. */
+static void charts_count_epochs_and_mark_the_best(void **state)
+{
+    (void)state;
+    struct sl_chart chart = {.title = "loss",
+                             .names = {"train"},
+                             .classes = {"train"},
+                             .mark = "<best>",
+                             .marked_x = 30,
+                             .epoch_updates = 10};
+    struct sl_buf out = {0};
+    for (int k = 1; k <= 4; k++)
+        assert_true(sl_chart_line_add(&chart.lines[0], 10 * k, 1.0 / k));
+    sl_chart_write(&chart, &out);
+    const char *updates = strstr(sl_buf_text(&out), ">updates<"), *epochs = strstr(sl_buf_text(&out), ">epochs<");
+    assert_true(updates != NULL && epochs > updates);
+    assert_true(strstr(updates, ">3</text>") < epochs && strstr(updates, ">30</text>") == NULL);
+    assert_non_null(strstr(sl_buf_text(&out), "class=\"mark\""));
+    assert_non_null(strstr(sl_buf_text(&out), "&lt;best&gt;"));
+    chart.marked_x = 41; /* beyond the last update */
+    sl_buf_truncate(&out, 0);
+    sl_chart_write(&chart, &out);
+    assert_null(strstr(sl_buf_text(&out), "class=\"mark\""));
+    sl_buf_deinit(&out);
+    sl_chart_deinit(&chart);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +155,7 @@ int main(void)
         cmocka_unit_test(logarithmic_axes_end_at_the_next_round_number),
         cmocka_unit_test(accuracies_stay_within_one),
         cmocka_unit_test(charts_show_what_they_are_given),
+        cmocka_unit_test(charts_count_epochs_and_mark_the_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report.html: a run in one file that needs no network: a table of the metrics, a curve of each metric over the updates
  * (chart.h, from metrics.jsonl), the time that each part took, the rows that each layer computed, and the plan. */
-#include "session/run_folder/report.h"
+#include "session/report/report.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
 #include "base/value/buf.h"
 #include "base/value/chart.h"
 #include "base/value/html.h"
 #include "runs/metric_rows.h"
 #include "session/record/session_record.h"
+#include "session/report/curves.h"
 #include "session/run_folder/plan_json.h"
 #include "session/run_folder/run_folder.h"
 #include "session/run_folder/summary.h"
@@ -24,64 +23,11 @@ static const char style[] =
     "body{max-width:1000px}pre{overflow-x:auto;font-size:13px;line-height:1.45}\n"
     ".charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));column-gap:2rem}\n"
     ".train{stroke:var(--train)}.valid{stroke:var(--valid)}circle.train,rect.train{fill:var(--train)}"
-    "circle.valid,rect.valid{fill:var(--valid)}\n"
+    "circle.valid,rect.valid{fill:var(--valid)}summary{color:var(--dim);cursor:pointer}\n"
     "td{white-space:nowrap}i{display:inline-block;height:.8em}i.train{background:var(--train)}i.valid{background:var(--"
     "valid)}"
     "i.wait{background:var(--ink)}i.rest{background:var(--dim)}td i{width:.8em;margin-right:.5em}\n"
     ".bar{display:flex;max-width:640px;margin:.2rem 0 .8rem}.bar i{height:1.4rem}\n";
-
-/* ---- reading -------------------------------------------------------------------------------------- */
-
-enum { TRAIN, VALID };
-
-/* The means of whole epochs go into the table; the curve is made of reports if there are any. */
-static bool read_row(json_t *row, const char *metric, bool reports, struct sl_chart *chart)
-{
-    const char *split = json_string_value(json_object_get(row, "split"));
-    const char *span = json_string_value(json_object_get(row, "span"));
-    json_t *value = json_object_get(json_object_get(row, "metrics"), metric);
-    if (split == NULL || span == NULL || !json_is_number(value))
-        return true;
-    bool valid = strcmp(split, "valid") == 0;
-    if (!valid && strcmp(span, reports ? "report" : "epoch") != 0)
-        return true;
-    double y = json_number_value(value);
-    return !isfinite(y) || sl_chart_line_add(&chart->lines[valid ? VALID : TRAIN],
-                                             json_number_value(json_object_get(row, "update")), y);
-}
-
-/* A chart of each metric in the rows. */
-static void write_charts(struct sl_buf *out, json_t *rows)
-{
-    size_t i;
-    json_t *row, *names = json_object(), *value;
-    bool reports = false;
-    const char *name;
-    size_t report_rows = 0;
-    json_array_foreach(rows, i, row)
-    {
-        const char *span = json_string_value(json_object_get(row, "span"));
-        report_rows += span && strcmp(span, "report") == 0;
-        json_object_foreach(json_object_get(row, "metrics"), name, value) json_object_set_new(names, name, json_true());
-    }
-    reports = report_rows >= 10;
-    sl_buf_append_text(out, "<div class=\"charts\">\n");
-    json_object_foreach(names, name, value)
-    {
-        struct sl_chart chart = {.title = name,
-                                 .names = {[TRAIN] = "train", [VALID] = "valid"},
-                                 .classes = {[TRAIN] = "train", [VALID] = "valid"}};
-        bool fine = true;
-        json_array_foreach(rows, i, row) fine = fine && read_row(row, name, reports, &chart);
-        if (fine)
-            sl_chart_write(&chart, out);
-        else
-            out->failed = true;
-        sl_chart_deinit(&chart);
-    }
-    sl_buf_append_text(out, "</div>\n");
-    json_decref(names);
-}
 
 /* ---- tables --------------------------------------------------------------------------------------- */
 
@@ -177,6 +123,19 @@ static void write_rows(struct sl_buf *out, const struct sl_session *session, con
     sl_buf_append_text(out, "</table>\n");
 }
 
+static void write_config(struct sl_buf *out, const struct sl_session *session)
+{
+    struct sl_buf config = {0};
+    if (sl_model_write_config(session->model, SL_CONFIG_MINIMAL, &config, NULL) == SEQLSTM_OK) {
+        sl_buf_append_text(out,
+                           "<h2>Model file</h2>\n<p>What was given; <code>config.yaml</code> has the defaults, too.</p>"
+                           "\n<details><summary>show</summary><pre>");
+        sl_html_append_text(out, sl_buf_text(&config));
+        sl_buf_append_text(out, "</pre></details>\n");
+    }
+    sl_buf_deinit(&config);
+}
+
 void sl_report_write(const struct sl_session *session, const struct sl_run_result *result)
 {
     struct sl_buf out = {0}, table = {0};
@@ -194,13 +153,14 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     sl_html_append_number(&out, "%.3g seconds, ended by ", result->train.progress.seconds);
     sl_buf_printf(&out, "%s</p>\n", sl_train_end_get_name(result->train.end));
     write_metrics(&out, result);
-    write_charts(&out, rows);
+    sl_report_write_curves(&out, rows, result->train.restored ? result->train.best_update : 0);
     write_time(&out, result);
     write_rows(&out, session, result);
     sl_session_write_plan_table(session, session->train.plan, false, &table);
     sl_buf_append_text(&out, "<h2>Plan</h2>\n<pre>");
     sl_html_append_text(&out, sl_buf_text(&table));
     sl_buf_append_text(&out, "</pre>\n");
+    write_config(&out, session);
     sl_html_end_page(&out);
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (out.failed || table.failed ||
