@@ -40,6 +40,7 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_
 
 static const struct seqlstm_option options[] = {
     GPU_OPTION_CAPTURE,
+    {"f16x3", "bool", "true", "offer the variants that compute float32 products by three float16 products"},
     {"cublaslt", "string", CG_LT_DEFAULT,
      "file of cuBLASLt, a folder that contains it (also the site-packages of a Python with NVIDIA's wheels), or none"},
 };
@@ -72,11 +73,13 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
                                    uint32_t setting_count, struct seqlstm_instance **out_instance,
                                    struct seqlstm_error *err)
 {
-    bool captures = true;
+    bool captures = true, f16x3 = true;
     const char *cublaslt = CG_LT_DEFAULT;
     for (uint32_t k = 0; k < setting_count; k++) {
         if (strcmp(settings[k].key, "capture") == 0)
             captures = strcmp(settings[k].value, "true") == 0;
+        else if (strcmp(settings[k].key, "f16x3") == 0)
+            f16x3 = strcmp(settings[k].value, "true") == 0;
         else if (strcmp(settings[k].key, "cublaslt") == 0)
             cublaslt = settings[k].value;
         else
@@ -90,6 +93,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
         return status;
     }
     instance->captures = captures;
+    instance->f16x3 = f16x3;
     *out_instance = instance;
     return SEQLSTM_OK;
 }
@@ -186,10 +190,14 @@ static seqlstm_status backend_op_create(struct seqlstm_instance *instance, uint3
     seqlstm_desc_copy(desc, &op->desc);
     op->lt = strcmp(answer.variants[index], "cublaslt") == 0;
     seqlstm_status status = op->lt ? try_cublaslt(op, err) : SEQLSTM_OK;
-    if (desc->op == SEQLSTM_OP_RECURRENT && cg_find_variant(answer.variants[index], &op->variant)) {
+    const bool named = cg_find_variant(answer.variants[index], &op->variant, &op->f16x3);
+    if (status == SEQLSTM_OK && desc->op == SEQLSTM_OP_RECURRENT && named) {
         status = lay_out(op, err);
-        op->lt = instance->lt_handles != NULL;
+        op->lt = instance->lt_handles != NULL && !op->f16x3;
     }
+    if (status == SEQLSTM_OK && op->f16x3 && !instance->f16x3)
+        status = seqlstm_error_set(err, SEQLSTM_UNSUPPORTED, __FILE__, __LINE__, "%s: the option f16x3 is false",
+                                   answer.variants[index]);
     place_cublaslt(op);
     if (status != SEQLSTM_OK) {
         host_release(&instance->domain.host, op);

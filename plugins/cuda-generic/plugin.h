@@ -32,11 +32,12 @@
 #define CG_ID "cuda-generic"
 
 struct cg_lt_handles; /* cublaslt/handles.h */
-struct cg_lt_layer;   /* ops/product.h */
+struct cg_lt_layer;   /* ops/lt_product.h */
 
 struct seqlstm_instance {
     struct gpu_domain domain;         /* first: common/cuda_domain.h */
     bool captures;                    /* the option `capture` */
+    bool f16x3;                       /* the option `f16x3` */
     struct cg_lt_handles *lt_handles; /* NULL: no cuBLASLt */
     char lt_reason[768];              /* if NULL: why */
 };
@@ -54,7 +55,9 @@ struct seqlstm_op {
     enum cg_variant variant;  /* RECURRENT */
     struct cg_grid grid[2];   /* CG_GRID, CG_CLUSTER: forward, backward */
     struct cg_small small[2]; /* CG_SMALL: forward, backward */
-    bool lt; /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present */
+    bool f16x3;               /* three float16 products compute the float32 products of all rows */
+    bool lt; /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present,
+              * but not with f16x3 */
     uint64_t lt_offset; /* where its workspace begins */
     union seqlstm_any_desc desc;
 };
@@ -141,7 +144,8 @@ static inline seqlstm_status cg_copy(const struct cg_call *call, void *to, const
 
 /* supports.c. cg_fits_grid: can the variant grid run this descriptor, given a device on which its slices fit? */
 bool cg_fits_grid(const struct seqlstm_recurrent_desc *desc);
-bool cg_find_variant(const char *name, enum cg_variant *out_variant);
+/* Finds what a name means; *out_f16x3: with float32 products by three float16 products. */
+bool cg_find_variant(const char *name, enum cg_variant *out_variant, bool *out_f16x3);
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err);
 
@@ -159,7 +163,7 @@ seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op
 /* ops/dense.c, for operations with cuBLASLt: the sizes that differ with it, and their products. */
 void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes);
 seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
-/* ops/product.c: destroys the products of any binding. */
+/* ops/lt_product.c: destroys the products of any binding. */
 void cg_lt_close(struct seqlstm_binding *binding);
 
 /* recurrent/bind.c */

@@ -30,11 +30,18 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
 static const char *const variant_names[] = {
     [CG_STEP_GRAPH] = "step_graph", [CG_ONE_BLOCK] = "one_block", [CG_GRID] = "grid",
     [CG_CLUSTER] = "cluster",       [CG_WAVEFRONT] = "wavefront", [CG_SMALL] = "small"};
+enum { VARIANTS = sizeof variant_names / sizeof *variant_names, NAME_BYTES = SEQLSTM_MAX_VARIANT_BYTES };
 
-bool cg_find_variant(const char *name, enum cg_variant *out_variant)
+/* A dense layer with products by three float16 products. With a plus, at the end of a recurrent variant's name: its
+ * products of all rows. */
+#define F16X3 "f16x3"
+
+bool cg_find_variant(const char *name, enum cg_variant *out_variant, bool *out_f16x3)
 {
-    for (size_t v = 0; v < sizeof variant_names / sizeof *variant_names; v++)
-        if (strcmp(name, variant_names[v]) == 0) {
+    const size_t bytes = strcspn(name, "+");
+    *out_f16x3 = strcmp(name, F16X3) == 0 || strcmp(name + bytes, "+" F16X3) == 0;
+    for (size_t v = 0; v < VARIANTS; v++)
+        if (strlen(variant_names[v]) == bytes && strncmp(name, variant_names[v], bytes) == 0) {
             *out_variant = (enum cg_variant)v;
             return true;
         }
@@ -87,10 +94,41 @@ static bool has_clusters(int32_t capability)
     return capability >= 90 && capability < 120;
 }
 
+/* Multiplications in the largest batch. Below LARGE_PRODUCTS our own kernel is likely to be faster than cuBLASLt; below
+ * CG_F16X3_PRODUCTS, a value for tests, too little is to be had from f16x3. */
+#define LARGE_PRODUCTS ((double)(1 << 24))
+#ifndef CG_F16X3_PRODUCTS
+#define CG_F16X3_PRODUCTS (1 << 26)
+#endif
+
+/* Are there float32 products for which three float16 products may be faster? */
+static bool has_f16x3(const struct seqlstm_desc *head, double products)
+{
+    return head->dtype_compute == SEQLSTM_DTYPE_FLOAT32 && products >= (double)CG_F16X3_PRODUCTS;
+}
+
+/* Answers with these variants, and the same with f16x3. */
+static void answer_variants(const struct seqlstm_recurrent_desc *d, int64_t gates, const char *const *offered,
+                            struct seqlstm_answer *answer)
+{
+    const double rows = (double)d->head.max_rows, columns = (double)(gates * d->hidden);
+    const bool f16x3 = has_f16x3(&d->head, rows * columns * (double)(d->input + d->hidden));
+    const char *names[2 * VARIANTS + 1] = {NULL};
+    char room[VARIANTS][NAME_BYTES];
+    int count = 0;
+    for (; offered[count] != NULL; count++)
+        names[count] = offered[count];
+    for (int k = 0; f16x3 && k < count; k++) {
+        snprintf(room[k], sizeof room[k], "%s+" F16X3, offered[k]);
+        names[count + k] = room[k];
+    }
+    answer_yes(answer, names);
+}
+
 static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capability, struct seqlstm_answer *answer)
 {
     const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
-    const char *names[sizeof variant_names / sizeof *variant_names + 1] = {NULL};
+    const char *names[VARIANTS + 1] = {NULL};
     int count = 0;
     struct cg_grid grid;
     const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
@@ -107,11 +145,8 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
         cg_cluster_make(d->hidden, gates, 0, d->head.dtype_compute, &grid) &&
         (d->head.mode != SEQLSTM_MODE_TRAINING || cg_cluster_make(d->hidden, gates, 1, d->head.dtype_compute, &grid)))
         names[count++] = variant_names[CG_CLUSTER];
-    answer_yes(answer, names);
+    answer_variants(d, gates, names, answer);
 }
-
-/* Multiplications in the largest batch. Below LARGE_PRODUCTS our own kernel is likely to be faster. */
-#define LARGE_PRODUCTS ((double)(1 << 24))
 
 static double count_products(const union seqlstm_any_desc *d)
 {
@@ -121,11 +156,19 @@ static double count_products(const union seqlstm_any_desc *d)
     return (double)d->head.max_rows * (double)input * (double)output;
 }
 
+static void offer_dense(const union seqlstm_any_desc *d, struct seqlstm_answer *answer)
+{
+    const double products = count_products(d);
+    const bool large = products >= LARGE_PRODUCTS;
+    const char *const names[] = {large ? "cublaslt" : "kernels", large ? "kernels" : "cublaslt",
+                                 has_f16x3(&d->head, products) ? F16X3 : NULL, NULL};
+    answer_yes(answer, names);
+}
+
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err)
 {
-    static const char *const kernels[] = {"kernels", NULL}, *const small[] = {"kernels", "cublaslt", NULL},
-                             *const large[] = {"cublaslt", "kernels", NULL};
+    static const char *const kernels[] = {"kernels", NULL};
     (void)err;
     const int32_t capability = gpu_parse_class(device_class);
     if (capability < GPU_CAPABILITY_MIN) {
@@ -144,7 +187,7 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
     if (d.head.op == SEQLSTM_OP_RECURRENT)
         offer_recurrent(&d.recurrent, capability, answer);
     else if (d.head.op == SEQLSTM_OP_DENSE || d.head.op == SEQLSTM_OP_DENSE_LOSS)
-        answer_yes(answer, count_products(&d) < LARGE_PRODUCTS ? small : large);
+        offer_dense(&d, answer);
     else
         answer_yes(answer, kernels);
     return SEQLSTM_OK;

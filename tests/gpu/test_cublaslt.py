@@ -27,9 +27,9 @@ train: {loss: mse, epochs: 2, optimizer: {type: adam, learning_rate: 0.01}}
 '''
 
 
-def run(folder, command, name, backends, pin='', expect=0, **environment):
+def run(folder, command, name, backends, pin='', expect=0, model=MODEL, **environment):
     path = folder / f'{name}.yaml'
-    path.write_text(f'{MODEL}backends: [{backends}]\ndispatch: {{policy: order, pin: {{{pin}}}}}\n')
+    path.write_text(f'{model}backends: [{backends}]\ndispatch: {{policy: order, pin: {{{pin}}}}}\n')
     arguments = [command, path] + (['--out', folder / name, '--quiet'] if command == 'run' else [])
     done = subprocess.run([PROGRAM, *map(str, arguments), '--backend-path', HERE], capture_output=True, text=True,
                           timeout=120, env={**os.environ, **environment})
@@ -98,8 +98,22 @@ def check_absent(folder):
         raise AssertionError(f'a library that is named and absent: {text}')
 
 
+def check_f16x3(folder):
+    """Float32 by three float16 products: trains as the reference does; with `f16x3: false` it is refused."""
+    model = MODEL.replace('units: 5', 'units: 16').replace('units: 8', 'units: 400').replace('batch_size: 4', 'batch_size: 7')
+    pin = 'lstm_1: "cuda-generic:step_graph+f16x3", hidden: "cuda-generic:f16x3"'
+    run(folder, 'run', 'exact', 'reference', model=model)
+    run(folder, 'run', 'f16x3', 'cuda-generic', pin, model=model)
+    losses, expected = read_losses(folder, 'f16x3'), read_losses(folder, 'exact')
+    if len(losses) != len(expected) or not all(abs(a - b) <= TOLERANCE * max(1, abs(b)) for a, b in zip(losses, expected)):
+        raise AssertionError(f'{losses}, expected {expected}')
+    text = run(folder, 'plan', 'off', '{plugin: cuda-generic, options: {f16x3: false}}', pin, expect=3, model=model)
+    if 'the option f16x3 is false' not in text:
+        raise AssertionError(f'the refusal hides its reason: {text}')
+
+
 TESTS = [('training', check_training), ('recurrent layers', check_recurrent), ('an epilogue that is refused', check_refused),
-         ('absent, switched off or broken', check_absent)]
+         ('absent, switched off or broken', check_absent), ('three float16 products', check_f16x3)]
 
 
 if __name__ == '__main__':

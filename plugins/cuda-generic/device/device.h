@@ -148,6 +148,16 @@ static __device__ __forceinline__ void gpu_copy_async_word(float *to, const floa
                  : "memory");
 }
 
+/* The same for BYTES, 16 or 4, of which only the first `bytes` are read; the rest becomes zeros. */
+template <int BYTES> static __device__ __forceinline__ void gpu_copy_some(void *to, const void *from, int bytes)
+{
+    const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" : : "r"(at), "l"(from), "r"(bytes) : "memory");
+}
+
 static __device__ __forceinline__ void gpu_copy_close()
 {
     asm volatile("cp.async.commit_group;" : : : "memory");

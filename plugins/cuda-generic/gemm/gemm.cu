@@ -48,13 +48,18 @@ template <typename TILE> static int launch(void *stream, const struct cg_gemm &g
     return 0;
 }
 
+static int launch_sum(void *stream, const struct cg_gemm &g, int64_t parts)
+{
+    return GPU_LAUNCH(stream, cg_blocks(g.m * g.n), CG_THREADS, 0, add_parts, g, parts);
+}
+
 /* Few tiles, which all fit into one grid. */
 template <typename TILE> static int launch_parts(void *stream, const struct cg_gemm &g, int64_t parts)
 {
     const dim3 grid((unsigned)((g.n + TILE::N - 1) / TILE::N), (unsigned)((g.m + TILE::M - 1) / TILE::M),
                     (unsigned)parts);
     const int code = GPU_LAUNCH(stream, grid, dim3(TILE::THREADS), TILE::SHARED_BYTES, product_part<TILE>, g);
-    return code != 0 ? code : GPU_LAUNCH(stream, cg_blocks(g.m * g.n), CG_THREADS, 0, add_parts, g, parts);
+    return code != 0 ? code : launch_sum(stream, g, parts);
 }
 
 template <typename NUMBER> static int launch_mma(void *stream, const struct cg_gemm &g, int64_t parts)
@@ -73,6 +78,18 @@ static int launch_float(void *stream, const struct cg_gemm &g, int64_t parts)
     return g.m <= 16 || g.m * g.n < 64 * 1024 ? launch<cg_tile_small>(stream, g) : launch<cg_tile_large>(stream, g);
 }
 
+/* Split.cu has kernels for operands of these layouts: x W', dz W and dz' x. */
+static bool can_split(const struct cg_gemm &g)
+{
+    return (g.a_column == 1 && (g.b_row == 1 || g.b_column == 1)) || (g.a_row == 1 && g.b_column == 1);
+}
+
+static int launch_split(void *stream, const struct cg_gemm &g, int64_t parts)
+{
+    const int code = cg_split_launch(stream, &g, parts);
+    return code != 0 || parts == 1 ? code : launch_sum(stream, g, parts);
+}
+
 extern "C" int cg_gemm_launch(void *stream, const struct cg_gemm *product)
 {
     struct cg_gemm g = *product;
@@ -88,6 +105,6 @@ extern "C" int cg_gemm_launch(void *stream, const struct cg_gemm *product)
     case SEQLSTM_DTYPE_FLOAT16:
         return launch_mma<cg_f16>(stream, g, parts);
     default:
-        return launch_float(stream, g, parts);
+        return g.f16x3 && can_split(g) ? launch_split(stream, g, parts) : launch_float(stream, g, parts);
     }
 }

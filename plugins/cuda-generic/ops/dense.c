@@ -7,9 +7,9 @@
  *               backward computes them again
  *   DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h) */
 #include "cuda-generic/rows/flat.h"
+#include "cuda-generic/ops/lt_product.h"
 #include "cuda-generic/gemm/gemm.h"
 #include "cuda-generic/ops/product.h"
-#include "cuda-generic/plugin.h"
 #include "cuda-generic/rows/rows.h"
 
 /* Elements of logits. Tests set it to get chunks of few rows. */
@@ -25,66 +25,6 @@ static int64_t get_chunk(const struct seqlstm_desc *head, int64_t output)
 }
 
 /* ---- products ------------------------------------------------------------------------------------------------- */
-
-/* The products of cuBLASLt for this number of rows; NULL: our own kernels compute them. */
-static const struct cg_lt_layer *find_lt(const struct cg_call *call, int64_t rows)
-{
-    const bool first = rows == call->rows || call->binding->lt[1] == NULL ||
-                       rows == get_chunk(&call->desc->head, call->desc->dense_loss.output);
-    return call->op->lt ? call->binding->lt[first ? 0 : 1] : NULL;
-}
-
-/* y = x W' + b; DENSE on cuBLASLt may apply the relu to it at once. */
-static seqlstm_status start_forward(const struct cg_call *call, int64_t rows, int64_t input, int64_t output,
-                                    const float *x, const float *w, const float *bias, float *y, bool *out_lt,
-                                    struct seqlstm_error *err)
-{
-    const struct cg_lt_layer *lt = find_lt(call, rows);
-    *out_lt = false;
-    if (lt != NULL)
-        SEQLSTM_TRY(cg_lt_forward(lt, call, x, w, bias, y, out_lt, err));
-    if (*out_lt)
-        return SEQLSTM_OK;
-    const struct cg_gemm g = {.m = rows,
-                              .n = output,
-                              .depth = input,
-                              .a = x,
-                              .a_row = input,
-                              .a_column = 1,
-                              .b = w,
-                              .b_row = 1,
-                              .b_column = input,
-                              .c = y,
-                              .c_row = output,
-                              .bias = bias,
-                              .compute = call->desc->head.dtype_compute};
-    return gpu_check_launch(call->op->ordinal, cg_gemm_launch(call->stream, &g), "dense", err);
-}
-
-/* dx = dz W */
-static seqlstm_status start_inputs(const struct cg_call *call, int64_t rows, int64_t input, int64_t output,
-                                   const float *dz, const float *w, float *dx, struct seqlstm_error *err)
-{
-    const struct cg_lt_layer *lt = find_lt(call, rows);
-    bool done = false;
-    if (lt != NULL)
-        SEQLSTM_TRY(cg_lt_inputs(lt, call, dz, w, dx, false, &done, err));
-    if (done)
-        return SEQLSTM_OK;
-    const struct cg_gemm g = {.m = rows,
-                              .n = input,
-                              .depth = output,
-                              .a = dz,
-                              .a_row = output,
-                              .a_column = 1,
-                              .b = w,
-                              .b_row = input,
-                              .b_column = 1,
-                              .c = dx,
-                              .c_row = input,
-                              .compute = call->desc->head.dtype_compute};
-    return gpu_check_launch(call->op->ordinal, cg_gemm_launch(call->stream, &g), "dense, dx", err);
-}
 
 /* Bytes of the workspace before the parts of dW. */
 static uint64_t count_before_parts(const union seqlstm_any_desc *d)
@@ -117,40 +57,25 @@ static uint64_t count_parts_bytes(const union seqlstm_any_desc *d, int64_t outpu
                : 0;
 }
 
-/* dW (+)= dz' x, db (+)= the sums of dz over the rows; dW or db may be NULL. */
-static seqlstm_status start_weights(const struct cg_call *call, int64_t rows, int64_t input, int64_t output,
-                                    const float *dz, const float *x, float *dw, float *db, bool add,
-                                    struct seqlstm_error *err)
+/* The products of cuBLASLt for this number of rows; NULL: our own kernels compute them. */
+static const struct cg_lt_layer *find_lt(const struct cg_call *call, int64_t rows)
 {
-    const struct cg_lt_layer *lt = dw != NULL ? find_lt(call, rows) : NULL;
-    float *together = add ? NULL : db; /* cuBLASLt can write these sums, but cannot add them */
-    bool done = false;
-    if (lt != NULL)
-        SEQLSTM_TRY(cg_lt_weights(lt, call, dz, x, dw, together, add, &done, err));
-    if (lt != NULL && !done && together != NULL) { /* cuBLASLt cannot do both in one pass */
-        together = NULL;
-        SEQLSTM_TRY(cg_lt_weights(lt, call, dz, x, dw, NULL, add, &done, err));
-    }
-    if (dw != NULL && !done) {
-        const struct cg_gemm g = {.m = output,
-                                  .n = input,
-                                  .depth = rows,
-                                  .a = dz,
-                                  .a_row = 1,
-                                  .a_column = output,
-                                  .b = x,
-                                  .b_row = input,
-                                  .b_column = 1,
-                                  .c = dw,
-                                  .c_row = input,
-                                  .add = add,
-                                  .compute = call->desc->head.dtype_compute,
-                                  .parts = find_parts(call, output, input)};
-        CG_START(call, "dense, dW", cg_gemm_launch(call->stream, &g));
-    }
-    if (db != NULL && !(done && together != NULL))
-        CG_START(call, "dense, db", cg_column_sums(call->stream, rows, output, dz, output, db, add));
-    return SEQLSTM_OK;
+    const bool first = rows == call->rows || call->binding->lt[1] == NULL ||
+                       rows == get_chunk(&call->desc->head, call->desc->dense_loss.output);
+    return call->op->lt ? call->binding->lt[first ? 0 : 1] : NULL;
+}
+
+/* Of all rows, or of a chunk of them. */
+static struct cg_product make_product(const struct cg_call *call, int64_t rows)
+{
+    const union seqlstm_any_desc *d = call->desc;
+    const bool dense = d->head.op == SEQLSTM_OP_DENSE;
+    struct cg_product p = {.lt = find_lt(call, rows),
+                           .rows = rows,
+                           .input = dense ? d->dense.input : d->dense_loss.input,
+                           .output = dense ? d->dense.output : d->dense_loss.output};
+    p.parts = find_parts(call, p.output, p.input);
+    return p;
 }
 
 /* ---- DENSE ---------------------------------------------------------------------------------------------------- */
@@ -175,10 +100,10 @@ static seqlstm_status dense_forward(const struct cg_call *call, struct seqlstm_e
     const struct seqlstm_dense_desc *d = &call->desc->dense;
     const bool keeps = call->reserve && !has_fused_relu(call->op);
     float *y = cg_slot(call, SEQLSTM_SLOT_DENSE_Y), *z = keeps ? (float *)(void *)call->reserve : y;
+    const struct cg_product p = make_product(call, call->rows);
     bool lt = false;
-    SEQLSTM_TRY(start_forward(call, call->rows, d->input, d->output, cg_slot(call, SEQLSTM_SLOT_DENSE_X),
-                              cg_slot(call, SEQLSTM_SLOT_DENSE_W), cg_slot(call, SEQLSTM_SLOT_DENSE_BIAS), z, &lt,
-                              err));
+    SEQLSTM_TRY(cg_product_forward(call, &p, cg_slot(call, SEQLSTM_SLOT_DENSE_X), cg_slot(call, SEQLSTM_SLOT_DENSE_W),
+                                   cg_slot(call, SEQLSTM_SLOT_DENSE_BIAS), z, &lt, err));
     if (d->activation.kind != SEQLSTM_ACT_NONE && !(lt && has_fused_relu(call->op)))
         CG_START(call, "dense", cg_activation_forward(call->stream, &d->activation, call->rows, d->output, z, y));
     return SEQLSTM_OK;
@@ -212,10 +137,10 @@ static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_
                  cg_activation_backward(call->stream, &d->activation, call->rows, d->output, z, dy, dz));
         dy = dz;
     }
+    const struct cg_product p = make_product(call, call->rows);
     if (dx)
-        SEQLSTM_TRY(
-            start_inputs(call, call->rows, d->input, d->output, dy, cg_slot(call, SEQLSTM_SLOT_DENSE_W), dx, err));
-    return start_weights(call, call->rows, d->input, d->output, dy, x, dw, db, call->add, err);
+        SEQLSTM_TRY(cg_product_inputs(call, &p, dy, cg_slot(call, SEQLSTM_SLOT_DENSE_W), dx, false, err));
+    return cg_product_weights(call, &p, dy, x, dw, db, call->add, err);
 }
 
 const struct cg_family cg_dense = {.sizes = dense_sizes, .forward = dense_forward, .backward = dense_backward};
@@ -286,10 +211,11 @@ static float *get_logits(const struct cg_call *call)
 static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int64_t rows, struct seqlstm_error *err)
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    const struct cg_product p = make_product(call, rows);
     bool lt;
-    return start_forward(call, rows, d->input, d->output, cg_slot(call, SEQLSTM_SLOT_LOSS_X) + first * d->input,
-                         cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W), cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_BIAS),
-                         get_logits(call), &lt, err);
+    return cg_product_forward(call, &p, cg_slot(call, SEQLSTM_SLOT_LOSS_X) + first * d->input,
+                              cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W), cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_BIAS),
+                              get_logits(call), &lt, err);
 }
 
 static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seqlstm_error *err)
@@ -326,11 +252,12 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
         SEQLSTM_TRY(make_logits(call, first, rows, err));
         CG_START(call, "dense and loss, backward",
                  cg_loss_backward(call->stream, &l, rows, &call->live, logits, logits));
+        const struct cg_product p = make_product(call, rows);
         if (dx)
-            SEQLSTM_TRY(start_inputs(call, rows, d->input, d->output, logits, cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W),
-                                     dx + first * d->input, err));
-        SEQLSTM_TRY(start_weights(call, rows, d->input, d->output, logits,
-                                  cg_slot(call, SEQLSTM_SLOT_LOSS_X) + first * d->input, dw, db, add, err));
+            SEQLSTM_TRY(cg_product_inputs(call, &p, logits, cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W),
+                                          dx + first * d->input, false, err));
+        SEQLSTM_TRY(cg_product_weights(call, &p, logits, cg_slot(call, SEQLSTM_SLOT_LOSS_X) + first * d->input, dw, db,
+                                       add, err));
     }
     return SEQLSTM_OK;
 }

@@ -2,104 +2,50 @@
 /* See products.h. */
 #include "cuda-generic/recurrent/products.h"
 
+#include "cuda-generic/ops/lt_product.h"
 #include "cuda-generic/ops/product.h"
-#include "cuda-generic/gemm/gemm.h"
 
-/* Which products belong to the input of a layer. */
-static int get_input(const struct cg_stack *s, int64_t n)
+/* The products of W_x of layer and direction n. */
+static struct cg_product make_product(const struct cg_call *call, const struct cg_stack *s, int64_t n)
 {
-    return n < s->directions ? CG_LT_INPUT : CG_LT_BETWEEN;
+    return (struct cg_product){.lt = call->binding->lt[n < s->directions ? CG_LT_INPUT : CG_LT_BETWEEN],
+                               .rows = call->rows,
+                               .input = cg_layer_width(s, n / s->directions),
+                               .output = s->gh};
 }
 
 seqlstm_status cg_recurrent_multiply_input(const struct cg_call *call, const struct cg_stack *s, int64_t n,
                                            const float *x, float *u, struct seqlstm_error *err)
 {
-    const int64_t width = cg_layer_width(s, n / s->directions);
-    const float *w = cg_param(call, s, n, SEQLSTM_PARAM_W_X);
-    const struct cg_lt_layer *lt = call->binding->lt[get_input(s, n)];
-    bool done = false;
-    if (lt != NULL)
-        SEQLSTM_TRY(cg_lt_forward(lt, call, x, w, NULL, u, &done, err));
-    if (done)
-        return SEQLSTM_OK;
-    const struct cg_gemm g = {.m = call->rows,
-                              .n = s->gh,
-                              .depth = width,
-                              .a = x,
-                              .a_row = width,
-                              .a_column = 1,
-                              .b = w,
-                              .b_row = 1,
-                              .b_column = width,
-                              .c = u,
-                              .c_row = s->gh,
-                              .compute = s->compute};
-    CG_START(call, "the input's product", cg_gemm_launch(call->stream, &g));
-    return SEQLSTM_OK;
+    const struct cg_product p = make_product(call, s, n);
+    bool lt;
+    return cg_product_forward(call, &p, x, cg_param(call, s, n, SEQLSTM_PARAM_W_X), NULL, u, &lt, err);
 }
 
 seqlstm_status cg_recurrent_multiply_back(const struct cg_call *call, const struct cg_stack *s, int64_t n,
                                           const float *du, float *dx, bool add, struct seqlstm_error *err)
 {
-    const int64_t width = cg_layer_width(s, n / s->directions), h = s->hidden;
-    const bool coupled = s->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES;
+    struct cg_product p = make_product(call, s, n);
     const float *w = cg_param(call, s, n, SEQLSTM_PARAM_W_X);
-    const struct cg_lt_layer *lt = coupled ? NULL : call->binding->lt[get_input(s, n)];
-    bool done = false;
-    if (lt != NULL)
-        SEQLSTM_TRY(cg_lt_inputs(lt, call, du, w, dx, add, &done, err));
-    if (done)
-        return SEQLSTM_OK;
-    struct cg_gemm g = {.m = call->rows,
-                        .n = width,
-                        .depth = s->gh,
-                        .a = du,
-                        .a_row = s->gh,
-                        .a_column = 1,
-                        .b = w,
-                        .b_row = width,
-                        .b_column = 1,
-                        .c = dx,
-                        .c_row = width,
-                        .add = add,
-                        .compute = s->compute};
-    if (coupled) {
-        g.depth = h;
-        CG_START(call, "the input's gradient", cg_gemm_launch(call->stream, &g));
-        g.a += 2 * h;
-        g.b += 2 * h * width;
-        g.depth = 2 * h;
-        g.add = 1;
-    }
-    CG_START(call, "the input's gradient", cg_gemm_launch(call->stream, &g));
-    return SEQLSTM_OK;
+    if (!(s->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES))
+        return cg_product_inputs(call, &p, du, w, dx, add, err);
+    p.stride = s->gh; /* the columns of the second gate are skipped */
+    p.output = s->hidden;
+    SEQLSTM_TRY(cg_product_inputs(call, &p, du, w, dx, add, err));
+    p.output = 2 * s->hidden;
+    return cg_product_inputs(call, &p, du + 2 * s->hidden, w + 2 * s->hidden * p.input, dx, true, err);
 }
 
-seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const struct cg_rows_product *p,
+seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const struct cg_rows_product *r,
                                           struct seqlstm_error *err)
 {
-    const struct cg_lt_layer *lt = p->which >= 0 ? call->binding->lt[p->which] : NULL;
-    bool done = false;
-    if (lt != NULL)
-        SEQLSTM_TRY(cg_lt_weights(lt, call, p->a, p->b, p->dw, NULL, p->add, &done, err));
-    if (done)
-        return SEQLSTM_OK;
-    const struct cg_gemm g = {.m = p->m,
-                              .n = p->columns,
-                              .depth = call->rows,
-                              .a = p->a,
-                              .a_row = 1,
-                              .a_column = p->stride,
-                              .b = p->b,
-                              .b_row = p->columns,
-                              .b_column = 1,
-                              .c = p->dw,
-                              .c_row = p->columns,
-                              .add = p->add,
-                              .compute = call->desc->head.dtype_compute,
-                              .parts = p->parts};
-    CG_START(call, "a gradient of weights", cg_gemm_launch(call->stream, &g));
-    return SEQLSTM_OK;
+    const struct cg_product p = {.lt = r->which >= 0 ? call->binding->lt[r->which] : NULL,
+                                 .rows = call->rows,
+                                 .input = r->columns,
+                                 .output = r->m,
+                                 .stride = r->stride != r->m ? r->stride : 0,
+                                 .parts = r->parts};
+    return cg_product_weights(call, &p, r->a, r->b, r->dw, NULL, r->add, err);
 }
 
 /* ---- with cuBLASLt ---------------------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The products of a recurrent stack that are not part of its steps: by cuBLASLt where that has an algorithm, otherwise
- * by our own kernels. */
+/* The products of a recurrent stack that are not part of its steps (ops/product.h). */
 #ifndef CG_RECURRENT_PRODUCTS_H
 #define CG_RECURRENT_PRODUCTS_H
 

@@ -92,9 +92,9 @@ struct warp {
 /* A copy on its way to shared memory. */
 struct parcel {
     void *to;
-    const void *from; /* NULL: zeros */
+    const void *from;
+    size_t bytes, zeros;
     unsigned group;
-    size_t bytes;
 };
 
 /* A barrier in shared memory, in the 8 bytes that are its own on a device. */
@@ -487,22 +487,21 @@ void store_async(void *at, const void *value, size_t bytes, uint64_t *barrier, i
 
 static void deliver(const parcel &p)
 {
-    if (p.from)
-        memcpy(p.to, p.from, p.bytes);
-    else
-        memset(p.to, 0, p.bytes);
+    memcpy(p.to, p.from, p.bytes);
+    memset(static_cast<unsigned char *>(p.to) + p.bytes, 0, p.zeros);
 }
 
-void copy_async(void *to, const void *from, bool inside, size_t bytes)
+void copy_async(void *to, const void *from, size_t bytes, size_t zeros)
 {
     fiber *f = running->current;
     const ptrdiff_t offset = static_cast<unsigned char *>(to) - f->home->shared;
-    if (offset < 0 || (size_t)offset + bytes > running->shared_bytes || offset % (ptrdiff_t)bytes != 0 ||
-        reinterpret_cast<uintptr_t>(from) % bytes != 0) {
+    const size_t all = bytes + zeros;
+    if (offset < 0 || (size_t)offset + all > running->shared_bytes || (size_t)offset % all != 0 ||
+        reinterpret_cast<uintptr_t>(from) % all != 0) {
         fail("an asynchronous copy that is not aligned, or not into the block's shared memory");
         leave(f);
     }
-    const parcel p = {to, inside ? from : nullptr, f->groups, bytes};
+    const parcel p = {to, from, bytes, zeros, f->groups};
     if (running->backwards) /* copies arrive when they are waited for */
         f->parcels.push_back(p);
     else

@@ -70,10 +70,10 @@ void carry_off();
 /* Ends the launch with this reason. */
 void fail(const char *text);
 
-/* Copies 16 or 4 bytes into shared memory, in the group that copy_close ends. copy_wait waits for all groups of the
- * thread except the latest. Copies arrive at once or, in launches whose threads run backward, only when they are
- * waited for. */
-void copy_async(void *to, const void *from, bool inside, size_t bytes = 16);
+/* Copies `bytes` bytes and `zeros` zeros, 16 or 4 together, into shared memory, in the group that copy_close ends.
+ * copy_wait waits for all groups of the thread except the latest. Copies arrive at once or, in launches whose threads
+ * run backward, only when they are waited for. */
+void copy_async(void *to, const void *from, size_t bytes, size_t zeros);
 void copy_close();
 void copy_wait(unsigned latest);
 
@@ -188,12 +188,17 @@ static inline uint32_t *gpu_map_shared(uint32_t *mine, int rank)
 
 static inline void gpu_copy_async(void *to, const void *from, bool inside)
 {
-    emulation::copy_async(to, from, inside);
+    emulation::copy_async(to, from, inside ? 16 : 0, inside ? 0 : 16);
+}
+
+template <int BYTES> static inline void gpu_copy_some(void *to, const void *from, int bytes)
+{
+    emulation::copy_async(to, from, (size_t)bytes, (size_t)(BYTES - bytes));
 }
 
 static inline void gpu_copy_async_word(float *to, const float *from, bool inside)
 {
-    emulation::copy_async(to, from, inside, 4);
+    emulation::copy_async(to, from, inside ? 4 : 0, inside ? 0 : 4);
 }
 
 static inline void gpu_copy_close()

@@ -6,7 +6,7 @@
 static __device__ struct cg_gemm make(const float *a, int64_t a_row, const float *b, int64_t b_row, int64_t b_column,
                                       float *c, int64_t c_row, int64_t m, int64_t n, int64_t depth)
 {
-    struct cg_gemm g = {m, n, depth, a, a_row, 1, b, b_row, b_column, c, c_row, nullptr, 0, 0, nullptr, 0};
+    struct cg_gemm g = {m, n, depth, a, a_row, 1, b, b_row, b_column, c, c_row, nullptr, 0, 0, nullptr, 0, 0, 0, 0};
     return g;
 }
 
