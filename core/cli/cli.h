@@ -185,6 +185,8 @@ seqlstm_status cli_put_text(const char *text, size_t bytes, bool flush, struct s
 bool cli_has_set(const char *variable);
 /* Clears the progress line on the terminal before something else is printed. */
 void cli_clear_line(void);
+/* Does the progress of a run go to one line that is redrawn: on a terminal, or where the user says so? */
+bool cli_draws_line(const struct cli_context *cli);
 /* Remembers that there is a progress line. */
 void cli_set_line(void);
 /* From now on, the first SIGINT, SIGTERM or SIGHUP asks the training to save and stop. Before, both end the program. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/value/printable.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "registry/watch/watch.h"
@@ -87,9 +88,26 @@ bool cli_has_set(const char *variable)
     return false;
 }
 
+/* What the program is doing, on a terminal; the next message takes its place. */
+static void show_status(const struct cli_context *cli, const char *message)
+{
+    char line[512];
+    if (!cli_draws_line(cli))
+        return;
+    const size_t width = (size_t)cli_get_width() - 1,
+                 bytes = sl_printable_copy(line, sizeof line, message, strlen(message), "");
+    fprintf(stderr, "\r\033[K%.*s", (int)(bytes < width ? bytes : width), line);
+    fflush(stderr);
+    cli_set_line();
+}
+
 static void write_log(void *context, enum sl_log_level level, const char *message)
 {
     const struct cli_context *cli = context;
+    if (level == SL_LOG_STATUS) {
+        show_status(cli, message);
+        return;
+    }
     cli_clear_line();
     static const char *const colors[] = {"\033[1;31m", "\033[1;33m", "\033[1;36m", "\033[2m", "\033[2m"};
     if (level != SL_LOG_INFO)

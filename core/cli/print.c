@@ -19,6 +19,14 @@
 
 static _Atomic bool line_drawn; /* on the terminal, where messages go, too */
 
+bool cli_draws_line(const struct cli_context *cli)
+{
+    const char *term = getenv("TERM");
+    const bool terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
+    return cli->verbosity >= 0 &&
+           (cli->progress == CLI_PROGRESS_BAR || (cli->progress == CLI_PROGRESS_AUTO && terminal));
+}
+
 void cli_set_line(void)
 {
     line_drawn = true;
@@ -87,6 +95,8 @@ static void say(FILE *out, const char *format, va_list args)
 void cli_say(FILE *out, const char *format, ...)
 {
     va_list args;
+    if (out == stderr)
+        cli_clear_line();
     va_start(args, format);
     say(out, format, args);
     va_end(args);

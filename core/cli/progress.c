@@ -28,6 +28,10 @@ struct cli_train_view {
     int64_t epoch_lines, epoch_ns; /* number of epoch lines, and the time of the last one */
     size_t epoch_columns;          /* width of "epoch 3/10", by which the lines that belong to it are indented */
     int64_t shown_updates;         /* the update of the last epoch line: its validation is shown, too */
+    double epoch_seconds;          /* that the last epoch took; 0: none has ended */
+    double epoch_begin;            /* seconds of the run when this epoch began; NaN: before this start */
+    double valid, best;            /* loss of the last validation, and the lowest; NaN: none */
+    double best_epochs;            /* epochs done at the lowest */
 };
 
 struct cli_train_view *cli_train_view_create(struct cli_context *cli)
@@ -36,13 +40,9 @@ struct cli_train_view *cli_train_view_create(struct cli_context *cli)
     if (view == NULL)
         return NULL;
     view->cli = cli;
-    const char *term = getenv("TERM");
-    bool terminal = isatty(STDERR_FILENO) && (term == NULL || strcmp(term, "dumb") != 0);
-    enum cli_progress kind = cli->progress;
-    if (cli->verbosity < 0)
-        kind = CLI_PROGRESS_NONE;
-    view->bar = kind == CLI_PROGRESS_BAR || (kind == CLI_PROGRESS_AUTO && terminal);
-    view->lines = kind == CLI_PROGRESS_LINES || (kind == CLI_PROGRESS_AUTO && !terminal);
+    view->bar = cli_draws_line(cli);
+    view->lines = !view->bar && cli->verbosity >= 0 && cli->progress != CLI_PROGRESS_NONE;
+    view->best = view->epoch_begin = NAN;
     view->start_ns = view->last_ns = sl_clock_ns();
     view->epoch_columns = strlen("epoch 1/10");
     return view;
@@ -110,35 +110,72 @@ static double get_share(const struct sl_train_report *report)
     return share > 0 ? (share < 1 ? share : 1) : (double)NAN;
 }
 
-/* Fits the line into `width` columns: leaves out the update first, then the batch. */
-static void write_status(struct cli_train_view *view, const struct sl_train_report *report, size_t width,
-                         struct sl_buf *out)
+/* Parts of the live line, and which of them go first where there is no room. */
+enum {
+    PART_BATCH,
+    PART_UPDATE,
+    PART_LOSS,
+    PART_VALID,
+    PART_BEST,
+    PART_RATE,
+    PART_EPOCH,
+    PART_ETA,
+    PART_SKIPPED,
+    PARTS
+};
+static const int dropped_first[] = {PART_UPDATE, PART_EPOCH, PART_BATCH, PART_BEST, PART_VALID};
+enum { PART_BYTES = 64, DROPPED = sizeof dropped_first / sizeof *dropped_first };
+
+static void format_parts(const struct cli_train_view *view, const struct sl_train_report *report,
+                         char parts[PARTS][PART_BYTES])
 {
-    char eta[24], rate[24], loss[32];
+    char eta[24], rate[24], epoch[24];
     double share = get_share(report);
     format_seconds(eta, share > 0 ? report->progress.seconds / share * (1 - share) : (double)NAN);
+    format_seconds(epoch, view->epoch_seconds);
     format_rate(rate, view->rows_per_second);
-    sl_text_snprintf(loss, sizeof loss, "%.5g", report->loss);
+    memset(parts, 0, PARTS * sizeof *parts);
+    snprintf(parts[PART_BATCH], PART_BYTES, "  batch %lld/%lld", (long long)report->batch,
+             (long long)report->epoch_batches);
+    snprintf(parts[PART_UPDATE], PART_BYTES, "  update %lld", (long long)report->progress.updates);
+    sl_text_snprintf(parts[PART_LOSS], PART_BYTES, "  loss %.5g", report->loss);
+    if (!isnan(view->best)) {
+        sl_text_snprintf(parts[PART_VALID], PART_BYTES, "  valid %.5g", view->valid);
+        sl_text_snprintf(parts[PART_BEST], PART_BYTES, " (best %.5g, epoch %.4g)", view->best, view->best_epochs);
+    }
+    snprintf(parts[PART_RATE], PART_BYTES, "  %s steps/s", rate);
+    if (view->epoch_seconds > 0)
+        snprintf(parts[PART_EPOCH], PART_BYTES, "  %s/epoch", epoch);
+    snprintf(parts[PART_ETA], PART_BYTES, "  ETA %s", eta);
+    if (report->skipped)
+        snprintf(parts[PART_SKIPPED], PART_BYTES, "  skipped %lld", (long long)report->skipped);
+}
+
+/* The live line, in at most `width` columns if that is possible. */
+static void write_status(const struct cli_train_view *view, const struct sl_train_report *report, size_t width,
+                         struct sl_buf *out)
+{
+    char parts[PARTS][PART_BYTES];
+    format_parts(view, report, parts);
     sl_buf_printf(out, "epoch %lld", (long long)report->epoch + 1);
     if (report->epochs > 0)
         sl_buf_printf(out, "/%lld", (long long)report->epochs);
-    char batch[64], update[48], tail[160];
-    snprintf(batch, sizeof batch, "  batch %lld/%lld", (long long)report->batch, (long long)report->epoch_batches);
-    snprintf(update, sizeof update, "  update %lld", (long long)report->progress.updates);
-    int used = snprintf(tail, sizeof tail, "  loss %s  %s steps/s  ETA %s", loss, rate, eta);
-    if (report->skipped)
-        snprintf(tail + used, sizeof tail - (size_t)used, "  skipped %lld", (long long)report->skipped);
-    size_t least = out->length_bytes + strlen(tail);
-    if (least + strlen(batch) <= width)
-        sl_buf_append_text(out, batch);
-    if (least + strlen(batch) + strlen(update) <= width)
-        sl_buf_append_text(out, update);
-    sl_buf_append_text(out, tail);
+    size_t columns = out->length_bytes;
+    for (int p = 0; p < PARTS; p++)
+        columns += strlen(parts[p]);
+    for (int k = 0; k < DROPPED && columns > width; k++) {
+        columns -= strlen(parts[dropped_first[k]]);
+        parts[dropped_first[k]][0] = '\0';
+    }
+    for (int p = 0; p < PARTS; p++)
+        sl_buf_append_text(out, parts[p]);
 }
 
 static void on_step(void *context, const struct sl_train_report *report)
 {
     struct cli_train_view *view = context;
+    if (isnan(view->epoch_begin) && report->batch <= 1)
+        view->epoch_begin = report->progress.seconds;
     if (report->rows_per_second > 0)
         view->rows_per_second = report->rows_per_second;
     int64_t now = sl_clock_ns();
@@ -190,6 +227,9 @@ static bool is_epoch_shown(struct cli_train_view *view, const struct sl_train_re
 static void on_epoch(void *context, const struct sl_train_report *report)
 {
     struct cli_train_view *view = context;
+    if (!isnan(view->epoch_begin))
+        view->epoch_seconds = report->progress.seconds - view->epoch_begin;
+    view->epoch_begin = report->progress.seconds;
     if (view->cli->verbosity < 0 || (!view->bar && !view->lines) || !is_epoch_shown(view, report))
         return;
     cli_clear_line();
@@ -208,9 +248,19 @@ static void on_epoch(void *context, const struct sl_train_report *report)
     sl_buf_deinit(&buf);
 }
 
+static void note_validation(struct cli_train_view *view, const struct sl_train_report *report)
+{
+    view->valid = sl_metric_values_get(report->values, SL_METRIC_LOSS);
+    if (isnan(view->best) || view->valid < view->best) {
+        view->best = view->valid;
+        view->best_epochs = report->progress.epochs;
+    }
+}
+
 static void on_validation(void *context, const struct sl_train_report *report)
 {
     struct cli_train_view *view = context;
+    note_validation(view, report);
     if (view->cli->verbosity < 0 || (!view->bar && !view->lines))
         return;
     if (view->shown_updates != report->progress.updates && !is_epoch_shown(view, report))

@@ -87,6 +87,39 @@ def test_bar_is_redrawn(t):
     expect(drawn and all(b'loss' in p and b'steps/s  ETA' in p for p in drawn), drawn[:3])
 
 
+def test_line_shows_validation_and_time(t):
+    """The last and the lowest loss of validation, and the time of an epoch; less where there is no room."""
+    t.write('m.yaml', ENDLESS)
+    rc, screen = run_on_terminal(t, 150, 'run', 'm.yaml', '--out', 'wide')
+    lines = [LINE.sub(b'', part).decode() for part in screen.split(b'\r') if b'steps/s' in part]
+    expect(rc == 143 and lines, screen[-300:])
+    shown = [re.search(r'  valid (\S+) \(best (\S+), epoch (\d+)\)  \S+ steps/s  \S+s/epoch  ETA', line) for line in lines]
+    expect(shown[-1], lines[-1])
+    best = {}
+    for line in (t.folder / 'wide/metrics.jsonl').read_text().splitlines():
+        row = json.loads(line)
+        if row['split'] == 'valid':
+            best[int(row['epoch'])] = row['metrics']['loss']
+    for match in filter(None, shown):
+        epoch = int(match[3])
+        expect(match[2] == f'{best[epoch]:.5g}' and best[epoch] == min(v for e, v in best.items() if e <= epoch), match[0])
+    _, screen = run_on_terminal(t, 60, 'run', 'm.yaml', '--out', 'narrow')
+    lines = [LINE.sub(b'', part).decode() for part in screen.split(b'\r') if b'steps/s' in part]
+    expect(all('ETA' in line and 'update' not in line for line in lines), lines)
+
+
+def test_measuring_says_so(t):
+    """Which backend is measured is shown where a line is redrawn, and then gone; not in a log."""
+    t.write('m.yaml', harness.TINY)
+    _, screen = run_on_terminal(t, 120, 'run', 'm.yaml', '--out', 'first', seconds=20)
+    begin = screen.find(b'measuring which backend is fastest for `lstm_1`')
+    expect(begin > 0 and b'\r\x1b[K' in screen[begin:], screen[:600])
+    _, screen = run_on_terminal(t, 120, 'run', 'm.yaml', '--out', 'again', seconds=20)
+    expect(b'measuring' not in screen, 'the results are in the cache')
+    result = t.run('run', 'm.yaml', '--out', 'log', env={'XDG_CACHE_HOME': str(t.folder / 'other')})
+    expect('measuring' not in result.err and 'reading' not in result.err, result.err)
+
+
 def get_seconds(text):
     """As it is drawn, and half of the last digit."""
     minutes = re.fullmatch(r'(\d+)m(\d\d)s', text)
@@ -105,7 +138,7 @@ def test_time_that_is_left(t):
                                        '  checkpoint: {every: 1000000e}'))
         rc, screen = run_on_terminal(t, 120, 'run', 'm.yaml', '--out', f'r{updates}', seconds=60)
         text = LINE.sub(b'', screen).decode()
-        lines = [(int(u), eta) for u, eta in re.findall(r'update (\d+)  loss \S+  \S+ steps/s  ETA (\S+)', text)]
+        lines = [(int(u), eta) for u, eta in re.findall(r'update (\d+)  loss \S+ .*? steps/s .*?ETA (\S+)', text)]
         late = [(u / updates, eta) for u, eta in lines if updates // 2 < u < updates]
         if len(late) >= 3:
             break

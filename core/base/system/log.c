@@ -10,7 +10,7 @@
 
 bool sl_log_is_on(const struct sl_log *log, enum sl_log_level level)
 {
-    return log && log->write && level <= log->level;
+    return log && log->write && (level == SL_LOG_STATUS ? SL_LOG_INFO : level) <= log->level;
 }
 
 void sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *format, va_list args)
@@ -32,6 +32,6 @@ void sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char
 
 const char *sl_log_level_name(enum sl_log_level level)
 {
-    static const char *const names[] = {"error", "warning", "info", "debug", "trace"};
+    static const char *const names[] = {"error", "warning", "info", "debug", "trace", "status"};
     return (unsigned)level < sizeof names / sizeof *names ? names[level] : "trace";
 }

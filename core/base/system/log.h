@@ -9,7 +9,14 @@
 
 #include <seqlstm/status.h>
 
-enum sl_log_level { SL_LOG_ERROR = 0, SL_LOG_WARN = 1, SL_LOG_INFO = 2, SL_LOG_DEBUG = 3, SL_LOG_TRACE = 4 };
+enum sl_log_level {
+    SL_LOG_ERROR = 0,
+    SL_LOG_WARN = 1,
+    SL_LOG_INFO = 2,
+    SL_LOG_DEBUG = 3,
+    SL_LOG_TRACE = 4,
+    SL_LOG_STATUS = 5 /* what the program is doing, until the next message; on where INFO is on */
+};
 
 /* `message` is one line without the newline, borrowed for the call. */
 typedef void sl_log_write_fn(void *context, enum sl_log_level level, const char *message);
@@ -28,7 +35,7 @@ void sl_log_printf(const struct sl_log *log, enum sl_log_level level, const char
 void sl_log_vprintf(const struct sl_log *log, enum sl_log_level level, const char *format, va_list args)
     SEQLSTM_PRINTF(3, 0);
 
-/* "error", "warning", "info", "debug", "trace". */
+/* "error", "warning", "info", "debug", "trace", "status". */
 const char *sl_log_level_name(enum sl_log_level level);
 
 #endif

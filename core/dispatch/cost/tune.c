@@ -226,6 +226,8 @@ static seqlstm_status run_task(struct sl_tuner *tuner, struct sl_subgraph *subgr
     if (left <= 0)
         return SEQLSTM_OK;
     int64_t budget = (int64_t)((double)left * task->share / all);
+    sl_log_printf(tuner->tuning->log, SL_LOG_STATUS,
+                  "measuring which backend is fastest for `%s` (once; the result is kept)", subgraph->node->name);
     seqlstm_status status =
         time_subgraph(tuner, subgraph, &subgraph->node->desc, task->best, budget > least_ns ? budget : least_ns, &why);
     if (status == SEQLSTM_CANCELLED || status == SEQLSTM_NO_MEMORY) {

@@ -143,6 +143,7 @@ static seqlstm_status time_both(struct comparison *comparison, bool *out_timed, 
                                                    .tuning = tuning,
                                                    .optimizer_states = comparison->request->optimizer_states,
                                                    .seconds = tuning->seconds * SL_TUNER_WHOLE_STEPS_SHARE};
+    sl_log_printf(tuning->log, SL_LOG_STATUS, "measuring whole steps of the two best plans (once; the result is kept)");
     seqlstm_status status = tuning->time_whole_steps(&request, comparison->ns, &why);
     *out_timed = status == SEQLSTM_OK && comparison->ns[0] > 0 && comparison->ns[1] > 0;
     if (status == SEQLSTM_CANCELLED) {

@@ -22,6 +22,7 @@ seqlstm_status sl_session_read_data(struct sl_session *session, struct seqlstm_e
 {
     if (session->train_data)
         return SEQLSTM_OK;
+    sl_log_printf(session->options.log, SL_LOG_STATUS, "reading the training data");
     seqlstm_status status =
         session->state ? sl_dataset_open(session->model, SL_SPLIT_TRAIN, session->state, &session->train_data, err)
                        : sl_dataset_open_train(session->model, &session->train_data, &session->state, err);
