@@ -197,6 +197,38 @@ def test_neutral_nodes_and_any_order_are_accepted(t):
     t.refuse(2, 'import', 'tensordot.onnx', '--into', 'model.yaml').says('a bias', '`use_bias`', 'model.yaml:')
 
 
+def test_tensors_have_as_many_numbers_as_their_shape_says(t):
+    """In raw bytes or in a list, integers or not: one more or less is damage."""
+    prepare(t)
+    for values in (W, [int(k) for k in range(len(W))]):
+        for change in (values[:-1], values + values[:1], values[:1], values + values):
+            for raw in (True, False):
+                o = Onnx()
+                dims, kind = b''.join(field(1, d) for d in [1, 4 * H, I]), 7 if isinstance(values[0], int) else 1
+                body = field(9, struct.pack(f'<{len(change)}{"q" if kind == 7 else "f"}', *change)) if raw else \
+                    b''.join(field(7 if kind == 7 else 4, v) for v in change)
+                o.tensors += field(5, dims + field(2, kind) + field(8, 'weights') + body)
+                t.write('odd.onnx', o.finish(dense(o, lstm(o, 'input', w='weights'))))
+                t.refuse(4, 'import', 'odd.onnx', '--into', 'model.yaml', '--out', 'none').says('another size')
+
+
+def test_fixed_lengths_must_be_those_of_the_input(t):
+    """Constant lengths of an input of 5 steps: some may be shorter, as the records' are, but not all, or longer."""
+    prepare(t)
+    plain = weights(t, 'plain')
+    for k, lengths in enumerate(([5, 5, 5], [4, 5, 5], [5, 4, 5], [5, 5, 4])):
+        o = Onnx(dims=(3, 5, I))
+        t.write('fixed.onnx', o.finish(dense(o, lstm(o, 'input', lengths=o.tensor([3], lengths)))))
+        said = t.run('import', 'fixed.onnx', '--into', 'model.yaml', '--out', f'fixed{k}').err
+        expect(('lengths of sequences of its own' in said) == (lengths != [5, 5, 5]), said)
+        t.run('export', f'fixed{k}', '--force', '--file', 'fixed.safetensors')
+        expect(t.read('fixed.safetensors') == plain, lengths)
+    for lengths in ([4, 4, 4], [6, 6, 6], [5, 6, 5]):
+        o = Onnx(dims=(3, 5, I))
+        y = lstm(o, 'input', lengths=o.tensor([3], lengths))
+        refuse(t, 'cut', o.finish(dense(o, y)), 'LSTM `cell`')
+
+
 def test_rearranged_weights_are_put_back(t):
     prepare(t)
     plain = weights(t, 'plain')

@@ -334,26 +334,31 @@ static bool combine(struct sl_arena *arena, const char *op, const struct sl_onnx
     return true;
 }
 
-/* Where of three constants of equal shape, or with scalars. Exporters compute shapes with it. */
+/* Where: in[0] chooses between in[1] and in[2]. Exporters compute shapes with it. */
 static bool choose(struct sl_arena *arena, const struct sl_onnx_constant *const *in, struct sl_onnx_constant *out)
 {
-    struct sl_onnx_constant made = *in[0];
+    struct sl_onnx_constant made = {0}, both = {0};
+    struct view views[3];
+    int64_t *ints, shape[SL_ONNX_RANK_MAX], places[3][SL_ONNX_RANK_MAX] = {{0}}, at[3] = {0};
     float *floats;
-    int64_t *ints;
-    bool is_float = in[1]->floats != NULL;
-    for (int k = 1; k < 3; k++)
-        if ((in[k]->elems != 1 && in[k]->elems != made.elems) || in[k]->rank > made.rank ||
-            (in[k]->floats != NULL) != is_float)
-            return false;
-    if (!make_room(arena, &made, is_float, &floats, &ints))
+    int32_t rank;
+    const bool is_float = in[1]->floats != NULL;
+    if ((in[2]->floats != NULL) != is_float || !join_shapes(in[1], in[2], &rank, shape) ||
+        !set_shape(&both, rank, shape) || !join_shapes(in[0], &both, &rank, shape) || !set_shape(&made, rank, shape) ||
+        !make_room(arena, &made, is_float, &floats, &ints))
         return false;
+    for (int k = 0; k < 3; k++)
+        if (!broadcast(in[k], rank, shape, &views[k]))
+            return false;
     for (int64_t e = 0; e < made.elems; e++) {
-        const struct sl_onnx_constant *from = sl_onnx_constant_get(in[0], e) != 0 ? in[1] : in[2];
-        double value = sl_onnx_constant_get(from, from->elems == 1 ? 0 : e);
+        const int from = sl_onnx_constant_get(in[0], at[0]) != 0 ? 1 : 2;
+        const double value = sl_onnx_constant_get(in[from], at[from]);
         if (floats)
             floats[e] = (float)value;
         else
             ints[e] = (int64_t)value;
+        for (int k = 0; k < 3; k++)
+            at[k] = step(&views[k], places[k], at[k]);
     }
     *out = made;
     return true;
