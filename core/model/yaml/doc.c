@@ -200,7 +200,7 @@ static struct sl_node *read_alias(struct reading *r, int depth)
         fail(r, "E0006", place, message, NULL);
         return NULL;
     }
-    if (depth + depth_of_tree(anchor->node) > SL_DOC_MAX_DEPTH) {
+    if (depth - 1 + depth_of_tree(anchor->node) > SL_DOC_MAX_DEPTH) {
         fail_depth(r, place);
         return NULL;
     }

@@ -168,6 +168,9 @@ static void test_map_over_word(void **state)
         {"data.valid={file: v.csv}", "data.valid.split=", "valid:; file: "},
         {NULL, "train.ema.start=", "ema:; decay: 0.9; "},
         {"train.ema=", "train.ema.start=", "metrics: []"}, /* and no `ema` is made */
+        {"train.schedule=", "train.schedule={type: exponential, factor: 0.5, every: 1e}",
+         "schedule:; type: exponential; "},
+        {"data.label=", "data.label={column: kind}", "label:; column: kind"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *sets[] = {cases[i].first ? cases[i].first : cases[i].set, cases[i].set};

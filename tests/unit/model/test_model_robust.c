@@ -3,6 +3,8 @@
  * bytes changed, pieces exchanged, and every allocation failing in turn. */
 #include "model_fixture.h"
 
+#include "model/doc_limits.h"
+
 #include <stdio.h>
 
 #include "base/system/file.h"
@@ -187,14 +189,47 @@ static void test_schema_out_of_memory(void **state)
     }
 }
 
+/* `depth` lists in each other, the inner `inner` of them behind an alias if `inner` > 0. */
+static void check_depth(int depth, int inner, bool fine)
+{
+    char model[1024] = "seqlstm: 1\n";
+    if (inner > 0) {
+        strcat(model, "x: &a ");
+        for (int i = 0; i < inner; i++)
+            strcat(model, "[");
+        for (int i = 0; i < inner; i++)
+            strcat(model, "]");
+        strcat(model, "\n");
+    }
+    strcat(model, "y: ");
+    for (int i = 0; i < depth - inner; i++)
+        strcat(model, "[");
+    strcat(model, inner > 0 ? "*a" : "");
+    for (int i = 0; i < depth - inner; i++)
+        strcat(model, "]");
+    strcat(model, "\n");
+    struct loaded l = load(model);
+    assert_int_equal(strstr(sl_buf_text(&l.text), "nested more than") == NULL, fine);
+    unload(&l);
+}
+
+/* The map of the file and 63 lists are 64 levels, directly or through an alias; one more is refused. */
+static void test_depth(void **state)
+{
+    (void)state;
+    for (int inner = 0; inner <= 40; inner += 20) {
+        check_depth(SL_DOC_MAX_DEPTH - 1, inner, true);
+        check_depth(SL_DOC_MAX_DEPTH, inner, false);
+        check_depth(SL_DOC_MAX_DEPTH + 20, inner, false);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_mutated),
-        cmocka_unit_test(test_values_of_wrong_kinds),
-        cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_schema_out_of_memory),
+        cmocka_unit_test(test_truncated),     cmocka_unit_test(test_mutated),
+        cmocka_unit_test(test_depth),         cmocka_unit_test(test_values_of_wrong_kinds),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_schema_out_of_memory),
     };
     return cmocka_run_group_tests(tests, read_everything, free_everything);
 }

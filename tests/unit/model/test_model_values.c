@@ -281,9 +281,110 @@ static void test_yaml_1_2_typing(void **state)
     unload(&l);
 }
 
+/* Input feeding goes from the attention layer, or the last layer without recurrence behind it, to the first recurrent
+ * layer that its query comes through. */
+static void test_feeding(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layers, *reader, *giver;
+    } cases[] = {
+        {"{type: lstm, name: r, units: 4, return_sequences: true}, {type: attention, name: g, input_feeding: true}",
+         "r", "g"},
+        {"{type: lstm, name: aside, units: 4, return_sequences: true},"
+         " {type: lstm, name: r, from: w, units: 4, return_sequences: true},"
+         " {type: lstm, name: s, units: 4, return_sequences: true}, {type: attention, name: a, input_feeding: true},"
+         " {type: concat, from: [a, aside]}",
+         "r", "a"},
+        {"{type: lstm, name: r, units: 4, return_sequences: true}, {type: attention, name: a, input_feeding: true},"
+         " {type: dense, units: 5}, {type: dropout, name: g, rate: 0.1}",
+         "r", "g"},
+        {"{type: lstm, name: r, units: 4, return_sequences: true}, {type: attention, name: a, input_feeding: true},"
+         " {type: dense, name: g, units: 4}, {type: gru, name: late, units: 4, return_sequences: true},"
+         " {type: dense, units: 4}",
+         "r", "g"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[2048];
+        snprintf(text, sizeof text,
+                 HEAD
+                 "data: {train: {type: generator, name: reverse, size: 8, length: 5}}\nmodel:\n"
+                 "  encoder: [{type: embedding, dim: 4}, {type: lstm, units: 4, return_sequences: true}]\n"
+                 "  decoder: [{type: embedding, name: w, dim: 4}, %s, {type: output, activation: softmax}]\n" TRAIN,
+                 cases[i].layers);
+        struct loaded l = load(text);
+        if (l.model == NULL)
+            fail_msg("%s", sl_buf_text(&l.text));
+        assert_true(l.model->feeding.present);
+        assert_string_equal(l.model->layers[l.model->feeding.reader].name, cases[i].reader);
+        assert_string_equal(l.model->layers[l.model->feeding.giver].name, cases[i].giver);
+        unload(&l);
+    }
+}
+
+/* The place of what was not given is that of the map or list in which it would stand. */
+static void test_places_of_parts(void **state)
+{
+    (void)state;
+    struct loaded l = load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE /* 5 */
+                                             "train:\n"                                   /* 6 */
+                                             "  epochs: 1\n"                              /* 7 */
+                                             "  metrics: [mse, mae]\n"                    /* 8 */
+                                             "  optimizer:\n"                             /* 9 */
+                                             "    type: adam\n");                         /* 10 */
+    static const struct {
+        const char *path;
+        int line;
+    } cases[] = {
+        {"train", 6},
+        {"train.epochs", 7},
+        {"train.updates", 6},
+        {"train.metrics", 8},
+        {"train.metrics[1]", 8},
+        {"train.metrics[1].name", 8},
+        {"train.optimizer.type", 10},
+        {"train.optimizer.momentum", 9},
+        {"decode.beam", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (sl_model_find_place(l.model, cases[i].path).line != cases[i].line)
+            fail_msg("%s is in line %d, expected %d", cases[i].path, sl_model_find_place(l.model, cases[i].path).line,
+                     cases[i].line);
+    unload(&l);
+}
+
+/* What must come before a layer is not the layer itself. */
+static void test_layers_do_not_name_themselves(void **state)
+{
+    (void)state;
+    static const char *const layers[] = {
+        "encoder: [{type: embedding, name: x, share: x, dim: 4}, {type: lstm, units: 4}], decoder: [{type: embedding, "
+        "dim: 4}, {type: lstm, units: 4, return_sequences: true}, {type: output, activation: softmax}]",
+        "encoder: [{type: embedding, dim: 4}, {type: lstm, name: x, from: x, units: 4}], decoder: [{type: embedding, "
+        "dim: 4}, {type: lstm, units: 4, return_sequences: true}, {type: output, activation: softmax}]",
+        "encoder: [{type: embedding, dim: 4}, {type: lstm, name: x, initial_state: x, units: 4}], decoder: [{type: "
+        "embedding, dim: 4}, {type: lstm, units: 4, return_sequences: true}, {type: output, activation: softmax}]",
+        "encoder: [{type: embedding, dim: 4}, {type: lstm, units: 4}], decoder: [{type: embedding, dim: 4}, {type: "
+        "lstm, units: 4, return_sequences: true}, {type: output, name: x, tie: x, activation: softmax}]",
+        "encoder: [{type: embedding, dim: 4}, {type: lstm, units: 4}], decoder: [{type: embedding, dim: 4}, {type: "
+        "lstm, units: 4, return_sequences: true}, {type: add, name: x, from: [lstm_2, x]}, {type: output, activation: "
+        "softmax}]",
+    };
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 HEAD "data: {train: {type: generator, name: reverse, size: 8, length: 5}}\nmodel: {%s}\n" TRAIN,
+                 layers[i]);
+        assert_refused(text, "error[E03");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_feeding),
+        cmocka_unit_test(test_places_of_parts),
+        cmocka_unit_test(test_layers_do_not_name_themselves),
         cmocka_unit_test(test_keras_defaults),
         cmocka_unit_test(test_init_sets),
         cmocka_unit_test(test_activations_by_direction),
