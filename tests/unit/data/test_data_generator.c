@@ -150,6 +150,60 @@ static void test_sine(void **state)
     data_close(&o);
 }
 
+/* What a generator makes if only its size is given, as docs/model-file.md says. */
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct data_open o = data_open_train(GENERATED("copy, size: 200, length: 9"), MODEL_TAG, "task: tag");
+    assert_int_equal(sl_dataset_get_facts(o.train)->target.classes,
+                     8 + 2); /* symbols, the blank and the sign to begin */
+    assert_int_equal(sl_dataset_get_length(o.train, 0), 2 * 9 + 10);
+    data_close(&o);
+    o = data_open_train(GENERATED("sine, size: 4, length: 9"), MODEL_REGRESS, MSE);
+    assert_int_equal(sl_dataset_get_facts(o.train)->input.features, 1);
+    assert_int_equal(sl_dataset_get_facts(o.train)->target.features, 1);
+    data_close(&o);
+}
+
+/* Noise is normal, of the deviation that is wanted, and independent from step to step. */
+static void test_noise(void **state)
+{
+    (void)state;
+    enum { SERIES = 400, STEPS = 12, N = SERIES * STEPS };
+    double noise[N], mean = 0, squares = 0, fourth = 0, neighbours = 0;
+    float clean[N];
+    for (int noisy = 0; noisy < 2; noisy++) {
+        struct data_open o = data_open_train(noisy ? GENERATED("sine, size: 400, length: 12, noise: 0.5")
+                                                   : GENERATED("sine, size: 400, length: 12"),
+                                             MODEL_REGRESS, MSE);
+        struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+        struct sl_batch *batch = data_next(batcher);
+        assert_int_equal(batch->sequences, SERIES);
+        for (int64_t k = 0; k < SERIES; k++)
+            for (int64_t t = 0; t < STEPS; t++) {
+                const float value = batch->input.values[sl_batch_row(batch, k, t)];
+                if (noisy)
+                    noise[k * STEPS + t] = ((double)value - (double)clean[k * STEPS + t]) / 0.5;
+                else
+                    clean[k * STEPS + t] = value;
+            }
+        sl_batch_destroy(batch);
+        sl_batcher_close(batcher);
+        data_close(&o);
+    }
+    for (int i = 0; i < N; i++) {
+        mean += noise[i] / N;
+        squares += noise[i] * noise[i] / N;
+        fourth += pow(noise[i], 4) / N;
+        neighbours += noise[i] * noise[(i + 1) % N] / N;
+    }
+    /* five standard errors of each */
+    assert_true(fabs(mean) < 5 / sqrt(N));
+    assert_true(fabs(squares - 1) < 5 * sqrt(2.0 / N));
+    assert_true(fabs(fourth - 3) < 5 * sqrt(96.0 / N));
+    assert_true(fabs(neighbours) < 5 / sqrt(N));
+}
+
 /* split: of a generated train, the records that train then lacks. */
 static void test_split(void **state)
 {
@@ -184,6 +238,8 @@ int main(void)
         cmocka_unit_test(test_determinism),
         cmocka_unit_test(test_copy_and_reverse),
         cmocka_unit_test(test_sine),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_split),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);

@@ -162,6 +162,140 @@ static void test_broken_states(void **state)
     data_close(&o);
 }
 
+/* Writes `text` with another value of a key, which `path` leads to: "facts/input/kind". */
+static void replace_value(const char *text, const char *path, const char *value, struct sl_buf *out)
+{
+    const char *at = text;
+    while (*path) {
+        char key[64];
+        const int bytes = (int)strcspn(path, "/");
+        snprintf(key, sizeof key, "\"%.*s\":", bytes, path);
+        at = strstr(at, key);
+        if (at == NULL)
+            fail_msg("the state has no %s", key);
+        at += strlen(key);
+        path += path[bytes] ? bytes + 1 : bytes;
+    }
+    const char *end = at;
+    for (int depth = 0; depth > 0 || !strchr(",}]", *end); end++)
+        depth += (*end == '[' || *end == '{') - (*end == ']' || *end == '}');
+    sl_buf_printf(out, "%.*s%s%s", (int)(at - text), text, value, end);
+}
+
+struct change {
+    const char *path, *value;
+};
+
+/* The state is accepted as it is, and refused with any one of the changes. */
+static void check_changes(struct data_open *o, const struct change *changes, size_t count)
+{
+    struct sl_buf text = {0};
+    assert_int_equal(sl_data_state_write(o->state, &text, NULL), SEQLSTM_OK);
+    for (size_t c = 0; c <= count; c++) {
+        struct sl_buf changed = {0};
+        struct sl_data_state *read = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        if (c < count)
+            replace_value(sl_buf_text(&text), changes[c].path, changes[c].value, &changed);
+        else
+            sl_buf_append_text(&changed, sl_buf_text(&text));
+        seqlstm_status status = sl_data_state_read("s", sl_buf_text(&changed), changed.length_bytes, &read, &err);
+        if (status == SEQLSTM_OK) {
+            status = sl_data_state_check(read, o->model, "s", &err);
+            sl_data_state_destroy(read);
+        }
+        if (status != (c < count ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK))
+            fail_msg("%s = %s: %s", c < count ? changes[c].path : "nothing", c < count ? changes[c].value : "",
+                     err.message);
+        sl_buf_deinit(&changed);
+    }
+    sl_buf_deinit(&text);
+    data_close(o);
+}
+
+/* What a state says must fit the model and itself: no later reader checks it again. */
+static void test_changed_states(void **state)
+{
+    (void)state;
+    static const struct change table[] = {
+        {"source", "0"},
+        {"tokenizer", "1"},
+        {"lowercase", "true"},
+        {"form", "0"},
+        {"form", "1"},
+        {"form", "5"},
+        {"ahead", "3"},
+        {"facts/input/kind", "0"},
+        {"facts/input/kind", "1"},
+        {"facts/input/on_steps", "true"},
+        {"facts/input/features", "1"},
+        {"facts/input/features", "0"},
+        {"facts/input/classes", "4"},
+        {"facts/target/kind", "0"},
+        {"facts/target/kind", "1"},
+        {"facts/target/on_steps", "true"},
+        {"facts/target/features", "2"},
+        {"facts/target/classes", "2"},
+        {"facts/records", "0"},
+        {"scale", "0"},
+        {"input_columns", "0"},
+        {"target_columns", "0"},
+        {"target_columns", "2"},
+        {"input_offset", "null"},
+        {"input_factor", "null"},
+        {"input_factor", "[1.0,0.0]"},
+        {"input_factor", "[-1.0,1.0]"},
+        {"target_offset", "null"},
+        {"target_factor", "[0.0]"},
+        {"target_factor", "[-2.0]"},
+        {"ignore_id", "0"},
+        {"ignore", "\"x\""},
+        {"classes_are_tokens", "true"},
+        {"binary_values", "true"},
+        {"classes", "{\"texts\": [\"x\"], \"counts\": [1]}"},
+    };
+    data_write("train.csv", "a,b,c\n0.1,1e30,7\n0.3,,3\n,-1e-30,2\n");
+    struct data_open o = data_open_train(
+        "type: csv, train: {file: train.csv}, inputs: [a, b], targets: [c], scale: {type: standard}, missing: mean",
+        MODEL_DENSE, "loss: mse");
+    check_changes(&o, table, sizeof table / sizeof *table);
+    static const struct change text[] = {
+        {"source", "0"},
+        {"tokenizer", "0"},
+        {"lowercase", "false"},
+        {"form", "4"},
+        {"facts/input/kind", "2"},
+        {"facts/input/features", "2"},
+        {"facts/input/classes", "7"},
+        {"facts/input/on_steps", "false"},
+        {"facts/target/classes", "3"},
+        {"facts/target/features", "2"},
+        {"ignore_id", "0"},
+        {"tokens", "null"},
+        {"classes", "null"},
+        {"classes_are_tokens", "true"},
+        {"binary_values", "true"},
+        {"input_columns", "2"},
+        {"input_fill", "[1.0]"},
+        {"target_fill", "[1.0]"},
+    };
+    data_write("train.txt", "0 the \xC3\xA9t\xC3\xA9\n1 the end\n");
+    o = data_open_train("type: lines, train: {file: train.txt}, label: first, batch_size: 2, "
+                        "tokenizer: {type: whitespace, specials: [unk, bos, eos], lowercase: true}",
+                        MODEL_CLASSIFY, "task: classify");
+    check_changes(&o, text, sizeof text / sizeof *text);
+    static const struct change language[] = {
+        {"facts/target/classes", "2"},   {"facts/target/on_steps", "false"},
+        {"classes_are_tokens", "false"}, {"form", "2"},
+        {"facts/target/kind", "2"},
+    };
+    data_write("train.txt", "ab ba\n");
+    o = data_open_train("type: text, train: {file: train.txt}, batch_size: 1, "
+                        "tokenizer: {type: char, specials: []}, batching: {unit: stream}",
+                        MODEL_LM, LM);
+    check_changes(&o, language, sizeof language / sizeof *language);
+}
+
 /* A class label under binary cross-entropy is the values 0 and 1 with two names. */
 static void test_binary_label(void **state)
 {
@@ -176,6 +310,8 @@ static void test_binary_label(void **state)
     struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
     struct sl_batch *batch = data_next(batcher);
     assert_true(batch->target.values[0] == 1 && batch->target.values[1] == 0);
+    for (int k = 0; k < 2; k++) /* both count */
+        assert_true(batch->weight.kind == SL_FIELD_NONE || batch->weight.values[k] == 1);
     sl_batch_destroy(batch);
     sl_batcher_close(batcher);
     sl_data_state_destroy(reread(o.state));
@@ -207,8 +343,10 @@ static void test_fingerprints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_state),    cmocka_unit_test(test_characters),   cmocka_unit_test(test_scaled_state),
-        cmocka_unit_test(test_broken_states), cmocka_unit_test(test_binary_label), cmocka_unit_test(test_fingerprints),
+        cmocka_unit_test(test_text_state),     cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_scaled_state),   cmocka_unit_test(test_broken_states),
+        cmocka_unit_test(test_changed_states), cmocka_unit_test(test_binary_label),
+        cmocka_unit_test(test_fingerprints),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

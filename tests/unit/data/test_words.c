@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -13,6 +15,7 @@
 #include "data/text/tokenizer.h"
 #include "data/text/word_edges.h"
 #include "data/text/word_table.h"
+#include "data/text/word_vectors.h"
 
 enum { LONGEST = 700, WORDS = 3000, KINDS = 300 };
 
@@ -116,8 +119,64 @@ static void test_numbers(void **state)
     sl_word_table_deinit(&many);
 }
 
+/* Writes the file, loads it for the words `a`, `b c` and `d`; returns what was found, -1 with the message if nothing.
+ */
+static int64_t load_vectors(const char *text, float *table, struct seqlstm_error *err)
+{
+    static const struct sl_vocabulary_entry words[] = {{"a", 1, 1}, {"b c", 3, 1}, {"d", 1, 1}};
+    char path[] = "/tmp/seqlstm-vectors-XXXXXX";
+    const int file = mkstemp(path);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    close(file);
+    struct sl_vocabulary *vocabulary = NULL;
+    int64_t found = 0;
+    assert_int_equal(sl_vocabulary_create(words, 3, NULL, &vocabulary, NULL), SEQLSTM_OK);
+    const seqlstm_status status = sl_word_vectors_load(path, vocabulary, 2, table, &found, err);
+    sl_vocabulary_destroy(vocabulary);
+    unlink(path);
+    return status == SEQLSTM_OK ? found : -1;
+}
+
+static void test_vectors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t found;
+        float table[6];
+    } cases[] = {
+        {"a 1 2\nb c 3 4\nd 5 6\n", 3, {1, 2, 3, 4, 5, 6}},
+        {"4 2\na 1 2\n\nx 7 8\r\nd 5 6 \r\n", 2, {1, 2, 9, 9, 5, 6}},
+        {"a 1 2\na 3 4\n", 1, {1, 2, 9, 9, 9, 9}}, /* the first line of a word counts */
+        {"d\t-1e-3\t2\nb c 1 2", 2, {9, 9, 1, 2, -1e-3f, 2}},
+        {"x 1 2\n", 0, {9, 9, 9, 9, 9, 9}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float table[6] = {9, 9, 9, 9, 9, 9};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const int64_t found = load_vectors(cases[i].text, table, &err);
+        if (found != cases[i].found || memcmp(table, cases[i].table, sizeof table) != 0)
+            fail_msg("case %d: %d found: %s", (int)i, (int)found, err.message);
+        assert_int_equal(load_vectors(cases[i].text, NULL, &err), found);
+    }
+    static const char *const wrong[][2] = {
+        {"a 1\n", ":1: a word and 1 numbers"},
+        {"a 1 2\nd 1 x\n", ":2: `x` is not"},
+        {"a 1 2 3\n", ":1: a word and 3"},
+        {"2 2\na 1 nan\n", ":2: `nan` is not"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        float table[6];
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(load_vectors(wrong[i][0], table, &err), -1);
+        if (!strstr(err.message, wrong[i][1]))
+            fail_msg("%s: %s", wrong[i][1], err.message);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_edges), cmocka_unit_test(test_numbers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_vectors), cmocka_unit_test(test_edges),
+                                       cmocka_unit_test(test_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
