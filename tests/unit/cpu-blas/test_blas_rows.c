@@ -217,13 +217,17 @@ static void test_cast_halves(void **state)
         for (int i = 0; i < N; i++)
             if ((i & 0x7FFF) < infinity - 1)
                 assert_int_equal(rounded[i], i & 1 ? i + 1 : i);
-        /* a hair above the middle, lost in float32: up all the same */
-        for (int i = 0; i < N; i++)
-            middle[i] *= 1.0 + 1e-15;
-        cast_one(f, SEQLSTM_DTYPE_FLOAT64, types[type], N, middle, rounded);
-        for (int i = 1; i < N; i++)
-            if ((i & 0x7FFF) < infinity - 1 && (i & 0x7FFF) > (type == 0 ? 0 : 0x80))
-                assert_int_equal(rounded[i], i + 1);
+        /* a hair above or below the middle, lost in float32: up or down all the same */
+        for (int above = 0; above < 2; above++) {
+            double *beside = malloc(N * sizeof *beside);
+            for (int i = 0; i < N; i++)
+                beside[i] = middle[i] * (above ? 1.0 + 1e-15 : 1.0 - 1e-15);
+            cast_one(f, SEQLSTM_DTYPE_FLOAT64, types[type], N, beside, rounded);
+            for (int i = 1; i < N; i++)
+                if ((i & 0x7FFF) < infinity - 1 && (i & 0x7FFF) > (type == 0 ? 0 : 0x80))
+                    assert_int_equal(rounded[i], i + above);
+            free(beside);
+        }
     }
     free(h), free(back), free(rounded), free(x), free(middle);
 }

@@ -202,6 +202,66 @@ static void an_update_does_not_depend_on_the_scale_of_the_loss(void **state)
         close_world(&worlds[k]);
 }
 
+static int binds;
+
+static seqlstm_status count_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                 const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                 struct seqlstm_error *err)
+{
+    binds++;
+    return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->op_bind(op, queue, bind, out_binding, err);
+}
+
+static const struct seqlstm_backend *query_counting(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    table = *seqlstm_reference_query_v0(host_minor);
+    table.op_bind = count_bind;
+    return &table;
+}
+
+static int count_binds_of(struct world *w, int32_t length)
+{
+    const struct sl_batch_shape shape = {.sequences = 1,
+                                         .lengths = &length,
+                                         .input_kind = SL_FIELD_VALUES,
+                                         .target_kind = SL_FIELD_VALUES,
+                                         .input_features = 3,
+                                         .target_features = 3,
+                                         .input_on_steps = true,
+                                         .target_on_steps = true};
+    struct sl_batch *batch = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    const int before = binds;
+    run(w, batch, false);
+    sl_batch_destroy(batch);
+    return binds - before;
+}
+
+/* A shape that came lately is not bound again; of those that are kept, the one goes that was not used for longest. */
+static void shapes_are_bound_once(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, true, 3);
+    facts.envelope = (struct sl_envelope){.sequences = 1, .steps = SL_SHAPES_BOUND + 1, .rows = SL_SHAPES_BOUND + 1};
+    struct world w;
+    world_query = query_counting;
+    open_world(&w, data_values, "model: [{type: dense, units: 3}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    world_query = seqlstm_reference_query_v0;
+    for (int32_t length = 1; length <= SL_SHAPES_BOUND; length++)
+        assert_true(count_binds_of(&w, length) > 0);
+    for (int32_t length = 1; length <= SL_SHAPES_BOUND; length++)
+        if (length != 3)
+            assert_int_equal(count_binds_of(&w, length), 0);
+    assert_true(count_binds_of(&w, SL_SHAPES_BOUND + 1) > 0); /* instead of 3 */
+    for (int32_t length = 1; length <= SL_SHAPES_BOUND + 1; length++)
+        if (length != 3)
+            assert_int_equal(count_binds_of(&w, length), 0);
+    assert_true(count_binds_of(&w, 3) > 0);
+    close_world(&w);
+}
+
 /* One step of each gives the same loss and gradients. */
 static void assert_equal_and_close(struct world *one, struct world *other, const struct sl_data_facts *facts)
 {
@@ -530,6 +590,7 @@ int main(void)
         cmocka_unit_test(accumulation_adds_gradients),
         cmocka_unit_test(a_bias_beside_a_shared_matrix_is_overwritten),
         cmocka_unit_test(an_update_does_not_depend_on_the_scale_of_the_loss),
+        cmocka_unit_test(shapes_are_bound_once),
         cmocka_unit_test(alternative_equals_its_parts),
         cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(deep_stacks_run_layer_by_layer),

@@ -23,6 +23,9 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
+/* What answers as `reference` in worlds that are opened from now on. */
+static const struct seqlstm_backend *(*world_query)(uint32_t host_minor) = seqlstm_reference_query_v0;
+
 /* A model on the reference, with its parameters drawn. */
 struct world {
     struct sl_diagnostics *diagnostics;
@@ -60,7 +63,7 @@ static void open_world(struct world *w, const char *data, const char *layers, co
     struct sl_graph_request graph = {
         .model = w->model, .facts = &w->facts, .phase = SL_PHASE_TRAIN, .need_output = need_output};
     ok(sl_graph_create(&graph, &w->graph, &err), &err);
-    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    const struct sl_backend_builtin builtins[] = {{"reference", world_query}};
     static const struct sl_registry_entry entries[] = {{.name = "reference"}};
     struct sl_registry_request registry = {
         .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};

@@ -296,18 +296,20 @@ static void what_is_no_number_is_never_the_best(void **state)
     }
 }
 
-/* The rate is so large that the loss gets worse: the best weights are those of the first validations. */
-static void early_stopping_restores_the_best(void **state)
+/* The rate is so large that the loss gets worse: the best weights are those of the first validations. `averaged`: the
+ * validations, and so the best weights, are those of the moving average. */
+static void check_restored(bool averaged)
 {
-    (void)state;
     struct world *world = make_plain();
     struct sl_train_config *train = &world->model.train;
+    const struct sl_ema ema = {.enabled = averaged, .decay = 0.5};
     train->validate.every = (struct sl_period){SL_PERIOD_UPDATES, 1};
     train->early_stopping = (struct sl_early_stopping){
         .enabled = true, .monitor = "valid.loss", .patience = 4, .min_delta = 0, .restore_best = true};
     train->schedule =
         (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 3, .every = {SL_PERIOD_UPDATES, 1}};
     train->epochs = 1000;
+    train->ema = ema;
     struct sl_train_result result = run(world);
     assert_int_equal(result.end, SL_END_EARLY_STOPPING);
     assert_int_equal(world->validations, result.progress.updates);
@@ -323,10 +325,19 @@ static void early_stopping_restores_the_best(void **state)
     world->model.train.updates = best;
     world->model.train.schedule =
         (struct sl_schedule){.kind = SL_SCHEDULE_EXPONENTIAL, .factor = 3, .every = {SL_PERIOD_UPDATES, 1}};
+    world->model.train.ema = ema;
     result = run(world);
+    assert_true(result.averaged == averaged);
     assert_memory_equal(got.values, world->params.values, sizeof got.values);
     ASSERT_NEAR(sl_metric_values_get(&result.valid, SL_METRIC_LOSS), loss, 0);
     free(world);
+}
+
+static void early_stopping_restores_the_best(void **state)
+{
+    (void)state;
+    check_restored(false);
+    check_restored(true);
 }
 
 static int64_t tick(void *context)

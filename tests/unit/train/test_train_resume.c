@@ -338,13 +338,81 @@ static void old_checkpoints_go(void **state)
     outcome_free(&want);
 }
 
+/* The updates of the checkpoints in a folder, ascending. */
+static int list_checkpoints(const struct world *world, int64_t *out, int most)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/checkpoints", world->folder);
+    struct dirent **entries = NULL;
+    int files = scandir(path, &entries, NULL, alphasort), count = 0;
+    for (int k = 0; k < files; k++) {
+        long long update;
+        if (sscanf(entries[k]->d_name, "update-%lld.safetensors", &update) == 1 && count < most)
+            out[count++] = update;
+        free(entries[k]);
+    }
+    free(entries);
+    return count;
+}
+
+/* Weights that do not change are equally good at every validation: the first of them are kept, and none is written
+ * again for a later one that is no better. */
+static void of_equal_results_the_first_are_kept(void **state)
+{
+    (void)state;
+    for (enum sl_monitor_mode mode = SL_MODE_MIN; mode <= SL_MODE_MAX; mode++) {
+        struct world *world = world_create(mode == SL_MODE_MIN ? "equal-min" : "equal-max");
+        world->model.train.optimizer.learning_rate = 0;
+        world->model.train.ema.enabled = false;
+        world->model.train.checkpoint.every = (struct sl_period){SL_PERIOD_NONE, 0};
+        world->model.train.checkpoint.keep_last = 1;
+        world->model.train.checkpoint.mode = mode;
+        struct sl_train_result result;
+        assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+        int64_t kept[8];
+        assert_int_equal(list_checkpoints(world, kept, 8), 3);
+        assert_true(kept[0] == 3 && kept[1] == 6 && kept[2] == 20);
+        assert_int_equal(world->checkpoints, 3);
+        free(world);
+    }
+}
+
+/* A validation that an interrupt prevented comes first after resume, and is saved before the next update: if the
+ * process dies in that, the one after does not validate again. */
+static void a_validation_made_up_for_is_saved(void **state)
+{
+    (void)state;
+    struct sl_train_result result;
+    struct world *world = world_create("pending");
+    world->model.train.checkpoint.keep_best = 0;
+    world->stop_at = 3; /* where a validation is due */
+    assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(world->validations, 0);
+    free(world);
+    for (int again = 0; again < 2; again++) {
+        world = world_create("pending");
+        world->model.train.checkpoint.keep_best = 0;
+        world->exec.fail_at = 1;
+        assert_int_equal(world_run(world, &result, NULL), SEQLSTM_DEVICE);
+        assert_int_equal(world->validations, again == 0);
+        assert_int_equal(world->checkpoints, again == 0);
+        free(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_runs_are_one),          cmocka_unit_test(interrupted_at_every_update),
-        cmocka_unit_test(interrupted_all_the_way),   cmocka_unit_test(dead_at_every_run),
-        cmocka_unit_test(full_at_every_write),       cmocka_unit_test(damaged_newest_is_passed_over),
-        cmocka_unit_test(finished_run_ends_at_once), cmocka_unit_test(old_checkpoints_go),
+        cmocka_unit_test(two_runs_are_one),
+        cmocka_unit_test(interrupted_at_every_update),
+        cmocka_unit_test(interrupted_all_the_way),
+        cmocka_unit_test(dead_at_every_run),
+        cmocka_unit_test(full_at_every_write),
+        cmocka_unit_test(damaged_newest_is_passed_over),
+        cmocka_unit_test(finished_run_ends_at_once),
+        cmocka_unit_test(old_checkpoints_go),
+        cmocka_unit_test(of_equal_results_the_first_are_kept),
+        cmocka_unit_test(a_validation_made_up_for_is_saved),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

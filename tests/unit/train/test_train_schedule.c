@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "train/schedule/loss_scale.h"
 #include "train/schedule/schedule.h"
 #include "train/schedule/teacher.h"
 
@@ -278,6 +279,33 @@ static void teachers_fade(void **state)
     ASSERT_NEAR(teacher_at(&sigmoid, 1000000, 0), 0);
 }
 
+/* From 65536 down to 1 with each overflow, up to 2^24 with every 2000 good updates in a row. */
+static void loss_scale_halves_and_doubles(void **state)
+{
+    (void)state;
+    struct sl_loss_scale scale = {0};
+    ASSERT_NEAR(sl_loss_scale_get(&scale), 65536);
+    for (int k = 1; k <= 16; k++) {
+        assert_true(sl_loss_scale_settle(&scale, k % 2 ? INFINITY : NAN));
+        ASSERT_NEAR(sl_loss_scale_get(&scale), ldexp(1, 16 - k));
+    }
+    assert_false(sl_loss_scale_settle(&scale, INFINITY)); /* what overflows at 1 has diverged */
+    ASSERT_NEAR(sl_loss_scale_get(&scale), 1);
+    assert_int_equal(scale.overflows, 16);
+    scale = (struct sl_loss_scale){.scale = 256};
+    for (int k = 0; k < 1999; k++)
+        assert_false(sl_loss_scale_settle(&scale, 0.5));
+    assert_true(sl_loss_scale_settle(&scale, INFINITY)); /* the good ones are counted anew */
+    for (int k = 1; k <= 2000; k++) {
+        ASSERT_NEAR(sl_loss_scale_get(&scale), 128);
+        assert_false(sl_loss_scale_settle(&scale, 0));
+    }
+    ASSERT_NEAR(sl_loss_scale_get(&scale), 256);
+    for (int k = 0; k < 20 * 2000; k++)
+        assert_false(sl_loss_scale_settle(&scale, 1));
+    ASSERT_NEAR(sl_loss_scale_get(&scale), 1 << 24);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +319,7 @@ int main(void)
         cmocka_unit_test(monitors_count_what_does_not_improve),
         cmocka_unit_test(non_monotone_trigger),
         cmocka_unit_test(teachers_fade),
+        cmocka_unit_test(loss_scale_halves_and_doubles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
