@@ -16,7 +16,8 @@
 #include "base/value/text.h"
 #include "scaffold/templates.h"
 
-static const char *const kinds[] = {"language_model", "classify", "tag", "regress", "forecast"};
+static const char *const kinds[] = {"language_model", "classify", "tag",        "regress",
+                                    "forecast",       "seq2seq",  "autoencoder"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static seqlstm_status check_id(const char *id, struct seqlstm_error *err)

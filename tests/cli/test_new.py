@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`seqlstm new`: what it writes works at once, and it overwrites nothing."""
 import os
+import pathlib
+import re
+import subprocess
 
 import harness
 from harness import expect
 
-KINDS = ['language_model', 'classify', 'tag', 'regress', 'forecast']
+KINDS = ['language_model', 'classify', 'tag', 'regress', 'forecast', 'seq2seq', 'autoencoder']
 
 
 def test_every_kind_of_model_is_checked_planned_and_trained(t):
@@ -16,8 +19,43 @@ def test_every_kind_of_model_is_checked_planned_and_trained(t):
         for name in files:
             expect((t.folder / name).stat().st_size > 0, f'{name} is empty')
         t.run('check', f'{kind}/model.yaml')
-        t.run('plan', f'{kind}/model.yaml', '--json')
-        t.run('run', f'{kind}/model.yaml', '--out', f'run-{kind}', '--set', 'train.updates=4', '--threads', '1')
+        order = ('--set', 'dispatch.policy=order')  # nothing is timed
+        t.run('plan', f'{kind}/model.yaml', '--json', *order)
+        t.run('run', f'{kind}/model.yaml', '--out', f'run-{kind}', '--set', 'train.updates=4', '--threads', '1', *order)
+
+
+def follow_comments(t, kind):
+    """Runs the commands that the first lines of a model file show, as a user would; returns what the last one says."""
+    t.run('new', 'model', kind)
+    folder = t.folder / kind
+    env = t.environment({'PATH': f'{pathlib.Path(t.program).parent}:{os.environ["PATH"]}', 'SEQLSTM_THREADS': '1'})
+    lines = re.findall(r'^#   (.*?)(?:    .*)?$', (folder / 'model.yaml').read_text(), re.M)
+    expect(len(lines) >= 2 and all('seqlstm' in line for line in lines), lines)
+    for line in lines:
+        done = subprocess.run(line, shell=True, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+        expect(done.returncode == 0, f'{line}: {done.stderr[-500:]}')
+    return done.stdout
+
+
+def test_the_commands_in_the_files_give_sensible_answers(t):
+    if t.sanitized:
+        return 'trainings of several seconds'
+    label, probability = follow_comments(t, 'classify').split()
+    expect(label == 'good' and float(probability) > 0.8, (label, probability))
+    expect(follow_comments(t, 'tag').split() == ['DET', 'ADJ', 'NOUN', 'VERB'], 'tags')
+    expect(follow_comments(t, 'seq2seq') == '2021-03-03\n', 'a date')
+    words = re.findall(r'[a-z]+', follow_comments(t, 'language_model').lower())
+    known = set(re.findall(r'[a-z]+', t.read('language_model/text.txt').decode().lower()))
+    expect(len(words) > 20 and sum(word in known for word in words) > 0.6 * len(words), words)
+    near = follow_comments(t, 'autoencoder').splitlines()[1]
+    expect(float(near.split()[0]) > 0.5, near)
+    rebuilt = t.run('predict', 'autoencoder/runs/autoencoder', stdin=b'the cat sees the moon\n').text
+    expect(rebuilt == 'the cat sees the moon\n', rebuilt)
+    visitors = [float(value) for value in follow_comments(t, 'forecast').split()]
+    expect(len(visitors) > 90 and 100 < visitors[-1] < 500, visitors[-3:])
+    wear = [float(value) for line in follow_comments(t, 'regress').splitlines() for value in line.split()]
+    true = [float(line.split(',')[-1]) for line in t.read('regress/train.csv').decode().splitlines()[1:]]
+    expect(len(wear) == len(true) and max(abs(a - b) for a, b in zip(wear, true)) < 0.15 * max(true), wear[-5:])
 
 
 def test_the_help_names_every_kind(t):

@@ -69,8 +69,8 @@ const struct cli_command cli_command_new_model = {
     .usage = "KIND [flags]",
     .examples = "  seqlstm new model classify\n"
                 "  seqlstm new model language_model --dir novel\n",
-    .text = "The kinds are language_model, classify, tag, regress and forecast. Each runs\n"
-            "as it is; replace the data with your own.\n",
+    .text = "The kinds are language_model, classify, tag, regress, forecast, seq2seq and\n"
+            "autoencoder. Each runs as it is; replace the data with your own.\n",
     .flags = model_flags,
     .operands_min = 1,
     .operands_max = 1,
