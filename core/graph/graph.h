@@ -146,6 +146,7 @@ struct sl_node {
     int32_t slot_count;
     const int32_t *slots; /* tensor of each slot; -1: absent */
     bool needs_backward;  /* an input or a parameter needs a gradient */
+    bool is_quantized;    /* computes in the precision of sl_quantization, not of the model */
 };
 
 /* `node` may replace nodes [first, first + count). */
@@ -207,9 +208,11 @@ struct sl_graph {
     double clip_value; /* largest magnitude of an element of the gradient; 0: no limit */
 };
 
-/* A recurrent layer that runs in int8, with its `data_scale` and `data_shift` (ops.h). */
+/* A recurrent layer that runs in another precision than the model's: int8 with its `data_scale` and `data_shift`
+ * (ops.h), or bfloat16 or tf32, where these are 0. */
 struct sl_quantized_layer {
     const char *node; /* name of its node */
+    uint32_t dtype;   /* SEQLSTM_DTYPE_… */
     float scale;
     float shift;
 };
@@ -225,8 +228,8 @@ struct sl_graph_request {
     enum sl_phase phase;
     bool need_output; /* for metrics; PREDICT always has the output */
     bool carry_state; /* carry states from batch to batch even if the data are independent sequences */
-    /* Not in TRAIN. Runs these layers in int8, and offers no stacks, so that the inputs of every recurrent layer can be
-     * observed; NULL: as in the model. */
+    /* Not in TRAIN. Runs these layers in their precision, and offers no stacks, so that the inputs of every recurrent
+     * layer can be observed; NULL: as in the model. */
     const struct sl_quantization *quantization;
     const struct sl_layer *output_layer; /* PREDICT: the layer whose output is wanted; NULL: the last one */
     enum sl_part part;

@@ -117,16 +117,18 @@ static union seqlstm_any_desc describe(const struct stack *s, int64_t input, int
     return any;
 }
 
-/* Sets int8 if the request asks for it for this node. */
-static void quantize(const struct stack *s, const char *node, union seqlstm_any_desc *any)
+/* Sets the precision that the request asks for for this node, if it does. */
+static bool quantize(const struct stack *s, const char *node, union seqlstm_any_desc *any)
 {
     const struct sl_quantization *q = s->b->request->quantization;
     for (int32_t i = 0; q && i < q->count; i++)
         if (strcmp(q->layers[i].node, node) == 0) {
-            any->head.dtype_compute = SEQLSTM_DTYPE_INT8;
+            any->head.dtype_compute = q->layers[i].dtype;
             any->recurrent.data_scale = q->layers[i].scale;
             any->recurrent.data_shift = q->layers[i].shift;
+            return true;
         }
+    return false;
 }
 
 static struct cell_tensors add_params(const struct stack *s, int64_t l, int32_t d, int64_t input)
@@ -320,8 +322,10 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
             slots[SEQLSTM_SLOT_RECURRENT_Y] = sl_builder_add_activation(
                 b, name, sl_builder_get_side(b, layer)->steps, s.width, layer->trainable || b->tensors[x].needs_grad);
         union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
-        quantize(&s, name, &desc);
+        const bool is_quantized = quantize(&s, name, &desc);
         sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_SLOT_RECURRENT_COUNT(s.directions));
+        if (!b->failed)
+            b->nodes[b->node_count - 1].is_quantized = is_quantized;
         x = xs[l + 1] = slots[SEQLSTM_SLOT_RECURRENT_Y];
     }
     if (b->failed)

@@ -202,10 +202,11 @@ static const struct sl_explanation explanations[] = {
      "asks `resume`, `eval` or `predict` for different ones: other units, a layer\n"
      "option that adds parameters, or an optimizer with other states. Undo the change,\n"
      "or train a new run with it. The run itself has not been changed.\n"},
-    {"E0508", "int8 is too inexact",
+    {"E0508", "a quantized run is too inexact",
      "`quantize` compares the run with itself in int8, on the validation and test data,\n"
-     "and refuses if the first metric of `validate.metrics` becomes worse than 1 %. The\n"
-     "usual reason is a range of values that does not fit: data in very large or very\n"
+     "gives wider types to layers that need them, and refuses if the first metric of\n"
+     "`validate.metrics` still becomes more than 1 % worse. The usual reason is a range\n"
+     "of values that does not fit: data in very large or very\n"
      "different units (use `scale`), a few extreme values, or a test split with values\n"
      "that training has never seen. `--max-regress 3%` allows more, `--force` all.\n"},
     {"E0601", "the command line",

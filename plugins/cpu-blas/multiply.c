@@ -16,13 +16,17 @@ const char *blas_multiply_tiles(const struct seqlstm_desc *desc, bool tiles)
 seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const uint32_t dtype = op->desc.head.dtype_compute;
-    const bool int8 = dtype == SEQLSTM_DTYPE_INT8, narrow = int8 || dtype == SEQLSTM_DTYPE_BFLOAT16;
+    const bool int8 = dtype == SEQLSTM_DTYPE_INT8, tf32 = dtype == SEQLSTM_DTYPE_TF32;
+    const bool narrow = int8 || tf32 || dtype == SEQLSTM_DTYPE_BFLOAT16;
     if (!narrow && !op->on_tiles)
         return SEQLSTM_OK;
-    op->tiled = (struct blas_tiled){int8 ? blas_int8_get() : blas_bf16_get(), narrow ? 1 : BLAS_BF16_PARTS};
+    op->tiled = (struct blas_tiled){int8 ? blas_int8_get() : blas_bf16_get(), tf32     ? BLAS_TF32_PARTS
+                                                                              : narrow ? 1
+                                                                                       : BLAS_BF16_PARTS};
     if (op->tiled.kernels == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process",
                      int8     ? "int8"
+                     : tf32   ? "tf32"
                      : narrow ? "bfloat16"
                               : "variant " BLAS_TILES);
     return SEQLSTM_OK;

@@ -81,6 +81,7 @@ static seqlstm_status ask_in_float32(const struct sl_subgraphs *subgraphs, struc
         return no_memory(err);
     *node = *subgraph->node;
     node->desc.head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
+    node->is_quantized = false;
     if (node->desc.head.op == SEQLSTM_OP_RECURRENT)
         node->desc.recurrent.data_scale = node->desc.recurrent.data_shift = 0;
     subgraph->node = node;

@@ -145,7 +145,7 @@ static seqlstm_status follow_stored(const struct sl_subgraphs *subgraphs, const 
 {
     const struct sl_plan_choice *choice = find_stored(request, subgraph, binding);
     /* the stored plan was made before quantization */
-    if (subgraph->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8)
+    if (subgraph->node->is_quantized)
         return SEQLSTM_OK;
     if (choice == NULL) {
         if (is_run_otherwise(subgraphs, request, subgraph, binding))

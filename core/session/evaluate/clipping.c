@@ -20,11 +20,12 @@ seqlstm_status sl_clipping_init(struct sl_clipping *clipping, const struct sl_qu
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to count values in int8");
     for (int32_t l = 0; l < quantization->count; l++) {
         const struct sl_quantized_layer *layer = &quantization->layers[l];
+        if (layer->dtype != SEQLSTM_DTYPE_INT8)
+            continue;
         const double scale = (double)layer->scale, shift = (double)layer->shift;
-        clipping->layers[l] =
+        clipping->layers[clipping->count++] =
             (struct sl_clipped_layer){.node = layer->node, .low = -shift / scale, .high = (255 - shift) / scale};
     }
-    clipping->count = quantization->count;
     return SEQLSTM_OK;
 }
 

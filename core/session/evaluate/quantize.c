@@ -5,7 +5,8 @@
  * on the training and validation data. Both share one scale, because the recurrent product reads the output of the step
  * before. A range which is too narrow clips what comes later, and one which is too wide rounds coarsely. So the main
  * split (validation, or training where there is none) is evaluated in int8 with ranges from wide to narrow, and the
- * first wins which costs less than a quarter of what int8 may cost. If none is good enough, layers are left out.
+ * first wins which costs less than a quarter of what int8 may cost. If none is good enough, one layer after the other
+ * gets a wider type, bfloat16 and then tf32, or stays as it is: the one that helps most.
  */
 #include "session/evaluate/quantize.h"
 
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/operation/op_signature.h"
 #include "data/dataset/dataset.h"
 #include "session/data/read_data.h"
 #include "session/evaluate/calibration.h"
@@ -58,7 +60,7 @@ static seqlstm_status note_call(const struct quantizing *q, const struct sl_call
                                 struct sl_quantized_report *report, struct seqlstm_error *err)
 {
     report->after_ns = forward_ns;
-    report->accepted = call->node->desc.head.dtype_compute == SEQLSTM_DTYPE_INT8;
+    report->accepted = call->node->is_quantized;
     report->backend = sl_arena_strdup(q->arena, sl_backend_get_id(call->backend));
     report->variant = sl_arena_strdup(q->arena, call->variant);
     if (report->backend == NULL || report->variant == NULL)
@@ -128,7 +130,7 @@ static seqlstm_status evaluate_before(struct quantizing *q, enum sl_split split,
     return SEQLSTM_OK;
 }
 
-/* The layers of the report which are wanted in int8, in the form that the graph needs. */
+/* The layers of the report which are wanted in another precision, in the form that the graph needs. */
 static seqlstm_status list_layers(const struct quantizing *q, struct sl_quantization *out, struct seqlstm_error *err)
 {
     const struct sl_quantize_result *r = q->result;
@@ -137,9 +139,12 @@ static seqlstm_status list_layers(const struct quantizing *q, struct sl_quantiza
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the ranges of the layers");
     *out = (struct sl_quantization){.layers = layers};
     for (int32_t l = 0; l < r->count; l++)
-        if (r->layers[l].reason[0] == '\0')
+        if (r->layers[l].reason[0] == '\0') {
+            const bool is_int8 = r->layers[l].dtype == SEQLSTM_DTYPE_INT8;
             layers[out->count++] =
-                (struct sl_quantized_layer){r->layers[l].name, r->layers[l].scale, r->layers[l].shift};
+                (struct sl_quantized_layer){r->layers[l].name, r->layers[l].dtype, is_int8 ? r->layers[l].scale : 0,
+                                            is_int8 ? r->layers[l].shift : 0};
+        }
     return SEQLSTM_OK;
 }
 
@@ -172,7 +177,7 @@ static double compute_score(const struct sl_quantized_split *split)
     return fmax(split->loss, isfinite(share) ? share : 0);
 }
 
-/* Evaluates a split with the wanted layers in int8. */
+/* Evaluates a split with the wanted layers in their precision. */
 static seqlstm_status evaluate_after(struct quantizing *q, enum sl_split split, struct seqlstm_error *err)
 {
     struct sl_quantized_split *out = &q->result->splits[split];
@@ -257,39 +262,72 @@ static seqlstm_status choose_rule(struct quantizing *q, struct seqlstm_error *er
     return evaluate_after(q, q->result->main, err);
 }
 
-/* Leaves out the layer without which the result is best. */
-static seqlstm_status leave_one_out(struct quantizing *q, struct seqlstm_error *err)
+/* ---- wider types -------------------------------------------------------------------------------------- */
+
+/* The type to try after `dtype`, between it and the model's precision; that of the model itself if there is none. */
+static bool find_wider(const struct quantizing *q, uint32_t dtype, uint32_t *out_dtype)
+{
+    const enum sl_precision precision = q->session->model->precision;
+    *out_dtype = dtype == SEQLSTM_DTYPE_INT8 ? SEQLSTM_DTYPE_BFLOAT16 : SEQLSTM_DTYPE_TF32;
+    return dtype == SEQLSTM_DTYPE_INT8       ? precision == SL_PRECISION_FLOAT32 || precision == SL_PRECISION_TF32
+           : dtype == SEQLSTM_DTYPE_BFLOAT16 ? precision == SL_PRECISION_FLOAT32
+                                             : false;
+}
+
+static void widen_type(const struct quantizing *q, struct sl_quantized_report *report, const char *cause)
+{
+    if (find_wider(q, report->dtype, &report->dtype))
+        report->cause = cause;
+    else
+        report->reason = cause;
+}
+
+/* What is wrong with the layers as they are: "in int8, mse is 22 % worse". */
+static const char *describe_loss(const struct quantizing *q, uint32_t dtype)
+{
+    const struct sl_quantized_split *main = &q->result->splits[q->result->main];
+    const bool by_loss = compute_score(main) > main->loss;
+    return sl_arena_printf(q->arena, "with it in %s, %s is %.2g %% worse", sl_dtype_name(dtype),
+                           by_loss ? "loss" : q->result->metric, 100 * compute_score(main) * (by_loss ? 4 : 1));
+}
+
+/* Widens the layer of which that helps most. `*out_found` is false if no layer would be left in a lower precision. */
+static seqlstm_status widen_one(struct quantizing *q, bool *out_found, struct seqlstm_error *err)
 {
     struct sl_quantize_result *r = q->result;
     const struct sl_quantized_split *main = &r->splits[r->main];
-    const double with_all = main->loss;
     double least = INFINITY;
     int32_t best = -1;
-    for (int32_t l = 0; l < r->count; l++) {
-        if (r->layers[l].reason[0] != '\0')
+    const char **causes = SL_ARENA_ARRAY(q->arena, const char *, (size_t)r->count);
+    for (int32_t l = 0; causes && l < r->count; l++)
+        causes[l] = describe_loss(q, r->layers[l].dtype);
+    for (int32_t l = 0; causes && l < r->count; l++) {
+        const struct sl_quantized_report before = r->layers[l];
+        if (causes[l] == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
+        if (before.reason[0] != '\0')
             continue;
-        r->layers[l].reason = "left out";
+        widen_type(q, &r->layers[l], causes[l]);
         SEQLSTM_TRY(evaluate_after(q, r->main, err));
-        r->layers[l].reason = "";
-        if (best < 0 || compute_score(main) < least) {
+        if (has_any(q) && (best < 0 || compute_score(main) < least)) {
             least = compute_score(main);
             best = l;
         }
+        r->layers[l] = before;
     }
-    const char *reason = sl_arena_printf(q->arena, "with it in int8, %s is %.2g %% worse", r->metric, 100 * with_all);
-    if (best < 0 || reason == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
-    r->layers[best].reason = reason;
+    *out_found = best >= 0;
+    if (best >= 0)
+        widen_type(q, &r->layers[best], causes[best]);
     return evaluate_after(q, r->main, err);
 }
 
-/* More than one layer must be left, so that something stays in int8. */
-static bool can_leave_out(const struct quantizing *q)
+/* The test data shall stay within the bound, too, so that on the main split half of it may be used. */
+static seqlstm_status widen_types(struct quantizing *q, struct seqlstm_error *err)
 {
-    int32_t accepted = 0;
-    for (int32_t l = 0; l < q->result->count; l++)
-        accepted += q->result->layers[l].accepted;
-    return accepted > 1;
+    bool found = true;
+    while (found && compute_score(&q->result->splits[q->result->main]) > q->request->bound / 2)
+        SEQLSTM_TRY(widen_one(q, &found, err));
+    return SEQLSTM_OK;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------------------- */
@@ -323,8 +361,13 @@ static seqlstm_status calibrate(struct quantizing *q, struct seqlstm_error *err)
     r->count = q->calibration.count;
     for (int32_t l = 0; l < r->count; l++) {
         const struct sl_layer_values *layer = &q->calibration.layers[l];
-        r->layers[l] = (struct sl_quantized_report){
-            .name = layer->name, .backend = "", .variant = "", .reason = "", .before_ns = layer->forward_ns};
+        r->layers[l] = (struct sl_quantized_report){.name = layer->name,
+                                                    .dtype = SEQLSTM_DTYPE_INT8,
+                                                    .backend = "",
+                                                    .variant = "",
+                                                    .cause = "",
+                                                    .reason = "",
+                                                    .before_ns = layer->forward_ns};
         if (layer->x->strange + layer->h->strange > 0)
             SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "inputs or outputs of `%s` are not finite", layer->name);
     }
@@ -339,8 +382,7 @@ static seqlstm_status quantize(struct quantizing *q, struct seqlstm_error *err)
     SEQLSTM_TRY(calibrate(q, err));
     choose_metric(q);
     SEQLSTM_TRY(choose_rule(q, err));
-    while (r->splits[r->main].loss > q->request->bound && can_leave_out(q))
-        SEQLSTM_TRY(leave_one_out(q, err));
+    SEQLSTM_TRY(widen_types(q, err));
     if (r->splits[SL_SPLIT_TEST].is_measured)
         SEQLSTM_TRY(evaluate_after(q, SL_SPLIT_TEST, err));
     for (int split = 0; split < SL_SPLIT_COUNT; split++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quantization.json: which layers of a run are in int8, with which scale and shift.
+/* quantization.json: which layers of a run are in int8, with which scale and shift; and which are in a wider type.
  *
  *   {"schema": "seqlstm.quantization/1", "dtype": "int8", "weights": "<hash>",
- *    "layers": [{"name", "low", "high", "scale", "shift"}], "split": "valid", "before": {metrics}, "after": {metrics},
- *    "test": {"before": {metrics}, "after": {metrics}}}
+ *    "layers": [{"name", "low", "high", "scale", "shift"} or {"name", "dtype": "bfloat16"}], "split": "valid",
+ * "before": {metrics}, "after": {metrics}, "test": {"before": {metrics}, "after": {metrics}}}
  */
 #include "session/run_folder/stored_quantization.h"
 
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/operation/op_signature.h"
 #include "base/system/file.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"
@@ -47,6 +48,47 @@ seqlstm_status sl_stored_quantization_check(const struct sl_session *session, st
                  session->folder, file_name);
 }
 
+/* The layers of which only the type is stored. */
+static bool find_wider_type(const char *name, uint32_t *out_dtype)
+{
+    static const uint32_t types[] = {SEQLSTM_DTYPE_BFLOAT16, SEQLSTM_DTYPE_TF32};
+    for (size_t i = 0; name != NULL && i < sizeof types / sizeof *types; i++)
+        if (strcmp(sl_dtype_name(types[i]), name) == 0) {
+            *out_dtype = types[i];
+            return true;
+        }
+    return false;
+}
+
+/* The name is borrowed from `item`. */
+static seqlstm_status read_layer(const char *path, size_t i, const json_t *item, struct sl_quantized_layer *out,
+                                 struct seqlstm_error *err)
+{
+    const char *name = json_string_value(json_object_get(item, "name"));
+    const json_t *dtype = json_object_get(item, "dtype");
+    const double scale = json_number_value(json_object_get(item, "scale"));
+    const double shift = json_number_value(json_object_get(item, "shift"));
+    const double low = fmin(json_number_value(json_object_get(item, "low")), 0);
+    const double high = fmax(json_number_value(json_object_get(item, "high")), 0);
+    *out = (struct sl_quantized_layer){.node = name, .dtype = SEQLSTM_DTYPE_INT8};
+    if (name != NULL && dtype != NULL) {
+        if (!find_wider_type(json_string_value(dtype), &out->dtype))
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the dtype of `%s` is none of \"bfloat16\" and \"tf32\"", path,
+                         name);
+        return SEQLSTM_OK;
+    }
+    if (name == NULL || !(scale > 1e-30 && scale < 1e30) || !(shift >= 0 && shift <= 255))
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: layer %zu needs a name, a scale above 0 and a shift from 0 to 255",
+                     path, i);
+    if (high > low && !(fabs(scale * (high - low) / 255 - 1) <= 0.01 && fabs(shift + low * scale) <= 1))
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: scale and shift of `%s` are not those of its range; run `seqlstm quantize` again", path,
+                     name);
+    out->scale = (float)scale;
+    out->shift = (float)shift;
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status read_layers(const char *path, const json_t *root, struct sl_stored_quantization *out,
                                   struct seqlstm_error *err)
 {
@@ -62,20 +104,8 @@ static seqlstm_status read_layers(const char *path, const json_t *root, struct s
     if (layers == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", path);
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *item = json_array_get(list, i);
-        const char *name = json_string_value(json_object_get(item, "name"));
-        const double scale = json_number_value(json_object_get(item, "scale"));
-        const double shift = json_number_value(json_object_get(item, "shift"));
-        const double low = fmin(json_number_value(json_object_get(item, "low")), 0);
-        const double high = fmax(json_number_value(json_object_get(item, "high")), 0);
-        if (name == NULL || !(scale > 1e-30 && scale < 1e30) || !(shift >= 0 && shift <= 255))
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                         "%s: layer %zu needs a name, a scale above 0 and a shift from 0 to 255", path, i);
-        if (high > low && !(fabs(scale * (high - low) / 255 - 1) <= 0.01 && fabs(shift + low * scale) <= 1))
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                         "%s: scale and shift of `%s` are not those of its range; run `seqlstm quantize` again", path,
-                         name);
-        layers[i] = (struct sl_quantized_layer){sl_arena_strdup(&out->arena, name), (float)scale, (float)shift};
+        SEQLSTM_TRY(read_layer(path, i, json_array_get(list, i), &layers[i], err));
+        layers[i].node = sl_arena_strdup(&out->arena, layers[i].node);
         if (layers[i].node == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", path);
     }
@@ -134,6 +164,12 @@ seqlstm_status sl_stored_quantization_write(struct sl_session *session, const st
         const struct sl_quantized_report *layer = &result->layers[l];
         if (!layer->accepted)
             continue;
+        if (layer->dtype != SEQLSTM_DTYPE_INT8) {
+            sl_buf_printf(&buf, "%s\n    {\"name\": \"%s\", \"dtype\": \"%s\"}", comma, layer->name,
+                          sl_dtype_name(layer->dtype));
+            comma = ",";
+            continue;
+        }
         sl_text_print_float32(low, (float)layer->low);
         sl_text_print_float32(high, (float)layer->high);
         sl_text_print_float32(scale, layer->scale);

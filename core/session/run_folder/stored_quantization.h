@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which layers of a run are in int8: quantization.json. */
+/* Which layers of a run are in int8, or in another precision than the model's: quantization.json. */
 #ifndef SL_SESSION_RUN_FOLDER_STORED_QUANTIZATION_H
 #define SL_SESSION_RUN_FOLDER_STORED_QUANTIZATION_H
 
@@ -12,10 +12,12 @@
 
 struct sl_session;
 
-/* What int8 did to a layer. */
+/* What quantization did to a layer. */
 struct sl_quantized_report {
-    const char *name; /* of the layer's operation; borrowed */
-    double low, high; /* the range in which its inputs and outputs are represented */
+    const char *name;  /* of the layer's operation; borrowed */
+    uint32_t dtype;    /* SEQLSTM_DTYPE_…: int8, bfloat16 or tf32 */
+    const char *cause; /* why it is not in int8; "" */
+    double low, high;  /* int8: the range in which its inputs and outputs are represented */
     float scale, shift;
     bool accepted;                 /* false: it stays as it was */
     const char *backend, *variant; /* that ran it in the second evaluation */

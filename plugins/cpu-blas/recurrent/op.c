@@ -22,7 +22,8 @@ static bool tiles_serve(const struct seqlstm_recurrent_desc *desc)
 
 static bool narrow_supports(const struct seqlstm_recurrent_desc *desc, struct seqlstm_answer *answer)
 {
-    const char *dtype = desc->head.dtype_compute == SEQLSTM_DTYPE_INT8 ? "int8" : "bfloat16";
+    const uint32_t type = desc->head.dtype_compute;
+    const char *dtype = type == SEQLSTM_DTYPE_INT8 ? "int8" : type == SEQLSTM_DTYPE_TF32 ? "tf32" : "bfloat16";
     if (desc->projection > 0)
         return answer_no(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE,
                          "cpu-blas has a projection in float32 alone.", "precision: float32", "%s", dtype);

@@ -44,7 +44,7 @@ struct blas_recurrent {
     const struct seqlstm_host *host;
     const struct blas_recurrent_kernels *kernels;
     const struct blas_tile_kernels *tile_kernels; /* used for products on tiles; or NULL */
-    int32_t bf16_parts;                           /* 3; or 1 in bfloat16 and int8 */
+    int32_t bf16_parts;                           /* 3; 2 in tf32; 1 in bfloat16 and int8 */
     bool int8;                                    /* tiles hold int8 (int8.h) */
     bool tiled_steps; /* products of single steps also use tiles, not only those of many steps at once */
     int32_t members_max;

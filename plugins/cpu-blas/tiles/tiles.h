@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of float32 matrices on tiles: in bfloat16, with three parts of each number or one, or in int8.
+/* Products of float32 matrices on tiles: in bfloat16, with one to three parts of each number, or in int8.
  *
  * A float32 number is the sum of three bfloat16 numbers, its *parts*: each is the rest that the parts before it leave,
  * rounded to 8 bits. x = x1 + x2 + x3 to the last bit. Of the nine products of the parts of two numbers, the six
  * largest are summed in float32. Together the others are less than 2^-23 |a b|, as much as two roundings of a
  * multiply-add (Henry, Tang, Heinecke: Leveraging the bfloat16 artificial intelligence datatype for higher-precision
  * computations, ARITH 2019). A processor with AMX multiplies tiles of bfloat16 sixteen times as fast as vectors of
- * float32, so that six products take 3/8 of the time of one. Products in bfloat16 use only the first parts, which are
- * the numbers rounded to the nearest bfloat16, ties to even.
+ * float32, so that six products take 3/8 of the time of one. Products in tf32 use the first two parts, which leave at
+ * most 2^-16 |x| of a number, and three products. With what is left out, they differ from those of the whole numbers by
+ * 3 2^-16 |a b| at most, a twentieth of what tf32 may. Products in bfloat16 use only the first parts, which are the
+ * numbers rounded to the nearest bfloat16, ties to even.
  *
  * A *tile* is 16 rows of 32 bfloat16, 1 KiB: of A, 16 rows and 32 of k; of B, 16 columns and 32 of k. Within 32 of k
  * the order is 0, 16, 1, 17 … in both, so that each pair consists of elements of two vectors and needs no shuffle.
@@ -15,7 +17,7 @@
  *   A  [row tile][k / 32][part][row][32]      rows are divided evenly between the smallest number of row tiles
  *   B  [k / 32][part][column / 16][pair of k][column][2]
  *
- * with `parts` parts, 3 or 1.
+ * with `parts` parts.
  *
  * Tiles of *int8* are for products in int8: unsigned for A, signed for B. Sums are exact integers, and there is one
  * part. A tile has 64 of k, in the order 0, 16, 32, 48, 1, 17 …, for the same reason:
@@ -33,6 +35,7 @@
 
 enum {
     BLAS_BF16_PARTS = 3,
+    BLAS_TF32_PARTS = 2,
     BLAS_TILE_ROWS = 16,
     BLAS_TILE_K = 32,
     BLAS_TILE = BLAS_TILE_ROWS * BLAS_TILE_K,

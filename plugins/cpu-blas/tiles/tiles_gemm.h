@@ -10,8 +10,8 @@
 /* The variant of operations whose float32 products are on tiles. */
 #define BLAS_TILES "tiles"
 
-/* How an operation multiplies: the table of kernels, or NULL for vectors of float32; and the parts, 3 or 1
- * (bfloat16, int8). */
+/* How an operation multiplies: the table of kernels, or NULL for vectors of float32; and the parts: 3, 2
+ * (tf32) or 1 (bfloat16, int8). */
 struct blas_tiled {
     const struct blas_tile_kernels *kernels;
     int32_t parts;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/operation/op_signature.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 
@@ -62,11 +63,17 @@ static void write_json(struct sl_buf *buf, const struct sl_session *session, con
                                  (double)layer->shift, layer->before_ns, layer->after_ns};
         for (int i = 0; i < 6; i++)
             sl_text_print_float64(numbers[i], values[i]);
-        sl_buf_printf(buf,
-                      "%s{\"name\": \"%s\", \"accepted\": %s, \"low\": %s, \"high\": %s, \"scale\": %s, "
-                      "\"shift\": %s, \"before_ns\": %s, \"after_ns\": %s, \"backend\": \"%s\", \"variant\": \"%s\"}",
-                      l ? ", " : "", layer->name, layer->accepted ? "true" : "false", numbers[0], numbers[1],
-                      numbers[2], numbers[3], numbers[4], numbers[5], layer->backend, layer->variant);
+        char precision[16] = "null";
+        if (layer->accepted)
+            sl_text_snprintf(precision, sizeof precision, "\"%s\"", sl_dtype_name(layer->dtype));
+        for (int i = 0; i < 4 && layer->dtype != SEQLSTM_DTYPE_INT8; i++)
+            sl_text_snprintf(numbers[i], sizeof numbers[i], "null");
+        sl_buf_printf(
+            buf,
+            "%s{\"name\": \"%s\", \"accepted\": %s, \"precision\": %s, \"low\": %s, \"high\": %s, \"scale\": %s, "
+            "\"shift\": %s, \"before_ns\": %s, \"after_ns\": %s, \"backend\": \"%s\", \"variant\": \"%s\"}",
+            l ? ", " : "", layer->name, layer->accepted ? "true" : "false", precision, numbers[0], numbers[1],
+            numbers[2], numbers[3], numbers[4], numbers[5], layer->backend, layer->variant);
     }
     sl_buf_append_text(buf, "], \"file\": ");
     if (r->is_written)
@@ -99,21 +106,28 @@ static void write_table(struct sl_buf *buf, const struct sl_quantize_result *r)
     for (int32_t l = 0; l < r->count; l++) {
         const struct sl_quantized_report *layer = &r->layers[l];
         char range[48], on[64], time[64];
-        sl_text_snprintf(range, sizeof range, "%.4g .. %.4g", layer->low, layer->high);
-        sl_text_snprintf(step, sizeof step, "%.3g", 1 / (double)layer->scale);
-        sl_text_snprintf(on, sizeof on, "%s:%s%s", layer->backend, layer->variant, layer->accepted ? " int8" : "");
+        sl_text_snprintf(range, sizeof range, "-");
+        sl_text_snprintf(step, sizeof step, "-");
+        if (layer->dtype == SEQLSTM_DTYPE_INT8) {
+            sl_text_snprintf(range, sizeof range, "%.4g .. %.4g", layer->low, layer->high);
+            sl_text_snprintf(step, sizeof step, "%.3g", 1 / (double)layer->scale);
+        }
+        sl_text_snprintf(on, sizeof on, "%s:%s %s", layer->backend, layer->variant,
+                         layer->accepted ? sl_dtype_name(layer->dtype) : "");
         sl_text_snprintf(time, sizeof time, "%.3g ms -> %.3g ms, %.2fx", layer->before_ns * 1e-6,
                          layer->after_ns * 1e-6, layer->before_ns / layer->after_ns);
         sl_buf_printf(buf, "%-16s %-22s %-16s %-22s %s\n", layer->name, range, step, on, time);
         if (!layer->accepted)
             sl_buf_printf(buf, "    unchanged: %s\n", layer->reason);
+        else if (layer->cause[0] != '\0')
+            sl_buf_printf(buf, "    %s: %s\n", sl_dtype_name(layer->dtype), layer->cause);
     }
     for (int split = 0; split < SL_SPLIT_COUNT; split++)
         if (is_compared(r, split))
             write_split(buf, TITLES[split], &r->splits[split]);
 }
 
-/* int8 is for speed, but small layers may become slower. */
+/* Lower precision is for speed, but small layers may become slower. */
 static void warn_of_loss(const struct cli_context *cli, const struct sl_session *session,
                          const struct sl_quantize_result *r)
 {
@@ -123,9 +137,10 @@ static void warn_of_loss(const struct cli_context *cli, const struct sl_session 
         after_ns += r->layers[l].accepted ? r->layers[l].after_ns : 0;
     }
     if (after_ns > 1.05 * before_ns)
-        sl_log_printf(&cli->log, SL_LOG_WARN,
-                      "int8 took %.2f times as long as before on this machine; delete %s/quantization.json to go back",
-                      after_ns / before_ns, sl_session_get_folder(session));
+        sl_log_printf(
+            &cli->log, SL_LOG_WARN,
+            "the layers took %.2f times as long as before on this machine; delete %s/quantization.json to go back",
+            after_ns / before_ns, sl_session_get_folder(session));
 }
 
 /* The split on which the judged metric loses most. */
@@ -143,9 +158,11 @@ static int refuse(struct cli_context *cli, const struct sl_quantize_result *r, c
     const int worst = find_worst(r);
     char message[256], loss[32];
     sl_text_snprintf(loss, sizeof loss, "%.2g %%", 100 * r->splits[worst].loss);
-    snprintf(message, sizeof message,
-             "int8 makes %s %s worse on the %s data, more than %s allows: quantization.json is not written", r->metric,
-             isfinite(r->splits[worst].loss) ? loss : "infinitely", TITLES[worst], bound);
+    snprintf(
+        message, sizeof message,
+        "quantized, the run has a %s that is %s worse on the %s data, more than %s allows: quantization.json is not "
+        "written",
+        r->metric, isfinite(r->splits[worst].loss) ? loss : "infinitely", TITLES[worst], bound);
     const struct sl_diagnostic finding = {
         .code = "E0508",
         .message = message,
@@ -215,7 +232,8 @@ const struct cli_command cli_command_quantize = {
             "metrics before and after on validation and test data, and writes\n"
             "RUN/quantization.json. From then on eval, predict, embed and generate use this\n"
             "file, and warn of values outside the ranges. Delete it to return to float32.\n"
-            "Nothing is written, and the exit status is 1, if int8 is too inexact.\n",
+            "A layer for which int8 is too inexact gets bfloat16, tf32 or what it has now.\n"
+            "Nothing is written, and the exit status is 1, if the run is too inexact even so.\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
