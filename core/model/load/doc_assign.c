@@ -111,8 +111,9 @@ static bool descend(struct walk *w)
     if ((*w->at)->kind == SL_NODE_SCALAR && !make_map(w))
         return false;
     w->parent = *w->at;
-    if (!w->removes)
-        sl_overlay_displace(w->site, w->parent, key, NULL);
+    w->no_memory = !w->removes && !sl_overlay_displace(w->arena, w->site, w->parent, key, NULL);
+    if (w->no_memory)
+        return false;
     const struct sl_node *const maps[2] = {w->parent, NULL};
     w->at = find_value(w, w->parent, key);
     w->site = sl_site_find(w->site, maps, key);

@@ -88,20 +88,53 @@ static bool has_other_type(struct sl_site site, const struct sl_node *base, cons
     return selects && a != NULL && b != NULL && strcmp(a->text, b->text) != 0;
 }
 
-void sl_overlay_displace(struct sl_site site, struct sl_node *map, const char *key, const struct sl_node *over)
+static bool is_displaced(const struct sl_form *form, const char *key)
 {
-    for (const struct sl_form *form = site.map ? site.map->forms : NULL; form != NULL && form->key != NULL; form++) {
-        if (strcmp(form->key, key) != 0)
+    if (form->displaces[0][0] == '*' && strcmp(key, form->key) != 0)
+        return true;
+    for (size_t j = 0; j < 3 && form->displaces[j] != NULL; j++)
+        if (strcmp(form->displaces[j], key) == 0)
+            return true;
+    return false;
+}
+
+/* The rest of the form, if something goes on there and neither map says it; NULL: nothing does, or no memory. */
+static struct sl_node *make_rest(struct sl_arena *arena, const struct sl_form *form, const struct sl_node *map,
+                                 const struct sl_node *over)
+{
+    bool any = false;
+    for (size_t i = 0; i < map->count; i++)
+        any = any || is_displaced(form, map->pairs[i].key);
+    if (!any || form->rest == NULL || sl_node_find(map, form->rest) != NULL ||
+        (over != NULL && sl_node_find(over, form->rest) != NULL))
+        return NULL;
+    return sl_node_create(arena, SL_NODE_MAP, map->place, map->folder);
+}
+
+static bool displace(struct sl_arena *arena, const struct sl_form *form, struct sl_node *map,
+                     const struct sl_node *over)
+{
+    struct sl_node *rest = make_rest(arena, form, map, over);
+    for (size_t i = 0; i < map->count;) {
+        const struct sl_pair old = map->pairs[i];
+        if (!is_displaced(form, old.key) || (over != NULL && sl_node_find(over, old.key) != NULL)) {
+            i++;
             continue;
-        for (size_t i = map->count; i-- > 0;) {
-            const char *old = map->pairs[i].key;
-            bool goes = form->displaces[0][0] == '*' && strcmp(old, key) != 0;
-            for (size_t j = 0; j < 3 && form->displaces[j] != NULL; j++)
-                goes = goes || strcmp(form->displaces[j], old) == 0;
-            if (goes && (over == NULL || sl_node_find(over, old) == NULL))
-                sl_node_remove(map, old);
         }
+        if (rest != NULL && !sl_node_append_pair(arena, rest, old.key, old.place, old.value))
+            return false;
+        sl_node_remove(map, old.key);
     }
+    return rest == NULL || sl_node_append_pair(arena, map, form->rest, rest->place, rest);
+}
+
+bool sl_overlay_displace(struct sl_arena *arena, struct sl_site site, struct sl_node *map, const char *key,
+                         const struct sl_node *over)
+{
+    for (const struct sl_form *form = site.map ? site.map->forms : NULL; form != NULL && form->key != NULL; form++)
+        if (strcmp(form->key, key) == 0 && !displace(arena, form, map, over))
+            return false;
+    return true;
 }
 
 static bool overlay_pair(struct sl_arena *arena, struct sl_site site, struct sl_node *base, const struct sl_node *over,
@@ -134,8 +167,8 @@ struct sl_node *sl_doc_overlay(struct sl_arena *arena, struct sl_site site, stru
     if (has_other_type(site, base, over))
         return over;
     for (size_t i = 0; i < over->count; i++)
-        if (!sl_node_is_null(over->pairs[i].value))
-            sl_overlay_displace(site, base, over->pairs[i].key, over);
+        if (!sl_node_is_null(over->pairs[i].value) && !sl_overlay_displace(arena, site, base, over->pairs[i].key, over))
+            return NULL;
     for (size_t i = 0; i < over->count; i++)
         if (!overlay_pair(arena, site, base, over, &over->pairs[i]))
             return NULL;

@@ -2,9 +2,9 @@
 /* Lays one tree on another, by the option tables.
  *
  * Maps merge key by key; lists and single values replace. A map with another `type` than the one below replaces it, and
- * so does a map of another form (`{file: …}` on `{split: 0.1}`). A map laid on a bare word keeps the word under the key
- * that it stands for (`type`, or the `bare_key` of the section); a word that stands for no key (`class_weight:
- * balanced`) is replaced. `~` removes a key.
+ * so does a map of another form (`{file: …}` on `{split: 0.1}`); of an activation for both directions, `{forward:
+ * relu}` replaces one. A map laid on a bare word keeps the word under the key that it stands for (`type`, or the
+ * `bare_key` of the section); a word that stands for no key (`class_weight: balanced`) is replaced. `~` removes a key.
  */
 #ifndef SL_MODEL_LOAD_OVERLAY_H
 #define SL_MODEL_LOAD_OVERLAY_H
@@ -31,8 +31,9 @@ bool sl_site_has_key(struct sl_site site, const char *key);
  * NULL: no memory. */
 struct sl_node *sl_overlay_expand(struct sl_arena *arena, struct sl_site site, struct sl_node *word);
 
-/* Takes away from `map` what `key` displaces, except the keys of `over` (NULL: none). */
-void sl_overlay_displace(struct sl_site site, struct sl_node *map, const char *key, const struct sl_node *over);
+/* Takes away from `map` what `key` displaces, except the keys of `over` (NULL: none). False: no memory. */
+bool sl_overlay_displace(struct sl_arena *arena, struct sl_site site, struct sl_node *map, const char *key,
+                         const struct sl_node *over);
 
 /* Merges `over` into `base` (either may be changed or become part of the result; base may be NULL) and returns the
  * result; NULL: no memory. */

@@ -102,7 +102,8 @@ static const struct sl_custom bucketing_custom = {
     "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"integer\", \"minimum\": 1}}]}"};
 
 static const struct sl_option bucketing_options[] = {OPTION_END};
-static const struct sl_form bucketing_forms[] = {{"count", {"generator"}}, {"generator", {"count"}}, {.key = NULL}};
+static const struct sl_form bucketing_forms[] = {
+    {"count", {"generator"}, NULL}, {"generator", {"count"}, NULL}, {.key = NULL}};
 
 /* The maps of `bucketing`, for overlays. */
 static const struct sl_section bucketing_section = {.options = bucketing_options, .forms = bucketing_forms};

@@ -173,8 +173,11 @@ static void read_activation_pair(struct sl_reader *reader, const struct sl_optio
     for (int side = 0; side < 2; side++) {
         struct sl_node *value = sl_node_find(node, sides[side]);
         if (value == NULL)
-            sl_reader_report(reader, "E0204", node->place, NULL, NULL, "`%s` gives one direction, but not `%s`",
-                             option->key, sides[side]);
+            sl_reader_report(reader, "E0204", node->place,
+                             option->default_text ? sl_reader_printf(reader, "the default is `%s: %s`", sides[side],
+                                                                     option->default_text)
+                                                  : NULL,
+                             NULL, "`%s` gives one direction, but not `%s`", option->key, sides[side]);
         else
             read_one(reader, value, &pair[side]);
     }
@@ -192,9 +195,9 @@ static const struct sl_option activation_pair_options[] = {
     OPTION_END,
 };
 static const struct sl_form activation_pair_forms[] = {
-    {"forward", {"type", "alpha", "beta"}},
-    {"backward", {"type", "alpha", "beta"}},
-    {"type", {"forward", "backward"}},
+    {"forward", {"type", "alpha", "beta"}, "backward"},
+    {"backward", {"type", "alpha", "beta"}, "forward"},
+    {"type", {"forward", "backward"}, NULL},
     {.key = NULL},
 };
 

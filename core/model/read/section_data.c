@@ -294,8 +294,9 @@ static const struct sl_option source_options[] = {
 
 /* `{split: 0.1}`, or what a source begins with. */
 static const struct sl_form source_forms[] = {
-    {"split", {"*"}},      {"type", {"split"}}, {"file", {"split"}}, {"x", {"split"}}, {"source", {"split"}},
-    {"target", {"split"}}, {"name", {"split"}}, {"size", {"split"}}, {.key = NULL},
+    {"split", {"*"}, NULL},    {"type", {"split"}, NULL},   {"file", {"split"}, NULL},
+    {"x", {"split"}, NULL},    {"source", {"split"}, NULL}, {"target", {"split"}, NULL},
+    {"name", {"split"}, NULL}, {"size", {"split"}, NULL},   {.key = NULL},
 };
 
 const struct sl_section sl_section_source = {

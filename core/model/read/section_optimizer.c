@@ -124,7 +124,8 @@ static const struct sl_option schedule_options[] = {
     OPTION_END,
 };
 
-static const struct sl_form schedule_forms[] = {{"factor", {"divide_by"}}, {"divide_by", {"factor"}}, {.key = NULL}};
+static const struct sl_form schedule_forms[] = {
+    {"factor", {"divide_by"}, NULL}, {"divide_by", {"factor"}, NULL}, {.key = NULL}};
 
 const struct sl_section sl_section_schedule = {
     .path = "train.schedule",

@@ -112,10 +112,12 @@ struct sl_option {
     }
 #define SL_NO_FIELD 0 /* the offset of an option whose value goes elsewhere */
 
-/* A map that has several forms: a map with `key`, laid on one without it, takes these keys of the lower one away. */
+/* A map that has several forms: a map with `key`, laid on one without it, takes these keys of the lower one away. What
+ * is taken away may go on for the rest: an activation of both directions becomes that of the one which is not named. */
 struct sl_form {
     const char *key;
     const char *displaces[3]; /* NULL ends it; "*": all other keys */
+    const char *rest;         /* the key of the rest; NULL: none */
 };
 
 struct sl_section {
