@@ -109,23 +109,6 @@ static void backend_close(struct seqlstm_instance *instance)
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
-/* Asks how many blocks the device runs at the same time. */
-static seqlstm_status lay_out_small(struct seqlstm_op *op, const struct gpu_device *device, struct seqlstm_error *err)
-{
-    const int64_t hidden = op->desc.recurrent.hidden;
-    SEQLSTM_TRY(gpu_use(op->ordinal, err));
-    for (int back = 0; back <= (op->desc.head.mode == SEQLSTM_MODE_TRAINING); back++) {
-        const int code = back ? cg_small_lstm_backward_make(hidden, device->multiprocessors, &op->small[back])
-                              : cg_small_lstm_forward_make(hidden, device->multiprocessors, &op->small[back]);
-        SEQLSTM_TRY(gpu_check_launch(op->ordinal, code, "counting blocks", err));
-        for (int choice = 0; choice < CG_SMALL_CHOICES; choice++)
-            if (op->small[back].together[choice] < 1)
-                SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "small: the device cannot run %s of these kernels",
-                             hidden > CG_SMALL_BLOCK_MOST ? "a cluster of two blocks" : "a block");
-    }
-    return SEQLSTM_OK;
-}
-
 /* Lays out the variants whose layout depends on the device. */
 static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
 {
@@ -136,7 +119,7 @@ static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
         for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++)
             cg_cluster_make(d->hidden, gates, back, d->head.dtype_compute, &op->grid[back]);
     if (op->variant == CG_SMALL)
-        return lay_out_small(op, device, err);
+        return cg_small_open(op, device->multiprocessors, err);
     if (op->variant != CG_GRID)
         return SEQLSTM_OK;
     if (!device->cooperative)

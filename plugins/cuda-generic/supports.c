@@ -66,26 +66,10 @@ bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
     return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
 }
 
-/* Is it an LSTM whose cells compute with sigmoid and tanh, and nothing else? */
-static bool is_plain_lstm(const struct seqlstm_recurrent_desc *d)
-{
-    const uint32_t more =
-        SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES | SEQLSTM_BIT_RECURRENT_LAYER_NORM;
-    const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
-    for (int k = 0; k <= both_ways; k++)
-        if (d->activations[SEQLSTM_PLACE_GATE][k].kind != SEQLSTM_ACT_SIGMOID ||
-            d->activations[SEQLSTM_PLACE_CANDIDATE][k].kind != SEQLSTM_ACT_TANH ||
-            d->activations[SEQLSTM_PLACE_OUTPUT][k].kind != SEQLSTM_ACT_TANH)
-            return false;
-    return d->cell == SEQLSTM_CELL_LSTM && !(d->options & more) && d->projection == 0 && d->cell_clip == 0 &&
-           d->gate_clip == 0 && d->zoneout_cell == 0 && d->zoneout_hidden == 0 &&
-           !(both_ways && d->merge == SEQLSTM_KIND_MERGE_MUL);
-}
-
 /* With more than 64 units, two blocks exchange results through each other's shared memory. */
 static bool fits_small(const struct seqlstm_recurrent_desc *d, int32_t capability)
 {
-    return is_plain_lstm(d) && d->hidden <= (capability >= 90 ? CG_SMALL_MOST : CG_SMALL_BLOCK_MOST);
+    return has_one_product(d) && d->hidden <= (capability >= 90 ? CG_SMALL_MOST : CG_SMALL_BLOCK_MOST);
 }
 
 /* Clusters of sixteen blocks with 227 KiB of shared memory each: Hopper and data-centre Blackwell. */

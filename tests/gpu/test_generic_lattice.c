@@ -72,19 +72,6 @@ static bool fits_cluster(const struct seqlstm_recurrent_desc *d)
            (d->hidden == 650 && d->cell == SEQLSTM_CELL_RNN && d->head.dtype_compute >= SEQLSTM_DTYPE_BFLOAT16);
 }
 
-/* sigmoid and tanh, and no option that concerns the cell. */
-static bool fits_small(const struct seqlstm_recurrent_desc *d)
-{
-    const bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
-    bool fits = d->cell == SEQLSTM_CELL_LSTM && d->hidden <= 128 && !(d->options & 0xE) && d->projection == 0 &&
-                d->zoneout_cell == 0 && d->zoneout_hidden == 0 && d->cell_clip == 0 && d->gate_clip == 0 &&
-                !(both && d->merge == SEQLSTM_KIND_MERGE_MUL);
-    for (int k = 0; k <= both; k++)
-        fits = fits && d->activations[0][k].kind == SEQLSTM_ACT_SIGMOID &&
-               d->activations[1][k].kind == SEQLSTM_ACT_TANH && d->activations[2][k].kind == SEQLSTM_ACT_TANH;
-    return fits;
-}
-
 static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
 {
     const struct seqlstm_answer a = ask("cuda:sm_90", &d->head);
@@ -96,7 +83,8 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
            has_variant(&a, "wavefront") ==
                (lone && d->hidden <= 64 && d->layers > 1 && d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) &&
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
-           has_variant(&a, "cluster") == (lone && fits_cluster(d)) && has_variant(&a, "small") == fits_small(d);
+           has_variant(&a, "cluster") == (lone && fits_cluster(d)) &&
+           has_variant(&a, "small") == (one && d->hidden <= 128);
 }
 
 /* Bits of `rest`, lowest first: dropout, recurrent_dropout, zoneout_cell, zoneout_hidden, weight_drop, cell_clip,

@@ -87,9 +87,12 @@ static inline int gpu_count_together(void (*kernel)(P...), int cluster, int thre
                                      int multiprocessors, int *out_count)
 {
     const void *entry = reinterpret_cast<const void *>(kernel);
+    int code = static_cast<int>(
+        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    if (code != 0)
+        return code;
     if (cluster == 1) {
-        const int code =
-            static_cast<int>(cudaOccupancyMaxActiveBlocksPerMultiprocessor(out_count, entry, threads, shared_bytes));
+        code = static_cast<int>(cudaOccupancyMaxActiveBlocksPerMultiprocessor(out_count, entry, threads, shared_bytes));
         *out_count *= multiprocessors;
         return code;
     }

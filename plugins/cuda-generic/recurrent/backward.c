@@ -251,9 +251,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         CG_START(call, "all backward steps",
                  cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
     else if (call->op->variant == CG_SMALL)
-        CG_START(
-            call, "all backward steps",
-            cg_small_lstm_backward(call->stream, device, s->directions, &call->op->small[1], s->hidden, sequences));
+        SEQLSTM_TRY(cg_small_run(call, s, device, true, err));
     else if (call->op->variant == CG_ONE_BLOCK)
         CG_START(call, "all backward steps",
                  s->normed ? cg_one_block_norm_backward(call->stream, device, s->directions, sequences)

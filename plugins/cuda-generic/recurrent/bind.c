@@ -103,6 +103,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.h = take(&at, true, r * out);
     l.u = take(&at, s->normed, r * gh);
     l.v = take(&at, s->normed, r * gh);
+    l.moments = take(&at, s->normed, r * 4);
     if (s->stepwise)
         take_gradients(s, &l, &at);
     l.record = at;
@@ -323,6 +324,7 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .h = cg_record(call, s, l, n, l->h, s->out),
         .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
         .v = cg_record(call, s, l, n, l->v, s->gh),
+        .moments = cg_record(call, s, l, n, l->moments, 4),
         .mask_h = cg_own(call, s, l, n, l->mask_h),
         .tile_weights = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_weights),
         .tile_exchange = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_exchange),

@@ -106,9 +106,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
                  cg_cluster_forward(call->stream, device, s->directions, &call->op->grid[0], sequences));
         return SEQLSTM_OK;
     case CG_SMALL:
-        CG_START(call, "all steps",
-                 cg_small_lstm_forward(call->stream, device, s->directions, &call->op->small[0], s->hidden, sequences));
-        return SEQLSTM_OK;
+        return cg_small_run(call, s, device, false, err);
     case CG_ONE_BLOCK:
         CG_START(call, "all steps",
                  s->normed ? cg_one_block_norm_forward(call->stream, device, s->directions, sequences)

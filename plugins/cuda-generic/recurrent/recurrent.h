@@ -3,6 +3,7 @@
  *
  *   bind.c      layout, binding, packed weights, structs of the layers for the device
  *   forward.c   layers from the lowest: input products of all steps, the time loop, merged outputs
+ *   small.c     the variant small
  *   products.c  the products of all rows at once
  *   backward.c  the reverse, then the gradients of weights as products over all rows
  *
@@ -33,7 +34,7 @@ struct cg_stack {
 /* Offsets in floats. Offsets of records start at the slot of their (layer, direction). The gradients from which dW is
  * computed lie in the workspace, or with `stepwise` behind the records of their slot. */
 struct cg_layout {
-    int64_t z, n, c_raw, c, h, u, v, record; /* record: floats of one slot */
+    int64_t z, n, c_raw, c, h, u, v, moments, record; /* record: floats of one slot */
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
     int64_t merged, merged_floats;                 /* behind all records: the merged outputs of two directions */
     int64_t reserve;                               /* total floats */
@@ -95,6 +96,9 @@ seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *st
 /* The variant grid: all steps in one launch, with a cleared exchange. */
 seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *layout, const struct cg_layer *device,
                            bool back, struct seqlstm_error *err);
+/* The variant small: all steps of the directions of a layer. */
+seqlstm_status cg_small_run(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layer *device,
+                            bool back, struct seqlstm_error *err);
 /* The variant wavefront: all steps of all layers in one launch, with a cleared exchange. */
 seqlstm_status cg_run_wave(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                            bool back, struct seqlstm_error *err);

@@ -14,8 +14,9 @@
  * of one unit and one sequence, and computes its cell. Contributions of the input and records are loaded some steps
  * before they are needed, and records are stored after the barrier of their step, so that no step waits for memory.
  *
- * Records: z has the activated gates, in place of the contributions of the input. c and h are as in layer.h. Products
- * are computed in float32 whatever the precision. */
+ * An LSTM that computes with sigmoid and tanh, and nothing else, has kernels of its own (small_lstm_….cu), whose
+ * records z are the activated gates. All other options share kernels (small_cell_….cu, small_norm_….cu), with records
+ * as in layer.h. Products are computed in float32 whatever the precision. */
 #ifndef CG_SMALL_H
 #define CG_SMALL_H
 
@@ -41,15 +42,27 @@ static inline int cg_small_choose(const struct cg_small *small, int64_t directio
     return 1 << choice;
 }
 
-/* An LSTM without options that concern its cell. …_make ask the current device; all return a code as of cudaError_t.
- * `layer`: the layers of the directions, one after another. Forward writes the final states and backward the gradients
- * of the initial states, too. */
-int cg_small_lstm_forward_make(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small);
-int cg_small_lstm_backward_make(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small);
-int cg_small_lstm_forward(void *stream, const struct cg_layer *layer, int64_t directions, const struct cg_small *small,
-                          int64_t hidden, int64_t sequences);
-int cg_small_lstm_backward(void *stream, const struct cg_layer *layer, int64_t directions, const struct cg_small *small,
-                           int64_t hidden, int64_t sequences);
+/* Functions of a kind of kernels. …_make ask the current device; all return a code as of cudaError_t. `layer`: the
+ * layers of the directions, one after another. Forward writes the final states and backward the gradients of the
+ * initial states, too. */
+typedef int cg_small_make_fn(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small);
+typedef int cg_small_run_fn(void *stream, const struct cg_layer *layer, int64_t directions,
+                            const struct cg_small *small, int64_t hidden, int64_t sequences);
+
+/* An LSTM without options that concern its cell. */
+cg_small_make_fn cg_small_lstm_forward_make, cg_small_lstm_backward_make;
+cg_small_run_fn cg_small_lstm_forward, cg_small_lstm_backward;
+
+/* Any cell with all options except LAYER_NORM, projection and a GRU without RESET_AFTER. */
+cg_small_make_fn cg_small_cell_forward_make, cg_small_cell_backward_make;
+cg_small_run_fn cg_small_cell_forward, cg_small_cell_backward;
+
+/* Any cell with LAYER_NORM. The inputs of all rows are normalised before, and their gradients are computed after the
+ * steps. */
+cg_small_make_fn cg_small_norm_forward_make, cg_small_norm_backward_make;
+cg_small_run_fn cg_small_norm_forward, cg_small_norm_backward;
+int cg_small_norm_inputs(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows);
+int cg_small_norm_inputs_back(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows);
 
 #ifdef __cplusplus
 }

@@ -9,22 +9,29 @@
  * In a cluster each block has the gradients of its own units' gates, so its sums are parts of all units' sums; those of
  * the other block's units are sent there.
  *
- * Shared memory: two barriers; two buffers of gradients [ROWS][4][UNITS], those of row r at index z ^ 8 r, which keeps
- * rows in different banks; in a cluster two buffers of sums [ROWS][UNITS] from the other block. */
+ * Shared memory: four barriers; two buffers of gradients [ROWS][4][UNITS], those of row r at index z ^ 8 r, which keeps
+ * rows in different banks; in a cluster two buffers of sums [ROWS][UNITS] from the other block; a ring of records
+ * [RING][WORDS][THREADS]; room for the cell. */
 #ifndef CG_SMALL_BACKWARD_H
 #define CG_SMALL_BACKWARD_H
 
 #include "cuda-generic/recurrent/kernels/small_lane.h"
 
-template <int WIDTH_, int ROWS_> struct cg_small_back_shape {
+template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_back_shape {
+    static constexpr int KIND = KIND_;
+    static constexpr bool PLAIN = KIND == CG_SMALL_PLAIN;
     static constexpr int WIDTH = WIDTH_, ROWS = ROWS_, BLOCKS = WIDTH > CG_SMALL_BLOCK_MOST ? 2 : 1;
     static constexpr int UNITS = WIDTH / BLOCKS, LANES = 16, SUMS = 4 * UNITS, DEPTH = SUMS / LANES;
     static constexpr int THREADS = WIDTH / 4 * LANES, ROW_BITS = cg_small_bits(ROWS), COPY_BITS = 2 - ROW_BITS;
     static constexpr int GATES = 4 >> COPY_BITS;
-    static constexpr bool AHEAD = ROWS <= 2 || WIDTH == 32; /* records are loaded two steps ahead */
-    static constexpr int LEAST_BLOCKS = WIDTH == 32 ? 4 : WIDTH == 64 && ROWS > 2 ? 2 : 1;
-    static constexpr int HEAD_FLOATS = 4, BYTES_IN = ROWS * UNITS * 4; /* of sums from the other block */
-    static constexpr int SHARED_FLOATS = HEAD_FLOATS + 2 * ROWS * SUMS + (BLOCKS > 1 ? 2 * ROWS * UNITS : 0);
+    static constexpr bool AHEAD = PLAIN && (ROWS <= 2 || WIDTH == 32); /* records wait in registers */
+    static constexpr int RING = PLAIN ? 0 : 4,
+                         WORDS = KIND == CG_SMALL_NORMED ? 16 : 8; /* or in the ring, or are loaded in their turn */
+    static constexpr int LEAST_BLOCKS = !PLAIN ? 1 : WIDTH == 32 ? 4 : WIDTH == 64 && ROWS > 2 ? 2 : 1;
+    static constexpr int HEAD_FLOATS = 8, BYTES_IN = ROWS * UNITS * 4; /* of sums from the other block */
+    static constexpr int RING_FLOATS = RING * WORDS * THREADS, ROOM_FLOATS = PLAIN ? 0 : 4 * ROWS * (THREADS / 32 + 2);
+    static constexpr int SHARED_FLOATS =
+        HEAD_FLOATS + 2 * ROWS * SUMS + (BLOCKS > 1 ? 2 * ROWS * UNITS : 0) + RING_FLOATS + ROOM_FLOATS;
     static_assert(DEPTH % 4 == 0 && UNITS % 32 == 0 && SUMS * WIDTH == 4 * DEPTH * THREADS, "");
 };
 
@@ -75,35 +82,35 @@ static __device__ __forceinline__ float4 cg_small_load_units(const float *from, 
 
 /* All steps of a thread. CELL has the registers of a cell, and
  *   S                                the shape
- *   CELL(layer, place, walk)         before the first turn
- *   record                           what it loads for a turn; zero-initialised if the sequence does not run then
+ *   CELL(layer, place, walk, rooms, barriers)   before the first turn
  *   has_weights(gate)                whether the gate has a row of W_h
- *   load(record, row, before, turn)  loads; `before`: the packed row of the next turn
- *   prepare(record)                  what needs no sum
- *   run(sum, runs, out)              a turn; `out` receives the gradients of the lane's gates
+ *   record, load, prepare            what it loads for a turn, loads it (`before`: the packed row of the next turn),
+ * computes what needs no sum copy, prepare                    the same through the ring; words are THREADS apart
+ *   run(sum, turn, runs, out)        a turn; `out` receives the gradients of the lane's gates
  *   keep(row, runs, out)             stores them
  *   end(is_end, sum)                 `is_end`: this is the turn after the last, and `sum` belongs to the initial state
  *   find_line(row, part, unit)       where part 0 … 5 of what it loads begins, for L2
  *   finish(layer)                    after the last turn */
 template <class CELL> struct cg_small_backward_thread {
     typedef typename CELL::S S;
-    typedef typename CELL::record record;
     cg_small_back_place<S> place;
     cg_small_walk walk;
     CELL cell;
     uint64_t *barriers;
-    float *buffers, *coming;
+    float *buffers, *coming, *shared_end;
     float w[4][S::DEPTH];
     int end; /* the turn after the last one of this sequence */
 
     __device__ __forceinline__ cg_small_backward_thread(const struct cg_layer &y, float *shared)
-        : walk(y, place.b0, place.row, y.reverse == 0), cell(y, place, walk)
+        : walk(y, place.b0, place.row, y.reverse == 0),
+          cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS, reinterpret_cast<uint64_t *>(shared) + 2)
     {
         const int n = (int)y.hidden;
         const bool whole = n % 4 == 0 && reinterpret_cast<uintptr_t>(y.w_h) % 16 == 0;
         barriers = reinterpret_cast<uint64_t *>(shared);
         buffers = shared + S::HEAD_FLOATS;
         coming = buffers + 2 * S::ROWS * S::SUMS;
+        shared_end = shared + S::SHARED_FLOATS;
         end = y.reverse ? walk.length : walk.steps;
         CG_UNROLL
         for (int e = 0; e < S::DEPTH; e++) {
@@ -123,17 +130,7 @@ template <class CELL> struct cg_small_backward_thread {
     {
         for (int e = (int)threadIdx.x; e < S::ROWS * S::SUMS; e += S::THREADS)
             buffers[e] = 0.0f;
-        if (S::BLOCKS > 1 && threadIdx.x == 0) {
-            gpu_mbarrier_init(barriers);
-            gpu_mbarrier_init(barriers + 1);
-            gpu_mbarrier_fence();
-            gpu_mbarrier_expect(barriers, S::BYTES_IN);
-            gpu_mbarrier_expect(barriers + 1, S::BYTES_IN);
-        }
-        if (S::BLOCKS > 1)
-            gpu_barrier_cluster();
-        else
-            __syncthreads();
+        cg_small_begin_barriers<S>(barriers);
     }
 
     __device__ __forceinline__ void multiply(const float *from, float (&sums)[S::ROWS][4])
@@ -201,9 +198,11 @@ template <class CELL> struct cg_small_backward_thread {
         float sum = add_lanes(sums);
         if (S::BLOCKS > 1)
             exchange(turn, &sum);
-        if (place.own) {
+        if (place.own || S::KIND == CG_SMALL_NORMED) { /* all threads take part in sums over the units */
             cell.end(turn == end, sum);
-            cell.run(sum, walk.runs(turn), out);
+            cell.run(sum, turn, walk.runs(turn), out);
+        }
+        if (place.own) {
             CG_UNROLL
             for (int e = 0; e < S::GATES; e++)
                 to[place.find_sum(place.row, (place.copy * S::GATES + e) * S::UNITS + place.local)] = out[e];
@@ -218,14 +217,14 @@ template <class CELL> struct cg_small_backward_thread {
     __device__ __forceinline__ void run_ahead()
     {
         float *const other = buffers + S::ROWS * S::SUMS;
-        record even = {}, odd = {};
+        typename CELL::record even = {}, odd = {};
         int row = walk.find_row(0), row1 = walk.find_row(1), row2 = walk.find_row(2), even_next = walk.find_row(3),
             odd_next = walk.find_row(4);
         cell.load(even, row, row1, 0, walk);
         cell.load(odd, row1, row2, 1, walk);
-        const auto during = [&](int turn, record &x, int &next) {
+        const auto during = [&](int turn, auto &x, int &next) {
             const int now = row, row3 = next;
-            cell.prepare(x);
+            cell.prepare(x, turn, walk);
             cell.load(x, row2, row3, turn + 2, walk);
             row = row1;
             row1 = row2;
@@ -257,16 +256,46 @@ template <class CELL> struct cg_small_backward_thread {
         for (int turn = 0; turn <= walk.steps; turn++) {
             float *from = buffers + (turn & 1) * S::ROWS * S::SUMS,
                   *to = buffers + (1 - (turn & 1)) * S::ROWS * S::SUMS;
-            record x = {};
+            typename CELL::record x = {};
             announce(turn + 3);
             if (walk.runs(turn))
                 cell.load(x, row, before, turn, walk);
             step(turn, from, to, [&] {
-                cell.prepare(x);
+                cell.prepare(x, turn, walk);
                 return row;
             });
             row = before;
             before = walk.find_row(turn + 2);
+        }
+    }
+
+    /* Records come through the ring, FAR turns ahead. */
+    __device__ __forceinline__ void run_ring()
+    {
+        constexpr int FAR = S::RING - 1, SLOT = S::WORDS * S::THREADS;
+        float *const ring = shared_end - S::ROOM_FLOATS - S::RING_FLOATS + (int)threadIdx.x;
+        int rows[S::RING + 1], next = walk.find_row(S::RING); /* of this turn and the ones after it */
+        CG_UNROLL
+        for (int e = 0; e < S::RING; e++)
+            rows[e] = walk.find_row(e);
+        CG_UNROLL
+        for (int e = 0; e < FAR; e++)
+            cell.copy(ring + e * SLOT, rows[e], rows[e + 1], e, walk);
+        CG_NO_UNROLL
+        for (int turn = 0; turn <= walk.steps; turn++) {
+            float *from = buffers + (turn & 1) * S::ROWS * S::SUMS,
+                  *to = buffers + (1 - (turn & 1)) * S::ROWS * S::SUMS;
+            rows[S::RING] = next;
+            cell.copy(ring + (turn + FAR) % S::RING * SLOT, rows[FAR], rows[S::RING], turn + FAR, walk);
+            next = walk.find_row(turn + S::RING + 1);
+            step(turn, from, to, [&] {
+                gpu_copy_wait<FAR>();
+                cell.prepare(ring + turn % S::RING * SLOT, turn, walk);
+                return rows[0];
+            });
+            CG_UNROLL
+            for (int e = 0; e < S::RING; e++)
+                rows[e] = rows[e + 1];
         }
     }
 };
@@ -282,8 +311,10 @@ template <class CELL> static __device__ __forceinline__ void cg_small_run_backwa
     const struct cg_layer y = layers[blockIdx.y];
     cg_small_backward_thread<CELL> thread(y, shared);
     thread.begin();
-    if (S::AHEAD)
+    if constexpr (S::AHEAD)
         thread.run_ahead();
+    else if constexpr (S::RING > 0)
+        thread.run_ring();
     else
         thread.run_direct();
     if (thread.place.own)

@@ -6,14 +6,16 @@
  * sums that a lane keeps always have index 0: its local gate q is gate q ^ gate0, its local row r is row r ^ row. So no
  * lane has to choose.
  *
- * Shared memory: two barriers; two buffers of masked h [ROWS][PITCH]; without AHEAD a ring of RING inputs per thread.
- */
+ * Shared memory: four barriers; two buffers of masked h [ROWS][PITCH]; without AHEAD a ring of inputs
+ * [RING][GATES][THREADS]; room for the cell. */
 #ifndef CG_SMALL_FORWARD_H
 #define CG_SMALL_FORWARD_H
 
 #include "cuda-generic/recurrent/kernels/small_lane.h"
 
-template <int WIDTH_, int ROWS_> struct cg_small_shape {
+template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_shape {
+    static constexpr int KIND = KIND_;
+    static constexpr bool PLAIN = KIND == CG_SMALL_PLAIN;
     static constexpr int WIDTH = WIDTH_, ROWS = ROWS_, BLOCKS = WIDTH > CG_SMALL_BLOCK_MOST ? 2 : 1;
     static constexpr int UNITS = WIDTH / BLOCKS, LANES = BLOCKS == 2 ? 8 : 4, LANE_BITS = cg_small_bits(LANES);
     static constexpr int THREADS = UNITS * LANES, DEPTH = WIDTH / LANES, ROW_BITS = cg_small_bits(ROWS);
@@ -21,12 +23,14 @@ template <int WIDTH_, int ROWS_> struct cg_small_shape {
     static constexpr int COPY_BITS = LANE_BITS - ROW_BITS - PART_BITS;
     /* Eight more, so that the same columns of four rows are in different banks. */
     static constexpr int PITCH = WIDTH + (LANES == 4 && ROWS == 4 ? 8 : 0);
-    static constexpr bool AHEAD = ROWS <= 2 || WIDTH == 32; /* inputs wait in registers, not in the ring */
-    static constexpr int RING = 4, LEAST_BLOCKS = WIDTH == 32 ? 4 : WIDTH == 64 ? 2 : 1;
-    static constexpr int HEAD_FLOATS = 4, BYTES_IN = ROWS * UNITS * 4; /* of h from the other block */
-    static constexpr int SHARED_FLOATS = HEAD_FLOATS + 2 * ROWS * PITCH + (AHEAD ? 0 : RING * THREADS * GATES);
+    static constexpr bool AHEAD = PLAIN && (ROWS <= 2 || WIDTH == 32); /* inputs wait in registers, not in the ring */
+    static constexpr int RING = 4, LEAST_BLOCKS = !PLAIN ? 1 : WIDTH == 32 ? 4 : WIDTH == 64 ? 2 : 1;
+    static constexpr int ROOM_FLOATS = PLAIN ? 0 : 4 * ROWS * (THREADS / 32 + 2);
+    static constexpr int HEAD_FLOATS = 8, BYTES_IN = ROWS * UNITS * 4; /* of h from the other block */
+    static constexpr int SHARED_FLOATS =
+        HEAD_FLOATS + 2 * ROWS * PITCH + (AHEAD ? 0 : RING * THREADS * GATES) + ROOM_FLOATS;
     static_assert(DEPTH % 4 == 0 && PITCH % 4 == 0 && THREADS % 32 == 0, "");
-    static_assert(COPY_BITS >= 0 && (AHEAD || COPY_BITS == 0), "");
+    static_assert(COPY_BITS >= 0, "");
 };
 
 template <class S> struct cg_small_place {
@@ -144,14 +148,14 @@ static __device__ __forceinline__ void cg_small_gather(const cg_small_place<S> &
 
 /* All steps of a thread. CELL has the registers of a cell, and
  *   S                              the shape
- *   CELL(layer, place, walk)       before the first step
+ *   CELL(layer, place, walk, rooms, barriers)   before the first step
  *   has_weights(gate)              whether the gate has a row of W_h; it is row gate * hidden + unit
  *   has_input(q)                   whether local gate q adds an input, which this lane loads
  *   find_input(row, q)             where that of a packed row is
- *   start(u, q)                    what the sum of local gate q begins with
- *   run(sums, runs)                a step; returns h times its mask
- *   keep(row, runs)                stores the records of the step
- *   finish(layer)                  after the last step */
+ *   start(u, q)                    with AHEAD: what the sum of local gate q begins with, in one of the copies
+ *   run(sums, u, turn, walk)       a step; u: the inputs, which are not in the sums without AHEAD. Returns h times its
+ * mask keep(row, runs)                stores the records of the step finish(layer)                  after the last step
+ */
 template <class CELL> struct cg_small_forward_thread {
     typedef typename CELL::S S;
     cg_small_place<S> place;
@@ -162,13 +166,14 @@ template <class CELL> struct cg_small_forward_thread {
     float w[4][S::DEPTH], published;
 
     __device__ __forceinline__ cg_small_forward_thread(const struct cg_layer &y, float *shared)
-        : walk(y, place.b0, place.row, y.reverse != 0), cell(y, place, walk)
+        : walk(y, place.b0, place.row, y.reverse != 0),
+          cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS, reinterpret_cast<uint64_t *>(shared) + 2)
     {
         const int n = (int)y.hidden;
         const bool whole = n % 4 == 0 && reinterpret_cast<uintptr_t>(y.w_h) % 16 == 0;
         barriers = reinterpret_cast<uint64_t *>(shared);
         buffers = shared + S::HEAD_FLOATS;
-        ring = buffers + 2 * S::ROWS * S::PITCH + (int)threadIdx.x * S::GATES;
+        ring = buffers + 2 * S::ROWS * S::PITCH + (int)threadIdx.x;
         CG_UNROLL
         for (int q = 0; q < 4; q++) {
             const bool there = place.unit < n && cell.has_weights(q ^ place.gate0);
@@ -189,17 +194,7 @@ template <class CELL> struct cg_small_forward_thread {
             buffers[row * S::PITCH + k] = h;
             buffers[(S::ROWS + row) * S::PITCH + k] = h;
         }
-        if (S::BLOCKS > 1 && threadIdx.x == 0) {
-            gpu_mbarrier_init(barriers);
-            gpu_mbarrier_init(barriers + 1);
-            gpu_mbarrier_fence();
-            gpu_mbarrier_expect(barriers, S::BYTES_IN);
-            gpu_mbarrier_expect(barriers + 1, S::BYTES_IN);
-        }
-        if (S::BLOCKS > 1)
-            gpu_barrier_cluster();
-        else
-            __syncthreads();
+        cg_small_begin_barriers<S>(barriers);
         published = buffers[place.row * S::PITCH + place.unit];
     }
 
@@ -237,7 +232,7 @@ template <class CELL> struct cg_small_forward_thread {
     {
         CG_UNROLL
         for (int q = 0; q < S::GATES; q++)
-            gpu_copy_async_word(ring + turn % S::RING * S::THREADS * S::GATES + q, cell.find_input(row, q),
+            gpu_copy_async_word(ring + (turn % S::RING * S::GATES + q) * S::THREADS, cell.find_input(row, q),
                                 walk.runs(turn) && cell.has_input(q));
         gpu_copy_close();
     }
@@ -256,7 +251,7 @@ template <class CELL> struct cg_small_forward_thread {
         next = walk.find_row(turn + 4);
         cg_small_multiply<S>(place, from, w, sums);
         cg_small_add_lanes<S>(sums);
-        publish(turn, to, cell.run(sums[0], walk.runs(turn)));
+        publish(turn, to, cell.run(sums[0], u, turn, walk));
         pass_barrier(turn);
         cell.keep(now, walk.runs(turn));
     }
@@ -290,17 +285,17 @@ template <class CELL> struct cg_small_forward_thread {
         CG_NO_UNROLL
         for (int turn = 0; turn < walk.steps; turn++) {
             const float *from = buffers + (turn & 1) * S::ROWS * S::PITCH;
-            float *to = buffers + (1 - (turn & 1)) * S::ROWS * S::PITCH, sums[S::ROWS][4] = {};
+            float *to = buffers + (1 - (turn & 1)) * S::ROWS * S::PITCH, sums[S::ROWS][4] = {}, u[S::GATES];
             rows[S::RING - 1] = next;
             copy(turn + S::RING - 1, next);
             next = walk.find_row(turn + S::RING);
             cg_small_multiply<S>(place, from, w, sums);
-            cg_small_add_lanes<S>(sums);
             gpu_copy_wait<S::RING - 1>();
             CG_UNROLL
             for (int q = 0; q < S::GATES; q++)
-                sums[0][q] += cell.start(ring[turn % S::RING * S::THREADS * S::GATES + q], q);
-            publish(turn, to, cell.run(sums[0], walk.runs(turn)));
+                u[q] = ring[(turn % S::RING * S::GATES + q) * S::THREADS];
+            cg_small_add_lanes<S>(sums);
+            publish(turn, to, cell.run(sums[0], u, turn, walk));
             pass_barrier(turn);
             cell.keep(rows[0], walk.runs(turn));
             CG_UNROLL
@@ -321,7 +316,7 @@ template <class CELL> static __device__ __forceinline__ void cg_small_run_forwar
     const struct cg_layer y = layers[blockIdx.y];
     cg_small_forward_thread<CELL> thread(y, shared);
     thread.begin(y);
-    if (S::AHEAD)
+    if constexpr (S::AHEAD)
         thread.run_ahead();
     else
         thread.run_ring();

@@ -23,7 +23,7 @@ static int cg_small_launch(void *stream, void (*kernel)(const struct cg_layer *)
     const dim3 blocks((unsigned)((sequences + S::ROWS - 1) / S::ROWS * S::BLOCKS), (unsigned)directions);
     const size_t shared = S::SHARED_FLOATS * sizeof(float);
     return S::BLOCKS > 1 ? GPU_LAUNCH_CLUSTER(stream, blocks, S::BLOCKS, S::THREADS, shared, kernel, layer)
-                         : GPU_LAUNCH(stream, blocks, S::THREADS, shared, kernel, layer);
+                         : GPU_LAUNCH_LARGE(stream, blocks, S::THREADS, shared, kernel, layer);
 }
 
 template <template <class> class STARTER, template <int, int> class SHAPE, int WIDTH>

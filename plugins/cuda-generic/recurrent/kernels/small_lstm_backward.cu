@@ -22,7 +22,7 @@ template <class S_> struct cg_small_lstm_back {
         factor[S::GATES]; /* of the turn: dc += dh to_c; a gate's gradient is dc or dh times its factor */
 
     __device__ __forceinline__ cg_small_lstm_back(const struct cg_layer &y, const cg_small_back_place<S> &p,
-                                                  const cg_small_walk &walk)
+                                                  const cg_small_walk &walk, float *, uint64_t *)
         : place(p), n((int)y.hidden), dy_stride((int)y.dy_stride), b(walk.b),
           there(p.own && p.unit < (int)y.hidden && walk.length > 0), dy_scale(y.dy_scale), dh_end(0), to_c(0), f(0),
           d(0)
@@ -30,7 +30,7 @@ template <class S_> struct cg_small_lstm_back {
         const int64_t at = (int64_t)b * n + p.unit;
         z = y.z + p.unit;
         c_of = y.c + p.unit;
-        c = there ? c_of[(int64_t)walk.find_row(0) * n] : 0.0f;
+        c = there && S::ROWS == 1 ? c_of[(int64_t)walk.find_row(0) * n] : 0.0f;
         c0 = y.c0 ? y.c0 + at : nullptr;
         dy = y.dy ? y.dy + y.dy_offset + p.unit : nullptr;
         pre = y.pre_u + p.copy * S::GATES * n + p.unit;
@@ -66,7 +66,7 @@ template <class S_> struct cg_small_lstm_back {
                                             : dy + (int64_t)row * dy_stride + k;
     }
 
-    __device__ __forceinline__ void prepare(const record &x)
+    __device__ __forceinline__ void prepare(const record &x, int, const cg_small_walk &)
     {
         const float q = cg_small_tanh(S::ROWS > 1 ? x.c : c);
         const float by_i = x.g * x.i * (1.0f - x.i), by_f = x.before * x.f * (1.0f - x.f);
@@ -89,7 +89,7 @@ template <class S_> struct cg_small_lstm_back {
         c = x.before;
     }
 
-    __device__ __forceinline__ void run(float sum, bool runs, float (&out)[S::GATES])
+    __device__ __forceinline__ void run(float sum, int, bool runs, float (&out)[S::GATES])
     {
         const float dh = fmaf(sum, mask, d), dc_now = fmaf(dh, to_c, dc);
         direct = gpu_pick(runs, 0.0f, direct);

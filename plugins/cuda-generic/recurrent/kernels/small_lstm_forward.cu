@@ -16,7 +16,7 @@ template <class S_> struct cg_small_lstm {
     float bias[S::GATES], gates[S::GATES], c, h, mask;
 
     __device__ __forceinline__ cg_small_lstm(const struct cg_layer &y, const cg_small_place<S> &p,
-                                             const cg_small_walk &walk)
+                                             const cg_small_walk &walk, float *, uint64_t *)
         : place(p), n((int)y.hidden), b(walk.b), there(p.unit < (int)y.hidden && walk.length > 0),
           records(y.training != 0)
     {
@@ -30,7 +30,7 @@ template <class S_> struct cg_small_lstm {
         mask = there ? cg_or_one(y.mask_h, at) : 1.0f;
         CG_UNROLL
         for (int q = 0; q < S::GATES; q++)
-            bias[q] = there && p.copy == 0 ? cg_or_zero(y.bias, (p.gate0 + q) * n + p.unit) : 0.0f;
+            bias[q] = there && (!S::AHEAD || p.copy == 0) ? cg_or_zero(y.bias, (p.gate0 + q) * n + p.unit) : 0.0f;
     }
 
     __device__ __forceinline__ bool has_weights(int) const
@@ -40,7 +40,7 @@ template <class S_> struct cg_small_lstm {
 
     __device__ __forceinline__ bool has_input(int) const
     {
-        return there && place.copy == 0;
+        return there && (!S::AHEAD || place.copy == 0);
     }
 
     __device__ __forceinline__ const float *find_input(int row, int q) const
@@ -53,15 +53,18 @@ template <class S_> struct cg_small_lstm {
         return input + bias[q];
     }
 
-    __device__ __forceinline__ float run(const float (&sums)[4], bool runs)
+    __device__ __forceinline__ float run(const float (&sums)[4], const float (&inputs)[S::GATES], int turn,
+                                         const cg_small_walk &walk)
     {
+        const bool runs = walk.runs(turn);
         float all[4];
         CG_UNROLL
         for (int q = 0; q < S::GATES; q++) {
+            const float x = S::AHEAD ? sums[q] : sums[q] + start(inputs[q], q);
             if (S::PART_BITS == 0)
-                gates[q] = q == 2 ? cg_small_tanh(sums[q]) : cg_small_sigmoid(sums[q]);
+                gates[q] = q == 2 ? cg_small_tanh(x) : cg_small_sigmoid(x);
             else
-                gates[q] = q == 0 ? cg_small_gate(sums[q], place.gate0 == 2) : cg_small_sigmoid(sums[q]);
+                gates[q] = q == 0 ? cg_small_gate(x, place.gate0 == 2) : cg_small_sigmoid(x);
         }
         cg_small_gather<S>(place, gates, all);
         const float c_new = fmaf(all[1], c, all[0] * all[2]), h_new = all[3] * cg_small_tanh(c_new);

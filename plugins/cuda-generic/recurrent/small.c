@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The variant small on the host side: which kernels a descriptor gets. See kernels/small.h. */
+#include "cuda-generic/recurrent/recurrent.h"
+
+/* In the order of the rows of `kinds`. */
+enum kind { PLAIN, CELL, NORMED };
+
+static const struct {
+    cg_small_make_fn *make[2]; /* forward, backward */
+    cg_small_run_fn *run[2];
+} kinds[] = {
+    [PLAIN] = {{cg_small_lstm_forward_make, cg_small_lstm_backward_make},
+               {cg_small_lstm_forward, cg_small_lstm_backward}},
+    [CELL] = {{cg_small_cell_forward_make, cg_small_cell_backward_make},
+              {cg_small_cell_forward, cg_small_cell_backward}},
+    [NORMED] = {{cg_small_norm_forward_make, cg_small_norm_backward_make},
+                {cg_small_norm_forward, cg_small_norm_backward}},
+};
+
+/* Is it an LSTM whose cells compute with sigmoid and tanh, and nothing else? */
+static bool is_plain(const struct seqlstm_recurrent_desc *d)
+{
+    const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    for (int k = 0; k <= both_ways; k++)
+        if (d->activations[SEQLSTM_PLACE_GATE][k].kind != SEQLSTM_ACT_SIGMOID ||
+            d->activations[SEQLSTM_PLACE_CANDIDATE][k].kind != SEQLSTM_ACT_TANH ||
+            d->activations[SEQLSTM_PLACE_OUTPUT][k].kind != SEQLSTM_ACT_TANH)
+            return false;
+    return d->cell == SEQLSTM_CELL_LSTM &&
+           !(d->options & (SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES)) &&
+           d->cell_clip == 0 && d->gate_clip == 0 && d->zoneout_cell == 0 && d->zoneout_hidden == 0 &&
+           !(both_ways && d->merge == SEQLSTM_KIND_MERGE_MUL);
+}
+
+static enum kind find_kind(const struct seqlstm_recurrent_desc *d)
+{
+    return d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM ? NORMED : is_plain(d) ? PLAIN : CELL;
+}
+
+seqlstm_status cg_small_open(struct seqlstm_op *op, int32_t multiprocessors, struct seqlstm_error *err)
+{
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
+    SEQLSTM_TRY(gpu_use(op->ordinal, err));
+    for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++) {
+        const int code = kinds[find_kind(d)].make[back](d->hidden, multiprocessors, &op->small[back]);
+        SEQLSTM_TRY(gpu_check_launch(op->ordinal, code, "counting blocks", err));
+        for (int choice = 0; choice < CG_SMALL_CHOICES; choice++)
+            if (op->small[back].together[choice] < 1)
+                SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "small: the device cannot run %s of these kernels",
+                             d->hidden > CG_SMALL_BLOCK_MOST ? "a cluster of two blocks" : "a block");
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_small_run(const struct cg_call *call, const struct cg_stack *s, const struct cg_layer *device,
+                            bool back, struct seqlstm_error *err)
+{
+    const enum kind kind = find_kind(s->desc);
+    if (kind == NORMED && !back)
+        CG_START(call, "normalising inputs", cg_small_norm_inputs(call->stream, device, s->directions, call->rows));
+    CG_START(call, back ? "all backward steps" : "all steps",
+             kinds[kind].run[back](call->stream, device, s->directions, &call->op->small[back], s->hidden,
+                                   call->axis->sequences));
+    if (kind == NORMED && back)
+        CG_START(call, "gradients of inputs",
+                 cg_small_norm_inputs_back(call->stream, device, s->directions, call->rows));
+    return SEQLSTM_OK;
+}
