@@ -19,6 +19,8 @@
     COMMAND(export)                                                                                                    \
     COMMAND(import)                                                                                                    \
     COMMAND(quantize)                                                                                                  \
+    COMMAND(watch)                                                                                                     \
+    COMMAND(stop)                                                                                                      \
     COMMAND(runs)                                                                                                      \
     COMMAND(runs_compare)                                                                                              \
     COMMAND(runs_delete)                                                                                               \

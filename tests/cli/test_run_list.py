@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`seqlstm runs`: what it lists, compares and deletes. The run folders are written here, as small as they can be."""
+"""`seqlstm runs`, `watch` and `stop`: what they list, compare, delete, follow and end. The run folders are written here,
+as small as they can be, but for live ones."""
 import json
 import os
 import pathlib
@@ -182,6 +183,55 @@ def test_a_live_run_is_never_deleted(t):
         process.terminate()
         process.wait()
     expect(names(t.run('runs', '--where', 'state=live', '--json')) == [], 'it has ended')
+
+
+def test_watch_once(t):
+    three_runs(t)
+    lines = t.run('watch', 'b', '--once').text.splitlines()
+    expect(lines[0].startswith('runs/b/1  stopped  epoch 2  update 20'), lines)
+    expect(lines[1:4] == ['train  loss 8', 'valid  loss 7', 'best   valid loss 7 after 2 epochs (update 20)'], lines)
+    chart = [line[10:] for line in lines if line[9:10] == '|']
+    expect(len(chart) >= 10 and 't' in ''.join(chart) and 'v' in ''.join(chart), lines)
+    columns = {letter: [line.rfind(letter) for line in chart if letter in line] for letter in 'tv'}
+    expect(columns['v'] == sorted(columns['v']), 'the curve of validation falls to the right')
+    expect(lines[-1].split() == ['0', '20'], 'the axis of updates')
+    t.refuse(2, 'watch', 'nothing').says('nothing')
+
+
+def test_watch_and_stop_a_live_run(t):
+    (t.folder / 'endless.yaml').write_text(harness.ENDLESS)
+    process = t.start('run', 'endless.yaml', '-q')
+    folder = t.folder / 'runs/tiny/001'
+    harness.wait_for(lambda: (folder / 'metrics.jsonl').exists(), 'the run')
+    watching = t.start('watch', 'tiny', '--json')
+    t.run('stop', 'tiny', '--save').says(f'process {process.pid} saves')
+    harness.wait_for(lambda: list(folder.glob('checkpoints/*')), 'a checkpoint')
+    expect(process.poll() is None, 'it goes on')
+    t.run('stop', 'tiny').says('seqlstm resume runs/tiny/001')
+    expect(process.wait(10) == 143, 'it has ended as SIGTERM ends it')
+    out, err = watching.communicate(timeout=20)
+    rows = [[json.loads(line) for line in text.splitlines()] for text in (out, (folder / 'metrics.jsonl').read_bytes())]
+    expect(watching.returncode == 0 and rows[0] == rows[1], err)
+    t.run('stop', 'tiny').says('is not being trained')
+    t.run('resume', 'tiny', '-q', '--set', 'train.epochs=1')
+
+
+def test_stop_of_another_machine(t):
+    folder = make_run(t, 'a/1', [(1, 2)])
+    holder = subprocess.Popen([sys.executable, '-c', """
+import fcntl, struct, sys, time
+file = open(sys.argv[1], 'w')
+file.write('process 1 on another.example since today')
+file.flush()
+fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
+print('held', flush=True)
+time.sleep(60)""", folder / 'lock'], stdout=subprocess.PIPE)
+    try:
+        expect(holder.stdout.readline() == b'held\n', 'the lock')
+        t.refuse(1, 'stop', 'a/1').says('another.example', 'no process of this machine')
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
 def test_damaged_and_hostile_folders(t):

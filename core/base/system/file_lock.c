@@ -38,17 +38,22 @@ static void find_host(char host[HOST_BYTES])
         memcpy(host, "?", 2);
 }
 
-/* Does the text name a process of this host that is no more? Then the holder has not written its own yet. */
-static bool is_stale(const char *holder)
+/* Does the text name a process of this host, which is *out_pid? */
+static bool names_this_host(const char *holder, long *out_pid)
 {
     char host[HOST_BYTES], expected[HOST_BYTES + 8];
-    long pid = 0;
     int length = 0;
     find_host(host);
     snprintf(expected, sizeof expected, "on %s ", host);
-    return holder[0] == '\0' ||
-           (sscanf(holder, "process %ld %n", &pid, &length) == 1 && pid > 0 && length > 0 &&
-            strncmp(holder + length, expected, strlen(expected)) == 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+    return sscanf(holder, "process %ld %n", out_pid, &length) == 1 && *out_pid > 0 && length > 0 &&
+           strncmp(holder + length, expected, strlen(expected)) == 0;
+}
+
+/* Does the text name a process of this host that is no more? Then the holder has not written its own yet. */
+static bool is_stale(const char *holder)
+{
+    long pid = 0;
+    return holder[0] == '\0' || (names_this_host(holder, &pid) && kill((pid_t)pid, 0) != 0 && errno == ESRCH);
 }
 
 /* Another process has written this: only printable ASCII is shown. */
@@ -172,6 +177,15 @@ bool sl_file_lock_find_holder(const char *path, char out_holder[SL_FILE_LOCK_HOL
         held = !is_stale(out_holder);
     close(fd);
     return held;
+}
+
+long sl_file_lock_find_process(const char *path)
+{
+    char holder[SL_FILE_LOCK_HOLDER_BYTES];
+    long pid = 0;
+    if (!sl_file_lock_find_holder(path, holder) || !names_this_host(holder, &pid))
+        return 0;
+    return pid;
 }
 
 bool sl_file_lock_is_held(const struct sl_file_lock *lock)

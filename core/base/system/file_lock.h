@@ -28,6 +28,9 @@ enum { SL_FILE_LOCK_HOLDER_BYTES = 240 };
  * process count. [any thread] */
 bool sl_file_lock_find_holder(const char *path, char out_holder[SL_FILE_LOCK_HOLDER_BYTES]);
 
+/* The process of this host that holds the lock of the file at `path`; 0: none, or one of another host. [any thread] */
+long sl_file_lock_find_process(const char *path);
+
 /* Removes the file and releases the lock. NULL is fine. */
 void sl_file_lock_release(struct sl_file_lock *lock);
 

@@ -44,9 +44,9 @@ static void prefer(struct candidate *best, char *path, long number)
     *best = (struct candidate){path, number};
 }
 
-/* The subfolder with the largest number that holds a run with weights, so that a run which failed early or has just
- * begun is passed over. If none has weights, the one with the largest number. NULL: no run. */
-static char *find_latest(const char *path, const struct sl_log *log)
+/* The subfolder with the largest number that holds a run. Unless `any`, one with weights is preferred, so that a run
+ * which failed early or has just begun is passed over. NULL: no run. */
+static char *find_latest(const char *path, bool any, const struct sl_log *log)
 {
     DIR *folder = opendir(path);
     struct candidate newest = {0}, best = {0};
@@ -57,7 +57,7 @@ static char *find_latest(const char *path, const struct sl_log *log)
             continue;
         char *run = sl_path_join(path, entry->d_name);
         if (run && sl_run_folder_is_run(run)) {
-            if (sl_run_folder_holds_weights(run))
+            if (!any && sl_run_folder_holds_weights(run))
                 prefer(&best, strdup(run), number);
             prefer(&newest, run, number);
         } else {
@@ -75,17 +75,17 @@ static char *find_latest(const char *path, const struct sl_log *log)
     return best.path;
 }
 
-seqlstm_status sl_run_folder_find(const char *run, const struct sl_log *log, char **out_folder,
-                                  struct seqlstm_error *err)
+static seqlstm_status find(const char *run, bool any, const struct sl_log *log, char **out_folder,
+                           struct seqlstm_error *err)
 {
     char *found = NULL;
     if (sl_run_folder_is_run(run)) {
         found = strdup(run);
     } else {
-        found = find_latest(run, log);
-        char *below = found || strchr(run, '/') ? NULL : sl_path_join("runs", run);
+        found = find_latest(run, any, log);
+        char *below = found || run[0] == '/' ? NULL : sl_path_join("runs", run);
         if (below)
-            found = sl_run_folder_is_run(below) ? strdup(below) : find_latest(below, log);
+            found = sl_run_folder_is_run(below) ? strdup(below) : find_latest(below, any, log);
         free(below);
     }
     if (found == NULL)
@@ -94,4 +94,15 @@ seqlstm_status sl_run_folder_find(const char *run, const struct sl_log *log, cha
                      run);
     *out_folder = found;
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_run_folder_find(const char *run, const struct sl_log *log, char **out_folder,
+                                  struct seqlstm_error *err)
+{
+    return find(run, false, log, out_folder, err);
+}
+
+seqlstm_status sl_run_folder_find_newest(const char *run, char **out_folder, struct seqlstm_error *err)
+{
+    return find(run, true, NULL, out_folder, err);
 }

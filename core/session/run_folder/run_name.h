@@ -19,4 +19,7 @@ bool sl_run_folder_holds_weights(const char *path);
 seqlstm_status sl_run_folder_find(const char *run, const struct sl_log *log, char **out_folder,
                                   struct seqlstm_error *err);
 
+/* The same, but the latest run in any case: it may just have begun. */
+seqlstm_status sl_run_folder_find_newest(const char *run, char **out_folder, struct seqlstm_error *err);
+
 #endif
