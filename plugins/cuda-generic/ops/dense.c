@@ -2,9 +2,10 @@
 /* Dense layers and losses, alone and combined.
  *
  *   DENSE       reserve: z [rows, output], the sums before the activation (none without an activation)
- *   LOSS        workspace: float64 [rows, 2], loss and weight of each row
- *   DENSE_LOSS  workspace: those, then the logits of one chunk of rows (CG_CHUNK_ELEMS);
- *               backward computes them again
+ *   LOSS        workspace: float64 [CG_LOSS_BLOCKS, 2], sums of losses and weights; reserve: a total of each row
+ *   DENSE_LOSS  likewise; behind the totals the reserve keeps the logits of all rows, which backward overwrites with
+ *               their gradients. If there are more than CG_KEEP_ELEMS, and in inference, the workspace has those of one
+ *               chunk of rows (CG_CHUNK_ELEMS), and backward computes them again
  *   DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h) */
 #include "cuda-generic/rows/flat.h"
 #include "cuda-generic/ops/lt_product.h"
@@ -17,14 +18,29 @@
 #define CG_CHUNK_ELEMS (16 * 1024 * 1024)
 #endif
 
+/* Up to so many logits of a batch are kept for backward. */
+#ifndef CG_KEEP_ELEMS
+#define CG_KEEP_ELEMS CG_CHUNK_ELEMS
+#endif
+
+static bool keeps_logits(const struct seqlstm_desc *head, int64_t output)
+{
+    return head->op == SEQLSTM_OP_DENSE_LOSS && head->mode == SEQLSTM_MODE_TRAINING &&
+           head->max_rows <= CG_KEEP_ELEMS / output;
+}
+
 /* Rows per chunk of logits. */
 static int64_t get_chunk(const struct seqlstm_desc *head, int64_t output)
 {
+    if (keeps_logits(head, output))
+        return head->max_rows;
     const int64_t fits = CG_CHUNK_ELEMS / output;
     return fits < 1 ? 1 : fits < head->max_rows ? fits : head->max_rows;
 }
 
 /* ---- products ------------------------------------------------------------------------------------------------- */
+
+#define PARTIALS_BYTES ((uint64_t)CG_LOSS_BLOCKS * 2 * sizeof(double))
 
 /* Bytes of the workspace before the parts of dW. */
 static uint64_t count_before_parts(const union seqlstm_any_desc *d)
@@ -33,8 +49,9 @@ static uint64_t count_before_parts(const union seqlstm_any_desc *d)
         return d->dense.activation.kind == SEQLSTM_ACT_NONE
                    ? 0
                    : (uint64_t)(d->head.max_rows * d->dense.output) * sizeof(float);
-    return (uint64_t)d->head.max_rows * 2 * sizeof(double) +
-           (uint64_t)(get_chunk(&d->head, d->dense_loss.output) * d->dense_loss.output) * sizeof(float);
+    const int64_t output = d->dense_loss.output;
+    const int64_t rows = keeps_logits(&d->head, output) ? 0 : get_chunk(&d->head, output);
+    return PARTIALS_BYTES + (uint64_t)(rows * output) * sizeof(float);
 }
 
 /* Rows that one product over rows adds at most. */
@@ -167,18 +184,26 @@ static struct cg_loss make_loss(const struct cg_call *call, uint32_t kind, int64
 
 static void loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
-    sizes->workspace_bytes = (uint64_t)op->desc.head.max_rows * 2 * sizeof(double);
+    sizes->workspace_bytes = PARTIALS_BYTES;
+    if (op->desc.head.mode == SEQLSTM_MODE_TRAINING)
+        sizes->reserve_bytes = (uint64_t)op->desc.head.max_rows * sizeof(float);
+}
+
+/* The totals of the rows from `first` on; NULL in inference. */
+static float *get_totals(const struct cg_call *call, int64_t first)
+{
+    float *totals = (float *)(void *)call->reserve;
+    return totals ? totals + first : NULL;
 }
 
 static seqlstm_status loss_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_loss_desc *d = &call->desc->loss;
     const struct cg_loss l = make_loss(call, d->kind, d->features, d->label_smoothing, d->delta, 0);
-    double *of_rows = (double *)(void *)call->workspace;
     CG_START(call, "loss",
              cg_loss_forward(call->stream, &l, call->rows, cg_slot(call, SEQLSTM_SLOT_LOSS_X),
-                             cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS), of_rows));
-    CG_START(call, "loss", cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
+                             cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS), get_totals(call, 0),
+                             (double *)(void *)call->workspace, call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
     return SEQLSTM_OK;
 }
 
@@ -189,7 +214,8 @@ static seqlstm_status loss_backward(const struct cg_call *call, struct seqlstm_e
     float *dx = cg_grad(call, SEQLSTM_SLOT_LOSS_X, SEQLSTM_BIT_BACKWARD_INPUTS);
     if (dx)
         CG_START(call, "loss, backward",
-                 cg_loss_backward(call->stream, &l, call->rows, &call->live, cg_slot(call, SEQLSTM_SLOT_LOSS_X), dx));
+                 cg_loss_backward(call->stream, &l, call->rows, &call->live, get_totals(call, 0),
+                                  cg_slot(call, SEQLSTM_SLOT_LOSS_X), dx));
     return SEQLSTM_OK;
 }
 
@@ -197,15 +223,26 @@ const struct cg_family cg_loss_family = {.sizes = loss_sizes, .forward = loss_fo
 
 /* ---- DENSE_LOSS ------------------------------------------------------------------------------------------------- */
 
+/* Floats before the logits, which are aligned to 16 bytes. */
+static int64_t count_totals(int64_t max_rows)
+{
+    return (max_rows + 3) / 4 * 4;
+}
+
 static void dense_loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
     const struct seqlstm_dense_loss_desc *d = &op->desc.dense_loss;
+    const int64_t kept = keeps_logits(&op->desc.head, d->output) ? d->output : 0;
     sizes->workspace_bytes = count_before_parts(&op->desc) + count_parts_bytes(&op->desc, d->output, d->input);
+    if (d->head.mode == SEQLSTM_MODE_TRAINING)
+        sizes->reserve_bytes = (uint64_t)(count_totals(d->head.max_rows) + d->head.max_rows * kept) * sizeof(float);
 }
 
 static float *get_logits(const struct cg_call *call)
 {
-    return (float *)(void *)(call->workspace + (uint64_t)call->desc->head.max_rows * 2 * sizeof(double));
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    return keeps_logits(&d->head, d->output) ? (float *)(void *)call->reserve + count_totals(d->head.max_rows)
+                                             : (float *)(void *)(call->workspace + PARTIALS_BYTES);
 }
 
 static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int64_t rows, struct seqlstm_error *err)
@@ -222,7 +259,6 @@ static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seql
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
     const int64_t chunk = get_chunk(&d->head, d->output);
-    double *of_rows = (double *)(void *)call->workspace;
     float *row_loss = cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS);
     for (int64_t first = 0; first < call->rows; first += chunk) {
         const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
@@ -230,10 +266,9 @@ static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seql
         SEQLSTM_TRY(make_logits(call, first, rows, err));
         CG_START(call, "dense and loss",
                  cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
-                                 of_rows + 2 * first));
+                                 get_totals(call, first), (double *)(void *)call->workspace,
+                                 call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
     }
-    CG_START(call, "dense and loss",
-             cg_loss_sum(call->stream, call->rows, of_rows, call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
     return SEQLSTM_OK;
 }
 
@@ -249,9 +284,10 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
         const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
         const bool add = call->add || first > 0;
         float *logits = get_logits(call);
-        SEQLSTM_TRY(make_logits(call, first, rows, err));
+        if (!keeps_logits(&d->head, d->output))
+            SEQLSTM_TRY(make_logits(call, first, rows, err));
         CG_START(call, "dense and loss, backward",
-                 cg_loss_backward(call->stream, &l, rows, &call->live, logits, logits));
+                 cg_loss_backward(call->stream, &l, rows, &call->live, get_totals(call, first), logits, logits));
         const struct cg_product p = make_product(call, rows);
         if (dx)
             SEQLSTM_TRY(cg_product_inputs(call, &p, logits, cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W),

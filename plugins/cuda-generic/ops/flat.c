@@ -29,12 +29,6 @@ static seqlstm_status norm_forward(const struct cg_call *call, struct seqlstm_er
 
 const struct cg_family cg_squared_norm_family = {.sizes = norm_sizes, .forward = norm_forward};
 
-static void optimizer_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
-{
-    (void)op;
-    sizes->workspace_bytes = sizeof(struct cg_update);
-}
-
 static seqlstm_status optimizer_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_optimizer_desc *d = &call->desc->optimizer;
@@ -53,11 +47,11 @@ static seqlstm_status optimizer_forward(const struct cg_call *call, struct seqls
     CG_START(call, "optimizer",
              cg_optimize(call->stream, &rule, &call->live, call->rows, cg_slot(call, SEQLSTM_SLOT_OPTIMIZER_PARAM),
                          cg_slot(call, SEQLSTM_SLOT_OPTIMIZER_GRAD), states, call->slots[SEQLSTM_SLOT_OPTIMIZER_SUMS],
-                         call->slots[SEQLSTM_SLOT_OPTIMIZER_SQUARES], (struct cg_update *)(void *)call->workspace));
+                         call->slots[SEQLSTM_SLOT_OPTIMIZER_SQUARES]));
     return SEQLSTM_OK;
 }
 
-const struct cg_family cg_optimizer_family = {.sizes = optimizer_sizes, .forward = optimizer_forward};
+const struct cg_family cg_optimizer_family = {.forward = optimizer_forward};
 
 static seqlstm_status vector_forward(const struct cg_call *call, struct seqlstm_error *err)
 {

@@ -155,14 +155,10 @@ static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack 
                               int64_t layer, int64_t n, const struct cg_layer *y, float *dx, bool add,
                               struct seqlstm_error *err)
 {
-    const bool masked = l->mask_x >= 0;
+    const bool masked = l->x_masked >= 0;
     float *to = masked ? cg_workspace(call, l->dx_masked) : dx;
     SEQLSTM_TRY(cg_recurrent_multiply_back(call, s, n, y->du, to, add && !masked, err));
-    if (masked)
-        CG_START(call, "the input's mask",
-                 cg_apply_mask(call->stream, call->axis, cg_layer_width(s, layer), cg_workspace(call, l->mask_x), to,
-                               dx, add));
-    return SEQLSTM_OK;
+    return masked ? cg_mask_rows(call, s, layer, n % s->directions, to, dx, add, err) : SEQLSTM_OK;
 }
 
 /* ---- the way back ---------------------------------------------------------------------------------------------- */
@@ -268,7 +264,7 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = r->device + r->count + n, *y = &r->host[n];
-    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
+    SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
     if (call->op->variant != CG_SMALL && (y->dh0 || y->dc0))
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
@@ -283,7 +279,7 @@ static seqlstm_status finish_stepwise(const struct cg_call *call, const struct c
 {
     const int64_t n = layer * s->directions + direction;
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
-    SEQLSTM_TRY(cg_draw_mask_x(call, s, l, layer, direction, err));
+    SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
     return find_weights(call, s, l, layer, n, &call->binding->recurrent->host[n], err);
 }
 

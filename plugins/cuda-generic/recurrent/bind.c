@@ -135,7 +135,6 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
 
     at = 0;
     l.own = take(&at, true, s->parts * l.own_floats);
-    l.mask_x = take(&at, drops, b * s->widest);
     l.x_masked = take(&at, drops, r * s->widest);
     l.exchange = take(&at, count_exchange_words(s) > 0, count_exchange_words(s));
     l.inference = take(&at, !s->training, l.reserve);
@@ -347,27 +346,29 @@ seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack 
     return SEQLSTM_OK;
 }
 
-seqlstm_status cg_draw_mask_x(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                              int64_t layer, int64_t direction, struct seqlstm_error *err)
+seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_stack *s, int64_t layer, int64_t direction,
+                            const float *x, float *to, bool add, struct seqlstm_error *err)
 {
-    const struct cg_mask x = {.live = call->live,
-                              .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_INPUT),
-                              .rate = s->desc->dropout};
-    if (l->mask_x < 0)
-        return SEQLSTM_OK;
-    float *mask = cg_workspace(call, l->mask_x), *masked = cg_workspace(call, l->x_masked);
-    const int64_t width = cg_layer_width(s, layer);
-    CG_START(call, "input mask", cg_sequence_mask(call->stream, &x, call->axis, width, mask));
+    const struct cg_mask mask = {.live = call->live,
+                                 .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_INPUT),
+                                 .rate = s->desc->dropout};
     CG_START(call, "input mask",
-             cg_apply_mask(call->stream, call->axis, width, mask, cg_layer_input(call, s, l, layer), masked, 0));
+             cg_dropout(call->stream, &mask, call->axis, call->rows, cg_layer_width(s, layer), x, to, add));
     return SEQLSTM_OK;
+}
+
+seqlstm_status cg_mask_input(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                             int64_t layer, int64_t direction, struct seqlstm_error *err)
+{
+    return l->x_masked < 0 ? SEQLSTM_OK
+                           : cg_mask_rows(call, s, layer, direction, cg_layer_input(call, s, l, layer),
+                                          cg_workspace(call, l->x_masked), false, err);
 }
 
 seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
-    for (int64_t n = 0; n < r->count; n++)
-        CG_START(call, "copying a layer's struct", cg_layer_store(call->stream, &r->host[n], &call->live, &device[n]));
+    CG_START(call, "copying the layers' structs", cg_layer_store(call->stream, r->host, r->count, &call->live, device));
     return SEQLSTM_OK;
 }
 

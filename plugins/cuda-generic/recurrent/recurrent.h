@@ -36,9 +36,9 @@ struct cg_stack {
 struct cg_layout {
     int64_t z, n, c_raw, c, h, u, v, moments, record; /* record: floats of one slot */
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
-    int64_t merged, merged_floats;                 /* behind all records: the merged outputs of two directions */
-    int64_t reserve;                               /* total floats */
-    int64_t mask_x, x_masked, exchange, inference; /* workspace */
+    int64_t merged, merged_floats;         /* behind all records: the merged outputs of two directions */
+    int64_t reserve;                       /* total floats */
+    int64_t x_masked, exchange, inference; /* workspace */
     int64_t h_rows, below0, below1, dx_masked, dw_masked, parts; /* workspace, backward */
     int64_t own, own_floats;                                     /* the part of each loop, which contains: */
     int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
@@ -78,12 +78,15 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
                               int64_t layer, int64_t direction);
 /* Copies the binding's layers to `device`. */
 seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err);
-/* Draw the masks per sequence into the workspace, if there are any: the mask of h into the loop's own part; the mask of
- * the input, and apply it to the input. */
+/* The masks per sequence, if there are any. That of h is drawn into the loop's own part of the workspace. That of the
+ * input is drawn where it is used: to [rows, width] (+)= x times the mask. */
 seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction, struct seqlstm_error *err);
-seqlstm_status cg_draw_mask_x(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
-                              int64_t layer, int64_t direction, struct seqlstm_error *err);
+seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_stack *stack, int64_t layer, int64_t direction,
+                            const float *x, float *to, bool add, struct seqlstm_error *err);
+/* The masked input of a layer, in the workspace. */
+seqlstm_status cg_mask_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                             int64_t layer, int64_t direction, struct seqlstm_error *err);
 
 /* Runs a time loop, kernel by kernel or as its capture. `loop` launches all its kernels, for all directions of the
  * layer whose first has number `index`. */

@@ -92,9 +92,9 @@ extern "C" int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha
 
 /* ---- optimizers ------------------------------------------------------------------------------------------- */
 
-/* One thread decides for all elements. */
-static __global__ void settle(struct cg_optimizer d, struct cg_live live, const double *sums, const double *squares,
-                              struct cg_update *update)
+/* One thread of each block decides for all elements; all come to the same decision. */
+static __device__ void settle(const struct cg_optimizer &d, const struct cg_live &live, const double *sums,
+                              const double *squares, struct cg_update *update)
 {
     const double scale = (double)CG_LIVE(&live, grad_scale), norm = scale * sqrt(*squares);
     const double limit = (double)d.clip_norm, t = (double)CG_LIVE(&live, update);
@@ -105,6 +105,8 @@ static __global__ void settle(struct cg_optimizer d, struct cg_live live, const 
     update->correction_2 = (float)(1 - pow((double)d.beta_2, t));
     update->skip = skip || !is_finite(sums[0]) || !is_finite(*squares);
 }
+
+static const int64_t OPTIMIZER_BLOCKS = 1056; /* eight for each of 132 multiprocessors */
 
 /* The amount to subtract from the parameter. s1 to s3: the states of one element, NULL where the rule has none. */
 static __device__ float take_off(const struct cg_optimizer &d, const struct cg_update &u, float g, float *s1, float *s2,
@@ -149,9 +151,13 @@ static __device__ float take_off(const struct cg_optimizer &d, const struct cg_u
     }
 }
 
-static __global__ void optimize(struct cg_optimizer d, const struct cg_update *update, int64_t elems, float *param,
-                                const float *grad, float *s1, float *s2, float *s3)
+static __global__ void optimize(struct cg_optimizer d, struct cg_live live, const double *sums, const double *squares,
+                                int64_t elems, float *param, const float *grad, float *s1, float *s2, float *s3)
 {
+    GPU_SHARED(struct cg_update, update);
+    if (threadIdx.x == 0)
+        settle(d, live, sums, squares, update);
+    __syncthreads();
     const struct cg_update u = *update;
     if (u.skip)
         return;
@@ -164,15 +170,20 @@ static __global__ void optimize(struct cg_optimizer d, const struct cg_update *u
     }
 }
 
+/* Blocks of several elements a thread, since each block decides anew. */
+static unsigned count_optimizer_blocks(int64_t elems)
+{
+    const int64_t blocks = (elems + 4 * (int64_t)CG_THREADS - 1) / (4 * (int64_t)CG_THREADS);
+    return (unsigned)(blocks < 1 ? 1 : blocks < OPTIMIZER_BLOCKS ? blocks : OPTIMIZER_BLOCKS);
+}
+
 extern "C" int cg_optimize(void *stream, const struct cg_optimizer *rule, const struct cg_live *live, int64_t elems,
                            float *param, const float *grad, float *const states[3], const double *sums,
-                           const double *squares, struct cg_update *update)
+                           const double *squares)
 {
     const struct cg_optimizer d = *rule;
     const struct cg_live now = *live;
     float *const s1 = states[0], *const s2 = states[1], *const s3 = states[2];
-    const int code = GPU_LAUNCH(stream, 1, 1, 0, settle, d, now, sums, squares, update);
-    if (code != 0)
-        return code;
-    return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, optimize, d, update, elems, param, grad, s1, s2, s3);
+    return GPU_LAUNCH(stream, count_optimizer_blocks(elems), CG_THREADS, sizeof(struct cg_update), optimize, d, now,
+                      sums, squares, elems, param, grad, s1, s2, s3);
 }

@@ -34,10 +34,9 @@ struct cg_update {
     int32_t skip;                     /* leave everything as it is */
     int32_t reserved0;
 };
-/* `update`: device memory for one; a state is NULL where the rule has none. */
+/* A state is NULL where the rule has none. */
 int cg_optimize(void *stream, const struct cg_optimizer *rule, const struct cg_live *live, int64_t elems, float *param,
-                const float *grad, float *const states[3], const double *sums, const double *squares,
-                struct cg_update *update);
+                const float *grad, float *const states[3], const double *sums, const double *squares);
 
 struct cg_loss {
     uint32_t kind;
@@ -49,14 +48,15 @@ struct cg_loss {
     const float *weight;         /* [rows]; NULL: 1 */
     const float *class_weight;   /* [classes]; NULL: 1 */
 };
-/* row_loss [rows] may be NULL: not wanted; sums_of_rows [rows, 2] float64: w * loss and w. */
-int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *row_loss,
-                    double *sums_of_rows);
-/* sums[0..1] += the sums over the rows, in a fixed order. */
-int cg_loss_sum(void *stream, int64_t rows, const double *sums_of_rows, double *sums);
-/* dx = scale * w * d loss / dx with the scale of the step block; dx may be x. */
-int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live, const float *x,
-                     float *dx);
+enum { CG_LOSS_BLOCKS = 1024 };
+/* losses [rows]: the loss of each row; NULL: not wanted. totals [rows]: what cg_loss_backward needs; NULL: not wanted.
+ * partials: room for 2 CG_LOSS_BLOCKS float64. sums[0..1] += the sums over the rows of w * loss and w, in a fixed
+ * order. */
+int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *losses,
+                    float *totals, double *partials, double *sums);
+/* dx = scale * w * d loss / dx with the scale of the step block and the totals of cg_loss_forward; dx may be x. */
+int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
+                     const float *totals, const float *x, float *dx);
 
 struct cg_top_k {
     uint32_t kind, limit; /* limit: the number of elements that may be drawn */

@@ -3,6 +3,12 @@
 #include "cuda-generic/device/device.h"
 #include "cuda-generic/rows/flat.h"
 
+enum { LOSS_LOADS = 8 }; /* in flight, of a thread */
+/* The longest row that a warp takes; tests set it. */
+#ifndef CG_LOSS_WARP_MOST
+#define CG_LOSS_WARP_MOST 2048
+#endif
+
 static __device__ float point_loss(const struct cg_loss &l, float x, float target)
 {
     const float e = x - target, size = fabsf(e);
@@ -33,18 +39,6 @@ static __device__ float point_slope(const struct cg_loss &l, float x, float targ
     }
 }
 
-/* log of the sum of exp over a row. All threads call. */
-static __device__ float log_total(const float *x, int64_t n, float *room)
-{
-    float most = x[0], sum = 0;
-    for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-        most = fmaxf(most, x[k]);
-    most = cg_block_max(most, room);
-    for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-        sum += expf(x[k] - most);
-    return most + logf(cg_block_sum(sum, room));
-}
-
 static __device__ float row_weight(const struct cg_loss &l, int64_t r)
 {
     float w = l.weight ? l.weight[r] : 1.0f;
@@ -59,47 +53,120 @@ static __device__ bool row_counts(const struct cg_loss &l, int64_t r)
     return l.kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY || l.target_class[r] >= 0;
 }
 
-static __global__ void loss_forward(struct cg_loss l, int64_t rows, const float *x, float *row_loss, double *sums)
+/* The threads of a row: a warp, or for long rows a block. `room` is for the sums of a block. */
+struct team {
+    int rank, size;
+    float *room;
+};
+
+static __device__ float team_sum(const team &t, float x)
 {
-    GPU_SHARED(float, room);
+    return t.size == (int)CG_WARP ? cg_warp_sum(x) : cg_block_sum(x, t.room);
+}
+
+static __device__ float team_max(const team &t, float x)
+{
+    if (t.size != (int)CG_WARP)
+        return cg_block_max(x, t.room);
+    for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, step));
+    return x;
+}
+
+/* exp(x - most), where x = most = -inf contributes nothing. */
+static __device__ __forceinline__ float part_of(float x, float most)
+{
+    return x == -INFINITY ? 0.0f : expf(x - most);
+}
+
+/* log of the sum of exp over a row, which is read once: each thread keeps the largest value so far, and the sum
+ * relative to it. All threads of the team call. */
+static __device__ float log_total(const team &t, const float *x, int64_t n)
+{
+    float most = -INFINITY, sum = 0;
+    for (int64_t k0 = t.rank; k0 < n; k0 += (int64_t)LOSS_LOADS * t.size) {
+        float value[LOSS_LOADS], more = most;
+        CG_UNROLL
+        for (int j = 0; j < LOSS_LOADS; j++) {
+            const int64_t k = k0 + (int64_t)j * t.size;
+            value[j] = k < n ? x[k] : -INFINITY;
+            more = fmaxf(more, value[j]);
+        }
+        sum *= part_of(most, more);
+        most = more;
+        CG_UNROLL
+        for (int j = 0; j < LOSS_LOADS; j++)
+            sum += part_of(value[j], most);
+    }
+    const float all = team_max(t, most);
+    return all + logf(team_sum(t, sum * part_of(most, all)));
+}
+
+/* The loss of a row, with the log_total that its gradient needs. All threads of the team call and get both. */
+static __device__ float row_loss(const struct cg_loss &l, const team &t, int64_t r, const float *x, float *out_total)
+{
     const int64_t n = l.classes;
-    for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
-        const float *row = x + r * n;
+    float loss = 0;
+    *out_total = 0;
+    if (l.kind != SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
+        for (int64_t k = t.rank; k < n; k += t.size)
+            loss += point_loss(l, x[k], l.target[r * n + k]);
+        return team_sum(t, loss) / (float)n;
+    }
+    const float total = log_total(t, x, n);
+    *out_total = total;
+    if (l.label_smoothing > 0) {
+        for (int64_t k = t.rank; k < n; k += t.size)
+            loss += total - x[k];
+        loss = team_sum(t, loss) * (l.label_smoothing / (float)n);
+    }
+    return loss + (1.0f - l.label_smoothing) * (total - x[l.target_class[r]]);
+}
+
+static __device__ team find_team(int size, float *room)
+{
+    const team t = {(int)threadIdx.x % size, size, room};
+    return t;
+}
+
+/* Blocks of CG_ROW_THREADS threads, with a row for each team. Row r belongs to block r / teams % blocks. */
+static __global__ void loss_forward(struct cg_loss l, int64_t rows, int size, const float *x, float *losses,
+                                    float *totals, double *partials)
+{
+    GPU_SHARED(double, room);
+    const int teams = (int)blockDim.x / size, mine = (int)threadIdx.x / size;
+    const team t = find_team(size, reinterpret_cast<float *>(room));
+    double loss_sum = 0, weight_sum = 0;
+    for (int64_t r = (int64_t)blockIdx.x * teams + mine; r < rows; r += (int64_t)gridDim.x * teams) {
+        float total = 0, loss = 0;
         const bool counts = row_counts(l, r);
-        float loss = 0;
-        if (!counts) {
-            loss = 0;
-        } else if (l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
-            const float total = log_total(row, n, room);
-            if (l.label_smoothing > 0) {
-                for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-                    loss += total - row[k];
-                loss = cg_block_sum(loss, room) * (l.label_smoothing / (float)n);
-            }
-            loss += (1.0f - l.label_smoothing) * (total - row[l.target_class[r]]);
-        } else {
-            for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-                loss += point_loss(l, row[k], l.target[r * n + k]);
-            loss = cg_block_sum(loss, room) / (float)n;
-        }
-        if (threadIdx.x == 0) {
-            const double w = counts ? (double)row_weight(l, r) : 0.0;
-            sums[2 * r] = counts ? w * (double)loss : 0.0;
-            sums[2 * r + 1] = w;
-            if (row_loss)
-                row_loss[r] = loss;
-        }
-        __syncthreads();
+        if (counts)
+            loss = row_loss(l, t, r, x + r * l.classes, &total);
+        if (t.rank != 0)
+            continue;
+        const double w = counts ? (double)row_weight(l, r) : 0.0;
+        loss_sum += counts ? w * (double)loss : 0.0;
+        weight_sum += w;
+        if (losses)
+            losses[r] = loss;
+        if (totals)
+            totals[r] = total;
+    }
+    loss_sum = cg_block_sum(loss_sum, room);
+    weight_sum = cg_block_sum(weight_sum, room);
+    if (threadIdx.x == 0) {
+        partials[2 * blockIdx.x] = loss_sum;
+        partials[2 * blockIdx.x + 1] = weight_sum;
     }
 }
 
-static __global__ void loss_sum(int64_t rows, const double *of_rows, double *sums)
+static __global__ void loss_sum(int64_t count, const double *partials, double *sums)
 {
     GPU_SHARED(double, room);
     double loss = 0, weight = 0;
-    for (int64_t r = threadIdx.x; r < rows; r += blockDim.x) {
-        loss += of_rows[2 * r];
-        weight += of_rows[2 * r + 1];
+    for (int64_t k = threadIdx.x; k < count; k += blockDim.x) {
+        loss += partials[2 * k];
+        weight += partials[2 * k + 1];
     }
     loss = cg_block_sum(loss, room);
     weight = cg_block_sum(weight, room);
@@ -109,52 +176,74 @@ static __global__ void loss_sum(int64_t rows, const double *of_rows, double *sum
     }
 }
 
-static __global__ void loss_backward(struct cg_loss l, int64_t rows, struct cg_live live, const float *x, float *dx)
+/* dx may be x: a thread reads only what it then writes, and the total is known. */
+static __global__ void loss_backward(struct cg_loss l, int64_t rows, int size, struct cg_live live, const float *totals,
+                                     const float *x, float *dx)
 {
-    GPU_SHARED(float, room);
     const float scale = cg_live_scale(&live);
     const int64_t n = l.classes;
-    for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
-        const float *row = x + r * n;
-        const bool counts = row_counts(l, r);
-        const float factor = counts ? scale * row_weight(l, r) : 0.0f;
-        if (counts && l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY) {
-            const float total = log_total(row, n, room), each = l.label_smoothing / (float)n;
-            __syncthreads(); /* dx may be x, whose first element all threads have now read */
-            for (int64_t k = threadIdx.x; k < n; k += blockDim.x) {
-                const float expected = each + (k == l.target_class[r] ? 1.0f - l.label_smoothing : 0.0f);
-                dx[r * n + k] = factor * (expf(row[k] - total) - expected);
+    const int teams = (int)blockDim.x / size, mine = (int)threadIdx.x / size, rank = (int)threadIdx.x % size;
+    for (int64_t r = (int64_t)blockIdx.x * teams + mine; r < rows; r += (int64_t)gridDim.x * teams) {
+        const bool counts = row_counts(l, r), crossed = l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
+        const float factor = counts ? scale * row_weight(l, r) : 0.0f, each = l.label_smoothing / (float)n;
+        const float total = totals[r];
+        const int64_t target = counts && crossed ? l.target_class[r] : -1;
+        for (int64_t k0 = rank; k0 < n; k0 += (int64_t)LOSS_LOADS * size) {
+            float value[LOSS_LOADS];
+            CG_UNROLL
+            for (int j = 0; j < LOSS_LOADS; j++) {
+                const int64_t k = k0 + (int64_t)j * size;
+                value[j] = k < n ? x[r * n + k] : 0.0f;
             }
-        } else {
-            for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-                dx[r * n + k] = counts ? factor * point_slope(l, row[k], l.target[r * n + k]) / (float)n : 0.0f;
+            CG_UNROLL
+            for (int j = 0; j < LOSS_LOADS; j++) {
+                const int64_t k = k0 + (int64_t)j * size;
+                if (k >= n)
+                    continue;
+                const float slope =
+                    !counts   ? 0.0f
+                    : crossed ? expf(value[j] - total) - each - (k == target ? 1.0f - l.label_smoothing : 0.0f)
+                              : point_slope(l, value[j], l.target[r * n + k]) / (float)n;
+                dx[r * n + k] = counts ? factor * slope : 0.0f;
+            }
         }
-        __syncthreads();
     }
 }
 
-static const size_t ROW_ROOM = CG_ROW_THREADS / CG_WARP * sizeof(float);
-static const size_t SUM_ROOM = CG_THREADS / CG_WARP * sizeof(double);
-
-extern "C" int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *row_loss,
-                               double *sums_of_rows)
+/* A warp for each row of up to CG_LOSS_WARP_MOST values. */
+static int get_size(const struct cg_loss &l)
 {
-    const struct cg_loss l = *loss;
-    return GPU_LAUNCH(stream, cg_row_blocks(rows), CG_ROW_THREADS, ROW_ROOM, loss_forward, l, rows, x, row_loss,
-                      sums_of_rows);
+    return l.classes <= CG_LOSS_WARP_MOST ? (int)CG_WARP : (int)CG_ROW_THREADS;
 }
 
-extern "C" int cg_loss_sum(void *stream, int64_t rows, const double *sums_of_rows, double *sums)
+static unsigned count_blocks(int64_t rows, int size)
 {
-    return GPU_LAUNCH(stream, 1, CG_THREADS, SUM_ROOM, loss_sum, rows, sums_of_rows, sums);
+    const int64_t teams = (int)CG_ROW_THREADS / size, blocks = (rows + teams - 1) / teams, most = CG_LOSS_BLOCKS;
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+static const size_t ROW_ROOM = CG_ROW_THREADS / CG_WARP * sizeof(double);
+static const size_t SUM_ROOM = CG_THREADS / CG_WARP * sizeof(double);
+
+extern "C" int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *losses,
+                               float *totals, double *partials, double *sums)
+{
+    const struct cg_loss l = *loss;
+    const int size = get_size(l);
+    const int64_t blocks = count_blocks(rows, size);
+    const int code = GPU_LAUNCH(stream, (unsigned)blocks, CG_ROW_THREADS, ROW_ROOM, loss_forward, l, rows, size, x,
+                                losses, totals, partials);
+    return code != 0 ? code : GPU_LAUNCH(stream, 1, CG_THREADS, SUM_ROOM, loss_sum, blocks, partials, sums);
 }
 
 extern "C" int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
-                                const float *x, float *dx)
+                                const float *totals, const float *x, float *dx)
 {
     const struct cg_loss l = *loss;
     const struct cg_live v = *live;
-    return GPU_LAUNCH(stream, cg_row_blocks(rows), CG_ROW_THREADS, ROW_ROOM, loss_backward, l, rows, v, x, dx);
+    const int size = get_size(l), teams = (int)CG_ROW_THREADS / size;
+    return GPU_LAUNCH(stream, cg_row_blocks((rows + teams - 1) / teams), CG_ROW_THREADS, 0, loss_backward, l, rows,
+                      size, v, totals, x, dx);
 }
 
 /* ---- choices ------------------------------------------------------------------------------------------------ */

@@ -99,7 +99,8 @@ static __device__ float draw_mask(const struct cg_mask &m, uint64_t key, const s
 }
 
 /* On the sequences axis the step is 0. */
-static __global__ void dropout(struct cg_mask m, struct cg_axis axis, int64_t rows, int64_t n, const float *x, float *y)
+static __global__ void dropout(struct cg_mask m, struct cg_axis axis, int64_t rows, int64_t n, const float *x, float *y,
+                               int add)
 {
     const uint64_t key = cg_live_key(&m.live, m.stream);
     CG_FOR_EACH(e, rows * n)
@@ -108,7 +109,7 @@ static __global__ void dropout(struct cg_mask m, struct cg_axis axis, int64_t ro
         const float factor = m.on_sequences
                                  ? seqlstm_mask(key, (uint64_t)k, 0, axis.sequence_id[r], m.rate)
                                  : draw_mask(m, key, axis, axis.row_sequence[r], (uint32_t)axis.row_step[r], k);
-        y[e] = x[e] * factor;
+        y[e] = add ? y[e] + x[e] * factor : x[e] * factor;
     }
 }
 
@@ -117,15 +118,6 @@ static __global__ void sequence_mask(struct cg_mask m, struct cg_axis axis, int6
     const uint64_t key = cg_live_key(&m.live, m.stream);
     CG_FOR_EACH(e, axis.sequences * n)
     out[e] = draw_mask(m, key, axis, e / n, 0, e % n);
-}
-
-static __global__ void apply_mask(struct cg_axis axis, int64_t n, const float *mask, const float *x, float *y, int add)
-{
-    CG_FOR_EACH(e, axis.rows * n)
-    {
-        const float value = x[e] * mask[axis.row_sequence[e / n] * n + e % n];
-        y[e] = add ? y[e] + value : value;
-    }
 }
 
 static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float *x, float *y, int add)
@@ -140,11 +132,11 @@ static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float 
 }
 
 extern "C" int cg_dropout(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t rows, int64_t n,
-                          const float *x, float *y)
+                          const float *x, float *y, int32_t add)
 {
     const struct cg_mask m = *mask;
     const struct cg_axis a = *axis;
-    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, dropout, m, a, rows, n, x, y);
+    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, dropout, m, a, rows, n, x, y, add);
 }
 
 extern "C" int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n,
@@ -153,13 +145,6 @@ extern "C" int cg_sequence_mask(void *stream, const struct cg_mask *mask, const 
     const struct cg_mask m = *mask;
     const struct cg_axis a = *axis;
     return GPU_LAUNCH(stream, cg_blocks(a.sequences * n), CG_THREADS, 0, sequence_mask, m, a, n, out);
-}
-
-extern "C" int cg_apply_mask(void *stream, const struct cg_axis *axis, int64_t n, const float *mask, const float *x,
-                             float *y, int32_t add)
-{
-    const struct cg_axis a = *axis;
-    return GPU_LAUNCH(stream, cg_blocks(a.rows * n), CG_THREADS, 0, apply_mask, a, n, mask, x, y, add);
 }
 
 extern "C" int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y,

@@ -32,14 +32,11 @@ struct cg_mask {
     int32_t reserved0;
 };
 
-/* y = x * mask; backward is the same. */
+/* y = x * mask (+ y); backward is the same. */
 int cg_dropout(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t rows, int64_t n,
-               const float *x, float *y);
+               const float *x, float *y, int32_t add);
 /* mask [sequences, n]: the mask itself, for masks per sequence. */
 int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n, float *out);
-/* y[r] = x[r] * mask[sequence of r] (+ y[r]). */
-int cg_apply_mask(void *stream, const struct cg_axis *axis, int64_t n, const float *mask, const float *x, float *y,
-                  int32_t add);
 /* y = x * the weight mask over `elems` elements (+ y); only live, stream and rate of `mask` are used. */
 int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y, int32_t add);
 

@@ -1,21 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies the struct of a layer to device memory. */
+/* Copies the structs of layers to device memory. */
 #include "cuda-generic/recurrent/kernels/layer.h"
 #include "cuda-generic/device/device.h"
 
-/* The struct is an argument of the launch, so a capture contains it and writes it at each launch. */
-static __global__ void store_layer(struct cg_layer layer, struct cg_live live, struct cg_layer *to)
+/* As many as the arguments of a launch have room for. They are arguments, so a capture contains them and writes them at
+ * each launch. */
+struct stored {
+    struct cg_layer of[4];
+};
+static_assert(sizeof(struct stored) + sizeof(struct cg_live) <= 4000, "arguments of a launch");
+
+typedef uint32_t __attribute__((may_alias)) word;
+
+static __global__ void store_layers(const __grid_constant__ struct stored list,
+                                    const __grid_constant__ struct cg_live live, int count, struct cg_layer *to)
 {
-    *to = layer;
-    to->zoneout_cell_key = cg_live_key(&live, layer.zoneout_cell_key);
-    to->zoneout_hidden_key = cg_live_key(&live, layer.zoneout_hidden_key);
-    to->input_key = cg_live_key(&live, layer.input_key);
+    const word *from = reinterpret_cast<const word *>(&list);
+    for (int w = (int)threadIdx.x; w < count * (int)(sizeof(struct cg_layer) / sizeof(word)); w += (int)blockDim.x)
+        reinterpret_cast<word *>(to)[w] = from[w];
+    __syncthreads();
+    if ((int)threadIdx.x >= count)
+        return;
+    const struct cg_layer &layer = list.of[threadIdx.x];
+    to[threadIdx.x].zoneout_cell_key = cg_live_key(&live, layer.zoneout_cell_key);
+    to[threadIdx.x].zoneout_hidden_key = cg_live_key(&live, layer.zoneout_hidden_key);
+    to[threadIdx.x].input_key = cg_live_key(&live, layer.input_key);
 }
 
-extern "C" int cg_layer_store(void *stream, const struct cg_layer *layer, const struct cg_live *live,
+extern "C" int cg_layer_store(void *stream, const struct cg_layer *layers, int64_t count, const struct cg_live *live,
                               struct cg_layer *to)
 {
-    const struct cg_layer y = *layer;
     const struct cg_live l = *live;
-    return GPU_LAUNCH(stream, 1, 1, 0, store_layer, y, l, to);
+    const int64_t most = sizeof(struct stored) / sizeof(struct cg_layer);
+    for (int64_t first = 0; first < count; first += most) {
+        const int now = (int)(count - first < most ? count - first : most);
+        struct stored list = {};
+        for (int k = 0; k < now; k++)
+            list.of[k] = layers[first + k];
+        const int code = GPU_LAUNCH(stream, 1, CG_THREADS, 0, store_layers, list, l, now, to + first);
+        if (code != 0)
+            return code;
+    }
+    return 0;
 }

@@ -80,9 +80,10 @@ CG_HD int64_t cg_step_at(const struct cg_layer *y, int64_t turn)
 #ifdef __cplusplus
 extern "C"
 #endif
-    /* Copies a layer to device memory, with keys made from their streams. Returns the code of its launch. */
+    /* Copies `count` layers to device memory, with keys made from their streams. Returns the code of its launches. */
     int
-    cg_layer_store(void *stream, const struct cg_layer *layer, const struct cg_live *live, struct cg_layer *to);
+    cg_layer_store(void *stream, const struct cg_layer *layers, int64_t count, const struct cg_live *live,
+                   struct cg_layer *to);
 
 /* The row of (step t of the segment, sequence b). */
 CG_HD int64_t cg_row(const struct cg_layer *y, int64_t t, int64_t b)
