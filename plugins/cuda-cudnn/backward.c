@@ -13,9 +13,10 @@ static seqlstm_status read_output(const struct cdn_call *call, int32_t net, cons
     if (cdn_keeps_output(d, call->plan, net))
         return SEQLSTM_OK;
     *out_y = call->workspace + call->run->places.y;
-    return call->again ? SEQLSTM_OK
-                       : cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_Y], call->run->places.y,
-                                       call->binding->shape.rows * cdn_width(d), out_y, err);
+    return call->again
+               ? SEQLSTM_OK
+               : cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_Y], call->workspace + call->run->places.y,
+                               call->binding->shape.rows * cdn_width(d), out_y, err);
 }
 
 static seqlstm_status read_input(const struct cdn_call *call, int32_t net, const void **out_x,
@@ -23,8 +24,11 @@ static seqlstm_status read_input(const struct cdn_call *call, int32_t net, const
 {
     if (net > 0)
         return read_output(call, net - 1, out_x, err);
-    return cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_X], call->run->places.x,
-                         call->binding->shape.rows * call->op->desc.input, out_x, err);
+    *out_x = call->reserve + call->run->places.input;
+    return cdn_keeps_edges(&call->op->desc)
+               ? SEQLSTM_OK
+               : cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_X], call->workspace + call->run->places.x,
+                               call->binding->shape.rows * call->op->desc.input, out_x, err);
 }
 
 /* The gradient of the last network's output; zero if the host has none. */
@@ -34,7 +38,7 @@ static seqlstm_status read_output_gradient(const struct cdn_call *call, const vo
     const int64_t elems = call->binding->shape.rows * cdn_width(d);
     void *slot = d->options & SEQLSTM_BIT_RECURRENT_OUTPUT ? call->grads[SEQLSTM_SLOT_RECURRENT_Y] : NULL;
     if (slot != NULL)
-        return cdn_edge_read(call, slot, call->run->places.dy, elems, out_dy, err);
+        return cdn_edge_read(call, slot, call->workspace + call->run->places.dy, elems, out_dy, err);
     *out_dy = call->workspace + call->run->places.dy;
     return gpu_fill(call->op->ordinal, call->stream, call->workspace + call->run->places.dy, 0,
                     (uint64_t)elems * cdn_element_bytes(d), err);
@@ -117,10 +121,11 @@ seqlstm_status cdn_backward(const struct cdn_call *call, struct seqlstm_error *e
         SEQLSTM_TRY(cdn_gradients_begin(call, err));
     SEQLSTM_TRY(read_output_gradient(call, &dy, err));
     for (int32_t k = call->plan->count - 1; k >= 0; k--) {
-        void *dx = k > 0 ? (void *)(call->workspace + places->between[k % 2]) : cdn_edge_write(call, slot, places->dx);
+        void *dx = k > 0 ? (void *)(call->workspace + places->between[k % 2])
+                         : cdn_edge_write(call, slot, call->workspace + places->dx);
         SEQLSTM_TRY(run(call, k, dy, dx, err));
         dy = dx;
     }
-    SEQLSTM_TRY(cdn_edge_written(call, slot, places->dx, call->binding->shape.rows * call->op->desc.input, err));
+    SEQLSTM_TRY(cdn_edge_written(call, slot, dy, call->binding->shape.rows * call->op->desc.input, err));
     return weights ? cdn_gradients_end(call, err) : SEQLSTM_OK;
 }

@@ -17,31 +17,29 @@ static seqlstm_status give(const struct cdn_call *call, void *to, const void *fr
 static seqlstm_status take(const struct cdn_call *call, void *to, const void *from, int64_t elems,
                            struct seqlstm_error *err)
 {
-    return cdn_elements_take(call->op, call->stream, to, from, elems, false, err);
+    return cdn_elements_take(call->op, call->stream, to, from, elems, err);
 }
 
-seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
+seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, void *place, int64_t elems,
                              const void **out_pointer, struct seqlstm_error *err)
 {
     if (!is_direct(call, slot)) {
-        SEQLSTM_TRY(give(call, call->workspace + place, slot, elems, err));
-        slot = call->workspace + place;
+        SEQLSTM_TRY(give(call, place, slot, elems, err));
+        slot = place;
     }
     *out_pointer = slot;
     return SEQLSTM_OK;
 }
 
-void *cdn_edge_write(const struct cdn_call *call, void *slot, uint64_t place)
+void *cdn_edge_write(const struct cdn_call *call, void *slot, void *place)
 {
-    return slot != NULL && is_direct(call, slot) ? slot : call->workspace + place;
+    return slot != NULL && is_direct(call, slot) ? slot : place;
 }
 
-seqlstm_status cdn_edge_written(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
+seqlstm_status cdn_edge_written(const struct cdn_call *call, void *slot, const void *written, int64_t elems,
                                 struct seqlstm_error *err)
 {
-    if (slot == NULL || is_direct(call, slot))
-        return SEQLSTM_OK;
-    return take(call, slot, call->workspace + place, elems, err);
+    return slot == NULL || slot == written ? SEQLSTM_OK : take(call, slot, written, elems, err);
 }
 
 /* ---- states ----------------------------------------------------------------------------------------------------- */

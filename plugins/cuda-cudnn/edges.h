@@ -14,12 +14,13 @@ struct cdn_states {
     int32_t place; /* CDN_STATE_… */
 };
 
-/* Returns where cuDNN reads `elems` elements of the slot: the slot itself, or its copy at `place` of the workspace. */
-seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
+/* Returns where cuDNN reads `elems` elements of the slot: the slot itself, or its copy at `place`. */
+seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, void *place, int64_t elems,
                              const void **out_pointer, struct seqlstm_error *err);
-/* Returns where cuDNN writes them; cdn_edge_written copies them to the slot afterwards. For a NULL slot: `place`. */
-void *cdn_edge_write(const struct cdn_call *call, void *slot, uint64_t place);
-seqlstm_status cdn_edge_written(const struct cdn_call *call, void *slot, uint64_t place, int64_t elems,
+/* Returns where cuDNN writes them: the slot itself, or `place`; for a NULL slot: `place`. cdn_edge_written copies what
+ * was written elsewhere to the slot, if there is one. */
+void *cdn_edge_write(const struct cdn_call *call, void *slot, void *place);
+seqlstm_status cdn_edge_written(const struct cdn_call *call, void *slot, const void *written, int64_t elems,
                                 struct seqlstm_error *err);
 
 /* The same for the states of a network. Returns NULL if none of the slots is given; a missing one among others reads as

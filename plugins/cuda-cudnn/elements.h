@@ -35,8 +35,28 @@ static inline cudnnDataType_t cdn_data_type(const struct seqlstm_recurrent_desc 
 seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void *to, const float *from, int64_t elems,
                                  struct seqlstm_error *err);
 
-/* Copies them back. `add` (16 bits only): to += from, in float32. [queue] */
+/* Copies them back. [queue] */
 seqlstm_status cdn_elements_take(const struct seqlstm_op *op, void *stream, float *to, const void *from, int64_t elems,
-                                 bool add, struct seqlstm_error *err);
+                                 struct seqlstm_error *err);
+
+/* Many ranges, collected and then copied in few launches; without nvcc, each by a copy of its own. Begin with {.op,
+ * .stream, .direction}. */
+enum cdn_direction { CDN_GIVE, CDN_TAKE, CDN_TAKE_ADD }; /* to cuDNN; back; back, added in float32 (16 bits only) */
+enum { CDN_RANGES = 64 };
+struct cdn_ranges {
+    const struct seqlstm_op *op;
+    void *stream;
+    enum cdn_direction direction;
+    int32_t count;
+    struct cdn_range {
+        const void *from;
+        void *to;
+        int64_t elems;
+    } of[CDN_RANGES];
+};
+seqlstm_status cdn_ranges_put(struct cdn_ranges *ranges, void *to, const void *from, int64_t elems,
+                              struct seqlstm_error *err);
+/* Copies what has been put. [queue] */
+seqlstm_status cdn_ranges_copy(struct cdn_ranges *ranges, struct seqlstm_error *err);
 
 #endif

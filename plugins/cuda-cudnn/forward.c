@@ -7,7 +7,8 @@ static void *get_output(const struct cdn_call *call, int32_t net)
 {
     const struct cdn_places *places = &call->run->places;
     if (!cdn_keeps_output(&call->op->desc, call->plan, net))
-        return cdn_edge_write(call, call->again ? NULL : call->slots[SEQLSTM_SLOT_RECURRENT_Y], places->y);
+        return cdn_edge_write(call, call->again ? NULL : call->slots[SEQLSTM_SLOT_RECURRENT_Y],
+                              call->workspace + places->y);
     if (call->op->desc.head.mode == SEQLSTM_MODE_TRAINING)
         return call->reserve + places->outputs[net];
     return net + 1 < call->plan->count ? call->workspace + places->between[net % 2] : call->workspace + places->y;
@@ -51,16 +52,16 @@ seqlstm_status cdn_forward(const struct cdn_call *call, struct seqlstm_error *er
 {
     const struct seqlstm_recurrent_desc *d = &call->op->desc;
     const int64_t rows = call->binding->shape.rows;
+    const struct cdn_places *places = &call->run->places;
+    unsigned char *input = cdn_keeps_edges(d) ? call->reserve + places->input : call->workspace + places->x;
     const void *x;
-    SEQLSTM_TRY(
-        cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_X], call->run->places.x, rows * d->input, &x, err));
+    SEQLSTM_TRY(cdn_edge_read(call, call->slots[SEQLSTM_SLOT_RECURRENT_X], input, rows * d->input, &x, err));
     for (int32_t k = 0; k < call->plan->count; k++) {
         void *y = get_output(call, k);
         SEQLSTM_TRY(run(call, k, x, y, err));
         x = y;
     }
     return (d->options & SEQLSTM_BIT_RECURRENT_OUTPUT) && !call->again
-               ? cdn_edge_written(call, call->slots[SEQLSTM_SLOT_RECURRENT_Y], call->run->places.y, rows * cdn_width(d),
-                                  err)
+               ? cdn_edge_written(call, call->slots[SEQLSTM_SLOT_RECURRENT_Y], x, rows * cdn_width(d), err)
                : SEQLSTM_OK;
 }

@@ -30,6 +30,7 @@ void cdn_places_make(struct cdn_places *places, const struct seqlstm_recurrent_d
         places->states[k] = take(&end, state_bytes);
     for (int k = 0; k < 2; k++)
         places->between[k] = take(&end, plan->count > 1 ? output_bytes : 0);
+    places->input = take(&places->reserve_bytes, cdn_keeps_edges(desc) ? input_bytes : 0);
     places->gradients = take(&end, training ? plan->weight_bytes : 0);
     for (int32_t k = 0; k < plan->count; k++) {
         const struct cdn_net *net = &plan->nets[k];

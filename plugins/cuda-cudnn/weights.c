@@ -10,26 +10,20 @@ static float *find_elements(const struct seqlstm_op *op, const struct cdn_copy *
     return tensor != NULL ? tensor + copy->from : NULL;
 }
 
-static seqlstm_status copy_in(const struct seqlstm_op *op, const struct cdn_net *net, void *stream, void *const *slots,
+/* Collects what is copied between the host's tensors at `slots` and the weight space of a network. */
+static seqlstm_status collect(struct cdn_ranges *ranges, const struct cdn_net *net, void *const *slots,
                               unsigned char *space, struct seqlstm_error *err)
 {
     for (int32_t k = 0; k < net->copy_count; k++) {
         const struct cdn_copy *p = &net->copies[k];
-        const float *from = find_elements(op, p, slots);
-        if (from != NULL)
-            SEQLSTM_TRY(cdn_elements_give(op, stream, space + p->to_bytes, from, p->elems, err));
-    }
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status copy_out(const struct seqlstm_op *op, const struct cdn_net *net, void *stream, void *const *slots,
-                               const unsigned char *space, bool add, struct seqlstm_error *err)
-{
-    for (int32_t k = 0; k < net->copy_count; k++) {
-        const struct cdn_copy *p = &net->copies[k];
-        float *to = find_elements(op, p, slots);
-        if (to != NULL)
-            SEQLSTM_TRY(cdn_elements_take(op, stream, to, space + p->to_bytes, p->elems, add, err));
+        float *tensor = find_elements(ranges->op, p, slots);
+        unsigned char *inside = space + p->to_bytes;
+        if (tensor == NULL)
+            continue;
+        if (ranges->direction == CDN_GIVE)
+            SEQLSTM_TRY(cdn_ranges_put(ranges, inside, tensor, p->elems, err));
+        else
+            SEQLSTM_TRY(cdn_ranges_put(ranges, tensor, inside, p->elems, err));
     }
     return SEQLSTM_OK;
 }
@@ -38,15 +32,16 @@ static seqlstm_status copy_out(const struct seqlstm_op *op, const struct cdn_net
 seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void *const *slots, unsigned char *packed,
                                 struct seqlstm_error *err)
 {
+    struct cdn_ranges ranges = {.op = op, .stream = stream, .direction = CDN_GIVE};
     SEQLSTM_TRY(gpu_fill(op->ordinal, stream, packed, 0, op->packed_bytes, err));
     for (int32_t p = 0; p < op->plan_count; p++)
         for (int32_t k = 0; k < op->plans[p].count; k++) {
             const struct cdn_net *net = &op->plans[p].nets[k];
             const bool shared = p > 0 && net->packed_offset == op->plans[0].nets[k].packed_offset;
             if (!shared)
-                SEQLSTM_TRY(copy_in(op, net, stream, slots, packed + net->packed_offset, err));
+                SEQLSTM_TRY(collect(&ranges, net, slots, packed + net->packed_offset, err));
         }
-    return SEQLSTM_OK;
+    return cdn_ranges_copy(&ranges, err);
 }
 
 /* Does cuDNN add to the earlier gradients itself? It always adds to what is in the weight space. In 16 bits the earlier
@@ -56,22 +51,26 @@ static bool adds_inside(const struct cdn_call *call)
     return (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !cdn_is_narrow(&call->op->desc);
 }
 
+static seqlstm_status copy_gradients(const struct cdn_call *call, enum cdn_direction direction,
+                                     struct seqlstm_error *err)
+{
+    struct cdn_ranges ranges = {.op = call->op, .stream = call->stream, .direction = direction};
+    unsigned char *gradients = call->workspace + call->run->places.gradients;
+    for (int32_t k = 0; k < call->plan->count; k++)
+        SEQLSTM_TRY(
+            collect(&ranges, &call->plan->nets[k], call->grads, gradients + call->plan->nets[k].gradient_offset, err));
+    return cdn_ranges_copy(&ranges, err);
+}
+
 seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_error *err)
 {
     unsigned char *gradients = call->workspace + call->run->places.gradients;
     SEQLSTM_TRY(gpu_fill(call->op->ordinal, call->stream, gradients, 0, call->plan->weight_bytes, err));
-    for (int32_t k = 0; adds_inside(call) && k < call->plan->count; k++)
-        SEQLSTM_TRY(copy_in(call->op, &call->plan->nets[k], call->stream, call->grads,
-                            gradients + call->plan->nets[k].gradient_offset, err));
-    return SEQLSTM_OK;
+    return adds_inside(call) ? copy_gradients(call, CDN_GIVE, err) : SEQLSTM_OK;
 }
 
 seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_error *err)
 {
-    const unsigned char *gradients = call->workspace + call->run->places.gradients;
     const bool add = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !adds_inside(call);
-    for (int32_t k = 0; k < call->plan->count; k++)
-        SEQLSTM_TRY(copy_out(call->op, &call->plan->nets[k], call->stream, call->grads,
-                             gradients + call->plan->nets[k].gradient_offset, add, err));
-    return SEQLSTM_OK;
+    return copy_gradients(call, add ? CDN_TAKE_ADD : CDN_TAKE, err);
 }
