@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/system/clock.h"
 #include "base/value/buf.h"
+#include "base/value/printable.h"
 #include "session/api.h"
 #include "session/session.h"
 
@@ -35,10 +36,25 @@ const char *seqlstm_get_version(void)
     return SL_VERSION;
 }
 
+seqlstm_status sl_api_end(seqlstm_status status, struct seqlstm_error *err)
+{
+    char shown[sizeof err->message];
+    if (status == SEQLSTM_OK || err == NULL || err->struct_size < sizeof *err)
+        return status;
+    sl_printable_copy(shown, sizeof shown, err->message, strlen(err->message), "\n\t");
+    memcpy(err->message, shown, strlen(shown) + 1);
+    sl_printable_copy(shown, sizeof err->where, err->where, strlen(err->where), "");
+    memcpy(err->where, shown, strlen(shown) + 1);
+    return status;
+}
+
 static void write_log(void *context, enum sl_log_level level, const char *message)
 {
     struct seqlstm_session *s = context;
-    s->log_fn(s->log_context, (int32_t)level + 1, message);
+    struct sl_buf shown = {0};
+    sl_printable_append(&shown, message, strlen(message), "\n\t");
+    s->log_fn(s->log_context, (int32_t)level + 1, shown.failed ? "no memory for a message" : sl_buf_text(&shown));
+    sl_buf_deinit(&shown);
 }
 
 static seqlstm_status prepare(const char *path, const struct seqlstm_options *options,
@@ -88,9 +104,9 @@ static void explain(const struct seqlstm_session *s, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};
     struct seqlstm_error ignored = SEQLSTM_ERROR_INIT;
-    if (err && sl_diagnostics_count(s->diagnostics, SL_SEVERITY_ERROR) > 0 &&
+    if (err && err->struct_size >= sizeof *err && sl_diagnostics_count(s->diagnostics, SL_SEVERITY_ERROR) > 0 &&
         sl_diagnostics_render(s->diagnostics, false, &buf, &ignored) == SEQLSTM_OK && buf.data)
-        snprintf(err->message, sizeof err->message, "%s", buf.data);
+        sl_printable_copy(err->message, sizeof err->message, buf.data, strlen(buf.data), "\n\t");
     sl_buf_deinit(&buf);
 }
 
@@ -103,7 +119,7 @@ seqlstm_status seqlstm_open_model(const char *path, const struct seqlstm_options
     if (status != SEQLSTM_OK) {
         explain(s, err);
         seqlstm_close(s);
-        return status;
+        return sl_api_end(status, err);
     }
     *out_session = s;
     return SEQLSTM_OK;
@@ -118,7 +134,7 @@ seqlstm_status seqlstm_open_run(const char *run, const struct seqlstm_options *o
     if (status != SEQLSTM_OK) {
         explain(s, err);
         seqlstm_close(s);
-        return status;
+        return sl_api_end(status, err);
     }
     *out_session = s;
     return SEQLSTM_OK;
@@ -165,12 +181,15 @@ seqlstm_status seqlstm_train(struct seqlstm_session *session, seqlstm_progress_f
     struct watcher watcher = {.session = session, .progress = progress, .context = context};
     struct sl_run_observer observer = {.train = {.context = &watcher, .on_step = on_step}};
     struct sl_run_result result;
-    SEQLSTM_TRY(sl_session_run(session->session, &observer, &result, err));
+    SEQLSTM_TRY(sl_api_end(sl_session_run(session->session, &observer, &result, err), err));
+    seqlstm_status status = SEQLSTM_OK;
     if (result.train.end == SL_END_DIVERGED)
-        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "training diverged: %s", result.train.reason);
+        status =
+            seqlstm_error_set(err, SEQLSTM_NUMERIC, __FILE__, __LINE__, "training diverged: %s", result.train.reason);
     if (result.train.end == SL_END_INTERRUPTED)
-        SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "stopped and saved in %s", result.folder);
-    return SEQLSTM_OK;
+        status =
+            seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped and saved in %s", result.folder);
+    return sl_api_end(status, err);
 }
 
 seqlstm_status seqlstm_evaluate(struct seqlstm_session *session, const char *split, struct seqlstm_metric *out_metrics,
@@ -180,9 +199,11 @@ seqlstm_status seqlstm_evaluate(struct seqlstm_session *session, const char *spl
     while (which < SL_SPLIT_COUNT && strcmp(split, sl_split_get_name((enum sl_split)which)) != 0)
         which++;
     if (which == SL_SPLIT_COUNT)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no split `%s`, expected train, valid or test", split);
+        return sl_api_end(seqlstm_error_set(err, SEQLSTM_INVALID_ARGUMENT, __FILE__, __LINE__,
+                                            "no split `%s`, expected train, valid or test", split),
+                          err);
     struct sl_evaluation evaluation;
-    SEQLSTM_TRY(sl_session_evaluate(session->session, (enum sl_split)which, &evaluation, err));
+    SEQLSTM_TRY(sl_api_end(sl_session_evaluate(session->session, (enum sl_split)which, &evaluation, err), err));
     for (int32_t m = 0; m < evaluation.values.count && m < capacity; m++)
         out_metrics[m] = (struct seqlstm_metric){evaluation.values.items[m].name, evaluation.values.items[m].value};
     *out_count = evaluation.values.count;
@@ -209,7 +230,7 @@ seqlstm_status seqlstm_predict_file(struct seqlstm_session *session, const char 
 {
     struct prediction_writer writer = {write, context};
     struct sl_input_request request = {.path = path};
-    return sl_session_predict(session->session, &request, false, write_prediction, &writer, err);
+    return sl_api_end(sl_session_predict(session->session, &request, false, write_prediction, &writer, err), err);
 }
 
 seqlstm_status seqlstm_predict_values(struct seqlstm_session *session, const float *values, const int64_t *lengths,
@@ -217,7 +238,8 @@ seqlstm_status seqlstm_predict_values(struct seqlstm_session *session, const flo
                                       struct seqlstm_error *err)
 {
     struct prediction_writer writer = {write, context};
-    return sl_session_predict_values(session->session, values, lengths, count, write_prediction, &writer, err);
+    return sl_api_end(
+        sl_session_predict_values(session->session, values, lengths, count, write_prediction, &writer, err), err);
 }
 
 const char *seqlstm_find_class(const struct seqlstm_session *session, int64_t index)
@@ -249,5 +271,5 @@ seqlstm_status seqlstm_generate(struct seqlstm_session *session, const char *pro
     struct text_writer writer = {write, context};
     struct sl_generate_request request = {
         .prompt = prompt, .length = length, .temperature = temperature, .top_p = 1, .seed = seed};
-    return sl_session_generate(session->session, &request, write_text, &writer, err);
+    return sl_api_end(sl_session_generate(session->session, &request, write_text, &writer, err), err);
 }

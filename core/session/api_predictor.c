@@ -37,7 +37,7 @@ seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const str
     const struct sl_predictor_limits limits = {said.sequences,    said.steps, said.rows,   said.streams,
                                                said.stream_steps, said.layer, said.threads};
     struct sl_predictor *predictor = NULL;
-    SEQLSTM_TRY(sl_session_open_predictor(sl_api_get_session(session), &limits, &predictor, err));
+    SEQLSTM_TRY(sl_api_end(sl_session_open_predictor(sl_api_get_session(session), &limits, &predictor, err), err));
     *out_predictor = (struct seqlstm_predictor *)(void *)predictor;
     return SEQLSTM_OK;
 }
@@ -73,7 +73,7 @@ seqlstm_status seqlstm_context_open(struct seqlstm_predictor *predictor, struct 
                                     struct seqlstm_error *err)
 {
     struct sl_context *context = NULL;
-    SEQLSTM_TRY(sl_context_open(inner(predictor), &context, err));
+    SEQLSTM_TRY(sl_api_end(sl_context_open(inner(predictor), &context, err), err));
     *out_context = (struct seqlstm_context *)(void *)context;
     return SEQLSTM_OK;
 }
@@ -86,14 +86,14 @@ void seqlstm_context_close(struct seqlstm_context *context)
 seqlstm_status seqlstm_predict(struct seqlstm_context *context, const void *x, const int64_t *lengths, int64_t count,
                                float *y, struct seqlstm_error *err)
 {
-    return sl_context_predict(inner_context(context), x, lengths, count, y, err);
+    return sl_api_end(sl_context_predict(inner_context(context), x, lengths, count, y, err), err);
 }
 
 seqlstm_status seqlstm_stream_open(struct seqlstm_predictor *predictor, struct seqlstm_stream **out_stream,
                                    struct seqlstm_error *err)
 {
     struct sl_stream *stream = NULL;
-    SEQLSTM_TRY(sl_stream_open(inner(predictor), &stream, err));
+    SEQLSTM_TRY(sl_api_end(sl_stream_open(inner(predictor), &stream, err), err));
     *out_stream = (struct seqlstm_stream *)(void *)stream;
     return SEQLSTM_OK;
 }
@@ -106,13 +106,14 @@ void seqlstm_stream_close(struct seqlstm_stream *stream)
 seqlstm_status seqlstm_stream_step(struct seqlstm_context *context, struct seqlstm_stream *stream, const void *x,
                                    int64_t steps, float *y, struct seqlstm_error *err)
 {
-    return sl_stream_step(inner_context(context), inner_stream(stream), x, steps, y, err);
+    return sl_api_end(sl_stream_step(inner_context(context), inner_stream(stream), x, steps, y, err), err);
 }
 
 seqlstm_status seqlstm_streams_step(struct seqlstm_context *context, struct seqlstm_stream *const *streams,
                                     int64_t count, const void *x, float *y, struct seqlstm_error *err)
 {
-    return sl_streams_step(inner_context(context), (struct sl_stream *const *)(void *)streams, count, x, y, err);
+    return sl_api_end(
+        sl_streams_step(inner_context(context), (struct sl_stream *const *)(void *)streams, count, x, y, err), err);
 }
 
 int64_t seqlstm_stream_get_position(const struct seqlstm_stream *stream)
@@ -128,11 +129,11 @@ void seqlstm_stream_reset(struct seqlstm_stream *stream)
 seqlstm_status seqlstm_stream_save(const struct seqlstm_stream *stream, void *bytes, size_t *size,
                                    struct seqlstm_error *err)
 {
-    return sl_stream_save(inner_stream(stream), bytes, size, err);
+    return sl_api_end(sl_stream_save(inner_stream(stream), bytes, size, err), err);
 }
 
 seqlstm_status seqlstm_stream_load(struct seqlstm_stream *stream, const void *bytes, size_t size,
                                    struct seqlstm_error *err)
 {
-    return sl_stream_load(inner_stream(stream), bytes, size, err);
+    return sl_api_end(sl_stream_load(inner_stream(stream), bytes, size, err), err);
 }

@@ -28,6 +28,9 @@
 extern "C" {
 #endif
 
+/* Text of messages, in `err` and in `log`, is fit for a terminal: control characters that come from files, their names
+ * or plugins are escapes such as \x1b. Lines are separated by '\n'. Names that functions return (seqlstm_find_class,
+ * seqlstm_get_folder) and generated texts are unchanged. */
 struct seqlstm_session;
 
 enum {

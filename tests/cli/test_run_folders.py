@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Run folders: data of another person, one writer, moved, locked, cut short; and signals."""
+import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -219,6 +221,44 @@ def test_one_writer(t):
     (t.folder / 'r/checkpoints/.update-000000000001.safetensors.tmp-1-0').write_text('left')
     t.run('resume', 'r', '-q', '--set', 'train.epochs=1')
     expect(not list((t.folder / 'r').rglob('.*')) and not (t.folder / 'r/lock').exists(), 'something is left')
+
+
+def refuse_locks(code):
+    """What is to run in a new process: from then on, locks of open file descriptions fail there with `code`, as on a
+    file system without locks. A seccomp filter for x86-64."""
+    def statement(code, jt, jf, k):
+        return struct.pack('HBBI', code, jt, jf, k)
+    load, equal, answer = 0x20, 0x15, 0x06  # BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K
+    program = b''.join((statement(load, 0, 0, 0), statement(equal, 0, 4, 72),  # the call: fcntl
+                        statement(load, 0, 0, 24), statement(equal, 1, 0, 36), statement(equal, 0, 1, 37),  # its command
+                        statement(answer, 0, 0, 0x00050000 | code), statement(answer, 0, 0, 0x7FFF0000)))
+    buffer = ctypes.create_string_buffer(program)
+    filters = struct.pack('HxxxxxxQ', len(program) // 8, ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None)
+
+    def prepare():
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, filters, 0, 0):  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
+            os._exit(77)
+    prepare.kept = buffer
+    return prepare
+
+
+def test_no_locks(t):
+    """On a file system without locks a run goes on, with one warning."""
+    t.write('m.yaml', TINY.replace('epochs: 3', 'epochs: 1'))
+    for code in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+        prepare = refuse_locks(code)
+        name = f'r{code}'
+        result = t.run('run', 'm.yaml', '--out', name, '--progress', 'none', prepare=prepare, rc=None)
+        if result.rc == 77:
+            return 'no seccomp filters here'
+        expect(result.rc == 0 and result.err.count(f'{name} is on a file system without locks') == 1, result.err)
+        result = t.run('resume', name, '--progress', 'none', '--set', 'train.epochs=2', prepare=prepare)
+        expect(result.err.count('without locks') == 1, result.err)
+        t.run('eval', name, prepare=prepare).quiet()  # it writes nothing
+        expect(not list((t.folder / name).rglob('*.tmp-*')), 'a temporary is left')
+    # any other error of the lock is one of the run
+    t.run('run', 'm.yaml', '--out', 'other', '-q', prepare=refuse_locks(errno.EIO), rc=1).says('lock')
 
 
 def test_two_resumes(t):

@@ -129,11 +129,70 @@ static void divergence_is_an_error(void **state)
     seqlstm_close(session);
 }
 
+static bool is_fit(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' && *text != '\n' && *text != '\t')
+            return false;
+    return true;
+}
+
+static void check_log(void *context, int32_t level, const char *message)
+{
+    (void)level;
+    ++*(int *)context;
+    assert_true(is_fit(message));
+}
+
+/* Control characters of files do not reach a terminal that shows a message. */
+static void messages_are_fit_for_a_terminal(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+    struct seqlstm_session *session = NULL;
+    int shown = 0;
+    char out[256];
+    snprintf(out, sizeof out, "%s", scratch_path("fit"));
+    options.context = &shown;
+    options.log = check_log;
+    options.out_dir = out;
+    write_file("train.csv", true);
+    write_model("\"\\e[31mred\"");
+    assert_int_equal(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err), SEQLSTM_INVALID_CONFIG);
+    assert_true(is_fit(err.message));
+    assert_non_null(strstr(err.message, "`\\x1b[31mred`"));
+    /* findings of a record that is too short for them */
+    struct {
+        struct seqlstm_error err;
+        char behind[8];
+    } small = {.err = {.struct_size = 64, .message = "kept"}};
+    assert_int_equal(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &small.err),
+                     SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(small.err.message, "kept");
+    /* a column of a file, in an error of a later call */
+    FILE *file = fopen(scratch_path("train.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "id,a,\x1b[31mb,y\n0,1,2,3\n");
+    fclose(file);
+    write_model("mse");
+    ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err), &err);
+    assert_true(seqlstm_train(session, NULL, NULL, &err) != SEQLSTM_OK);
+    assert_true(is_fit(err.message));
+    if (strstr(err.message, "\\x1b[31mb") == NULL)
+        fail_msg("%s", err.message);
+    int32_t count;
+    assert_int_equal(seqlstm_evaluate(session, "\x1b[31m", NULL, 0, &count, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "no split `\\x1b[31m`, expected train, valid or test");
+    seqlstm_close(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_and_file_predict_the_same),
         cmocka_unit_test(divergence_is_an_error),
+        cmocka_unit_test(messages_are_fit_for_a_terminal),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
