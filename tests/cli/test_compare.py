@@ -353,6 +353,16 @@ def test_bench_table(t):
         expect(len(line) <= 80, f'{len(line)} columns: {line}')
 
 
+CLASSES = '''seqlstm: 1
+data: {train: {type: generator, name: copy, size: 64, length: 5}, batch_size: 8}
+model:
+  - {type: embedding, dim: 4}
+  - {type: lstm, units: 4, return_sequences: true}
+  - {type: output, activation: softmax}
+train: {task: tag, epochs: 1}
+'''
+
+
 def test_bench_loans(t):
     """What a backend refuses runs on the best other backend, not on the reference, and is reported once."""
     known = {b['id']: b['status'] for b in t.run('backends', '--json').json['backends']}
@@ -367,6 +377,13 @@ def test_bench_loans(t):
     expect(made['loans'][0]['runs_on']['backend'] == 'cpu-blas', made['loans'])
     expect(f'activation softsign (m.yaml:{line}:' in made['loans'][0]['reason'], made['loans'])
     sweep(t, *args).prints('cpu-onednn: lstm_2 runs on cpu-blas:')
+    # in training the loss takes the logits; inference computes the softmax
+    t.write('m.yaml', CLASSES)
+    for phase, loans in (('train', []), ('infer', ['output_1'])):
+        made = t.run('bench', 'm.yaml', '--batch', '8', '--seconds', '0.1', '--backend', 'cpu-onednn', '--threads', '1', '--json',
+                     '--phase', phase).json
+        expect([loan['layer'] for loan in made['loans']] == loans, (phase, made['loans']))
+    t.write('m.yaml', lines)
     expect(t.read('page.html').decode().count('<p>cpu-onednn: lstm_2 runs on cpu-blas:') == 1, 'not told once')
 
 

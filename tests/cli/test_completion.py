@@ -115,6 +115,8 @@ def test_other_shells(t):
         text = script.read_text()
         for name in commands(t):
             expect(name.split()[0] in text, f'{shell}: no {name}')
+        cases = re.findall(r'^    ([\w-]+)\)$', text, re.M)
+        expect(len(cases) == len(set(cases)), f'{shell}: a case twice: {cases}')
         expect('--worker' not in text and '-l worker' not in text, f'{shell}: an internal flag')
         if not shutil.which(shell):
             missing.append(shell)

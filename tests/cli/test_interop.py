@@ -119,6 +119,10 @@ def test_renames_and_extras(t):
           'run').says('`other.weight` of the file is not used')
     t.refuse(2, 'import', 'theirs.safetensors', *into, '--rename', 'fc=dense').says('the model has no layer `dense`')
     t.refuse(2, 'import', 'theirs.safetensors', *into, '--rename', 'fc').says('expected THEIRS=OURS')
+    t.refuse(2, 'import', 'theirs.safetensors', *into, '--rename', 'a=b=dense').says('the model has no layer `dense`')
+    many = [word for k in range(65) for word in ('--rename', f'x{k}=dense_1')]
+    t.refuse(2, 'import', 'theirs.safetensors', *into, *many).says('too many renames')
+    expect('too many' not in t.refuse(4, 'import', 'theirs.safetensors', *into, *many[:128]).err, '64 renames')
     tensors['fc.weight'] = ([1, 4], [1.0] * 4)
     write_safetensors(t.folder / 'narrow.safetensors', tensors)
     t.refuse(4, 'import', 'narrow.safetensors', *into, '--rename', 'encoder.rnn=lstm_1', '--rename', 'fc=dense_1',

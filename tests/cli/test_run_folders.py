@@ -338,10 +338,12 @@ def test_killed_at_the_beginning(t):
     expect(t.read('mine/plan.json') == t.read('plan.json'), 'a file of the user is gone')
     t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'backend_path': [str(t.folder)]}))
     t.run('eval', 'r').says('--backend-path', '--trust')
-    t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'threads': -1}))
-    t.refuse(4, 'eval', 'r').says('flags.json', '"threads"')
-    t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', 'backend': './x.so'}))
-    t.refuse(4, 'eval', 'r').says('flags.json', '"backend"')
+    for key, value in (('threads', -1), ('threads', 0), ('threads', 1.5), ('threads', '2'), ('threads', 100000),
+                       ('backend', './x.so'), ('backend', ''), ('backend', 3), ('backend_path', '/x'),
+                       ('backend_path', ['x']), ('backend_path', ['/x', './x']), ('backend_path', [3]),
+                       ('backend_path', ['/x'] * 65), ('schema', 'seqlstm.flags/2')):
+        t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', key: value}))
+        t.refuse(4, 'eval', 'r').says('flags.json', f'"{key}"')
 
 
 def test_hangup(t):

@@ -2,6 +2,7 @@
 /* The reference with one mistake, chosen by -DFAULT_…=1, which the conformance kit must notice. Everything else is the
  * reference's own table. Only one operation exists at a time, so the mistakes may use static variables. */
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,14 @@ static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forwa
 #endif
 #ifdef FAULT_UNSET_ROW
     memset(y + (bind.rows - 1) * features, 0xFF, 4);
+#endif
+#ifdef FAULT_SHARED
+    static pthread_t first; /* what the first thread may do, others may not: two queues share something */
+    static bool known;
+    first = known ? first : pthread_self();
+    known = true;
+    if (!pthread_equal(first, pthread_self()))
+        y[0] += 0.01f;
 #endif
 #ifdef FAULT_THREADS
     if (queue->members == 3)

@@ -73,6 +73,7 @@ static const struct planted planted[] = {
     {"leaves-folder", "lstm:inf:T7B5I6H9:f32:ragged", "its forward changed the current folder"},
     {"leaks-memory", "lstm:memory:T7B5I6H9:f32:ragged", "still held"},
     {"threads", "lstm:threads:T7B5I6H9:f32:ragged", "3 members"},
+    {"shared", "lstm:threads:T7B5I6H9:f32:ragged", "two queues at once gave other bits"},
     {"knows-everything", "lstm:claim:T7B5I6H9:f32:ragged", "which no version defines"},
     {"fickle", "lstm:claim:T7B5I6H9:f32:ragged", "differently when asked again"},
 #if defined(__x86_64__)

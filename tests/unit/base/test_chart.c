@@ -66,6 +66,10 @@ static void logarithmic_axes_end_at_the_next_round_number(void **state)
         for (int k = 0; k < count; k++)
             assert_true(is_round(marks[k]) && (k == 0 || marks[k] > marks[k - 1]));
     }
+    double marks[SL_CHART_MARKS]; /* two decades have marks at 1, 2 and 5; more have powers of ten */
+    assert_int_equal(sl_chart_find_marks(1, 100, true, marks), 7);
+    assert_int_equal(sl_chart_find_marks(1, 101, true, marks), 4);
+    assert_int_equal(sl_chart_find_marks(1, 1000, true, marks), 4);
 }
 
 /* Draws a chart of these values at updates 10, 20 … */

@@ -17,6 +17,7 @@
 
 #include "base/system/file.h"
 #include "base/system/file_lock.h"
+#include "descriptors.h"
 #include "oom.h"
 
 static char root[] = "/tmp/seqlstm-test-file-XXXXXX";
@@ -379,10 +380,59 @@ static void a_pipe_is_not_waited_for(void **state)
     assert_false(sl_file_is_regular("pipe"));
 }
 
+/* A small file is written, synchronized, renamed, and then its folder is synchronized: four calls that can fail, of
+ * which each failure is told. */
+static void a_commit_reaches_the_disk(void **state)
+{
+    (void)state;
+    int calls = 0;
+    for (;; calls++) {
+        io_fail_at(calls + 1, EIO, -1);
+        const seqlstm_status status = sl_file_write("synced", "x", 1, &err);
+        if (!io_disarm()) {
+            assert_int_equal(status, SEQLSTM_OK);
+            break;
+        }
+        assert_int_equal(status, SEQLSTM_IO);
+    }
+    assert_int_equal(calls, 4);
+    unlink("synced");
+}
+
+/* Whatever becomes of a file, nothing of it stays open. */
+static void files_are_closed(void **state)
+{
+    (void)state;
+    const int before = descriptors_count();
+    struct sl_file_map map = {0};
+    struct sl_file_writer *writer = NULL;
+    char *text = NULL;
+    size_t bytes;
+    assert_int_equal(sl_file_write("some", "text", 4, &err), SEQLSTM_OK);
+    assert_int_equal(sl_file_write("none", "", 0, &err), SEQLSTM_OK);
+    for (int k = 0; k < 2; k++) {
+        const char *name = k ? "some" : "none";
+        assert_int_equal(sl_file_map_open(name, &map, &err), SEQLSTM_OK);
+        sl_file_map_close(&map);
+        assert_int_equal(sl_file_read(name, 100, &text, &bytes, &err), SEQLSTM_OK);
+        free(text);
+        assert_int_equal(sl_file_writer_open(name, &writer, &err), SEQLSTM_OK);
+        sl_file_writer_abort(writer);
+    }
+    assert_int_equal(sl_file_map_open(".", &map, &err), SEQLSTM_IO);
+    assert_int_equal(sl_file_read(".", 100, &text, &bytes, &err), SEQLSTM_IO);
+    assert_int_not_equal(sl_file_read("some", 3, &text, &bytes, &err), SEQLSTM_OK);
+    assert_int_equal(descriptors_count(), before);
+    unlink("some");
+    unlink("none");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mapped_files_may_change),
+        cmocka_unit_test(a_commit_reaches_the_disk),
+        cmocka_unit_test(files_are_closed),
         cmocka_unit_test(reads_what_was_written),
         cmocka_unit_test(errors_name_path_and_reason),
         cmocka_unit_test(an_aborted_write_changes_nothing),

@@ -55,8 +55,10 @@ static void assert_slot(int32_t k, const char *name, enum sl_slot_role role, enu
 {
     assert_string_equal(slots[k].name, name);
     assert_int_equal(slots[k].role, role);
-    if (role == SL_SLOT_ABSENT)
+    if (role == SL_SLOT_ABSENT) {
+        assert_int_equal(slots[k].rows, 0);
         return;
+    }
     assert_int_equal(slots[k].axis, axis);
     assert_int_equal(slots[k].rows, rows);
     assert_int_equal(slots[k].features, features);

@@ -204,11 +204,38 @@ static void an_update_does_not_depend_on_the_scale_of_the_loss(void **state)
 
 static int binds;
 
+/* What the contract says of an axis, of which backends make use without looking. */
+static void check_axis(const struct seqlstm_axis *axis)
+{
+    bool uniform = true;
+    int64_t rows = 0;
+    for (int64_t k = 0; k < axis->sequences; k++) {
+        assert_true(k == 0 || axis->lengths[k] <= axis->lengths[k - 1]);
+        uniform = uniform && axis->lengths[k] == axis->steps;
+    }
+    assert_int_equal((axis->flags & SEQLSTM_BIT_AXIS_UNIFORM) != 0, uniform);
+    for (int64_t t = 0; t < axis->steps; t++) {
+        int32_t alive = 0;
+        while (alive < axis->sequences && axis->lengths[alive] > t)
+            alive++;
+        assert_int_equal(axis->batch_sizes[t], alive);
+        assert_int_equal(axis->row_offsets[t], rows);
+        rows += alive;
+    }
+    assert_int_equal(axis->rows, rows);
+}
+
 static seqlstm_status count_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                                  const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                                  struct seqlstm_error *err)
 {
     binds++;
+    if (bind->axis) {
+        check_axis(bind->axis);
+        assert_true(0 <= bind->t0 && bind->t0 <= bind->t1 && bind->t1 <= bind->axis->steps);
+        assert_int_equal(bind->rows,
+                         bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES ? bind->axis->sequences : bind->axis->rows);
+    }
     return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->op_bind(op, queue, bind, out_binding, err);
 }
 
@@ -260,6 +287,46 @@ static void shapes_are_bound_once(void **state)
             assert_int_equal(count_binds_of(&w, length), 0);
     assert_true(count_binds_of(&w, 3) > 0);
     close_world(&w);
+}
+
+/* Every binding of every case: of steps and of sequences, ragged and uniform. */
+static void axes_are_what_the_contract_says(void **state)
+{
+    (void)state;
+    world_query = query_counting;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = facts_of(&cases[i]);
+        struct world w;
+        open_world(&w, cases[i].tokens ? data_tokens : data_values, cases[i].layers, &facts, cases[i].need_output);
+        struct sl_batch *batch = make_batch(&facts);
+        binds = 0;
+        run(&w, batch, false);
+        assert_true(binds > 0);
+        sl_batch_destroy(batch);
+        close_world(&w);
+    }
+    world_query = seqlstm_reference_query_v0;
+}
+
+/* 1 is added to what the initializer gives the forget gate, and to nothing else. */
+static void forget_gates_begin_one_higher(void **state)
+{
+    (void)state;
+    for (int ones = 0; ones < 2; ones++) {
+        struct sl_data_facts facts = values_facts(3, true, 2);
+        struct world w;
+        open_world(&w, data_values,
+                   ones ? "model: [{type: lstm, units: 2, bias_initializer: ones, return_sequences: true}]\n"
+                          "train: {loss: mse, epochs: 1}"
+                        : "model: [{type: lstm, units: 2, return_sequences: true}]\ntrain: {loss: mse, epochs: 1}",
+                   &facts, true);
+        const struct sl_param_view *view = sl_params_find(w.params, "lstm_1.l0.forward.bias");
+        assert_non_null(view);
+        assert_int_equal(view->elems, 8);
+        for (int e = 0; e < 8; e++)
+            assert_true(w.params->values[view->offset_elems + e] == (float)(ones + (e / 2 == 1)));
+        close_world(&w);
+    }
 }
 
 /* One step of each gives the same loss and gradients. */
@@ -591,6 +658,8 @@ int main(void)
         cmocka_unit_test(a_bias_beside_a_shared_matrix_is_overwritten),
         cmocka_unit_test(an_update_does_not_depend_on_the_scale_of_the_loss),
         cmocka_unit_test(shapes_are_bound_once),
+        cmocka_unit_test(axes_are_what_the_contract_says),
+        cmocka_unit_test(forget_gates_begin_one_higher),
         cmocka_unit_test(alternative_equals_its_parts),
         cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(deep_stacks_run_layer_by_layer),

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "registry/watch/fence.h"
 #include "registry/watch/guard.h"
 
@@ -224,5 +225,8 @@ int main(void)
         cmocka_unit_test(changes_together_are_all_named),
         cmocka_unit_test(a_fence_sees_one_byte),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int before = descriptors_count(), failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (descriptors_count() != before)
+        print_error("%d file descriptors were left open\n", descriptors_count() - before);
+    return failed + (descriptors_count() != before);
 }

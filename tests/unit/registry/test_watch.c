@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "registry/watch/plugin_text.h"
 #include "registry/watch/watch.h"
 
@@ -184,5 +185,11 @@ int main(void)
         cmocka_unit_test(output_of_a_crash_has_no_control_characters),
         cmocka_unit_test(texts_are_cleaned),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int before = descriptors_count() + 1; /* the file in which output is kept, once and for all */
+    sl_watch_capture_output(true);
+    sl_watch_capture_output(false);
+    const int kept = descriptors_count(), failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (kept != before || descriptors_count() != before)
+        print_error("%d file descriptors were left open\n", descriptors_count() - before);
+    return failed + (kept != before) + (descriptors_count() != before);
 }

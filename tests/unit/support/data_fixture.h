@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "base/value/buf.h"
 #include "data/batch/batcher.h"
 #include "data/dataset/dataset.h"
@@ -35,10 +36,12 @@
 #define MODEL_DENSE         "[{type: dense, units: 3}, {type: output}]"
 
 static char data_folder[64];
+static int data_descriptors;
 
 static inline int data_setup(void **state)
 {
     (void)state;
+    data_descriptors = descriptors_count();
     /* In memory where that can be: thousands of files are written and removed. */
     strcpy(data_folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/seqlstm-data-XXXXXX" : "/tmp/seqlstm-data-XXXXXX");
     return mkdtemp(data_folder) ? 0 : -1;
@@ -49,6 +52,10 @@ static inline int data_teardown(void **state)
     char command[128];
     (void)state;
     snprintf(command, sizeof command, "rm -rf '%s'", data_folder);
+    if (descriptors_count() != data_descriptors) {
+        print_error("%d file descriptors were left open\n", descriptors_count() - data_descriptors);
+        return -1;
+    }
     return system(command);
 }
 

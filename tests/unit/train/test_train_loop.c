@@ -388,6 +388,28 @@ static void periods_in_seconds_count_validations(void **state)
     free(world);
 }
 
+static void check_speed(void *context, const struct sl_train_report *report)
+{
+    ASSERT_NEAR(report->rows_per_second, 11, 1e-9);
+    ((struct world *)context)->reports++;
+}
+
+/* Rows per second are those of the interval of a report, without the time of validations. */
+static void speeds_are_of_their_interval(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    world->request.clock_ns = count_work;
+    world->request.clock_context = world;
+    world->request.observer.on_report = world->request.observer.on_step = check_speed;
+    world->model.train.validate.every = (struct sl_period){SL_PERIOD_UPDATES, 5};
+    world->model.log.every = (struct sl_period){SL_PERIOD_UPDATES, 2};
+    world->model.train.epochs = 2;
+    run(world);
+    assert_int_equal(world->reports, 14 + 7);
+    free(world);
+}
+
 /* In a stream states are carried: what a skipped update leaves there must not spoil the next ones. */
 static void skipped_updates_leave_no_state(void **state)
 {
@@ -542,6 +564,7 @@ int main(void)
         cmocka_unit_test(early_stopping_restores_the_best),
         cmocka_unit_test(time_ends_a_run),
         cmocka_unit_test(periods_in_seconds_count_validations),
+        cmocka_unit_test(speeds_are_of_their_interval),
         cmocka_unit_test(skipped_updates_leave_no_state),
         cmocka_unit_test(epochs_end_with_their_last_batch),
         cmocka_unit_test(reports_begin_anew),

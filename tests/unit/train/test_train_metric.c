@@ -103,6 +103,9 @@ static void perplexity_from_the_loss(void **state)
     assert_true(sl_metric_needs_output(&config, &list, true));
     sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
     assert_false(sl_metric_rule_reads_output(&rule));
+    struct sl_metric_rule weighted; /* a loss with class weights is another number */
+    sl_metric_rule_init(&weighted, &config, &list, true, true, NULL);
+    assert_true(sl_metric_rule_reads_output(&weighted));
     struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 1, false);
     struct sl_metric_sums sums = {0}, total = {0};
     struct sl_metric_values values;

@@ -13,16 +13,19 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "oom.h"
 #include "train/checkpoint/checkpoint.h"
 
 static char root[64];
+static int descriptors;
 
 #include "train_world.h"
 
 static int make_root(void **state)
 {
     (void)state;
+    descriptors = descriptors_count();
     /* In memory where there is such a place: thousands of fsyncs. */
     strcpy(root, "/dev/shm/sl-resume-XXXXXX");
     if (mkdtemp(root))
@@ -36,7 +39,7 @@ static int remove_root(void **state)
     (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command) == 0 ? 0 : -1;
+    return system(command) == 0 && descriptors_count() == descriptors ? 0 : -1;
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------- */
@@ -173,10 +176,12 @@ static void interrupted_at_every_update(void **state)
         assert_int_equal(result.end, SL_END_INTERRUPTED);
         assert_int_equal(result.signal, 15);
         assert_int_equal(result.progress.updates, at);
+        assert_int_equal(result.made, at);
         free(world);
         world = world_create(name);
         if (world_run(world, &result, &err) != SEQLSTM_OK)
             fail_msg("%s", err.message);
+        assert_int_equal(result.made, 20 - at);
         struct outcome got = outcome_of(world, &result);
         assert_same(&got, &want);
         outcome_free(&got);
@@ -307,6 +312,7 @@ static void finished_run_ends_at_once(void **state)
     struct sl_train_result result;
     assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
     assert_int_equal(world->steps, 0);
+    assert_int_equal(result.made, 0);
     assert_int_equal(world->checkpoints, 0);
     struct outcome got = outcome_of(world, &result);
     assert_same(&got, &want);
