@@ -3,6 +3,7 @@
 #include "predict/context.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "predict/predictor_private.h"
 
@@ -14,14 +15,13 @@ static void close_lane(struct sl_predictor_lane *lane)
 }
 
 /* One run at the largest width, so that later ones find bindings, packed weights and pages. */
-static seqlstm_status warm_up(struct sl_context *context, struct sl_predictor_lane *lane, enum sl_predictor_use use,
-                              struct seqlstm_error *err)
+static seqlstm_status warm_up(struct sl_predictor_lane *lane, enum sl_predictor_use use, struct seqlstm_error *err)
 {
     struct sl_packer *packer = &lane->packer;
     for (int64_t i = 0; i < packer->sequences; i++)
         packer->samples[i] = use == SL_USE_STREAM ? packer->steps : 1; /* as lengths */
     sl_packer_lay_out(packer, packer->samples, packer->sequences);
-    return sl_context_run(context, lane, err);
+    return sl_context_run(lane, &packer->batch, err);
 }
 
 static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_use use, struct seqlstm_error *err)
@@ -29,16 +29,19 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
     const struct sl_predictor_request *made = &context->predictor->made;
     struct sl_predictor_lane *lane = &context->lanes[use];
     const struct sl_graph *graph = made->plans[use].graph;
+    const bool streams = use == SL_USE_STREAM || use == SL_USE_STREAMS;
     const struct sl_exec_request request = {.plan = made->plans[use].plan,
                                             .params = made->params,
                                             .pool = context->pool,
                                             .memory = &context->memory,
                                             .seed = made->model->seed,
                                             .lean = true};
-    SEQLSTM_TRY(sl_packer_init(&lane->packer, &graph->facts, &graph->facts.envelope, err));
+    lane->carries = streams;
     seqlstm_status status = sl_exec_create(&request, &lane->exec, err);
-    if (status == SEQLSTM_OK && use != SL_USE_WHOLE)
-        status = warm_up(context, lane, use, err);
+    if (status == SEQLSTM_OK && streams)
+        status = sl_packer_init(&lane->packer, &graph->facts, &graph->facts.envelope, err);
+    if (status == SEQLSTM_OK && streams && made->warms)
+        status = warm_up(lane, use, err);
     if (status != SEQLSTM_OK)
         close_lane(lane);
     return status;
@@ -47,23 +50,66 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
 seqlstm_status sl_context_provide(struct sl_context *context, enum sl_predictor_use use,
                                   struct sl_predictor_lane **out_lane, struct seqlstm_error *err)
 {
+    if (context->predictor->made.plans[use].plan == NULL && (use == SL_USE_STREAM || use == SL_USE_STREAMS))
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model cannot run as a stream: %s", context->predictor->reason);
     if (context->predictor->made.plans[use].plan == NULL)
-        SEQLSTM_FAIL(err, use == SL_USE_WHOLE ? SEQLSTM_INVALID_ARGUMENT : SEQLSTM_UNSUPPORTED,
-                     "the model cannot run as a stream: %s", context->predictor->reason);
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model has an encoder and a decoder, which read and write texts");
     if (context->lanes[use].exec == NULL)
         SEQLSTM_TRY(open_lane(context, use, err));
     *out_lane = &context->lanes[use];
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_context_run(struct sl_context *context, struct sl_predictor_lane *lane, struct seqlstm_error *err)
+static void clear_states(struct sl_exec *exec)
+{
+    const struct sl_graph *graph = sl_exec_get_graph(exec);
+    for (int32_t s = 0; s < graph->state_count; s++)
+        memset(sl_exec_get_state_in(exec, s), 0,
+               (size_t)(graph->facts.envelope.sequences * graph->states[s].features) * sizeof(float));
+}
+
+seqlstm_status sl_context_run(struct sl_predictor_lane *lane, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     const struct sl_exec_step step = {0};
     struct sl_exec_result result;
-    (void)context;
-    if (sl_exec_is_lean(lane->exec))
-        return sl_exec_run_lean(lane->exec, &lane->packer.batch, err);
-    return sl_exec_run(lane->exec, &lane->packer.batch, &step, &result, err);
+    if (!sl_exec_is_lean(lane->exec))
+        return sl_exec_run(lane->exec, batch, &step, &result, err);
+    if (!lane->carries)
+        clear_states(lane->exec);
+    return sl_exec_run_lean(lane->exec, batch, err);
+}
+
+seqlstm_status sl_context_provide_exec(struct sl_context *context, enum sl_predictor_use use, struct sl_exec **out_exec,
+                                       struct seqlstm_error *err)
+{
+    struct sl_predictor_lane *lane;
+    SEQLSTM_TRY(sl_context_provide(context, use, &lane, err));
+    *out_exec = lane->exec;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_context_provide_decoder(struct sl_context *context, struct sl_decoder **out_decoder,
+                                          struct seqlstm_error *err)
+{
+    const struct sl_predictor_request *made = &context->predictor->made;
+    const struct sl_vocabulary *vocabulary = sl_data_state_find_classes(made->state);
+    struct sl_decoder_request request = {.config = &made->model->decode,
+                                         .begin = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS),
+                                         .end = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS),
+                                         .never = made->never,
+                                         .seed = made->model->seed,
+                                         .traces_attention = made->attention};
+    SEQLSTM_TRY(sl_context_provide_exec(context, SL_USE_ENCODER, &request.encoder, err));
+    SEQLSTM_TRY(sl_context_provide_exec(context, SL_USE_DECODER, &request.step, err));
+    if (context->decoder == NULL)
+        SEQLSTM_TRY(sl_decoder_create(&request, &context->decoder, err));
+    *out_decoder = context->decoder;
+    return SEQLSTM_OK;
+}
+
+const struct sl_decoder *sl_context_find_decoder(const struct sl_context *context)
+{
+    return context->decoder;
 }
 
 seqlstm_status sl_context_open(const struct sl_predictor *predictor, struct sl_context **out_context,
@@ -74,8 +120,11 @@ seqlstm_status sl_context_open(const struct sl_predictor *predictor, struct sl_c
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the context");
     context->predictor = predictor;
     sl_memory_init(&context->memory);
-    seqlstm_status status = sl_pool_create(predictor->made.threads, &context->pool, err);
-    for (int use = SL_USE_STREAM; use < SL_USE_COUNT && status == SEQLSTM_OK; use++)
+    context->pool = predictor->made.pool;
+    seqlstm_status status = SEQLSTM_OK;
+    if (context->pool == NULL)
+        status = sl_pool_create(predictor->made.threads, &context->pool, err);
+    for (int use = SL_USE_STREAM; use <= SL_USE_STREAMS && status == SEQLSTM_OK; use++)
         if (predictor->made.plans[use].plan)
             status = open_lane(context, (enum sl_predictor_use)use, err);
     if (status != SEQLSTM_OK) {
@@ -90,8 +139,10 @@ void sl_context_close(struct sl_context *context)
 {
     if (context == NULL)
         return;
+    sl_decoder_destroy(context->decoder);
     for (int use = 0; use < SL_USE_COUNT; use++)
         close_lane(&context->lanes[use]);
-    sl_pool_destroy(context->pool);
+    if (context->pool != context->predictor->made.pool)
+        sl_pool_destroy(context->pool);
     free(context);
 }

@@ -7,6 +7,8 @@
 #include "predict/predictor.h"
 
 struct sl_context;
+struct sl_decoder;
+struct sl_exec;
 struct sl_predictor_lane;
 
 /* Opens what streams need, and runs it once. NO_MEMORY; errors of backends. [any thread] */
@@ -17,7 +19,16 @@ void sl_context_close(struct sl_context *context); /* NULL is fine */
 /* The executor and the packer of a use, opened when it is first needed. INVALID_ARGUMENT: it is not planned. */
 seqlstm_status sl_context_provide(struct sl_context *context, enum sl_predictor_use use,
                                   struct sl_predictor_lane **out_lane, struct seqlstm_error *err);
-/* Runs the packed batch. */
-seqlstm_status sl_context_run(struct sl_context *context, struct sl_predictor_lane *lane, struct seqlstm_error *err);
+/* Runs a batch. Whole sequences begin with zeros as states. */
+seqlstm_status sl_context_run(struct sl_predictor_lane *lane, const struct sl_batch *batch, struct seqlstm_error *err);
+
+/* The executor of a use, to be watched. */
+seqlstm_status sl_context_provide_exec(struct sl_context *context, enum sl_predictor_use use, struct sl_exec **out_exec,
+                                       struct seqlstm_error *err);
+/* What writes texts, opened when it is first needed. */
+seqlstm_status sl_context_provide_decoder(struct sl_context *context, struct sl_decoder **out_decoder,
+                                          struct seqlstm_error *err);
+/* NULL before it is opened. */
+const struct sl_decoder *sl_context_find_decoder(const struct sl_context *context);
 
 #endif

@@ -38,7 +38,7 @@ seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, s
     }
     predictor->made = made;
     for (int use = SL_USE_COUNT - 1; use >= 0; use--)
-        if (made.plans[use].graph)
+        if (made.plans[use].graph && use != SL_USE_ENCODER)
             predictor->graph = made.plans[use].graph;
     const bool is_last = predictor->graph->output_layer + 1 == (int32_t)made.model->layer_count;
     predictor->undoes_targets = is_last && sl_data_state_get_facts(made.state)->target.kind == SL_FIELD_VALUES;
@@ -57,6 +57,16 @@ void sl_predictor_destroy(struct sl_predictor *predictor)
         return;
     destroy_plans(predictor->made.plans);
     free(predictor);
+}
+
+const struct sl_model *sl_predictor_get_model(const struct sl_predictor *predictor)
+{
+    return predictor->made.model;
+}
+
+bool sl_predictor_decodes(const struct sl_predictor *predictor)
+{
+    return predictor->made.plans[SL_USE_DECODER].plan != NULL;
 }
 
 const struct sl_data_state *sl_predictor_get_state(const struct sl_predictor *predictor)

@@ -18,7 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/system/pool.h"
 #include "data/dataset/state.h"
+#include "decode/never.h"
 #include "dispatch/plan/plan.h"
 #include "exec/params/params.h"
 #include "model/model.h"
@@ -29,6 +31,8 @@ enum sl_predictor_use {
     SL_USE_WHOLE,   /* whole sequences, packed */
     SL_USE_STREAM,  /* the next steps of one stream */
     SL_USE_STREAMS, /* the next step of many streams */
+    SL_USE_ENCODER, /* of a model that writes texts */
+    SL_USE_DECODER, /* one step of all its hypotheses */
     SL_USE_COUNT
 };
 
@@ -48,6 +52,11 @@ struct sl_predictor_request {
     struct sl_predictor_plan plans[SL_USE_COUNT]; /* taken over, also after an error */
     uint64_t weights;                             /* a hash of the weights: states of streams belong to them */
     int32_t threads;                              /* of each context */
+    struct sl_pool *pool;                         /* for the only context, in place of threads of its own; NULL */
+    int64_t sequences, rows; /* most of one batch, the rows of a source included; 0: the batches are known to fit */
+    struct sl_never never;   /* of a decoder */
+    bool warms;              /* contexts run what streams need once as they open */
+    bool attention;          /* the decoder keeps attention weights */
 };
 
 seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, struct sl_predictor **out_predictor,
@@ -55,6 +64,7 @@ seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, s
 void sl_predictor_destroy(struct sl_predictor *predictor); /* NULL is fine */
 
 /* What it reads and writes. [any thread] */
+const struct sl_model *sl_predictor_get_model(const struct sl_predictor *predictor);
 const struct sl_data_state *sl_predictor_get_state(const struct sl_predictor *predictor);
 const struct sl_graph *sl_predictor_find_graph(const struct sl_predictor *predictor, enum sl_predictor_use use);
 /* Width of a row of the output, and whether there is one for each step. */
@@ -62,6 +72,8 @@ int64_t sl_predictor_get_features(const struct sl_predictor *predictor);
 bool sl_predictor_has_step_output(const struct sl_predictor *predictor);
 /* The output is in the units of the targets, and not probabilities. */
 bool sl_predictor_gives_values(const struct sl_predictor *predictor);
+/* Does it write texts? */
+bool sl_predictor_decodes(const struct sl_predictor *predictor);
 /* Why there are no streams; "": there are. */
 const char *sl_predictor_get_stream_reason(const struct sl_predictor *predictor);
 

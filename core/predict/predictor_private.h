@@ -3,6 +3,7 @@
 #ifndef SL_PREDICT_PREDICTOR_PRIVATE_H
 #define SL_PREDICT_PREDICTOR_PRIVATE_H
 
+#include "decode/decoder.h"
 #include "exec/exec.h"
 #include "predict/packer.h"
 #include "predict/predictor.h"
@@ -19,12 +20,14 @@ struct sl_predictor {
 /* One use in a context. `exec` NULL: not opened yet. */
 struct sl_predictor_lane {
     struct sl_exec *exec;
-    struct sl_packer packer;
+    struct sl_packer packer; /* of streams, and of whole sequences in memory; without room until it is needed */
+    bool carries;            /* a run continues from the states of the executor */
 };
 
 struct sl_context {
     const struct sl_predictor *predictor;
     struct sl_pool *pool;
+    struct sl_decoder *decoder; /* NULL: not opened */
     struct sl_memory memory;
     struct sl_predictor_lane lanes[SL_USE_COUNT];
 };

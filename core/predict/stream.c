@@ -73,26 +73,30 @@ static seqlstm_status move_states(struct sl_exec *exec, struct sl_stream *const 
 }
 
 /* Steps that are laid out. */
-static seqlstm_status step(struct sl_context *context, struct sl_predictor_lane *lane, struct sl_stream *const *streams,
-                           int64_t count, const void *x, float *y, struct seqlstm_error *err)
+static seqlstm_status step(const struct sl_predictor *predictor, struct sl_predictor_lane *lane,
+                           struct sl_stream *const *streams, int64_t count, const void *x, struct seqlstm_error *err)
 {
-    const struct sl_predictor *predictor = context->predictor;
     struct sl_packer *packer = &lane->packer;
     for (int64_t k = 0; k < count; k++)
         packer->positions[k] = (uint32_t)streams[k]->position;
     SEQLSTM_TRY(sl_packer_fill(packer, predictor->made.state, x, err));
     SEQLSTM_TRY(move_states(lane->exec, streams, count, TO_EXECUTOR, err));
     packer->batch.carry_state = true;
-    SEQLSTM_TRY(sl_context_run(context, lane, err));
+    SEQLSTM_TRY(sl_context_run(lane, &packer->batch, err));
     SEQLSTM_TRY(move_states(lane->exec, streams, count, FROM_EXECUTOR, err));
-    const struct sl_field output = sl_exec_get_output(lane->exec);
-    const int64_t rows = output.on_steps ? packer->batch.axis.rows : count;
-    memcpy(y, output.values, (size_t)(rows * output.features) * sizeof *y);
-    if (predictor->undoes_targets)
-        sl_data_state_undo_targets(predictor->made.state, y, rows);
     for (int64_t k = 0; k < count; k++)
         streams[k]->position += packer->batch.axis.steps;
     return SEQLSTM_OK;
+}
+
+/* Copies the output of the last step to y. */
+static void hand_out(const struct sl_predictor *predictor, const struct sl_predictor_lane *lane, float *y)
+{
+    const struct sl_field output = sl_exec_get_output(lane->exec);
+    const int64_t rows = output.on_steps ? lane->packer.batch.axis.rows : lane->packer.batch.sequences;
+    memcpy(y, output.values, (size_t)(rows * output.features) * sizeof *y);
+    if (predictor->undoes_targets)
+        sl_data_state_undo_targets(predictor->made.state, y, rows);
 }
 
 seqlstm_status sl_stream_step(struct sl_context *context, struct sl_stream *stream, const void *x, int64_t steps,
@@ -108,9 +112,11 @@ seqlstm_status sl_stream_step(struct sl_context *context, struct sl_stream *stre
     while (steps > 0) {
         const int64_t now = steps < lane->packer.steps ? steps : lane->packer.steps;
         sl_packer_lay_out(&lane->packer, &now, 1);
-        SEQLSTM_TRY(step(context, lane, &stream, 1, x, y, err));
+        SEQLSTM_TRY(step(context->predictor, lane, &stream, 1, x, err));
+        if (y)
+            hand_out(context->predictor, lane, y);
         x = (const char *)x + now * lane->packer.batch.input.features * (int64_t)sizeof(float);
-        y += on_steps ? now * sl_predictor_get_features(context->predictor) : 0;
+        y += y && on_steps ? now * sl_predictor_get_features(context->predictor) : 0;
         steps -= now;
     }
     return SEQLSTM_OK;
@@ -146,11 +152,23 @@ seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *con
     while (count > 0) {
         const int64_t now = count < lane->packer.sequences ? count : lane->packer.sequences;
         lay_out_ones(&lane->packer, now);
-        SEQLSTM_TRY(step(context, lane, streams, now, x, y, err));
+        SEQLSTM_TRY(step(context->predictor, lane, streams, now, x, err));
+        if (y)
+            hand_out(context->predictor, lane, y);
         streams += now;
         x = (const char *)x + now * lane->packer.batch.input.features * (int64_t)sizeof(float);
-        y += now * features;
+        y += y ? now * features : 0;
         count -= now;
     }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_stream_find_last(struct sl_context *context, const float **out_row, struct seqlstm_error *err)
+{
+    struct sl_predictor_lane *lane;
+    SEQLSTM_TRY(sl_context_provide(context, SL_USE_STREAM, &lane, err));
+    const struct sl_field output = sl_exec_get_output(lane->exec);
+    const int64_t row = output.on_steps ? lane->packer.batch.axis.rows - 1 : 0;
+    *out_row = output.values + row * output.features;
     return SEQLSTM_OK;
 }

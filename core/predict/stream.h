@@ -19,4 +19,7 @@ seqlstm_status sl_stream_step(struct sl_context *context, struct sl_stream *stre
 seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *const *streams, int64_t count,
                                const void *x, float *y, struct seqlstm_error *err);
 
+/* The last row of output of sl_stream_step, in the network's units; valid until the next step on the context. */
+seqlstm_status sl_stream_find_last(struct sl_context *context, const float **out_row, struct seqlstm_error *err);
+
 #endif

@@ -6,15 +6,6 @@
 
 #include "predict/predictor_private.h"
 
-/* Sequences begin with zeros. */
-static void clear_states(struct sl_exec *exec)
-{
-    const struct sl_graph *graph = sl_exec_get_graph(exec);
-    for (int32_t s = 0; s < graph->state_count && sl_exec_is_lean(exec); s++)
-        memset(sl_exec_get_state_in(exec, s), 0,
-               (size_t)(graph->facts.envelope.sequences * graph->states[s].features) * sizeof(float));
-}
-
 static seqlstm_status check(const struct sl_context *context, const struct sl_packer *packer, const int64_t *lengths,
                             int64_t count, struct seqlstm_error *err)
 {
@@ -71,14 +62,16 @@ seqlstm_status sl_context_predict(struct sl_context *context, const void *x, con
     struct sl_predictor_lane *lane;
     SEQLSTM_TRY(sl_context_provide(context, SL_USE_WHOLE, &lane, err));
     struct sl_packer *packer = &lane->packer;
+    const struct sl_data_facts *facts = &context->predictor->graph->facts;
+    if (packer->sequences == 0)
+        SEQLSTM_TRY(sl_packer_init(packer, facts, &facts->envelope, err));
     SEQLSTM_TRY(check(context, packer, lengths, count, err));
     while (count > 0) {
         int64_t rows;
         const int64_t taken = take(packer, lengths, count, &rows);
         sl_packer_lay_out(packer, lengths, taken);
         SEQLSTM_TRY(sl_packer_fill(packer, context->predictor->made.state, x, err));
-        clear_states(lane->exec);
-        SEQLSTM_TRY(sl_context_run(context, lane, err));
+        SEQLSTM_TRY(sl_context_run(lane, &packer->batch, err));
         const struct sl_field output = sl_exec_get_output(lane->exec);
         hand_out(context, packer, output, lengths, y);
         x = (const char *)x + rows * packer->batch.input.features * (int64_t)sizeof(float);

@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "base/value/buf.h"
 #include "dispatch/cost/cost_cache.h"
+#include "session/predict/values.h"
 #include "session/prepare/decoding.h"
 #include "session/prepare/sampling.h"
 #include "session/prepare/stage.h"
@@ -159,7 +160,7 @@ void sl_session_close(struct sl_session *session)
     sl_decoding_deinit(&session->test_decoding);
     sl_stage_deinit(&session->test);
     sl_sampling_deinit(&session->sampling);
-    sl_stage_deinit(&session->predict);
+    sl_kept_predictor_deinit(&session->kept);
     sl_stage_deinit(&session->evaluate);
     sl_stage_deinit(&session->train);
     sl_params_destroy(session->params);

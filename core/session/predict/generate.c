@@ -14,17 +14,20 @@
 
 #include "base/value/buf.h"
 #include "decode/sample.h"
+#include "predict/stream.h"
 #include "session/evaluate/clipping.h"
+#include "session/predict/predictor.h"
 #include "session/prepare/decoding.h"
-#include "session/prepare/stage.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"
-#include "session/weights/trained.h"
 
 #define GENERATE_STREAM UINT64_C(0x67656e6572617465) /* "generate" */
 
 struct generator {
     struct sl_session *session;
+    struct sl_predictor *predictor;
+    struct sl_context *context;
+    struct sl_stream *stream;
     const struct sl_generate_request *request;
     const struct sl_vocabulary *vocabulary;
     struct sl_never never;
@@ -43,29 +46,33 @@ static int32_t draw(struct generator *g, const float *probabilities)
     return sl_sample_draw(&rule, probabilities, g->classes, u, g->candidates);
 }
 
-/* Runs the model over `count` tokens; the states continue from the call before. */
-static seqlstm_status feed(struct generator *g, const int32_t *ids, int64_t count, bool first,
-                           const float **out_probabilities, struct seqlstm_error *err)
+/* Runs the model over `count` tokens, from where it stopped. */
+static seqlstm_status feed(struct generator *g, const int32_t *ids, int64_t count, const float **out_probabilities,
+                           struct seqlstm_error *err)
 {
-    int32_t length = (int32_t)count;
-    struct sl_batch_shape shape = {
-        .sequences = 1, .lengths = &length, .input_kind = SL_FIELD_IDS, .input_features = 1, .input_on_steps = true};
-    struct sl_batch *batch = NULL;
-    SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
-    memcpy((void *)batch->input.ids, ids, (size_t)count * sizeof *ids);
-    *(uint32_t *)batch->axis.position0 = g->position;
-    batch->carry_state = !first;
-    struct sl_exec_step step = {0};
-    struct sl_exec_result result;
-    seqlstm_status status = sl_exec_run(g->session->predict.exec, batch, &step, &result, err);
-    sl_batch_destroy(batch);
-    SEQLSTM_TRY(status);
-    struct sl_field output = sl_exec_get_output(g->session->predict.exec);
-    *out_probabilities = output.values + (output.on_steps ? (count - 1) * output.features : 0);
+    SEQLSTM_TRY(sl_stream_step(g->context, g->stream, ids, count, NULL, err));
+    SEQLSTM_TRY(sl_stream_find_last(g->context, out_probabilities, err));
+    g->position += (uint32_t)count;
     if (!isfinite(**out_probabilities)) /* of a softmax: none of the row is a number */
         SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model's probabilities after %u tokens are not numbers",
-                     (unsigned)(g->position + (uint32_t)count));
-    g->position += (uint32_t)count;
+                     (unsigned)g->position);
+    return SEQLSTM_OK;
+}
+
+/* A stream that reads the prompt at once. */
+static seqlstm_status open(struct generator *g, int64_t prompt_count, struct seqlstm_error *err)
+{
+    const struct sl_predictor_wish wish = {
+        .envelopes = {
+            [SL_USE_STREAM] = {
+                .sequences = 1, .steps = prompt_count, .rows = prompt_count, .uniform = true, .stream = true}}};
+    struct sl_exec *exec;
+    SEQLSTM_TRY(sl_session_make_predictor(g->session, &wish, &g->predictor, err));
+    SEQLSTM_TRY(sl_context_open(g->predictor, &g->context, err));
+    SEQLSTM_TRY(sl_stream_open(g->predictor, &g->stream, err));
+    SEQLSTM_TRY(sl_clipping_init(&g->clipping, sl_session_find_quantization(g->session), err));
+    SEQLSTM_TRY(sl_context_provide_exec(g->context, SL_USE_STREAM, &exec, err));
+    sl_clipping_watch(&g->clipping, exec);
     return SEQLSTM_OK;
 }
 
@@ -74,13 +81,8 @@ static seqlstm_status generate(struct generator *g, const int32_t *prompt, int64
 {
     const float *probabilities = NULL;
     int32_t eos = sl_vocabulary_get_special(g->vocabulary, SL_SPECIAL_EOS);
-    struct sl_envelope envelope = {
-        .sequences = 1, .steps = prompt_count, .rows = prompt_count, .uniform = true, .stream = true};
-    SEQLSTM_TRY(sl_session_prepare_prediction(g->session, &envelope, true, NULL, err));
-    SEQLSTM_TRY(sl_session_load_weights(g->session, err));
-    SEQLSTM_TRY(sl_clipping_init(&g->clipping, sl_session_find_quantization(g->session), err));
-    sl_clipping_watch(&g->clipping, g->session->predict.exec);
-    SEQLSTM_TRY(feed(g, prompt, prompt_count, true, &probabilities, err));
+    SEQLSTM_TRY(open(g, prompt_count, err));
+    SEQLSTM_TRY(feed(g, prompt, prompt_count, &probabilities, err));
     int32_t before = prompt[prompt_count - 1];
     for (int64_t n = 0; n < g->request->length; n++) {
         int32_t pair[2] = {before, draw(g, probabilities)};
@@ -103,7 +105,7 @@ static seqlstm_status generate(struct generator *g, const int32_t *prompt, int64
         if (sl_interrupt_get_stop(g->session->options.interrupt))
             SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "stopped");
         if (n + 1 < g->request->length)
-            SEQLSTM_TRY(feed(g, &before, 1, false, &probabilities, err));
+            SEQLSTM_TRY(feed(g, &before, 1, &probabilities, err));
     }
     return SEQLSTM_OK;
 }
@@ -139,7 +141,9 @@ seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_g
                                          : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory");
     sl_clipping_warn(&g.clipping, session);
     sl_clipping_deinit(&g.clipping);
-    sl_stage_deinit(&session->predict);
+    sl_stream_close(g.stream);
+    sl_context_close(g.context);
+    sl_predictor_destroy(g.predictor);
     free(g.candidates);
     free(prompt);
     return status;

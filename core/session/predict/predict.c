@@ -6,46 +6,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/batch/batcher.h"
+#include "predict/batches.h"
+#include "predict/records.h"
 #include "session/data/notes.h"
 #include "session/evaluate/clipping.h"
 #include "session/finding/finding.h"
-#include "session/predict/records.h"
-#include "session/predict/texts.h"
+#include "session/predict/predictor.h"
 #include "session/prepare/decoding.h"
-#include "session/prepare/stage.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"
 #include "session/weights/trained.h"
 
-static seqlstm_status predict(struct sl_session *session, const struct sl_dataset *data, struct sl_batcher *batcher,
-                              const struct sl_layer *layer, sl_prediction_fn *write, void *context,
-                              struct seqlstm_error *err)
+/* Watches the executors whose layers may be in int8. The trace of attention weights watches the steps of a decoder. */
+static seqlstm_status watch(struct sl_clipping *clipping, struct sl_context *context,
+                            const struct sl_predictor_wish *wish, struct seqlstm_error *err)
 {
-    struct sl_envelope envelope = sl_batcher_envelope(batcher);
-    SEQLSTM_TRY(sl_session_prepare_prediction(session, &envelope, false, layer, err));
-    SEQLSTM_TRY(sl_session_load_weights(session, err));
-    struct sl_clipping clipping;
-    SEQLSTM_TRY(sl_clipping_init(&clipping, sl_session_find_quantization(session), err));
-    sl_clipping_watch(&clipping, session->predict.exec);
-    int64_t next_record = 0;
-    seqlstm_status status = SEQLSTM_OK;
-    while (status == SEQLSTM_OK) {
-        struct sl_batch *batch = NULL;
-        struct sl_exec_step step = {0};
-        struct sl_exec_result result;
-        status = sl_batcher_next(batcher, &batch, err);
-        if (status != SEQLSTM_OK || batch == NULL)
-            break;
-        status = sl_exec_run(session->predict.exec, batch, &step, &result, err);
-        if (status == SEQLSTM_OK)
-            status = sl_session_hand_out(session, data, batch, next_record, write, context, err);
-        next_record += batch->sequences;
-        sl_batch_destroy(batch);
-        if (status == SEQLSTM_OK && sl_interrupt_get_stop(session->options.interrupt))
-            status = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped");
-    }
+    const bool decodes = wish->envelopes[SL_USE_ENCODER].sequences > 0;
+    struct sl_exec *exec;
+    SEQLSTM_TRY(sl_context_provide_exec(context, decodes ? SL_USE_ENCODER : SL_USE_WHOLE, &exec, err));
+    sl_clipping_watch(clipping, exec);
+    if (!decodes || wish->attention)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_context_provide_exec(context, SL_USE_DECODER, &exec, err));
+    sl_clipping_watch(clipping, exec);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status predict(struct sl_session *session, const struct sl_predictor_wish *wish,
+                              struct sl_batcher *batcher, const struct sl_outlet *outlet, struct seqlstm_error *err)
+{
+    struct sl_predictor *predictor = NULL;
+    struct sl_context *context = NULL;
+    struct sl_clipping clipping = {0};
+    SEQLSTM_TRY(sl_session_make_predictor(session, wish, &predictor, err));
+    seqlstm_status status = sl_context_open(predictor, &context, err);
+    if (status == SEQLSTM_OK)
+        status = sl_clipping_init(&clipping, sl_session_find_quantization(session), err);
+    if (status == SEQLSTM_OK)
+        status = watch(&clipping, context, wish, err);
+    if (status == SEQLSTM_OK)
+        status = sl_context_predict_batches(context, batcher, outlet, session->options.interrupt, err);
+    if (status == SEQLSTM_OK && sl_context_find_decoder(context))
+        sl_session_note_decoding(session, sl_context_find_decoder(context));
     sl_clipping_warn(&clipping, session);
     sl_clipping_deinit(&clipping);
+    sl_context_close(context);
+    sl_predictor_destroy(predictor);
     return status;
 }
 
@@ -115,14 +122,15 @@ static seqlstm_status run(struct sl_session *session, const struct sl_input_requ
     seqlstm_status status = SEQLSTM_OK;
     sl_session_note_data(session, "input", data);
     warn_of_labels(session, data);
-    if (sl_dataset_get_records(data) > 0) {
+    if (sl_dataset_get_records(data) > 0)
         status = sl_batcher_open(data, &request, &batcher, err);
-        if (status == SEQLSTM_OK && sl_session_decodes(session) && layer == NULL)
-            status = sl_session_predict_texts(session, data, batcher, attention, write, context, err);
-        else if (status == SEQLSTM_OK)
-            status = predict(session, data, batcher, layer, write, context, err);
+    if (status == SEQLSTM_OK && batcher) {
+        const bool decodes = sl_session_decodes(session) && layer == NULL;
+        const struct sl_outlet outlet = {data, write, context};
+        struct sl_predictor_wish wish = {.output = layer, .attention = attention};
+        wish.envelopes[decodes ? SL_USE_ENCODER : SL_USE_WHOLE] = sl_batcher_envelope(batcher);
+        status = predict(session, &wish, batcher, &outlet, err);
     }
-    sl_stage_deinit(&session->predict);
     sl_batcher_close(batcher);
     sl_dataset_close(data);
     return status;

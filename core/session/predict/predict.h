@@ -6,7 +6,7 @@
 #include <seqlstm/status.h>
 
 #include "data/dataset/dataset.h"
-#include "session/predict/prediction.h"
+#include "predict/prediction.h"
 
 struct sl_session;
 

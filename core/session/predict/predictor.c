@@ -2,10 +2,12 @@
 /* Plans the model for each use of a predictor. */
 #include "session/predict/predictor.h"
 
-#include <limits.h>
+#include <stdlib.h>
 
 #include "predict/streamable.h"
 #include "session/prepare/backends.h"
+#include "session/prepare/decoding.h"
+#include "session/prepare/pair.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"
@@ -16,7 +18,8 @@ enum { SEQUENCES = 64, ROWS = 4096 }; /* by default */
 static seqlstm_status fill_limits(const struct sl_session *session, const struct sl_predictor_limits *said,
                                   struct sl_predictor_limits *out, struct seqlstm_error *err)
 {
-    const int64_t longest = sl_data_state_get_facts(session->state)->longest;
+    const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
+    const int64_t longest = session->model->encoder_count > 0 ? facts->source_longest : facts->longest;
     *out = *said;
     out->sequences = said->sequences ? said->sequences : SEQUENCES;
     out->steps = said->steps ? said->steps : longest > 0 ? longest : 1;
@@ -44,67 +47,116 @@ static seqlstm_status fill_limits(const struct sl_session *session, const struct
     return SEQLSTM_OK;
 }
 
-static struct sl_envelope make_envelope(const struct sl_predictor_limits *limits, enum sl_predictor_use use)
-{
-    const int64_t sequences = limits->sequences, steps = limits->steps;
-    switch (use) {
-    case SL_USE_STREAM:
-        return (struct sl_envelope){.sequences = 1,
-                                    .steps = limits->stream_steps,
-                                    .rows = limits->stream_steps,
-                                    .uniform = true,
-                                    .stream = true};
-    case SL_USE_STREAMS:
-        return (struct sl_envelope){
-            .sequences = limits->streams, .steps = 1, .rows = limits->streams, .uniform = true, .stream = true};
-    default:
-        return (struct sl_envelope){.sequences = sequences,
-                                    .steps = steps,
-                                    .rows = sequences < limits->rows / steps ? sequences * steps : limits->rows};
-    }
-}
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-static seqlstm_status plan(struct sl_session *session, const struct sl_predictor_limits *limits,
-                           const struct sl_layer *output, enum sl_predictor_use use, struct sl_predictor_plan *out,
-                           struct seqlstm_error *err)
+static seqlstm_status plan(struct sl_session *session, const struct sl_predictor_wish *wish, enum sl_predictor_use use,
+                           struct sl_predictor_request *request, struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     struct sl_stage stage = {0};
-    facts.envelope = make_envelope(limits, use);
+    facts.envelope = wish->envelopes[use];
     facts.has_weight = false;
-    const struct sl_graph_request request = {.model = session->model,
-                                             .facts = &facts,
-                                             .phase = SL_PHASE_PREDICT,
-                                             .need_output = true,
-                                             .carry_state = use != SL_USE_WHOLE,
-                                             .output_layer = output,
-                                             .quantization = sl_session_find_quantization(session)};
-    seqlstm_status status = sl_session_prepare_stage(session, &request, NULL, NULL, false, &stage, err);
-    if (status == SEQLSTM_OK)
-        status = sl_session_open_params(session, stage.graph, err);
-    *out = (struct sl_predictor_plan){stage.graph, stage.plan};
+    const struct sl_graph_request graph = {.model = session->model,
+                                           .facts = &facts,
+                                           .phase = SL_PHASE_PREDICT,
+                                           .need_output = true,
+                                           .carry_state = use != SL_USE_WHOLE,
+                                           .output_layer = wish->output,
+                                           .quantization = sl_session_find_quantization(session)};
+    const seqlstm_status status = sl_session_prepare_stage(session, &graph, NULL, NULL, false, &stage, err);
+    request->plans[use] = (struct sl_predictor_plan){stage.graph, stage.plan};
     return status;
 }
 
-static seqlstm_status plan_uses(struct sl_session *session, const struct sl_predictor_limits *limits,
+static seqlstm_status plan_pair(struct sl_session *session, const struct sl_predictor_wish *wish,
                                 struct sl_predictor_request *request, struct seqlstm_error *err)
 {
-    char reason[SL_STREAM_REASON_BYTES];
-    const bool streams = sl_model_is_streamable(session->model, request->output, reason, sizeof reason) &&
-                         sl_data_state_get_facts(session->state)->has_steps;
-    const bool uses[SL_USE_COUNT] = {true, streams, streams && limits->streams > 1};
+    struct sl_choices choices = {0};
+    struct sl_stage_pair pair = {.own_bytes = 0};
+    SEQLSTM_TRY(sl_session_list_choices(session, &session->stored.decoding, false, &choices, err));
+    const struct sl_pair_request wanted = {.envelope = &wish->envelopes[SL_USE_ENCODER],
+                                           .places = session->model->decode.beam,
+                                           .choices = &choices,
+                                           .attention = wish->attention};
+    const seqlstm_status status = sl_stage_pair_plan(session, &wanted, &pair, err);
+    free(choices.items);
+    request->plans[SL_USE_ENCODER] = (struct sl_predictor_plan){pair.encoder.graph, pair.encoder.plan};
+    request->plans[SL_USE_DECODER] = (struct sl_predictor_plan){pair.step.graph, pair.step.plan};
+    return status;
+}
+
+/* Plans every use, and loads the weights. */
+static seqlstm_status fill(struct sl_session *session, const struct sl_predictor_wish *wish,
+                           struct sl_predictor_request *request, struct seqlstm_error *err)
+{
+    for (int use = 0; use <= SL_USE_STREAMS; use++)
+        if (wish->envelopes[use].sequences > 0)
+            SEQLSTM_TRY(plan(session, wish, (enum sl_predictor_use)use, request, err));
+    if (wish->envelopes[SL_USE_ENCODER].sequences > 0)
+        SEQLSTM_TRY(plan_pair(session, wish, request, err));
     for (int use = 0; use < SL_USE_COUNT; use++)
-        if (uses[use])
-            SEQLSTM_TRY(plan(session, limits, request->output, (enum sl_predictor_use)use, &request->plans[use], err));
+        if (request->plans[use].graph)
+            SEQLSTM_TRY(sl_session_open_params(session, request->plans[use].graph, err));
+    SEQLSTM_TRY(sl_session_load_weights(session, err));
+    request->params = session->params;
+    request->never = sl_session_find_never(session);
+    request->weights = wish->stays ? sl_session_hash_weights(session) : 0;
     return SEQLSTM_OK;
 }
 
-static void discard(struct sl_predictor_request *request)
+seqlstm_status sl_session_make_predictor(struct sl_session *session, const struct sl_predictor_wish *wish,
+                                         struct sl_predictor **out_predictor, struct seqlstm_error *err)
 {
+    struct sl_pool *pool = NULL;
+    SEQLSTM_TRY(sl_session_require_trained(session, err));
+    SEQLSTM_TRY(sl_session_load_backends(session, err));
+    if (wish->threads > 0)
+        SEQLSTM_TRY(sl_pool_create(wish->threads, &pool, err));
+    struct sl_predictor_request request = {.model = session->model,
+                                           .state = session->state,
+                                           .output = wish->output,
+                                           .threads = wish->threads,
+                                           .pool = wish->threads > 0 ? NULL : session->pool,
+                                           .sequences = wish->sequences,
+                                           .rows = wish->rows,
+                                           .warms = wish->stays,
+                                           .attention = wish->attention};
+    session->planned_pool = pool;
+    const seqlstm_status status = fill(session, wish, &request, err);
+    session->planned_pool = NULL;
+    sl_pool_destroy(pool);
+    if (status == SEQLSTM_OK)
+        return sl_predictor_create(&request, out_predictor, err);
     for (int use = 0; use < SL_USE_COUNT; use++) {
-        sl_plan_destroy(request->plans[use].plan);
-        sl_graph_destroy(request->plans[use].graph);
+        sl_plan_destroy(request.plans[use].plan);
+        sl_graph_destroy(request.plans[use].graph);
     }
+    return status;
+}
+
+/* ---- limits ----------------------------------------------------------------------------------------------------- */
+
+static void fill_envelopes(const struct sl_session *session, const struct sl_predictor_limits *limits,
+                           struct sl_predictor_wish *wish)
+{
+    char reason[SL_STREAM_REASON_BYTES];
+    const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
+    const int64_t sequences = limits->sequences, steps = limits->steps, streams = limits->streams;
+    const int64_t rows = sequences < limits->rows / steps ? sequences * steps : limits->rows;
+    const bool encodes = session->model->encoder_count > 0;
+    struct sl_envelope whole = {.sequences = sequences, .steps = steps, .rows = rows};
+    if (encodes) {
+        whole.source_steps = steps;
+        whole.source_rows = rows;
+    }
+    wish->envelopes[sl_session_decodes(session) && !wish->output ? SL_USE_ENCODER : SL_USE_WHOLE] = whole;
+    if (!facts->has_steps || encodes || !sl_model_is_streamable(session->model, wish->output, reason, sizeof reason))
+        return;
+    wish->envelopes[SL_USE_STREAM] = (struct sl_envelope){
+        .sequences = 1, .steps = limits->stream_steps, .rows = limits->stream_steps, .uniform = true, .stream = true};
+    if (streams > 1)
+        wish->envelopes[SL_USE_STREAMS] =
+            (struct sl_envelope){.sequences = streams, .steps = 1, .rows = streams, .uniform = true, .stream = true};
 }
 
 seqlstm_status sl_session_open_predictor(struct sl_session *session, const struct sl_predictor_limits *said,
@@ -113,31 +165,14 @@ seqlstm_status sl_session_open_predictor(struct sl_session *session, const struc
     struct sl_predictor_limits limits;
     SEQLSTM_TRY(sl_session_require_trained(session, err));
     SEQLSTM_TRY(fill_limits(session, said, &limits, err));
-    struct sl_predictor_request request = {.model = session->model, .state = session->state, .threads = limits.threads};
+    struct sl_predictor_wish wish = {
+        .threads = limits.threads, .stays = true, .sequences = limits.sequences, .rows = limits.rows};
     if (limits.layer) {
-        request.output = sl_model_find_layer(session->model, limits.layer);
-        if (request.output == NULL)
+        wish.output = sl_model_find_layer(session->model, limits.layer);
+        if (wish.output == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                          "the model has no layer `%s`; config.yaml in the run's folder names its layers", limits.layer);
     }
-    if (session->model->encoder_count > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                     "the model has an encoder and a decoder; use seqlstm_predict_file or `seqlstm predict`");
-    SEQLSTM_TRY(sl_session_load_backends(session, err));
-    struct sl_pool *pool = NULL;
-    seqlstm_status status = sl_pool_create(limits.threads, &pool, err);
-    session->planned_pool = pool;
-    if (status == SEQLSTM_OK)
-        status = plan_uses(session, &limits, &request, err);
-    session->planned_pool = NULL;
-    sl_pool_destroy(pool);
-    if (status == SEQLSTM_OK)
-        status = sl_session_load_weights(session, err);
-    if (status != SEQLSTM_OK) {
-        discard(&request);
-        return status;
-    }
-    request.params = session->params;
-    request.weights = sl_session_hash_weights(session);
-    return sl_predictor_create(&request, out_predictor, err);
+    fill_envelopes(session, &limits, &wish);
+    return sl_session_make_predictor(session, &wish, out_predictor, err);
 }

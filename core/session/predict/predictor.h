@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a predictor of a trained session. */
+/* Makes predictors of a trained session. The session must stay open and must not train while one lives. */
 #ifndef SL_SESSION_PREDICT_PREDICTOR_H
 #define SL_SESSION_PREDICT_PREDICTOR_H
 
@@ -11,6 +11,21 @@
 
 struct sl_session;
 
+/* What it is to be able to do. */
+struct sl_predictor_wish {
+    struct sl_envelope envelopes[SL_USE_COUNT]; /* of each use; sequences 0: it is not used so. That of SL_USE_DECODER
+                                                 * follows from SL_USE_ENCODER */
+    const struct sl_layer *output;              /* the layer whose output is wanted; NULL: the model's */
+    int32_t threads;                            /* of each context; 0: the threads of the session, for one context */
+    bool attention;                             /* its texts come with attention weights */
+    bool stays;                                 /* for many calls: contexts warm up, and streams can be saved */
+    int64_t sequences, rows;                    /* as in sl_predictor_request */
+};
+
+/* Errors as those of predict. */
+seqlstm_status sl_session_make_predictor(struct sl_session *session, const struct sl_predictor_wish *wish,
+                                         struct sl_predictor **out_predictor, struct seqlstm_error *err);
+
 /* Limits as in struct seqlstm_predictor_options; 0: the defaults named there. */
 struct sl_predictor_limits {
     int64_t sequences, steps, rows, streams, stream_steps;
@@ -18,8 +33,7 @@ struct sl_predictor_limits {
     int32_t threads;
 };
 
-/* The session must stay open and must not train while the predictor lives. INVALID_ARGUMENT: a limit that is out of
- * range; INVALID_CONFIG: no such layer; as predict. */
+/* INVALID_ARGUMENT: a limit that is out of range; INVALID_CONFIG: no such layer; as predict. */
 seqlstm_status sl_session_open_predictor(struct sl_session *session, const struct sl_predictor_limits *limits,
                                          struct sl_predictor **out_predictor, struct seqlstm_error *err);
 

@@ -5,7 +5,7 @@
 
 #include <seqlstm/status.h>
 
-#include "session/predict/prediction.h"
+#include "predict/prediction.h"
 
 struct sl_session;
 
@@ -13,5 +13,8 @@ struct sl_session;
 seqlstm_status sl_session_predict_values(struct sl_session *session, const float *values, const int64_t *lengths,
                                          int64_t count, sl_prediction_fn *write, void *context,
                                          struct seqlstm_error *err);
+
+struct sl_kept_predictor;
+void sl_kept_predictor_deinit(struct sl_kept_predictor *kept);
 
 #endif

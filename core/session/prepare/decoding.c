@@ -45,7 +45,8 @@ seqlstm_status sl_decoding_plan(struct sl_session *session, const struct sl_batc
     const bool bound = batches == session->valid_batcher;
     seqlstm_status status = sl_session_list_choices(session, &session->stored.decoding, bound, &choices, err);
     if (status == SEQLSTM_OK) {
-        const struct sl_pair_request request = {batches, config->beam, &choices, attention, exact};
+        const struct sl_pair_request request = {
+            .batches = batches, .places = config->beam, .choices = &choices, .attention = attention, .exact = exact};
         status = sl_stage_pair_plan(session, &request, &decoding->pair, err);
     }
     free(choices.items);

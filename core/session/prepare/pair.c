@@ -72,7 +72,7 @@ static seqlstm_status profile_steps(const struct sl_profiles *batches, int64_t p
 seqlstm_status sl_stage_pair_plan(struct sl_session *session, const struct sl_pair_request *request,
                                   struct sl_stage_pair *pair, struct seqlstm_error *err)
 {
-    const struct sl_envelope envelope = sl_batcher_envelope(request->batches);
+    const struct sl_envelope envelope = request->batches ? sl_batcher_envelope(request->batches) : *request->envelope;
     const bool exact = request->exact;
     struct sl_envelope step = envelope;
     struct sl_profiles whole = {0}, steps = {0};

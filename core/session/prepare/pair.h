@@ -18,8 +18,9 @@ seqlstm_status sl_session_list_choices(const struct sl_session *session, const s
                                        struct sl_choices *out, struct seqlstm_error *err);
 
 struct sl_pair_request {
-    const struct sl_batcher *batches; /* whose sources the encoder reads */
-    int64_t places;                   /* hypotheses for each source: the decoder runs one step of all of them */
+    const struct sl_batcher *batches; /* whose sources the encoder reads; NULL: batches of the next */
+    const struct sl_envelope *envelope;
+    int64_t places; /* hypotheses for each source: the decoder runs one step of all of them */
     const struct sl_choices *choices;
     bool attention; /* the decoder keeps attention weights */
     bool exact;     /* the plan's memory is computed on batches like the given ones, which takes longer */

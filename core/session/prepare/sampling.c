@@ -16,7 +16,8 @@ seqlstm_status sl_sampling_plan(struct sl_session *session, struct sl_sampling *
     struct sl_choices choices = {0};
     seqlstm_status status = sl_session_list_choices(session, &session->stored.sampling, true, &choices, err);
     if (status == SEQLSTM_OK) {
-        const struct sl_pair_request request = {session->train_batcher, 1, &choices, false, true};
+        const struct sl_pair_request request = {
+            .batches = session->train_batcher, .places = 1, .choices = &choices, .exact = true};
         status = sl_stage_pair_plan(session, &request, &sampling->pair, err);
     }
     free(choices.items);

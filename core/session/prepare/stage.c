@@ -211,19 +211,3 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
                                        .quantization = quantization};
     return sl_session_prepare_stage(session, &request, NULL, NULL, with_exec, stage, err);
 }
-
-seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
-                                             bool carry_state, const struct sl_layer *layer, struct seqlstm_error *err)
-{
-    struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
-    facts.envelope = *envelope;
-    facts.has_weight = false;
-    struct sl_graph_request request = {.model = session->model,
-                                       .facts = &facts,
-                                       .phase = SL_PHASE_PREDICT,
-                                       .need_output = true,
-                                       .carry_state = carry_state,
-                                       .output_layer = layer,
-                                       .quantization = sl_session_find_quantization(session)};
-    return sl_session_prepare_stage(session, &request, NULL, NULL, true, &session->predict, err);
-}

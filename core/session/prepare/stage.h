@@ -26,10 +26,6 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
 seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phase, const struct sl_envelope *envelope,
                                   bool need_output, bool with_exec, const struct sl_quantization *quantization,
                                   struct sl_stage *stage, struct seqlstm_error *err);
-/* The same for predictions, with executor. `carry_state`: a call continues where the last one stopped; `layer`: the one
- * whose output is wanted, NULL for the model's. */
-seqlstm_status sl_session_prepare_prediction(struct sl_session *session, const struct sl_envelope *envelope,
-                                             bool carry_state, const struct sl_layer *layer, struct seqlstm_error *err);
 
 /* Makes the parameters, if there are none yet. */
 seqlstm_status sl_session_open_params(struct sl_session *session, const struct sl_graph *graph,

@@ -15,10 +15,18 @@
 #include "data/batch/batcher.h"
 #include "data/dataset/dataset.h"
 #include "model/yaml/diagnostics.h"
+#include "predict/context.h"
 #include "registry/registry.h"
 #include "session/record/options.h"
 #include "session/record/stages.h"
 #include "session/record/stored.h"
+
+/* A predictor of the last call, and its only context. Zeroed: none. */
+struct sl_kept_predictor {
+    struct sl_predictor *predictor;
+    struct sl_context *context;
+    struct sl_envelope envelope;
+};
 
 struct sl_session {
     struct sl_session_options options;
@@ -52,9 +60,9 @@ struct sl_session {
     float *class_weights;
     struct sl_stage train;
     struct sl_stage evaluate;
-    struct sl_stage predict;
-    struct sl_decoding decoding; /* of the validation in training, or of the evaluation that is planned */
-    struct sl_stage test;        /* only if the run has no validation: planned to predict the memory */
+    struct sl_kept_predictor kept; /* of values in memory */
+    struct sl_decoding decoding;   /* of the validation in training, or of the evaluation that is planned */
+    struct sl_stage test;          /* only if the run has no validation: planned to predict the memory */
     struct sl_decoding test_decoding;
     struct sl_sampling sampling; /* of training */
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Passes on the predictions of a batch in the order of its records. */
-#include "session/predict/records.h"
+#include "predict/records.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/record/session_record.h"
+#include "data/dataset/dataset.h"
+#include "predict/predictor_private.h"
 
 /* Steps of one record, gathered from packed rows; grows. Of steps that the input has but the batch has not, NaN. */
 struct rows {
@@ -56,7 +57,7 @@ static seqlstm_status gather(struct rows *rows, const struct sl_dataset *data, c
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first_record, int64_t **out_sequences,
+seqlstm_status sl_records_find_order(const struct sl_batch *batch, int64_t first_record, int64_t **out_sequences,
                                      struct seqlstm_error *err)
 {
     int64_t *sequences = malloc(((size_t)batch->sequences + 1) * sizeof *sequences);
@@ -76,35 +77,33 @@ seqlstm_status sl_session_find_order(const struct sl_batch *batch, int64_t first
     return SEQLSTM_OK;
 }
 
-static seqlstm_status hand_out_one(struct sl_session *session, const struct sl_dataset *data,
-                                   const struct sl_batch *batch, int64_t sequence, struct rows *rows,
-                                   sl_prediction_fn *write, void *context, struct seqlstm_error *err)
+static seqlstm_status hand_out_one(const struct sl_predictor *predictor, const struct sl_outlet *outlet,
+                                   const struct sl_batch *batch, const struct sl_field *output, int64_t sequence,
+                                   struct rows *rows, struct seqlstm_error *err)
 {
-    struct sl_field output = sl_exec_get_output(session->predict.exec);
-    struct sl_prediction prediction = {.record = batch->sample[sequence], .features = output.features};
-    SEQLSTM_TRY(gather(rows, data, batch, &output, sequence, &prediction.rows, err));
-    bool is_last = session->predict.graph->output_layer + 1 == (int32_t)session->model->layer_count;
-    bool values = !is_last || sl_data_state_get_facts(session->state)->target.kind == SL_FIELD_VALUES;
-    if (is_last && values)
-        sl_data_state_undo_targets(session->state, rows->values, prediction.rows);
+    const struct sl_data_state *state = predictor->made.state;
+    struct sl_prediction prediction = {.record = batch->sample[sequence], .features = output->features};
+    SEQLSTM_TRY(gather(rows, outlet->data, batch, output, sequence, &prediction.rows, err));
+    if (predictor->undoes_targets)
+        sl_data_state_undo_targets(state, rows->values, prediction.rows);
     prediction.values = rows->values;
     prediction.none = rows->none;
-    prediction.classes = values ? NULL : sl_data_state_find_classes(session->state);
-    if (data)
-        prediction.input = sl_dataset_find_text(data, prediction.record, &prediction.input_bytes);
-    return write(context, &prediction, err);
+    prediction.classes = sl_predictor_gives_values(predictor) ? NULL : sl_data_state_find_classes(state);
+    if (outlet->data)
+        prediction.input = sl_dataset_find_text(outlet->data, prediction.record, &prediction.input_bytes);
+    return outlet->write(outlet->context, &prediction, err);
 }
 
-seqlstm_status sl_session_hand_out(struct sl_session *session, const struct sl_dataset *data,
-                                   const struct sl_batch *batch, int64_t first_record, sl_prediction_fn *write,
-                                   void *context, struct seqlstm_error *err)
+seqlstm_status sl_records_hand_out(const struct sl_predictor *predictor, const struct sl_outlet *outlet,
+                                   const struct sl_batch *batch, const struct sl_field *output, int64_t first_record,
+                                   struct seqlstm_error *err)
 {
     struct rows rows = {0};
     int64_t *sequences;
-    SEQLSTM_TRY(sl_session_find_order(batch, first_record, &sequences, err));
+    SEQLSTM_TRY(sl_records_find_order(batch, first_record, &sequences, err));
     seqlstm_status status = SEQLSTM_OK;
     for (int64_t n = 0; n < batch->sequences && status == SEQLSTM_OK; n++)
-        status = hand_out_one(session, data, batch, sequences[n], &rows, write, context, err);
+        status = hand_out_one(predictor, outlet, batch, output, sequences[n], &rows, err);
     free(rows.values);
     free(rows.none);
     free(sequences);

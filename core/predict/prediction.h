@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a prediction is. */
-#ifndef SL_SESSION_PREDICT_PREDICTION_H
-#define SL_SESSION_PREDICT_PREDICTION_H
+#ifndef SL_PREDICT_PREDICTION_H
+#define SL_PREDICT_PREDICTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

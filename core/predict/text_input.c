@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts in memory. They are joined to a file in the format of the training data, and read as one is, so that they are
+ * cut into tokens, shortened and completed as the training data were. */
+#include <string.h>
+
+#include "base/value/buf.h"
+#include "data/batch/batcher.h"
+#include "data/dataset/dataset.h"
+#include "predict/batches.h"
+#include "predict/predictor_private.h"
+#include "predict/records.h"
+
+/* What ends a record in the format of the training data; NULL: its records are no texts. */
+static const char *find_ending(const struct sl_predictor_request *made)
+{
+    const struct sl_data_facts *facts = sl_data_state_get_facts(made->state);
+    if (facts->input.kind != SL_FIELD_IDS && facts->source.kind != SL_FIELD_IDS)
+        return NULL;
+    switch (made->model->data.splits[SL_SPLIT_TRAIN].type) {
+    case SL_SOURCE_TEXT:
+    case SL_SOURCE_LINES:
+    case SL_SOURCE_TOKENS:
+    case SL_SOURCE_GENERATOR:
+        return "\n";
+    case SL_SOURCE_CONLL:
+        return "\n\n";
+    default:
+        return NULL;
+    }
+}
+
+static bool holds(const char *text, size_t bytes, const char *what)
+{
+    const size_t width = strlen(what);
+    for (size_t k = 0; k + width <= bytes; k++)
+        if (memcmp(text + k, what, width) == 0)
+            return true;
+    return false;
+}
+
+static seqlstm_status join(const char *ending, const char *const *texts, const size_t *bytes, int64_t count,
+                           struct sl_buf *out, struct seqlstm_error *err)
+{
+    for (int64_t t = 0; t < count; t++) {
+        const size_t length = bytes ? bytes[t] : strlen(texts[t]);
+        if (length == 0)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "text %lld is empty", (long long)t);
+        if (holds(texts[t], length, ending) || memchr(texts[t], '\n', 1) == texts[t])
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "text %lld has %s in it, which would end it", (long long)t,
+                         ending[1] ? "an empty line" : "a line break");
+        sl_buf_append(out, texts[t], length);
+        sl_buf_append(out, ending, strlen(ending));
+    }
+    if (out->failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the texts");
+    return SEQLSTM_OK;
+}
+
+/* Each text is one record, which fits in a batch. */
+static seqlstm_status check(const struct sl_predictor *predictor, const struct sl_dataset *data, int64_t count,
+                            struct seqlstm_error *err)
+{
+    const bool decodes = sl_predictor_decodes(predictor);
+    const struct sl_envelope *envelope =
+        &predictor->made.plans[decodes ? SL_USE_ENCODER : SL_USE_WHOLE].graph->facts.envelope;
+    const int64_t most = decodes ? envelope->source_steps : envelope->steps;
+    if (sl_dataset_get_records(data) != count)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld texts make %lld records: one of them is blank or is several",
+                     (long long)count, (long long)sl_dataset_get_records(data));
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t length = decodes ? sl_dataset_get_source_length(data, r) : sl_dataset_get_length(data, r);
+        if (length > most)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                         "text %lld has %lld tokens, expected at most %lld, the limit `steps` of the predictor",
+                         (long long)r, (long long)length, (long long)most);
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status predict(struct sl_context *context, const struct sl_dataset *data, int64_t count,
+                              const struct sl_outlet *outlet, struct seqlstm_error *err)
+{
+    const struct sl_predictor_request *made = &context->predictor->made;
+    const struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT,
+                                               .seed = made->model->seed,
+                                               .batch_size = made->sequences,
+                                               .max_tokens = made->rows};
+    struct sl_batcher *batcher = NULL;
+    SEQLSTM_TRY(check(context->predictor, data, count, err));
+    SEQLSTM_TRY(sl_batcher_open(data, &request, &batcher, err));
+    const seqlstm_status status = sl_context_predict_batches(context, batcher, outlet, NULL, err);
+    sl_batcher_close(batcher);
+    return status;
+}
+
+seqlstm_status sl_context_predict_texts(struct sl_context *context, const char *const *texts, const size_t *bytes,
+                                        int64_t count, sl_prediction_fn *write, void *write_context,
+                                        struct seqlstm_error *err)
+{
+    const struct sl_predictor_request *made = &context->predictor->made;
+    const char *ending = find_ending(made);
+    struct sl_buf buf = {0};
+    struct sl_dataset *data = NULL;
+    if (ending == NULL || made->model->data.batching.unit == SL_UNIT_STREAM)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model reads %s, not texts",
+                     ending ? "one stream of tokens" : sl_source_type_get_name(made->model->data.splits[0].type));
+    if (count <= 0)
+        return SEQLSTM_OK;
+    seqlstm_status status = join(ending, texts, bytes, count, &buf, err);
+    const struct sl_input_request input = {.data = buf.data, .data_bytes = buf.length_bytes, .name = "texts"};
+    if (status == SEQLSTM_OK)
+        status = sl_dataset_open_input(made->model, made->state, &input, &data, err);
+    if (status == SEQLSTM_OK) {
+        const struct sl_outlet outlet = {data, write, write_context};
+        status = predict(context, data, count, &outlet, err);
+    }
+    sl_dataset_close(data);
+    sl_buf_deinit(&buf);
+    return status;
+}
