@@ -10,6 +10,7 @@
  *   seqlstm_predictor_open(session, &options, &p, &err);
  *   seqlstm_context_open(p, &k, &err);
  *   seqlstm_predict(k, x, lengths, count, y, &err);            whole sequences
+ *   seqlstm_predict_texts(k, texts, bytes, count, write, context, &err);
  *   seqlstm_stream_open(p, &s, &err);
  *   seqlstm_stream_step(k, s, x, 1, y, &err);                  continues where the stream stopped
  *   seqlstm_streams_step(k, streams, count, x, y, &err);       one step of many streams as one batch
@@ -60,11 +61,11 @@ struct seqlstm_stream;
  * takes. Read only during the call. */
 struct seqlstm_predictor_options {
     uint32_t struct_size;
-    uint32_t flags;       /* 0 */
-    int64_t sequences;    /* most sequences that are computed as one batch; 0: 64 */
-    int64_t steps;        /* most steps of one whole sequence; 0: those of the longest in the training data */
-    int64_t rows;         /* most steps of all sequences of one batch together; 0: the larger of `steps` and 4096 */
-    int64_t streams;      /* most streams that are computed as one batch; 0: 1 */
+    uint32_t flags;    /* 0 */
+    int64_t sequences; /* most sequences that are computed as one batch; 0: 64 */
+    int64_t steps;   /* most steps of one whole sequence; 0: those of the longest in the training data, at least 256 */
+    int64_t rows;    /* most steps of all sequences of one batch together; 0: the larger of `steps` and 4096 */
+    int64_t streams; /* most streams that are computed as one batch; 0: 1 */
     int64_t stream_steps; /* most steps of one stream that are computed at once; 0: 1 */
     const char *layer;    /* the layer whose output is wanted, in the network's units; NULL: the output of the model */
     int32_t threads;      /* that compute for one context, 1 to 1024; 0: 1 */
@@ -77,7 +78,11 @@ struct seqlstm_predictor_options {
     }
 
 enum { SEQLSTM_INPUT_VALUES = 0, SEQLSTM_INPUT_IDS = 1 };
-enum { SEQLSTM_OUTPUT_VALUES = 0, SEQLSTM_OUTPUT_PROBABILITIES = 1 };
+enum {
+    SEQLSTM_OUTPUT_VALUES = 0,
+    SEQLSTM_OUTPUT_PROBABILITIES = 1,
+    SEQLSTM_OUTPUT_TEXT = 2 /* a decoder writes it: only seqlstm_predict_texts runs the model */
+};
 
 /* What a predictor reads and writes. The caller sets struct_size. */
 struct seqlstm_predictor_info {
@@ -87,6 +92,8 @@ struct seqlstm_predictor_info {
     uint32_t input_on_steps;   /* 0: the model reads single rows, without steps */
     uint32_t output_on_steps;  /* 1: one row of output per step; 0: one per sequence */
     uint32_t streams;          /* 1: the model can run as streams */
+    uint32_t texts;            /* 1: seqlstm_predict_texts reads its input */
+    uint32_t reserved0;        /* 0 */
     int64_t input_features;    /* numbers per step; 1 for ids */
     int64_t input_classes;     /* ids are below it; 0 for values */
     int64_t output_features;   /* numbers per row */
@@ -124,6 +131,54 @@ SEQLSTM_API void seqlstm_context_close(struct seqlstm_context *context);
 SEQLSTM_API seqlstm_status seqlstm_predict(struct seqlstm_context *context, const void *x, const int64_t *lengths,
                                            int64_t count, float *y, struct seqlstm_error *err);
 
+/* One reply to a text, valid during the call that passes it on. */
+struct seqlstm_reply_text {
+    const char *text; /* not NUL-terminated */
+    size_t bytes;
+    double score; /* higher is better: the sum of the tokens' log probabilities, with the length penalty of the model */
+};
+
+struct seqlstm_reply {
+    uint32_t struct_size;
+    uint32_t reserved0;
+    int64_t record;      /* the number of the text in the call */
+    int64_t rows;        /* tokens that the model read, or 1 for a model with one output per sequence; 0: see texts */
+    int64_t features;    /* info.output_features */
+    const float *values; /* [rows, features]; NULL: see texts */
+    int64_t text_count;  /* of a model that writes texts: `n_best` of them, the best first; else 0 */
+    const struct seqlstm_reply_text *texts;
+};
+
+/* Any status but OK ends the prediction with that status. */
+typedef seqlstm_status (*seqlstm_reply_fn)(void *context, const struct seqlstm_reply *reply);
+
+/* Predicts for `count` texts in UTF-8, each a record in the format of the training data without its target: a line, or
+ * for CoNLL the tokens of a sequence, one per line. They are cut into tokens, shortened and completed as the training
+ * data were. Text i has bytes[i] bytes; `bytes` NULL: each ends with a NUL. `write` gets one reply for each text, in
+ * order. UNSUPPORTED: info.texts is 0. INVALID_ARGUMENT: a text is empty, has a line break, or has more tokens than the
+ * limit `steps`. CORRUPT_DATA: a text is not UTF-8, or has a token that the model does not know. [context] */
+SEQLSTM_API seqlstm_status seqlstm_predict_texts(struct seqlstm_context *context, const char *const *texts,
+                                                 const size_t *bytes, int64_t count, seqlstm_reply_fn write,
+                                                 void *write_context, struct seqlstm_error *err);
+
+/* ---- tokens and classes ------------------------------------------------------------------------------------------ */
+
+/* A text as ids of the input's vocabulary, with the token of the beginning if the training data have one, and with that
+ * of the end if `whole` is not 0. Fills at most `capacity` of `ids` and sets *out_count to the number that there are.
+ * INVALID_ARGUMENT: the model has no vocabulary. CORRUPT_DATA: as above. [any] */
+SEQLSTM_API seqlstm_status seqlstm_encode(const struct seqlstm_predictor *predictor, const char *text, size_t bytes,
+                                          int32_t whole, int32_t *ids, int64_t capacity, int64_t *out_count,
+                                          struct seqlstm_error *err);
+
+/* Token ids as text, without marks such as the beginning's. Fills at most `capacity` bytes of `text`, without a NUL,
+ * and sets *out_bytes to the number that there are. INVALID_ARGUMENT: no vocabulary, or an id that does not exist.
+ * [any] */
+SEQLSTM_API seqlstm_status seqlstm_decode(const struct seqlstm_predictor *predictor, const int32_t *ids, int64_t count,
+                                          char *text, size_t capacity, size_t *out_bytes, struct seqlstm_error *err);
+
+/* The name of class or token `index` of the output, owned by the session; NULL: there is none. [any] */
+SEQLSTM_API const char *seqlstm_predictor_find_class(const struct seqlstm_predictor *predictor, int64_t index);
+
 /* ---- streams ------------------------------------------------------------------------------------------------------
  */
 
@@ -135,13 +190,13 @@ SEQLSTM_API seqlstm_status seqlstm_stream_open(struct seqlstm_predictor *predict
 SEQLSTM_API void seqlstm_stream_close(struct seqlstm_stream *stream);
 
 /* Computes the next `steps` >= 1 steps of the stream. y gets `steps` rows, or one row for the state after the last of
- * them if the model has one output per sequence. After an error the stream is as before the call, unless `steps` is
- * above the limit `stream_steps`: then it may have gone some of the way. [context] */
+ * them if the model has one output per sequence; NULL: the output is not wanted. After an error the stream is as before
+ * the call, unless `steps` is above the limit `stream_steps`: then it may have gone some of the way. [context] */
 SEQLSTM_API seqlstm_status seqlstm_stream_step(struct seqlstm_context *context, struct seqlstm_stream *stream,
                                                const void *x, int64_t steps, float *y, struct seqlstm_error *err);
 
 /* Computes the next step of each of `count` different streams, in batches of at most the limit `streams`. x has one row
- * for each stream, and so has y. After an error each stream has taken the step or not. [context] */
+ * for each stream, and so has y (NULL: not wanted). After an error each stream has taken the step or not. [context] */
 SEQLSTM_API seqlstm_status seqlstm_streams_step(struct seqlstm_context *context, struct seqlstm_stream *const *streams,
                                                 int64_t count, const void *x, float *y, struct seqlstm_error *err);
 
