@@ -33,6 +33,17 @@ static bool is_softmax(uint32_t kind)
     return kind == SEQLSTM_ACT_SOFTMAX || kind == SEQLSTM_ACT_LOG_SOFTMAX;
 }
 
+/* Multiply-adds up to which the plugin's own products are as fast as OpenBLAS's. */
+enum { STREAM_PRODUCTS = 1000000 };
+
+/* Is it a small product for the next step of streams? It must not wait for other threads: OpenBLAS takes a lock. */
+static bool is_stream_step(const struct blas_call *call, int64_t rows, int64_t width)
+{
+    const struct seqlstm_axis *axis = call->bind->axis;
+    return axis && (axis->flags & SEQLSTM_BIT_AXIS_STREAM) && call->op->desc.head.mode != SEQLSTM_MODE_TRAINING &&
+           call->op->tiled.kernels == NULL && rows * width * call->op->desc.dense.input <= STREAM_PRODUCTS;
+}
+
 /* Rows [r0, r1), columns [c0, c1). With softmax: whole rows only. */
 static void forward_block(const struct blas_call *call, int32_t part, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
@@ -42,8 +53,11 @@ static void forward_block(const struct blas_call *call, int32_t part, int64_t r0
     float *y = call->slots[SEQLSTM_SLOT_DENSE_Y];
     float *kept = keeps_sums(call->op) ? call->reserve : NULL;
     const int64_t in = d->input, out = d->output, width = c1 - c0;
-    blas_multiply(call, part, false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f,
-                  y + r0 * out + c0, out);
+    if (is_stream_step(call, r1 - r0, width))
+        call->math->product_dots(r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, false, y + r0 * out + c0, out);
+    else
+        blas_multiply(call, part, false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f,
+                      y + r0 * out + c0, out);
     if (bias == NULL && d->activation.kind == SEQLSTM_ACT_NONE)
         return;
     for (int64_t r = r0; r < r1; r++) {
