@@ -75,6 +75,7 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
     exec->graph = plan->graph;
     exec->params = request->params;
     exec->memory = request->memory;
+    exec->packed = request->packed;
     exec->step = (struct seqlstm_step){
         .struct_size = sizeof exec->step, .seed = request->seed, .loss_scale = 1.0f, .grad_scale = 1.0f};
     sl_domain_init_host(&exec->host, request->pool, request->memory);
@@ -97,6 +98,9 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
         status = sl_exec_open_loop(exec, err);
     if (status == SEQLSTM_OK)
         status = prepare_buffers(exec, request->class_weights, err);
+    for (int32_t c = 0; c < plan->call_count && status == SEQLSTM_OK; c++)
+        if (sl_packed_has(exec->packed, &plan->calls[c]))
+            exec->calls[c].packed_version = exec->packed->version + 1;
     if (status == SEQLSTM_OK && request->lean)
         sl_exec_open_lean(exec);
 out:

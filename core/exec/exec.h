@@ -24,6 +24,7 @@
 #include "base/memory/memory.h"
 #include "base/system/pool.h"
 #include "dispatch/plan/plan.h"
+#include "exec/packed.h"
 #include "exec/params/params.h"
 
 struct sl_exec;
@@ -32,10 +33,11 @@ struct sl_exec_request {
     const struct sl_plan *plan; /* must outlive the executor, as must all below */
     struct sl_params *params;
     struct sl_pool *pool;
-    struct sl_memory *memory;   /* may be NULL */
-    uint64_t seed;              /* of the masks */
-    const float *class_weights; /* [classes], copied; NULL: all 1 */
-    bool lean;                  /* PREDICT: use sl_exec_run_lean where possible */
+    struct sl_memory *memory;       /* may be NULL */
+    uint64_t seed;                  /* of the masks */
+    const float *class_weights;     /* [classes], copied; NULL: all 1 */
+    bool lean;                      /* PREDICT: use sl_exec_run_lean where possible */
+    const struct sl_packed *packed; /* of the plan, in place of weights that the executor packs itself; NULL: none */
 };
 
 seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,

@@ -137,6 +137,7 @@ struct sl_exec {
     const struct sl_graph *graph;
     struct sl_params *params;
     struct sl_memory *memory;
+    const struct sl_packed *packed; /* borrowed; NULL: each place has its own */
     struct sl_domain host;
     struct seqlstm_step step;
 

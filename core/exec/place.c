@@ -75,6 +75,11 @@ static seqlstm_status open_fields(struct sl_exec *exec, struct sl_exec_place *pl
     return SEQLSTM_OK;
 }
 
+static bool borrows_packed(const struct sl_exec *exec, int32_t p)
+{
+    return p == SL_PLACE_HOST && exec->packed && exec->packed->buffer;
+}
+
 /* The host always has room for activations: copies between devices go through it. */
 static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *class_weights, struct seqlstm_error *err)
 {
@@ -102,7 +107,10 @@ static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *c
     if (runs) {
         SEQLSTM_TRY(allocate(exec, place, zeros, &place->zeros, err));
         SEQLSTM_TRY(allocate(exec, place, plan->reserve_bytes + SL_FENCE_ROOM, &place->reserve, err));
-        SEQLSTM_TRY(allocate(exec, place, plan->packed_bytes + SL_FENCE_ROOM, &place->packed, err));
+        if (borrows_packed(exec, p))
+            place->packed = exec->packed->buffer;
+        else
+            SEQLSTM_TRY(allocate(exec, place, plan->packed_bytes + SL_FENCE_ROOM, &place->packed, err));
         SEQLSTM_TRY(allocate(exec, place, plan->workspace_bytes + SL_FENCE_ROOM, &place->workspace, err));
     }
     if (p != SL_PLACE_HOST)
@@ -140,6 +148,8 @@ void sl_exec_close_places(struct sl_exec *exec)
         struct sl_exec_place *place = &exec->places[p];
         if (place->domain == NULL)
             continue;
+        if (borrows_packed(exec, p))
+            place->packed = NULL;
         void *const owned[] = {place->activations, place->reserve,       place->packed,    place->workspace,
                                place->states,      place->class_weights, place->memories,  place->zeros,
                                place->sums,        place->scalar,        place->staged[0], place->staged[1]};

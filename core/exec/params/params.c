@@ -65,10 +65,27 @@ out_of_memory:
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the parameters of the model");
 }
 
+seqlstm_status sl_params_share(const struct sl_params *from, struct sl_params **out_params, struct seqlstm_error *err)
+{
+    struct sl_params *params = malloc(sizeof *params);
+    if (params == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the parameters");
+    *params = *from;
+    params->mirrors = NULL;
+    params->shares = true;
+    *out_params = params;
+    return SEQLSTM_OK;
+}
+
 void sl_params_destroy(struct sl_params *params)
 {
     if (params == NULL)
         return;
+    if (params->shares) {
+        sl_mirrors_destroy(params->mirrors);
+        free(params);
+        return;
+    }
     for (int32_t p = 0; params->views && p < params->view_count; p++)
         free((char *)params->views[p].name);
     free(params->views);

@@ -41,12 +41,17 @@ struct sl_params {
     uint64_t version;           /* counts changes of the values; executors repack when it moved */
     struct sl_mirrors *mirrors; /* copies in other domains; NULL: there are none */
     struct sl_memory *memory;
+    bool shares; /* views and buffers belong to another */
 };
 
 /* `optimizer_states` 0 .. 3; `training` false: no gradients. All zero. */
 seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int32_t optimizer_states,
                                 struct sl_memory *memory, struct sl_params **out_params, struct seqlstm_error *err);
 void sl_params_destroy(struct sl_params *params);
+
+/* The same values for reading on another thread: with copies of its own on devices, once they are needed. What is on
+ * the host must be the newest, and must not change while this lives. `from` must outlive it. NO_MEMORY. */
+seqlstm_status sl_params_share(const struct sl_params *from, struct sl_params **out_params, struct seqlstm_error *err);
 
 /* Draws initial values as the graph's initializers say, on the threads of `pool` (NULL: only on this one): a pure
  * function of (seed, name of the parameter, shape), so that adding a layer changes no other layer's values. Errors:
