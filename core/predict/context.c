@@ -31,11 +31,12 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
     const struct sl_graph *graph = made->plans[use].graph;
     const bool streams = use == SL_USE_STREAM || use == SL_USE_STREAMS;
     const struct sl_exec_request request = {.plan = made->plans[use].plan,
-                                            .params = made->params,
+                                            .params = context->params,
                                             .pool = context->pool,
                                             .memory = &context->memory,
                                             .seed = made->model->seed,
-                                            .lean = true};
+                                            .lean = true,
+                                            .packed = &context->predictor->packed[use]};
     lane->carries = streams;
     seqlstm_status status = sl_exec_create(&request, &lane->exec, err);
     if (status == SEQLSTM_OK && streams)
@@ -124,6 +125,8 @@ seqlstm_status sl_context_open(const struct sl_predictor *predictor, struct sl_c
     seqlstm_status status = SEQLSTM_OK;
     if (context->pool == NULL)
         status = sl_pool_create(predictor->made.threads, &context->pool, err);
+    if (status == SEQLSTM_OK)
+        status = sl_params_share(predictor->made.params, &context->params, err);
     for (int use = SL_USE_STREAM; use <= SL_USE_STREAMS && status == SEQLSTM_OK; use++)
         if (predictor->made.plans[use].plan)
             status = open_lane(context, (enum sl_predictor_use)use, err);
@@ -142,6 +145,7 @@ void sl_context_close(struct sl_context *context)
     sl_decoder_destroy(context->decoder);
     for (int use = 0; use < SL_USE_COUNT; use++)
         close_lane(&context->lanes[use]);
+    sl_params_destroy(context->params);
     if (context->pool != context->predictor->made.pool)
         sl_pool_destroy(context->pool);
     free(context);

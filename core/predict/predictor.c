@@ -27,6 +27,22 @@ static uint64_t identify(const struct sl_predictor *predictor)
     return hash;
 }
 
+/* Weights are packed once for all contexts. */
+static seqlstm_status pack(struct sl_predictor *predictor, struct seqlstm_error *err)
+{
+    const struct sl_predictor_request *made = &predictor->made;
+    struct sl_pool *own = NULL;
+    if (made->pool == NULL)
+        SEQLSTM_TRY(sl_pool_create(made->threads, &own, err));
+    seqlstm_status status = SEQLSTM_OK;
+    for (int use = 0; use < SL_USE_COUNT && status == SEQLSTM_OK; use++)
+        if (made->plans[use].plan)
+            status = sl_packed_init(&predictor->packed[use], made->plans[use].plan, made->params,
+                                    own ? own : made->pool, &predictor->memory, err);
+    sl_pool_destroy(own);
+    return status;
+}
+
 seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, struct sl_predictor **out_predictor,
                                    struct seqlstm_error *err)
 {
@@ -47,6 +63,11 @@ seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, s
     for (int32_t s = 0; stream && s < stream->state_count; s++)
         predictor->state_elems += stream->states[s].features;
     predictor->identity = identify(predictor);
+    const seqlstm_status status = pack(predictor, err);
+    if (status != SEQLSTM_OK) {
+        sl_predictor_destroy(predictor);
+        return status;
+    }
     *out_predictor = predictor;
     return SEQLSTM_OK;
 }
@@ -55,6 +76,8 @@ void sl_predictor_destroy(struct sl_predictor *predictor)
 {
     if (predictor == NULL)
         return;
+    for (int use = 0; use < SL_USE_COUNT; use++)
+        sl_packed_deinit(&predictor->packed[use]);
     destroy_plans(predictor->made.plans);
     free(predictor);
 }

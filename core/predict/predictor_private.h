@@ -10,8 +10,10 @@
 
 struct sl_predictor {
     struct sl_predictor_request made; /* as it was asked for */
-    const struct sl_graph *graph;     /* of the first use that is planned */
-    bool undoes_targets;              /* the output is scaled back */
+    struct sl_packed packed[SL_USE_COUNT];
+    struct sl_memory memory;
+    const struct sl_graph *graph; /* of the first use that is planned */
+    bool undoes_targets;          /* the output is scaled back */
     char reason[SL_STREAM_REASON_BYTES];
     int64_t state_elems; /* of one stream */
     uint64_t identity;   /* of model and weights: saved streams carry it */
@@ -27,6 +29,7 @@ struct sl_predictor_lane {
 struct sl_context {
     const struct sl_predictor *predictor;
     struct sl_pool *pool;
+    struct sl_params *params;   /* shares the predictor's; on devices each context has its own copy */
     struct sl_decoder *decoder; /* NULL: not opened */
     struct sl_memory memory;
     struct sl_predictor_lane lanes[SL_USE_COUNT];

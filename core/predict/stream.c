@@ -77,6 +77,7 @@ static seqlstm_status step(const struct sl_predictor *predictor, struct sl_predi
                            struct sl_stream *const *streams, int64_t count, const void *x, struct seqlstm_error *err)
 {
     struct sl_packer *packer = &lane->packer;
+    packer->batch.axis.flags |= SEQLSTM_BIT_AXIS_STREAM;
     for (int64_t k = 0; k < count; k++)
         packer->positions[k] = (uint32_t)streams[k]->position;
     SEQLSTM_TRY(sl_packer_fill(packer, predictor->made.state, x, err));

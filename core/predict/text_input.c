@@ -29,6 +29,11 @@ static const char *find_ending(const struct sl_predictor_request *made)
     }
 }
 
+bool sl_predictor_reads_texts(const struct sl_predictor *predictor)
+{
+    return find_ending(&predictor->made) != NULL && predictor->made.model->data.batching.unit != SL_UNIT_STREAM;
+}
+
 static bool holds(const char *text, size_t bytes, const char *what)
 {
     const size_t width = strlen(what);
@@ -101,7 +106,7 @@ seqlstm_status sl_context_predict_texts(struct sl_context *context, const char *
     const char *ending = find_ending(made);
     struct sl_buf buf = {0};
     struct sl_dataset *data = NULL;
-    if (ending == NULL || made->model->data.batching.unit == SL_UNIT_STREAM)
+    if (!sl_predictor_reads_texts(context->predictor))
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model reads %s, not texts",
                      ending ? "one stream of tokens" : sl_source_type_get_name(made->model->data.splits[0].type));
     if (count <= 0)

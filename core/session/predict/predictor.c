@@ -13,7 +13,7 @@
 #include "session/run_folder/stored_quantization.h"
 #include "session/weights/trained.h"
 
-enum { SEQUENCES = 64, ROWS = 4096 }; /* by default */
+enum { SEQUENCES = 64, STEPS = 256, ROWS = 4096 }; /* by default */
 
 static seqlstm_status fill_limits(const struct sl_session *session, const struct sl_predictor_limits *said,
                                   struct sl_predictor_limits *out, struct seqlstm_error *err)
@@ -22,7 +22,7 @@ static seqlstm_status fill_limits(const struct sl_session *session, const struct
     const int64_t longest = session->model->encoder_count > 0 ? facts->source_longest : facts->longest;
     *out = *said;
     out->sequences = said->sequences ? said->sequences : SEQUENCES;
-    out->steps = said->steps ? said->steps : longest > 0 ? longest : 1;
+    out->steps = said->steps ? said->steps : longest > STEPS ? longest : STEPS;
     out->rows = said->rows ? said->rows : out->steps > ROWS ? out->steps : ROWS;
     out->streams = said->streams ? said->streams : 1;
     out->stream_steps = said->stream_steps ? said->stream_steps : 1;
@@ -98,6 +98,7 @@ static seqlstm_status fill(struct sl_session *session, const struct sl_predictor
         if (request->plans[use].graph)
             SEQLSTM_TRY(sl_session_open_params(session, request->plans[use].graph, err));
     SEQLSTM_TRY(sl_session_load_weights(session, err));
+    SEQLSTM_TRY(sl_params_pull(session->params, err));
     request->params = session->params;
     request->never = sl_session_find_never(session);
     request->weights = wish->stays ? sl_session_hash_weights(session) : 0;

@@ -24,12 +24,13 @@ static seqlstm_status provide(struct sl_session *session, const struct sl_envelo
 {
     struct sl_kept_predictor *kept = &session->kept;
     const struct sl_predictor_wish wish = {.envelopes = {[SL_USE_WHOLE] = *envelope}};
-    if (kept->context && kept->envelope.sequences == envelope->sequences && kept->envelope.steps == envelope->steps &&
-        kept->envelope.rows == envelope->rows)
+    if (kept->context && kept->version == session->params->version && kept->envelope.sequences == envelope->sequences &&
+        kept->envelope.steps == envelope->steps && kept->envelope.rows == envelope->rows)
         return SEQLSTM_OK;
     sl_kept_predictor_deinit(kept);
     SEQLSTM_TRY(sl_session_make_predictor(session, &wish, &kept->predictor, err));
     kept->envelope = *envelope;
+    kept->version = session->params->version;
     return sl_context_open(kept->predictor, &kept->context, err);
 }
 

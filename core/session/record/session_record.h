@@ -26,6 +26,7 @@ struct sl_kept_predictor {
     struct sl_predictor *predictor;
     struct sl_context *context;
     struct sl_envelope envelope;
+    uint64_t version; /* of the parameters */
 };
 
 struct sl_session {

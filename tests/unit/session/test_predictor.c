@@ -46,7 +46,7 @@ static void write_model(const char *layers, const char *more)
     fprintf(file,
             "seqlstm: 1\nseed: 1\ndata:\n  type: csv\n  group: id\n  inputs: [a, b]\n  targets: [y]\n"
             "  scale: standard\n  train: {file: train.csv}\n  batch_size: 4\nmodel:\n%s"
-            "  - {type: dense, units: from_target}\ntrain: {epochs: 3, loss: mse}\n%sdispatch: {policy: order}\n",
+            "  - {type: dense, units: from_target}\ntrain: {epochs: 1, loss: mse}\n%sdispatch: {policy: order}\n",
             layers, more);
     fclose(file);
 }
@@ -124,6 +124,7 @@ static struct seqlstm_predictor *open(struct seqlstm_session *session, int64_t s
     struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
     struct seqlstm_predictor *predictor = NULL;
     options.sequences = sequences;
+    options.steps = MOST;
     options.rows = rows;
     options.streams = streams;
     options.stream_steps = stream_steps;

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Predictors on texts in memory answer what predict answers for a file with the same texts. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/seqlstm.h>
+
+#include "scratch.h"
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(scratch_path(name), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK)
+        fail_msg("%s", err->message);
+}
+
+static struct seqlstm_session *train(const char *model)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+    struct seqlstm_session *session = NULL;
+    char out[256];
+    static int runs;
+    snprintf(out, sizeof out, "%s-%d", scratch_path("run"), runs++);
+    options.out_dir = out;
+    options.threads = 1;
+    write_file("m.yaml", model);
+    ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err), &err);
+    ok(seqlstm_train(session, NULL, NULL, &err), &err);
+    return session;
+}
+
+static struct seqlstm_predictor *open(struct seqlstm_session *session, int64_t sequences, const char *layer)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    struct seqlstm_predictor *predictor = NULL;
+    options.sequences = sequences;
+    options.layer = layer;
+    ok(seqlstm_predictor_open(session, &options, &predictor, &err), &err);
+    return predictor;
+}
+
+enum { ROOM = 4096 };
+
+/* Answers one after the other. */
+struct kept {
+    float values[ROOM];
+    int64_t count, records, rows[64];
+    char texts[ROOM];
+};
+
+static seqlstm_status keep_values(void *context, int64_t record, const float *values, int64_t rows, int64_t features)
+{
+    struct kept *kept = context;
+    assert_int_equal(record, kept->records);
+    assert_true(kept->count + rows * features <= ROOM && record < 64);
+    kept->rows[kept->records++] = rows;
+    if (values && rows)
+        memcpy(kept->values + kept->count, values, (size_t)(rows * features) * sizeof *values);
+    kept->count += rows * features;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status keep(void *context, const struct seqlstm_reply *answer)
+{
+    struct kept *kept = context;
+    for (int64_t t = 0; t < answer->text_count; t++) {
+        strncat(kept->texts, answer->texts[t].text, answer->texts[t].bytes);
+        strcat(kept->texts, "\n");
+    }
+    return keep_values(context, answer->record, answer->values, answer->rows, answer->features);
+}
+
+static void compare(struct seqlstm_session *session, const char *file, const char *const *texts, int64_t count)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static struct kept from_file, from_memory;
+    from_file = from_memory = (struct kept){.count = 0};
+    write_file("in.txt", file);
+    ok(seqlstm_predict_file(session, scratch_path("in.txt"), keep_values, &from_file, &err), &err);
+    assert_int_equal(from_file.records, count);
+    for (int64_t sequences = 1; sequences <= 64; sequences *= 8) {
+        struct seqlstm_predictor *predictor = open(session, sequences, NULL);
+        struct seqlstm_context *context = NULL;
+        struct seqlstm_predictor_info info = {.struct_size = sizeof info};
+        seqlstm_predictor_get_info(predictor, &info);
+        assert_true(info.texts == 1 && info.output == SEQLSTM_OUTPUT_PROBABILITIES && info.input == SEQLSTM_INPUT_IDS);
+        ok(seqlstm_context_open(predictor, &context, &err), &err);
+        from_memory = (struct kept){.count = 0};
+        ok(seqlstm_predict_texts(context, texts, NULL, count, keep, &from_memory, &err), &err);
+        assert_int_equal(from_memory.records, count);
+        assert_memory_equal(from_memory.rows, from_file.rows, sizeof from_file.rows);
+        assert_memory_equal(from_memory.values, from_file.values, sizeof from_file.values);
+        const char *bad[] = {"good film", "two\n\nlines"}, *empty[] = {""};
+        assert_int_equal(seqlstm_predict_texts(context, bad, NULL, 2, keep, &from_memory, &err),
+                         SEQLSTM_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "text 1 has "));
+        assert_int_equal(seqlstm_predict_texts(context, empty, NULL, 1, keep, &from_memory, &err),
+                         SEQLSTM_INVALID_ARGUMENT);
+        seqlstm_context_close(context);
+        seqlstm_predictor_close(predictor);
+    }
+}
+
+#define TAIL "train: {epochs: 2, loss: cross_entropy}\nbackends: [reference]\ndispatch: {policy: order}\n"
+
+static void classifiers_read_texts(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    write_file("train.txt", "good a good film\nbad a bad film\ngood fine\nbad dull and bad\ngood good\n");
+    struct seqlstm_session *session =
+        train("seqlstm: 1\nseed: 1\ndata:\n  type: lines\n  label: first\n  delimiter: ' '\n"
+              "  tokenizer: {type: whitespace, specials: [unk]}\n  train: {file: train.txt}\n  batch_size: 2\nmodel:\n"
+              "  - {type: embedding, dim: 4}\n  - {type: lstm, units: 5}\n"
+              "  - {type: dense, units: from_target, activation: softmax}\n" TAIL);
+    const char *texts[] = {"good film", "bad", "an unknown word", "good and dull and bad film"};
+    compare(session, "good film\nbad\nan unknown word\ngood and dull and bad film\n", texts, 4);
+    struct seqlstm_predictor *predictor = open(session, 4, "lstm_1");
+    struct seqlstm_context *context = NULL;
+    struct seqlstm_stream *stream = NULL;
+    struct kept kept = {.count = 0};
+    ok(seqlstm_context_open(predictor, &context, &err), &err);
+    ok(seqlstm_predict_texts(context, texts, NULL, 4, keep, &kept, &err), &err);
+    assert_int_equal(kept.count, 4 * 5); /* the layer's output: text vectors */
+    assert_string_equal(seqlstm_predictor_find_class(predictor, 0), seqlstm_find_class(session, 0));
+    assert_null(seqlstm_predictor_find_class(predictor, 2));
+    /* the stream of its tokens ends in the same vector */
+    int32_t ids[8];
+    int64_t count;
+    float y[5], last[5];
+    ok(seqlstm_encode(predictor, texts[3], strlen(texts[3]), 0, ids, 8, &count, &err), &err);
+    assert_int_equal(count, 6);
+    char text[64];
+    size_t bytes;
+    ok(seqlstm_decode(predictor, ids, count, text, sizeof text, &bytes, &err), &err);
+    assert_memory_equal(text, texts[3], bytes);
+    ok(seqlstm_stream_open(predictor, &stream, &err), &err);
+    for (int64_t t = 0; t < count; t++)
+        ok(seqlstm_stream_step(context, stream, ids + t, 1, t + 1 < count ? NULL : y, &err), &err);
+    memcpy(last, kept.values + 3 * 5, sizeof last);
+    for (int k = 0; k < 5; k++)
+        assert_true(fabsf(y[k] - last[k]) <= 1e-5f);
+    ids[0] = 1000;
+    assert_int_equal(seqlstm_stream_step(context, stream, ids, 1, y, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(seqlstm_decode(predictor, ids, 1, text, sizeof text, &bytes, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(seqlstm_stream_get_position(stream), count); /* a wrong id leaves it as it was */
+    seqlstm_stream_close(stream);
+    seqlstm_context_close(context);
+    seqlstm_predictor_close(predictor);
+    seqlstm_close(session);
+}
+
+static void taggers_read_texts(void **state)
+{
+    (void)state;
+    write_file("train.tsv", "a\tD\nfilm\tN\n\nfine\tA\n\nthe\tD\nfine\tA\nfilm\tN\n");
+    struct seqlstm_session *session =
+        train("seqlstm: 1\nseed: 1\ndata:\n  type: conll\n  label: 2\n"
+              "  tokenizer: {type: whitespace, specials: [unk]}\n  train: {file: train.tsv}\n  batch_size: 2\nmodel:\n"
+              "  - {type: embedding, dim: 4}\n  - {type: lstm, units: 3, direction: bidirectional, return_sequences: "
+              "true}\n  - {type: dense, units: from_target, activation: softmax}\n" TAIL);
+    const char *texts[] = {"film", "the\nfine\nfilm", "a\nword"};
+    compare(session, "film\n\nthe\nfine\nfilm\n\na\nword\n", texts, 3);
+    seqlstm_close(session);
+}
+
+static void decoders_write_texts(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session =
+        train("seqlstm: 1\nseed: 1\ndata:\n  train: {type: generator, name: addition, digits: 2, size: 40}\n"
+              "  batch_size: 8\nmodel:\n  encoder:\n    - {type: embedding, dim: 4}\n    - {type: lstm, units: 6}\n"
+              "  decoder:\n    - {type: embedding, dim: 4}\n    - {type: lstm, units: 6, return_sequences: true}\n"
+              "    - {type: output, activation: softmax}\ntrain: {epochs: 2}\ndecode: {beam: 2, n_best: 2, max_length: "
+              "3}\nbackends: [reference]\ndispatch: {policy: order}\n");
+    const char *texts[] = {"12+34", "5+6", "99+1"};
+    struct kept alone = {.count = 0};
+    for (int64_t sequences = 4; sequences > 0; sequences -= 3) {
+        struct seqlstm_predictor *predictor = open(session, sequences, NULL);
+        struct seqlstm_context *context = NULL;
+        struct seqlstm_predictor_info info = {.struct_size = sizeof info};
+        seqlstm_predictor_get_info(predictor, &info);
+        assert_true(info.texts == 1 && info.output == SEQLSTM_OUTPUT_TEXT && info.streams == 0);
+        assert_non_null(strstr(info.stream_reason, "is in a decoder"));
+        struct kept kept = {.count = 0};
+        ok(seqlstm_context_open(predictor, &context, &err), &err);
+        ok(seqlstm_predict_texts(context, texts, NULL, 3, keep, &kept, &err), &err);
+        assert_int_equal(kept.records, 3);
+        int lines = 0;
+        for (const char *c = kept.texts; *c; c++)
+            lines += *c == '\n';
+        assert_int_equal(lines, 6);
+        if (sequences == 4)
+            alone = kept;
+        assert_string_equal(kept.texts, alone.texts);
+        const float x[2] = {0};
+        const int64_t lengths[1] = {1};
+        float y[1];
+        assert_int_equal(seqlstm_predict(context, x, lengths, 1, y, &err), SEQLSTM_UNSUPPORTED);
+        seqlstm_context_close(context);
+        seqlstm_predictor_close(predictor);
+    }
+    seqlstm_close(session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classifiers_read_texts),
+        cmocka_unit_test(taggers_read_texts),
+        cmocka_unit_test(decoders_write_texts),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
