@@ -29,6 +29,7 @@
 #include "session/evaluate/quantize.h"
 #include "session/finding/missing.h"
 #include "session/predict/generate.h"
+#include "session/predict/lines.h"
 #include "session/predict/predict.h"
 #include "session/predict/values.h"
 #include "session/prepare/backends.h"

@@ -12,6 +12,7 @@ static const struct cli_flag flags[] = {
      .argument = "FORMAT",
      .help = "output format: text, csv, jsonl or npy (default: jsonl with --json, else text)"},
     {.name = "with-input", .help = "print the input text next to its prediction"},
+    {.name = "stream", .help = "answer each line of the input as soon as it arrives"},
     {.name = "attention", .help = "add the attention weights of each text (default format: jsonl)"},
     {.name = "html", .argument = "FILE", .help = "with --attention: write an HTML page of heat maps"},
     {0},
@@ -20,6 +21,7 @@ static const struct cli_flag flags[] = {
 struct state {
     struct cli_prediction_writer writer;
     bool attention;
+    bool stream;
     const char *page_path; /* NULL: none */
     struct sl_buf page;
 };
@@ -32,15 +34,28 @@ static seqlstm_status add(void *context, const struct sl_prediction *prediction,
     return cli_prediction_writer_add(&s->writer, prediction, err);
 }
 
+/* The answer is on its way before the next line is awaited. */
+static seqlstm_status add_at_once(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(add(context, prediction, err));
+    return cli_put("", 0, true, err);
+}
+
 static int read_flags(struct cli_context *cli, struct state *s)
 {
     s->attention = cli_has(cli, "attention");
     s->page_path = cli_get(cli, "html");
+    s->stream = cli_has(cli, "stream");
+    if (s->stream && (s->attention || cli_has(cli, "lengths")))
+        return cli_usage_error(cli, "`--stream` does not go with `--%s`", s->attention ? "attention" : "lengths");
     if (s->page_path && !s->attention)
         return cli_usage_error(cli, "`--html` needs `--attention`");
     int code = cli_prediction_writer_init(&s->writer, cli, s->attention ? CLI_PREDICTION_JSONL : CLI_PREDICTION_TEXT);
     if (code == CLI_OK && s->attention && s->page_path == NULL && s->writer.format != CLI_PREDICTION_JSONL)
         return cli_usage_error(cli, "`--attention` writes jsonl, or an HTML page with `--html FILE`");
+    if (code == CLI_OK && s->stream && s->writer.format == CLI_PREDICTION_NPY)
+        return cli_usage_error(cli,
+                               "`--stream` writes text, csv or jsonl: an npy file begins with the number of records");
     return code;
 }
 
@@ -55,7 +70,10 @@ static seqlstm_status work(struct cli_context *cli, struct sl_session *session, 
         cli_prediction_writer_begin(&s->writer, state);
     if (s->page_path)
         cli_attention_page_begin(&s->page, sl_session_get_model(session)->name);
-    SEQLSTM_TRY(sl_session_predict(session, &request, s->attention, add, s, err));
+    if (s->stream)
+        SEQLSTM_TRY(sl_session_predict_lines(session, request.path, add_at_once, s, err));
+    else
+        SEQLSTM_TRY(sl_session_predict(session, &request, s->attention, add, s, err));
     SEQLSTM_TRY(cli_prediction_writer_end(&s->writer, err));
     if (s->page_path == NULL)
         return SEQLSTM_OK;
@@ -89,7 +107,9 @@ const struct cli_command cli_command_predict = {
             "the decoder writes; `--set decode.beam=5` and similar keys change how.\n"
             "`--attention` adds the weights of its attention layers: see docs/attention.md.\n"
             "The input has the format of the training data, without the targets. For\n"
-            "`lines` with a label, only the text is read.\n",
+            "`lines` with a label, only the text is read.\n"
+            "With `--stream` a line is a text, or the next step of one sequence of numbers;\n"
+            "an empty line begins a new sequence. See docs/streams.md.\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
