@@ -45,7 +45,7 @@ struct seqlstm_instance {
 struct cg_family;
 
 /* How a recurrent operation runs its steps, in the order of their names in supports.c. */
-enum cg_variant { CG_STEP_GRAPH, CG_ONE_BLOCK, CG_GRID, CG_CLUSTER, CG_WAVEFRONT, CG_SMALL };
+enum cg_variant { CG_STEP_GRAPH, CG_GRID, CG_CLUSTER, CG_SMALL };
 
 struct seqlstm_op {
     struct seqlstm_instance *instance;

@@ -4,9 +4,7 @@
 
 #include "cuda-generic/recurrent/kernels/cluster.h"
 #include "common/answer.h"
-#include "cuda-generic/recurrent/kernels/one_block.h"
 #include "cuda-generic/plugin.h"
-#include "cuda-generic/recurrent/kernels/wavefront.h"
 
 /* Operands of products may be rounded to a narrower type. */
 static bool accept_compute(const struct seqlstm_desc *d, struct seqlstm_answer *answer)
@@ -28,8 +26,7 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
 }
 
 static const char *const variant_names[] = {
-    [CG_STEP_GRAPH] = "step_graph", [CG_ONE_BLOCK] = "one_block", [CG_GRID] = "grid",
-    [CG_CLUSTER] = "cluster",       [CG_WAVEFRONT] = "wavefront", [CG_SMALL] = "small"};
+    [CG_STEP_GRAPH] = "step_graph", [CG_GRID] = "grid", [CG_CLUSTER] = "cluster", [CG_SMALL] = "small"};
 enum { VARIANTS = sizeof variant_names / sizeof *variant_names, NAME_BYTES = SEQLSTM_MAX_VARIANT_BYTES };
 
 /* A dense layer with products by three float16 products. With a plus, at the end of a recurrent variant's name: its
@@ -115,13 +112,8 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     const char *names[VARIANTS + 1] = {NULL};
     int count = 0;
     struct cg_grid grid;
-    const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
     if (fits_small(d, capability))
         names[count++] = variant_names[CG_SMALL];
-    if (has_lone_units(d) && d->hidden <= CG_WAVE_MOST && d->layers > 1 && !both_ways)
-        names[count++] = variant_names[CG_WAVEFRONT];
-    if (has_one_product(d) && d->hidden <= CG_ONE_BLOCK_MOST)
-        names[count++] = variant_names[CG_ONE_BLOCK];
     names[count++] = variant_names[CG_STEP_GRAPH];
     if (cg_fits_grid(d))
         names[count++] = variant_names[CG_GRID];

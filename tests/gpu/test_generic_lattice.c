@@ -79,9 +79,7 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
         return is_plain_no(&a) && a.variant_count == 0;
     const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
     const bool one = d->projection == 0 && !late, lone = one && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
-    return a.accepted && has_variant(&a, "step_graph") && has_variant(&a, "one_block") == (one && d->hidden <= 64) &&
-           has_variant(&a, "wavefront") ==
-               (lone && d->hidden <= 64 && d->layers > 1 && d->direction != SEQLSTM_DIRECTION_BIDIRECTIONAL) &&
+    return a.accepted && has_variant(&a, "step_graph") &&
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
            has_variant(&a, "cluster") == (lone && fits_cluster(d)) &&
            has_variant(&a, "small") == (one && d->hidden <= 128);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The header that kernel files of cuda-generic include first: CUDA or its emulation (common/cuda_kernel.h), launches of
- * many blocks at once, sums over threads. GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID, GPU_LAUNCH_CLUSTER and
- * GPU_LAUNCH_TICKETS start kernels; CG_HD marks functions for both host and device. */
+ * many blocks at once, sums over threads. GPU_LAUNCH, GPU_LAUNCH_LARGE, GPU_LAUNCH_GRID and GPU_LAUNCH_CLUSTER
+ * start kernels; CG_HD marks functions for both host and device. */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
 
@@ -22,9 +22,6 @@ template <typename T> struct gpu_same {
 
 #define GPU_LAUNCH_LARGE(stream, grid, block, shared_bytes, kernel, ...)                                               \
     gpu_launch_large(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
-
-/* For blocks which wait for blocks with earlier tickets, in whatever order the device starts them. */
-#define GPU_LAUNCH_TICKETS GPU_LAUNCH
 
 /* Launches with more shared memory than a kernel has by default. */
 template <typename... P>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of a recurrent stack. See recurrent.h. */
 #include "cuda-generic/recurrent/kernels/cluster.h"
-#include "cuda-generic/recurrent/kernels/one_block.h"
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
@@ -220,14 +219,6 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                               struct seqlstm_error *err)
-{
-    for (int64_t layer = 0; layer < s->layers; layer++)
-        SEQLSTM_TRY(begin_direction(call, s, l, layer, 0, err));
-    return cg_run_wave(call, s, l, true, err);
-}
-
 /* All steps of all directions. */
 static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                 int64_t layer, struct seqlstm_error *err)
@@ -248,10 +239,6 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
                  cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
     else if (call->op->variant == CG_SMALL)
         SEQLSTM_TRY(cg_small_run(call, s, device, true, err));
-    else if (call->op->variant == CG_ONE_BLOCK)
-        CG_START(call, "all backward steps",
-                 s->normed ? cg_one_block_norm_backward(call->stream, device, s->directions, sequences)
-                           : cg_one_block_backward(call->stream, device, s->directions, sequences));
     else if (call->op->variant == CG_STEP_GRAPH)
         SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
     return SEQLSTM_OK;
@@ -318,12 +305,10 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
         y->dc0 = states && s.lstm ? grad[SEQLSTM_STATE_C0] : NULL;
     }
     SEQLSTM_TRY(cg_store_layers(call, r->device + r->count, err));
-    if (s.waves && !weights_alone)
-        SEQLSTM_TRY(run_wave(call, &s, &l, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
         float *dx =
             layer == 0 ? cg_grad(call, SEQLSTM_SLOT_RECURRENT_X, SEQLSTM_BIT_BACKWARD_INPUTS) : below[(layer - 1) % 2];
-        if (!weights_alone && !s.waves)
+        if (!weights_alone)
             SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t direction = 0; direction < s.directions; direction++)
             SEQLSTM_TRY(weights_alone ? finish_stepwise(call, &s, &l, layer, direction, err)

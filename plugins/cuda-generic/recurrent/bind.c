@@ -7,7 +7,6 @@
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
-#include "cuda-generic/recurrent/kernels/wavefront.h"
 
 struct cg_stack cg_stack_make(const struct seqlstm_op *op)
 {
@@ -18,7 +17,6 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
                              d->head.mode == SEQLSTM_MODE_TRAINING && (d->options & SEQLSTM_BIT_RECURRENT_STEPWISE),
                          .lstm = d->cell == SEQLSTM_CELL_LSTM,
                          .reset_after = (d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER) != 0,
-                         .waves = op->variant == CG_WAVEFRONT,
                          .normed = (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM) != 0,
                          .compute = d->head.dtype_compute,
                          .layers = d->layers,
@@ -33,7 +31,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     s.gh = s.gates * s.hidden;
     s.merged = s.directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
-    s.parts = s.waves ? s.layers : s.directions;
+    s.parts = s.directions;
     s.slots = s.training ? s.layers * s.directions : s.parts;
     return s;
 }
@@ -70,9 +68,7 @@ static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_
 static int64_t count_exchange_words(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
-    return s->waves          ? cg_wave_exchange_words(d->head.max_sequences, s->layers)
-           : cg_fits_grid(d) ? cg_grid_exchange_most(s->hidden, s->gates, d->head.max_sequences)
-                             : 0;
+    return cg_fits_grid(d) ? cg_grid_exchange_most(s->hidden, s->gates, d->head.max_sequences) : 0;
 }
 
 /* Room for the parts of any gradient of weights. */
@@ -139,8 +135,8 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.exchange = take(&at, count_exchange_words(s) > 0, count_exchange_words(s));
     l.inference = take(&at, !s->training, l.reserve);
     l.h_rows = take(&at, s->training, r * out);
-    l.below0 = take(&at, s->training && s->layers > 1 && !s->waves, r * s->merged);
-    l.below1 = take(&at, s->training && s->layers > 1 && !s->waves, r * s->merged);
+    l.below0 = take(&at, s->training && s->layers > 1, r * s->merged);
+    l.below1 = take(&at, s->training && s->layers > 1, r * s->merged);
     l.dx_masked = take(&at, drops, r * s->widest);
     l.dw_masked = take(&at, s->training && d->weight_drop > 0, gh * out);
     l.parts = take(&at, s->training && count_parts_room(s) > 0, count_parts_room(s));
@@ -303,11 +299,8 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .projection = d->projection,
         .zoneout_cell_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_CELL),
         .zoneout_hidden_key = get_stream(d, layer, direction, SEQLSTM_MASK_ZONEOUT_HIDDEN),
-        .input_rate = s->training ? d->dropout : 0,
-        .input_key = get_stream(d, layer, direction, SEQLSTM_MASK_INPUT),
         .axis = *call->axis,
         .w_h = cg_param(call, s, n, SEQLSTM_PARAM_W_H),
-        .w_x = cg_param(call, s, n, SEQLSTM_PARAM_W_X),
         .bias = cg_param(call, s, n, SEQLSTM_PARAM_BIAS),
         .peephole = cg_param(call, s, n, SEQLSTM_PARAM_PEEPHOLE),
         .w_p = cg_param(call, s, n, SEQLSTM_PARAM_PROJECTION),
@@ -382,19 +375,6 @@ seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l
     CG_START(call, "all steps",
              back ? cg_grid_backward(call->stream, device, grid, exchange, sequences)
                   : cg_grid_forward(call->stream, device, grid, exchange, sequences));
-    return SEQLSTM_OK;
-}
-
-seqlstm_status cg_run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, bool back,
-                           struct seqlstm_error *err)
-{
-    const struct cg_recurrent_binding *r = call->binding->recurrent;
-    const int64_t sequences = call->axis->sequences;
-    uint32_t *exchange = (uint32_t *)(void *)cg_workspace(call, l->exchange);
-    SEQLSTM_TRY(cg_clear(call, exchange, cg_wave_exchange_words(sequences, s->layers), err));
-    CG_START(call, "all steps of all layers",
-             back ? cg_wave_backward(call->stream, r->device + r->count, s->layers, sequences, exchange)
-                  : cg_wave_forward(call->stream, r->device, s->layers, sequences, exchange));
     return SEQLSTM_OK;
 }
 

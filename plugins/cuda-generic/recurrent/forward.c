@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward of a recurrent stack. See recurrent.h. */
 #include "cuda-generic/recurrent/kernels/cluster.h"
-#include "cuda-generic/recurrent/kernels/one_block.h"
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
@@ -80,16 +79,6 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     return SEQLSTM_OK;
 }
 
-/* All layers, starting with the product of the first layer's input. */
-static seqlstm_status run_wave(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                               struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(begin_direction(call, s, l, 0, 0, err));
-    for (int64_t layer = 1; layer < s->layers; layer++)
-        SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, 0, err));
-    return cg_run_wave(call, s, l, false, err);
-}
-
 /* All steps of all directions. */
 static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                 int64_t layer, struct seqlstm_error *err)
@@ -107,11 +96,6 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         return SEQLSTM_OK;
     case CG_SMALL:
         return cg_small_run(call, s, device, false, err);
-    case CG_ONE_BLOCK:
-        CG_START(call, "all steps",
-                 s->normed ? cg_one_block_norm_forward(call->stream, device, s->directions, sequences)
-                           : cg_one_block_forward(call->stream, device, s->directions, sequences, s->gh));
-        return SEQLSTM_OK;
     default:
         return cg_run_loop(call, s, n, run_steps, err);
     }
@@ -152,13 +136,10 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
         y->reset = cg_own(call, &s, &l, n, l.reset);
     }
     SEQLSTM_TRY(cg_store_layers(call, r->device, err));
-    if (s.waves)
-        SEQLSTM_TRY(run_wave(call, &s, &l, err));
     for (int64_t layer = 0; layer < s.layers; layer++) {
-        for (int64_t direction = 0; !s.waves && direction < s.directions; direction++)
+        for (int64_t direction = 0; direction < s.directions; direction++)
             SEQLSTM_TRY(begin_direction(call, &s, &l, layer, direction, err));
-        if (!s.waves)
-            SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
+        SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t n = layer * s.directions; n < (layer + 1) * s.directions; n++)
             if (call->op->variant != CG_SMALL && (r->host[n].hn || r->host[n].cn))
                 CG_START(call, "final states",

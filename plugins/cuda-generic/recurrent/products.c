@@ -53,15 +53,15 @@ seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const stru
 seqlstm_status cg_recurrent_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err)
 {
     const struct cg_stack s = cg_stack_make(binding->op);
-    const bool apart = s.layers > 1 && !s.waves; /* a wavefront multiplies the inputs between its layers in the steps */
+    const bool between = s.layers > 1;
     const struct cg_lt_shape shapes[CG_LT_LAYERS] = {
         [CG_LT_INPUT] =
             {.input = s.desc->input, .output = s.gh, .forward = true, .inputs = s.training, .weights = s.training},
         [CG_LT_BETWEEN] = {.input = s.merged,
                            .output = s.gh,
-                           .forward = apart,
-                           .inputs = apart && s.training,
-                           .weights = s.layers > 1 && s.training},
+                           .forward = between,
+                           .inputs = between && s.training,
+                           .weights = between && s.training},
         [CG_LT_HIDDEN] = {.input = s.out, .output = s.gh, .weights = s.training && !s.late},
         [CG_LT_PROJECTION] = {.input = s.hidden, .output = s.out, .weights = s.training && s.desc->projection > 0}};
     for (int k = 0; k < CG_LT_LAYERS; k++) {

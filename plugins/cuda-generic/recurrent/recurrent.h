@@ -7,11 +7,11 @@
  *   products.c  the products of all rows at once
  *   backward.c  the reverse, then the gradients of weights as products over all rows
  *
- * The directions of a layer run at the same time where a variant can do so, and in `wavefront` all layers do. Each of
- * these loops works in its own part of the workspace. The time loop of a layer is launched kernel by kernel in the
- * first run of a binding, recorded as a capture in the second, and launched as one capture from then on. Kernels read
- * pointers and keys from the layer's struct in device memory, which each call renews, so a capture stays valid when
- * they change. If the host is capturing the call, the loop becomes a part of the host's capture. */
+ * The directions of a layer run at the same time where a variant can do so. Each of these loops works in its own part
+ * of the workspace. The time loop of a layer is launched kernel by kernel in the first run of a binding, recorded as a
+ * capture in the second, and launched as one capture from then on. Kernels read pointers and keys from the layer's
+ * struct in device memory, which each call renews, so a capture stays valid when they change. If the host is capturing
+ * the call, the loop becomes a part of the host's capture. */
 #ifndef CG_RECURRENT_H
 #define CG_RECURRENT_H
 
@@ -23,11 +23,10 @@ struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
     bool lone;        /* units depend on each other through W_h only */
-    bool waves;       /* all layers run at once */
     bool stepwise;    /* dW has a call of its own: what it is computed from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
-    int64_t parts; /* loops that run at the same time: the directions of a layer, or with `waves` the layers */
+    int64_t parts; /* loops that run at the same time: the directions of a layer */
     int64_t slots; /* loops whose records are kept: all in training, otherwise `parts` */
 };
 
@@ -102,10 +101,6 @@ seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l
 /* The variant small: all steps of the directions of a layer. */
 seqlstm_status cg_small_run(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layer *device,
                             bool back, struct seqlstm_error *err);
-/* The variant wavefront: all steps of all layers in one launch, with a cleared exchange. */
-seqlstm_status cg_run_wave(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
-                           bool back, struct seqlstm_error *err);
-
 seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_error *err);
 seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_error *err);
 

@@ -261,7 +261,7 @@ namespace emulation
 {
 
 int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
-           unsigned cluster, bool tickets)
+           unsigned cluster)
 {
     const size_t threads = (size_t)block.x * block.y * block.z;
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
@@ -271,7 +271,7 @@ int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooper
         forbid("the legacy stream", nullptr);
         return INVALID_HANDLE;
     }
-    launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster, tickets};
+    launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster};
     static_cast<stream *>(native)->give(
         [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); }, &counts::kernels);
     return 0;

@@ -14,7 +14,6 @@ struct launch_request {
     bool cooperative;
     std::function<void()> kernel;
     unsigned cluster = 1; /* blocks that run together */
-    bool tickets = false; /* blocks may wait for earlier ones */
 };
 
 /* Runs one launch to its end on the calling thread. Returns false after writing what was wrong to `out_failure`. */

@@ -308,18 +308,6 @@ void check_shared(run *r)
 
 } // namespace
 
-/* The number of blocks that run together. */
-static size_t count_together(const launch_request &request, unsigned launches, size_t blocks)
-{
-    if (request.cooperative)
-        return blocks;
-    if (!request.tickets)
-        return request.cluster;
-    const char *wanted = getenv("SEQLSTM_EMULATED_TOGETHER");
-    const size_t together = wanted ? (size_t)atoi(wanted) : 1 + launches % 5;
-    return together < 1 ? 1 : together < blocks ? together : blocks;
-}
-
 bool run_launch(const launch_request &request, char *out_failure, size_t capacity)
 {
     static thread_local unsigned launches;
@@ -334,7 +322,7 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
     r.cooperative = request.cooperative;
     r.backwards = backwards;
     r.cluster = request.cluster;
-    r.blocks.resize(count_together(request, launches, count));
+    r.blocks.resize(request.cooperative ? count : request.cluster);
     /* Aligned as on the device. */
     const size_t stride = (r.shared_bytes + GUARD_BYTES + 15) / 16 * 16;
     std::vector<unsigned char> shared(r.blocks.size() * stride + 16);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of CUDA C++ that the kernels of plugins/cuda-generic use, on the host.
  *
- * A launch runs its blocks one after another (a cooperative one: all at once; with clusters: one cluster at once; with
- * tickets: some at once, a different number in each launch, or as many as SEQLSTM_EMULATED_TOGETHER says). The threads
- * of a block are fibers, which switch where they wait. So barriers, shuffles, votes, shared memory and atomics work as
- * on a device. Everything between them runs in an order that a device may choose too: forward or backward, alternating
- * from launch to launch, so that a missing barrier is noticed. Asynchronous copies arrive at once or as late as
- * possible.
+ * A launch runs its blocks one after another (a cooperative one: all at once; with clusters: one cluster at once). The
+ * threads of a block are fibers, which switch where they wait. So barriers, shuffles, votes, shared memory and atomics
+ * work as on a device. Everything between them runs in an order that a device may choose too: forward or backward,
+ * alternating from launch to launch, so that a missing barrier is noticed. Asynchronous copies arrive at once or as
+ * late as possible.
  *
  * What blocks of a cluster store in each other's shared memory arrives at once or, like copies, when it is waited for.
  *
@@ -88,7 +87,7 @@ int cluster_rank();
 /* Launches a kernel on an emulated stream, or adds it to the capture of that stream. Returns 0, or a code as of
  * cudaError_t. */
 int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
-           unsigned cluster = 1, bool tickets = false);
+           unsigned cluster = 1);
 
 template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 {
@@ -116,10 +115,6 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 #define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
     emulation::launch(                                                                                                 \
         stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, (unsigned)(cluster))
-
-#define GPU_LAUNCH_TICKETS(stream, grid, block, shared_bytes, kernel, ...)                                             \
-    emulation::launch(                                                                                                 \
-        stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, 1, true)
 
 template <typename KERNEL>
 static inline int gpu_count_together(KERNEL, int cluster, int, size_t, int multiprocessors, int *out_count)

@@ -217,38 +217,13 @@ void check_copies(unsigned *o)
            [=] { bring(true, true, 1); });
 }
 
-/* A chain of blocks, each of which waits for the one before: in the order of tickets, or of block numbers. */
-void check_tickets(unsigned *o)
-{
-    const auto chain = [=](bool tickets) {
-        unsigned turn = tickets ? atomicAdd(&o[100], 1u) : gridDim.x - 1 - blockIdx.x;
-        while (gpu_load_acquire(&o[101]) != turn) {
-        }
-        o[turn] = 7 * turn;
-        gpu_store_release(&o[101], turn + 1);
-    };
-    char said[256] = "";
-    bool fine = true, stuck = false;
-    for (int k = 0; k < 12; k++) { /* forward and backward, one to five blocks together */
-        o[100] = o[101] = 0;
-        fine = fine && emulation::run_launch({dim3(11), dim3(1), 0, false, [=] { chain(true); }, 1, true}, said, 256) &&
-               o[101] == 11 && o[10] == 70;
-    }
-    check("blocks that wait in the order of their tickets", fine, said);
-    for (int k = 0; k < 2 && !stuck; k++) { /* in one of the two orders */
-        o[101] = 0;
-        stuck = !emulation::run_launch({dim3(11), dim3(1), 0, false, [=] { chain(false); }, 1, true}, said, 256);
-    }
-    check("blocks that wait in the order of their places", stuck && strstr(said, "spin"), said);
-}
-
 } // namespace
 
 int main()
 {
     std::vector<unsigned> out(256);
     unsigned *o = out.data();
-    printf("1..38\n");
+    printf("1..36\n");
 
     expect("a reversal through shared memory, with its barrier", true, "", dim3(2), dim3(100), 400, false, [=] {
         GPU_SHARED(unsigned, s);
@@ -343,7 +318,6 @@ int main()
     check_tensor_cores();
     check_clusters(o);
     check_mbarriers(o);
-    check_tickets(o);
     check_copies(o);
     return failed != 0;
 }

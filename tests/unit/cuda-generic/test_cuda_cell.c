@@ -121,7 +121,7 @@ static void open_world(struct world *w, const struct seqlstm_recurrent_desc *d, 
                            .dy_scale = 1};
     y->gh = y->gates * HIDDEN;
     copy(w, SEQLSTM_SLOT_RECURRENT_X, false, w->x);
-    y->w_x = copy(w, slot_of_parameter(SEQLSTM_PARAM_W_X), false, w->w_x);
+    copy(w, slot_of_parameter(SEQLSTM_PARAM_W_X), false, w->w_x);
     y->w_h = copy(w, slot_of_parameter(SEQLSTM_PARAM_W_H), false, w->w_h);
     y->bias = copy(w, slot_of_parameter(SEQLSTM_PARAM_BIAS), false, w->bias);
     y->peephole = copy(w, slot_of_parameter(SEQLSTM_PARAM_PEEPHOLE), false, w->peephole);
@@ -145,7 +145,7 @@ static void run_forward(struct world *w)
                 float *u = &w->z[cg_row(y, t, b) * y->gh + j];
                 *u = 0;
                 for (int64_t e = 0; e < INPUT; e++)
-                    *u += y->w_x[j * INPUT + e] * w->x[cg_row(y, t, b) * INPUT + e] * w->mask_x[b * INPUT + e];
+                    *u += w->w_x[j * INPUT + e] * w->x[cg_row(y, t, b) * INPUT + e] * w->mask_x[b * INPUT + e];
             }
     for (int64_t e = 0; e < SEQUENCES * HIDDEN; e++)
         w->hm[e] = cg_or_zero(y->h0, e) * w->mask_h[e];
@@ -245,7 +245,7 @@ static void compare_backward(struct world *w, const char *name)
                     dbias[HIDDEN + j] += dv;
                 for (int64_t e = 0; e < INPUT; e++) {
                     const float mask = w->mask_x[b * INPUT + e];
-                    dx[row * INPUT + e] += du * y->w_x[j * INPUT + e] * mask;
+                    dx[row * INPUT + e] += du * w->w_x[j * INPUT + e] * mask;
                     dw_x[j * INPUT + e] += du * w->x[row * INPUT + e] * mask;
                 }
                 for (int64_t e = 0; e < HIDDEN; e++)

@@ -24,7 +24,6 @@ static __global__ void store_layers(const __grid_constant__ struct stored list,
     const struct cg_layer &layer = list.of[threadIdx.x];
     to[threadIdx.x].zoneout_cell_key = cg_live_key(&live, layer.zoneout_cell_key);
     to[threadIdx.x].zoneout_hidden_key = cg_live_key(&live, layer.zoneout_hidden_key);
-    to[threadIdx.x].input_key = cg_live_key(&live, layer.input_key);
 }
 
 extern "C" int cg_layer_store(void *stream, const struct cg_layer *layers, int64_t count, const struct cg_live *live,

@@ -26,14 +26,12 @@ struct cg_layer {
     int32_t normed; /* LAYER_NORM */
     struct seqlstm_activation gate, candidate, output;
     float gate_clip, cell_clip, zoneout_cell, zoneout_hidden, epsilon;
-    float input_rate;                                         /* dropout of the input, in training */
-    int64_t input, hidden, out, gates, gh;                    /* gh = gates * hidden */
-    int64_t projection;                                       /* P, 0: none */
-    uint64_t zoneout_cell_key, zoneout_hidden_key, input_key; /* on the host: streams, from which keys are made */
+    int64_t input, hidden, out, gates, gh;         /* gh = gates * hidden */
+    int64_t projection;                            /* P, 0: none */
+    uint64_t zoneout_cell_key, zoneout_hidden_key; /* on the host: streams, from which keys are made */
     struct cg_axis axis;
 
     const float *w_h; /* with the weight mask applied */
-    const float *w_x; /* wavefront only */
     const float *bias, *peephole, *w_p, *norm;
     const float *h0, *c0;
     float *hn, *cn;
@@ -125,14 +123,6 @@ CG_HD int cg_is_kept(const struct cg_layer *y, uint64_t key, float rate, int64_t
 {
     return rate > 0 && seqlstm_mask_drops(key, (uint64_t)k, y->axis.position0[b] + y->axis.t0 + (uint32_t)t,
                                           y->axis.sequence_id[b], rate);
-}
-
-/* The factor of element k of the layer's input, the same at every step of sequence b. */
-CG_HD float cg_input_mask(const struct cg_layer *y, int64_t b, int64_t k)
-{
-    return y->input_rate > 0 ? seqlstm_mask(y->input_key, (uint64_t)k, y->axis.stream ? y->axis.position0[b] : 0,
-                                            y->axis.sequence_id[b], y->input_rate)
-                             : 1.0f;
 }
 
 /* Zoneout: the value before or the new one; in inference their expectation. */
