@@ -294,44 +294,135 @@ static __global__ void gather(int64_t rows, int64_t n, const int32_t *index, con
     }
 }
 
-/* A warp computes GATHER_COLUMNS columns of one target, in registers. It looks at the indices of GATHER_LOOKS x 32 rows
- * at a time, and adds the rows that name its target one after another. */
-enum { GATHER_LOOKS = 16, GATHER_SUMS = 4, GATHER_COLUMNS = GATHER_SUMS * 32 };
+/* A block computes GATHER_COLUMNS columns of a range of targets. It goes through the rows in chunks of GATHER_SEGMENT
+ * rows a warp: first each warp lists the rows of its segment that name a target of the range, in their order; then a
+ * warp adds the rows of a target one after another, eight loads at a time. Where a chunk has more than GATHER_LIGHT
+ * rows of a target, each warp adds those of its own segment, and one adds the results in their order. Sums of earlier
+ * chunks lie in `to`, where one warp alone reads and writes those of a target. */
+enum { GATHER_SUMS = 4, GATHER_COLUMNS = GATHER_SUMS * 32, GATHER_SEGMENT = 256, GATHER_LOADS = 8 };
+enum { GATHER_TARGETS_MOST = 256, GATHER_WARPS_MOST = 16 };
+#ifndef CG_GATHER_LIGHT
+#define CG_GATHER_LIGHT 32 /* tests set it */
+#endif
 
-static __global__ void gather_back(int64_t targets, int64_t rows, int64_t n, const int32_t *index, const float *x,
-                                   float *to, int add)
+struct gather_room {
+    int32_t counts[GATHER_TARGETS_MOST]; /* rows of the chunk that name a target */
+    int32_t lengths[GATHER_WARPS_MOST];
+    /* row << 16 | target, counted from the first row of the chunk and the first target of the range */
+    uint32_t entries[GATHER_WARPS_MOST][GATHER_SEGMENT];
+    float sums[GATHER_WARPS_MOST][GATHER_COLUMNS];
+};
+
+/* The warp lists the rows from r0 on that name one of the targets v0 to v0 + count - 1. */
+static __device__ void list_rows(struct gather_room *room, const int32_t *index, int64_t r0, int64_t rows,
+                                 int64_t first_row, int64_t v0, int64_t count)
 {
-    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / CG_WARP);
-    const int lane = (int)(threadIdx.x % CG_WARP);
-    const int64_t column = (int64_t)blockIdx.y * GATHER_COLUMNS + lane;
-    for (int64_t v = (int64_t)blockIdx.x * (blockDim.x / CG_WARP) + threadIdx.x / CG_WARP; v < targets; v += warps) {
-        float sum[GATHER_SUMS];
+    const int warp = (int)(threadIdx.x / CG_WARP), lane = (int)(threadIdx.x % CG_WARP);
+    int length = 0;
+    int64_t target[GATHER_SEGMENT / 32]; /* loaded together, since each load takes long */
+    CG_UNROLL
+    for (int k = 0; k < GATHER_SEGMENT / 32; k++) {
+        const int64_t r = r0 + k * 32 + lane;
+        target[k] = r < rows ? (int64_t)index[r] - v0 : -1;
+    }
+    CG_UNROLL
+    for (int k = 0; k < GATHER_SEGMENT / 32; k++) {
+        const bool named = target[k] >= 0 && target[k] < count;
+        const unsigned all = __ballot_sync(0xFFFFFFFFu, named);
+        if (named) {
+            const int at = length + __popc(all & ((1u << lane) - 1u));
+            room->entries[warp][at] = (uint32_t)(r0 - first_row + k * 32 + lane) << 16 | (uint32_t)target[k];
+            atomicAdd(&room->counts[target[k]], 1);
+        }
+        length += __popc(all);
+    }
+    if (lane == 0)
+        room->lengths[warp] = length;
+}
+
+/* Adds the rows of a target in the list of one warp. All lanes of the calling warp call it. */
+static __device__ __forceinline__ void add_rows(const struct gather_room *room, int list, int target, const float *x,
+                                                int64_t n, int64_t column, float sum[GATHER_SUMS])
+{
+    const int lane = (int)(threadIdx.x % CG_WARP), length = room->lengths[list];
+    for (int e0 = 0; e0 < length; e0 += (int)CG_WARP) {
+        const bool mine = e0 + lane < length && (int)(room->entries[list][e0 + lane] & 0xFFFFu) == target;
+        unsigned named = __ballot_sync(0xFFFFFFFFu, mine);
+        while (named) {
+            float value[GATHER_LOADS][GATHER_SUMS];
+            CG_UNROLL
+            for (int k = 0; k < GATHER_LOADS; k++) {
+                const int entry = __ffs((int)named) - 1; /* -1: none is left */
+                const float *from = entry < 0 ? x : x + (int64_t)(room->entries[list][e0 + entry] >> 16) * n;
+                named &= named - 1;
+                CG_UNROLL
+                for (int j = 0; j < GATHER_SUMS; j++)
+                    value[k][j] = entry >= 0 && column + 32 * j < n ? from[column + 32 * j] : 0.0f;
+            }
+            CG_UNROLL
+            for (int k = 0; k < GATHER_LOADS; k++)
+                CG_UNROLL
+            for (int j = 0; j < GATHER_SUMS; j++)
+                sum[j] += value[k][j];
+        }
+    }
+}
+
+/* The sums of a target in one chunk, whose first row is x. All threads of the block call it. */
+static __device__ void add_chunk(struct gather_room *room, int target, const float *x, int64_t n, int64_t column,
+                                 bool begins, float *to)
+{
+    const int warp = (int)(threadIdx.x / CG_WARP), lane = (int)(threadIdx.x % CG_WARP);
+    const int warps = (int)(blockDim.x / CG_WARP);
+    const bool heavy = room->counts[target] > CG_GATHER_LIGHT, owner = target % warps == warp;
+    if (!heavy && !(owner && (room->counts[target] > 0 || begins)))
+        return;
+    float sum[GATHER_SUMS] = {0, 0, 0, 0};
+    if (heavy) {
+        add_rows(room, warp, target, x, n, column, sum);
         CG_UNROLL
         for (int j = 0; j < GATHER_SUMS; j++)
-            sum[j] = add && column + 32 * j < n ? to[v * n + column + 32 * j] : 0.0f;
-        for (int64_t r0 = 0; r0 < rows; r0 += GATHER_LOOKS * (int)CG_WARP) {
-            int32_t seen[GATHER_LOOKS]; /* loaded together, since each load takes long */
+            room->sums[warp][lane + 32 * j] = sum[j];
+        __syncthreads();
+    }
+    if (owner) {
+        CG_UNROLL
+        for (int j = 0; j < GATHER_SUMS; j++)
+            sum[j] = !begins && column + 32 * j < n ? to[column + 32 * j] : 0.0f;
+        for (int list = 0; list < warps; list++) {
+            if (!heavy)
+                add_rows(room, list, target, x, n, column, sum);
             CG_UNROLL
-            for (int k = 0; k < GATHER_LOOKS; k++) {
-                const int64_t r = r0 + k * (int)CG_WARP + lane;
-                seen[k] = r < rows ? index[r] : -1;
-            }
-            CG_UNROLL
-            for (int k = 0; k < GATHER_LOOKS; k++) {
-                unsigned named = __ballot_sync(0xFFFFFFFFu, seen[k] == v);
-                for (; named; named &= named - 1) {
-                    const float *from = x + (r0 + k * (int)CG_WARP + __ffs((int)named) - 1) * n;
-                    CG_UNROLL
-                    for (int j = 0; j < GATHER_SUMS; j++)
-                        if (column + 32 * j < n)
-                            sum[j] += from[column + 32 * j];
-                }
-            }
+            for (int j = 0; heavy && j < GATHER_SUMS; j++)
+                sum[j] += room->sums[list][lane + 32 * j];
         }
         CG_UNROLL
         for (int j = 0; j < GATHER_SUMS; j++)
             if (column + 32 * j < n)
-                to[v * n + column + 32 * j] = sum[j];
+                to[column + 32 * j] = sum[j];
+    }
+    if (heavy)
+        __syncthreads(); /* room->sums may be written again */
+}
+
+static __global__ void __launch_bounds__(GATHER_WARPS_MOST * 32, 2)
+    gather_back(int64_t targets, int64_t range, int64_t rows, int64_t n, const int32_t *index, const float *x,
+                float *to, int add)
+{
+    GPU_SHARED(struct gather_room, room);
+    const int warp = (int)(threadIdx.x / CG_WARP);
+    const int64_t column = (int64_t)blockIdx.y * GATHER_COLUMNS + threadIdx.x % CG_WARP;
+    const int64_t chunk = (int64_t)(blockDim.x / CG_WARP) * GATHER_SEGMENT, v0 = (int64_t)blockIdx.x * range;
+    const int64_t count = targets - v0 < range ? targets - v0 : range;
+    for (int64_t r0 = 0; r0 < rows || r0 == 0; r0 += chunk) {
+        for (int64_t v = threadIdx.x; v < count; v += blockDim.x)
+            room->counts[v] = 0;
+        __syncthreads();
+        list_rows(room, index, r0 + (int64_t)warp * GATHER_SEGMENT, rows, r0, v0, count);
+        __syncthreads();
+        for (int64_t v = 0; v < count; v++)
+            add_chunk(room, (int)v, x + r0 * n, n, column, r0 == 0 && !add, to + (v0 + v) * n);
+        __syncthreads();
     }
 }
 
@@ -353,8 +444,13 @@ extern "C" int cg_gather(void *stream, int64_t rows, int64_t n, const int32_t *i
 extern "C" int cg_gather_back(void *stream, int64_t targets, int64_t rows, int64_t n, const int32_t *index,
                               const float *x, float *to, int32_t add)
 {
-    const dim3 grid(cg_blocks(targets * CG_WARP), (unsigned)((n + GATHER_COLUMNS - 1) / GATHER_COLUMNS));
-    return GPU_LAUNCH(stream, grid, CG_THREADS, 0, gather_back, targets, rows, n, index, x, to, add);
+    /* Two blocks for each of 132 multiprocessors, where there are so many targets. */
+    const int64_t share = (targets + 263) / 264, most = GATHER_TARGETS_MOST;
+    const int64_t range = share < 1 ? 1 : share < most ? share : most;
+    const unsigned threads = rows <= 8 * GATHER_SEGMENT ? 8 * CG_WARP : GATHER_WARPS_MOST * CG_WARP;
+    const dim3 grid((unsigned)((targets + range - 1) / range), (unsigned)((n + GATHER_COLUMNS - 1) / GATHER_COLUMNS));
+    return GPU_LAUNCH(stream, grid, threads, sizeof(struct gather_room), gather_back, targets, range, rows, n, index, x,
+                      to, add);
 }
 
 extern "C" int cg_scatter(void *stream, int64_t rows, int64_t n, const int32_t *index, const float *x, float *y)
