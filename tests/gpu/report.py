@@ -119,12 +119,24 @@ def find_floor(layer):
 def write_layers(layers):
     lines = ['', '| one layer, us a step | batch | hidden | precision | variant | us | spread | floor of an H200 |',
              '| --- | --- | --- | --- | --- | --- | --- | --- |']
-    for t in layers:
+    for t in (row for row in layers if 'pass' in row):
         what = 'forward' if t['pass'] == 'inf' else 'training'
         measured = f'{t["plugin"]}:{t["variant"]} | {t["us"]:.2f} | {t["spread"]:.2f}' if 'us' in t else \
             f'{t["plugin"]} | not measured: {t["why"]} | '
         lines.append(f'| {what} | {t["batch"]} | {t["hidden"]} | {t["dtype"]} | {measured} | {find_floor(t):.2f} |')
-    return lines + ([] if layers else ['| not measured | | | | | | | |'])
+    return lines + ([] if len(lines) > 3 else ['| not measured | | | | | | | |'])
+
+
+def write_products(layers):
+    """Products of all rows: a dense layer in training."""
+    products = [row for row in layers if 'rows' in row]
+    lines = ['', '| three products, us | rows | input | output | precision | variant | us | spread | TFLOP/s |',
+             '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
+    for t in products:
+        measured = f'{t["plugin"]}:{t["variant"]} | {t["us"]:.1f} | {t["spread"]:.2f} | {t["tflops"]:.0f}' if 'us' in t else \
+            f'{t["plugin"]} | not measured: {t["why"]} | | '
+        lines.append(f'| training | {t["rows"]} | {t["input"]} | {t["output"]} | {t["dtype"]} | {measured} |')
+    return lines + ([] if products else ['| not measured | | | | | | | | |'])
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------------
@@ -150,7 +162,7 @@ def main():
     timed = result['timings']['cases']
     lines += write_bars(timed, result['crossover']) + write_plain(timed) + write_options(timed) + write_lengths(timed)
     lines += write_profile(result['profile']) + write_latencies(result['latencies'])
-    lines += write_crossover(result['crossover']) + write_layers(result['layers'])
+    lines += write_crossover(result['crossover']) + write_layers(result['layers']) + write_products(result['layers'])
     (out / 'results.md').write_text('\n'.join(lines) + '\n')
     print('\n'.join(lines))
     return 0
