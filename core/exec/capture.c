@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of a run, one by one or as a capture: one object of the device that launches all of them.
+/* The calls of a run as a capture: one object of the device that launches all of them.
  *
  *   first run of a shape     call by call
  *   second                   captured, then launched
@@ -7,7 +7,7 @@
  *
  * A shape that does not come again while it is among the last SL_EXEC_SHAPES is never captured: that would cost more
  * than it saves. A capture holds addresses, which stay valid: buffers and fields are made once, and axes and bindings
- * live as long as the capture. What changes from run to run is kept on the device (live.c, and the fields).
+ * live as long as the capture. What changes from run to run is kept on the device (frame.c).
  *
  * Invariants:
  *  1. Before calls that may be captured, everything they read is made valid in their place, so that none of them copies
@@ -21,9 +21,10 @@
 
 #include "base/value/text.h"
 #include "dispatch/plan/capture.h"
-#include "exec/live.h"
+#include "exec/frame.h"
 #include "exec/place.h"
 #include "exec/rows.h"
+#include "exec/shapes.h"
 #include "exec/update.h"
 #include "exec/vectors.h"
 
@@ -34,7 +35,8 @@ seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *
         return SEQLSTM_OK;
     exec->device_place = place;
     sl_exec_open_update(exec);
-    return sl_exec_open_live(exec, err);
+    SEQLSTM_TRY(sl_exec_open_live(exec, err));
+    return sl_exec_open_frame(exec, err);
 }
 
 static void drop(struct sl_exec *exec, struct sl_exec_capture *capture)
@@ -79,13 +81,12 @@ static seqlstm_status bring(struct sl_exec *exec, const struct sl_exec_step *ste
 }
 
 /* What a capture depends on besides shape and addresses: which fields the batch has, and the flags of the axes. */
-static uint32_t get_circumstances(const struct sl_exec *exec)
+static uint32_t get_circumstances(const struct sl_batch *batch)
 {
-    const struct sl_batch *batch = exec->batch;
     const struct sl_field *const fields[] = {&batch->input, &batch->target, &batch->weight, &batch->source.input};
-    uint32_t bits = exec->shape->sides[SL_EXEC_TARGET].steps.flags;
+    uint32_t bits = batch->axis.flags;
     if (batch->source.present)
-        bits = bits << 8 | exec->shape->sides[SL_EXEC_SOURCE].steps.flags;
+        bits = bits << 8 | batch->source.axis.flags;
     for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
         bits = bits << 1 | (fields[k]->kind != SL_FIELD_NONE);
     return bits;
@@ -139,7 +140,11 @@ static seqlstm_status record(struct sl_exec *exec, struct sl_exec_capture *captu
     struct sl_domain *domain = exec->places[exec->device_place].domain;
     SEQLSTM_TRY(sl_domain_begin_capture(domain, err));
     exec->capturing = capture;
-    seqlstm_status status = calls(exec, step, err);
+    seqlstm_status status = sl_exec_begin_frame(exec, capture, err);
+    if (status == SEQLSTM_OK)
+        status = calls(exec, step, err);
+    if (status == SEQLSTM_OK)
+        status = sl_exec_end_frame(exec, capture, err);
     exec->capturing = NULL;
     seqlstm_status ended = sl_domain_end_capture(domain, &capture->native, status == SEQLSTM_OK ? err : NULL);
     if (status == SEQLSTM_OK || capture->native == NULL)
@@ -158,6 +163,8 @@ static seqlstm_status record_step(struct sl_exec *exec, struct sl_exec_capture *
     if (capture->marks == NULL && (capture->marks = malloc(marks)) == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the capture of a step");
     keep_marks(exec, capture->marks);
+    sl_exec_note_frame(exec);
+    SEQLSTM_TRY(bring(exec, step, err));
     if (record(exec, capture, step, calls, &refusal) != SEQLSTM_OK) {
         capture->refused = true;
         exec->loop.step = -1;
@@ -168,39 +175,60 @@ static seqlstm_status record_step(struct sl_exec *exec, struct sl_exec_capture *
         return SEQLSTM_OK;
     }
     keep_marks(exec, capture->marks);
-    capture->circumstances = get_circumstances(exec);
+    capture->circumstances = get_circumstances(exec->batch);
     capture->loss_scale = exec->step.loss_scale;
     exec->captures.captured++;
     return SEQLSTM_OK;
 }
 
-static seqlstm_status run(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,
-                          struct seqlstm_error *err)
+/* Does the step make its update by a capture? */
+static bool captures_update(const struct sl_exec *exec, const struct sl_exec_step *step)
 {
-    struct sl_exec_capture *capture = &exec->shape->captures[step->accumulate + 2 * (step->update != NULL)];
+    return step->update != NULL && exec->captures_update;
+}
+
+static int find_capture(const struct sl_exec *exec, const struct sl_exec_step *step)
+{
+    return step->accumulate + 2 * captures_update(exec, step);
+}
+
+bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step)
+{
+    const struct sl_exec_shape *shape =
+        exec->device_place == SL_PLACE_HOST || exec->watch ? NULL : sl_exec_find_shape(exec, batch);
+    if (shape == NULL || (step->update && !exec->captures_update) || exec->graph->output_needed ||
+        (exec->scales_factors && step->course.good_enough > 0))
+        return false;
+    const struct sl_exec_capture *capture = &shape->captures[find_capture(exec, step)];
+    return capture->native && capture->circumstances == get_circumstances(batch);
+}
+
+seqlstm_status sl_exec_prepare_capture(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,
+                                       const struct sl_exec_capture **out_capture, struct seqlstm_error *err)
+{
+    struct sl_exec_capture *capture = &exec->shape->captures[find_capture(exec, step)];
+    struct sl_exec_step recorded = *step;
+    recorded.update = captures_update(exec, step) ? step->update : NULL;
+    *out_capture = NULL;
     if (exec->device_place == SL_PLACE_HOST || exec->watch)
-        return calls(exec, step, err);
-    SEQLSTM_TRY(bring(exec, step, err));
-    if (capture->native && step->update && exec->scales_factors && capture->loss_scale != exec->step.loss_scale) {
+        return SEQLSTM_OK;
+    if (capture->native && recorded.update && exec->scales_factors && capture->loss_scale != exec->step.loss_scale) {
         drop(exec, capture);
         capture->seen = 1; /* captured again at once */
     }
     if (capture->native == NULL && !capture->refused && capture->seen++ > 0)
-        SEQLSTM_TRY(record_step(exec, capture, step, calls, err));
-    if (capture->native == NULL || capture->circumstances != get_circumstances(exec))
-        return calls(exec, step, err);
-    note_launch(exec, step, capture->marks);
-    exec->captures.launched++;
-    return sl_domain_launch(exec->places[exec->device_place].domain, capture->native, err);
+        SEQLSTM_TRY(record_step(exec, capture, &recorded, calls, err));
+    if (capture->native && capture->circumstances == get_circumstances(exec->batch))
+        *out_capture = capture;
+    return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_run_calls(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,
-                                 struct seqlstm_error *err)
+seqlstm_status sl_exec_launch_capture(struct sl_exec *exec, const struct sl_exec_capture *capture,
+                                      const struct sl_exec_step *step, struct seqlstm_error *err)
 {
-    if (step->update == NULL || exec->captures_update || exec->device_place == SL_PLACE_HOST)
-        return run(exec, step, calls, err);
-    struct sl_exec_step alone = *step;
-    alone.update = NULL;
-    SEQLSTM_TRY(run(exec, &alone, calls, err));
-    return sl_exec_make_update(exec, err);
+    sl_exec_note_frame(exec);
+    SEQLSTM_TRY(bring(exec, step, err));
+    exec->staged = NULL; /* the frame brings the fields */
+    note_launch(exec, step, capture->marks);
+    return sl_exec_launch(exec, capture, step, err);
 }

@@ -5,9 +5,9 @@
 
 #include "registry/plugin.h"
 #include "exec/capture.h"
+#include "exec/frame.h"
 #include "exec/indices.h"
 #include "exec/lean.h"
-#include "exec/live.h"
 #include "exec/loop.h"
 #include "exec/place.h"
 #include "exec/shapes.h"
@@ -143,6 +143,7 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->timing);
     free(exec->vectors);
     free(exec->state_offsets);
+    sl_exec_close_frame(exec);
     sl_exec_close_live(exec);
     sl_exec_close_places(exec);
     free(exec->valid);

@@ -10,7 +10,8 @@
  *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last step without
  *     `accumulate`.
  *  4. A training step whose calls all run on one device is captured by the device, with its update, the second time
- *     that its shape of batch occurs, and afterwards launched as a whole, with the same bits (capture.c).
+ *     that its shape of batch occurs, and afterwards launched as a whole, with the same bits (capture.c). Such steps
+ * can also be started one ahead of the other (sl_exec_start), again with the same bits.
  *  5. The buffers of a call are in the memory domain of its backend's device; where an edge of the graph crosses
  *     domains the executor copies (place.c). A step returns when all devices have finished it.
  */
@@ -52,6 +53,17 @@ struct sl_exec_update {
     bool skip; /* change nothing */
 };
 
+/* What the device needs in order to go on by itself while the host does not know yet how earlier steps have ended. */
+struct sl_exec_course {
+    uint64_t updates;    /* that have changed something before this step */
+    double loss, weight; /* sums over the earlier steps of this update */
+    bool goes_on; /* after an update whose loss or gradient is not finite: carried states begin at zero. Otherwise
+                   * no later update changes anything */
+    int64_t good_enough; /* the loss scale follows overflows, and is doubled after so many updates; 0: it does not */
+    int64_t good;        /* updates since it changed */
+    double scale_most;   /* the largest loss scale */
+};
+
 /* Options of one step. Zeroed: epoch 0, gradients overwritten. */
 struct sl_exec_step {
     uint64_t epoch;    /* of the mask keys */
@@ -60,8 +72,9 @@ struct sl_exec_step {
     bool accumulate;   /* TRAIN: add to grads */
     const struct sl_exec_update *update; /* TRAIN: this run completes the gradients: make the update; NULL: not yet */
     uint32_t weight_mask_step;
-    const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
-                                  * must stay unchanged until that run */
+    struct sl_exec_course course; /* TRAIN: for sl_exec_start */
+    const struct sl_batch *next;  /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
+                                   * must stay unchanged until that run */
 };
 
 struct sl_exec_result {
@@ -91,6 +104,20 @@ seqlstm_status sl_exec_run_lean(struct sl_exec *exec, const struct sl_batch *bat
 /* Where state s of the graph is read and written: [sequences of the envelope, features] on the host. */
 float *sl_exec_get_state_in(const struct sl_exec *exec, int32_t s);
 const float *sl_exec_get_state_out(const struct sl_exec *exec, int32_t s);
+
+enum { SL_EXEC_AHEAD = 2 }; /* the most steps that are under way at once */
+
+/* Starts a step in SL_PHASE_TRAIN without waiting for it, if it is launched as a capture; sl_exec_wait fetches its
+ * result. A step may be started while another one is under way: update->count, loss_scale and course then do not count,
+ * since the device goes on from its own. `*out_started` is false if nothing was started: the caller then fetches all
+ * results and calls sl_exec_run. No other function but these two may be called while a step is under way. Errors: as
+ * sl_exec_run, and those of earlier steps. */
+seqlstm_status sl_exec_start(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                             bool *out_started, struct seqlstm_error *err);
+/* Waits for the oldest step under way. */
+seqlstm_status sl_exec_wait(struct sl_exec *exec, struct sl_exec_result *out_result, struct seqlstm_error *err);
+/* The caller does other things before the next step: the time until then does not count as idle. */
+void sl_exec_pause(struct sl_exec *exec);
 
 /* Does the batch fit the buffers? If not, a plan with a larger envelope is needed. */
 bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch);
@@ -144,6 +171,9 @@ const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int3
 /* Captures of training steps on the device, since creation. */
 struct sl_exec_captures {
     int64_t captured, launched;
+    int64_t ahead;     /* launched while the step before was still under way */
+    int64_t gaps;      /* times that one step followed directly on another on the device, ... */
+    double idle_ns;    /* ... and for how long the device had nothing to do in between, in all */
     char refusal[256]; /* the device's last message when a capture failed, so that the step ran call by call; "" */
 };
 const struct sl_exec_captures *sl_exec_get_captures(const struct sl_exec *exec);

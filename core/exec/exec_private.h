@@ -6,9 +6,12 @@
  *   place.c     buffers in each memory domain    loop.c      the calls that run step by step
  *   capture.c   steps captured on a device       update.c    the update of the parameters
  *   lean.c      predictions on the host alone
+ *   frame.c     how captured steps begin and end
  */
 #ifndef SL_EXEC_PRIVATE_H
 #define SL_EXEC_PRIVATE_H
+
+#include <seqlstm/ext/draft/frame.h>
 
 #include "base/operation/op_signature.h"
 #include "registry/host.h"
@@ -34,11 +37,25 @@ static inline int sl_exec_get_side(enum sl_axis axis)
     return sl_axis_is_source(axis) ? SL_EXEC_SOURCE : SL_EXEC_TARGET;
 }
 
+enum {
+    SL_EXEC_FIELDS = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_INPUT + 1,
+    SL_EXEC_INDICES = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE + 1,
+    SL_EXEC_ENTRIES = SL_EXEC_FIELDS + 2 * SL_EXEC_SIDES
+};
+
 /* A flat operation at one length. */
 struct sl_exec_vector_binding {
     int32_t v; /* index in the plan's vectors */
     int64_t elems;
     struct seqlstm_binding *binding;
+};
+
+/* What a slot of the ring holds besides order and step block: a tensor, or the ids or positions of a side. */
+struct sl_exec_entry {
+    int32_t tensor; /* -1: none */
+    int32_t side;
+    bool is_position;
+    int64_t offset, bytes;
 };
 
 /* The capture of a step at one shape (capture.c). Zeroed: not captured yet. */
@@ -51,6 +68,10 @@ struct sl_exec_capture {
     uint8_t *marks; /* valid, grad_valid and param_written as the step leaves them, one after the other */
     struct sl_exec_vector_binding *vectors; /* bindings that only this capture uses */
     int32_t vector_count;
+    struct sl_exec_entry entries[SL_EXEC_ENTRIES]; /* of a slot */
+    int32_t entry_count;
+    int64_t slot_bytes;       /* up to the end of the last entry */
+    struct seqlstm_frame end; /* of its frame */
 };
 enum { SL_EXEC_CAPTURES = 4 };
 
@@ -90,11 +111,6 @@ struct sl_exec_loop {
     bool *carried;      /* [tensor_count] the following step has written its gradient */
 };
 
-enum {
-    SL_EXEC_FIELDS = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_INPUT + 1,
-    SL_EXEC_INDICES = SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE + 1
-};
-
 /* Buffers through which the next batch's fields are copied to a device (staging.c). */
 enum { SL_EXEC_STAGED = SL_TENSOR_SOURCE - SL_TENSOR_INPUT + 1 };
 
@@ -105,10 +121,30 @@ struct sl_exec_staging {
     void *fields[2][SL_EXEC_STAGED]; /* on the device, used alternately */
 };
 
-/* What changes from run to run (live.c). */
+/* What changes from run to run (frame.c). */
 struct sl_exec_live {
     char *device; /* NULL: there is none */
     char *pinned;
+};
+
+/* Of one step: its data have reached the device, it has begun, it has ended. */
+struct sl_exec_marks {
+    void *sent, *begun, *ended;
+};
+enum { SL_EXEC_MARKS = 4 }; /* more than two steps are never looked back at */
+
+/* How captured steps get their data and give their results (frame.c). */
+struct sl_exec_ring {
+    struct sl_lane lane;
+    char *device, *pinned; /* [SL_EXEC_AHEAD] slots; NULL: there is none */
+    int64_t slot_bytes;
+    struct seqlstm_progress *progress; /* on the device */
+    struct seqlstm_outcome *outcomes;  /* [SL_EXEC_AHEAD] pinned */
+    int64_t rows[SL_EXEC_AHEAD];       /* of the steps under way */
+    int64_t launched, landed;          /* captured steps started, and their results fetched */
+    struct sl_exec_marks marks[SL_EXEC_MARKS];
+    int64_t marked, counted; /* steps with marks; those whose idle time has been counted */
+    int64_t paused;          /* the step with this number did not follow directly */
 };
 
 /* Buffers of one memory domain. Offsets into them come from the plan and are the same in every place, so a tensor's
@@ -165,6 +201,7 @@ struct sl_exec {
     bool scales_factors;  /* and the update has factors that follow the scale of the loss */
     struct sl_exec_capture *capturing; /* NULL: calls run */
     struct sl_exec_live live;
+    struct sl_exec_ring ring;
     struct sl_exec_captures captures;
 
     sl_exec_watch_fn *watch; /* NULL: none */

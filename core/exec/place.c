@@ -241,7 +241,7 @@ float *sl_exec_grad_at(struct sl_exec *exec, int32_t p, int32_t t)
     return (float *)(void *)(exec->places[p].activations + offset);
 }
 
-static int64_t get_bytes(const struct sl_exec *exec, int32_t t)
+int64_t sl_exec_get_bytes(const struct sl_exec *exec, int32_t t)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[t];
     int64_t rows = tensor->axis == SL_AXIS_FREE || tensor->role == SL_TENSOR_STATE_IN
@@ -284,7 +284,7 @@ seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t p, int32_t t, void 
         return SEQLSTM_OK;
     int32_t from = find_source(valid);
     SEQLSTM_TRY(sl_exec_move_bytes(exec, from, p, sl_exec_at(exec, from, t), sl_exec_at(exec, SL_PLACE_HOST, t),
-                                   *out_tensor, get_bytes(exec, t), err));
+                                   *out_tensor, sl_exec_get_bytes(exec, t), err));
     exec->valid[t] |= (uint8_t)(1u << p | 1u << SL_PLACE_HOST);
     return SEQLSTM_OK;
 }
@@ -299,7 +299,7 @@ seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t p, int32_t t, 
     int32_t from = find_source(valid);
     SEQLSTM_TRY(sl_exec_move_bytes(exec, from, p, (char *)sl_exec_grad_at(exec, from, t),
                                    (char *)sl_exec_grad_at(exec, SL_PLACE_HOST, t), (char *)*out_grad,
-                                   get_bytes(exec, t), err));
+                                   sl_exec_get_bytes(exec, t), err));
     exec->grad_valid[t] |= (uint8_t)(1u << p | 1u << SL_PLACE_HOST);
     return SEQLSTM_OK;
 }

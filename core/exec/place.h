@@ -22,6 +22,9 @@ seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t place, int32_t t, v
 seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t place, int32_t t, float **out_grad,
                                     struct seqlstm_error *err);
 
+/* The bytes of tensor t in the running shape. */
+int64_t sl_exec_get_bytes(const struct sl_exec *exec, int32_t t);
+
 /* Notes that t has been written in a place: its other copies are stale. */
 void sl_exec_note_written(struct sl_exec *exec, int32_t place, int32_t t);
 

@@ -11,7 +11,7 @@
 #include "exec/blame.h"
 #include "exec/capture.h"
 #include "exec/indices.h"
-#include "exec/live.h"
+#include "exec/frame.h"
 #include "exec/rows.h"
 
 static uint64_t hash_axis(const struct seqlstm_axis *axis, uint64_t hash)
@@ -191,6 +191,19 @@ static struct sl_exec_shape *find_oldest(struct sl_exec *exec)
     return oldest;
 }
 
+static struct sl_exec_shape *find(struct sl_exec *exec, const struct sl_batch *batch, uint64_t hash)
+{
+    for (int s = 0; s < SL_EXEC_SHAPES; s++)
+        if (matches(&exec->shapes[s], batch, hash))
+            return &exec->shapes[s];
+    return NULL;
+}
+
+const struct sl_exec_shape *sl_exec_find_shape(const struct sl_exec *exec, const struct sl_batch *batch)
+{
+    return find((struct sl_exec *)exec, batch, hash_shape(batch));
+}
+
 /* Copies what differs between batches of one shape. */
 static void copy_ids(struct sl_exec_axes *axes, const struct seqlstm_axis *from, int64_t n)
 {
@@ -205,10 +218,7 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
     uint64_t hash = hash_shape(batch);
     /* hypotheses of a decoder share sources: there may be more, or fewer, sequences than those */
     int64_t sources = batch->source.present ? batch->source.sequences : batch->sequences;
-    struct sl_exec_shape *shape = NULL;
-    for (int s = 0; s < SL_EXEC_SHAPES && shape == NULL; s++)
-        if (matches(&exec->shapes[s], batch, hash))
-            shape = &exec->shapes[s];
+    struct sl_exec_shape *shape = find(exec, batch, hash);
     if (shape == NULL) {
         shape = find_oldest(exec);
         release(exec, shape);

@@ -5,6 +5,8 @@
 
 #include "exec/exec_private.h"
 
+/* The bindings of the batch's shape; NULL: there are none. */
+const struct sl_exec_shape *sl_exec_find_shape(const struct sl_exec *exec, const struct sl_batch *batch);
 /* Finds or makes the bindings of the batch's shape, and copies its ids and positions. */
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err);
 void sl_exec_unbind_all(struct sl_exec *exec);

@@ -2,13 +2,13 @@
 /* One step: checks and binds the batch, runs all calls and reads the results.
  *
  *   check, bind, stage │ clear sums, forward, backward, carry states, update │ stage the next batch, collect
- *                        one by one, or as a capture (capture.c)
+ *                        one by one, or as a capture (capture.c), with the frame of the device (frame.c)
  */
 #include <string.h>
 
 #include "exec/calls.h"
 #include "exec/capture.h"
-#include "exec/live.h"
+#include "exec/frame.h"
 #include "exec/loop.h"
 #include "exec/place.h"
 #include "exec/rows.h"
@@ -64,6 +64,8 @@ static seqlstm_status clear_sums(struct sl_exec *exec, struct seqlstm_error *err
     struct sl_exec_place *place = &exec->places[exec->device_place];
     if (exec->graph->sums >= 0)
         sl_exec_note_written(exec, exec->device_place, exec->graph->sums);
+    if (exec->capturing) /* its frame does */
+        return SEQLSTM_OK;
     return sl_domain_clear(place->domain, place->sums, 2 * sizeof *place->sums, err);
 }
 
@@ -107,8 +109,10 @@ static seqlstm_status carry_states(struct sl_exec *exec, struct seqlstm_error *e
             continue;
         void *in;
         SEQLSTM_TRY(sl_exec_provide(exec, place, state->tensor_in, &in, err));
-        SEQLSTM_TRY(sl_domain_copy(exec->places[place].domain, in, sl_exec_at(exec, place, state->tensor_out),
-                                   exec->shape->sequences * state->features * 4, err));
+        const void *out = sl_exec_at(exec, place, state->tensor_out);
+        const int64_t bytes = exec->shape->sequences * state->features * 4;
+        if (!exec->capturing || !sl_exec_add_to_frame(exec->capturing, in, out, bytes))
+            SEQLSTM_TRY(sl_domain_copy(exec->places[place].domain, in, out, bytes, err));
         sl_exec_note_written(exec, place, state->tensor_in);
     }
     return SEQLSTM_OK;
@@ -127,10 +131,11 @@ static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_st
 /* ---- the step --------------------------------------------------------------------------------------------------- */
 
 /* Copies what the caller reads to the host. Waits for every device: whatever failed there is reported by this run. */
-static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *step, double sums[2],
-                              double *out_squares, struct seqlstm_error *err)
+static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *step, struct sl_exec_result *result,
+                              struct seqlstm_error *err)
 {
     const struct sl_graph *graph = exec->graph;
+    const double *sums;
     void *read;
     for (int32_t p = 0; p < SL_PLACES_MAX; p++)
         if (exec->places[p].domain)
@@ -138,22 +143,57 @@ static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *s
     SEQLSTM_TRY(sl_exec_finish_staging(exec, err));
     if (graph->sums >= 0) {
         SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->sums, &read, err));
-        memcpy(sums, read, 2 * sizeof *sums);
+        sums = read;
+        result->loss_sum = sums[0];
+        result->weight_sum = sums[1];
     }
-    if (graph->output >= 0 && graph->output_needed)
-        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
-    return step->update ? sl_exec_finish_update(exec, out_squares, err) : SEQLSTM_OK;
+    return step->update ? sl_exec_finish_update(exec, &result->squares, err) : SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
-                           struct sl_exec_result *out_result, struct seqlstm_error *err)
+/* Runs the calls one by one. */
+static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct sl_exec_result *result,
+                                struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(check_batch(exec, batch, err));
-    SEQLSTM_TRY(sl_exec_bind(exec, batch, err));
+    const bool marks = exec->device_place != SL_PLACE_HOST;
     if (step->next)
         SEQLSTM_TRY(sl_exec_open_staging(exec, err));
-    if (!batch->carry_state)
+    if (!exec->batch->carry_state)
         sl_exec_reset_state(exec);
+    SEQLSTM_TRY(sl_exec_take_staged(exec, exec->batch, err));
+    SEQLSTM_TRY(sl_exec_renew_live(exec, err));
+    if (marks)
+        SEQLSTM_TRY(sl_exec_mark_begin(exec, err));
+    SEQLSTM_TRY(call_by_call(exec, step, err));
+    if (marks)
+        SEQLSTM_TRY(sl_exec_mark_end(exec, err));
+    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if it does not fit, its own run reports
+                                                                          * it */
+        SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
+    SEQLSTM_TRY(collect(exec, step, result, err));
+    return marks ? sl_exec_count_idle(exec, err) : SEQLSTM_OK;
+}
+
+/* Launches a capture of the calls. What a capture without the update leaves to be done follows. */
+static seqlstm_status run_capture(struct sl_exec *exec, const struct sl_exec_capture *capture,
+                                  const struct sl_exec_step *step, struct sl_exec_result *result,
+                                  struct seqlstm_error *err)
+{
+    const bool apart = step->update && !exec->captures_update;
+    struct sl_exec_step alone = *step;
+    if (apart)
+        alone.update = NULL;
+    SEQLSTM_TRY(sl_exec_launch_capture(exec, capture, &alone, err));
+    if (apart)
+        SEQLSTM_TRY(sl_exec_make_update(exec, err));
+    SEQLSTM_TRY(sl_exec_land(exec, result, err));
+    return apart ? sl_exec_finish_update(exec, &result->squares, err) : SEQLSTM_OK;
+}
+
+/* Binds the batch and notes the numbers of the step. */
+static seqlstm_status begin(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                            struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_exec_bind(exec, batch, err));
     exec->step.epoch = step->epoch;
     exec->step.weight_mask_step = step->weight_mask_step;
     exec->step.normaliser = (float)step->normaliser;
@@ -161,20 +201,44 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, c
     if (step->update)
         sl_exec_begin_update(exec, step->update);
     exec->loop.step = -1; /* after a run that failed */
-    double sums[2] = {0, 0}, squares = 0;
     sl_exec_begin_values(exec);
-    SEQLSTM_TRY(sl_exec_take_staged(exec, batch, err));
-    SEQLSTM_TRY(sl_exec_renew_live(exec, err));
-    SEQLSTM_TRY(sl_exec_run_calls(exec, step, call_by_call, err));
-    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if it does not fit, its own run reports
-                                                                          * it */
-        SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
-    SEQLSTM_TRY(collect(exec, step, sums, &squares, err));
-    *out_result = (struct sl_exec_result){.loss_sum = sums[0],
-                                          .weight_sum = sums[1],
-                                          .squares = squares,
-                                          .rows = batch->has_steps || batch->source.present
-                                                      ? batch->axis.rows + batch->source.axis.rows
-                                                      : batch->sequences};
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                           struct sl_exec_result *out_result, struct seqlstm_error *err)
+{
+    const struct sl_graph *graph = exec->graph;
+    const struct sl_exec_capture *capture;
+    struct sl_exec_result result = {0};
+    void *read;
+    SEQLSTM_TRY(check_batch(exec, batch, err));
+    SEQLSTM_TRY(begin(exec, batch, step, err));
+    SEQLSTM_TRY(sl_exec_prepare_capture(exec, step, call_by_call, &capture, err));
+    SEQLSTM_TRY(capture ? run_capture(exec, capture, step, &result, err) : run_calls(exec, step, &result, err));
+    if (graph->output >= 0 && graph->output_needed)
+        SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
+    result.rows = sl_batch_count_real_rows(batch);
+    *out_result = result;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_start(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                             bool *out_started, struct seqlstm_error *err)
+{
+    const struct sl_exec_ring *ring = &exec->ring;
+    *out_started = false;
+    if (!sl_exec_has_capture(exec, batch, step) || ring->launched - ring->landed == SL_EXEC_AHEAD)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(check_batch(exec, batch, err));
+    SEQLSTM_TRY(begin(exec, batch, step, err));
+    const struct sl_exec_capture *capture;
+    SEQLSTM_TRY(sl_exec_prepare_capture(exec, step, call_by_call, &capture, err));
+    *out_started = true;
+    return sl_exec_launch_capture(exec, capture, step, err);
+}
+
+seqlstm_status sl_exec_wait(struct sl_exec *exec, struct sl_exec_result *out_result, struct seqlstm_error *err)
+{
+    return sl_exec_land(exec, out_result, err);
 }

@@ -65,7 +65,8 @@ static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, struct seqlst
     struct sl_exec_place *place = &exec->places[p];
     float *grads;
     SEQLSTM_TRY(sl_params_provide(exec->params, p, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads, err));
-    SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
+    if (!exec->capturing) /* its frame does */
+        SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
     void *slots[SEQLSTM_SLOT_REDUCE_COUNT] = {
         [SEQLSTM_SLOT_REDUCE_X] = grads, [SEQLSTM_SLOT_REDUCE_RESULT] = place->scalar};
     return sl_exec_run_vector(exec, v, slots, SEQLSTM_SLOT_REDUCE_COUNT, exec->params->trainable_elems, err);

@@ -163,8 +163,10 @@ void sl_domain_release_pinned(struct sl_domain *domain, void *pinned)
 bool sl_domain_has_captures(const struct seqlstm_backend *table)
 {
     const struct seqlstm_streams *streams = table->streams;
-    return streams && SEQLSTM_HAS(streams, capture_destroy) && streams->capture_begin && streams->capture_end &&
-           streams->capture_launch && streams->capture_destroy;
+    return streams && SEQLSTM_HAS(streams, frame_end) && streams->capture_begin && streams->capture_end &&
+           streams->capture_launch && streams->capture_destroy && streams->event_create && streams->event_destroy &&
+           streams->event_record && streams->event_wait && streams->event_synchronize && streams->event_elapsed &&
+           streams->frame_begin && streams->frame_end;
 }
 
 seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_error *err)
@@ -199,6 +201,26 @@ void sl_domain_drop_capture(struct sl_domain *domain, void *capture)
     if (capture)
         SL_DEVICE_RUN(domain->table, SL_FUNCTION_STREAMS,
                       domain->table->streams->capture_destroy(domain->instance, domain->device, capture));
+}
+
+seqlstm_status sl_domain_begin_frame(struct sl_domain *domain, const struct seqlstm_frame *frame,
+                                     struct seqlstm_error *err)
+{
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->frame_begin(domain->instance, domain->device,
+                                                      domain->queue.queue.native_stream, frame, err),
+                  err);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_domain_end_frame(struct sl_domain *domain, const struct seqlstm_frame *frame,
+                                   struct seqlstm_error *err)
+{
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->frame_end(domain->instance, domain->device, domain->queue.queue.native_stream,
+                                                    frame, err),
+                  err);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err)

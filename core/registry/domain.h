@@ -65,12 +65,19 @@ seqlstm_status sl_domain_allocate_pinned(struct sl_domain *domain, int64_t bytes
 void sl_domain_release_pinned(struct sl_domain *domain, void *pinned); /* NULL is fine; no upload may still read it */
 
 /* Graphs (ext/draft/memory.h): calls between begin and end are recorded instead of run. After a failed end the queue is
- * as before begin. */
+ * as before begin. A backend has captures if it also has frames and all functions of events. */
 bool sl_domain_has_captures(const struct seqlstm_backend *table);
 seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_error *err);
 seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_capture, struct seqlstm_error *err);
 seqlstm_status sl_domain_launch(struct sl_domain *domain, void *capture, struct seqlstm_error *err);
 void sl_domain_drop_capture(struct sl_domain *domain, void *capture); /* NULL is fine */
+
+/* Both ends of the frame of a training step (ext/draft/frame.h). */
+struct seqlstm_frame;
+seqlstm_status sl_domain_begin_frame(struct sl_domain *domain, const struct seqlstm_frame *frame,
+                                     struct seqlstm_error *err);
+seqlstm_status sl_domain_end_frame(struct sl_domain *domain, const struct seqlstm_frame *frame,
+                                   struct seqlstm_error *err);
 
 /* Waits until everything on the queue has finished. Failures after a call returned are reported here. */
 seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *err);

@@ -45,3 +45,61 @@ seqlstm_status sl_lane_finish(struct sl_lane *lane, struct seqlstm_error *err)
                       domain->table->streams->synchronize(domain->instance, domain->device, lane->stream, err), err);
     return SEQLSTM_OK;
 }
+
+/* ---- events ---- */
+
+seqlstm_status sl_event_create(struct sl_domain *domain, void **out_event, struct seqlstm_error *err)
+{
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->event_create(domain->instance, domain->device, out_event, err), err);
+    return SEQLSTM_OK;
+}
+
+void sl_event_destroy(struct sl_domain *domain, void *event)
+{
+    if (event)
+        SL_DEVICE_RUN(domain->table, SL_FUNCTION_STREAMS,
+                      domain->table->streams->event_destroy(domain->instance, domain->device, event));
+}
+
+static seqlstm_status record(struct sl_domain *domain, void *event, void *stream, struct seqlstm_error *err)
+{
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->event_record(domain->instance, domain->device, event, stream, err), err);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_event_record(struct sl_domain *domain, void *event, struct seqlstm_error *err)
+{
+    return record(domain, event, domain->queue.queue.native_stream, err);
+}
+
+seqlstm_status sl_event_record_lane(struct sl_lane *lane, void *event, struct seqlstm_error *err)
+{
+    return record(lane->domain, event, lane->stream, err);
+}
+
+seqlstm_status sl_event_wait(struct sl_domain *domain, void *event, struct seqlstm_error *err)
+{
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->event_wait(domain->instance, domain->device, event,
+                                                     domain->queue.queue.native_stream, err),
+                  err);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_event_synchronize(struct sl_domain *domain, void *event, struct seqlstm_error *err)
+{
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->event_synchronize(domain->instance, domain->device, event, err), err);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_event_elapsed(struct sl_domain *domain, void *begin, void *end, double *out_ns,
+                                struct seqlstm_error *err)
+{
+    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
+                  domain->table->streams->event_elapsed(domain->instance, domain->device, begin, end, out_ns, err),
+                  err);
+    return SEQLSTM_OK;
+}

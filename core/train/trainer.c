@@ -120,14 +120,16 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
 {
     if (!trainer)
         return;
-    sl_trainer_drop_group(trainer);
+    for (int k = 0; k < 2; k++) {
+        sl_update_clear(&trainer->updates[k]);
+        free(trainer->updates[k].group);
+    }
     sl_batch_destroy(trainer->pending);
     sl_prefetch_destroy(trainer->prefetch);
     sl_metrics_log_close(trainer->metrics);
     sl_tensorboard_log_close(trainer->tensorboard);
     sl_average_deinit(&trainer->average);
     sl_memory_free(trainer->request.memory, trainer->best);
-    free(trainer->group);
     sl_arena_deinit(&trainer->arena);
     free(trainer);
 }
@@ -161,16 +163,35 @@ static int64_t read_clock(const struct sl_trainer *trainer)
     return request->clock_ns ? request->clock_ns(request->clock_context) : sl_clock_ns();
 }
 
+struct sl_progress sl_trainer_make_progress(const struct sl_trainer *trainer, int64_t updates, int64_t ordinal,
+                                            int64_t tokens)
+{
+    const struct sl_train_state *state = &trainer->state;
+    double share = (double)ordinal / (double)state->epoch_batches;
+    return (struct sl_progress){
+        .updates = updates,
+        .epochs = (double)state->epoch + fmin(share, 1 - 1e-6),
+        .tokens = tokens,
+        .seconds = trainer->seconds_before + (double)(read_clock(trainer) - trainer->start_ns) * 1e-9,
+    };
+}
+
 void sl_trainer_update_progress(struct sl_trainer *trainer)
 {
     const struct sl_train_state *state = &trainer->state;
-    double share = (double)state->ordinal / (double)state->epoch_batches;
-    trainer->progress = (struct sl_progress){
-        .updates = state->updates,
-        .epochs = (double)state->epoch + fmin(share, 1 - 1e-6),
-        .tokens = state->tokens,
-        .seconds = trainer->seconds_before + (double)(read_clock(trainer) - trainer->start_ns) * 1e-9,
-    };
+    trainer->progress = sl_trainer_make_progress(trainer, state->updates, state->ordinal, state->tokens);
+}
+
+static bool is_time_over(const struct sl_trainer *trainer, const struct sl_progress *progress)
+{
+    const struct sl_period *most = &trainer->config->max_time;
+    return most->unit == SL_PERIOD_SECONDS && progress->seconds - trainer->seconds_before >= most->count;
+}
+
+bool sl_trainer_ends(const struct sl_trainer *trainer, const struct sl_progress *progress)
+{
+    const struct sl_train_config *config = trainer->config;
+    return (config->updates > 0 && progress->updates >= config->updates) || is_time_over(trainer, progress);
 }
 
 /* Have all epochs or updates been made? */
@@ -187,7 +208,6 @@ static bool find_end(const struct sl_trainer *trainer, enum sl_train_end *out_en
     const struct sl_train_config *config = trainer->config;
     const struct sl_train_state *state = &trainer->state;
     int64_t patience = config->early_stopping.patience > 1 ? config->early_stopping.patience : 1;
-    double spent = trainer->progress.seconds - trainer->seconds_before;
     bool interrupted = sl_interrupt_get_stop(trainer->request.interrupt) != 0;
     if (trainer->diverged)
         *out_end = SL_END_DIVERGED;
@@ -199,7 +219,7 @@ static bool find_end(const struct sl_trainer *trainer, enum sl_train_end *out_en
         *out_end = config->epochs > 0 && state->epoch >= config->epochs ? SL_END_EPOCHS : SL_END_UPDATES;
     else if (interrupted)
         *out_end = SL_END_INTERRUPTED;
-    else if (config->max_time.unit == SL_PERIOD_SECONDS && spent >= config->max_time.count)
+    else if (is_time_over(trainer, &trainer->progress))
         *out_end = SL_END_TIME;
     else
         return false;
@@ -238,15 +258,15 @@ static bool judge(struct sl_trainer *trainer)
 static seqlstm_status run_update(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_train_config *config = trainer->config;
+    const struct sl_train_state *state = &trainer->state;
     struct sl_progress before = trainer->progress;
-    bool kept = false;
-    SEQLSTM_TRY(sl_trainer_fetch(trainer, err));
-    bool epoch_ended = trainer->epoch_ended;
-    SEQLSTM_TRY(sl_trainer_step(trainer, err));
+    bool kept = false, epoch_ended;
+    SEQLSTM_TRY(sl_trainer_step(trainer, &epoch_ended, err));
     if (trainer->diverged)
         return SEQLSTM_OK;
-    sl_trainer_update_progress(trainer);
     SEQLSTM_TRY(sl_trainer_report(trainer, &before, epoch_ended, err));
+    if (sl_trainer_is_ahead(trainer)) /* nothing else is due */
+        return SEQLSTM_OK;
     struct sl_progress now = trainer->progress;
     if (sl_period_is_due(&config->validate.every, &before, &now) || is_complete(trainer))
         SEQLSTM_TRY(sl_trainer_validate(trainer, &kept, err));
@@ -254,6 +274,8 @@ static seqlstm_status run_update(struct sl_trainer *trainer, struct seqlstm_erro
     save |= sl_interrupt_take_save(trainer->request.interrupt);
     if (save || kept)
         SEQLSTM_TRY(sl_trainer_save(trainer, err));
+    if (epoch_ended || save || kept || state->validated_at == now.updates)
+        sl_exec_pause(trainer->request.exec);
     /* Validation takes time, but periods in seconds count from this update, so that none is skipped. */
     trainer->progress.seconds = now.seconds;
     return SEQLSTM_OK;
@@ -268,7 +290,7 @@ static seqlstm_status loop(struct sl_trainer *trainer, enum sl_train_end *out_en
         if (!state->validation_pending)
             SEQLSTM_TRY(sl_trainer_save(trainer, err));
     }
-    while (!find_end(trainer, out_end))
+    while (sl_trainer_is_ahead(trainer) || !find_end(trainer, out_end))
         SEQLSTM_TRY(run_update(trainer, err));
     if (is_natural(*out_end) && trainer->state.updates > 0 && !judge(trainer))
         *out_end = SL_END_DIVERGED;

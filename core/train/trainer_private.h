@@ -7,6 +7,7 @@
 #include "data/batch/prefetch.h"
 #include "train/average.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/metrics/metric.h"
 #include "train/metrics_log.h"
 #include "train/checkpoint/train_state.h"
 #include "train/tensorboard_log.h"
@@ -14,6 +15,22 @@
 
 /* After so many skipped updates in a row the run counts as diverged. */
 enum { SL_SKIPS_MOST = 100 };
+
+/* An update, from its batches to its results. Zeroed, apart from `group` and `capacity`: it has not begun. */
+struct sl_update {
+    struct sl_batch **group;
+    int32_t count, capacity;
+    bool epoch_ended;           /* the group is the last of its epoch */
+    int64_t rows;               /* of all batches */
+    double normaliser;          /* factor of the gradient of the summed loss; 0 when all weights are 0 */
+    double rate;                /* learning rate */
+    double teacher;             /* probability of the target's tokens; NaN without sampling */
+    uint32_t mask_step;         /* of the weight masks of the last step */
+    int32_t started, done;      /* steps; those in between are under way on the device */
+    struct sl_metric_sums sums; /* of the steps that are done */
+    double squares;             /* of the gradients, when all are done */
+    struct sl_progress began;   /* the progress at its start, if it was started ahead */
+};
 
 struct sl_trainer {
     struct sl_trainer_request request;
@@ -34,11 +51,9 @@ struct sl_trainer {
     double seconds_before; /* of earlier starts of this run */
 
     struct sl_prefetch *prefetch;
-    struct sl_batch *pending; /* fetched and not used */
-    struct sl_batch **group;  /* batches of one update */
-    int32_t group_count;
-    int32_t group_capacity;
-    bool epoch_ended; /* the group was the last of its epoch */
+    struct sl_batch *pending;    /* fetched and not used */
+    struct sl_update updates[2]; /* the running one and the next */
+    int turn;                    /* which of them runs */
 
     double loss;    /* of the last update */
     double squares; /* of its gradients */
@@ -55,12 +70,24 @@ struct sl_trainer {
     char reason[256];
 };
 
-/* trainer_step.c. Fetches the batches of the next update; there is at least one. CORRUPT_DATA for an epoch without
- * batches. */
-seqlstm_status sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err);
-/* One update with the fetched group, which is then destroyed. Leaves the state after the update. */
-seqlstm_status sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err);
-void sl_trainer_drop_group(struct sl_trainer *trainer);
+/* trainer_update.c. Fetches the batches of an update and finds its numbers, which depend on the progress before it.
+ * CORRUPT_DATA for an epoch without batches. */
+seqlstm_status sl_update_prepare(struct sl_trainer *trainer, struct sl_update *update,
+                                 const struct sl_progress *progress, struct seqlstm_error *err);
+/* Starts or runs all its steps. Some may still be under way afterwards. */
+seqlstm_status sl_update_run(struct sl_trainer *trainer, struct sl_update *update, struct seqlstm_error *err);
+/* Starts its next step, if the executor can go on without waiting for it. */
+seqlstm_status sl_update_start_step(struct sl_trainer *trainer, struct sl_update *update, bool *out_started,
+                                    struct seqlstm_error *err);
+/* Waits until at most `most` of its steps are under way. */
+seqlstm_status sl_update_wait(struct sl_trainer *trainer, struct sl_update *update, int32_t most,
+                              struct seqlstm_error *err);
+void sl_update_clear(struct sl_update *update);
+
+/* trainer_step.c. One update; leaves state and progress after it. The next one may have been started. */
+seqlstm_status sl_trainer_step(struct sl_trainer *trainer, bool *out_epoch_ended, struct seqlstm_error *err);
+/* Has the update that comes next been started? Then nothing may be due before it. */
+bool sl_trainer_is_ahead(const struct sl_trainer *trainer);
 
 /* trainer_event.c. Does what is due after an update that led from `before` to trainer->progress. */
 seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
@@ -74,7 +101,11 @@ bool sl_trainer_judge_sums(struct sl_trainer *trainer, const struct sl_metric_ru
 seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err);
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err);
 
-/* trainer.c */
+/* trainer.c. The progress with these numbers of the running epoch, at this time. */
+struct sl_progress sl_trainer_make_progress(const struct sl_trainer *trainer, int64_t updates, int64_t ordinal,
+                                            int64_t tokens);
 void sl_trainer_update_progress(struct sl_trainer *trainer);
+/* Do limits of updates or time end the run at this progress, within an epoch? */
+bool sl_trainer_ends(const struct sl_trainer *trainer, const struct sl_progress *progress);
 
 #endif

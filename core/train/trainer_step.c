@@ -1,140 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One update: its batches, its normaliser, and what happens if a number is not finite. */
+/* The steps of an update, and what happens if a number is not finite.
+ *
+ * While the device computes an update, the first step of the next one is started, if the next one does not depend on
+ * anything that the host does in between. trainer->updates holds both.
+ */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/value/text.h"
-#include "decode/sampler.h"
-#include "train/schedule/teacher.h"
 #include "train/trainer_private.h"
 
-/* ---- batches ------------------------------------------------------------------------------------------ */
-
-void sl_trainer_drop_group(struct sl_trainer *trainer)
+static struct sl_update *get_next(struct sl_trainer *trainer)
 {
-    for (int32_t i = 0; i < trainer->group_count; i++)
-        sl_batch_destroy(trainer->group[i]);
-    trainer->group_count = 0;
+    return &trainer->updates[1 - trainer->turn];
 }
 
-static seqlstm_status group_add(struct sl_trainer *trainer, struct sl_batch *batch, struct seqlstm_error *err)
+/* Has a step of the next update been started? */
+static bool is_ahead(const struct sl_trainer *trainer)
 {
-    if (trainer->group_count == trainer->group_capacity) {
-        int32_t capacity = trainer->group_capacity ? 2 * trainer->group_capacity : 8;
-        struct sl_batch **grown = realloc(trainer->group, (size_t)capacity * sizeof(struct sl_batch *));
-        if (!grown) {
-            sl_batch_destroy(batch);
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %d batches of one update", capacity);
-        }
-        trainer->group = grown;
-        trainer->group_capacity = capacity;
-    }
-    trainer->group[trainer->group_count++] = batch;
+    return trainer->updates[1 - trainer->turn].started > 0;
+}
+
+/* ---- going ahead --------------------------------------------------------------------------------------- */
+
+/* The progress after the running update. */
+static struct sl_progress foresee(const struct sl_trainer *trainer, const struct sl_update *update)
+{
+    const int64_t ordinal = (int64_t)update->group[update->count - 1]->ordinal + 1;
+    return sl_trainer_make_progress(trainer, trainer->state.updates + 1, ordinal, trainer->state.tokens + update->rows);
+}
+
+/* May the next update begin before anything else is done after this one? */
+static bool may_go_ahead(const struct sl_trainer *trainer, const struct sl_update *update,
+                         const struct sl_progress *after)
+{
+    const struct sl_train_config *config = trainer->config;
+    return update->done < update->started && !update->epoch_ended && trainer->state.skipped_in_row == 0 &&
+           trainer->average.kind != SL_AVERAGE_EMA && !trainer->average.active &&
+           !sl_period_is_due(&config->validate.every, &trainer->progress, after) &&
+           !sl_period_is_due(&config->checkpoint.every, &trainer->progress, after) &&
+           !sl_trainer_ends(trainer, after) && !sl_interrupt_is_pending(trainer->request.interrupt);
+}
+
+/* Starts the first step of the next update, if that is possible. */
+static seqlstm_status go_ahead(struct sl_trainer *trainer, struct sl_update *update, struct seqlstm_error *err)
+{
+    struct sl_update *next = get_next(trainer);
+    bool started;
+    SEQLSTM_TRY(sl_update_wait(trainer, update, SL_EXEC_AHEAD - 1, err));
+    const struct sl_progress after = foresee(trainer, update);
+    if (!may_go_ahead(trainer, update, &after))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_update_prepare(trainer, next, &after, err));
+    SEQLSTM_TRY(sl_update_start_step(trainer, next, &started, err));
+    next->began = after;
     return SEQLSTM_OK;
 }
 
-/* With bptt in unit: sequence a batch comes in segments, which belong to one update. */
-static bool has_segments(const struct sl_trainer *trainer)
+/* The run has ended: what has been started ahead does not count. The device has changed nothing. */
+static seqlstm_status drop_next(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
-    const struct sl_batching *batching = &trainer->request.model->data.batching;
-    return batching->unit == SL_UNIT_SEQUENCE && batching->bptt > 0;
-}
-
-seqlstm_status sl_trainer_fetch(struct sl_trainer *trainer, struct seqlstm_error *err)
-{
-    int64_t wanted = trainer->config->accumulate > 1 ? trainer->config->accumulate : 1;
-    struct sl_batch *next = trainer->pending;
-    trainer->pending = NULL;
-    trainer->epoch_ended = false;
-    if (!next)
-        SEQLSTM_TRY(sl_prefetch_next(trainer->prefetch, &next, err));
-    if (!next)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the training split has no batch in epoch %" PRId64,
-                     trainer->state.epoch);
-    while (next && wanted > 0) {
-        wanted -= !has_segments(trainer) || next->last_segment;
-        SEQLSTM_TRY(group_add(trainer, next, err));
-        next = NULL;
-        SEQLSTM_TRY(sl_prefetch_next(trainer->prefetch, &next, err));
-    }
-    trainer->pending = next;
-    trainer->epoch_ended = next == NULL;
-    return SEQLSTM_OK;
-}
-
-/* ---- forward and backward ----------------------------------------------------------------------------- */
-
-/* Target steps of a mean update: a function of the data and the model, not of the batches. */
-static double get_mean_steps(const struct sl_trainer *trainer)
-{
-    const struct sl_data_config *data = &trainer->request.model->data;
-    const struct sl_data_facts *facts = trainer->request.facts;
-    double batches = (double)trainer->config->accumulate;
-    if (data->batching.unit == SL_UNIT_SEQUENCE && data->batching.max_tokens == 0)
-        return batches * (double)data->batch_size * (double)facts->rows / (double)facts->records;
-    if (has_segments(trainer)) /* epoch_batches counts them */
-        batches = (double)trainer->group_count;
-    return batches * (double)facts->rows / (double)trainer->state.epoch_batches;
-}
-
-/* The factor of the gradient of the summed loss; 0 when all weights are 0. */
-static double compute_normaliser(const struct sl_trainer *trainer)
-{
-    enum sl_loss_reduction reduction = trainer->config->loss.reduction;
-    bool stream = trainer->request.model->data.batching.unit == SL_UNIT_STREAM;
-    double weight = 0, sequences = 0;
-    for (int32_t i = 0; i < trainer->group_count; i++) {
-        const struct sl_batch *batch = trainer->group[i];
-        weight += sl_exec_weigh(trainer->request.exec, batch);
-        if (stream)
-            sequences = fmax(sequences, (double)batch->sequences);
-        else if (!batch->carry_state)
-            sequences += (double)batch->sequences;
-    }
-    double by = reduction == SL_REDUCTION_SEQUENCE_MEAN ? sequences : weight;
-    if (reduction == SL_REDUCTION_STEP_MEAN && trainer->group[0]->target.on_steps)
-        by = get_mean_steps(trainer);
-    return weight > 0 && by > 0 ? 1 / by : 0;
-}
-
-static seqlstm_status run_group(struct sl_trainer *trainer, double normaliser, struct sl_metric_sums *sums,
-                                struct seqlstm_error *err)
-{
-    uint64_t mask_step = 0;
-    for (int32_t i = 0; i < trainer->group_count; i++) {
-        struct sl_batch *batch = trainer->group[i];
-        int64_t own = 0;
-        if (trainer->request.sampler)
-            SEQLSTM_TRY(sl_sampler_mix(trainer->request.sampler, batch, trainer->teacher,
-                                       (uint64_t)trainer->state.epoch, &own, err));
-        bool segment = has_segments(trainer) && batch->carry_state;
-        mask_step = segment ? mask_step : batch->ordinal;
-        /* Cases that the last run does not notice: batches without weight, or an earlier loss that is not finite. */
-        const struct sl_exec_update update = {.count = (uint64_t)trainer->state.applied + 1,
-                                              .learning_rate = trainer->rate,
-                                              .skip = normaliser <= 0 || !isfinite(sums->loss)};
-        struct sl_exec_step step = {
-            .epoch = (uint64_t)trainer->state.epoch,
-            .normaliser = normaliser,
-            .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
-            .accumulate = i > 0,
-            .update = i + 1 == trainer->group_count ? &update : NULL,
-            .weight_mask_step = (uint32_t)mask_step,
-            /* what is staged for the devices is the batch before sampling changed it */
-            .next = trainer->request.sampler       ? NULL
-                    : i + 1 < trainer->group_count ? trainer->group[i + 1]
-                                                   : trainer->pending,
-        };
-        struct sl_exec_result result;
-        struct sl_field output = {0};
-        SEQLSTM_TRY(sl_exec_run(trainer->request.exec, batch, &step, &result, err));
-        if (sl_metric_rule_reads_output(&trainer->train_rule))
-            output = sl_exec_get_output(trainer->request.exec);
-        sl_metric_add(&trainer->train_rule, sums, batch, &output, &result);
-        trainer->squares = result.squares;
-    }
+    SEQLSTM_TRY(sl_update_wait(trainer, get_next(trainer), 0, err));
+    sl_update_clear(get_next(trainer));
     return SEQLSTM_OK;
 }
 
@@ -172,8 +100,8 @@ static void diverge(struct sl_trainer *trainer, const char *what, double value)
                          ", the %dth update in a row to be skipped", (int)state->skipped_in_row);
         sl_log_printf(trainer->request.log, SL_LOG_WARN, "%s", trainer->reason);
     }
-    /* A state that contains NaN would spoil every later batch. */
-    if (skip)
+    /* A state that contains NaN would spoil every later batch. If one is under way, the device has done it. */
+    if (skip && !is_ahead(trainer))
         sl_exec_reset_state(trainer->request.exec);
 }
 
@@ -197,32 +125,30 @@ static seqlstm_status follow_update(struct sl_trainer *trainer, struct seqlstm_e
     return follow_average(trainer, err);
 }
 
-static void advance(struct sl_trainer *trainer, const struct sl_metric_sums *sums)
+static void advance(struct sl_trainer *trainer, const struct sl_update *update)
 {
     struct sl_train_state *state = &trainer->state;
     state->updates++;
-    state->tokens += (int64_t)sums->rows;
-    state->ordinal = (int64_t)trainer->group[trainer->group_count - 1]->ordinal + 1;
-    if (trainer->epoch_ended) {
+    state->tokens += (int64_t)update->sums.rows;
+    state->ordinal = (int64_t)update->group[update->count - 1]->ordinal + 1;
+    if (update->epoch_ended) {
         state->epoch++;
         state->ordinal = 0;
     }
     trainer->changed = true;
 }
 
-seqlstm_status sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error *err)
+/* What follows from the results of all steps. */
+static seqlstm_status settle(struct sl_trainer *trainer, struct sl_update *update, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
-    struct sl_metric_sums sums;
-    memset(&sums, 0, sizeof sums);
-    int64_t skipped = state->skipped;
-    double normaliser = compute_normaliser(trainer);
-    if (trainer->request.sampler)
-        trainer->teacher = sl_teacher_probability(trainer->config, &trainer->progress);
-    trainer->rate = sl_schedule_rate(trainer->config, &state->schedule, &trainer->progress);
-    SEQLSTM_TRY(run_group(trainer, normaliser, &sums, err));
-    if (sums.loss_weight > 0) {
-        trainer->loss = sl_text_unsign_nan(sums.loss / sums.loss_weight);
+    const struct sl_metric_sums *sums = &update->sums;
+    const int64_t skipped = state->skipped;
+    trainer->teacher = update->teacher;
+    trainer->rate = update->rate;
+    trainer->squares = update->squares;
+    if (sums->loss_weight > 0) {
+        trainer->loss = sl_text_unsign_nan(sums->loss / sums->loss_weight);
         trainer->gradient_norm = NAN;
         if (!isfinite(trainer->loss))
             diverge(trainer, "loss", trainer->loss);
@@ -230,12 +156,35 @@ seqlstm_status sl_trainer_step(struct sl_trainer *trainer, struct seqlstm_error 
             SEQLSTM_TRY(follow_update(trainer, err));
     }
     if (trainer->diverged)
-        return SEQLSTM_OK;
+        return drop_next(trainer, err);
     if (state->skipped == skipped) {
-        sl_metric_sums_add(&state->epoch_sums, &sums);
-        sl_metric_sums_add(&state->interval_sums, &sums);
+        sl_metric_sums_add(&state->epoch_sums, sums);
+        sl_metric_sums_add(&state->interval_sums, sums);
     }
-    advance(trainer, &sums);
-    sl_trainer_drop_group(trainer);
+    advance(trainer, update);
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_trainer_step(struct sl_trainer *trainer, bool *out_epoch_ended, struct seqlstm_error *err)
+{
+    struct sl_update *update = &trainer->updates[trainer->turn];
+    if (update->count == 0)
+        SEQLSTM_TRY(sl_update_prepare(trainer, update, &trainer->progress, err));
+    SEQLSTM_TRY(sl_update_run(trainer, update, err));
+    SEQLSTM_TRY(go_ahead(trainer, update, err));
+    SEQLSTM_TRY(sl_update_wait(trainer, update, 0, err));
+    SEQLSTM_TRY(settle(trainer, update, err));
+    *out_epoch_ended = update->epoch_ended;
+    if (is_ahead(trainer))
+        trainer->progress = get_next(trainer)->began;
+    else if (!trainer->diverged)
+        sl_trainer_update_progress(trainer);
+    sl_update_clear(update);
+    trainer->turn = 1 - trainer->turn;
+    return SEQLSTM_OK;
+}
+
+bool sl_trainer_is_ahead(const struct sl_trainer *trainer)
+{
+    return trainer->updates[trainer->turn].started > 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cuda_frame.h"
 #include "common/host_memory.h"
 
 static struct gpu_domain *get_domain(struct seqlstm_instance *instance)
@@ -140,6 +141,12 @@ static seqlstm_status event_wait(struct seqlstm_instance *instance, uint32_t dev
     return gpu_event_wait(get_ordinal(instance, device), event, stream, err);
 }
 
+static seqlstm_status event_synchronize(struct seqlstm_instance *instance, uint32_t device, void *event,
+                                        struct seqlstm_error *err)
+{
+    return gpu_event_synchronize(get_ordinal(instance, device), event, err);
+}
+
 static seqlstm_status event_elapsed(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end,
                                     double *out_ns, struct seqlstm_error *err)
 {
@@ -169,6 +176,37 @@ static void capture_destroy(struct seqlstm_instance *instance, uint32_t device, 
     gpu_capture_destroy(get_ordinal(instance, device), capture);
 }
 
+#if GPU_KERNELS
+typedef int start_frame_fn(void *stream, const struct seqlstm_frame *frame);
+
+static seqlstm_status start_frame(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                  start_frame_fn *start, const struct seqlstm_frame *frame, struct seqlstm_error *err)
+{
+    const int32_t ordinal = get_ordinal(instance, device);
+    if (!SEQLSTM_HAS(frame, copies) || frame->copy_count > SEQLSTM_FRAME_COPIES || frame->slots == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a frame of %u copies and %u slots", frame->copy_count,
+                     frame->slots);
+    SEQLSTM_TRY(gpu_use(ordinal, err));
+    return gpu_check_launch(ordinal, start(stream, frame), "the frame of a step", err);
+}
+
+static seqlstm_status begin_frame(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                  const struct seqlstm_frame *frame, struct seqlstm_error *err)
+{
+    return start_frame(instance, device, stream, gpu_frame_begin, frame, err);
+}
+
+static seqlstm_status end_frame(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                const struct seqlstm_frame *frame, struct seqlstm_error *err)
+{
+    return start_frame(instance, device, stream, gpu_frame_end, frame, err);
+}
+#else
+/* Frames need kernels: without them no step is captured. */
+#define begin_frame NULL
+#define end_frame   NULL
+#endif
+
 const struct seqlstm_streams gpu_domain_streams = {.struct_size = sizeof gpu_domain_streams,
                                                    .create = stream_create,
                                                    .destroy = stream_destroy,
@@ -181,4 +219,7 @@ const struct seqlstm_streams gpu_domain_streams = {.struct_size = sizeof gpu_dom
                                                    .capture_begin = capture_begin,
                                                    .capture_end = capture_end,
                                                    .capture_launch = capture_launch,
-                                                   .capture_destroy = capture_destroy};
+                                                   .capture_destroy = capture_destroy,
+                                                   .event_synchronize = event_synchronize,
+                                                   .frame_begin = begin_frame,
+                                                   .frame_end = end_frame};

@@ -252,6 +252,12 @@ seqlstm_status gpu_event_wait(int32_t ordinal, void *event, void *stream, struct
                  err);
 }
 
+seqlstm_status gpu_event_synchronize(int32_t ordinal, void *event, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(gpu_use(ordinal, err));
+    return check(ordinal, cudaEventSynchronize((cudaEvent_t)event), "the work before an event", err);
+}
+
 seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double *out_ns, struct seqlstm_error *err)
 {
     float ms = 0;

@@ -4,14 +4,14 @@
 
 #include "plugin.h"
 
-#if CDN_KERNELS
+#if GPU_KERNELS
 #include "common/cuda_cast.h"
 #endif
 
 seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void *to, const float *from, int64_t elems,
                                  struct seqlstm_error *err)
 {
-#if CDN_KERNELS
+#if GPU_KERNELS
     if (cdn_is_narrow(&op->desc))
         return gpu_check_launch(op->ordinal,
                                 gpu_cast(stream, SEQLSTM_DTYPE_FLOAT32, op->desc.head.dtype_compute, elems, from, to),
@@ -23,7 +23,7 @@ seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void
 seqlstm_status cdn_elements_take(const struct seqlstm_op *op, void *stream, float *to, const void *from, int64_t elems,
                                  struct seqlstm_error *err)
 {
-#if CDN_KERNELS
+#if GPU_KERNELS
     if (cdn_is_narrow(&op->desc))
         return gpu_check_launch(op->ordinal,
                                 gpu_cast(stream, op->desc.head.dtype_compute, SEQLSTM_DTYPE_FLOAT32, elems, from, to),
@@ -41,7 +41,7 @@ seqlstm_status cdn_ranges_put(struct cdn_ranges *p, void *to, const void *from, 
     return SEQLSTM_OK;
 }
 
-#if CDN_KERNELS
+#if GPU_KERNELS
 seqlstm_status cdn_ranges_copy(struct cdn_ranges *p, struct seqlstm_error *err)
 {
     const uint32_t wide = SEQLSTM_DTYPE_FLOAT32;

@@ -73,7 +73,7 @@ static bool accept_dtypes(const struct seqlstm_desc *d, struct seqlstm_answer *a
     if (!answer_float32_edges(answer, CDN_ID, d))
         return false;
     const bool narrow = d->dtype_compute == SEQLSTM_DTYPE_FLOAT16 || d->dtype_compute == SEQLSTM_DTYPE_BFLOAT16;
-    if (d->dtype_compute == SEQLSTM_DTYPE_FLOAT32 || d->dtype_compute == SEQLSTM_DTYPE_TF32 || (narrow && CDN_KERNELS))
+    if (d->dtype_compute == SEQLSTM_DTYPE_FLOAT32 || d->dtype_compute == SEQLSTM_DTYPE_TF32 || (narrow && GPU_KERNELS))
         return true;
     return refuse(answer, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, answer_dtype_name(d->dtype_compute),
                   narrow ? "this build of cuda-cudnn cannot convert to 16 bits: it was built without nvcc"

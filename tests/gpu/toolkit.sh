@@ -21,13 +21,14 @@ warnings=(-Wall -Wextra -Wpedantic -Wshadow -Werror -Wno-format-truncation)
 for file in common/cuda_*.c common/vendor_library.c $(find cuda-generic -name '*.c' | sort); do
     ${CC:-gcc} -std=c11 -D_GNU_SOURCE -fsyntax-only "${warnings[@]}" "${include[@]}" -Icuda-generic \
         -DGPU_CAPABILITY_MIN=80 -DCG_VERSION='""' -DCG_BUILD='""' -DCG_LT_DEFAULT='"auto"' \
+        -DGPU_KERNELS=1 \
         -DCG_CUDA_MAJOR=$((version / 1000)) "$file"
     echo "  $file"
 done
 if [ -f "$home/include/cudnn.h" ]; then
     for file in cuda-cudnn/*.c; do
         ${CC:-gcc} -std=c11 -D_GNU_SOURCE -fsyntax-only "${warnings[@]}" "${include[@]}" -Icuda-cudnn \
-            -DGPU_CAPABILITY_MIN=75 -DCDN_VERSION='""' -DCDN_BUILD='""' -DCDN_KERNELS=1 "$file"
+            -DGPU_CAPABILITY_MIN=75 -DCDN_VERSION='""' -DCDN_BUILD='""' -DGPU_KERNELS=1 "$file"
         echo "  $file"
     done
 fi

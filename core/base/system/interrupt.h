@@ -19,6 +19,13 @@ static inline int sl_interrupt_get_stop(const struct sl_interrupt *interrupt)
     return interrupt ? atomic_load_explicit(&interrupt->stop, memory_order_relaxed) : 0;
 }
 
+/* Has anything been asked for? */
+static inline bool sl_interrupt_is_pending(const struct sl_interrupt *interrupt)
+{
+    return sl_interrupt_get_stop(interrupt) != 0 ||
+           (interrupt && atomic_load_explicit(&interrupt->save, memory_order_relaxed) != 0);
+}
+
 /* True once per request to save. */
 static inline bool sl_interrupt_take_save(struct sl_interrupt *interrupt)
 {

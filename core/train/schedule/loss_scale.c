@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { FIRST = 65536, GOOD_ENOUGH = 2000, LARGEST = 1 << 24 };
+enum { FIRST = 65536 };
 
 double sl_loss_scale_get(struct sl_loss_scale *state)
 {
@@ -21,8 +21,8 @@ bool sl_loss_scale_settle(struct sl_loss_scale *state, double squares)
         state->overflows++;
         return true;
     }
-    if (++state->good == GOOD_ENOUGH) {
-        state->scale = fmin(state->scale * 2, LARGEST);
+    if (++state->good == SL_LOSS_SCALE_GOOD_ENOUGH) {
+        state->scale = fmin(state->scale * 2, SL_LOSS_SCALE_LARGEST);
         state->good = 0;
     }
     return false;

@@ -12,6 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum {
+    SL_LOSS_SCALE_GOOD_ENOUGH = 2000, /* good updates in a row after which it is doubled */
+    SL_LOSS_SCALE_LARGEST = 1 << 24
+};
+
 /* Plain values, part of the state of a run. */
 struct sl_loss_scale {
     double scale;      /* of the next update; a power of two. 0: not begun */

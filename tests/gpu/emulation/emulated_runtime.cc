@@ -11,14 +11,17 @@
  * meanwhile fails and spoils the capture. So does a copy from or to the host, which the contract forbids and a device
  * would do with old addresses.
  *
- * With SEQLSTM_EMULATED_STALE, a stream that has launched a capture ignores copies out of pinned memory. This is a
+ * An event happens on the stream, after the work before it. Another stream that waits for it does no work until then.
+ *
+ * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
  *
  * With SEQLSTM_EMULATED_COUNTS=FILE, each stream adds a line to the file when it ends: what the host has started on
- * it. */
+ * it. With SEQLSTM_EMULATED_NODES=FILE, each capture adds a line with its nodes, in order. */
 #include "emulated_runtime.h"
 #include "emulated_device.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <sys/mman.h>
 #include <thread>
 #include <time.h>
@@ -130,12 +134,19 @@ bool is_pinned(const void *pointer)
 /* ---- streams -------------------------------------------------------------------------------------------- */
 
 typedef std::function<bool(char *failure, size_t capacity)> work;
-typedef std::shared_ptr<std::vector<work>> graph; /* a launch holds it until it has run */
+
+struct node {
+    work job;
+    std::string name;
+};
+typedef std::shared_ptr<std::vector<node>> graph; /* a launch holds it until it has run */
 
 /* What the host has started on a stream: each is a call of the driver. */
 struct counts {
-    long kernels = 0, copies = 0, fills = 0, graphs = 0, captured = 0;
+    long kernels = 0, copies = 0, fills = 0, graphs = 0, captured = 0, waits = 0, events = 0;
 };
+
+std::atomic<bool> launched; /* any capture */
 
 struct stream {
     std::mutex lock;
@@ -194,11 +205,11 @@ struct stream {
             done++;
         }
     }
-    void give(work job, long counts::*kind)
+    void give(const char *name, work job, long counts::*kind)
     {
         std::lock_guard<std::mutex> guard(lock);
         if (captured) {
-            captured->push_back(std::move(job));
+            captured->push_back({std::move(job), name});
             started.captured++;
             return;
         }
@@ -215,8 +226,30 @@ struct stream {
     }
 };
 
+/* One recording of an event. */
+struct moment {
+    std::mutex lock;
+    std::condition_variable changed;
+    bool happened = false;
+    timespec at = {};
+
+    void happen()
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        happened = true;
+        changed.notify_all();
+    }
+    void wait()
+    {
+        std::unique_lock<std::mutex> guard(lock);
+        changed.wait(guard, [this] { return happened; });
+    }
+};
+
 struct event {
-    timespec at;
+    std::shared_ptr<moment> last; /* null: never recorded */
+    stream *on = nullptr;
 };
 
 thread_local stream *capturing; /* by this thread */
@@ -239,8 +272,21 @@ void write_counts(const counts &c)
     FILE *file = path ? fopen(path, "a") : nullptr;
     if (!file)
         return;
-    fprintf(file, "{\"kernels\": %ld, \"copies\": %ld, \"fills\": %ld, \"graphs\": %ld, \"captured\": %ld}\n",
-            c.kernels, c.copies, c.fills, c.graphs, c.captured);
+    fprintf(file,
+            "{\"kernels\": %ld, \"copies\": %ld, \"fills\": %ld, \"graphs\": %ld, \"captured\": %ld, \"waits\": %ld}\n",
+            c.kernels, c.copies, c.fills, c.graphs, c.captured, c.waits);
+    fclose(file);
+}
+
+void write_nodes(const std::vector<node> &nodes)
+{
+    const char *path = getenv("SEQLSTM_EMULATED_NODES");
+    FILE *file = path ? fopen(path, "a") : nullptr;
+    if (!file)
+        return;
+    for (size_t k = 0; k < nodes.size(); k++)
+        fprintf(file, "%s\"%s\"", k ? ", " : "[", nodes[k].name.c_str());
+    fprintf(file, "]\n");
     fclose(file);
 }
 
@@ -260,8 +306,8 @@ seqlstm_status get_failure(stream *s, seqlstm_error *err)
 namespace emulation
 {
 
-int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
-           unsigned cluster)
+int launch(const char *name, void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative,
+           std::function<void()> kernel, unsigned cluster)
 {
     const size_t threads = (size_t)block.x * block.y * block.z;
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
@@ -273,7 +319,8 @@ int launch(void *native, dim3 grid, dim3 block, size_t shared_bytes, bool cooper
     }
     launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster};
     static_cast<stream *>(native)->give(
-        [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); }, &counts::kernels);
+        name, [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); },
+        &counts::kernels);
     return 0;
 }
 
@@ -283,6 +330,7 @@ void emulated_submit(void *native, emulated_work_fn *work_fn, void *context, voi
 {
     std::shared_ptr<void> kept(context, release);
     static_cast<stream *>(native)->give(
+        "library",
         [work_fn, kept](char *failure, size_t capacity) { return work_fn(kept.get(), failure, capacity) == 0; },
         &counts::kernels);
 }
@@ -373,6 +421,7 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
         std::vector<unsigned char> staged(static_cast<const unsigned char *>(from),
                                           static_cast<const unsigned char *>(from) + bytes);
         s->give(
+            "copy",
             [staged, to](char *, size_t) {
                 memcpy(to, staged.data(), staged.size());
                 return true;
@@ -380,9 +429,10 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
             &counts::copies);
         return SEQLSTM_OK;
     }
-    if (direction == SEQLSTM_COPY_TO_DEVICE && s->started.graphs > 0 && getenv("SEQLSTM_EMULATED_STALE"))
+    if (direction == SEQLSTM_COPY_TO_DEVICE && launched && getenv("SEQLSTM_EMULATED_STALE"))
         return SEQLSTM_OK;
     s->give(
+        "copy",
         [to, from, bytes](char *, size_t) {
             memcpy(to, from, bytes);
             return true;
@@ -395,6 +445,7 @@ seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     static_cast<stream *>(native)->give(
+        "fill",
         [to, value, bytes](char *, size_t) {
             memset(to, (int)value, bytes);
             return true;
@@ -421,6 +472,7 @@ void gpu_stream_destroy(int32_t, void *native)
 seqlstm_status gpu_stream_synchronize(int32_t, void *native, seqlstm_error *err)
 {
     SEQLSTM_TRY(forbid("waiting for a stream", err));
+    static_cast<stream *>(native)->started.waits++;
     static_cast<stream *>(native)->wait();
     return get_failure(static_cast<stream *>(native), err);
 }
@@ -439,19 +491,46 @@ void gpu_event_destroy(int32_t, void *native)
 seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *err)
 {
     SEQLSTM_TRY(forbid("an event", err));
-    static_cast<stream *>(on)->wait();
-    clock_gettime(CLOCK_MONOTONIC, &static_cast<event *>(native)->at);
-    return get_failure(static_cast<stream *>(on), err);
+    event *e = static_cast<event *>(native);
+    e->last = std::make_shared<moment>();
+    e->on = static_cast<stream *>(on);
+    /* It happens when the work is done or, on a stream that has failed, dropped. */
+    const std::shared_ptr<moment> now(e->last.get(), [kept = e->last](moment *m) { m->happen(); });
+    e->on->give(
+        "event", [now](char *, size_t) { return now != nullptr; }, &counts::events);
+    return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_event_wait(int32_t, void *, void *, seqlstm_error *)
+seqlstm_status gpu_event_wait(int32_t, void *native, void *waiting, seqlstm_error *err)
 {
-    return SEQLSTM_OK; /* recording has already waited */
+    SEQLSTM_TRY(forbid("waiting for an event", err));
+    const std::shared_ptr<moment> last = static_cast<event *>(native)->last;
+    if (last)
+        static_cast<stream *>(waiting)->give(
+            "wait",
+            [last](char *, size_t) {
+                last->wait();
+                return true;
+            },
+            &counts::events);
+    return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns, seqlstm_error *)
+seqlstm_status gpu_event_synchronize(int32_t, void *native, seqlstm_error *err)
 {
-    const event *a = static_cast<event *>(begin), *b = static_cast<event *>(end);
+    const event *e = static_cast<event *>(native);
+    SEQLSTM_TRY(forbid("waiting for an event", err));
+    if (!e->last)
+        return SEQLSTM_OK;
+    e->last->wait();
+    return get_failure(e->on, err);
+}
+
+seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns, seqlstm_error *err)
+{
+    moment *a = static_cast<event *>(begin)->last.get(), *b = static_cast<event *>(end)->last.get();
+    if (!a || !b || !a->happened || !b->happened)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the time of an event that has not happened");
     *out_ns = (double)(b->at.tv_sec - a->at.tv_sec) * 1e9 + (double)(b->at.tv_nsec - a->at.tv_nsec);
     return SEQLSTM_OK;
 }
@@ -467,7 +546,7 @@ seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *err)
     SEQLSTM_TRY(get_failure(s, err));
     SEQLSTM_TRY(forbid("another capture", err));
     std::lock_guard<std::mutex> guard(s->lock);
-    s->captured = std::make_shared<std::vector<work>>();
+    s->captured = std::make_shared<std::vector<node>>();
     s->spoilt = false;
     capturing = s;
     return SEQLSTM_OK;
@@ -485,6 +564,7 @@ seqlstm_status gpu_capture_end(int32_t, void *native, void **out_capture, seqlst
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the capture is spoilt");
     }
     capturing = nullptr;
+    write_nodes(*made);
     *out_capture = new graph(std::move(made));
     return SEQLSTM_OK;
 }
@@ -493,10 +573,12 @@ seqlstm_status gpu_capture_launch(int32_t, void *native_graph, void *native, seq
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     const graph list = *static_cast<graph *>(native_graph);
+    launched = true;
     static_cast<stream *>(native)->give(
+        "graph",
         [list](char *failure, size_t capacity) {
-            for (const work &one : *list)
-                if (!one(failure, capacity))
+            for (const node &one : *list)
+                if (!one.job(failure, capacity))
                     return false;
             return true;
         },

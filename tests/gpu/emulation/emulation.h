@@ -86,8 +86,8 @@ int cluster_rank();
 
 /* Launches a kernel on an emulated stream, or adds it to the capture of that stream. Returns 0, or a code as of
  * cudaError_t. */
-int launch(void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative, std::function<void()> kernel,
-           unsigned cluster = 1);
+int launch(const char *name, void *stream, dim3 grid, dim3 block, size_t shared_bytes, bool cooperative,
+           std::function<void()> kernel, unsigned cluster = 1);
 
 template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 {
@@ -108,13 +108,13 @@ template <typename T> T exchange_value(unsigned mask, T value, unsigned from)
 
 #define GPU_SHARED(type, name) type *name = static_cast<type *>(emulation::shared_memory())
 #define GPU_LAUNCH(stream, grid, block, shared_bytes, kernel, ...)                                                     \
-    emulation::launch(stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); })
+    emulation::launch(#kernel, stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); })
 #define GPU_LAUNCH_LARGE GPU_LAUNCH
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
-    emulation::launch(stream, grid, block, shared_bytes, true, [=] { kernel(__VA_ARGS__); })
+    emulation::launch(#kernel, stream, grid, block, shared_bytes, true, [=] { kernel(__VA_ARGS__); })
 #define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
     emulation::launch(                                                                                                 \
-        stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, (unsigned)(cluster))
+        #kernel, stream, grid, block, shared_bytes, false, [=] { kernel(__VA_ARGS__); }, (unsigned)(cluster))
 
 template <typename KERNEL>
 static inline int gpu_count_together(KERNEL, int cluster, int, size_t, int multiprocessors, int *out_count)

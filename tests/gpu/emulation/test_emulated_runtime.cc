@@ -118,7 +118,7 @@ int main()
         {"a capture within",
          [] { return check_forbidden([] { return fine(gpu_capture_begin(0, stream, nullptr)); }); }},
         {"the legacy stream",
-         [] { return check_forbidden([] { return emulation::launch(nullptr, 1, 1, 0, false, [] {}) == 0; }); }},
+         [] { return check_forbidden([] { return emulation::launch("none", nullptr, 1, 1, 0, false, [] {}) == 0; }); }},
     };
     int failed = 0, number = 0;
     printf("1..%d\n", (int)(sizeof tests / sizeof *tests));

@@ -184,6 +184,17 @@ static inline void fake_params_init(struct fake_params *fake)
     fake->values[25] = 4;
 }
 
+/* Steps that are started before the results of others are fetched. */
+struct fake_ahead {
+    bool possible;
+    int64_t started, waited;
+    int64_t most; /* steps started while another was under way */
+    struct sl_exec_result results[SL_EXEC_AHEAD];
+    uint64_t updates;
+    double loss, weight;
+    bool stopped, reset;
+};
+
 struct sl_exec {
     struct sl_params *params;
     bool training;
@@ -199,6 +210,7 @@ struct sl_exec {
     double last_normaliser;
     int accumulated;
     uint64_t last_update;
+    struct fake_ahead ahead;
 };
 
 static inline bool fake_is_poisoned(const struct sl_exec *exec, int at)
@@ -298,6 +310,67 @@ WEAK seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *bat
         fake_update(exec, step->update, &result);
     *out_result = result;
     return SEQLSTM_OK;
+}
+
+/* A device that goes on by itself: it counts updates, and knows when nothing may change any more. */
+static inline void fake_judge(struct sl_exec *exec, const struct sl_exec_step *step,
+                              const struct sl_exec_result *result)
+{
+    struct fake_ahead *ahead = &exec->ahead;
+    ahead->loss += result->loss_sum;
+    ahead->weight += result->weight_sum;
+    ahead->reset = false;
+    if (step->update == NULL || ahead->weight == 0 || ahead->stopped)
+        return;
+    const bool sound = isfinite(ahead->loss) && isfinite(result->squares);
+    ahead->updates += sound;
+    ahead->reset = !sound && step->course.goes_on;
+    ahead->stopped = !sound && !step->course.goes_on;
+}
+
+WEAK seqlstm_status sl_exec_start(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                                  bool *out_started, struct seqlstm_error *err)
+{
+    struct fake_ahead *ahead = &exec->ahead;
+    *out_started = ahead->possible && ahead->started - ahead->waited < SL_EXEC_AHEAD;
+    if (!*out_started)
+        return SEQLSTM_OK;
+    const bool settled = ahead->started == ahead->waited;
+    struct sl_exec_update update = step->update ? *step->update : (struct sl_exec_update){0};
+    struct sl_exec_step own = *step;
+    if (settled) {
+        ahead->updates = step->course.updates;
+        ahead->loss = step->course.loss;
+        ahead->weight = step->course.weight;
+        ahead->stopped = false;
+    } else {
+        ahead->most++;
+        if (!step->accumulate)
+            ahead->loss = ahead->weight = 0;
+        if (ahead->reset)
+            sl_exec_reset_state(exec);
+        update.count = ahead->updates + 1;
+        update.skip |= ahead->stopped || !isfinite(ahead->loss);
+    }
+    if (own.update)
+        own.update = &update;
+    struct sl_exec_result *result = &ahead->results[ahead->started++ % SL_EXEC_AHEAD];
+    SEQLSTM_TRY(sl_exec_run(exec, batch, &own, result, err));
+    fake_judge(exec, step, result);
+    return SEQLSTM_OK;
+}
+
+WEAK seqlstm_status sl_exec_wait(struct sl_exec *exec, struct sl_exec_result *out_result, struct seqlstm_error *err)
+{
+    if (exec->ahead.waited == exec->ahead.started)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "there is nothing to wait for");
+    *out_result = exec->ahead.results[exec->ahead.waited++ % SL_EXEC_AHEAD];
+    return SEQLSTM_OK;
+}
+
+WEAK void sl_exec_pause(struct sl_exec *exec)
+{
+    (void)exec;
 }
 
 WEAK seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,

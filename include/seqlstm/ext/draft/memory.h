@@ -48,6 +48,8 @@ struct seqlstm_memory {
                            uint64_t bytes, struct seqlstm_error *err);
 };
 
+struct seqlstm_frame; /* ext/draft/frame.h */
+
 /* Streams and events are those of the vendor (cudaStream_t, cudaEvent_t). Streams are independent of each other. */
 struct seqlstm_streams {
     uint32_t struct_size;
@@ -85,6 +87,15 @@ struct seqlstm_streams {
                                      struct seqlstm_error *err);
     void (*capture_destroy)(struct seqlstm_instance *instance, uint32_t device,
                             void *capture); /* NULL is allowed. [queue] */
+    /* Returns when the event has happened. [any] */
+    seqlstm_status (*event_synchronize)(struct seqlstm_instance *instance, uint32_t device, void *event,
+                                        struct seqlstm_error *err);
+    /* Start the work of both ends of a frame, also in a capture. `frame` is read until they return. The host captures
+     * training steps only if these and event_synchronize are there. [queue] */
+    seqlstm_status (*frame_begin)(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                  const struct seqlstm_frame *frame, struct seqlstm_error *err);
+    seqlstm_status (*frame_end)(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                const struct seqlstm_frame *frame, struct seqlstm_error *err);
 };
 
 #ifdef __cplusplus
