@@ -31,16 +31,20 @@ static struct sl_progress foresee(const struct sl_trainer *trainer, const struct
     return sl_trainer_make_progress(trainer, trainer->state.updates + 1, ordinal, trainer->state.tokens + update->rows);
 }
 
-/* May the next update begin before anything else is done after this one? */
-static bool may_go_ahead(const struct sl_trainer *trainer, const struct sl_update *update,
-                         const struct sl_progress *after)
+/* Is the update under way, and does nothing follow it in any case? */
+static bool may_go_ahead(const struct sl_trainer *trainer, const struct sl_update *update)
 {
-    const struct sl_train_config *config = trainer->config;
     return update->done < update->started && !update->epoch_ended && trainer->state.skipped_in_row == 0 &&
            trainer->average.kind != SL_AVERAGE_EMA && !trainer->average.active &&
-           !sl_period_is_due(&config->validate.every, &trainer->progress, after) &&
-           !sl_period_is_due(&config->checkpoint.every, &trainer->progress, after) &&
-           !sl_trainer_ends(trainer, after) && !sl_interrupt_is_pending(trainer->request.interrupt);
+           !sl_interrupt_is_pending(trainer->request.interrupt);
+}
+
+/* Is nothing due after the update? */
+static bool is_nothing_due(const struct sl_trainer *trainer, const struct sl_progress *after)
+{
+    const struct sl_train_config *config = trainer->config;
+    return !sl_period_is_due(&config->validate.every, &trainer->progress, after) &&
+           !sl_period_is_due(&config->checkpoint.every, &trainer->progress, after) && !sl_trainer_ends(trainer, after);
 }
 
 /* Starts the first step of the next update, if that is possible. */
@@ -49,8 +53,10 @@ static seqlstm_status go_ahead(struct sl_trainer *trainer, struct sl_update *upd
     struct sl_update *next = get_next(trainer);
     bool started;
     SEQLSTM_TRY(sl_update_wait(trainer, update, SL_EXEC_AHEAD - 1, err));
+    if (!may_go_ahead(trainer, update))
+        return SEQLSTM_OK;
     const struct sl_progress after = foresee(trainer, update);
-    if (!may_go_ahead(trainer, update, &after))
+    if (!is_nothing_due(trainer, &after))
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_update_prepare(trainer, next, &after, err));
     SEQLSTM_TRY(sl_update_start_step(trainer, next, &started, err));

@@ -61,8 +61,10 @@ ADAM = 'optimizer: {type: adam, learning_rate: 0.01}'
 NARROW = '{type: gru, units: 6, return_sequences: true, recurrent_dropout: 0.1}'
 SGD = 'optimizer: {type: sgd, learning_rate: 30}, loss: {type: cross_entropy, reduction: sequence_mean}'
 LOOP = 'a decoder with input feeding'
+DUE = 'validations, a plateau and checkpoints within the epoch'
+AVERAGED = 'averaged weights'
 CASES = {
-    'masks, a schedule, clipping': (MASKS, f'{ADAM}, schedule: {{type: cosine}}, clip_norm: 0.3', ''),
+    'masks, a schedule, clipping': (MASKS, f'{ADAM}, schedule: {{type: cosine}}, clip_norm: 0.3, checkpoint: {{every: 1000u}}', ''),
     'accumulated gradients, a weight mask': ('{type: lstm, units: 6, return_sequences: true, weight_drop: 0.4}',
                                              f'{ADAM}, accumulate: 2', ''),
     'a regularizer and clip_value': (
@@ -71,6 +73,10 @@ CASES = {
     LOOP: ('{type: lstm, name: writer, units: 10, return_sequences: true, recurrent_dropout: 0.1, peephole: true},'
            ' {type: attention, name: look, score: additive, input_feeding: true},'
            ' {type: dense, units: 8, activation: tanh}', f'{ADAM}, clip_norm: 0.3', ''),
+    DUE: ('{type: lstm, units: 6, return_sequences: true}',
+          f'{ADAM}, schedule: {{type: plateau, patience: 0, factor: 0.5}}, validate: {{every: 2u}}, '
+          'checkpoint: {every: 3u, keep_best: 2}', ''),
+    AVERAGED: (NARROW, f'{ADAM}, ema: {{decay: 0.8, start: 4u}}', ''),
     'float16 with overflows': (NARROW, SGD, 'precision: float16'),
     'float16 with overflows and clip_value': (NARROW, f'{SGD}, clip_value: 0.5', 'precision: float16'),
 }
@@ -121,8 +127,22 @@ def train(folder, case, capture, name, epochs=3, valid=True, **environment):
     return Result(out, counts)
 
 
+# The next update waits: the factors of clip_value follow the scale of the loss; averages follow each update.
+ONE_BY_ONE = ('float16 with overflows and clip_value', AVERAGED)
+
+
+def expect_ahead(case, summary):
+    """All updates that the device launches are started ahead, but for the first of an epoch and those after it."""
+    graphs, idle = summary['graphs'], summary['idle']
+    most = graphs['launched']
+    if (graphs['ahead'] == 0) != (case in ONE_BY_ONE) or not 0 <= graphs['ahead'] < most:
+        raise AssertionError(f'started ahead: {graphs}')
+    if idle['gaps'] < 1 or idle['seconds'] <= 0:
+        raise AssertionError(f'idle: {idle}')
+
+
 def expect_equal(graph, calls):
-    if graph.losses != calls.losses or len(calls.losses) != 6:
+    if graph.losses != calls.losses or len(calls.losses) < 6:
         raise AssertionError(f'losses {graph.losses}, call by call {calls.losses}')
     if graph.weights != calls.weights:
         raise AssertionError('the weights differ')
@@ -134,6 +154,7 @@ def check_equal(folder, case):
     kept, updates = graph.summary['graphs'], graph.summary['updates']
     if kept['captured'] < 1 or kept['launched'] < updates // 2 or kept['refusal'] is not None:
         raise AssertionError(f'graphs: {kept} of {updates} updates')
+    expect_ahead(case, graph.summary)
     if calls.summary['graphs']['launched'] != 0 or calls.summary['layers'] != graph.summary['layers']:
         raise AssertionError(f'call by call: {calls.summary}, {graph.summary}')
     variants = {layer['backend'] for layer in graph.summary['layers']}
@@ -151,8 +172,10 @@ def check_whole(folder, case):
     few, many = (train(folder, case, True, name, epochs, valid=False) for name, epochs in (('few', 3), ('many', 5)))
     more = {what: many.started[what] - few.started[what] for what in few.started}
     updates = many.summary['updates'] - few.summary['updates']
-    if more['graphs'] != updates or more['kernels'] or more['fills'] or more['captured']:
+    if more['graphs'] != updates or more['kernels'] or more['fills'] or more['captured'] or more['copies']:
         raise AssertionError(f'{updates} more updates start {more}')
+    if more['waits']:
+        raise AssertionError(f'the host waits for the stream {more["waits"]} times in {updates} more updates')
 
 
 def write_npy(path, shape, values):
@@ -177,6 +200,23 @@ def check_divergence(folder, case):
     graphs = json.loads((folder / 'true' / 'summary.json').read_text())['graphs']
     if weights[0] != weights[1] or graphs['launched'] < 20:
         raise AssertionError(f'the weights differ, or nothing was captured: {graphs}')
+
+
+def check_stop(folder, case):
+    """A loss that is not finite ends the run. What was started ahead has changed nothing, and no checkpoint is made."""
+    write_npy(folder / 'x.npy', (24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)])
+    write_npy(folder / 'y.npy', (24, 1), [3e38 if i == 17 else i % 4 / 4 for i in range(24)])
+    found = []
+    for capture in ('true', 'false'):
+        text = VALUES.format(folder=folder, capture=capture).replace('on_divergence: skip', 'on_divergence: stop')
+        (folder / 'm.yaml').write_text(text)
+        command = [BUILD / 'seqlstm', 'run', folder / 'm.yaml', '--out', folder / capture, '--quiet', '--backend-path',
+                   BUILD / 'tests/gpu']
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300)
+        summary = json.loads((folder / capture / 'summary.json').read_text())
+        found.append((done.returncode, summary['reason'], summary['updates'], sorted(os.listdir(folder / capture))))
+    if found[0] != found[1] or found[0][0] != 5:
+        raise AssertionError(f'stopped as {found[0]}, call by call as {found[1]}')
 
 
 def check_resume(folder, case):
@@ -215,6 +255,7 @@ def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
     tests += [('one graph a step', check_whole, first), ('updates that are left out', check_divergence, first),
+              ('a run that is stopped', check_stop, first),
               ('resumed', check_resume, 'accumulated gradients, a weight mask'),
               ('planted: an old step block', check_stale, first), ('plan', check_plan, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]

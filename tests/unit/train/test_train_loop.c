@@ -58,6 +58,7 @@ static void it_learns(void **state)
 {
     (void)state;
     struct world *world = make_plain();
+    world->model.train.validate.every.unit = world->model.train.checkpoint.every.unit = SL_PERIOD_NONE;
     world->model.train.epochs = 300;
     struct sl_train_result result = run(world);
     assert_int_equal(result.end, SL_END_EPOCHS);
@@ -66,6 +67,7 @@ static void it_learns(void **state)
     ASSERT_NEAR(world->params.values[2], 3, 0.1);
     assert_true(sl_metric_values_get(&result.valid, SL_METRIC_LOSS) < 0.05); /* the states are noise to it */
     assert_int_equal(world->exec.last_update, 2100);
+    assert_int_equal(world->exec.ahead.most, goes_ahead ? 300 * 6 : 0); /* an epoch's first update waits for the last */
     free(world);
 }
 
@@ -572,6 +574,18 @@ int main(void)
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(adagrad_begins_at_its_accumulator),
         cmocka_unit_test(allocations_fail),
+        unit_test_ahead(it_learns),
+        unit_test_ahead(normalisers),
+        unit_test_ahead(an_update_without_weight_changes_nothing),
+        unit_test_ahead(divergence_stops),
+        unit_test_ahead(divergence_skips),
+        unit_test_ahead(what_is_no_number_is_never_the_best),
+        unit_test_ahead(early_stopping_restores_the_best),
+        unit_test_ahead(skipped_updates_leave_no_state),
+        unit_test_ahead(epochs_end_with_their_last_batch),
+        unit_test_ahead(reports_begin_anew),
+        unit_test_ahead(non_monotone_averaging_begins),
+        unit_test_ahead(allocations_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
