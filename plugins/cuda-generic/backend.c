@@ -6,7 +6,6 @@
 #include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
 
-#include "cuda-generic/recurrent/kernels/cluster.h"
 #include "common/answer.h"
 #include "common/host_memory.h"
 #include "common/table.h"
@@ -109,17 +108,36 @@ static void backend_close(struct seqlstm_instance *instance)
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
+/* Clusters that the device never runs would never end. */
+static seqlstm_status lay_out_clusters(struct seqlstm_op *op, const struct gpu_device *device,
+                                       struct seqlstm_error *err)
+{
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
+    const int32_t blocks = cg_count_blocks(op->variant);
+    if (!cg_cluster_make(d, blocks, (int32_t)device->shared_bytes, &op->cluster))
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cluster_%d: W_h of %lld units does not fit %lld bytes of shared memory",
+                     (int)blocks, (long long)d->hidden, (long long)device->shared_bytes);
+    if (op->cluster.parts == 2 && !op->instance->f16x3)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cluster_%d: the option f16x3 is false", (int)blocks);
+    SEQLSTM_TRY(gpu_use(op->ordinal, err));
+    if (cg_cluster_count_forward(&op->cluster, device->multiprocessors) != 0 || op->cluster.together[0] < 1 ||
+        (d->head.mode == SEQLSTM_MODE_TRAINING &&
+         (cg_cluster_count_backward(&op->cluster, device->multiprocessors) != 0 || op->cluster.together[1] < 1)))
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cluster_%d: the device runs no clusters of %d blocks", (int)blocks,
+                     (int)blocks);
+    return SEQLSTM_OK;
+}
+
 /* Lays out the variants whose layout depends on the device. */
 static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const struct gpu_device *device = &op->instance->domain.devices[op->device];
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
     const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
-    if (op->variant == CG_CLUSTER) /* supports has checked that it fits */
-        for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++)
-            cg_cluster_make(d->hidden, gates, back, d->head.dtype_compute, &op->grid[back]);
     if (op->variant == CG_SMALL)
         return cg_small_open(op, device->multiprocessors, err);
+    if (cg_count_blocks(op->variant) > 0)
+        return lay_out_clusters(op, device, err);
     if (op->variant != CG_GRID)
         return SEQLSTM_OK;
     if (!device->cooperative)

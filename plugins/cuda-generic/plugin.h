@@ -6,7 +6,7 @@
  *   bound_axis.c       the axis of a binding in device memory
  *   ops/, recurrent/   one family of operations per file: which kernels run, on which pointers
  *   cublaslt/          cuBLASLt, opened at run time if it is installed
- *   device/, gemm/, rows/, recurrent/kernels/
+ *   device/, gemm/, rows/, recurrent/kernels/, recurrent/cluster/
  *                      kernels and their launch functions (.cu), with headers for both host and device code
  *
  * A call passes through backend.c, which renews the axis and looks up the struct cg_family of the operation. The
@@ -25,6 +25,7 @@
 
 #include "cuda-generic/device/axis.h"
 #include "common/cuda_domain.h"
+#include "cuda-generic/recurrent/cluster/cluster.h"
 #include "cuda-generic/recurrent/kernels/grid.h"
 #include "cuda-generic/recurrent/kernels/small.h"
 #include "cuda-generic/device/live.h"
@@ -45,7 +46,7 @@ struct seqlstm_instance {
 struct cg_family;
 
 /* How a recurrent operation runs its steps, in the order of their names in supports.c. */
-enum cg_variant { CG_STEP_GRAPH, CG_GRID, CG_CLUSTER, CG_SMALL };
+enum cg_variant { CG_STEP_GRAPH, CG_GRID, CG_CLUSTER_4, CG_CLUSTER_8, CG_CLUSTER_16, CG_SMALL };
 
 struct seqlstm_op {
     struct seqlstm_instance *instance;
@@ -53,11 +54,12 @@ struct seqlstm_op {
     uint32_t device;
     int32_t ordinal;
     enum cg_variant variant;  /* RECURRENT */
-    struct cg_grid grid[2];   /* CG_GRID, CG_CLUSTER: forward, backward */
+    struct cg_grid grid[2];   /* CG_GRID: forward, backward */
     struct cg_small small[2]; /* CG_SMALL: forward, backward */
-    bool f16x3;               /* three float16 products compute the float32 products of all rows */
-    bool lt; /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present,
-              * but not with f16x3 */
+    struct cg_cluster cluster;
+    bool f16x3; /* three float16 products compute the float32 products of all rows */
+    bool lt;    /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present,
+                 * but not with f16x3 */
     uint64_t lt_offset; /* where its workspace begins */
     union seqlstm_any_desc desc;
 };
@@ -140,6 +142,18 @@ static inline seqlstm_status cg_copy(const struct cg_call *call, void *to, const
 {
     return gpu_copy(call->op->ordinal, call->stream, SEQLSTM_COPY_WITHIN, to, from, (uint64_t)elems * sizeof(float),
                     err);
+}
+
+/* The blocks of a cluster in this variant; 0: it has no clusters. */
+static inline int32_t cg_count_blocks(enum cg_variant variant)
+{
+    return variant == CG_CLUSTER_4 ? 4 : variant == CG_CLUSTER_8 ? 8 : variant == CG_CLUSTER_16 ? 16 : 0;
+}
+
+/* Do its kernels begin with the gradients of the final states, and end with those of the initial ones? */
+static inline bool cg_begins_itself(enum cg_variant variant)
+{
+    return variant == CG_SMALL || cg_count_blocks(variant) > 0;
 }
 
 /* supports.c. cg_fits_grid: can the variant grid run this descriptor, given a device on which its slices fit? */

@@ -2,7 +2,6 @@
 /* What cuda-generic accepts: rules over descriptors, which need no device. */
 #include <seqlstm/desc_check.h>
 
-#include "cuda-generic/recurrent/kernels/cluster.h"
 #include "common/answer.h"
 #include "cuda-generic/plugin.h"
 
@@ -25,8 +24,12 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
            (d->head.op != SEQLSTM_OP_CAST || answer_cast(answer, &d->cast));
 }
 
+/* Up to so many sequences, large clusters are likely to be faster. */
+enum { CLUSTER_FEW = 48 };
+
 static const char *const variant_names[] = {
-    [CG_STEP_GRAPH] = "step_graph", [CG_GRID] = "grid", [CG_CLUSTER] = "cluster", [CG_SMALL] = "small"};
+    [CG_STEP_GRAPH] = "step_graph", [CG_GRID] = "grid",  [CG_CLUSTER_4] = "cluster_4", [CG_CLUSTER_8] = "cluster_8",
+    [CG_CLUSTER_16] = "cluster_16", [CG_SMALL] = "small"};
 enum { VARIANTS = sizeof variant_names / sizeof *variant_names, NAME_BYTES = SEQLSTM_MAX_VARIANT_BYTES };
 
 /* A dense layer with products by three float16 products. With a plus, at the end of a recurrent variant's name: its
@@ -69,10 +72,26 @@ static bool fits_small(const struct seqlstm_recurrent_desc *d, int32_t capabilit
     return has_one_product(d) && d->hidden <= (capability >= 90 ? CG_SMALL_MOST : CG_SMALL_BLOCK_MOST);
 }
 
-/* Clusters of sixteen blocks with 227 KiB of shared memory each: Hopper and data-centre Blackwell. */
-static bool has_clusters(int32_t capability)
+/* Shared memory of a block on devices whose blocks form clusters, in bytes; 0 on others. */
+static int32_t get_cluster_room(int32_t capability)
 {
-    return capability >= 90 && capability < 120;
+    return capability < 90 ? 0 : capability < 120 ? 227 * 1024 : 99 * 1024;
+}
+
+/* The variants with clusters, fastest first. With few sequences a step is short if its products are divided among many
+ * blocks; more sequences need more clusters at the same time. */
+static int offer_clusters(const struct seqlstm_recurrent_desc *d, int32_t capability, const char **names)
+{
+    static const enum cg_variant few[] = {CG_CLUSTER_16, CG_CLUSTER_8, CG_CLUSTER_4},
+                                 many[] = {CG_CLUSTER_4, CG_CLUSTER_8, CG_CLUSTER_16};
+    struct cg_cluster cluster;
+    int count = 0;
+    for (int k = 0; k < 3; k++) {
+        const enum cg_variant variant = d->head.max_sequences <= CLUSTER_FEW ? few[k] : many[k];
+        if (cg_cluster_make(d, cg_count_blocks(variant), get_cluster_room(capability), &cluster))
+            names[count++] = variant_names[variant];
+    }
+    return count;
 }
 
 /* Multiplications in the largest batch. Below LARGE_PRODUCTS our own kernel is likely to be faster than cuBLASLt; below
@@ -111,16 +130,13 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
     const char *names[VARIANTS + 1] = {NULL};
     int count = 0;
-    struct cg_grid grid;
     if (fits_small(d, capability))
         names[count++] = variant_names[CG_SMALL];
+    if (has_lone_units(d))
+        count += offer_clusters(d, capability, names + count);
     names[count++] = variant_names[CG_STEP_GRAPH];
     if (cg_fits_grid(d))
         names[count++] = variant_names[CG_GRID];
-    if (has_lone_units(d) && has_clusters(capability) &&
-        cg_cluster_make(d->hidden, gates, 0, d->head.dtype_compute, &grid) &&
-        (d->head.mode != SEQLSTM_MODE_TRAINING || cg_cluster_make(d->hidden, gates, 1, d->head.dtype_compute, &grid)))
-        names[count++] = variant_names[CG_CLUSTER];
     answer_variants(d, gates, names, answer);
 }
 

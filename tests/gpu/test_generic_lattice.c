@@ -50,7 +50,7 @@ static bool is_plain_no(const struct seqlstm_answer *a)
 
 /* ---- the lattice of recurrent layers --------------------------------------------------------------------------- */
 
-static const int64_t sizes[] = {1, 64, 65, 650, 4096, 5000};
+static const int64_t sizes[] = {1, 64, 65, 200, 512, 650, 4096, 5000};
 
 /* Do the equations of ops.h allow it? */
 static bool is_meaningful(const struct seqlstm_recurrent_desc *d)
@@ -65,11 +65,10 @@ static bool is_meaningful(const struct seqlstm_recurrent_desc *d)
            (o & (SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_FINAL_STATE));
 }
 
-/* For the values of `sizes`: do the slices fit into sixteen times 227 KiB, with at most 64 columns per block? */
-static bool fits_cluster(const struct seqlstm_recurrent_desc *d)
+static bool has_clusters(const struct seqlstm_answer *a, bool of_4, bool of_8, bool of_16)
 {
-    return d->hidden <= 65 ||
-           (d->hidden == 650 && d->cell == SEQLSTM_CELL_RNN && d->head.dtype_compute >= SEQLSTM_DTYPE_BFLOAT16);
+    return has_variant(a, "cluster_4") == of_4 && has_variant(a, "cluster_8") == of_8 &&
+           has_variant(a, "cluster_16") == of_16;
 }
 
 static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
@@ -81,7 +80,8 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
     const bool one = d->projection == 0 && !late, lone = one && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
     return a.accepted && has_variant(&a, "step_graph") &&
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
-           has_variant(&a, "cluster") == (lone && fits_cluster(d)) &&
+           has_clusters(&a, lone && d->hidden == 65, lone && (d->hidden == 65 || d->hidden == 200),
+                        lone && (d->hidden == 200 || d->hidden == 512)) &&
            has_variant(&a, "small") == (one && d->hidden <= 128);
 }
 
@@ -164,21 +164,24 @@ static void check_dtypes(void)
 
 static void check_devices(void)
 {
-    const struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_BIT_RECURRENT_OUTPUT, 0, 1);
+    struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_BIT_RECURRENT_OUTPUT, 0, 1);
     static const char *const good[] = {"cuda:sm_80", "cuda:sm_86", "cuda:sm_90", "cuda:sm_100", "cuda:sm_120"};
     static const char *const bad[] = {"cuda:sm_70", "cuda:sm_75", "cpu:x86-64-v4", "cuda",
                                       "cuda:",      "cuda:sm_",   "hip:gfx90a",    ""};
     bool fine = true;
     for (size_t k = 0; k < sizeof good / sizeof *good; k++) {
-        const struct seqlstm_answer a = ask(good[k], &d.head);
-        fine = fine && a.accepted && has_variant(&a, "cluster") == (k == 2 || k == 3);
+        d.hidden = 200;
+        struct seqlstm_answer a = ask(good[k], &d.head);
+        fine = fine && a.accepted && has_clusters(&a, false, k >= 2, k >= 2);
+        d.hidden = 512; /* in float32 it needs 160 KiB of shared memory per block */
+        a = ask(good[k], &d.head);
+        fine = fine && a.accepted && has_clusters(&a, false, false, k == 2 || k == 3);
     }
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         const struct seqlstm_answer a = ask(bad[k], &d.head);
         fine = fine && is_plain_no(&a) && (a.code & SEQLSTM_BIT_REFUSED_DEVICE);
     }
-    check(fine, "devices from sm_80 on, no other; clusters on sm_90 and sm_100",
-          "a class of devices is answered otherwise");
+    check(fine, "devices from sm_80 on, no other; clusters from sm_90 on", "a class of devices is answered otherwise");
 }
 
 static void check_bad_values(void)

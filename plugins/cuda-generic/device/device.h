@@ -50,6 +50,24 @@ static inline int gpu_launch_grid(void *stream, dim3 grid, dim3 block, size_t sh
 
 #define GPU_LAUNCH_CLUSTER(stream, grid, cluster, block, shared_bytes, kernel, ...)                                    \
     gpu_launch_cluster(stream, grid, cluster, block, shared_bytes, kernel, __VA_ARGS__)
+/* Lets a kernel have so much shared memory and so large a cluster. */
+static inline int gpu_allow_cluster(const void *entry, int cluster, size_t shared_bytes)
+{
+    int code = static_cast<int>(
+        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    if (code == 0 && cluster > 8) /* every such device supports 8 */
+        code = static_cast<int>(cudaFuncSetAttribute(entry, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    return code;
+}
+
+static inline cudaLaunchAttribute gpu_cluster_size(int cluster)
+{
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    return attribute;
+}
 
 /* Launches clusters of `cluster` blocks, which can access each other's shared memory. */
 template <typename... P>
@@ -58,16 +76,10 @@ static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 
 {
     void *list[] = {const_cast<void *>(static_cast<const void *>(&arguments))...};
     const void *entry = reinterpret_cast<const void *>(kernel);
-    int code = static_cast<int>(
-        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
-    if (code == 0 && cluster > 8) /* every such device supports 8 */
-        code = static_cast<int>(cudaFuncSetAttribute(entry, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    const int code = gpu_allow_cluster(entry, cluster, shared_bytes);
     if (code != 0)
         return code;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
-    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchAttribute attribute = gpu_cluster_size(cluster);
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
@@ -84,26 +96,23 @@ static inline int gpu_count_together(void (*kernel)(P...), int cluster, int thre
                                      int multiprocessors, int *out_count)
 {
     const void *entry = reinterpret_cast<const void *>(kernel);
-    int code = static_cast<int>(
-        cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
-    if (code != 0)
-        return code;
-    if (cluster == 1) {
-        code = static_cast<int>(cudaOccupancyMaxActiveBlocksPerMultiprocessor(out_count, entry, threads, shared_bytes));
-        *out_count *= multiprocessors;
-        return code;
-    }
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = static_cast<unsigned>(cluster);
-    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    int code = gpu_allow_cluster(entry, cluster, shared_bytes);
+    cudaLaunchAttribute attribute = gpu_cluster_size(cluster);
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(static_cast<unsigned>(cluster * multiprocessors));
     config.blockDim = dim3(static_cast<unsigned>(threads));
     config.dynamicSmemBytes = shared_bytes;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    return static_cast<int>(cudaOccupancyMaxActiveClusters(out_count, entry, &config));
+    *out_count = 0;
+    if (code == 0 && cluster > 1)
+        code = static_cast<int>(cudaOccupancyMaxActiveClusters(out_count, entry, &config));
+    else if (code == 0)
+        code = static_cast<int>(cudaOccupancyMaxActiveBlocksPerMultiprocessor(out_count, entry, threads, shared_bytes));
+    if (cluster == 1)
+        *out_count *= multiprocessors;
+    cudaGetLastError(); /* the next launch must not report it */
+    return code;
 }
 
 /* A barrier for all threads of the cluster: all see what was written before it. Does nothing on devices without
@@ -115,17 +124,16 @@ static __device__ __forceinline__ void gpu_barrier_cluster()
 #endif
 }
 
-/* The same place in the shared memory of block `rank` of the cluster. */
-static __device__ __forceinline__ uint32_t *gpu_map_shared(uint32_t *mine, int rank)
+/* A barrier for `threads` threads of a block, whole warps; number 1 to 15. */
+static __device__ __forceinline__ void gpu_barrier_threads(int number, int threads)
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    uint64_t theirs;
-    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(theirs) : "l"(mine), "r"(rank));
-    return reinterpret_cast<uint32_t *>(theirs);
-#else
-    (void)rank;
-    return mine;
-#endif
+    asm volatile("bar.sync %0, %1;" : : "r"(number), "r"(threads) : "memory");
+}
+
+/* The largest value of the warp's lanes, all of which call. */
+static __device__ __forceinline__ uint32_t gpu_warp_max(uint32_t value)
+{
+    return __reduce_max_sync(0xFFFFFFFFu, value);
 }
 
 /* Copies 16 bytes from global to shared memory while the thread continues; both addresses are aligned. If not `inside`,

@@ -7,7 +7,10 @@
  *   gpu_mbarrier_expect   once per phase, one thread of the owner: the phase ends when so many bytes have arrived
  *   gpu_store_async       stores at the same place of block `rank`, and counts 4 bytes on its copy of the barrier
  *   gpu_mbarrier_wait     until the phase of this parity (0, 1, 0, …) has ended. A wait that lasts for seconds ends the
- *                         kernel with an error */
+ *                         kernel with an error
+ *   gpu_find_peer         the shared memory of block `rank`, which begins at `shared` in each block
+ *   gpu_send              stores 2 or 4 words at a byte of a peer's shared memory, aligned to their size, and counts
+ *                         their bytes on its barrier */
 #ifndef CG_MBARRIER_H
 #define CG_MBARRIER_H
 
@@ -105,6 +108,51 @@ static __device__ __forceinline__ void gpu_store_async(float *at, float value, u
     (void)barrier;
     (void)rank;
 }
+
+typedef uint32_t gpu_peer;
+
+static __device__ __forceinline__ gpu_peer gpu_find_peer(const void *shared, int rank)
+{
+    gpu_peer peer = 0;
+#if GPU_HAS_CLUSTERS
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer) : "r"(gpu_shared_address(shared)), "r"(rank));
+#endif
+    (void)shared;
+    (void)rank;
+    return peer;
+}
+
+static __device__ __forceinline__ void gpu_send(gpu_peer peer, uint32_t to, const uint32_t (&words)[4],
+                                                uint32_t barrier)
+{
+#if GPU_HAS_CLUSTERS
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];"
+                 :
+                 : "r"(peer + to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]), "r"(peer + barrier)
+                 : "memory");
+#endif
+    (void)peer;
+    (void)to;
+    (void)words;
+    (void)barrier;
+}
+
+static __device__ __forceinline__ void gpu_send(gpu_peer peer, uint32_t to, const uint32_t (&words)[2],
+                                                uint32_t barrier)
+{
+#if GPU_HAS_CLUSTERS
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
+                 :
+                 : "r"(peer + to), "r"(words[0]), "r"(words[1]), "r"(peer + barrier)
+                 : "memory");
+#endif
+    (void)peer;
+    (void)to;
+    (void)words;
+    (void)barrier;
+}
+#else
+#define GPU_HAS_CLUSTERS 1
 #endif
 
 #endif

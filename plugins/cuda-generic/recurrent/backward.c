@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of a recurrent stack. See recurrent.h. */
-#include "cuda-generic/recurrent/kernels/cluster.h"
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
@@ -205,13 +204,13 @@ static void set_workspace(const struct cg_call *call, const struct cg_stack *s, 
     y->peep = get_gradients(call, s, l, n, l->peep, 3 * h);
 }
 
-/* The gradients that the last step of a direction reads. */
+/* The gradients that the last step of a direction reads, unless the kernel of all steps finds them itself. */
 static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
-    if (call->op->variant == CG_SMALL)
+    if (cg_begins_itself(call->op->variant))
         return SEQLSTM_OK;
     CG_START(call, "the last step",
              cg_step_begin_back(call->stream, r->device + r->count + layer * s->directions + direction,
@@ -234,9 +233,9 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         if (call->op->variant == CG_GRID)
             SEQLSTM_TRY(cg_run_grid(call, l, device + direction, true, err));
     }
-    if (call->op->variant == CG_CLUSTER)
+    if (cg_count_blocks(call->op->variant) > 0)
         CG_START(call, "all backward steps",
-                 cg_cluster_backward(call->stream, device, s->directions, &call->op->grid[1], sequences));
+                 cg_cluster_backward(call->stream, device, s->directions, &call->op->cluster, sequences));
     else if (call->op->variant == CG_SMALL)
         SEQLSTM_TRY(cg_small_run(call, s, device, true, err));
     else if (call->op->variant == CG_STEP_GRAPH)
@@ -252,7 +251,7 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = r->device + r->count + n, *y = &r->host[n];
     SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
-    if (call->op->variant != CG_SMALL && (y->dh0 || y->dc0))
+    if (!cg_begins_itself(call->op->variant) && (y->dh0 || y->dc0))
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
     if (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)

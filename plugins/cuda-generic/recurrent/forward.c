@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward of a recurrent stack. See recurrent.h. */
-#include "cuda-generic/recurrent/kernels/cluster.h"
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
@@ -90,9 +89,11 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         for (int64_t direction = 0; direction < s->directions; direction++)
             SEQLSTM_TRY(cg_run_grid(call, l, device + direction, false, err));
         return SEQLSTM_OK;
-    case CG_CLUSTER:
+    case CG_CLUSTER_4:
+    case CG_CLUSTER_8:
+    case CG_CLUSTER_16:
         CG_START(call, "all steps",
-                 cg_cluster_forward(call->stream, device, s->directions, &call->op->grid[0], sequences));
+                 cg_cluster_forward(call->stream, device, s->directions, &call->op->cluster, sequences));
         return SEQLSTM_OK;
     case CG_SMALL:
         return cg_small_run(call, s, device, false, err);

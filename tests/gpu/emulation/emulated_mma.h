@@ -9,27 +9,31 @@
 namespace emulation
 {
 
-/* What each lane contributes: 4 words of A, 2 of B. */
+/* What each lane contributes: the numbers of 4 words of A and of 2 of B. */
 struct fragments {
-    uint32_t a[4], b[2];
+    float a[4][2], b[2][2];
 };
 
 /* `from_word(word, k)` returns number k of a word. Sums are float32, along the depth. */
 template <typename F>
 void multiply_fragments(float c[4], const uint32_t a[4], const uint32_t b[2], int per_word, F from_word)
 {
-    const fragments mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+    fragments mine;
+    for (int k = 0; k < per_word; k++) {
+        for (int j = 0; j < 4; j++)
+            mine.a[j][k] = from_word(a[j], k);
+        for (int j = 0; j < 2; j++)
+            mine.b[j][k] = from_word(b[j], k);
+    }
     const auto *all = static_cast<const brought *>(bring(&mine, sizeof mine));
     const unsigned g = gpu_lane() / 4, t = gpu_lane() % 4;
     for (unsigned e = 0; e < 4; e++) {
         const unsigned row = g + e / 2 * 8, column = 2 * t + e % 2;
         for (unsigned word = 0; word < 8; word++) {
-            fragments of_a, of_b;
-            memcpy(&of_a, all[row % 8 * 4 + word % 4].bytes, sizeof of_a);
-            memcpy(&of_b, all[column * 4 + word % 4].bytes, sizeof of_b);
-            const uint32_t x = of_a.a[word / 4 * 2 + row / 8], y = of_b.b[word / 4];
+            const auto *of_a = reinterpret_cast<const fragments *>(all[row % 8 * 4 + word % 4].bytes);
+            const auto *of_b = reinterpret_cast<const fragments *>(all[column * 4 + word % 4].bytes);
             for (int k = 0; k < per_word; k++)
-                c[e] += from_word(x, k) * from_word(y, k);
+                c[e] += of_a->a[word / 4 * 2 + row / 8][k] * of_b->b[word / 4][k];
         }
     }
     carry_off();

@@ -2,6 +2,7 @@
 /* Fibers and their scheduler: one launch at a time on the thread of its stream. See emulation.h. */
 #include "emulation.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sys/mman.h>
@@ -128,7 +129,7 @@ struct fiber {
 struct block {
     std::vector<fiber> fibers;
     std::vector<warp> warps;
-    barrier gate;
+    barrier gate, named[16];
     unsigned char *shared = nullptr;
 };
 
@@ -254,6 +255,9 @@ void schedule(run *r)
     r->letters.clear();
     r->at.alive = (unsigned)r->blocks.size() * r->threads;
     go_on(r, &r->scheduler);
+    if (!r->letters.empty() && r->failure[0] == 0)
+        snprintf(r->failure, sizeof r->failure, "%zu stores are on their way to blocks that have ended",
+                 r->letters.size());
 }
 
 struct stacks {
@@ -283,6 +287,7 @@ void fill(block *b, run *r, dim3 at, dim3 grid, dim3 size, unsigned char *stack)
     b->fibers.resize(r->threads);
     b->warps.assign((r->threads + 31) / 32, warp());
     b->gate = barrier();
+    std::fill(b->named, b->named + 16, barrier());
     memset(b->shared, 0xFF, r->shared_bytes + GUARD_BYTES); /* NaN, as in all unwritten memory */
     for (unsigned t = 0; t < r->threads; t++) {
         fiber *f = &b->fibers[t];
@@ -365,6 +370,13 @@ void *shared_memory()
 void barrier_block()
 {
     wait(&running->current->home->gate, running->threads);
+}
+
+void barrier_threads(int number, unsigned threads)
+{
+    if (number < 1 || number > 15 || threads % 32 != 0)
+        fail("a barrier of some threads with a number that does not exist, or of parts of warps");
+    wait(&running->current->home->named[number & 15], threads);
 }
 
 void barrier_grid()

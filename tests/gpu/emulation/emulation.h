@@ -50,6 +50,7 @@ extern thread_local place *here __attribute__((tls_model("initial-exec")));
 
 void *shared_memory();
 void barrier_block();
+void barrier_threads(int number, unsigned threads);
 void barrier_warp(unsigned mask);
 void barrier_grid();
 void barrier_cluster();
@@ -60,10 +61,10 @@ unsigned ballot(unsigned mask, bool vote);
 /* Returns the 8 bytes that lane `from` of the warp passed; `from` must be in the mask. */
 uint64_t exchange(unsigned mask, uint64_t mine, unsigned from);
 
-/* All 32 lanes of the warp pass up to 32 bytes each and can read those of the others until all have finished
+/* All 32 lanes of the warp pass up to 48 bytes each and can read those of the others until all have finished
  * reading. */
-struct brought {
-    unsigned char bytes[32];
+struct alignas(16) brought {
+    unsigned char bytes[48];
 };
 const void *bring(const void *mine, size_t bytes);
 void carry_off();
@@ -177,9 +178,18 @@ static inline void gpu_barrier_cluster()
     emulation::barrier_cluster();
 }
 
-static inline uint32_t *gpu_map_shared(uint32_t *mine, int rank)
+static inline void gpu_barrier_threads(int number, int threads)
 {
-    return static_cast<uint32_t *>(emulation::map_shared(mine, rank));
+    emulation::barrier_threads(number, (unsigned)threads);
+}
+
+static inline uint32_t gpu_warp_max(uint32_t value)
+{
+    for (int step = 16; step > 0; step /= 2) {
+        const uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, value, step);
+        value = other > value ? other : value;
+    }
+    return value;
 }
 
 static inline void gpu_copy_async(void *to, const void *from, bool inside)
@@ -231,6 +241,24 @@ static inline void gpu_mbarrier_wait(uint64_t *barrier, int parity)
 static inline void gpu_store_async(float *at, float value, uint64_t *barrier, int rank)
 {
     emulation::store_async(at, &value, sizeof value, barrier, rank);
+}
+
+/* What gpu_find_peer returns: where the shared memory of this block begins, and the rank of the other. */
+struct gpu_peer {
+    unsigned char *mine;
+    int rank;
+};
+static inline gpu_peer gpu_find_peer(void *shared, int rank)
+{
+    return {static_cast<unsigned char *>(shared), rank};
+}
+template <size_t WORDS>
+static inline void gpu_send(gpu_peer peer, uint32_t to, const uint32_t (&words)[WORDS], uint32_t barrier)
+{
+    if (to % sizeof words != 0)
+        emulation::fail("a store into another block's shared memory is not aligned");
+    emulation::store_async(peer.mine + to, words, sizeof words, reinterpret_cast<uint64_t *>(peer.mine + barrier),
+                           peer.rank);
 }
 
 /* The device's approximations, which turn denormal numbers into zeros. */

@@ -108,8 +108,8 @@ void check_clusters(unsigned *o)
                                                   GPU_SHARED(uint32_t, s);
                                                   const unsigned rank = blockIdx.x % 4;
                                                   if (threadIdx.x < 4)
-                                                      gpu_map_shared(s, (int)threadIdx.x)[rank] =
-                                                          10 * blockIdx.x + threadIdx.x;
+                                                      static_cast<uint32_t *>(emulation::map_shared(
+                                                          s, (int)threadIdx.x))[rank] = 10 * blockIdx.x + threadIdx.x;
                                                   gpu_barrier_cluster();
                                                   if (threadIdx.x < 4)
                                                       o[blockIdx.x * 4 + threadIdx.x] = s[threadIdx.x];
@@ -121,7 +121,7 @@ void check_clusters(unsigned *o)
     fine = emulation::run_launch({dim3(8), dim3(32), 16, false,
                                   [=] {
                                       GPU_SHARED(uint32_t, s);
-                                      gpu_map_shared(s, 4)[0] = 1;
+                                      static_cast<uint32_t *>(emulation::map_shared(s, 4))[0] = 1;
                                   },
                                   4},
                                  said, sizeof said);
@@ -174,6 +174,49 @@ void check_mbarriers(unsigned *o)
     check("bytes that never come", !fine && strstr(said, "spin"), said);
 }
 
+/* Two blocks send each other 16 bytes a lane, wait with half of their warps, and find the largest value. */
+void check_peers(unsigned *o)
+{
+    const auto send_words = [=](uint32_t skew, bool waits) {
+        GPU_SHARED(unsigned char, s); /* a barrier, padding, 64 chunks */
+        uint64_t *barrier = reinterpret_cast<uint64_t *>(s);
+        const gpu_peer other = gpu_find_peer(s, 1 - gpu_cluster_rank());
+        const uint32_t t = threadIdx.x, words[4] = {t, t + 100, t + 200, t + 300};
+        if (t == 0) {
+            gpu_mbarrier_init(barrier);
+            gpu_mbarrier_fence();
+            gpu_mbarrier_expect(barrier, 64 * 16);
+        }
+        gpu_barrier_cluster();
+        gpu_send(other, 16 + (63 - t) * 16 + skew, words, 0);
+        if (waits)
+            gpu_mbarrier_wait(barrier, 0);
+        gpu_barrier_threads(1 + (int)t / 32, 32);
+        o[blockIdx.x * 64 + t] = reinterpret_cast<uint32_t *>(s + 16)[4 * t + 3];
+        o[128 + t / 32] = gpu_warp_max(t == 40 ? 1000 : t);
+        gpu_barrier_cluster();
+    };
+    char said[256] = "";
+    bool fine = true, late = false;
+    const auto run_twice = [&](uint32_t skew, bool waits) {
+        for (int k = 0; k < 2; k++) {
+            fine = emulation::run_launch({dim3(2), dim3(64), 16 + 1024, false, [=] { send_words(skew, waits); }, 2},
+                                         said, sizeof said);
+            late = late || (!fine && strstr(said, "on their way"));
+        }
+    };
+    run_twice(0, true);
+    check("two blocks that send each other words", fine, said);
+    check("what they sent, and the largest of each warp",
+          o[0] == 363 && o[127] == 300 && o[128] == 31 && o[129] == 1000, "other numbers");
+    run_twice(8, true);
+    check("words that are not aligned", !fine && strstr(said, "not aligned"), said);
+    run_twice(0, false);
+    check("words that are never waited for", late, "nothing");
+    fine = emulation::run_launch({dim3(1), dim3(64), 16, false, [=] { gpu_barrier_threads(1, 48); }, 1}, said, 256);
+    check("a barrier of one and a half warps", !fine && strstr(said, "parts of warps"), said);
+}
+
 /* Each thread copies 16 bytes in each of two groups, and after a wait and a barrier reads its neighbour's of the
  * first. */
 void check_copies(unsigned *o)
@@ -223,7 +266,7 @@ int main()
 {
     std::vector<unsigned> out(256);
     unsigned *o = out.data();
-    printf("1..36\n");
+    printf("1..41\n");
 
     expect("a reversal through shared memory, with its barrier", true, "", dim3(2), dim3(100), 400, false, [=] {
         GPU_SHARED(unsigned, s);
@@ -318,6 +361,7 @@ int main()
     check_tensor_cores();
     check_clusters(o);
     check_mbarriers(o);
+    check_peers(o);
     check_copies(o);
     return failed != 0;
 }

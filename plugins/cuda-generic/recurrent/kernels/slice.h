@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The product of rows that all blocks have published with the slice of W_h that one block keeps. Included by the
- * kernels of `grid` and `cluster`. Layouts: grid.h. */
+ * kernel of `grid`. Layouts: grid.h. */
 #ifndef CG_SLICE_H
 #define CG_SLICE_H
 
@@ -81,18 +81,6 @@ static __device__ void cg_slice_multiply(const struct cg_grid &g, const uint32_t
         __syncthreads(); /* now all threads have read the chunk */
     }
     cg_slice_keep<NUMBER>(g, sum, rows);
-}
-
-/* Multiplies sixteen rows in shared memory with the slice. */
-template <typename NUMBER, int WARPS>
-static __device__ void cg_slice_product(const struct cg_grid &g, const uint32_t *rows, const uint32_t *weights,
-                                        uint32_t *partial)
-{
-    float sum[CG_GRID_GROUPS_MOST][4];
-    cg_slice_clear(sum);
-    cg_slice_add<NUMBER>(rows, g.words + 4, weights, g.words + 4, g.words, (int)(threadIdx.x / CG_WARP), WARPS,
-                         g.columns / 8, sum);
-    cg_slice_keep<NUMBER>(g, sum, partial);
 }
 
 /* The whole sum of a column for row `row` of these, its splits added in order. */
