@@ -71,6 +71,8 @@ static int64_t count_exchange_words(const struct cg_stack *s)
     return cg_fits_grid(d) ? cg_grid_exchange_most(s->hidden, s->gates, d->head.max_sequences) : 0;
 }
 
+enum { H_ALIGNMENT = 16 }; /* kernels may load four values at once */
+
 /* Room for the parts of any gradient of weights. */
 static int64_t count_parts_room(const struct cg_stack *s)
 {
@@ -247,10 +249,20 @@ float *cg_record(const struct cg_call *call, const struct cg_stack *s, const str
     return offset < 0 ? NULL : get_reserve(call, s, l) + slot * l->record + offset + call->row0 * width;
 }
 
+/* The record of h. The last of layers in one direction writes to slot Y, which backward finds unchanged. With
+ * `stepwise`, records outlive the segment that Y belongs to. */
+static float *find_h(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t n)
+{
+    float *y = cg_slot(call, SEQLSTM_SLOT_RECURRENT_Y);
+    const bool fits = y != NULL && (uintptr_t)y % H_ALIGNMENT == 0;
+    return s->directions == 1 && n == s->layers - 1 && fits && !s->stepwise ? y
+                                                                            : cg_record(call, s, l, n, l->h, s->out);
+}
+
 float *cg_merged(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l, int64_t layer)
 {
     if (s->directions == 1)
-        return cg_record(call, s, l, layer, l->h, s->out);
+        return find_h(call, s, l, layer);
     return get_reserve(call, s, l) + l->merged + (s->training ? layer : 0) * l->merged_floats;
 }
 
@@ -313,7 +325,7 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .n = cg_record(call, s, l, n, l->n, s->hidden),
         .c_raw = cg_record(call, s, l, n, l->c_raw, s->hidden),
         .c = cg_record(call, s, l, n, l->c, s->hidden),
-        .h = cg_record(call, s, l, n, l->h, s->out),
+        .h = find_h(call, s, l, n),
         .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
         .v = cg_record(call, s, l, n, l->v, s->gh),
         .moments = cg_record(call, s, l, n, l->moments, 4),

@@ -108,7 +108,9 @@ static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s
     const bool last = layer == s->layers - 1;
     float *y = last ? cg_slot(call, SEQLSTM_SLOT_RECURRENT_Y) : cg_merged(call, s, l, layer);
     if (s->directions == 1)
-        return last && y ? cg_copy(call, y, cg_merged(call, s, l, layer), call->rows * s->out, err) : SEQLSTM_OK;
+        return last && y && y != cg_merged(call, s, l, layer)
+                   ? cg_copy(call, y, cg_merged(call, s, l, layer), call->rows * s->out, err)
+                   : SEQLSTM_OK;
     if (y == NULL)
         return SEQLSTM_OK;
     const struct cg_merge m = {
