@@ -29,7 +29,8 @@ enum cli_exit {
     CLI_DATA = 4,
     CLI_DIVERGED = 5,
     CLI_NO_MEMORY = 6,
-    CLI_TIME = 75 /* time limit reached, checkpoint saved: resume later */
+    CLI_OTHER_RANK = 76, /* this rank ends because another one has ended; the launcher knows why */
+    CLI_TIME = 75        /* time limit reached, checkpoint saved: resume later */
 };
 
 /* One flag. All fields but `name` and `help` are optional. */
@@ -121,6 +122,9 @@ struct cli_context {
     char *override_texts[96];
     char *folders[64]; /* absolute */
     struct sl_session_options options;
+    struct sl_rank_identity rank; /* which rank of a training this is … */
+    bool is_rank;                 /* … if it is one */
+    bool mute;                    /* what is found in the model is not shown: the launcher has shown it */
 };
 
 /* ---- tables (commands.c, flags.c) ---- */
@@ -224,6 +228,14 @@ typedef seqlstm_status cli_run_work_fn(struct cli_context *cli, struct sl_sessio
 int cli_with_run(struct cli_context *cli, cli_run_work_fn *work, void *state);
 /* What the flags CLI_FLAG_INPUT and CLI_FLAG_LENGTHS say. */
 struct sl_input_request cli_get_input(const struct cli_context *cli);
+
+/* ---- ranks (launch.c) ---- */
+/* Finds out whether a launcher has started this process as a rank. */
+void cli_find_rank(struct cli_context *cli);
+/* With the model: only a divided training has ranks. Ranks other than 0 print errors and nothing else. */
+void cli_begin_rank(struct cli_context *cli, const struct sl_model *model);
+/* Runs this command again on so many ranks; returns the exit status of the first that failed. */
+int cli_launch_ranks(const struct cli_context *cli, int32_t ranks);
 
 /* ---- progress (progress.c) ---- */
 struct cli_train_view;

@@ -120,6 +120,8 @@ void cli_print_error(const struct cli_context *cli, const char *code, const char
     struct sl_buf lines = {0};
     cli_clear_line();
     fprintf(stderr, "%serror[%s]%s: ", cli->color ? "\033[1;31m" : "", code, cli->color ? "\033[0m" : "");
+    if (cli->is_rank && cli->rank.ranks > 1)
+        sl_buf_printf(&lines, "rank %d: ", cli->rank.rank);
     sl_buf_printf(&lines, "%.*s\n", help ? (int)(help - text) : INT_MAX, text);
     if (where)
         sl_buf_printf(&lines, "  --> %s\n", where);
@@ -132,6 +134,8 @@ void cli_print_error(const struct cli_context *cli, const char *code, const char
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err)
 {
     int stop = sl_interrupt_get_stop(cli->interrupt);
+    if (cli->is_rank && status == SEQLSTM_CANCELLED && err->native_code > 0)
+        return CLI_OTHER_RANK;
     if (status == SEQLSTM_CANCELLED && stop)
         return 128 + stop;
     if (status == SEQLSTM_IO && err->native_code == EPIPE) /* the reader of stdout has closed it */
@@ -197,6 +201,10 @@ void cli_show_diagnostics(const struct cli_context *cli)
 {
     struct sl_buf buf = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (cli->mute && sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR) == 0) {
+        sl_diagnostics_forget(cli->diagnostics);
+        return;
+    }
     if (sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_ERROR) +
             (cli->verbosity < 0 ? 0 : sl_diagnostics_count(cli->diagnostics, SL_SEVERITY_WARNING)) ==
         0)

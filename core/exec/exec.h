@@ -119,6 +119,10 @@ seqlstm_status sl_exec_wait(struct sl_exec *exec, struct sl_exec_result *out_res
 /* The caller does other things before the next step: the time until then does not count as idle. */
 void sl_exec_pause(struct sl_exec *exec);
 
+/* As a run in SL_PHASE_TRAIN whose batch has no sequence: the sums of the loss, and without `accumulate` the gradients,
+ * become zero. */
+seqlstm_status sl_exec_run_empty(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err);
+
 /* Does the batch fit the buffers? If not, a plan with a larger envelope is needed. */
 bool sl_exec_fits(const struct sl_exec *exec, const struct sl_batch *batch);
 

@@ -12,6 +12,8 @@
  */
 #include "exec/update.h"
 
+#include <string.h>
+
 #include "dispatch/plan/capture.h"
 #include "exec/place.h"
 #include "exec/vectors.h"
@@ -157,4 +159,19 @@ seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_update 
     sl_exec_begin_update(exec, update);
     SEQLSTM_TRY(sl_exec_make_update(exec, err));
     return sl_exec_finish_update(exec, out_squares, err);
+}
+
+seqlstm_status sl_exec_run_empty(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    struct sl_params *params = exec->params;
+    struct sl_exec_place *place = &exec->places[exec->device_place];
+    exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
+    if (exec->graph->sums >= 0)
+        sl_exec_note_written(exec, exec->device_place, exec->graph->sums);
+    SEQLSTM_TRY(sl_domain_clear(place->domain, place->sums, 2 * (int64_t)sizeof *place->sums, err));
+    if (step->accumulate)
+        return SEQLSTM_OK;
+    memset(params->grads, 0, (size_t)params->elems * sizeof *params->grads);
+    sl_params_note_written(params, SL_PLACE_HOST, SL_PART_GRADS, 0, params->elems);
+    return SEQLSTM_OK;
 }

@@ -161,6 +161,9 @@ static const struct sl_explanation explanations[] = {
      "before it also reads the attention output of the previous step, appended to its\n"
      "input. There must be such a recurrent layer, and only one attention layer may\n"
      "feed it.\n"},
+    {"E0323", "a division among ranks that is not possible",
+     "`parallel` contradicts itself: each rank needs at least one shard, `shards` adds\n"
+     "in one fixed order in float32, and `reduce: central` adds in float32 on rank 0.\n"},
     {"E0401", "not in this version",
      "The key or the value is known and planned, but this version of seqlstm does not\n"
      "support it. It is refused, because ignoring it would change the result.\n"},
@@ -259,6 +262,9 @@ static const struct sl_explanation explanations[] = {
     {"E0614", "slower than allowed",
      "`seqlstm ab --max-regress` found that side B is slower than side A by more than\n"
      "the limit. The exit status is 1.\n"},
+    {"E0615", "a rank was ended",
+     "One of the processes of a training on several ranks was ended by a signal, by the\n"
+     "user or by the system (SIGKILL: often for want of memory). The others end, too.\n"},
     {"E0701", "a run in use",
      "Another process writes into this run folder. It holds the lock of the file\n"
      "`lock` in it, which says its host, its number and when it began. Wait until it\n"

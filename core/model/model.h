@@ -24,6 +24,7 @@
 #include "model/data_config.h"
 #include "model/decode_config.h"
 #include "model/layer.h"
+#include "model/parallel_config.h"
 #include "model/place.h"
 #include "model/train_config.h"
 
@@ -69,8 +70,6 @@ enum sl_device { SL_DEVICE_AUTO, SL_DEVICE_CPU };
 
 enum sl_precision { SL_PRECISION_FLOAT32, SL_PRECISION_TF32, SL_PRECISION_BFLOAT16, SL_PRECISION_FLOAT16 };
 
-enum sl_parallel { SL_PARALLEL_NONE };
-
 struct sl_output_config {
     const char *dir;        /* as given, with {name} and {run}; relative to the current directory */
     bool tensorboard;       /* an event file of TensorBoard in the run folder */
@@ -112,7 +111,7 @@ struct sl_model {
     struct sl_dispatch_config dispatch;
     enum sl_device device;
     enum sl_precision precision;
-    enum sl_parallel parallel;
+    struct sl_parallel_config parallel;
     struct sl_output_config output;
     struct sl_log_config log;
 

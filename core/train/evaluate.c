@@ -31,20 +31,28 @@ static seqlstm_status add_texts(struct sl_text_sums *sums, struct sl_decoder *de
     return status;
 }
 
-static seqlstm_status evaluate_batch(struct sl_exec *exec, struct sl_decoder *decoder, const struct sl_batcher *batcher,
-                                     const struct sl_batch *batch, const struct sl_metric_rule *rule,
-                                     struct sl_evaluation *evaluation, struct seqlstm_error *err)
+void sl_evaluator_init(struct sl_evaluator *out, struct sl_exec *exec, struct sl_decoder *decoder,
+                       const struct sl_batcher *batcher, const struct sl_metric_rule *rule)
+{
+    *out = (struct sl_evaluator){.exec = exec, .decoder = decoder, .rule = *rule};
+    if (rule->wanted[SL_METRIC_F1_SPAN] || rule->wanted[SL_METRIC_F1_SPAN_STRICT])
+        sl_metric_rule_add_labels(&out->rule, sl_batcher_get_dataset(batcher));
+}
+
+seqlstm_status sl_evaluate_batch(const struct sl_evaluator *evaluator, const struct sl_batcher *batcher,
+                                 const struct sl_batch *batch, struct sl_evaluation *evaluation,
+                                 struct seqlstm_error *err)
 {
     struct sl_exec_step step = {0};
     struct sl_exec_result result;
     struct sl_field output = {0};
-    SEQLSTM_TRY(sl_exec_run(exec, batch, &step, &result, err));
-    if (sl_metric_rule_reads_output(rule))
-        output = sl_exec_get_output(exec);
-    sl_metric_add(rule, &evaluation->sums, batch, &output, &result);
-    if (sl_metric_rule_reads_texts(rule)) {
-        SEQLSTM_TRY(sl_decoder_run(decoder, batch, err));
-        SEQLSTM_TRY(add_texts(&evaluation->sums.text, decoder, sl_batcher_get_dataset(batcher), batch, err));
+    SEQLSTM_TRY(sl_exec_run(evaluator->exec, batch, &step, &result, err));
+    if (sl_metric_rule_reads_output(&evaluator->rule))
+        output = sl_exec_get_output(evaluator->exec);
+    sl_metric_add(&evaluator->rule, &evaluation->sums, batch, &output, &result);
+    if (sl_metric_rule_reads_texts(&evaluator->rule)) {
+        SEQLSTM_TRY(sl_decoder_run(evaluator->decoder, batch, err));
+        SEQLSTM_TRY(add_texts(&evaluation->sums.text, evaluator->decoder, sl_batcher_get_dataset(batcher), batch, err));
     }
     evaluation->batches++;
     return SEQLSTM_OK;
@@ -55,9 +63,8 @@ seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, str
                            struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
 {
     struct sl_evaluation evaluation;
-    struct sl_metric_rule own = *rule;
-    if (rule->wanted[SL_METRIC_F1_SPAN] || rule->wanted[SL_METRIC_F1_SPAN_STRICT])
-        sl_metric_rule_add_labels(&own, sl_batcher_get_dataset(batcher));
+    struct sl_evaluator evaluator;
+    sl_evaluator_init(&evaluator, exec, decoder, batcher, rule);
     memset(&evaluation, 0, sizeof evaluation);
     SEQLSTM_TRY(sl_batcher_seek(batcher, 0, 0, err));
     sl_exec_reset_state(exec);
@@ -68,11 +75,11 @@ seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, str
         SEQLSTM_TRY(sl_batcher_next(batcher, &batch, err));
         if (!batch)
             break;
-        seqlstm_status status = evaluate_batch(exec, decoder, batcher, batch, &own, &evaluation, err);
+        seqlstm_status status = sl_evaluate_batch(&evaluator, batcher, batch, &evaluation, err);
         sl_batch_destroy(batch);
         SEQLSTM_TRY(status);
     }
-    sl_metric_finish(&own, &evaluation.sums, &evaluation.values);
+    sl_metric_finish(&evaluator.rule, &evaluation.sums, &evaluation.values);
     *out_evaluation = evaluation;
     return SEQLSTM_OK;
 }

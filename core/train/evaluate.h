@@ -10,6 +10,7 @@
 #include "decode/decoder.h"
 #include "exec/exec.h"
 #include "train/metrics/metric.h"
+#include "parallel/ranks.h"
 
 struct sl_evaluation {
     struct sl_metric_sums sums;
@@ -24,5 +25,32 @@ struct sl_evaluation {
 seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
                            const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
                            struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
+
+/* The same in parts: one batch at a time. */
+struct sl_evaluator {
+    struct sl_exec *exec;
+    struct sl_decoder *decoder;
+    struct sl_metric_rule rule;
+};
+
+void sl_evaluator_init(struct sl_evaluator *out, struct sl_exec *exec, struct sl_decoder *decoder,
+                       const struct sl_batcher *batcher, const struct sl_metric_rule *rule);
+/* Adds the sums of a batch of `batcher`. */
+seqlstm_status sl_evaluate_batch(const struct sl_evaluator *evaluator, const struct sl_batcher *batcher,
+                                 const struct sl_batch *batch, struct sl_evaluation *evaluation,
+                                 struct seqlstm_error *err);
+
+struct sl_evaluation_ranks {
+    struct sl_exec *exec;
+    struct sl_decoder *decoder; /* may be NULL */
+    struct sl_batcher *batcher; /* the same on all ranks, as the rule */
+    const struct sl_metric_rule *rule;
+    bool carries; /* states go from batch to batch */
+};
+
+/* All ranks get the evaluation that one rank alone would make, with the same bits. CANCELLED: all ranks have agreed to
+ * stop. */
+seqlstm_status sl_evaluate_on_ranks(const struct sl_evaluation_ranks *request, struct sl_ranks *ranks,
+                                    struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
 
 #endif

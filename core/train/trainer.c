@@ -108,6 +108,8 @@ seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struc
     seqlstm_status status = copy_texts(trainer, err);
     if (status == SEQLSTM_OK)
         status = make_copies(trainer, err);
+    if (status == SEQLSTM_OK && request->ranks)
+        status = sl_trainer_open_shards(trainer, err);
     if (status != SEQLSTM_OK) {
         sl_trainer_destroy(trainer);
         return status;
@@ -124,6 +126,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
         sl_update_clear(&trainer->updates[k]);
         free(trainer->updates[k].group);
     }
+    sl_trainer_close_shards(trainer);
     sl_batch_destroy(trainer->pending);
     sl_prefetch_destroy(trainer->prefetch);
     sl_metrics_log_close(trainer->metrics);
@@ -144,8 +147,9 @@ seqlstm_status sl_trainer_restore(struct sl_trainer *trainer, const struct sl_sa
         .state = &trainer->state,
     };
     if (trainer->request.model->data.batching.unit == SL_UNIT_STREAM)
-        SEQLSTM_TRY(sl_exec_get_state(trainer->request.exec, &target.carried, &target.carried_elems, err));
+        SEQLSTM_TRY(sl_trainer_get_carried(trainer, &target.carried, &target.carried_elems, err));
     SEQLSTM_TRY(sl_checkpoint_load(checkpoint, &target, err));
+    sl_trainer_spread_carried(trainer);
     trainer->average.active = trainer->state.averaging && trainer->average.kind != SL_AVERAGE_NONE;
     trainer->average.count = trainer->state.averaged;
     if (trainer->state.epoch_batches < 1)
@@ -315,6 +319,8 @@ static seqlstm_status start(struct sl_trainer *trainer, struct seqlstm_error *er
         sl_checkpoint_prune(trainer->checkpoints, trainer->config->checkpoint.keep_last, state, trainer->request.log);
     SEQLSTM_TRY(sl_batcher_seek(trainer->request.train, (uint64_t)state->epoch, (uint64_t)state->ordinal, err));
     SEQLSTM_TRY(sl_prefetch_create(trainer->request.train, trainer->request.prefetch, &trainer->prefetch, err));
+    if (trainer->request.ranks)
+        SEQLSTM_TRY(sl_trainer_compare_ranks(trainer, err));
     trainer->start_ns = read_clock(trainer);
     sl_trainer_update_progress(trainer);
     trainer->report_tokens = state->tokens;

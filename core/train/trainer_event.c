@@ -229,6 +229,20 @@ static void observe_trigger(struct sl_trainer *trainer)
         sl_average_start(&trainer->average);
 }
 
+static seqlstm_status evaluate(struct sl_trainer *trainer, struct sl_evaluation *out, struct seqlstm_error *err)
+{
+    const struct sl_trainer_request *request = &trainer->request;
+    const struct sl_batching *batching = &request->model->data.batching;
+    const struct sl_evaluation_ranks divided = {.exec = request->evaluate,
+                                                .decoder = request->decoder,
+                                                .batcher = request->valid,
+                                                .rule = &trainer->valid_rule,
+                                                .carries = batching->unit == SL_UNIT_STREAM || batching->bptt > 0};
+    return request->ranks ? sl_evaluate_on_ranks(&divided, request->ranks, out, err)
+                          : sl_evaluate(request->evaluate, request->decoder, request->valid, &trainer->valid_rule,
+                                        request->interrupt, out, err);
+}
+
 seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
@@ -237,8 +251,7 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
     if (trainer->request.valid) {
         SEQLSTM_TRY(sl_params_pull(trainer->request.params, err)); /* for all that reads weights below */
         sl_average_swap(&trainer->average);
-        seqlstm_status status = sl_evaluate(trainer->request.evaluate, trainer->request.decoder, trainer->request.valid,
-                                            &trainer->valid_rule, trainer->request.interrupt, &evaluation, err);
+        seqlstm_status status = evaluate(trainer, &evaluation, err);
         sl_average_swap(&trainer->average);
         if (status == SEQLSTM_CANCELLED && sl_interrupt_get_stop(trainer->request.interrupt)) {
             state->validation_pending = true;
@@ -283,8 +296,11 @@ static seqlstm_status note_checksum(const struct sl_trainer *trainer, const char
 
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
-    if (!trainer->checkpoints)
+    SEQLSTM_TRY(sl_trainer_collect_carried(trainer, err));
+    if (!trainer->checkpoints) {
+        trainer->changed = false;
         return SEQLSTM_OK;
+    }
     SEQLSTM_TRY(check_folder(trainer, err));
     struct sl_train_state state = trainer->state;
     state.averaging = trainer->average.active;
@@ -302,7 +318,7 @@ seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error 
         .text_count = trainer->request.text_count,
     };
     if (trainer->request.model->data.batching.unit == SL_UNIT_STREAM)
-        SEQLSTM_TRY(sl_exec_get_state(trainer->request.exec, &carried, &content.carried_elems, err));
+        SEQLSTM_TRY(sl_trainer_get_carried(trainer, &carried, &content.carried_elems, err));
     content.carried = carried;
     SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
     SEQLSTM_TRY(sl_params_pull_states(trainer->request.params, err));

@@ -16,6 +16,8 @@
 /* After so many skipped updates in a row the run counts as diverged. */
 enum { SL_SKIPS_MOST = 100 };
 
+struct sl_trainer_shards; /* trainer_shards.c */
+
 /* An update, from its batches to its results. Zeroed, apart from `group` and `capacity`: it has not begun. */
 struct sl_update {
     struct sl_batch **group;
@@ -51,9 +53,10 @@ struct sl_trainer {
     double seconds_before; /* of earlier starts of this run */
 
     struct sl_prefetch *prefetch;
-    struct sl_batch *pending;    /* fetched and not used */
-    struct sl_update updates[2]; /* the running one and the next */
-    int turn;                    /* which of them runs */
+    struct sl_batch *pending;         /* fetched and not used */
+    struct sl_update updates[2];      /* the running one and the next */
+    int turn;                         /* which of them runs */
+    struct sl_trainer_shards *shards; /* NULL: it computes alone */
 
     double loss;    /* of the last update */
     double squares; /* of its gradients */
@@ -83,11 +86,29 @@ seqlstm_status sl_update_start_step(struct sl_trainer *trainer, struct sl_update
 seqlstm_status sl_update_wait(struct sl_trainer *trainer, struct sl_update *update, int32_t most,
                               struct seqlstm_error *err);
 void sl_update_clear(struct sl_update *update);
+/* With bptt in unit: sequence a batch comes in segments, which belong to one update. */
+bool sl_update_has_segments(const struct sl_trainer *trainer);
 
 /* trainer_step.c. One update; leaves state and progress after it. The next one may have been started. */
 seqlstm_status sl_trainer_step(struct sl_trainer *trainer, bool *out_epoch_ended, struct seqlstm_error *err);
 /* Has the update that comes next been started? Then nothing may be due before it. */
 bool sl_trainer_is_ahead(const struct sl_trainer *trainer);
+
+/* trainer_shards.c. For request.ranks. */
+seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm_error *err);
+void sl_trainer_close_shards(struct sl_trainer *trainer);
+/* sl_update_run: computes this rank's shards, and makes the update with the gradients of all. */
+seqlstm_status sl_trainer_run_shards(struct sl_trainer *trainer, struct sl_update *update, struct seqlstm_error *err);
+/* Carried states of all sequences become zero, also without ranks. */
+void sl_trainer_reset_states(struct sl_trainer *trainer);
+/* INVALID_CONFIG if another rank has begun with other data or weights than rank 0. Also the first agreement. */
+seqlstm_status sl_trainer_compare_ranks(struct sl_trainer *trainer, struct seqlstm_error *err);
+/* The carried states of the whole batch, as a single rank has them: a checkpoint does not know its ranks. With ranks,
+ * `collect` fills them (all ranks call it), and `spread` gives this rank its own. */
+seqlstm_status sl_trainer_get_carried(struct sl_trainer *trainer, float **out_carried, int64_t *out_elems,
+                                      struct seqlstm_error *err);
+seqlstm_status sl_trainer_collect_carried(struct sl_trainer *trainer, struct seqlstm_error *err);
+void sl_trainer_spread_carried(struct sl_trainer *trainer);
 
 /* trainer_event.c. Does what is due after an update that led from `before` to trainer->progress. */
 seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,

@@ -108,7 +108,7 @@ static void diverge(struct sl_trainer *trainer, const char *what, double value)
     }
     /* A state that contains NaN would spoil every later batch. If one is under way, the device has done it. */
     if (skip && !is_ahead(trainer))
-        sl_exec_reset_state(trainer->request.exec);
+        sl_trainer_reset_states(trainer);
 }
 
 /* The loss is finite: if the parameters have changed, so were the gradients. */

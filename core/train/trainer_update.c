@@ -36,8 +36,7 @@ static seqlstm_status group_add(struct sl_update *update, struct sl_batch *batch
     return SEQLSTM_OK;
 }
 
-/* With bptt in unit: sequence a batch comes in segments, which belong to one update. */
-static bool has_segments(const struct sl_trainer *trainer)
+bool sl_update_has_segments(const struct sl_trainer *trainer)
 {
     const struct sl_batching *batching = &trainer->request.model->data.batching;
     return batching->unit == SL_UNIT_SEQUENCE && batching->bptt > 0;
@@ -55,7 +54,7 @@ static seqlstm_status fetch(struct sl_trainer *trainer, struct sl_update *update
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the training split has no batch in epoch %" PRId64,
                      trainer->state.epoch);
     while (next && wanted > 0) {
-        wanted -= !has_segments(trainer) || next->last_segment;
+        wanted -= !sl_update_has_segments(trainer) || next->last_segment;
         SEQLSTM_TRY(group_add(update, next, err));
         next = NULL;
         SEQLSTM_TRY(sl_prefetch_next(trainer->prefetch, &next, err));
@@ -75,7 +74,7 @@ static double get_mean_steps(const struct sl_trainer *trainer, const struct sl_u
     double batches = (double)trainer->config->accumulate;
     if (data->batching.unit == SL_UNIT_SEQUENCE && data->batching.max_tokens == 0)
         return batches * (double)data->batch_size * (double)facts->rows / (double)facts->records;
-    if (has_segments(trainer)) /* epoch_batches counts them */
+    if (sl_update_has_segments(trainer)) /* epoch_batches counts them */
         batches = (double)update->count;
     return batches * (double)facts->rows / (double)trainer->state.epoch_batches;
 }
@@ -137,7 +136,7 @@ static struct sl_exec_step make_step(struct sl_trainer *trainer, const struct sl
     *making = (struct sl_exec_update){.count = (uint64_t)trainer->state.applied + 1,
                                       .learning_rate = update->rate,
                                       .skip = update->normaliser <= 0 || !isfinite(update->sums.loss)};
-    const bool segment = has_segments(trainer) && batch->carry_state;
+    const bool segment = sl_update_has_segments(trainer) && batch->carry_state;
     return (struct sl_exec_step){
         .epoch = (uint64_t)trainer->state.epoch,
         .normaliser = update->normaliser,
@@ -212,6 +211,8 @@ static seqlstm_status run_step(struct sl_trainer *trainer, struct sl_update *upd
 seqlstm_status sl_update_run(struct sl_trainer *trainer, struct sl_update *update, struct seqlstm_error *err)
 {
     const bool may_start = trainer->request.sampler == NULL && !sl_metric_rule_reads_output(&trainer->train_rule);
+    if (trainer->shards)
+        return sl_trainer_run_shards(trainer, update, err);
     while (update->started < update->count) {
         bool started = false;
         SEQLSTM_TRY(sl_update_wait(trainer, update, SL_EXEC_AHEAD - 1, err));

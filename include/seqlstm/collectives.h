@@ -12,9 +12,9 @@
  * and receives concern two members only, and are matched in order for each pair and direction.
  *
  * Failure. If `run` fails, the connection cannot be used any more: all further calls fail too. The status is CANCELLED
- * after an `abort`, by this or another rank, and if the host's `cancelled` says so; it is DEVICE if the transport
- * failed, a rank has ended, or a rank did not come in time. err->native_code is then 1 + the number of that rank, or 0
- * if none is known.
+ * if the job is over: a rank has aborted, died or left while this one waited for it, or the host's `cancelled` says so.
+ * It is DEVICE if the transport failed or a rank did not come in time. err->native_code is 1 + the number of the rank
+ * that is to blame, or 0 if none is known.
  */
 #ifndef SEQLSTM_COLLECTIVES_H
 #define SEQLSTM_COLLECTIVES_H

@@ -90,7 +90,7 @@ seqlstm_status shm_check(struct seqlstm_connection *connection, struct seqlstm_e
     for (int32_t r = 0; r < connection->ranks; r++)
         if (r != connection->rank && is_dead(connection, r) &&
             !atomic_load(&shm_segment_rank(connection->segment, r)->left))
-            return blame(r, SEQLSTM_DEVICE, "has died", err);
+            return blame(r, SEQLSTM_CANCELLED, "has died", err);
     if (host->cancelled && host->cancelled(host->context))
         SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "the user stopped it");
     return SEQLSTM_OK;
@@ -118,7 +118,7 @@ seqlstm_status shm_wait(struct seqlstm_connection *connection, struct shm_counte
         if (has_reached(counter, value))
             return SEQLSTM_OK;
         if (left)
-            return blame(rank, SEQLSTM_DEVICE, "has left the job", err);
+            return blame(rank, SEQLSTM_CANCELLED, "has left the job", err);
         if (shm_now_ns() >= deadline_ns)
             return blame(rank, SEQLSTM_DEVICE, "did not come in time", err);
     }

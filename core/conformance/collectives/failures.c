@@ -56,7 +56,7 @@ void sl_trial_death(struct sl_trial *trial)
     const int64_t begin = sl_clock_ns();
     const seqlstm_status status = meet(trial, (int64_t)600 * SECOND_NS, &err);
     sl_trial_check(trial, sl_clock_ns() - begin < (int64_t)5 * SECOND_NS, "the death of a rank was noticed too late");
-    check_failure(trial, status, SEQLSTM_DEVICE, -1, &err);
+    check_failure(trial, status, SEQLSTM_CANCELLED, -1, &err);
 }
 
 void sl_trial_leaving(struct sl_trial *trial)
@@ -67,7 +67,7 @@ void sl_trial_leaving(struct sl_trial *trial)
         sl_connection_close(trial->connection);
         trial->connection = NULL;
     } else {
-        check_failure(trial, meet(trial, (int64_t)600 * SECOND_NS, &err), SEQLSTM_DEVICE, -1, &err);
+        check_failure(trial, meet(trial, (int64_t)600 * SECOND_NS, &err), SEQLSTM_CANCELLED, -1, &err);
     }
 }
 

@@ -100,6 +100,8 @@ static void read_model(struct sl_reader *reader, struct sl_node *root, struct sl
         sl_model_check_decode(reader, root, model);
     if (!reader->no_memory)
         sl_model_check_top(reader, root, model);
+    if (!reader->no_memory)
+        sl_model_check_parallel(reader, root, model);
     model->places = sl_places_collect(reader, root);
     model->document = root;
 }

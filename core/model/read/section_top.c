@@ -32,11 +32,6 @@ static const struct sl_word precision_words[] = {
     WORD_END,
 };
 
-static const struct sl_word parallel_words[] = {
-    WORD("none", SL_PARALLEL_NONE, "one device"),
-    WORD_END,
-};
-
 static const struct sl_word device_words[] = {
     WORD("auto", SL_DEVICE_AUTO, "the best device offered by a backend of the list"),
     WORD("cpu", SL_DEVICE_CPU, "the processor"),
@@ -136,8 +131,8 @@ static const struct sl_option top_options[] = {
            .doc = "the device to run on"),
     OPTION(WORD, "precision", AT(precision), .flags = SL_OPTION_FIXED, .default_text = "float32",
            .words = precision_words, .doc = "precision of the computation"),
-    OPTION(WORD, "parallel", AT(parallel), .flags = SL_OPTION_FIXED, .default_text = "none", .words = parallel_words,
-           .doc = "training on more than one device"),
+    OPTION(SECTION, "parallel", AT(parallel), .default_text = "{}", .section = &sl_section_parallel,
+           .doc = "training on several ranks"),
     OPTION(SECTION, "output", AT(output), .default_text = "{}", .section = &sl_section_output,
            .doc = "where the run is stored"),
     OPTION(SECTION, "log", AT(log), .default_text = "{}", .section = &sl_section_log,

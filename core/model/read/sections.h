@@ -72,6 +72,7 @@ void sl_model_check_train(struct sl_reader *reader, struct sl_node *root, struct
 /* `train` is the node of the section. */
 void sl_model_check_teacher(struct sl_reader *reader, struct sl_node *train, const struct sl_model *model);
 void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const struct sl_model *model);
+void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model);
 void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model);
 
 /* places.c: every value of the tree that was given, sorted by its path. */

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "base/batch/slice.h"
 #include "dispatch/cost/cost_cache.h"
 #include "dispatch/memory/layout.h"
 #include "dispatch/planner.h"
@@ -45,7 +46,10 @@ seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase 
         SEQLSTM_TRY(open_costs(session, err));
         out_tuning->cache = session->costs;
     }
-    return sl_batcher_sample(batcher, profiles, err);
+    SEQLSTM_TRY(sl_batcher_sample(batcher, profiles, err));
+    if (phase == SL_PHASE_TRAIN && sl_session_is_divided(session))
+        sl_profiles_slice(profiles, sl_session_count_shards(session));
+    return SEQLSTM_OK;
 }
 
 void sl_session_save_costs(struct sl_session *session, const struct sl_plan *plan)

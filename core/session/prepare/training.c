@@ -2,6 +2,7 @@
 /* Prepares training: data, batchers, class weights, plans and executors. */
 #include "session/prepare/training.h"
 
+#include "base/batch/slice.h"
 #include "session/data/check_data.h"
 #include "session/data/notes.h"
 #include "session/data/read_data.h"
@@ -9,6 +10,7 @@
 #include "session/measure/tuning.h"
 #include "session/prepare/batching.h"
 #include "session/prepare/decoding.h"
+#include "session/prepare/division.h"
 #include "session/prepare/evaluation.h"
 #include "session/prepare/sampling.h"
 #include "session/prepare/stage.h"
@@ -55,9 +57,12 @@ static seqlstm_status plan_phases(struct sl_session *session, struct seqlstm_err
     bool weighted = sl_class_weights_are_on(session->model);
     SEQLSTM_TRY(sl_session_check_metrics(session, session->state, err));
     struct sl_envelope envelope = sl_batcher_envelope(session->train_batcher);
+    if (sl_session_is_divided(session))
+        envelope = sl_envelope_slice(&envelope, sl_session_count_shards(session));
     SEQLSTM_TRY(sl_session_prepare(session, SL_PHASE_TRAIN, &envelope,
                                    sl_metric_needs_output(train, &train->metrics, weighted), false, NULL,
                                    &session->train, err));
+    SEQLSTM_TRY(sl_session_check_division(session, err));
     SEQLSTM_TRY(sl_sampling_plan(session, &session->sampling, err));
     if (session->valid_batcher) {
         envelope = sl_batcher_envelope(session->valid_batcher);
@@ -85,6 +90,8 @@ static void drop_phases(struct sl_session *session)
 
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)
 {
+    SEQLSTM_TRY(sl_session_divide_threads(session, err));
+    SEQLSTM_TRY(sl_session_take_plan(session, err));
     SEQLSTM_TRY(open_batchers(session, err));
     SEQLSTM_TRY(sl_session_scan_test(session, err));
     SEQLSTM_TRY(weigh_classes(session, err));
@@ -98,13 +105,14 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
         SEQLSTM_TRY(sl_decoding_open(session, &session->decoding, err));
     SEQLSTM_TRY(sl_params_init(session->params, session->train.graph, session->model->seed, session->pool, err));
     sl_memory_trim(); /* frees the copies in which orthogonal weights were made */
-    return SEQLSTM_OK;
+    return sl_session_send_plan(session, err);
 }
 
 seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
                                     struct seqlstm_error *err)
 {
     if (session->train.plan == NULL) {
+        SEQLSTM_TRY(sl_session_divide_threads(session, err));
         SEQLSTM_TRY(open_batchers(session, err));
         SEQLSTM_TRY(plan_phases(session, err));
     }

@@ -9,6 +9,7 @@
 #include "base/system/interrupt.h"
 #include "base/system/log.h"
 #include "model/model.h"
+#include "parallel/identity.h"
 
 /* Zeroed: defaults. Borrowed for the life of the session. */
 struct sl_session_options {
@@ -23,6 +24,9 @@ struct sl_session_options {
     bool threads_given;         /* `threads` takes precedence over the count of a stored plan */
     bool trust;
     bool writes; /* open_run: the session will write into the run folder, which is locked before it is read */
+    const struct sl_rank_identity *identity; /* this process among the ranks of a training; NULL: there are no others */
+    const char *collectives;                 /* --collectives: id or file of the plugin; NULL: comm-shm */
+    int64_t stall_ns;                        /* after which a rank that does not come is given up; 0: 10 minutes */
     const struct sl_log *log;
     struct sl_interrupt *interrupt;
 };

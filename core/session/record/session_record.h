@@ -15,6 +15,7 @@
 #include "data/batch/batcher.h"
 #include "data/dataset/dataset.h"
 #include "model/yaml/diagnostics.h"
+#include "parallel/ranks.h"
 #include "predict/context.h"
 #include "registry/registry.h"
 #include "session/record/options.h"
@@ -66,6 +67,22 @@ struct sl_session {
     struct sl_stage test;          /* only if the run has no validation: planned to predict the memory */
     struct sl_decoding test_decoding;
     struct sl_sampling sampling; /* of training */
+
+    struct sl_connection *connection; /* to the other ranks, while they train together; NULL: there are none */
+    struct sl_ranks ranks;            /* of a divided training */
 };
+
+/* Is each batch of its training divided into shards? */
+static inline bool sl_session_is_divided(const struct sl_session *session)
+{
+    return session->model->parallel.data > 1 || session->model->parallel.shards > 0;
+}
+
+/* Into how many; 1: it is not. */
+static inline int32_t sl_session_count_shards(const struct sl_session *session)
+{
+    const struct sl_parallel_config *parallel = &session->model->parallel;
+    return parallel->shards > 0 ? (int32_t)parallel->shards : (int32_t)parallel->data;
+}
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/value/text.h"
 #include "session/evaluate/evaluate.h"
 #include "session/finding/mismatch.h"
+#include "session/prepare/division.h"
 #include "session/prepare/training.h"
 #include "session/record/session_record.h"
 #include "session/run_files/new_folder.h"
@@ -27,6 +28,12 @@
 #include "train/checkpoint/weights.h"
 
 enum { PREFETCH = 4 };
+
+/* Rank 0 writes the run folder, and no other rank. */
+static bool writes(const struct sl_session *session)
+{
+    return session->ranks.rank == 0;
+}
 
 /* A run that has final weights but no checkpoint was not trained here: its weights were imported. */
 static seqlstm_status refuse_imported(const struct sl_session *session, struct seqlstm_error *err)
@@ -121,14 +128,17 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .weighted_classes = session->class_weights != NULL,
         .scales_loss = computes_in_float16(session->train.plan),
         .prefetch = PREFETCH,
-        .folder = session->folder,
+        .folder = writes(session) ? session->folder : NULL,
         .texts = texts,
         .text_count = 1,
         .observer = *observer,
-        .interrupt = session->options.interrupt,
+        .ranks = sl_session_is_divided(session) ? &session->ranks : NULL,
+        .interrupt = sl_session_is_divided(session) ? &session->ranks.agreed : session->options.interrupt,
         .log = session->options.log,
         .memory = &session->memory,
         .lock = session->lock,
+        .clock_ns = session->connection ? sl_ranks_read_clock : NULL,
+        .clock_context = &session->ranks,
     };
     seqlstm_status status = sl_trainer_create(&request, out_trainer, err);
     sl_buf_deinit(&plan);
@@ -246,6 +256,8 @@ static seqlstm_status prepare(struct sl_session *session, const struct sl_run_ob
         return status;
     }
     SEQLSTM_TRY(open_trainer(session, observer, out_trainer, err));
+    if (!writes(session))
+        return SEQLSTM_OK;
     return store(session, err); /* the checkpoint fits the configuration: from here on the run has this configuration */
 }
 
@@ -254,9 +266,12 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
 {
     int64_t start_ns = sl_clock_ns();
     struct sl_run_result result = {0};
+    SEQLSTM_TRY(sl_session_join(session, err));
     session->replay |= session->is_run;
     session->quantization.layers.count = 0; /* training and its evaluations are in the model's precision */
-    seqlstm_status status = session->folder ? sl_run_lock_take(session, err) : sl_new_folder_begin(session, err);
+    seqlstm_status status = !writes(session)  ? SEQLSTM_OK
+                            : session->folder ? sl_run_lock_take(session, err)
+                                              : sl_new_folder_begin(session, err);
     result.folder = session->folder;
     struct sl_trainer *trainer = NULL;
     if (status == SEQLSTM_OK)
@@ -266,10 +281,12 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     if (status == SEQLSTM_OK)
         status = sl_trainer_run(trainer, &result.train, err);
     sl_trainer_destroy(trainer);
+    sl_session_leave(session);
     if (status != SEQLSTM_OK && sl_run_lock_check(session, err) != SEQLSTM_OK)
         return SEQLSTM_IO; /* whatever failed first, it failed because the folder is gone */
     SEQLSTM_TRY(status);
-    SEQLSTM_TRY(finish(session, &result, start_ns, err));
+    if (writes(session))
+        SEQLSTM_TRY(finish(session, &result, start_ns, err));
     *out_result = result;
     return SEQLSTM_OK;
 }

@@ -17,7 +17,8 @@ struct sl_run_observer {
     void (*on_start)(void *context, const struct sl_session *session, const struct sl_plan *plan, const char *folder);
 };
 
-/* Makes the run folder, trains, evaluates and saves. A session from open_run resumes from the newest checkpoint, or
+/* Meets the other ranks, if the model is divided among ranks; then only rank 0 writes, and evaluates the result.
+ * Makes the run folder, trains, evaluates and saves. A session from open_run resumes from the newest checkpoint, or
  * starts at the beginning if there is none. The result is complete on OK, however training ended. On an error,
  * what was saved stays. */
 seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_observer *observer,

@@ -178,9 +178,16 @@ seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out,
     char *text = NULL;
     size_t bytes;
     SEQLSTM_TRY(sl_file_read(path, PLAN_LIMIT, &text, &bytes, err));
+    seqlstm_status status = sl_stored_plan_parse(path, text, bytes, out, err);
+    free(text);
+    return status;
+}
+
+seqlstm_status sl_stored_plan_parse(const char *path, const char *text, size_t bytes, struct sl_stored_plan *out,
+                                    struct seqlstm_error *err)
+{
     json_error_t why;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    free(text);
     if (root == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%d:%d: %s", path, why.line, why.column, why.text);
     seqlstm_status status = read_phases(path, root, out, err);

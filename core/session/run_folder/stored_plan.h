@@ -3,6 +3,8 @@
 #ifndef SL_SESSION_RUN_FOLDER_STORED_PLAN_H
 #define SL_SESSION_RUN_FOLDER_STORED_PLAN_H
 
+#include <stddef.h>
+
 #include <seqlstm/status.h>
 
 #include "session/record/stored.h"
@@ -11,6 +13,9 @@ struct sl_session;
 
 /* Reads choices, threads, devices, batching and whole steps of a plan's JSON. NOT_FOUND, CORRUPT_DATA, NO_MEMORY. */
 seqlstm_status sl_stored_plan_read(const char *path, struct sl_stored_plan *out, struct seqlstm_error *err);
+/* The same for a text; `path` names it in messages. */
+seqlstm_status sl_stored_plan_parse(const char *path, const char *text, size_t bytes, struct sl_stored_plan *out,
+                                    struct seqlstm_error *err);
 
 /* The comparison of whole steps behind the choices of the phase; NULL: there was none. */
 const struct sl_whole_steps *sl_stored_plan_find_whole_steps(const struct sl_stored_plan *stored, enum sl_phase phase);

@@ -93,6 +93,8 @@ struct sl_metric_sums {
     double hits[SL_METRIC_CLASSES], missed[SL_METRIC_CLASSES], alarms[SL_METRIC_CLASSES]; /* only for f1 */
 };
 
+enum { SL_METRIC_SUMS_DOUBLES = sizeof(struct sl_metric_sums) / sizeof(double) };
+
 /* Adds one batch after its step. `output` may be NULL if the rule does not read it. */
 void sl_metric_add(const struct sl_metric_rule *rule, struct sl_metric_sums *sums, const struct sl_batch *batch,
                    const struct sl_field *output, const struct sl_exec_result *result);

@@ -114,6 +114,12 @@ WEAK int64_t sl_batcher_get_batches(const struct sl_batcher *batcher)
     return batcher->estimate ? batcher->estimate : batcher->batches;
 }
 
+WEAK struct sl_envelope sl_batcher_envelope(const struct sl_batcher *batcher)
+{
+    (void)batcher;
+    return (struct sl_envelope){.sequences = FAKE_SEQUENCES, .steps = FAKE_STEPS, .rows = FAKE_SEQUENCES * FAKE_STEPS};
+}
+
 struct sl_prefetch {
     struct sl_batcher *batcher;
 };
@@ -371,6 +377,39 @@ WEAK seqlstm_status sl_exec_wait(struct sl_exec *exec, struct sl_exec_result *ou
 WEAK void sl_exec_pause(struct sl_exec *exec)
 {
     (void)exec;
+}
+
+WEAK seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
+                                   struct seqlstm_error *err)
+{
+    struct sl_exec_result result = {0};
+    (void)err;
+    fake_update(exec, update, &result);
+    *out_squares = result.squares;
+    return SEQLSTM_OK;
+}
+
+WEAK seqlstm_status sl_exec_run_empty(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    (void)err;
+    if (!step->accumulate)
+        memset(exec->params->grads, 0, FAKE_ELEMS * sizeof(float));
+    return SEQLSTM_OK;
+}
+
+/* One state of one feature for each sequence. */
+WEAK const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec)
+{
+    static struct sl_state states[] = {{.features = 1}};
+    static const struct sl_graph graph = {.state_count = 1, .states = states};
+    (void)exec;
+    return &graph;
+}
+
+WEAK int64_t sl_exec_get_state_offset(const struct sl_exec *exec, int32_t s)
+{
+    (void)exec, (void)s;
+    return 0;
 }
 
 WEAK seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, const float *x, int64_t elems,

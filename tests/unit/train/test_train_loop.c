@@ -71,6 +71,36 @@ static void it_learns(void **state)
     free(world);
 }
 
+/* One rank with 3 shards, and with more shards than sequences, of sequences and of streams with carried states: after
+ * seven updates the weights are those without shards, but for rounding. */
+static void shards_change_only_rounding(void **state)
+{
+    (void)state;
+    const struct sl_data_facts facts = {.records = 20, .rows = 100};
+    for (int stream = 0; stream < 2; stream++) {
+        float whole[FAKE_ELEMS];
+        for (int32_t shards = 0; shards <= 6; shards += 3) {
+            struct world *world = make_plain();
+            const struct sl_parallel_config config = {.data = 1, .shards = shards};
+            struct sl_ranks ranks;
+            world->model.train.epochs = 1;
+            world->request.facts = &facts;
+            if (stream)
+                world->model.data.batching.unit = SL_UNIT_STREAM;
+            world->train.stream = world->valid.stream = stream;
+            sl_ranks_init(&ranks, NULL, &config, NULL);
+            world->request.ranks = shards > 0 ? &ranks : NULL;
+            run(world);
+            if (shards == 0)
+                memcpy(whole, world->params.values, sizeof whole);
+            for (int i = 0; i < FAKE_ELEMS; i++)
+                ASSERT_NEAR(world->params.values[i], whole[i], 1e-5);
+            free(world);
+        }
+        assert_true(whole[0] != 0);
+    }
+}
+
 static void normalisers(void **state)
 {
     (void)state;
@@ -557,6 +587,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_learns),
+        cmocka_unit_test(shards_change_only_rounding),
         cmocka_unit_test(normalisers),
         cmocka_unit_test(an_update_without_weight_changes_nothing),
         cmocka_unit_test(averages),

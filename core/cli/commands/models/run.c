@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm run, seqlstm resume */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/system/file.h"
 #include "cli/cli.h"
+#include "session/prepare/division.h"
+
+#define RANK_FLAGS                                                                                                     \
+    {.name = "collectives",                                                                                            \
+     .argument = "ID",                                                                                                 \
+     .help = "with `parallel`: plugin through which ranks exchange data (default comm-shm)"},                          \
+    {                                                                                                                  \
+        .name = "stall-timeout", .argument = "S",                                                                      \
+        .help = "with `parallel`: give up a rank that stands still so many seconds (default 600)",                     \
+    }
 
 static const struct cli_flag run_flags[] = {
     {.name = "out",
      .argument = "DIR",
      .env = "SEQLSTM_OUT",
      .help = "folder of the run; must be empty if it exists (default: runs/NAME/NNN)"},
+    RANK_FLAGS,
     {0},
 };
+
+static const struct cli_flag resume_flags[] = {RANK_FLAGS, {0}};
 
 /* --json: prints the summary of the run. */
 static int print_summary(struct cli_context *cli, const char *folder)
@@ -59,8 +73,20 @@ static void note_ended(const struct cli_context *cli, const struct sl_session *s
                  (long long)(2 * train->early_stopping.patience + 2));
 }
 
+/* A rank other than 0 has nothing to show; that it has done its part is a success, however the training ended. */
+static int train_as_rank(struct cli_context *cli, struct sl_session *session)
+{
+    const struct sl_run_observer silent = {.on_start = NULL};
+    struct sl_run_result result;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const seqlstm_status status = sl_session_run(session, &silent, &result, &err);
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
+}
+
 static int train(struct cli_context *cli, struct sl_session *session)
 {
+    if (cli->is_rank && cli->rank.rank > 0)
+        return train_as_rank(cli, session);
     struct cli_train_view *view = cli_train_view_create(cli);
     if (view == NULL)
         return CLI_NO_MEMORY;
@@ -79,27 +105,52 @@ static int train(struct cli_context *cli, struct sl_session *session)
     return code;
 }
 
-static int run(struct cli_context *cli)
+/* Opens what is trained, with `open`; starts ranks if it is divided among several and this is not one of them. */
+static int train_or_launch(struct cli_context *cli,
+                           int (*open)(struct cli_context *cli, const char *name, struct sl_session **out_session))
 {
-    cli_save_on_signals();
     struct sl_session *session = NULL;
-    int code = cli_open_model(cli, cli->values.operands[0], &session);
-    if (code == CLI_OK)
-        code = train(cli, session);
+    const enum sl_log_level level = cli->log.level;
+    int64_t stall = 600;
+    if (!cli_get_int(cli, "stall-timeout", 1, 1000000, &stall))
+        return CLI_USAGE;
+    cli_save_on_signals();
+    cli_find_rank(cli);
+    cli->options.stall_ns = stall * INT64_C(1000000000);
+    cli->options.collectives = cli_get(cli, "collectives");
+    cli->options.identity = cli->is_rank ? &cli->rank : NULL;
+    cli->mute = cli->is_rank && (cli->rank.parent > 0 || cli->rank.rank > 0);
+    if (cli->mute)
+        cli->log.level = SL_LOG_ERROR;
+    int code = open(cli, cli->values.operands[0], &session);
+    cli->log.level = level;
+    cli->mute = false;
+    if (code != CLI_OK)
+        return code;
+    const struct sl_model *model = sl_session_get_model(session);
+    const int32_t ranks = (int32_t)model->parallel.data;
+    cli_begin_rank(cli, model);
+    if (ranks > 1 && !cli->is_rank) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const seqlstm_status status = sl_session_check_ranks(session, &err);
+        sl_session_close(session);
+        return status == SEQLSTM_OK ? cli_launch_ranks(cli, ranks) : cli_fail(cli, status, &err);
+    }
+    code = train(cli, session);
     sl_session_close(session);
     return code;
 }
 
+static int run(struct cli_context *cli)
+{
+    return train_or_launch(cli, cli_open_model);
+}
+
 static int resume(struct cli_context *cli)
 {
-    cli_save_on_signals();
-    cli->options.writes = true;
-    struct sl_session *session = NULL;
-    int code = cli_open_run(cli, cli->values.operands[0], &session);
-    if (code == CLI_OK)
-        code = train(cli, session);
-    sl_session_close(session);
-    return code;
+    const char *rank = getenv("SEQLSTM_RANK");
+    cli->options.writes = rank == NULL || strcmp(rank, "0") == 0;
+    return train_or_launch(cli, cli_open_run);
 }
 
 const struct cli_command cli_command_run = {
@@ -131,6 +182,7 @@ const struct cli_command cli_command_resume = {
             "has weights, or else the latest run. Without a checkpoint, the run starts from\n"
             "the beginning. A finished run ends at once. `--set` changes keys of the model\n"
             "file. The program prints the changes and stores them in the run.\n",
+    .flags = resume_flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .operands_min = 1,

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The section `parallel`. */
+#include <string.h>
+
+#include "model/read/sections.h"
+
+#define AT(member) offsetof(struct sl_parallel_config, member)
+
+enum { RANKS_MOST = 4096 };
+
+/* A number of ranks, or `none`. */
+static void read_ranks(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+{
+    static const struct sl_option number = {.key = "data", .kind = SL_VALUE_INT, .min = 1, .max = RANKS_MOST};
+    (void)option;
+    if (node->kind == SL_NODE_SCALAR && strcmp(node->text, "none") == 0)
+        *(int64_t *)field = 1;
+    else
+        sl_reader_read_value(reader, &number, node, field);
+}
+
+static const struct sl_custom ranks_custom = {
+    read_ranks, "`none` or integer ≥ 1 and ≤ 4096",
+    "{\"anyOf\": [{\"enum\": [\"none\"]}, {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 4096}]}"};
+
+static const struct sl_word how_words[] = {
+    WORD("all_reduce", SL_REDUCE_ALL, "each rank gets the sum and updates its own weights"),
+    WORD("central", SL_REDUCE_CENTRAL, "rank 0 adds the gradients, updates, and sends the weights"),
+    WORD_END,
+};
+
+static const struct sl_word dtype_words[] = {
+    WORD("float32", SL_REDUCE_FLOAT32, "single precision"),
+    WORD("bfloat16", SL_REDUCE_BFLOAT16, "half as many bytes, each gradient rounded to 8 bits of mantissa"),
+    WORD_END,
+};
+
+static const struct sl_option reduce_options[] = {
+    OPTION(WORD, "how", offsetof(struct sl_reduce_config, how), .default_text = "all_reduce", .words = how_words,
+           .doc = "which rank adds and updates"),
+    OPTION(WORD, "dtype", offsetof(struct sl_reduce_config, dtype), .default_text = "float32", .words = dtype_words,
+           .doc = "the form in which gradients are exchanged"),
+    OPTION_END,
+};
+
+const struct sl_section sl_section_reduce = {
+    .path = "parallel.reduce",
+    .noun = "the sum of gradients",
+    .bare_key = "how",
+    .options = reduce_options,
+    .doc = "how the gradients of the ranks are added",
+};
+
+static const struct sl_option parallel_options[] = {
+    OPTION(CUSTOM, "data", AT(data), .default_text = "none", .custom = &ranks_custom,
+           .doc = "the number of ranks (processes, each with one device) that share every batch"),
+    OPTION(INT, "shards", AT(shards), .min = 1, .max = 65536,
+           .doc = "into how many shards each batch is cut; the weights then have the same bits on any number of ranks "
+                  "up to this; each rank computes with one thread"),
+    OPTION(SECTION, "reduce", AT(reduce), .default_text = "{}", .section = &sl_section_reduce,
+           .doc = "how the gradients of the ranks are added"),
+    OPTION(LATER, "pipeline", SL_NO_FIELD, .doc = "ranks that share the layers"),
+    OPTION(LATER, "pieces", SL_NO_FIELD, .doc = "ranges of steps of a pipeline"),
+    OPTION(LATER, "compress", SL_NO_FIELD, .doc = "compression of gradients"),
+    OPTION_END,
+};
+
+const struct sl_section sl_section_parallel = {
+    .path = "parallel",
+    .noun = "the division among ranks",
+    .bare_key = "data",
+    .options = parallel_options,
+    .doc = "training on several ranks; see [parallel.md](parallel.md)",
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks what `parallel` needs of the rest of the model. */
+#include "model/read/sections.h"
+
+/* A key that cannot be combined with several ranks yet. */
+static void refuse_with_ranks(struct sl_reader *reader, const struct sl_node *root, const char *what)
+{
+    sl_reader_refuse_later(reader, sl_reader_get_place(root, "parallel"),
+                           sl_reader_printf(reader, "`parallel` together with %s", what));
+}
+
+void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model)
+{
+    const struct sl_parallel_config *parallel = &model->parallel;
+    const struct sl_node *node = sl_node_find(root, "parallel");
+    const bool splits = parallel->data > 1 || parallel->shards > 0;
+    if (node == NULL || reader->errors > 0)
+        return;
+    const struct sl_place shards = sl_reader_get_place(node, "shards"), reduce = sl_reader_get_place(node, "reduce");
+    const bool rounds = parallel->reduce.dtype != SL_REDUCE_FLOAT32,
+               central = parallel->reduce.how == SL_REDUCE_CENTRAL;
+    if (parallel->shards > 0 && parallel->shards < parallel->data)
+        sl_reader_report(reader, "E0323", shards, "use at least as many shards as ranks", NULL,
+                         "%lld shards are too few for %lld ranks", (long long)parallel->shards,
+                         (long long)parallel->data);
+    if (parallel->shards > 0 && (rounds || central))
+        sl_reader_report(reader, "E0323", reduce, "remove `reduce`, or `shards`", NULL,
+                         "`shards` adds gradients in float32 on all ranks, so `reduce` cannot change that");
+    if (rounds && central)
+        sl_reader_report(reader, "E0323", reduce, "use one of them", NULL,
+                         "`reduce: central` adds in float32, so it cannot be combined with `dtype: bfloat16`");
+    if (parallel->data == 1 && (rounds || central))
+        sl_reader_report(reader, "E0205", reduce, "give `data` a number of ranks, or remove `reduce`", NULL,
+                         "`reduce` has no effect with one rank");
+    if (splits && model->train.teacher_forcing.kind != SL_TEACHER_ALWAYS)
+        refuse_with_ranks(reader, root, "scheduled sampling");
+}

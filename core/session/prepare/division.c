@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See division.h. */
+#include "session/prepare/division.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/cpu.h"
+#include "base/value/buf.h"
+#include "session/finding/finding.h"
+#include "session/prepare/collectives.h"
+#include "session/record/session_record.h"
+#include "session/run_folder/plan_json.h"
+#include "session/run_folder/stored_plan.h"
+
+static const int64_t usual_stall_ns = INT64_C(600) * 1000000000;
+
+/* Ranks that were started for this training. */
+static int32_t count_ranks(const struct sl_session *session)
+{
+    const struct sl_rank_identity *identity = session->options.identity;
+    if (!identity)
+        return 1;
+    return identity->ranks > 0 ? identity->ranks : (int32_t)session->model->parallel.data;
+}
+
+seqlstm_status sl_session_divide_threads(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_rank_identity *identity = session->options.identity;
+    const bool ordered = session->model->parallel.shards > 0;
+    if (!sl_session_is_divided(session))
+        return SEQLSTM_OK;
+    if (ordered && session->options.threads_given && session->options.threads > 1) {
+        seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                          "with `shards` each rank computes with one thread, not %d: the same bits need it; use more "
+                          "ranks (--set parallel.data=%d)",
+                          session->options.threads, session->options.threads);
+        return SEQLSTM_INVALID_CONFIG;
+    }
+    if (session->options.threads_given)
+        return SEQLSTM_OK;
+    int32_t local =
+        identity && identity->local_ranks > 0 ? identity->local_ranks : (int32_t)session->model->parallel.data;
+    int32_t threads = ordered ? 1 : sl_cpu_count() / (local > 0 ? local : 1);
+    session->options.threads = threads > 1 ? threads : 1;
+    session->options.threads_given = ordered || session->stored.threads == 0;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status check_ranks(const struct sl_session *session, int32_t ranks, struct seqlstm_error *err)
+{
+    const struct sl_parallel_config *parallel = &session->model->parallel;
+    if (parallel->shards > 0 ? ranks <= parallel->shards : ranks == parallel->data)
+        return SEQLSTM_OK;
+    if (parallel->shards > 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%d ranks were started for %lld shards; use at most as many ranks",
+                     ranks, (long long)parallel->shards);
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                 "`parallel: {data: %lld}` divides each batch among %lld ranks, and there %s %d; use --set "
+                 "parallel.data=%d, or `shards`, with which the number of ranks changes nothing",
+                 (long long)parallel->data, (long long)parallel->data, ranks == 1 ? "is" : "are", ranks, ranks);
+}
+
+static struct sl_connection_request make_request(const struct sl_session *session)
+{
+    const struct sl_session_options *options = &session->options;
+    return (struct sl_connection_request){
+        .name = options->collectives ? options->collectives : "comm-shm",
+        .builtins = sl_collectives_builtins,
+        .builtin_count = 1,
+        .folders = options->backend_folders,
+        .folder_count = options->backend_folder_count,
+        .trust = options->trust,
+        .timeout_ns = options->stall_ns > 0 ? options->stall_ns : usual_stall_ns,
+        .log = options->log,
+    };
+}
+
+seqlstm_status sl_session_check_ranks(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_connection_request request = make_request(session);
+    struct sl_arena arena;
+    struct sl_backend_record record;
+    struct seqlstm_collectives table;
+    SEQLSTM_TRY(sl_session_divide_threads(session, err));
+    sl_arena_init(&arena);
+    seqlstm_status status = sl_collectives_load(&arena, &request, &record, &table, err);
+    if (status == SEQLSTM_OK && record.status != SL_BACKEND_OK) {
+        status = record.status == SL_BACKEND_NOT_FOUND ? SEQLSTM_NOT_FOUND : SEQLSTM_UNAVAILABLE;
+        seqlstm_error_set(err, status, __FILE__, __LINE__, "the collectives %.200s cannot be used: %.600s",
+                          request.name, record.reason);
+    }
+    sl_arena_deinit(&arena);
+    return status;
+}
+
+seqlstm_status sl_session_join(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_session_options *options = &session->options;
+    const int32_t ranks = count_ranks(session);
+    if (!sl_session_is_divided(session))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(check_ranks(session, ranks, err));
+    if (ranks > 1) {
+        struct sl_connection_request request = make_request(session);
+        request.rank = options->identity->rank;
+        request.ranks = ranks;
+        request.local_ranks = options->identity->local_ranks;
+        request.job = options->identity->job;
+        SEQLSTM_TRY(sl_connection_open(&request, &session->connection, err));
+    }
+    sl_ranks_init(&session->ranks, session->connection, &session->model->parallel, options->interrupt);
+    return SEQLSTM_OK;
+}
+
+void sl_session_leave(struct sl_session *session)
+{
+    sl_connection_close(session->connection);
+    session->connection = NULL;
+    session->ranks.connection = NULL;
+}
+
+seqlstm_status sl_session_send_plan(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_buf text = {0};
+    if (!session->connection || session->ranks.rank > 0)
+        return SEQLSTM_OK;
+    sl_session_write_choices(session, &text);
+    int64_t bytes = (int64_t)text.length_bytes;
+    seqlstm_status status =
+        text.failed ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the plan")
+                    : sl_ranks_broadcast(&session->ranks, 0, &bytes, (int64_t)sizeof bytes, err);
+    if (status == SEQLSTM_OK)
+        status = sl_ranks_broadcast(&session->ranks, 0, text.data, bytes, err);
+    sl_buf_deinit(&text);
+    return status;
+}
+
+seqlstm_status sl_session_take_plan(struct sl_session *session, struct seqlstm_error *err)
+{
+    int64_t bytes = 0;
+    if (!session->connection || session->ranks.rank == 0)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_ranks_broadcast(&session->ranks, 0, &bytes, (int64_t)sizeof bytes, err));
+    char *text = malloc((size_t)bytes + 1);
+    if (text == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan");
+    seqlstm_status status = sl_ranks_broadcast(&session->ranks, 0, text, bytes, err);
+    sl_arena_deinit(&session->stored.arena);
+    memset(&session->stored, 0, sizeof session->stored);
+    sl_arena_init(&session->stored.arena);
+    if (status == SEQLSTM_OK)
+        status = sl_stored_plan_parse("the plan of rank 0", text, (size_t)bytes, &session->stored, err);
+    session->replay = true;
+    session->options.threads_given = false; /* the plan has the number */
+    free(text);
+    return status;
+}
+
+seqlstm_status sl_session_check_division(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_plan *plan = session->train.plan;
+    for (int32_t c = 0; sl_session_is_divided(session) && c < plan->call_count; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        const struct seqlstm_device_info *device = sl_backend_get_device(call->backend, call->device);
+        if (strcmp(device->domain, "host") == 0)
+            continue;
+        seqlstm_error_set(err, SEQLSTM_UNSUPPORTED, __FILE__, __LINE__,
+                          "`parallel` divides a training among processors only, and `%s` would run on %s; use --set "
+                          "device=cpu",
+                          call->node->name, device->device_class);
+        return sl_session_add_finding(session, "E0503", "parallel", SEQLSTM_UNSUPPORTED, err);
+    }
+    return SEQLSTM_OK;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a session shares its training with other ranks. */
+#ifndef SL_SESSION_PREPARE_DIVISION_H
+#define SL_SESSION_PREPARE_DIVISION_H
+
+#include <seqlstm/status.h>
+
+struct sl_session;
+
+/* Before the thread pool is made: the threads of a rank. With `shards` one, since the bits depend on it; otherwise its
+ * share of the host. INVALID_CONFIG: `--threads` asks for more than one together with `shards`. */
+seqlstm_status sl_session_divide_threads(struct sl_session *session, struct seqlstm_error *err);
+
+/* Before ranks are started: finds what each of them would refuse, so that it is said once. */
+seqlstm_status sl_session_check_ranks(struct sl_session *session, struct seqlstm_error *err);
+
+/* Meets the other ranks, if there are any. INVALID_CONFIG: their number does not fit the model; else as
+ * sl_connection_open. */
+seqlstm_status sl_session_join(struct sl_session *session, struct seqlstm_error *err);
+/* Leaves them. The others notice it if they still need this one. */
+void sl_session_leave(struct sl_session *session);
+
+/* Rank 0 makes the plan, and the others follow it: rank 0 calls `send` when it is made, the others `take` before they
+ * prepare. Both do nothing without other ranks. */
+seqlstm_status sl_session_send_plan(struct sl_session *session, struct seqlstm_error *err);
+seqlstm_status sl_session_take_plan(struct sl_session *session, struct seqlstm_error *err);
+
+/* UNSUPPORTED: the plan of a divided training has calls on another device than the processor. */
+seqlstm_status sl_session_check_division(struct sl_session *session, struct seqlstm_error *err);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An update that is divided among ranks: each computes its shards, one after the other; then gradients and sums of the
+ * loss are added, and all make the same update. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/batch/slice.h"
+#include "base/value/hash.h"
+#include "parallel/shards.h"
+#include "parallel/tree_sum.h"
+#include "train/trainer_private.h"
+
+struct sl_trainer_shards {
+    struct sl_ranks *ranks;
+    int32_t first, end;        /* this rank's shards */
+    struct sl_tree_sum *grads; /* NULL: not in a fixed order */
+    struct sl_tree_sum *sums;
+    float *scratch; /* [trainable_elems]; NULL: not needed */
+    /* Streams: the carried states of each of this rank's shards, as sl_exec_get_state has them. */
+    int64_t state_elems; /* 0: there are none */
+    float *states;
+    float *carried; /* of the whole batch, for checkpoints: see carried_elems */
+    int64_t carried_elems;
+};
+
+static bool is_stream(const struct sl_trainer *trainer)
+{
+    return trainer->request.model->data.batching.unit == SL_UNIT_STREAM;
+}
+
+/* Elements of state s of the graph for so many sequences: the layout of sl_exec_get_state. */
+static int64_t count_state(const struct sl_graph *graph, int32_t s, int64_t sequences)
+{
+    return (sequences * graph->states[s].features + 15) / 16 * 16;
+}
+
+static seqlstm_status open_states(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_trainer_shards *shards = trainer->shards;
+    const struct sl_graph *graph = sl_exec_get_graph(trainer->request.exec);
+    const int64_t sequences = sl_batcher_envelope(trainer->request.train).sequences;
+    float *ignored;
+    if (!is_stream(trainer))
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_exec_get_state(trainer->request.exec, &ignored, &shards->state_elems, err));
+    for (int32_t s = 0; s < graph->state_count; s++)
+        shards->carried_elems += count_state(graph, s, sequences);
+    const size_t own = (size_t)(shards->end - shards->first) * (size_t)shards->state_elems;
+    shards->states = calloc(own + 1, sizeof *shards->states);
+    shards->carried = calloc((size_t)shards->carried_elems + 1, sizeof *shards->carried);
+    if (!shards->states || !shards->carried)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the states of the shards");
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_ranks *ranks = trainer->request.ranks;
+    const int64_t elems = trainer->request.params->trainable_elems;
+    struct sl_memory *memory = trainer->request.memory;
+    struct sl_trainer_shards *shards = calloc(1, sizeof *shards);
+    if (!shards)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
+    trainer->shards = shards;
+    shards->ranks = ranks;
+    shards->first = sl_shards_get_first(ranks->shards, ranks->ranks, ranks->rank);
+    shards->end = sl_shards_get_first(ranks->shards, ranks->ranks, ranks->rank + 1);
+    SEQLSTM_TRY(
+        sl_tree_sum_create(ranks->connection, ranks->shards, SL_METRIC_SUMS_DOUBLES, true, memory, &shards->sums, err));
+    if (ranks->ordered)
+        SEQLSTM_TRY(sl_tree_sum_create(ranks->connection, ranks->shards, elems, false, memory, &shards->grads, err));
+    else
+        shards->scratch = sl_memory_alloc(memory, (size_t)(elems + 1) * sizeof *shards->scratch);
+    if (!ranks->ordered && !shards->scratch)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
+    return open_states(trainer, err);
+}
+
+void sl_trainer_close_shards(struct sl_trainer *trainer)
+{
+    struct sl_trainer_shards *shards = trainer->shards;
+    if (!shards)
+        return;
+    sl_tree_sum_destroy(shards->grads);
+    sl_tree_sum_destroy(shards->sums);
+    sl_memory_free(trainer->request.memory, shards->scratch);
+    free(shards->states);
+    free(shards->carried);
+    free(shards);
+    trainer->shards = NULL;
+}
+
+/* ---- the beginning ---------------------------------------------------------------------------------------------- */
+
+/* What must be the same on all ranks before the first update. */
+struct beginning {
+    uint64_t weights;
+    int64_t updates, records, rows, batches;
+};
+
+seqlstm_status sl_trainer_compare_ranks(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const struct sl_trainer_request *request = &trainer->request;
+    const struct sl_ranks *ranks = request->ranks;
+    const struct sl_params *params = request->params;
+    const struct beginning own = {
+        .weights = sl_hash_bytes(params->values, (size_t)params->elems * sizeof *params->values, 0),
+        .updates = trainer->state.updates,
+        .records = request->facts->records,
+        .rows = request->facts->rows,
+        .batches = sl_batcher_get_batches(request->train),
+    };
+    struct beginning *all = calloc((size_t)ranks->ranks, sizeof *all);
+    if (!all)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %d ranks", ranks->ranks);
+    seqlstm_status status = sl_ranks_gather(ranks, &own, (int64_t)sizeof own, all, err);
+    for (int32_t r = 1; r < ranks->ranks && status == SEQLSTM_OK; r++)
+        if (memcmp(&all[r], &all[0], sizeof *all) != 0)
+            status = seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                                       "rank %d begins with other %s than rank 0: the files that the model names must "
+                                       "be the same for all ranks",
+                                       r, all[r].weights != all[0].weights ? "weights" : "data");
+    free(all);
+    return status == SEQLSTM_OK ? sl_ranks_agree(request->ranks, err) : status;
+}
+
+/* ---- carried states --------------------------------------------------------------------------------------------- */
+
+static float *get_states(const struct sl_trainer_shards *shards, int32_t shard)
+{
+    return shards->states + (shard - shards->first) * shards->state_elems;
+}
+
+/* Between the executor and the states of a shard. */
+static seqlstm_status swap_states(struct sl_trainer *trainer, int32_t shard, bool saves, struct seqlstm_error *err)
+{
+    const struct sl_trainer_shards *shards = trainer->shards;
+    float *state;
+    int64_t elems;
+    if (shards->state_elems == 0)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_exec_get_state(trainer->request.exec, &state, &elems, err));
+    float *own = get_states(shards, shard);
+    memcpy(saves ? own : state, saves ? state : own, (size_t)elems * sizeof *own);
+    return SEQLSTM_OK;
+}
+
+void sl_trainer_reset_states(struct sl_trainer *trainer)
+{
+    const struct sl_trainer_shards *shards = trainer->shards;
+    sl_exec_reset_state(trainer->request.exec);
+    if (shards && shards->state_elems > 0)
+        memset(shards->states, 0, (size_t)(shards->end - shards->first) * (size_t)shards->state_elems * sizeof(float));
+}
+
+/* Between the states of one shard and those of the whole batch: sequence j of shard k is sequence k + j * shards. */
+static void move_states(const struct sl_trainer *trainer, int32_t shard, float *states, bool collects)
+{
+    const struct sl_trainer_shards *shards = trainer->shards;
+    const struct sl_graph *graph = sl_exec_get_graph(trainer->request.exec);
+    const int64_t sequences = sl_batcher_envelope(trainer->request.train).sequences;
+    float *whole = shards->carried;
+    for (int32_t s = 0; s < graph->state_count; s++) {
+        const int64_t features = graph->states[s].features;
+        float *part = states + sl_exec_get_state_offset(trainer->request.exec, s);
+        for (int64_t j = 0; shard + j * shards->ranks->shards < sequences; j++) {
+            float *row = whole + (shard + j * shards->ranks->shards) * features;
+            memcpy(collects ? row : part + j * features, collects ? part + j * features : row,
+                   (size_t)features * sizeof *row);
+        }
+        whole += count_state(graph, s, sequences);
+    }
+}
+
+seqlstm_status sl_trainer_get_carried(struct sl_trainer *trainer, float **out_carried, int64_t *out_elems,
+                                      struct seqlstm_error *err)
+{
+    struct sl_trainer_shards *shards = trainer->shards;
+    if (!shards)
+        return sl_exec_get_state(trainer->request.exec, out_carried, out_elems, err);
+    *out_carried = shards->carried;
+    *out_elems = shards->carried_elems;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_trainer_collect_carried(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_trainer_shards *shards = trainer->shards;
+    if (!shards || shards->state_elems == 0)
+        return SEQLSTM_OK;
+    for (int32_t shard = 0; shard < shards->ranks->shards; shard++) {
+        const bool own = shard >= shards->first && shard < shards->end;
+        int32_t rank = 0;
+        while (sl_shards_get_first(shards->ranks->shards, shards->ranks->ranks, rank + 1) <= shard)
+            rank++;
+        float *states = calloc((size_t)shards->state_elems + 1, sizeof *states);
+        if (!states)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the states of a shard");
+        if (own)
+            memcpy(states, get_states(shards, shard), (size_t)shards->state_elems * sizeof *states);
+        const seqlstm_status status =
+            sl_ranks_broadcast(shards->ranks, rank, states, shards->state_elems * (int64_t)sizeof *states, err);
+        if (status == SEQLSTM_OK)
+            move_states(trainer, shard, states, true);
+        free(states);
+        SEQLSTM_TRY(status);
+    }
+    return SEQLSTM_OK;
+}
+
+void sl_trainer_spread_carried(struct sl_trainer *trainer)
+{
+    const struct sl_trainer_shards *shards = trainer->shards;
+    for (int32_t shard = shards ? shards->first : 0; shards && shards->state_elems > 0 && shard < shards->end; shard++)
+        move_states(trainer, shard, get_states(shards, shard), false);
+}
+
+/* ---- the update ------------------------------------------------------------------------------------------------- */
+
+/* Does the slice have anything to compute? */
+static bool has_rows(const struct sl_batch *slice)
+{
+    return !slice->has_steps || slice->axis.rows > 0 || slice->source.present;
+}
+
+/* The batches of the group, one after the other: one shard of each. */
+static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_update *update, int32_t shard,
+                                struct sl_metric_sums *sums, struct seqlstm_error *err)
+{
+    struct sl_exec_step step = {
+        .epoch = (uint64_t)trainer->state.epoch,
+        .normaliser = update->normaliser,
+        .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
+    };
+    uint64_t mask_step = 0;
+    SEQLSTM_TRY(swap_states(trainer, shard, false, err));
+    for (int32_t i = 0; i < update->count; i++) {
+        const struct sl_batch *batch = update->group[i];
+        struct sl_batch *slice = NULL;
+        struct sl_exec_result result;
+        struct sl_field output = {0};
+        mask_step = sl_update_has_segments(trainer) && batch->carry_state ? mask_step : batch->ordinal;
+        step.weight_mask_step = (uint32_t)mask_step;
+        if (shard >= batch->sequences)
+            continue;
+        SEQLSTM_TRY(sl_batch_slice(batch, shard, trainer->shards->ranks->shards, &slice, err));
+        seqlstm_status status =
+            has_rows(slice) ? sl_exec_run(trainer->request.exec, slice, &step, &result, err) : SEQLSTM_OK;
+        if (status == SEQLSTM_OK && has_rows(slice)) {
+            if (sl_metric_rule_reads_output(&trainer->train_rule))
+                output = sl_exec_get_output(trainer->request.exec);
+            sl_metric_add(&trainer->train_rule, sums, slice, &output, &result);
+            step.accumulate = true;
+        }
+        sl_batch_destroy(slice);
+        SEQLSTM_TRY(status);
+    }
+    if (!step.accumulate)
+        SEQLSTM_TRY(sl_exec_run_empty(trainer->request.exec, &step, err));
+    return swap_states(trainer, shard, true, err);
+}
+
+static seqlstm_status add_gradients(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const struct sl_trainer_shards *shards = trainer->shards;
+    struct sl_params *params = trainer->request.params;
+    return shards->grads ? sl_tree_sum_finish(shards->grads, params->grads, err)
+                         : sl_ranks_add(shards->ranks, params->grads, params->trainable_elems, shards->scratch, err);
+}
+
+/* With `reduce: central` rank 0 updates, and the others take its weights. */
+static seqlstm_status apply(struct sl_trainer *trainer, const struct sl_exec_update *update, double *out_squares,
+                            struct seqlstm_error *err)
+{
+    const struct sl_ranks *ranks = trainer->shards->ranks;
+    const bool central = !ranks->ordered && ranks->reduce->how == SL_REDUCE_CENTRAL;
+    struct sl_params *params = trainer->request.params;
+    if (!central || ranks->rank == 0)
+        SEQLSTM_TRY(sl_exec_update(trainer->request.exec, update, out_squares, err));
+    if (!central)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_ranks_broadcast(ranks, 0, out_squares, (int64_t)sizeof *out_squares, err));
+    SEQLSTM_TRY(
+        sl_ranks_broadcast(ranks, 0, params->values, params->trainable_elems * (int64_t)sizeof *params->values, err));
+    if (ranks->rank > 0)
+        sl_params_touch(params);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_trainer_run_shards(struct sl_trainer *trainer, struct sl_update *update, struct seqlstm_error *err)
+{
+    struct sl_trainer_shards *shards = trainer->shards;
+    struct sl_metric_sums own;
+    for (int32_t shard = shards->first; shard < shards->end; shard++) {
+        memset(&own, 0, sizeof own);
+        SEQLSTM_TRY(run_shard(trainer, update, shard, &own, err));
+        SEQLSTM_TRY(sl_tree_sum_add(shards->sums, &own, err));
+        if (shards->grads)
+            SEQLSTM_TRY(sl_tree_sum_add(shards->grads, trainer->request.params->grads, err));
+        if (shard + 1 == shards->end)
+            SEQLSTM_TRY(sl_tree_sum_finish(shards->sums, &update->sums, err));
+    }
+    SEQLSTM_TRY(add_gradients(trainer, err));
+    const struct sl_exec_update making = {.count = (uint64_t)trainer->state.applied + 1,
+                                          .learning_rate = update->rate,
+                                          .skip = update->normaliser <= 0 || !isfinite(update->sums.loss)};
+    SEQLSTM_TRY(apply(trainer, &making, &update->squares, err));
+    update->started = update->done = update->count;
+    return sl_ranks_agree(shards->ranks, err);
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training on several ranks: the same bits with `shards`, errors, signals and ranks that die."""
+import json
+import os
+import signal
+import struct
+
+import harness
+from harness import expect, wait_for
+
+ORDER = ('--set', 'dispatch.policy=order')
+TEXT = 'the quick brown fox jumps over the lazy dog. ' * 40
+
+
+def ranks(number, shards=None):
+    flags = ['--set', f'parallel.data={number}']
+    return flags + (['--set', f'parallel.shards={shards}'] if shards else [])
+
+
+def read_weights(path):
+    data = path.read_bytes()
+    size = struct.unpack('<Q', data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    values = []
+    for name in sorted(n for n in header if n != '__metadata__'):
+        begin, end = header[name]['data_offsets']
+        values += struct.unpack(f'<{(end - begin) // 4}f', data[8 + size + begin:8 + size + end])
+    return values
+
+
+def read_metrics(path):
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [(row['update'], row['split'], row['metrics']) for row in rows if row['span'] != 'report']
+
+
+def children(pid):
+    return [int(p) for p in open(f'/proc/{pid}/task/{pid}/children').read().split()]
+
+
+def test_shards_give_the_same_bits_on_any_number_of_ranks(t):
+    t.write('m.yaml', harness.TINY)
+    for n in (1, 2, 3, 4):
+        t.run('run', 'm.yaml', '--out', f'r{n}', *ranks(n, 8), *ORDER, '-q')
+    first = t.folder / 'r1'
+    for n in (2, 3, 4):
+        folder = t.folder / f'r{n}'
+        expect((folder / 'final.safetensors').read_bytes() == (first / 'final.safetensors').read_bytes(), f'{n} ranks')
+        expect(read_metrics(folder / 'metrics.jsonl') == read_metrics(first / 'metrics.jsonl'), f'metrics of {n} ranks')
+    expect(sorted(p.name for p in t.folder.iterdir() if p.is_dir()) == ['r1', 'r2', 'r3', 'r4'], 'one folder a run')
+
+
+def test_a_stream_goes_on_with_another_number_of_ranks(t):
+    t.write('m.yaml', harness.LANGUAGE)
+    t.write('text.txt', TEXT)
+    long = ('--set', 'train.epochs=2')
+    t.run('run', 'm.yaml', '--out', 'whole', *ranks(1, 4), *ORDER, *long, '-q')
+    t.run('run', 'm.yaml', '--out', 'parts', *ranks(3, 4), *ORDER, *long, '--set', 'train.max_time=0.001s', '-q', rc=75)
+    t.run('resume', 'parts', *ranks(2), '--set', 'train.max_time=1000s', '-q')
+    whole, parts = t.folder / 'whole', t.folder / 'parts'
+    expect((whole / 'final.safetensors').read_bytes() == (parts / 'final.safetensors').read_bytes(), 'other bits')
+    last = 'checkpoints/' + max(p.name for p in (whole / 'checkpoints').iterdir())
+    expect((whole / last).exists() and (parts / last).exists(), 'checkpoints')
+
+
+def test_the_gradient_is_that_of_one_rank(t):
+    """One update of plain SGD: the weights differ by rounding of the sum over rows, at most."""
+    t.write('m.yaml', harness.TINY)
+    once = ('--set', 'train.optimizer={type: sgd, learning_rate: 1}', '--set', 'train.updates=1', '--set',
+            'train.epochs=1', '-q', *ORDER)
+    t.run('run', 'm.yaml', '--out', 'one', *once)
+    one = read_weights((t.folder / 'one') / 'final.safetensors')
+    for name, flags, bits in (('all', ranks(3), 24), ('central', [*ranks(3), '--set', 'parallel.reduce=central'], 24),
+                              ('shards', ranks(2, 5), 24),
+                              ('bf16', [*ranks(2), '--set', 'parallel.reduce={dtype: bfloat16}'], 8)):
+        t.run('run', 'm.yaml', '--out', name, *once, *flags)
+        other = read_weights((t.folder / name) / 'final.safetensors')
+        worst = max(abs(a - b) for a, b in zip(one, other))
+        expect(worst <= 16 * 2.0 ** -bits * max(map(abs, one)), f'{name}: {worst}')
+        expect(bits == 24 or worst > 0, 'bfloat16 rounds nothing')
+
+
+def test_a_rank_that_dies_ends_all(t):
+    t.write('m.yaml', harness.ENDLESS)
+    t.write('short.yaml', harness.TINY)
+    for victim in (0, 2):
+        process = t.start('run', 'm.yaml', '--out', f'r{victim}', *ranks(3, 4), *ORDER, '-q')
+        saved = (t.folder / f'r{victim}') / 'checkpoints'
+        wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
+        pids = children(process.pid)
+        expect(len(pids) == 3, pids)
+        os.kill(pids[victim], signal.SIGKILL)
+        _, err = process.communicate(timeout=30)
+        expect(process.returncode == 128 + signal.SIGKILL, process.returncode)
+        expect(f'error[E0615]: rank {victim} was ended by signal 9' in err.decode(), err)
+        expect(not any(os.path.exists(f'/proc/{p}') for p in pids), 'a rank is still there')
+        t.run('resume', f'r{victim}', '--set', 'train.epochs=1', '-q')
+    t.run('run', 'short.yaml', '--out', 's', *ranks(1, 4), *ORDER, '--set', 'train.epochs=1', '-q')
+
+
+def test_a_signal_saves_once(t):
+    t.write('m.yaml', harness.ENDLESS)
+    process = t.start('run', 'm.yaml', '--out', 'r', *ranks(3), '-q')
+    saved = (t.folder / 'r') / 'checkpoints'
+    wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    expect(process.returncode == 128 + signal.SIGTERM and err == b'', (process.returncode, err))
+    expect(json.loads(((t.folder / 'r') / 'summary.json').read_text())['end'] == 'interrupted', 'summary')
+    t.run('resume', 'r', '--set', 'train.epochs=1', '-q')
+
+
+def test_what_is_wrong_is_said_once(t):
+    t.write('m.yaml', harness.TINY)
+    for flags, rc, text in ((ranks(2, 4) + ['--threads', '2'], 2, 'with `shards` each rank computes with one thread'),
+                            (ranks(2) + ['--collectives', 'comm-none'], 2, 'no file libseqlstm_collectives_comm-none.so'),
+                            (ranks(2) + ['--set', 'data.type=nothing'], 2, '`type` has no value `nothing`')):
+        said = t.run('run', 'm.yaml', '--out', 'r', *flags, rc=rc).says(text)
+        expect(said.err.count('error[') == 1, said.err)
+    expect(not (t.folder / 'r').exists(), 'a folder was made')
+    environment = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '2', 'OMPI_COMM_WORLD_LOCAL_SIZE': '2'}
+    t.run('run', 'm.yaml', *ranks(3), rc=2, env=environment).says('divides each batch among 3 ranks', 'there are 2')
+    environment['OMPI_COMM_WORLD_LOCAL_SIZE'] = '1'
+    t.run('run', 'm.yaml', *ranks(2), rc=3, env=environment).says('only 1 of the 2 ranks are on this host')
+    t.run('run', 'm.yaml', '--out', 'alone', '-q', env=environment)
+
+
+def test_a_rank_that_stands_still_is_given_up(t):
+    t.write('m.yaml', harness.ENDLESS)
+    process = t.start('run', 'm.yaml', '--out', 'r', *ranks(2), *ORDER, '--stall-timeout', '3', '-q')
+    saved = (t.folder / 'r') / 'checkpoints'
+    wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
+    os.kill(children(process.pid)[1], signal.SIGSTOP)
+    _, err = process.communicate(timeout=30)
+    expect('rank 0: rank 1 did not come in time' in err.decode(), err)
+    expect(process.returncode == 1, process.returncode)
+
+
+harness.main(globals())

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks as their launchers name them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "parallel/identity.h"
+
+static const char *const *environment; /* names and values in turn; ends with NULL */
+
+static const char *get(const char *name)
+{
+    for (const char *const *e = environment; *e; e += 2)
+        if (strcmp(*e, name) == 0)
+            return e[1];
+    return NULL;
+}
+
+static bool find(const char *const *variables, struct sl_rank_identity *out)
+{
+    environment = variables;
+    return sl_rank_identity_find(get, out);
+}
+
+static void expect(const char *const *variables, const char *launcher, int rank, int ranks, int local, const char *job)
+{
+    struct sl_rank_identity found;
+    assert_true(find(variables, &found));
+    assert_string_equal(found.launcher, launcher);
+    assert_int_equal(found.rank, rank);
+    assert_int_equal(found.ranks, ranks);
+    assert_int_equal(found.local_ranks, local);
+    if (job)
+        assert_string_equal(found.job, job);
+}
+
+#define VARIABLES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void launchers_are_understood(void **state)
+{
+    (void)state;
+    expect(VARIABLES("SEQLSTM_RANK", "1", "SEQLSTM_RANKS", "2", "SEQLSTM_JOB", "7-8", "SEQLSTM_LAUNCHER", "7"),
+           "seqlstm", 1, 2, 2, "7-8");
+    expect(VARIABLES("OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_LOCAL_SIZE", "2",
+                     "PMIX_NAMESPACE", "prterun-host-12@1"),
+           "OpenMPI", 3, 4, 2, "prterun-host-12_1");
+    expect(VARIABLES("PMI_RANK", "0", "PMI_SIZE", "2"), "MPICH", 0, 2, 0, NULL);
+    expect(VARIABLES("SLURM_PROCID", "5", "SLURM_STEP_NUM_TASKS", "8", "SLURM_STEP_NUM_NODES", "1", "SLURM_JOB_ID",
+                     "99", "SLURM_STEP_ID", "0"),
+           "Slurm", 5, 8, 8, "99.0");
+    expect(VARIABLES("SLURM_PROCID", "5", "SLURM_STEP_NUM_TASKS", "8", "SLURM_STEP_NUM_NODES", "2", "SLURM_JOB_ID",
+                     "99", "SLURM_STEP_ID", "0"),
+           "Slurm", 5, 8, 1, "99.0");
+    expect(VARIABLES("RANK", "1", "WORLD_SIZE", "2", "LOCAL_WORLD_SIZE", "2", "TORCHELASTIC_RUN_ID", "none",
+                     "MASTER_PORT", "29500"),
+           "torchrun", 1, 2, 2, "none.29500");
+    expect(VARIABLES("JOB_COMPLETION_INDEX", "2", "JOB_NAME", "train"), "Kubernetes", 2, 0, 1, "train");
+}
+
+/* What is missing or makes no sense is no rank: a batch script of Slurm has a number, but no step. */
+static void others_are_no_ranks(void **state)
+{
+    (void)state;
+    struct sl_rank_identity found;
+    assert_false(find(VARIABLES("HOME", "/root"), &found));
+    assert_false(find(VARIABLES("SLURM_PROCID", "0", "SLURM_NTASKS", "8", "SLURM_JOB_ID", "99"), &found));
+    assert_false(find(VARIABLES("RANK", "2", "WORLD_SIZE", "2"), &found));
+    assert_false(find(VARIABLES("RANK", "one", "WORLD_SIZE", "2"), &found));
+    assert_false(find(VARIABLES("OMPI_COMM_WORLD_RANK", "-1", "OMPI_COMM_WORLD_SIZE", "2"), &found));
+    assert_false(find(VARIABLES("SEQLSTM_RANK", "0", "SEQLSTM_RANKS", "2", "SEQLSTM_JOB", "7"), &found));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(launchers_are_understood),
+        cmocka_unit_test(others_are_no_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
