@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Sums up meson's test logs: test_summary.py LOG.json...   ends with `N passed, N failed, N skipped`.
+test_summary.py --self-test   checks that each kind of result is counted as what it is
 
 A TAP test counts by its points, any other as one. Skips are listed with their reasons, because a
 green run must say what it did not prove. Exit 1 if anything failed or no test was run.
@@ -39,7 +40,23 @@ def count(test):
     return passed, failed, skipped
 
 
+def self_test():
+    cases = [('OK', None, (1, 0, [])), ('FAIL', None, (0, 1, [])), ('TIMEOUT', '', (0, 1, [])),
+             ('EXPECTEDFAIL', None, (1, 0, [])), ('SKIP', 'skipped: no GPU\n', (0, 0, ['no GPU'])),
+             ('SKIP', '1..0 # SKIP no reason\n', (0, 0, ['no reason'])), ('SKIP', None, (0, 0, ['skipped as a whole'])),
+             ('OK', 'ok 1 - a\nok 2 - b # SKIP small\n1..2\n', (1, 0, ['small'])),
+             ('FAIL', 'ok 1 - a\nnot ok 2 - b\n', (1, 1, [])), ('OK', 'ok 1 - a\nnot ok 2 - b # todo later\n', (2, 0, [])),
+             ('ERROR', 'ok 1 - a\nok 2 - b\n', (2, 1, [])),  # it crashed behind its second point
+             ('OK', 'books are ok\n', (1, 0, []))]
+    wrong = [case for case in cases if count({'result': case[0], 'stdout': case[1]}) != case[2]]
+    for result, stdout, _ in wrong:
+        print(f'summary: {result} with {stdout!r} counts as {count({"result": result, "stdout": stdout})}')
+    return 1 if wrong else 0
+
+
 def main():
+    if sys.argv[1:] == ['--self-test']:
+        return self_test()
     passed, failed, skips = 0, 0, collections.Counter()
     for name in sys.argv[1:]:
         path = pathlib.Path(name)

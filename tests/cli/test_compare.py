@@ -228,6 +228,8 @@ def test_ab_finds_three_percent(t):
                      '--seed', seed, '--json').json
         step = made['step']
         expect(made['numeric_ok'] is True and step['low'] <= 1.03 <= 1.005 * step['high'], step)
+        layer = next(l for l in made['layers'] if l['name'] == 'lstm_1')  # its time is that of forward and backward
+        expect(layer['a_ns'] >= 2 * 40e6 and layer['b_ns'] >= 2 * 41.2e6, layer)
         if step['low'] > 1:
             return
     expect(False, step)

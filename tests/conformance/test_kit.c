@@ -328,6 +328,20 @@ static void wrong_case_strings_are_refused(void **state)
     assert_true(c.desc.recurrent.recurrent_dropout == 0.4f);
     assert_int_equal(c.desc.recurrent.activations[SEQLSTM_PLACE_CANDIDATE][0].kind, SEQLSTM_ACT_TANH);
     assert_int_equal(c.desc.recurrent.activations[SEQLSTM_PLACE_CANDIDATE][1].kind, SEQLSTM_ACT_RELU);
+    /* an activation is that of both directions, unless its name ends in 2 */
+    static const char *const names[3] = {
+        [SEQLSTM_PLACE_GATE] = "gate_act", [SEQLSTM_PLACE_CANDIDATE] = "act", [SEQLSTM_PLACE_OUTPUT] = "out_act"};
+    for (int place = 0; place < 3; place++)
+        for (int only_backward = 0; only_backward < 2; only_backward++) {
+            char text[120];
+            snprintf(text, sizeof text, "lstm:inf:T3B2I3H4D2:f32:ragged:%s%s=softsign", names[place],
+                     only_backward ? "2" : "");
+            assert_int_equal(sl_case_parse(text, &c, &err), SEQLSTM_OK);
+            for (int other = 0; other < 3; other++)
+                for (int direction = 0; direction < 2; direction++)
+                    assert_int_equal(c.desc.recurrent.activations[other][direction].kind == SEQLSTM_ACT_SOFTSIGN,
+                                     other == place && direction >= only_backward);
+        }
 }
 
 static void count_case(void *context, enum sl_level level, const char *text)
@@ -367,6 +381,24 @@ static void random_cases_are_well_formed_and_repeatable(void **state)
     }
     assert_int_equal(cases, 500);
     assert_true(different > 490);
+}
+
+/* Random cases come instead of those of the levels. */
+static void only_random_cases_run_if_asked_for(void **state)
+{
+    (void)state;
+    char path[600];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_report *report = NULL;
+    snprintf(path, sizeof path, "%s/tests/conformance/libfaulty-none.so", getenv("SEQLSTM_BUILD"));
+    const struct sl_conformance_request request = {.file = path, .reference = reference, .random = 5, .seed = 7};
+    assert_int_equal(sl_conformance_run(&request, &report, &err), SEQLSTM_OK);
+    uint32_t all = 0;
+    for (int verdict = 0; verdict < SL_VERDICT_COUNT; verdict++)
+        all += sl_conformance_report_get_count(report, (enum sl_verdict)verdict);
+    assert_int_equal(all, 5);
+    assert_int_equal(sl_conformance_report_get_count(report, SL_VERDICT_FAIL), 0);
+    sl_conformance_report_destroy(report);
 }
 
 /* The reference refuses 16-bit types, which were claimed for one of two cases. */
@@ -536,6 +568,7 @@ int main(void)
         cmocka_unit_test(wrong_case_strings_are_refused),
         cmocka_unit_test(every_case_of_the_catalogue_is_well_formed),
         cmocka_unit_test(random_cases_are_well_formed_and_repeatable),
+        cmocka_unit_test(only_random_cases_run_if_asked_for),
         cmocka_unit_test(a_claim_that_is_refused_is_a_failure),
         cmocka_unit_test(data_are_a_function_of_case_and_seed),
         cmocka_unit_test(comparisons_fail_on_everything_that_is_not_near),

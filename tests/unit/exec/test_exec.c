@@ -329,6 +329,55 @@ static void forget_gates_begin_one_higher(void **state)
     }
 }
 
+/* The range of glorot_uniform is sqrt(6 / (in + out)), with all gates counted among what comes out. */
+static void ranges_of_glorot(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double in, out;
+    } wanted[] = {{"lstm_1.l0.forward.w_x", 3, 256},
+                  {"lstm_1.l0.forward.w_h", 64, 256},
+                  {"lstm_1.l0.forward.bias", 3, 256},
+                  {"dense_1.w", 64, 40},
+                  {"dense_1.bias", 64, 40}};
+    struct sl_data_facts facts = values_facts(3, true, 40);
+    struct world w;
+    open_world(
+        &w, data_values,
+        "init: glorot_uniform\nmodel: [{type: lstm, units: 64, return_sequences: true}, {type: dense, units: 40}]\n"
+        "train: {loss: mse, epochs: 1}",
+        &facts, true);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const struct sl_param_view *view = sl_params_find(w.params, wanted[i].name);
+        if (view == NULL)
+            fail_msg("no parameter %s", wanted[i].name);
+        double most = 0, range = sqrt(6 / (wanted[i].in + wanted[i].out));
+        for (int64_t e = 0; e < view->elems; e++)
+            most = fmax(most, fabs((double)w.params->values[view->offset_elems + e]));
+        if (!(most <= range * (1 + 1e-6) && most > range * (view->elems > 100 ? 0.97 : 0.85)))
+            fail_msg("%s: up to %g, expected up to %g", wanted[i].name, most, range);
+    }
+    close_world(&w);
+}
+
+/* Operations are told that all sequences are equally long exactly if the data say so. */
+static void uniform_data_are_told(void **state)
+{
+    (void)state;
+    for (int uniform = 0; uniform < 2; uniform++) {
+        struct sl_data_facts facts = values_facts(3, true, 2);
+        facts.envelope.uniform = uniform;
+        struct world w;
+        open_world(&w, data_values,
+                   "model: [{type: lstm, units: 2, return_sequences: true}]\ntrain: {loss: mse, epochs: 1}", &facts,
+                   true);
+        for (int32_t n = 0; n < w.graph->node_count; n++)
+            assert_int_equal((w.graph->nodes[n].desc.head.flags & SEQLSTM_BIT_DESC_UNIFORM) != 0, uniform);
+        close_world(&w);
+    }
+}
+
 /* One step of each gives the same loss and gradients. */
 static void assert_equal_and_close(struct world *one, struct world *other, const struct sl_data_facts *facts)
 {
@@ -660,6 +709,8 @@ int main(void)
         cmocka_unit_test(shapes_are_bound_once),
         cmocka_unit_test(axes_are_what_the_contract_says),
         cmocka_unit_test(forget_gates_begin_one_higher),
+        cmocka_unit_test(ranges_of_glorot),
+        cmocka_unit_test(uniform_data_are_told),
         cmocka_unit_test(alternative_equals_its_parts),
         cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(deep_stacks_run_layer_by_layer),

@@ -167,6 +167,19 @@ static void gradients_match_differences(void **state)
     }
 }
 
+/* Targets of one length say nothing about the lengths of sources. */
+static void pairs_are_never_uniform(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = pair_facts(cases[0].one_vocabulary ? V : SOURCE_V);
+    facts.envelope.uniform = true;
+    struct world w;
+    open_world(&w, data_pairs, cases[0].layers, &facts, true);
+    for (int32_t n = 0; n < w.graph->node_count; n++)
+        assert_false(w.graph->nodes[n].desc.head.flags & SEQLSTM_BIT_DESC_UNIFORM);
+    close_world(&w);
+}
+
 /* A chain of states in a plain list: rows of empty sequences pass theirs on, and their gradients back. */
 static void states_of_a_plain_list(void **state)
 {
@@ -552,9 +565,13 @@ static void rows_are_real_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),  cmocka_unit_test(states_of_a_plain_list),
-        cmocka_unit_test(parts_equal_the_whole),        cmocka_unit_test(decoder_weighs_as_the_whole),
-        cmocka_unit_test(rows_are_real_steps),          cmocka_unit_test(sampler_feeds_what_the_model_says),
+        cmocka_unit_test(pairs_are_never_uniform),
+        cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(states_of_a_plain_list),
+        cmocka_unit_test(parts_equal_the_whole),
+        cmocka_unit_test(decoder_weighs_as_the_whole),
+        cmocka_unit_test(rows_are_real_steps),
+        cmocka_unit_test(sampler_feeds_what_the_model_says),
         cmocka_unit_test(what_the_sampler_never_feeds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
