@@ -19,6 +19,7 @@
     COMMAND(export)                                                                                                    \
     COMMAND(import)                                                                                                    \
     COMMAND(quantize)                                                                                                  \
+    COMMAND(serve)                                                                                                     \
     COMMAND(watch)                                                                                                     \
     COMMAND(stop)                                                                                                      \
     COMMAND(runs)                                                                                                      \

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seqlstm serve: predictions over HTTP. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/cpu.h"
+#include "base/system/file.h"
+#include "cli/cli.h"
+#include "serve/access.h"
+#include "serve/server.h"
+
+enum { RUNS_MOST = 64, TOKENS_MOST = 256, TOKEN_FILE_BYTES = 1 << 20, TOKEN_BYTES_LEAST = 16, PORT = 8000 };
+
+struct serving {
+    struct sl_session *sessions[RUNS_MOST];
+    char *names[RUNS_MOST];
+    int count;
+    char *token_text; /* of --token-file, cut at its line ends */
+    const char *tokens[TOKENS_MOST + 1];
+};
+
+/* ---- flags ------------------------------------------------------------------------------------------------- */
+
+/* One token a line; blanks around it, empty lines and lines with # are left out. */
+static int cut_tokens(struct cli_context *cli, struct serving *serving, const char *path)
+{
+    int count = 0;
+    char *rest = NULL;
+    for (char *line = strtok_r(serving->token_text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
+        line += strspn(line, " \t");
+        line[strcspn(line, " \t")] = '\0';
+        if (line[0] == '\0' || line[0] == '#')
+            continue;
+        if (count == TOKENS_MOST)
+            return cli_usage_error(cli, "%s holds more than %d tokens", path, TOKENS_MOST);
+        if (strlen(line) < TOKEN_BYTES_LEAST)
+            return cli_usage_error(cli,
+                                   "a token in %s is shorter than %d characters\n  = help: `openssl rand -hex 32` "
+                                   "makes a good one",
+                                   path, TOKEN_BYTES_LEAST);
+        serving->tokens[count++] = line;
+    }
+    return count > 0 ? CLI_OK : cli_usage_error(cli, "%s holds no token\n  = help: one in each line", path);
+}
+
+static int read_tokens(struct cli_context *cli, struct serving *serving)
+{
+    const char *path = cli_get(cli, "token-file");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (path == NULL)
+        return CLI_OK;
+    seqlstm_status status = sl_file_read(path, TOKEN_FILE_BYTES, &serving->token_text, NULL, &err);
+    return status == SEQLSTM_OK ? cut_tokens(cli, serving, path) : cli_fail(cli, status, &err);
+}
+
+/* Without a token, all that can reach the address could ask. */
+static int check_access(struct cli_context *cli, const struct sl_server_request *request)
+{
+    if (cli_has(cli, "no-auth") && request->tokens)
+        return cli_usage_error(cli, "--no-auth and --token-file exclude each other");
+    if (sl_access_is_loopback(request->address) || request->tokens || cli_has(cli, "no-auth"))
+        return CLI_OK;
+    return cli_usage_error(cli,
+                           "`--listen %s` can be reached from other machines\n  = help: --token-file FILE says who may "
+                           "ask; --no-auth answers without one",
+                           request->address);
+}
+
+static int read_flags(struct cli_context *cli, struct serving *serving, struct sl_server_request *request)
+{
+    int64_t port = PORT, workers = 0, megabytes = 16, threads = 1;
+    const char *said = cli_get(cli, "threads");
+    if (!cli_get_int(cli, "port", 0, 65535, &port) ||
+        !cli_get_int(cli, "workers", 1, SL_SERVER_WORKERS_MOST, &workers) ||
+        !cli_get_int(cli, "queue", 1, 1 << 20, &request->queue) || !cli_get_int(cli, "max-body", 1, 1024, &megabytes) ||
+        !cli_get_int(cli, "max-steps", 1, 1 << 24, &request->steps) ||
+        !cli_get_int(cli, "max-batch", 1, 1 << 16, &request->sequences) ||
+        (said && strcmp(said, "auto") != 0 && !cli_get_int(cli, "threads", 1, 1024, &threads)))
+        return CLI_USAGE;
+    request->port = (uint16_t)port;
+    request->threads = (int32_t)threads;
+    request->workers = workers > 0 ? (int)workers : (sl_cpu_count() > 1 ? sl_cpu_count() - 1 : 1);
+    request->body_bytes = megabytes << 20;
+    if (cli_get(cli, "listen"))
+        request->address = cli_get(cli, "listen");
+    int code = read_tokens(cli, serving);
+    request->tokens = serving->token_text ? serving->tokens : NULL;
+    return code == CLI_OK ? check_access(cli, request) : code;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------- */
+
+/* `NAME=RUN`, or RUN, which has the name of its model. */
+static int open_run(struct cli_context *cli, struct serving *serving, const char *operand)
+{
+    const char *equals = strchr(operand, '=');
+    const size_t bytes = equals ? (size_t)(equals - operand) : 0;
+    int code = cli_open_run(cli, equals ? equals + 1 : operand, &serving->sessions[serving->count++]);
+    if (code != CLI_OK)
+        return code;
+    const int k = serving->count - 1;
+    const char *name = sl_session_get_model(serving->sessions[k])->name;
+    serving->names[k] = equals ? strndup(operand, bytes) : strdup(name);
+    if (serving->names[k] == NULL)
+        return CLI_NO_MEMORY;
+    for (int other = 0; other < k; other++)
+        if (strcmp(serving->names[other], serving->names[k]) == 0)
+            return cli_usage_error(cli, "two runs have the name `%s`\n  = help: NAME=RUN gives one another name",
+                                   serving->names[k]);
+    return CLI_OK;
+}
+
+static int run_server(struct cli_context *cli, const struct sl_server_request *request)
+{
+    struct sl_server *server = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    cli_save_on_signals();
+    seqlstm_status status = sl_server_open(request, &server, &err);
+    if (status == SEQLSTM_OK) {
+        const bool six = strchr(request->address, ':') != NULL;
+        cli_note(cli, "serving on http://%s%s%s:%d/; Ctrl-C ends it", six ? "[" : "", request->address, six ? "]" : "",
+                 sl_server_get_port(server));
+        status = sl_server_run(server, &err);
+    }
+    sl_server_close(server);
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
+}
+
+static int serve(struct cli_context *cli)
+{
+    struct serving serving = {.count = 0};
+    struct sl_server_request request = {.address = "127.0.0.1", .queue = 1024, .interrupt = cli->interrupt};
+    int code = read_flags(cli, &serving, &request);
+    if (code == CLI_OK)
+        for (int k = 0; k < cli->values.operand_count && code == CLI_OK; k++)
+            code = open_run(cli, &serving, cli->values.operands[k]);
+    request.sessions = serving.sessions;
+    request.names = (const char *const *)serving.names;
+    request.count = serving.count;
+    if (code == CLI_OK)
+        code = run_server(cli, &request);
+    for (int k = 0; k < serving.count; k++) {
+        sl_session_close(serving.sessions[k]);
+        free(serving.names[k]);
+    }
+    free(serving.token_text);
+    return code;
+}
+
+static const struct cli_flag flags[] = {
+    {.name = "port", .letter = 'p', .argument = "N", .help = "port to listen on; 0: a free one (default 8000)"},
+    {.name = "listen", .argument = "ADDRESS", .help = "address to listen on (default 127.0.0.1: this machine only)"},
+    {.name = "token-file", .argument = "FILE", .help = "only requests with a token of this file are answered"},
+    {.name = "no-auth", .help = "answer without a token"},
+    {.name = "workers", .argument = "N", .help = "threads that compute (default: one less than the processors)"},
+    {.name = "queue", .argument = "N", .help = "requests that may wait; more are answered with 429 (default 1024)"},
+    {.name = "max-batch", .argument = "N", .help = "sequences that are computed together (default 64)"},
+    {.name = "max-steps", .argument = "N", .help = "steps of a sequence (default: of the longest in training)"},
+    {.name = "max-body", .argument = "MB", .help = "size of a request (default 16)"},
+    {0},
+};
+
+const struct cli_command cli_command_serve = {
+    .name = "serve",
+    .summary = "serve the predictions of runs over HTTP",
+    .usage = "RUN... [flags]",
+    .examples = "  seqlstm serve quickstart\n"
+                "  seqlstm serve small=ptb-small/001 large=ptb-small/002 --port 9000\n"
+                "  seqlstm serve sentiment tagger --listen 0.0.0.0 --token-file tokens\n",
+    .text = "RUN may be NAME=RUN; else its name is that of its model.\n"
+            "Speaks the Open Inference Protocol, version 2: POST /v2/models/NAME/infer.\n"
+            "Requests that wait are computed together as one packed batch, whatever the\n"
+            "lengths of their sequences. /metrics is for Prometheus, / a status page.\n"
+            "SIGTERM answers what was accepted, and ends.\n",
+    .flags = flags,
+    .takes_backend_flags = true,
+    .operands_min = 1,
+    .operands_max = 64,
+    .run = serve,
+};

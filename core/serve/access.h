@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a request may be answered. */
+#ifndef SL_SERVE_ACCESS_H
+#define SL_SERVE_ACCESS_H
+
+#include <stdbool.h>
+
+#include "serve/http.h"
+
+/* Only this machine can reach the address: "127.0.0.1", "::1", "localhost". */
+bool sl_access_is_loopback(const char *address);
+
+/* Does the request carry one of the tokens ("Authorization: Bearer TOKEN")? The time that this takes does not depend on
+ * where a wrong token differs. */
+bool sl_access_has_token(const struct seqlstm_http_module *http, const struct seqlstm_http_request *request,
+                         const char *const *tokens);
+
+/* Does it name this machine as its Host? A page of another site that a browser shows does not (DNS rebinding). */
+bool sl_access_names_loopback(const struct seqlstm_http_module *http, const struct seqlstm_http_request *request);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See job.h. */
+#include "serve/job.h"
+
+#include <stdlib.h>
+
+struct sl_job *sl_job_create(const struct sl_served_model *model, struct seqlstm_http_request *request)
+{
+    struct sl_job *job = calloc(1, sizeof *job);
+    if (job) {
+        job->model = model;
+        job->request = request;
+    }
+    return job;
+}
+
+void sl_job_destroy(struct sl_job *job)
+{
+    if (job == NULL)
+        return;
+    free(job->id);
+    free(job->x);
+    free(job->lengths);
+    free(job->y);
+    free(job);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pages.h. */
+#include "serve/pages.h"
+
+#include "base/config.h"
+#include "base/value/html.h"
+#include "base/value/json_write.h"
+
+void sl_pages_write_server(struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{\"name\":\"seqlstm\",\"version\":\"" SL_VERSION
+                            "\",\"extensions\":[\"binary_tensor_data\"]}\n");
+}
+
+static void append_tensor(struct sl_buf *out, const char *name, const char *type, int64_t features)
+{
+    sl_buf_printf(out, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[-1", name, type);
+    if (features > 0)
+        sl_buf_printf(out, ",%lld", (long long)features);
+    sl_buf_append_text(out, "]}");
+}
+
+void sl_pages_write_model(const struct sl_served_model *model, struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{\"name\":");
+    sl_json_append_string(out, model->name);
+    sl_buf_append_text(out, ",\"versions\":[\"1\"],\"platform\":\"seqlstm\",\"inputs\":[");
+    append_tensor(out, "x", model->reads_ids ? "INT32" : "FP32", model->reads_ids ? 0 : model->input_features);
+    if (model->reads_steps) {
+        sl_buf_append_char(out, ',');
+        append_tensor(out, "lengths", "INT32", 0);
+    }
+    if (model->reads_text) {
+        sl_buf_append_char(out, ',');
+        append_tensor(out, "text", "BYTES", 0);
+    }
+    sl_buf_append_text(out, "],\"outputs\":[");
+    append_tensor(out, "y", "FP32", model->output_features);
+    if (model->classes) {
+        sl_buf_append_char(out, ',');
+        append_tensor(out, "label", "BYTES", 0);
+    }
+    sl_buf_append_text(out, "]}\n");
+}
+
+static void append_row(struct sl_buf *out, const char *what, double value, const char *format)
+{
+    sl_buf_printf(out, "<tr><td>%s</td><td>", what);
+    sl_html_append_number(out, format, value);
+    sl_buf_append_text(out, "</td></tr>\n");
+}
+
+static void append_counters(struct sl_buf *out, struct sl_counters *counters, int64_t waiting, double seconds)
+{
+    pthread_mutex_lock(&counters->lock);
+    const struct sl_counters now = *counters;
+    pthread_mutex_unlock(&counters->lock);
+    const double batches = now.batches > 0 ? (double)now.batches : 1;
+    sl_buf_append_text(out, "<h2>Since it began</h2>\n<table>\n");
+    append_row(out, "seconds", seconds, "%.0f");
+    append_row(out, "requests answered", (double)now.answered[2], "%.0f");
+    append_row(out, "requests refused", (double)(now.answered[4] + now.answered[5]), "%.0f");
+    append_row(out, "requests that wait", (double)waiting, "%.0f");
+    append_row(out, "sequences computed", (double)now.sequences, "%.0f");
+    append_row(out, "steps computed", (double)now.rows, "%.0f");
+    append_row(out, "sequences in a mean batch", (double)now.sequences / batches, "%.2f");
+    append_row(out, "milliseconds of a mean batch", 1e3 * now.computed_s.sum / batches, "%.3f");
+    sl_buf_append_text(out, "</table>\n<p>All of it for Prometheus: <a href=\"/metrics\">/metrics</a></p>\n");
+}
+
+void sl_pages_write_status(const struct sl_served_model *models, int count, struct sl_counters *counters,
+                           int64_t waiting, double seconds, struct sl_buf *out)
+{
+    sl_html_begin_page(out, "td:first-child{padding-right:2rem}\n", "seqlstm serve");
+    sl_buf_append_text(out, "<h1>seqlstm serve</h1>\n<h2>Models</h2>\n<div class=\"scroll\"><table><tr><th>name</th>"
+                            "<th>input</th><th>output</th><th>most steps</th></tr>\n");
+    for (int m = 0; m < count; m++) {
+        const struct sl_served_model *model = &models[m];
+        sl_buf_append_text(out, "<tr><td>");
+        sl_html_append_text(out, model->name);
+        if (model->reads_ids)
+            sl_buf_printf(out, "</td><td>ids below %lld", (long long)model->input_classes);
+        else
+            sl_buf_printf(out, "</td><td>%lld values", (long long)model->input_features);
+        sl_buf_printf(out, "%s</td><td>%lld values for each %s</td><td>%lld</td></tr>\n",
+                      model->reads_text ? ", or text" : "", (long long)model->output_features,
+                      model->gives_steps   ? "step"
+                      : model->reads_steps ? "sequence"
+                                           : "row",
+                      (long long)model->steps);
+    }
+    sl_buf_append_text(out, "</table></div>\n");
+    append_counters(out, counters, waiting, seconds);
+    sl_html_end_page(out);
+}

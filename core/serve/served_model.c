@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See served_model.h. */
+#include "serve/served_model.h"
+
+#include "session/session.h"
+
+seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
+                                    const struct sl_predictor_limits *limits, struct sl_served_model *out,
+                                    struct seqlstm_error *err)
+{
+    *out = (struct sl_served_model){.name = name};
+    SEQLSTM_TRY(sl_session_open_predictor(session, limits, &out->predictor, err));
+    out->state = sl_session_find_data_state(session);
+    const struct sl_data_facts *facts = sl_data_state_get_facts(out->state);
+    const struct sl_envelope *envelope = &sl_predictor_find_graph(out->predictor, SL_USE_WHOLE)->facts.envelope;
+    out->reads_ids = facts->input.kind == SL_FIELD_IDS;
+    out->reads_steps = facts->input.on_steps;
+    out->reads_text = out->reads_ids && out->reads_steps && sl_data_state_find_vocabulary(out->state) != NULL;
+    out->gives_steps = sl_predictor_has_step_output(out->predictor);
+    out->input_features = out->reads_ids ? 1 : facts->input.features;
+    out->input_classes = out->reads_ids ? facts->input.classes : 0;
+    out->output_features = sl_predictor_get_features(out->predictor);
+    out->steps = envelope->steps;
+    out->sequences = envelope->sequences;
+    out->rows = envelope->rows;
+    out->classes = sl_predictor_gives_values(out->predictor) ? NULL : sl_data_state_find_classes(out->state);
+    if (out->classes && sl_vocabulary_get_size(out->classes) != out->output_features)
+        out->classes = NULL; /* one probability stands for two classes */
+    return SEQLSTM_OK;
+}
+
+void sl_served_model_close(struct sl_served_model *model)
+{
+    sl_predictor_destroy(model->predictor);
+    model->predictor = NULL;
+}

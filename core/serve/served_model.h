@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model that is served: a trained run, prepared once. */
+#ifndef SL_SERVE_SERVED_MODEL_H
+#define SL_SERVE_SERVED_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/dataset/state.h"
+#include "predict/predictor.h"
+#include "session/predict/predictor.h"
+
+struct sl_session;
+
+/* Immutable while it is served, and shared by all threads. */
+struct sl_served_model {
+    const char *name; /* in paths; borrowed, as the session is */
+    struct sl_predictor *predictor;
+    const struct sl_data_state *state;
+    const struct sl_vocabulary *classes; /* names of the outputs; NULL: none */
+    bool reads_ids, reads_steps;         /* token ids instead of values; sequences instead of single rows */
+    bool reads_text;                     /* texts can be sent instead of ids */
+    bool gives_steps;                    /* a row of output for each step instead of for each sequence */
+    int64_t input_features, input_classes, output_features;
+    int64_t steps;           /* most steps of a sequence */
+    int64_t sequences, rows; /* of a batch */
+};
+
+/* `limits`: of a batch. Errors as those of sl_session_open_predictor. */
+seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
+                                    const struct sl_predictor_limits *limits, struct sl_served_model *out,
+                                    struct seqlstm_error *err);
+void sl_served_model_close(struct sl_served_model *model);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See server.h. */
+#include "serve/server.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/system/clock.h"
+#include "base/system/interrupt.h"
+#include "serve/access.h"
+#include "serve/infer_read.h"
+#include "serve/pages.h"
+#include "serve/worker.h"
+
+enum { HEADER_BYTES = 16 << 10, IDLE_SECONDS = 60, PAUSE_NS = 20000000 };
+
+/* Bytes of an answer, at most: outputs may be far larger than inputs. */
+#define ANSWER_MOST ((int64_t)512 << 20)
+
+struct sl_server {
+    struct sl_server_request made;
+    const struct seqlstm_http_module *module;
+    struct seqlstm_http *http;
+    struct sl_served_model *models;
+    struct sl_job_queue queue;
+    struct sl_counters counters;
+    struct sl_worker_request work;
+    struct sl_worker *workers;
+    int64_t start_ns;
+    pthread_t guard;
+};
+
+/* ---- requests ---------------------------------------------------------------------------------------------- */
+
+static void fail(struct sl_server *server, struct seqlstm_http_request *request, int status, const char *message)
+{
+    sl_counters_note_reply(&server->counters, status);
+    sl_http_fail(server->module, request, status, message);
+}
+
+/* Releases the body. */
+static void reply(struct sl_server *server, struct seqlstm_http_request *request, const char *type, struct sl_buf *body)
+{
+    if (body->failed)
+        fail(server, request, 503, "no memory for the answer");
+    else {
+        sl_counters_note_reply(&server->counters, 200);
+        sl_http_reply(server->module, request, type, body->data, body->length_bytes);
+    }
+    sl_buf_deinit(body);
+}
+
+/* Pages of other sites can send texts and forms, but not JSON. Some clients send no type. */
+static bool is_json(const char *type)
+{
+    return type == NULL || strncasecmp(type, "application/json", 16) == 0;
+}
+
+/* Reads the job of a request; on failure it has been answered. */
+static bool read_job(struct sl_server *server, struct seqlstm_http_request *request, struct sl_job *job)
+{
+    const struct seqlstm_http_module *http = server->module;
+    const char *type = http->find_header(request, "Content-Type");
+    const char *size = http->find_header(request, "Inference-Header-Content-Length");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    uint64_t bytes;
+    const void *body = http->get_body(request, &bytes);
+    char *end = NULL;
+    const long long json_bytes = size ? strtoll(size, &end, 10) : -1;
+    if (size == NULL && !is_json(type))
+        fail(server, request, 415, "the content type is not application/json");
+    else if (size && (end == size || *end || json_bytes < 0))
+        fail(server, request, 400, "Inference-Header-Content-Length is no number");
+    else {
+        const seqlstm_status status = sl_infer_read(job, body, bytes, json_bytes, &err);
+        const int64_t rows = job->model->gives_steps ? job->rows : job->count;
+        if (status != SEQLSTM_OK)
+            fail(server, request, status == SEQLSTM_NO_MEMORY ? 503 : 400, err.message);
+        else if (rows > ANSWER_MOST / (job->model->output_features * (int64_t)sizeof(float)))
+            fail(server, request, 413, "the answer would be too large: send fewer rows");
+        else
+            return true;
+    }
+    return false;
+}
+
+static void infer(struct sl_server *server, const struct sl_served_model *model, struct seqlstm_http_request *request)
+{
+    struct sl_job *job = sl_job_create(model, request);
+    if (job == NULL) {
+        fail(server, request, 503, "no memory for the request");
+        return;
+    }
+    if (!read_job(server, request, job)) {
+        sl_job_destroy(job);
+        return;
+    }
+    job->queued_ns = sl_clock_ns();
+    if (sl_job_queue_add(&server->queue, job))
+        return;
+    fail(server, request, 429, "too many requests wait");
+    sl_job_destroy(job);
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------------- */
+
+/* The model of "/v2/models/NAME…", and what follows its name; NULL: there is none. */
+static const struct sl_served_model *find_model(const struct sl_server *server, const char *path, const char **out_rest)
+{
+    static const char prefix[] = "/v2/models/";
+    if (strncmp(path, prefix, sizeof prefix - 1) != 0)
+        return NULL;
+    path += sizeof prefix - 1;
+    for (int m = 0; m < server->made.count; m++) {
+        const char *name = server->models[m].name, *rest = path + strlen(name);
+        if (strncmp(path, name, strlen(name)) != 0 || (*rest != '\0' && *rest != '/'))
+            continue;
+        static const char version[] = "/versions/1";
+        if (strncmp(rest, version, sizeof version - 1) == 0)
+            rest += sizeof version - 1;
+        *out_rest = rest;
+        return &server->models[m];
+    }
+    return NULL;
+}
+
+static void on_get(struct sl_server *server, struct seqlstm_http_request *request, const char *path)
+{
+    const char *rest = "", *type = "application/json";
+    const struct sl_served_model *model = find_model(server, path, &rest);
+    const int64_t waiting = sl_job_queue_count(&server->queue);
+    struct sl_buf body = {0};
+    if (model && (*rest == '\0' || strcmp(rest, "/ready") == 0)) {
+        if (*rest == '\0')
+            sl_pages_write_model(model, &body);
+        else
+            sl_buf_append_text(&body, "{\"ready\": true}\n");
+    } else if (strcmp(path, "/v2") == 0)
+        sl_pages_write_server(&body);
+    else if (strcmp(path, "/metrics") == 0) {
+        type = "text/plain; version=0.0.4";
+        sl_counters_write(&server->counters, waiting, &body);
+    } else if (strcmp(path, "/") == 0) {
+        type = "text/html; charset=utf-8";
+        sl_pages_write_status(server->models, server->made.count, &server->counters, waiting,
+                              (double)(sl_clock_ns() - server->start_ns) * 1e-9, &body);
+    } else {
+        fail(server, request, 404, "there is nothing at this path: /v2/models/NAME/infer predicts");
+        return;
+    }
+    reply(server, request, type, &body);
+}
+
+static bool may_ask(struct sl_server *server, struct seqlstm_http_request *request)
+{
+    const struct sl_server_request *made = &server->made;
+    if (made->tokens) {
+        if (sl_access_has_token(server->module, request, made->tokens))
+            return true;
+        fail(server, request, 401, "a token is missing or wrong: Authorization: Bearer TOKEN");
+        return false;
+    }
+    if (!sl_access_is_loopback(made->address) || sl_access_names_loopback(server->module, request))
+        return true;
+    fail(server, request, 403, "the Host of the request is not this machine");
+    return false;
+}
+
+static void on_request(void *context, struct seqlstm_http_request *request)
+{
+    struct sl_server *server = context;
+    const char *path = server->module->get_path(request), *rest = "";
+    const bool post = strcmp(server->module->get_method(request), "POST") == 0;
+    if (!post && (strcmp(path, "/v2/health/live") == 0 || strcmp(path, "/v2/health/ready") == 0)) {
+        struct sl_buf body = {0}; /* of use to supervisors, which have no token */
+        sl_buf_append_text(&body, "{\"ready\": true}\n");
+        reply(server, request, "application/json", &body);
+        return;
+    }
+    if (!may_ask(server, request))
+        return;
+    if (!post) {
+        on_get(server, request, path);
+        return;
+    }
+    const struct sl_served_model *model = find_model(server, path, &rest);
+    if (model == NULL || strcmp(rest, "/infer") != 0)
+        fail(server, request, 404, "there is nothing at this path: /v2/models/NAME/infer predicts");
+    else
+        infer(server, model, request);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status open_models(struct sl_server *server, struct seqlstm_error *err)
+{
+    const struct sl_server_request *made = &server->made;
+    const struct sl_predictor_limits limits = {
+        .sequences = made->sequences, .steps = made->steps, .rows = made->rows, .threads = made->threads};
+    server->models = calloc((size_t)made->count, sizeof *server->models);
+    server->workers = calloc((size_t)made->workers, sizeof *server->workers);
+    if (server->models == NULL || server->workers == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
+    for (int m = 0; m < made->count; m++)
+        SEQLSTM_TRY(sl_served_model_open(made->sessions[m], made->names[m], &limits, &server->models[m], err));
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status bind_address(struct sl_server *server, struct seqlstm_error *err)
+{
+    const struct sl_server_request *made = &server->made;
+    const struct seqlstm_http_options options = {.struct_size = sizeof options,
+                                                 .port = made->port,
+                                                 .idle_seconds = IDLE_SECONDS,
+                                                 .address = made->address,
+                                                 .body_bytes = (uint64_t)made->body_bytes,
+                                                 .header_bytes = HEADER_BYTES,
+                                                 .on_request = on_request,
+                                                 .context = server};
+    return server->module->open(&options, &server->http, err);
+}
+
+seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl_server **out_server,
+                              struct seqlstm_error *err)
+{
+    const struct seqlstm_http_module *module = NULL;
+    SEQLSTM_TRY(sl_http_find(&module, err));
+    struct sl_server *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
+    server->made = *request;
+    server->module = module;
+    sl_job_queue_init(&server->queue, request->queue);
+    sl_counters_init(&server->counters);
+    seqlstm_status status = open_models(server, err);
+    if (status == SEQLSTM_OK)
+        status = bind_address(server, err);
+    if (status == SEQLSTM_OK)
+        *out_server = server;
+    else
+        sl_server_close(server);
+    return status;
+}
+
+uint16_t sl_server_get_port(const struct sl_server *server)
+{
+    return server->module->get_port(server->http);
+}
+
+/* Waits for the end that the user asks for. */
+static void *wait_for_stop(void *context)
+{
+    struct sl_server *server = context;
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    while (!sl_interrupt_get_stop(server->made.interrupt))
+        nanosleep(&pause, NULL);
+    server->module->stop(server->http);
+    return NULL;
+}
+
+seqlstm_status sl_server_run(struct sl_server *server, struct seqlstm_error *err)
+{
+    server->work = (struct sl_worker_request){.http = server->module,
+                                              .queue = &server->queue,
+                                              .counters = &server->counters,
+                                              .models = server->models,
+                                              .model_count = server->made.count};
+    for (int w = 0; w < server->made.workers; w++)
+        SEQLSTM_TRY(sl_worker_start(&server->workers[w], &server->work, err));
+    if (pthread_create(&server->guard, NULL, wait_for_stop, server) != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "a thread cannot be started");
+    server->start_ns = sl_clock_ns();
+    const seqlstm_status status = server->module->run(server->http, err);
+    pthread_join(server->guard, NULL);
+    return status;
+}
+
+void sl_server_close(struct sl_server *server)
+{
+    if (server == NULL)
+        return;
+    sl_job_queue_close(&server->queue);
+    for (int w = 0; server->workers && w < server->made.workers; w++)
+        if (server->workers[w].request)
+            sl_worker_end(&server->workers[w]);
+    if (server->http)
+        server->module->close(server->http);
+    for (int m = 0; server->models && m < server->made.count; m++)
+        sl_served_model_close(&server->models[m]);
+    sl_job_queue_deinit(&server->queue);
+    sl_counters_deinit(&server->counters);
+    free(server->workers);
+    free(server->models);
+    free(server);
+}

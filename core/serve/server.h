@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server of predictions: what its paths do, who may ask, and its life. */
+#ifndef SL_SERVE_SERVER_H
+#define SL_SERVE_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+struct sl_interrupt;
+struct sl_server;
+struct sl_session;
+
+/* What is served, and how. Everything is borrowed until the server is closed. */
+struct sl_server_request {
+    struct sl_session *const *sessions; /* trained runs, each with a name of its own */
+    const char *const *names;
+    int count;
+    const char *address;
+    uint16_t port;                  /* 0: a free one */
+    const char *const *tokens;      /* that may ask; NULL: no token is needed. Ends with NULL */
+    int workers;                    /* threads that take batches, 1 to 256 */
+    int32_t threads;                /* that compute one batch */
+    int64_t queue;                  /* requests that may wait */
+    int64_t body_bytes;             /* of a request, at most */
+    int64_t steps;                  /* of a sequence, at most; 0: as in the training data */
+    int64_t sequences, rows;        /* of a batch, at most; 0: the predictor's defaults */
+    struct sl_interrupt *interrupt; /* ends the server when it asks to stop */
+};
+
+enum { SL_SERVER_WORKERS_MOST = 256 };
+
+/* Prepares the models and binds the address. Errors: UNAVAILABLE (the module is not there), IO (the address), those of
+ * predictors. */
+seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl_server **out_server,
+                              struct seqlstm_error *err);
+uint16_t sl_server_get_port(const struct sl_server *server);
+
+/* Serves until the interrupt asks to stop; every request that was accepted is answered first. */
+seqlstm_status sl_server_run(struct sl_server *server, struct seqlstm_error *err);
+void sl_server_close(struct sl_server *server); /* NULL is fine */
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module libseqlstm_http.so: an HTTP server on libevent (seqlstm/ext/draft/http.h). One loop reads and writes;
+ * answers of other threads are handed to it through a list and an eventfd. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+
+#include <seqlstm/export.h>
+#include <seqlstm/ext/draft/http.h>
+
+enum { GRACE_US = 50000 };
+
+struct seqlstm_http_request {
+    struct seqlstm_http *http;
+    struct evhttp_request *event;
+    char *path;
+    char *body;
+    uint64_t body_bytes;
+    evutil_socket_t socket;
+    /* the answer */
+    struct seqlstm_http_request *next;
+    struct evbuffer *answer;
+    int status;
+};
+
+struct seqlstm_http {
+    struct seqlstm_http_options options;
+    struct event_base *base;
+    struct evhttp *server;
+    struct evhttp_bound_socket *bound;
+    struct event *wake, *grace;
+    int eventfd;
+    volatile int stopping;
+    bool closed;   /* the listener */
+    uint64_t open; /* requests without an answer that was written */
+    pthread_mutex_t lock;
+    struct seqlstm_http_request *answered; /* under the lock, newest first */
+};
+
+/* ---- requests ---------------------------------------------------------------------------------------------- */
+
+static const char *get_method(const struct seqlstm_http_request *request)
+{
+    switch (evhttp_request_get_command(request->event)) {
+    case EVHTTP_REQ_GET:
+        return "GET";
+    case EVHTTP_REQ_HEAD:
+        return "HEAD";
+    default:
+        return "POST";
+    }
+}
+
+static const char *get_path(const struct seqlstm_http_request *request)
+{
+    return request->path;
+}
+
+static const char *find_header(const struct seqlstm_http_request *request, const char *name)
+{
+    return evhttp_find_header(evhttp_request_get_input_headers(request->event), name);
+}
+
+static const void *get_body(const struct seqlstm_http_request *request, uint64_t *out_bytes)
+{
+    *out_bytes = request->body_bytes;
+    return request->body;
+}
+
+/* evhttp reads nothing while a request waits for its answer, so the end of the connection is still in the socket. */
+static int32_t is_gone(const struct seqlstm_http_request *request)
+{
+    char byte;
+    const ssize_t got = recv(request->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+static void destroy(struct seqlstm_http_request *request)
+{
+    if (request->answer)
+        evbuffer_free(request->answer);
+    free(request->path);
+    free(request);
+}
+
+static struct seqlstm_http_request *create(struct seqlstm_http *http, struct evhttp_request *event)
+{
+    struct seqlstm_http_request *request = calloc(1, sizeof *request);
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(event);
+    const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+    struct evbuffer *body = evhttp_request_get_input_buffer(event);
+    struct evhttp_connection *connection = evhttp_request_get_connection(event);
+    if (request == NULL)
+        return NULL;
+    request->http = http;
+    request->event = event;
+    request->path = evhttp_uridecode(path ? path : "/", 0, NULL);
+    request->answer = evbuffer_new();
+    request->body_bytes = evbuffer_get_length(body);
+    request->body = (char *)evbuffer_pullup(body, -1);
+    request->socket = bufferevent_getfd(evhttp_connection_get_bufferevent(connection));
+    if (request->path && request->answer && (request->body || request->body_bytes == 0))
+        return request;
+    destroy(request);
+    return NULL;
+}
+
+static void end_if_done(struct seqlstm_http *http)
+{
+    const struct timeval grace = {.tv_usec = GRACE_US}; /* for requests that have been sent and not been read */
+    if (http->closed && http->open == 0)
+        event_add(http->grace, &grace);
+}
+
+static void on_written(struct evhttp_request *event, void *context)
+{
+    struct seqlstm_http *http = context;
+    (void)event;
+    http->open--;
+    end_if_done(http);
+}
+
+static void on_event(struct evhttp_request *event, void *context)
+{
+    struct seqlstm_http *http = context;
+    struct seqlstm_http_request *request = create(http, event);
+    if (request == NULL) {
+        evhttp_send_error(event, HTTP_SERVUNAVAIL, NULL);
+        return;
+    }
+    http->open++;
+    evhttp_request_set_on_complete_cb(event, on_written, http);
+    http->options.on_request(http->options.context, request);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------- */
+
+static void wake(struct seqlstm_http *http)
+{
+    const uint64_t one = 1;
+    (void)!write(http->eventfd, &one, sizeof one);
+}
+
+static int32_t reply(struct seqlstm_http_request *request, int32_t status, const struct seqlstm_http_header *headers,
+                     const void *body, uint64_t bytes, struct seqlstm_error *err)
+{
+    struct seqlstm_http *http = request->http;
+    struct evkeyvalq *out = evhttp_request_get_output_headers(request->event);
+    bool fine = evbuffer_add(request->answer, body, bytes) == 0;
+    for (const struct seqlstm_http_header *h = headers; h && h->name; h++)
+        fine = fine && evhttp_add_header(out, h->name, h->value) == 0;
+    request->status = fine ? status : HTTP_SERVUNAVAIL;
+    pthread_mutex_lock(&http->lock);
+    const bool first = http->answered == NULL;
+    request->next = http->answered;
+    http->answered = request;
+    pthread_mutex_unlock(&http->lock);
+    if (first)
+        wake(http);
+    if (!fine)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an answer of %llu bytes", (unsigned long long)bytes);
+    return SEQLSTM_OK;
+}
+
+static void send_answers(struct seqlstm_http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    struct seqlstm_http_request *request = http->answered, *oldest = NULL;
+    http->answered = NULL;
+    pthread_mutex_unlock(&http->lock);
+    while (request) { /* the list is newest first */
+        struct seqlstm_http_request *next = request->next;
+        request->next = oldest;
+        oldest = request;
+        request = next;
+    }
+    while (oldest) {
+        struct seqlstm_http_request *next = oldest->next;
+        if (http->closed)
+            evhttp_add_header(evhttp_request_get_output_headers(oldest->event), "Connection", "close");
+        evhttp_send_reply(oldest->event, oldest->status, NULL, oldest->answer);
+        destroy(oldest);
+        oldest = next;
+    }
+}
+
+static void on_wake(evutil_socket_t descriptor, short what, void *context)
+{
+    struct seqlstm_http *http = context;
+    uint64_t count;
+    (void)what;
+    (void)!read(descriptor, &count, sizeof count);
+    send_answers(http);
+    if (http->stopping && !http->closed) {
+        evhttp_del_accept_socket(http->server, http->bound);
+        http->closed = true;
+        end_if_done(http);
+    }
+}
+
+static void on_grace(evutil_socket_t descriptor, short what, void *context)
+{
+    struct seqlstm_http *http = context;
+    (void)descriptor, (void)what;
+    if (http->open == 0)
+        event_base_loopbreak(http->base);
+}
+
+/* ---- the server -------------------------------------------------------------------------------------------- */
+
+static void http_close(struct seqlstm_http *http)
+{
+    if (http == NULL)
+        return;
+    if (http->wake)
+        event_free(http->wake);
+    if (http->grace)
+        event_free(http->grace);
+    if (http->server)
+        evhttp_free(http->server);
+    if (http->base)
+        event_base_free(http->base);
+    if (http->eventfd >= 0)
+        close(http->eventfd);
+    pthread_mutex_destroy(&http->lock);
+    free(http);
+}
+
+static int32_t listen_on(struct seqlstm_http *http, struct seqlstm_error *err)
+{
+    const struct seqlstm_http_options *o = &http->options;
+    http->base = event_base_new();
+    http->server = http->base ? evhttp_new(http->base) : NULL;
+    if (http->eventfd < 0 || http->server == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
+    evhttp_set_allowed_methods(http->server, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
+    evhttp_set_max_body_size(http->server, (ev_ssize_t)o->body_bytes);
+    evhttp_set_max_headers_size(http->server, (ev_ssize_t)o->header_bytes);
+    evhttp_set_timeout(http->server, o->idle_seconds);
+    evhttp_set_default_content_type(http->server, NULL);
+    evhttp_set_gencb(http->server, on_event, http);
+    errno = 0;
+    http->bound = evhttp_bind_socket_with_handle(http->server, o->address, o->port);
+    if (http->bound == NULL) {
+        const int reason = errno;
+        seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "cannot listen on %s, port %d: %s", o->address, o->port,
+                          strerror(reason));
+        if (err)
+            err->native_code = reason;
+        return SEQLSTM_IO;
+    }
+    http->wake = event_new(http->base, http->eventfd, EV_READ | EV_PERSIST, on_wake, http);
+    http->grace = event_new(http->base, -1, 0, on_grace, http);
+    if (http->wake == NULL || http->grace == NULL || event_add(http->wake, NULL) != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
+    return SEQLSTM_OK;
+}
+
+static int32_t http_open(const struct seqlstm_http_options *options, struct seqlstm_http **out,
+                         struct seqlstm_error *err)
+{
+    struct seqlstm_http *http = calloc(1, sizeof *http);
+    if (http == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
+    http->options = *options;
+    http->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&http->lock, NULL);
+    const int32_t status = listen_on(http, err);
+    if (status != SEQLSTM_OK)
+        http_close(http);
+    else
+        *out = http;
+    return status;
+}
+
+static uint16_t get_port(const struct seqlstm_http *http)
+{
+    struct sockaddr_storage address;
+    socklen_t bytes = sizeof address;
+    if (getsockname(evhttp_bound_socket_get_fd(http->bound), (struct sockaddr *)&address, &bytes) != 0)
+        return 0;
+    const bool six = address.ss_family == AF_INET6;
+    return ntohs(six ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+static int32_t http_run(struct seqlstm_http *http, struct seqlstm_error *err)
+{
+    if (event_base_loop(http->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "the loop of the server failed");
+    return SEQLSTM_OK;
+}
+
+static void http_stop(struct seqlstm_http *http)
+{
+    http->stopping = 1;
+    wake(http);
+}
+
+SEQLSTM_API extern const struct seqlstm_http_module seqlstm_http_v0;
+const struct seqlstm_http_module seqlstm_http_v0 = {
+    .struct_size = sizeof seqlstm_http_v0,
+    .open = http_open,
+    .get_port = get_port,
+    .run = http_run,
+    .stop = http_stop,
+    .close = http_close,
+    .get_method = get_method,
+    .get_path = get_path,
+    .find_header = find_header,
+    .get_body = get_body,
+    .is_gone = is_gone,
+    .reply = reply,
+};
