@@ -177,7 +177,7 @@ def test_what_it_says_of_itself(t):
 
 def test_refusals(t):
     train(t)
-    with Server(t, 'tiny', 'classes', '--max-body', '1') as server:
+    with Server(t, 'tiny', 'classes', '--max-body', '1', '--max-steps', '8') as server:
         x = ('x', 'FP32', [2, 2], [1, 2, 3, 4])
         for inputs, text in (([], 'input `x` is missing'), ([('z', 'FP32', [1], [1])], 'no input `z`'),
                              ([('x', 'FP32', [3], [1, 2, 3])], '[rows, 2]'), ([('x', 'FP32', [2, 2], [1, 2, 3])], '4 numbers'),

@@ -155,7 +155,9 @@ static const struct cli_flag flags[] = {
     {.name = "workers", .argument = "N", .help = "threads that compute (default: one less than the processors)"},
     {.name = "queue", .argument = "N", .help = "requests that may wait; more are answered with 429 (default 1024)"},
     {.name = "max-batch", .argument = "N", .help = "sequences that are computed together (default 64)"},
-    {.name = "max-steps", .argument = "N", .help = "steps of a sequence (default: of the longest in training)"},
+    {.name = "max-steps",
+     .argument = "N",
+     .help = "steps of a sequence (default: of the longest in training, at least 256)"},
     {.name = "max-body", .argument = "MB", .help = "size of a request (default 16)"},
     {0},
 };
