@@ -29,6 +29,8 @@ struct sl_predictor;
 
 enum sl_predictor_use {
     SL_USE_WHOLE,   /* whole sequences, packed */
+    SL_USE_ALONE,   /* one whole sequence: kernels for wide batches would read all weights in layouts that do not pay */
+    SL_USE_FEW,     /* a few of them */
     SL_USE_STREAM,  /* the next steps of one stream */
     SL_USE_STREAMS, /* the next step of many streams */
     SL_USE_ENCODER, /* of a model that writes texts */
@@ -42,7 +44,7 @@ struct sl_predictor_plan {
     struct sl_plan *plan;
 };
 
-enum { SL_STREAM_REASON_BYTES = 512 };
+enum { SL_STREAM_REASON_BYTES = 512, SL_FEW_SEQUENCES = 8 };
 
 struct sl_predictor_request {
     const struct sl_model *model; /* must outlive the predictor, as must the next two */

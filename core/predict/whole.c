@@ -6,32 +6,34 @@
 
 #include "predict/predictor_private.h"
 
-static seqlstm_status check(const struct sl_context *context, const struct sl_packer *packer, const int64_t *lengths,
-                            int64_t count, struct seqlstm_error *err)
+static seqlstm_status check(const struct sl_context *context, const int64_t *lengths, int64_t count,
+                            struct seqlstm_error *err)
 {
+    const struct sl_graph *graph = context->predictor->made.plans[SL_USE_WHOLE].graph;
+    const int64_t most = graph ? graph->facts.envelope.steps : 0;
     const struct sl_data_facts *facts = sl_data_state_get_facts(context->predictor->made.state);
     if (count < 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there are %lld sequences, expected at least 0", (long long)count);
-    if (facts->input.kind == SL_FIELD_NONE || facts->source.kind != SL_FIELD_NONE)
+    if (graph == NULL || facts->input.kind == SL_FIELD_NONE || facts->source.kind != SL_FIELD_NONE)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model has an encoder and a decoder, which read texts");
     if (facts->input.on_steps != (lengths != NULL))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model reads %s, and `lengths` is %s",
                      facts->input.on_steps ? "sequences" : "single rows", lengths ? "given" : "NULL");
     for (int64_t i = 0; lengths && i < count; i++)
-        if (lengths[i] < 0 || lengths[i] > packer->steps)
+        if (lengths[i] < 0 || lengths[i] > most)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                          "sequence %lld has %lld steps, expected 0 to %lld, the limit `steps` of the predictor",
-                         (long long)i, (long long)lengths[i], (long long)packer->steps);
+                         (long long)i, (long long)lengths[i], (long long)most);
     return SEQLSTM_OK;
 }
 
 /* How many sequences from the first on fit in one batch, and their rows. At least one does. */
-static int64_t take(const struct sl_packer *packer, const int64_t *lengths, int64_t count, int64_t *out_rows)
+static int64_t take(const struct sl_predictor *predictor, const int64_t *lengths, int64_t count, int64_t *out_rows)
 {
+    const struct sl_envelope *most = &predictor->made.plans[SL_USE_WHOLE].graph->facts.envelope;
     int64_t taken = 0;
     *out_rows = 0;
-    while (taken < count && taken < packer->sequences &&
-           (lengths == NULL || *out_rows + lengths[taken] <= packer->rows)) {
+    while (taken < count && taken < most->sequences && (lengths == NULL || *out_rows + lengths[taken] <= most->rows)) {
         *out_rows += lengths ? lengths[taken] : 1;
         taken++;
     }
@@ -56,19 +58,34 @@ static void hand_out(const struct sl_context *context, const struct sl_packer *p
     }
 }
 
+/* What runs so many sequences with so many steps. */
+static enum sl_predictor_use choose_use(const struct sl_predictor *predictor, int64_t count)
+{
+    if (count == 1 && predictor->made.plans[SL_USE_ALONE].plan)
+        return SL_USE_ALONE;
+    return count <= SL_FEW_SEQUENCES && predictor->made.plans[SL_USE_FEW].plan ? SL_USE_FEW : SL_USE_WHOLE;
+}
+
+/* The lane of a use, with room for its batches. */
+static seqlstm_status provide(struct sl_context *context, enum sl_predictor_use use,
+                              struct sl_predictor_lane **out_lane, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_context_provide(context, use, out_lane, err));
+    const struct sl_data_facts *facts = &context->predictor->made.plans[use].graph->facts;
+    return (*out_lane)->packer.sequences > 0 ? SEQLSTM_OK
+                                             : sl_packer_init(&(*out_lane)->packer, facts, &facts->envelope, err);
+}
+
 seqlstm_status sl_context_predict(struct sl_context *context, const void *x, const int64_t *lengths, int64_t count,
                                   float *y, struct seqlstm_error *err)
 {
     struct sl_predictor_lane *lane;
-    SEQLSTM_TRY(sl_context_provide(context, SL_USE_WHOLE, &lane, err));
-    struct sl_packer *packer = &lane->packer;
-    const struct sl_data_facts *facts = &context->predictor->graph->facts;
-    if (packer->sequences == 0)
-        SEQLSTM_TRY(sl_packer_init(packer, facts, &facts->envelope, err));
-    SEQLSTM_TRY(check(context, packer, lengths, count, err));
+    SEQLSTM_TRY(check(context, lengths, count, err));
     while (count > 0) {
         int64_t rows;
-        const int64_t taken = take(packer, lengths, count, &rows);
+        const int64_t taken = take(context->predictor, lengths, count, &rows);
+        SEQLSTM_TRY(provide(context, choose_use(context->predictor, taken), &lane, err));
+        struct sl_packer *packer = &lane->packer;
         sl_packer_lay_out(packer, lengths, taken);
         SEQLSTM_TRY(sl_packer_fill(packer, context->predictor->made.state, x, err));
         SEQLSTM_TRY(sl_context_run(lane, &packer->batch, err));

@@ -104,7 +104,9 @@ struct seqlstm_predictor_info {
 };
 
 /* Prepares a trained session for predictions: plans the model for whole sequences and for streams, and loads the
- * weights. `options` may be NULL. NOT_FOUND: the run has no weights yet. [session] */
+ * weights. With `dispatch.policy: measured` the variants of the backends are timed for few sequences and for streams,
+ * for a second or two the first time; later the results are found in the cache. `options` may be NULL. NOT_FOUND: the
+ * run has no weights yet. [session] */
 SEQLSTM_API seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session,
                                                   const struct seqlstm_predictor_options *options,
                                                   struct seqlstm_predictor **out_predictor, struct seqlstm_error *err);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call costs with a prepared predictor, for an LSTM with a dense layer behind it on the adding problem.
+/* What a call costs with a prepared predictor, for a model of the adding problem. Driven by predictor.py, which makes
+ * the runs.
  *
- *   bench_predictor step  UNITS CALLS           one stream, one step a call: median, 99.9th percentile, page faults
- *   bench_predictor many  UNITS STREAMS WIDTH   all streams, one step each, in batches of WIDTH: time of a stream-step
- *   bench_predictor whole UNITS STEPS SEQUENCES THREADS [MS]    whole sequences, for so many ms
- *
- * Run in the root of the repository; SEQLSTM_BACKEND_PATH names the plugins. */
+ *   bench_predictor step  RUN CALLS           one stream, one step a call: median, 99.9th percentile, page faults
+ *   bench_predictor many  RUN STREAMS WIDTH   all streams, one step each, in batches of WIDTH: time of a stream-step
+ *   bench_predictor cells RUN THREADS         whole sequences: a line "steps sequences median_us least_us calls" each
+ *   bench_predictor peer  LIBRARY MODEL.onnx THREADS   the same with ONNX Runtime, through its C API
+ */
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,31 +43,6 @@ static int by_value(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
-}
-
-/* A model with so many units after one update, which costs as much as a trained one. */
-static struct seqlstm_session *train(int units, struct seqlstm_error *err)
-{
-    char text[64], folder[] = "/tmp/seqlstm-bench-XXXXXX", out[64];
-    const char *overrides[] = {text, "train.updates=1", "data.train.size=32", "data.valid.size=32",
-                               "data.test.size=32"};
-    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
-    struct seqlstm_session *session = NULL;
-    snprintf(text, sizeof text, "model[0].units=%d", units);
-    if (mkdtemp(folder) == NULL)
-        exit(1);
-    snprintf(out, sizeof out, "%s/run", folder);
-    options.overrides = overrides;
-    options.override_count = sizeof overrides / sizeof *overrides;
-    options.out_dir = out;
-    options.threads = 1;
-    need(seqlstm_open_model("configs/adding-problem.yaml", &options, &session, err), err);
-    need(seqlstm_train(session, NULL, NULL, err), err);
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    if (system(command) != 0)
-        exit(1);
-    return session;
 }
 
 static void show(const char *what, int64_t *times, int64_t count, long faults)
@@ -125,62 +102,195 @@ static void many(struct seqlstm_predictor *p, struct seqlstm_context *k, int64_t
     free(y);
 }
 
-static void whole(struct seqlstm_context *k, int64_t steps, int64_t sequences, int64_t ms, struct seqlstm_error *err)
+/* ---- whole sequences -------------------------------------------------------------------------------------------- */
+
+enum { CALLS_MOST = 20000, STEPS_MOST = 2000, SEQUENCES_MOST = 512 };
+static const int64_t all_steps[] = {1, 50, STEPS_MOST}, all_sequences[] = {1, 8, 64, SEQUENCES_MOST};
+
+/* What predicts for sequences of equal length. */
+struct side {
+    void (*call)(struct side *side, int64_t steps, int64_t sequences);
+    struct seqlstm_context *context;
+    struct peer *peer;
+    float *x, *y;
+    int64_t *lengths;
+};
+
+/* Calls for about 150 ms, or three, or as many as begin in the first second. */
+static void time_cell(struct side *side, int64_t steps, int64_t sequences)
 {
-    enum { MOST = 100000 };
-    float *x = calloc((size_t)(steps * sequences), 2 * sizeof *x), *y = calloc((size_t)sequences, sizeof *y);
-    int64_t *lengths = calloc((size_t)sequences, sizeof *lengths), *times = calloc(MOST, sizeof *times), count = 0;
-    if (x == NULL || y == NULL || lengths == NULL || times == NULL)
-        exit(1);
+    static int64_t times[CALLS_MOST];
+    int64_t count = 0;
     for (int64_t s = 0; s < sequences; s++)
-        lengths[s] = steps;
-    for (int64_t r = 0; r < steps * sequences; r++)
-        x[2 * r] = (float)(r % 100) / 100;
-    for (int r = 0; r < 3; r++)
-        need(seqlstm_predict(k, x, lengths, sequences, y, err), err);
-    const long faults = count_faults();
+        side->lengths[s] = steps;
+    side->call(side, steps, sequences);
     const int64_t start = now_ns();
-    while (count < 5 || (count < MOST && now_ns() - start < ms * 1000000)) {
+    for (int64_t spent = 0; spent < 150000000 || (count < 3 && spent < 1000000000); spent = now_ns() - start) {
+        if (count == CALLS_MOST)
+            break;
         const int64_t begin = now_ns();
-        need(seqlstm_predict(k, x, lengths, sequences, y, err), err);
+        side->call(side, steps, sequences);
         times[count++] = now_ns() - begin;
     }
-    show("whole", times, count, count_faults() - faults);
-    free(x);
-    free(y);
-    free(lengths);
-    free(times);
+    qsort(times, (size_t)count, sizeof *times, by_value);
+    printf("%lld %lld %.3f %.3f %lld\n", (long long)steps, (long long)sequences, (double)times[count / 2] * 1e-3,
+           (double)times[0] * 1e-3, (long long)count);
+    fflush(stdout);
+}
+
+static void time_cells(struct side *side)
+{
+    side->x = calloc((size_t)STEPS_MOST * SEQUENCES_MOST, 2 * sizeof *side->x);
+    side->y = calloc(SEQUENCES_MOST, sizeof *side->y);
+    side->lengths = calloc(SEQUENCES_MOST, sizeof *side->lengths);
+    if (side->x == NULL || side->y == NULL || side->lengths == NULL)
+        exit(1);
+    for (int64_t r = 0; r < STEPS_MOST * SEQUENCES_MOST; r++)
+        side->x[2 * r] = (float)(r % 100) / 100;
+    for (size_t t = 0; t < sizeof all_steps / sizeof *all_steps; t++)
+        for (size_t n = 0; n < sizeof all_sequences / sizeof *all_sequences; n++)
+            time_cell(side, all_steps[t], all_sequences[n]);
+    free(side->x);
+    free(side->y);
+    free(side->lengths);
+}
+
+static void call_ours(struct side *side, int64_t steps, int64_t sequences)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)steps;
+    need(seqlstm_predict(side->context, side->x, side->lengths, sequences, side->y, &err), &err);
+}
+
+/* ---- ONNX Runtime ----------------------------------------------------------------------------------------------- */
+
+/* Its table of functions, by their places in version 1 of its C API, of which only these are used. */
+enum {
+    GET_MESSAGE = 2,
+    CREATE_ENVIRONMENT = 3,
+    CREATE_SESSION = 7,
+    RUN = 9,
+    CREATE_OPTIONS = 10,
+    SET_INNER_THREADS = 24,
+    SET_OUTER_THREADS = 25,
+    CREATE_TENSOR = 49,
+    CREATE_CPU_MEMORY = 69,
+    RELEASE_VALUE = 96,
+    TYPE_FLOAT = 1,
+    TYPE_INT32 = 6,
+    API_VERSION = 17
+};
+
+struct peer_base {
+    const void *const *(*get_api)(uint32_t version);
+};
+
+struct peer {
+    const void *const *api;
+    void *session, *memory;
+};
+
+/* A function of the table, whose type the caller states. */
+#define PEER(peer, place, type) ((void *(*)type)(uintptr_t)(peer)->api[place])
+
+static void need_peer(const struct peer *peer, void *status)
+{
+    if (status == NULL)
+        return;
+    fprintf(stderr, "onnxruntime: %s\n", (const char *)PEER(peer, GET_MESSAGE, (void *))(status));
+    exit(1);
+}
+
+static void open_peer(struct peer *peer, const char *library, const char *model, int threads)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL), *found = handle ? dlsym(handle, "OrtGetApiBase") : NULL;
+    const struct peer_base *(*get_base)(void);
+    void *environment = NULL, *options = NULL;
+    if (found == NULL) {
+        fprintf(stderr, "bench_predictor: %s\n", dlerror());
+        exit(1);
+    }
+    memcpy(&get_base, &found, sizeof get_base);
+    peer->api = get_base()->get_api(API_VERSION);
+    need_peer(peer, PEER(peer, CREATE_ENVIRONMENT, (int, const char *, void **))(3, "bench", &environment));
+    need_peer(peer, PEER(peer, CREATE_OPTIONS, (void **))(&options));
+    need_peer(peer, PEER(peer, SET_INNER_THREADS, (void *, int))(options, threads));
+    need_peer(peer, PEER(peer, SET_OUTER_THREADS, (void *, int))(options, 1));
+    need_peer(peer, PEER(peer, CREATE_SESSION, (void *, const char *, void *, void **))(environment, model, options,
+                                                                                        &peer->session));
+    need_peer(peer, PEER(peer, CREATE_CPU_MEMORY, (int, int, void **))(1, 0, &peer->memory));
+}
+
+static void *make_tensor(const struct peer *peer, void *data, size_t bytes, const int64_t *shape, size_t rank, int type)
+{
+    void *value = NULL;
+    need_peer(peer, PEER(peer, CREATE_TENSOR, (void *, void *, size_t, const int64_t *, size_t, int, void **))(
+                        peer->memory, data, bytes, shape, rank, type, &value));
+    return value;
+}
+
+static void call_peer(struct side *side, int64_t steps, int64_t sequences)
+{
+    static const char *const inputs[] = {"input", "lengths"}, *const outputs[] = {"output"};
+    static int32_t lengths[SEQUENCES_MOST];
+    const struct peer *peer = side->peer;
+    const int64_t shape[3] = {sequences, steps, 2}, out[2] = {sequences, 1};
+    for (int64_t s = 0; s < sequences; s++)
+        lengths[s] = (int32_t)steps;
+    void *values[3] = {
+        make_tensor(peer, side->x, (size_t)(sequences * steps * 2) * sizeof(float), shape, 3, TYPE_FLOAT),
+        make_tensor(peer, lengths, (size_t)sequences * sizeof(int32_t), shape, 1, TYPE_INT32),
+        make_tensor(peer, side->y, (size_t)sequences * sizeof(float), out, 2, TYPE_FLOAT)};
+    need_peer(peer,
+              PEER(peer, RUN,
+                   (void *, const void *, const char *const *, const void *const *, size_t, const char *const *, size_t,
+                    void **))(peer->session, NULL, inputs, (const void *const *)values, 2, outputs, 1, &values[2]));
+    for (int v = 0; v < 3; v++)
+        ((void (*)(void *))(uintptr_t)peer->api[RELEASE_VALUE])(values[v]);
+}
+
+/* ---- the program ------------------------------------------------------------------------------------------------ */
+
+static int run_peer(char **argv)
+{
+    struct peer peer = {.api = NULL};
+    struct side side = {.call = call_peer, .peer = &peer};
+    open_peer(&peer, argv[2], argv[3], atoi(argv[4]));
+    time_cells(&side);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_options opened = SEQLSTM_OPTIONS_INIT;
     struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    struct seqlstm_session *session = NULL;
     struct seqlstm_predictor *p = NULL;
     struct seqlstm_context *k = NULL;
-    int64_t number[5] = {0};
+    if (argc > 4 && strcmp(argv[1], "peer") == 0)
+        return run_peer(argv);
     if (argc < 4) {
-        fprintf(stderr, "usage: bench_predictor step UNITS CALLS | many UNITS STREAMS WIDTH | whole UNITS STEPS "
-                        "SEQUENCES THREADS [MS]\n");
+        fprintf(stderr, "usage: bench_predictor step RUN CALLS | many RUN STREAMS WIDTH | cells RUN THREADS | peer "
+                        "LIBRARY MODEL.onnx THREADS\n");
         return 2;
     }
-    for (int a = 2; a < argc && a < 7; a++)
-        number[a - 2] = atoll(argv[a]);
-    const bool wholes = strcmp(argv[1], "whole") == 0, manys = strcmp(argv[1], "many") == 0;
-    options.streams = manys ? number[2] : 1;
-    options.steps = wholes ? number[1] : 0;
-    options.sequences = wholes ? number[2] : 0;
-    options.rows = wholes ? number[1] * number[2] : 0;
-    options.threads = wholes ? (int32_t)number[3] : 1;
-    struct seqlstm_session *session = train((int)number[0], &err);
+    const bool cells = strcmp(argv[1], "cells") == 0, manys = strcmp(argv[1], "many") == 0;
+    opened.threads = cells ? atoi(argv[3]) : 1;
+    options.streams = manys && argc > 4 ? atoll(argv[4]) : 1;
+    options.steps = cells ? STEPS_MOST : 0;
+    options.sequences = cells ? SEQUENCES_MOST : 0;
+    options.rows = cells ? STEPS_MOST * SEQUENCES_MOST : 0;
+    options.threads = opened.threads;
+    need(seqlstm_open_run(argv[2], &opened, &session, &err), &err);
     need(seqlstm_predictor_open(session, &options, &p, &err), &err);
     need(seqlstm_context_open(p, &k, &err), &err);
-    if (wholes)
-        whole(k, number[1], number[2], number[4] ? number[4] : 300, &err);
+    if (cells)
+        time_cells(&(struct side){.call = call_ours, .context = k});
     else if (manys)
-        many(p, k, number[1], &err);
+        many(p, k, atoll(argv[3]), &err);
     else
-        step(p, k, number[1], &err);
+        step(p, k, atoll(argv[3]), &err);
     seqlstm_context_close(k);
     seqlstm_predictor_close(p);
     seqlstm_close(session);

@@ -52,6 +52,18 @@ seqlstm_status sl_session_open_tuning(struct sl_session *session, enum sl_phase 
     return SEQLSTM_OK;
 }
 
+seqlstm_status sl_session_measure_profiles(struct sl_session *session, struct sl_tuning *tuning,
+                                           struct seqlstm_error *err)
+{
+    if (session->model->dispatch.policy != SL_POLICY_MEASURED)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(open_costs(session, err));
+    tuning->cache = session->costs;
+    tuning->measure = true;
+    tuning->time_whole_steps = NULL;
+    return SEQLSTM_OK;
+}
+
 void sl_session_save_costs(struct sl_session *session, const struct sl_plan *plan)
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;

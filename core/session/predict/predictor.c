@@ -14,6 +14,7 @@
 #include "session/weights/trained.h"
 
 enum { SEQUENCES = 64, STEPS = 256, ROWS = 4096 }; /* by default */
+enum { MEASURED_STEPS = 64 };
 
 static seqlstm_status fill_limits(const struct sl_session *session, const struct sl_predictor_limits *said,
                                   struct sl_predictor_limits *out, struct seqlstm_error *err)
@@ -49,6 +50,21 @@ static seqlstm_status fill_limits(const struct sl_session *session, const struct
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
+/* One batch as wide as the envelope; of long sequences, their first steps. */
+static seqlstm_status make_profiles(const struct sl_envelope *envelope, struct sl_profiles *out,
+                                    struct seqlstm_error *err)
+{
+    int32_t *lengths = malloc((size_t)envelope->sequences * sizeof *lengths);
+    if (lengths == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a profile");
+    for (int64_t s = 0; s < envelope->sequences; s++)
+        lengths[s] = (int32_t)(envelope->steps < MEASURED_STEPS ? envelope->steps : MEASURED_STEPS);
+    out->stream = envelope->stream;
+    const seqlstm_status status = sl_profiles_add(out, envelope->sequences, lengths, NULL, 1, err);
+    free(lengths);
+    return status;
+}
+
 static seqlstm_status plan(struct sl_session *session, const struct sl_predictor_wish *wish, enum sl_predictor_use use,
                            struct sl_predictor_request *request, struct seqlstm_error *err)
 {
@@ -60,10 +76,17 @@ static seqlstm_status plan(struct sl_session *session, const struct sl_predictor
                                            .facts = &facts,
                                            .phase = SL_PHASE_PREDICT,
                                            .need_output = true,
-                                           .carry_state = use != SL_USE_WHOLE,
+                                           .carry_state = use == SL_USE_STREAM || use == SL_USE_STREAMS,
                                            .output_layer = wish->output,
                                            .quantization = sl_session_find_quantization(session)};
-    const seqlstm_status status = sl_session_prepare_stage(session, &graph, NULL, NULL, false, &stage, err);
+    const struct sl_choices none = {.count = 0};
+    struct sl_profiles profiles = {.count = 0};
+    const bool measures = wish->measures && use != SL_USE_WHOLE;
+    seqlstm_status status = measures ? make_profiles(&wish->envelopes[use], &profiles, err) : SEQLSTM_OK;
+    if (status == SEQLSTM_OK)
+        status = sl_session_prepare_stage(session, &graph, measures ? &profiles : NULL, measures ? &none : NULL, false,
+                                          &stage, err);
+    sl_profiles_deinit(&profiles);
     request->plans[use] = (struct sl_predictor_plan){stage.graph, stage.plan};
     return status;
 }
@@ -151,6 +174,13 @@ static void fill_envelopes(const struct sl_session *session, const struct sl_pre
         whole.source_rows = rows;
     }
     wish->envelopes[sl_session_decodes(session) && !wish->output ? SL_USE_ENCODER : SL_USE_WHOLE] = whole;
+    if (facts->has_steps && !encodes && sequences > 1)
+        wish->envelopes[SL_USE_ALONE] = (struct sl_envelope){.sequences = 1, .steps = steps, .rows = steps};
+    if (facts->has_steps && !encodes && sequences > SL_FEW_SEQUENCES)
+        wish->envelopes[SL_USE_FEW] = (struct sl_envelope){
+            .sequences = SL_FEW_SEQUENCES,
+            .steps = steps,
+            .rows = SL_FEW_SEQUENCES < limits->rows / steps ? SL_FEW_SEQUENCES * steps : limits->rows};
     if (!facts->has_steps || encodes || !sl_model_is_streamable(session->model, wish->output, reason, sizeof reason))
         return;
     wish->envelopes[SL_USE_STREAM] = (struct sl_envelope){
@@ -166,8 +196,11 @@ seqlstm_status sl_session_open_predictor(struct sl_session *session, const struc
     struct sl_predictor_limits limits;
     SEQLSTM_TRY(sl_session_require_trained(session, err));
     SEQLSTM_TRY(fill_limits(session, said, &limits, err));
-    struct sl_predictor_wish wish = {
-        .threads = limits.threads, .stays = true, .sequences = limits.sequences, .rows = limits.rows};
+    struct sl_predictor_wish wish = {.threads = limits.threads,
+                                     .stays = true,
+                                     .measures = limits.measures,
+                                     .sequences = limits.sequences,
+                                     .rows = limits.rows};
     if (limits.layer) {
         wish.output = sl_model_find_layer(session->model, limits.layer);
         if (wish.output == NULL)

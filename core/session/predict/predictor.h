@@ -19,7 +19,8 @@ struct sl_predictor_wish {
     int32_t threads;                            /* of each context; 0: the threads of the session, for one context */
     bool attention;                             /* its texts come with attention weights */
     bool stays;                                 /* for many calls: contexts warm up, and streams can be saved */
-    int64_t sequences, rows;                    /* as in sl_predictor_request */
+    bool measures;           /* the variants of narrow uses are timed; the model's policy permitting */
+    int64_t sequences, rows; /* as in sl_predictor_request */
 };
 
 /* Errors as those of predict. */
@@ -31,6 +32,7 @@ struct sl_predictor_limits {
     int64_t sequences, steps, rows, streams, stream_steps;
     const char *layer;
     int32_t threads;
+    bool measures; /* as in struct sl_predictor_wish */
 };
 
 /* INVALID_ARGUMENT: a limit that is out of range; INVALID_CONFIG: no such layer; as predict. */

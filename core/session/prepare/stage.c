@@ -150,6 +150,8 @@ seqlstm_status sl_session_prepare_stage(struct sl_session *session, const struct
     SEQLSTM_TRY(sl_session_open_tuning(session, request->phase, &own, &tuning, err));
     if (profiles)
         tuning.profiles = profiles;
+    if (profiles && session->planned_pool)
+        SEQLSTM_TRY(sl_session_measure_profiles(session, &tuning, err));
     if (choices == NULL)
         choices = &session->stored.phases;
     struct sl_plan_request plan = {.graph = stage->graph,

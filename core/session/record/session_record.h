@@ -51,7 +51,7 @@ struct sl_session {
     struct sl_step_cost cost; /* count 0: not measured */
 
     struct sl_pool *pool;
-    struct sl_pool *planned_pool; /* plans are made for it; NULL: for `pool` */
+    struct sl_pool *planned_pool; /* plans are made for it, and measured if they have profiles; NULL: for `pool` */
     struct sl_registry *registry;
     struct sl_stored_plan stored;
     struct sl_stored_quantization quantization;

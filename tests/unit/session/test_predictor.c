@@ -62,7 +62,13 @@ static struct seqlstm_session *train(const char *layers, const char *more)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
     struct seqlstm_session *session = NULL;
+    static char devices[512];
+    static const char *const folders[] = {devices};
     char out[256];
+    snprintf(devices, sizeof devices, "%s/tests/gpu", getenv("SEQLSTM_BUILD") ? getenv("SEQLSTM_BUILD") : "build");
+    options.backend_folders = folders;
+    options.folder_count = 1;
+    options.flags = SEQLSTM_OPEN_TRUST;
     static int runs;
     snprintf(out, sizeof out, "%s-%d", scratch_path("run"), runs++);
     options.out_dir = out;
@@ -340,12 +346,73 @@ static void whole_models_are_no_streams(void **state)
     }
 }
 
+/* Streams of which each takes three steps, alone and in a batch; the outputs of both. */
+static void run_streams(struct seqlstm_predictor *predictor, struct seqlstm_context *context, float out[2 * 3])
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_stream *streams[2] = {open_stream(predictor), open_stream(predictor)};
+    const float x[2][FEATURES] = {{100, 41}, {-300, 38}};
+    for (int t = 0; t < 3; t++) {
+        float y[2];
+        ok(seqlstm_streams_step(context, streams, 2, x, y, &err), &err);
+        out[t] = y[0];
+    }
+    seqlstm_stream_reset(streams[0]);
+    for (int t = 0; t < 3; t++)
+        ok(seqlstm_stream_step(context, streams[0], x[0], 1, out + 3 + t, &err), &err);
+    seqlstm_stream_close(streams[0]);
+    seqlstm_stream_close(streams[1]);
+}
+
+/* A device with memory of its own, whose arithmetic is the reference's: every bit is as on the host, and a stream may
+ * move from one to the other. */
+static void streams_run_on_devices(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const char *const backends[] = {REFERENCE, "backends: [fake-a]\n"};
+    struct seqlstm_session *sessions[2];
+    struct seqlstm_predictor *predictors[2];
+    struct seqlstm_context *contexts[2], *second;
+    struct input in;
+    float whole[2][RECORDS * MOST], steps[2][6], next[2];
+    fill(&in);
+    for (int k = 0; k < 2; k++) {
+        sessions[k] = train(STACK, backends[k]);
+        predictors[k] = open(sessions[k], 4, 0, 2, 1);
+        contexts[k] = open_context(predictors[k]);
+        ok(seqlstm_predict(contexts[k], in.x, in.lengths, RECORDS, whole[k], &err), &err);
+        run_streams(predictors[k], contexts[k], steps[k]);
+    }
+    assert_memory_equal(whole[0], whole[1], (size_t)in.rows * sizeof(float));
+    assert_memory_equal(steps[0], steps[1], sizeof steps[0]);
+    second = open_context(predictors[1]); /* with a copy of the weights of its own */
+    run_streams(predictors[1], second, steps[1]);
+    assert_memory_equal(steps[0], steps[1], sizeof steps[0]);
+    unsigned char bytes[256];
+    size_t size = sizeof bytes;
+    struct seqlstm_stream *streams[2] = {open_stream(predictors[0]), open_stream(predictors[1])};
+    ok(seqlstm_stream_step(contexts[0], streams[0], in.x, 1, next, &err), &err);
+    ok(seqlstm_stream_save(streams[0], bytes, &size, &err), &err);
+    ok(seqlstm_stream_load(streams[1], bytes, size, &err), &err);
+    for (int k = 0; k < 2; k++)
+        ok(seqlstm_stream_step(contexts[k], streams[k], in.x, 1, next + k, &err), &err);
+    assert_memory_equal(&next[0], &next[1], sizeof next[0]);
+    seqlstm_context_close(second);
+    for (int k = 0; k < 2; k++) {
+        seqlstm_stream_close(streams[k]);
+        seqlstm_context_close(contexts[k]);
+        seqlstm_predictor_close(predictors[k]);
+        seqlstm_close(sessions[k]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_sequences_are_predicted), cmocka_unit_test(streams_continue),
         cmocka_unit_test(streams_step_together),         cmocka_unit_test(states_are_saved),
-        cmocka_unit_test(whole_models_are_no_streams),
+        cmocka_unit_test(whole_models_are_no_streams),   cmocka_unit_test(streams_run_on_devices),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
