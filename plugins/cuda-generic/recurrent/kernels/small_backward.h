@@ -19,7 +19,7 @@
 
 template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_back_shape {
     static constexpr int KIND = KIND_;
-    static constexpr bool PLAIN = KIND == CG_SMALL_PLAIN;
+    static constexpr bool PLAIN = KIND == CG_SMALL_PLAIN || KIND == CG_SMALL_FULL;
     static constexpr int WIDTH = WIDTH_, ROWS = ROWS_, BLOCKS = WIDTH > CG_SMALL_BLOCK_MOST ? 2 : 1;
     static constexpr int UNITS = WIDTH / BLOCKS, LANES = 16, SUMS = 4 * UNITS, DEPTH = SUMS / LANES;
     static constexpr int THREADS = WIDTH / 4 * LANES, ROW_BITS = cg_small_bits(ROWS), COPY_BITS = 2 - ROW_BITS;
@@ -32,6 +32,12 @@ template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_bac
     static constexpr int RING_FLOATS = RING * WORDS * THREADS, ROOM_FLOATS = PLAIN ? 0 : 4 * ROWS * (THREADS / 32 + 2);
     static constexpr int SHARED_FLOATS =
         HEAD_FLOATS + 2 * ROWS * SUMS + (BLOCKS > 1 ? 2 * ROWS * UNITS : 0) + RING_FLOATS + ROOM_FLOATS;
+
+    /* The number of units. */
+    static __device__ __forceinline__ int count_units(const struct cg_layer &y)
+    {
+        return KIND == CG_SMALL_FULL ? WIDTH : (int)y.hidden;
+    }
     static_assert(DEPTH % 4 == 0 && UNITS % 32 == 0 && SUMS * WIDTH == 4 * DEPTH * THREADS, "");
 };
 
@@ -51,8 +57,8 @@ template <class S> struct cg_small_back_place {
         copy = share >> (2 + S::ROW_BITS);
         first = thread / S::LANES * 4;
         unit = first + part;
-        local = unit % S::UNITS;
-        own = unit / S::UNITS == rank;
+        local = S::BLOCKS == 1 ? unit : unit % S::UNITS;
+        own = S::BLOCKS == 1 || unit / S::UNITS == rank;
     }
 
     __device__ __forceinline__ int find_sum(int row_of, int z) const
@@ -94,24 +100,22 @@ static __device__ __forceinline__ float4 cg_small_load_units(const float *from, 
 template <class CELL> struct cg_small_backward_thread {
     typedef typename CELL::S S;
     cg_small_back_place<S> place;
-    cg_small_walk walk;
+    cg_small_walk<S::ROWS> walk;
     CELL cell;
     uint64_t *barriers;
     float *buffers, *coming, *shared_end;
     float w[4][S::DEPTH];
-    int end; /* the turn after the last one of this sequence */
 
     __device__ __forceinline__ cg_small_backward_thread(const struct cg_layer &y, float *shared)
         : walk(y, place.b0, place.row, y.reverse == 0),
           cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS, reinterpret_cast<uint64_t *>(shared) + 2)
     {
-        const int n = (int)y.hidden;
+        const int n = S::count_units(y);
         const bool whole = n % 4 == 0 && reinterpret_cast<uintptr_t>(y.w_h) % 16 == 0;
         barriers = reinterpret_cast<uint64_t *>(shared);
         buffers = shared + S::HEAD_FLOATS;
         coming = buffers + 2 * S::ROWS * S::SUMS;
         shared_end = shared + S::SHARED_FLOATS;
-        end = y.reverse ? walk.length : walk.steps;
         CG_UNROLL
         for (int e = 0; e < S::DEPTH; e++) {
             const int z = (place.share + S::LANES * (e / 4)) * 4 + e % 4, gate = z / S::UNITS;
@@ -199,7 +203,7 @@ template <class CELL> struct cg_small_backward_thread {
         if (S::BLOCKS > 1)
             exchange(turn, &sum);
         if (place.own || S::KIND == CG_SMALL_NORMED) { /* all threads take part in sums over the units */
-            cell.end(turn == end, sum);
+            cell.end(turn == walk.end, sum);
             cell.run(sum, turn, walk.runs(turn), out);
         }
         if (place.own) {

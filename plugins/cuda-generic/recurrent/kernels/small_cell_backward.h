@@ -43,12 +43,12 @@ template <class S_> struct cg_small_cell_back {
     float of_u[S::GATES], of_v[S::GATES], of_peep[S::GATES], of_q;
 
     __device__ __forceinline__ cg_small_cell_back(const struct cg_layer &y, const cg_small_back_place<S> &p,
-                                                  const cg_small_walk &walk, float *rooms, uint64_t *barriers)
-        : place(p), rules(y, walk.b, p.unit, p.own && p.unit < (int)y.hidden && walk.length > 0),
+                                                  const cg_small_walk<S::ROWS> &walk, float *rooms, uint64_t *barriers)
+        : place(p), rules(y, walk.b, p.unit, p.own && p.unit < (int)y.hidden && walk.there),
           room(cg_small_find_room<S>(rooms, barriers, 0)), room_c(cg_small_find_room<S>(rooms, barriers, 1)),
           n((int)y.hidden), gh((int)y.gh), gates((int)y.gates), dy_stride((int)y.dy_stride), b(walk.b), weights(0),
-          there(p.own && p.unit < (int)y.hidden && walk.length > 0), lstm(y.cell == SEQLSTM_CELL_LSTM),
-          dy_scale(y.dy_scale), dh_end(0), gain_c(0), bias_c(0), normal_c(0), scale_c(0), by_output(0), of_q(0)
+          there(p.own && p.unit < (int)y.hidden && walk.there), lstm(y.cell == SEQLSTM_CELL_LSTM), dy_scale(y.dy_scale),
+          dh_end(0), gain_c(0), bias_c(0), normal_c(0), scale_c(0), by_output(0), of_q(0)
     {
         const int64_t at = (int64_t)b * n + p.unit;
         const float *first = lstm ? y.c0 : y.h0;
@@ -110,7 +110,8 @@ template <class S_> struct cg_small_cell_back {
                                               gpu_pick((place.copy & 1) != 0, all[1], all[0]));
     }
 
-    __device__ __forceinline__ void copy(float *to, int row, int before, int turn, const cg_small_walk &walk) const
+    __device__ __forceinline__ void copy(float *to, int row, int before, int turn,
+                                         const cg_small_walk<S::ROWS> &walk) const
     {
         constexpr int APART = S::THREADS;
         const bool has = there && walk.runs(turn), goes_on = walk.runs(turn + 1);
@@ -182,11 +183,11 @@ template <class S_> struct cg_small_cell_back {
         to_direct = keep.value;
     }
 
-    __device__ __forceinline__ void prepare(const float *x, int turn, const cg_small_walk &walk)
+    __device__ __forceinline__ void prepare(const float *x, int turn, const cg_small_walk<S::ROWS> &walk)
     {
         constexpr int APART = S::THREADS;
         const bool runs = walk.runs(turn);
-        const int t = walk.first + walk.sign * turn;
+        const int t = walk.find_step(turn);
         const float before = x[CG_SMALL_BEFORE * APART], other = other_h ? x[CG_SMALL_OTHER_H * APART] : 1.0f;
         float by[4] = {}, by_u[4] = {}, by_peep[4] = {};
         d = fmaf(x[CG_SMALL_DY * APART] * dy_scale, other, direct);

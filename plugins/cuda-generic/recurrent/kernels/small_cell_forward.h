@@ -27,10 +27,10 @@ template <class S_> struct cg_small_cell {
     float z[S::GATES], v[S::GATES], c_raw, moments[4], shift;
 
     __device__ __forceinline__ cg_small_cell(const struct cg_layer &y, const cg_small_place<S> &p,
-                                             const cg_small_walk &walk, float *rooms, uint64_t *barriers)
-        : place(p), rules(y, walk.b, p.unit, p.unit < (int)y.hidden && walk.length > 0), u(NORMED ? y.z : y.u),
+                                             const cg_small_walk<S::ROWS> &walk, float *rooms, uint64_t *barriers)
+        : place(p), rules(y, walk.b, p.unit, p.unit < (int)y.hidden && walk.there), u(NORMED ? y.z : y.u),
           room(cg_small_find_room<S>(rooms, barriers, 0)), room_c(cg_small_find_room<S>(rooms, barriers, 1)),
-          n((int)y.hidden), gh((int)y.gh), b(walk.b), weights(0), there(p.unit < (int)y.hidden && walk.length > 0),
+          n((int)y.hidden), gh((int)y.gh), b(walk.b), weights(0), there(p.unit < (int)y.hidden && walk.there),
           records(y.training != 0), epsilon(y.epsilon), c_raw(0), moments{0, 0, 0, 0}, shift(0)
     {
         const int64_t at = (int64_t)b * n + p.unit;
@@ -149,10 +149,10 @@ template <class S_> struct cg_small_cell {
     }
 
     __device__ __forceinline__ float run(float (&sums)[4], const float (&inputs)[S::GATES], int turn,
-                                         const cg_small_walk &walk)
+                                         const cg_small_walk<S::ROWS> &walk)
     {
         const bool runs = walk.runs(turn);
-        const int t = walk.first + walk.sign * turn;
+        const int t = walk.find_step(turn);
         float own[S::GATES], x[4];
         CG_UNROLL
         for (int q = 0; q < S::GATES; q++)

@@ -15,7 +15,7 @@
 
 template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_shape {
     static constexpr int KIND = KIND_;
-    static constexpr bool PLAIN = KIND == CG_SMALL_PLAIN;
+    static constexpr bool PLAIN = KIND == CG_SMALL_PLAIN || KIND == CG_SMALL_FULL;
     static constexpr int WIDTH = WIDTH_, ROWS = ROWS_, BLOCKS = WIDTH > CG_SMALL_BLOCK_MOST ? 2 : 1;
     static constexpr int UNITS = WIDTH / BLOCKS, LANES = BLOCKS == 2 ? 8 : 4, LANE_BITS = cg_small_bits(LANES);
     static constexpr int THREADS = UNITS * LANES, DEPTH = WIDTH / LANES, ROW_BITS = cg_small_bits(ROWS);
@@ -29,6 +29,12 @@ template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_sha
     static constexpr int HEAD_FLOATS = 8, BYTES_IN = ROWS * UNITS * 4; /* of h from the other block */
     static constexpr int SHARED_FLOATS =
         HEAD_FLOATS + 2 * ROWS * PITCH + (AHEAD ? 0 : RING * THREADS * GATES) + ROOM_FLOATS;
+
+    /* The number of units. */
+    static __device__ __forceinline__ int count_units(const struct cg_layer &y)
+    {
+        return KIND == CG_SMALL_FULL ? WIDTH : (int)y.hidden;
+    }
     static_assert(DEPTH % 4 == 0 && PITCH % 4 == 0 && THREADS % 32 == 0, "");
     static_assert(COPY_BITS >= 0, "");
 };
@@ -159,7 +165,7 @@ static __device__ __forceinline__ void cg_small_gather(const cg_small_place<S> &
 template <class CELL> struct cg_small_forward_thread {
     typedef typename CELL::S S;
     cg_small_place<S> place;
-    cg_small_walk walk;
+    cg_small_walk<S::ROWS> walk;
     CELL cell;
     uint64_t *barriers;
     float *buffers, *ring;
@@ -169,7 +175,7 @@ template <class CELL> struct cg_small_forward_thread {
         : walk(y, place.b0, place.row, y.reverse != 0),
           cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS, reinterpret_cast<uint64_t *>(shared) + 2)
     {
-        const int n = (int)y.hidden;
+        const int n = S::count_units(y);
         const bool whole = n % 4 == 0 && reinterpret_cast<uintptr_t>(y.w_h) % 16 == 0;
         barriers = reinterpret_cast<uint64_t *>(shared);
         buffers = shared + S::HEAD_FLOATS;
@@ -185,7 +191,7 @@ template <class CELL> struct cg_small_forward_thread {
     /* The masked h before the first step, in both buffers, and the barriers. */
     __device__ __forceinline__ void begin(const struct cg_layer &y)
     {
-        const int n = (int)y.hidden;
+        const int n = S::count_units(y);
         for (int e = (int)threadIdx.x; e < S::ROWS * S::WIDTH; e += S::THREADS) {
             const int row = e / S::WIDTH, k = e % S::WIDTH;
             const int64_t b = place.b0 + row, at = b * n + k;

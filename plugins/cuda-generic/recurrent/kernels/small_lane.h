@@ -6,8 +6,9 @@
 #include "cuda-generic/device/mbarrier.h"
 #include "cuda-generic/recurrent/kernels/layer.h"
 
-/* Kinds of kernels: an LSTM without options of its cell; any cell; any cell with LAYER_NORM. */
-enum { CG_SMALL_PLAIN, CG_SMALL_CELL, CG_SMALL_NORMED };
+/* Kinds of kernels: an LSTM without options of its cell; the same where the layer has exactly as many units as the
+ * shape, so that distances in memory are constants; any cell; any cell with LAYER_NORM. */
+enum { CG_SMALL_PLAIN, CG_SMALL_FULL, CG_SMALL_CELL, CG_SMALL_NORMED };
 
 static constexpr int cg_small_bits(int n)
 {
@@ -20,31 +21,40 @@ static constexpr int cg_small_lower(int a, int b)
 }
 
 /* The sequence of a lane and the order of its steps. Turns count from 0 in the order in which the kernel takes the
- * steps, over those of the longest sequence of the block. */
-struct cg_small_walk {
+ * steps, over those of the longest sequence of the block. The sequence runs in turns begin … end - 1; with one sequence
+ * per block, in all. */
+template <int ROWS> struct cg_small_walk {
     const int32_t *offsets; /* the low halves of row_offsets, at even places: rows fit into 32 bits */
-    int first, sign, steps, length, b;
+    int first, sign, steps, begin, end, b;
+    bool there;
 
     __device__ __forceinline__ cg_small_walk(const struct cg_layer &y, int64_t b0, int row, bool downwards)
     {
-        const bool there = b0 + row < y.axis.sequences;
+        there = ROWS == 1 || b0 + row < y.axis.sequences;
         offsets = reinterpret_cast<const int32_t *>(y.axis.row_offsets);
         b = there ? (int)b0 + row : 0;
         steps = y.axis.lengths[b0];
-        length = there ? y.axis.lengths[b] : 0;
+        const int length = ROWS == 1 ? steps : there ? y.axis.lengths[b] : 0;
         first = downwards ? steps - 1 : 0;
         sign = downwards ? -1 : 1;
+        begin = ROWS > 1 && downwards ? steps - length : 0;
+        end = downwards ? steps : length;
     }
 
     /* The packed row at this turn; that of the last turn after the end, so that it may be asked for in advance. */
     __device__ __forceinline__ int find_row(int turn) const
     {
-        return offsets[2 * (first + sign * (turn < steps ? turn : steps - 1))] + b;
+        return offsets[2 * find_step(turn < steps ? turn : steps - 1)] + b;
+    }
+
+    __device__ __forceinline__ int find_step(int turn) const
+    {
+        return first + sign * turn;
     }
 
     __device__ __forceinline__ bool runs(int turn) const
     {
-        return turn < steps && first + sign * turn < length;
+        return (turn < end) & ((ROWS == 1) | (turn >= begin));
     }
 };
 
@@ -156,7 +166,7 @@ static __device__ __forceinline__ float cg_small_gate(float x, bool candidate)
 {
     const float r = gpu_reciprocal(1.0f + gpu_exp2(x * (candidate ? -2.0f * CG_LOG2_E : -CG_LOG2_E)));
     const float far = fmaf(r, candidate ? 2.0f : 1.0f, candidate ? -1.0f : 0.0f);
-    return gpu_pick(candidate && fabsf(x) < CG_TANH_SMALL, cg_small_tanh_near(x), far);
+    return candidate && fabsf(x) < CG_TANH_SMALL ? cg_small_tanh_near(x) : far;
 }
 
 #endif

@@ -26,6 +26,11 @@ static int cg_small_launch(void *stream, void (*kernel)(const struct cg_layer *)
                          : GPU_LAUNCH_LARGE(stream, blocks, S::THREADS, shared, kernel, layer);
 }
 
+static inline bool cg_small_is_full(int64_t hidden)
+{
+    return hidden == 32 || hidden == 64 || hidden == 128;
+}
+
 template <template <class> class STARTER, template <int, int> class SHAPE, int WIDTH>
 static int cg_small_ask_width(int32_t multiprocessors, struct cg_small *out_small)
 {

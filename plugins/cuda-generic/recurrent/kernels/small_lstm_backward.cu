@@ -22,10 +22,9 @@ template <class S_> struct cg_small_lstm_back {
         factor[S::GATES]; /* of the turn: dc += dh to_c; a gate's gradient is dc or dh times its factor */
 
     __device__ __forceinline__ cg_small_lstm_back(const struct cg_layer &y, const cg_small_back_place<S> &p,
-                                                  const cg_small_walk &walk, float *, uint64_t *)
-        : place(p), n((int)y.hidden), dy_stride((int)y.dy_stride), b(walk.b),
-          there(p.own && p.unit < (int)y.hidden && walk.length > 0), dy_scale(y.dy_scale), dh_end(0), to_c(0), f(0),
-          d(0)
+                                                  const cg_small_walk<S::ROWS> &walk, float *, uint64_t *)
+        : place(p), n(S::count_units(y)), dy_stride((int)y.dy_stride), b(walk.b),
+          there(p.own && p.unit < S::count_units(y) && walk.there), dy_scale(y.dy_scale), dh_end(0), to_c(0), f(0), d(0)
     {
         const int64_t at = (int64_t)b * n + p.unit;
         z = y.z + p.unit;
@@ -44,18 +43,19 @@ template <class S_> struct cg_small_lstm_back {
         return true;
     }
 
-    __device__ __forceinline__ void load(record &x, int row, int before, int turn, const cg_small_walk &walk) const
+    __device__ __forceinline__ void load(record &x, int row, int before, int turn,
+                                         const cg_small_walk<S::ROWS> &walk) const
     {
-        const bool has = there && walk.runs(turn), goes_on = walk.runs(turn + 1);
+        const bool has = there & walk.runs(turn), goes_on = walk.runs(turn + 1); /* & and |: no branches */
         const float *at = z + (int64_t)row * (4 * n);
         x.i = gpu_load_if(has, at);
         x.f = gpu_load_if(has, at + n);
         x.g = gpu_load_if(has, at + 2 * n);
         x.o = gpu_load_if(has, at + 3 * n);
-        x.dy = gpu_load_if(has && dy, dy + (int64_t)row * dy_stride);
+        x.dy = gpu_load_if(has & (dy != nullptr), dy + (int64_t)row * dy_stride);
         if (S::ROWS > 1)
             x.c = gpu_load_if(has, c_of + (int64_t)row * n);
-        x.before = gpu_load_if(has && (goes_on || c0), goes_on ? c_of + (int64_t)before * n : c0);
+        x.before = gpu_load_if(has & (goes_on | (c0 != nullptr)), goes_on ? c_of + (int64_t)before * n : c0);
     }
 
     __device__ __forceinline__ const float *find_line(int row, int part, int unit) const
@@ -66,7 +66,7 @@ template <class S_> struct cg_small_lstm_back {
                                             : dy + (int64_t)row * dy_stride + k;
     }
 
-    __device__ __forceinline__ void prepare(const record &x, int, const cg_small_walk &)
+    __device__ __forceinline__ void prepare(const record &x, int, const cg_small_walk<S::ROWS> &)
     {
         const float q = cg_small_tanh(S::ROWS > 1 ? x.c : c);
         const float by_i = x.g * x.i * (1.0f - x.i), by_f = x.before * x.f * (1.0f - x.f);
@@ -105,7 +105,7 @@ template <class S_> struct cg_small_lstm_back {
     {
         CG_UNROLL
         for (int e = 0; e < S::GATES; e++)
-            gpu_store_if(runs && there, pre + (int64_t)row * (4 * n) + e * n, out[e]);
+            gpu_store_if(runs & there, pre + (int64_t)row * (4 * n) + e * n, out[e]);
     }
 
     __device__ __forceinline__ void end(bool is_end, float sum)
@@ -130,6 +130,9 @@ static __global__ void __launch_bounds__(S::THREADS, S::LEAST_BLOCKS) backward(c
     cg_small_run_backward<cg_small_lstm_back<S>>(layers);
 }
 
+template <int WIDTH, int ROWS> using any_shape = cg_small_back_shape<WIDTH, ROWS, CG_SMALL_PLAIN>;
+template <int WIDTH, int ROWS> using full_shape = cg_small_back_shape<WIDTH, ROWS, CG_SMALL_FULL>;
+
 template <class S> struct starter {
     static int ask(int32_t multiprocessors, int32_t *out_together)
     {
@@ -143,11 +146,14 @@ template <class S> struct starter {
 
 extern "C" int cg_small_lstm_backward_make(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small)
 {
-    return cg_small_ask_all<starter, cg_small_back_shape>(hidden, multiprocessors, out_small);
+    return cg_small_is_full(hidden) ? cg_small_ask_all<starter, full_shape>(hidden, multiprocessors, out_small)
+                                    : cg_small_ask_all<starter, any_shape>(hidden, multiprocessors, out_small);
 }
 
 extern "C" int cg_small_lstm_backward(void *stream, const struct cg_layer *layer, int64_t directions,
                                       const struct cg_small *small, int64_t hidden, int64_t sequences)
 {
-    return cg_small_start<starter, cg_small_back_shape>(stream, layer, directions, small, hidden, sequences);
+    return cg_small_is_full(hidden)
+               ? cg_small_start<starter, full_shape>(stream, layer, directions, small, hidden, sequences)
+               : cg_small_start<starter, any_shape>(stream, layer, directions, small, hidden, sequences);
 }

@@ -16,8 +16,8 @@ template <class S_> struct cg_small_lstm {
     float bias[S::GATES], gates[S::GATES], c, h, mask;
 
     __device__ __forceinline__ cg_small_lstm(const struct cg_layer &y, const cg_small_place<S> &p,
-                                             const cg_small_walk &walk, float *, uint64_t *)
-        : place(p), n((int)y.hidden), b(walk.b), there(p.unit < (int)y.hidden && walk.length > 0),
+                                             const cg_small_walk<S::ROWS> &walk, float *, uint64_t *)
+        : place(p), n(S::count_units(y)), b(walk.b), there(p.unit < S::count_units(y) && walk.there),
           records(y.training != 0)
     {
         const int64_t at = (int64_t)b * n + p.unit;
@@ -54,7 +54,7 @@ template <class S_> struct cg_small_lstm {
     }
 
     __device__ __forceinline__ float run(const float (&sums)[4], const float (&inputs)[S::GATES], int turn,
-                                         const cg_small_walk &walk)
+                                         const cg_small_walk<S::ROWS> &walk)
     {
         const bool runs = walk.runs(turn);
         float all[4];
@@ -68,8 +68,8 @@ template <class S_> struct cg_small_lstm {
         }
         cg_small_gather<S>(place, gates, all);
         const float c_new = fmaf(all[1], c, all[0] * all[2]), h_new = all[3] * cg_small_tanh(c_new);
-        c = gpu_pick(runs, c_new, c);
-        h = gpu_pick(runs, h_new, h);
+        c = runs ? c_new : c;
+        h = runs ? h_new : h;
         return h_new * mask;
     }
 
@@ -100,6 +100,9 @@ static __global__ void __launch_bounds__(S::THREADS, S::LEAST_BLOCKS) forward(co
     cg_small_run_forward<cg_small_lstm<S>>(layers);
 }
 
+template <int WIDTH, int ROWS> using any_shape = cg_small_shape<WIDTH, ROWS, CG_SMALL_PLAIN>;
+template <int WIDTH, int ROWS> using full_shape = cg_small_shape<WIDTH, ROWS, CG_SMALL_FULL>;
+
 template <class S> struct starter {
     static int ask(int32_t multiprocessors, int32_t *out_together)
     {
@@ -113,11 +116,14 @@ template <class S> struct starter {
 
 extern "C" int cg_small_lstm_forward_make(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small)
 {
-    return cg_small_ask_all<starter, cg_small_shape>(hidden, multiprocessors, out_small);
+    return cg_small_is_full(hidden) ? cg_small_ask_all<starter, full_shape>(hidden, multiprocessors, out_small)
+                                    : cg_small_ask_all<starter, any_shape>(hidden, multiprocessors, out_small);
 }
 
 extern "C" int cg_small_lstm_forward(void *stream, const struct cg_layer *layer, int64_t directions,
                                      const struct cg_small *small, int64_t hidden, int64_t sequences)
 {
-    return cg_small_start<starter, cg_small_shape>(stream, layer, directions, small, hidden, sequences);
+    return cg_small_is_full(hidden)
+               ? cg_small_start<starter, full_shape>(stream, layer, directions, small, hidden, sequences)
+               : cg_small_start<starter, any_shape>(stream, layer, directions, small, hidden, sequences);
 }
