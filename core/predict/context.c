@@ -11,6 +11,8 @@ static void close_lane(struct sl_predictor_lane *lane)
 {
     sl_exec_destroy(lane->exec);
     sl_packer_deinit(&lane->packer);
+    free(lane->states);
+    lane->states = NULL;
     lane->exec = NULL;
 }
 
@@ -22,6 +24,20 @@ static seqlstm_status warm_up(struct sl_predictor_lane *lane, enum sl_predictor_
         packer->samples[i] = use == SL_USE_STREAM ? packer->steps : 1; /* as lengths */
     sl_packer_lay_out(packer, packer->samples, packer->sequences);
     return sl_context_run(lane, &packer->batch, err);
+}
+
+static seqlstm_status find_states(struct sl_predictor_lane *lane, struct seqlstm_error *err)
+{
+    const struct sl_graph *graph = sl_exec_get_graph(lane->exec);
+    if (!sl_exec_is_lean(lane->exec))
+        return SEQLSTM_OK;
+    lane->states = calloc((size_t)graph->state_count + 1, sizeof *lane->states);
+    if (lane->states == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the context");
+    for (int32_t s = 0; s < graph->state_count; s++)
+        lane->states[s] = (struct sl_state_rows){sl_exec_get_state_in(lane->exec, s),
+                                                 sl_exec_get_state_out(lane->exec, s), graph->states[s].features};
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_use use, struct seqlstm_error *err)
@@ -41,6 +57,8 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
     seqlstm_status status = sl_exec_create(&request, &lane->exec, err);
     if (status == SEQLSTM_OK && streams)
         status = sl_packer_init(&lane->packer, &graph->facts, &graph->facts.envelope, err);
+    if (status == SEQLSTM_OK && streams)
+        status = find_states(lane, err);
     if (status == SEQLSTM_OK && streams && made->warms)
         status = warm_up(lane, use, err);
     if (status != SEQLSTM_OK)

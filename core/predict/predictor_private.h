@@ -19,11 +19,19 @@ struct sl_predictor {
     uint64_t identity;   /* of model and weights: saved streams carry it */
 };
 
+/* Where the executor of a lean lane reads and writes one state of its rows. */
+struct sl_state_rows {
+    float *in;
+    const float *out;
+    int64_t features;
+};
+
 /* One use in a context. `exec` NULL: not opened yet. */
 struct sl_predictor_lane {
     struct sl_exec *exec;
-    struct sl_packer packer; /* of streams, and of whole sequences in memory; without room until it is needed */
-    bool carries;            /* a run continues from the states of the executor */
+    struct sl_packer packer;      /* of streams, and of whole sequences in memory; without room until it is needed */
+    struct sl_state_rows *states; /* [state_count] of streams on the host; else NULL */
+    bool carries;                 /* a run continues from the states of the executor */
 };
 
 struct sl_context {

@@ -48,25 +48,55 @@ int64_t sl_stream_get_position(const struct sl_stream *stream)
 
 enum direction { TO_EXECUTOR, FROM_EXECUTOR };
 
-/* Copies the states of the streams to or from the first rows of the executor's. */
-static seqlstm_status move_states(struct sl_exec *exec, struct sl_stream *const *streams, int64_t count,
-                                  enum direction direction, struct seqlstm_error *err)
+/* Streams whose states are fetched while those of one are copied: the states of many are not in the caches. */
+enum { FETCHED_AHEAD = 4, LINE_FLOATS = 16 };
+
+static void fetch(const float *values, int64_t count)
 {
-    const struct sl_graph *graph = sl_exec_get_graph(exec);
-    const bool lean = sl_exec_is_lean(exec);
+    for (int64_t k = 0; k < count; k += LINE_FLOATS)
+        __builtin_prefetch(values + k, 1);
+}
+
+/* Copies the states of the streams to or from the first rows of an executor on the host. */
+static void move_lean(const struct sl_predictor_lane *lane, int64_t elems, struct sl_stream *const *streams,
+                      int64_t count, enum direction direction)
+{
+    const int32_t states = sl_exec_get_graph(lane->exec)->state_count;
+    for (int64_t k = 0; k < count; k++) {
+        float *own = streams[k]->values;
+        if (k + FETCHED_AHEAD < count)
+            fetch(streams[k + FETCHED_AHEAD]->values, elems);
+        for (int32_t s = 0; s < states; s++) {
+            const struct sl_state_rows *rows = &lane->states[s];
+            const size_t bytes = (size_t)rows->features * sizeof *own;
+            if (direction == TO_EXECUTOR)
+                memcpy(rows->in + k * rows->features, own, bytes);
+            else
+                memcpy(own, rows->out + k * rows->features, bytes);
+            own += rows->features;
+        }
+    }
+}
+
+static seqlstm_status move_states(struct sl_predictor_lane *lane, int64_t state_elems, struct sl_stream *const *streams,
+                                  int64_t count, enum direction direction, struct seqlstm_error *err)
+{
+    const struct sl_graph *graph = sl_exec_get_graph(lane->exec);
     float *all;
     int64_t elems, at = 0;
-    if (!lean)
-        SEQLSTM_TRY(sl_exec_get_state(exec, &all, &elems, err));
+    if (lane->states) {
+        move_lean(lane, state_elems, streams, count, direction);
+        return SEQLSTM_OK;
+    }
+    SEQLSTM_TRY(sl_exec_get_state(lane->exec, &all, &elems, err));
     for (int32_t s = 0; s < graph->state_count; s++) {
         const int64_t features = graph->states[s].features;
-        const size_t bytes = (size_t)features * sizeof(float);
-        float *in = sl_exec_get_state_in(exec, s);
-        const float *out = lean ? sl_exec_get_state_out(exec, s) : in;
-        for (int64_t k = 0; k < count && direction == TO_EXECUTOR; k++)
-            memcpy(in + k * features, streams[k]->values + at, bytes);
-        for (int64_t k = 0; k < count && direction == FROM_EXECUTOR; k++)
-            memcpy(streams[k]->values + at, out + k * features, bytes);
+        float *rows = all + sl_exec_get_state_offset(lane->exec, s);
+        for (int64_t k = 0; k < count; k++) {
+            float *row = rows + k * features, *own = streams[k]->values + at;
+            memcpy(direction == TO_EXECUTOR ? row : own, direction == TO_EXECUTOR ? own : row,
+                   (size_t)features * sizeof *row);
+        }
         at += features;
     }
     return SEQLSTM_OK;
@@ -81,10 +111,10 @@ static seqlstm_status step(const struct sl_predictor *predictor, struct sl_predi
     for (int64_t k = 0; k < count; k++)
         packer->positions[k] = (uint32_t)streams[k]->position;
     SEQLSTM_TRY(sl_packer_fill(packer, predictor->made.state, x, err));
-    SEQLSTM_TRY(move_states(lane->exec, streams, count, TO_EXECUTOR, err));
+    SEQLSTM_TRY(move_states(lane, predictor->state_elems, streams, count, TO_EXECUTOR, err));
     packer->batch.carry_state = true;
     SEQLSTM_TRY(sl_context_run(lane, &packer->batch, err));
-    SEQLSTM_TRY(move_states(lane->exec, streams, count, FROM_EXECUTOR, err));
+    SEQLSTM_TRY(move_states(lane, predictor->state_elems, streams, count, FROM_EXECUTOR, err));
     for (int64_t k = 0; k < count; k++)
         streams[k]->position += packer->batch.axis.steps;
     return SEQLSTM_OK;
