@@ -166,7 +166,12 @@ static seqlstm_status try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *
     struct seqlstm_binding trial = {.op = op, .bind = {.rows = op->desc.head.max_rows}};
     if (op->instance->lt_handles == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", op->instance->lt_reason);
-    const seqlstm_status status = cg_dense_lt_open(&trial, err);
+    op->narrow = cg_dense_is_narrow(&op->desc);
+    if (op->narrow && cg_dense_lt_open(&trial, NULL) != SEQLSTM_OK) {
+        cg_lt_close(&trial);
+        op->narrow = false;
+    }
+    const seqlstm_status status = trial.lt[0] != NULL ? SEQLSTM_OK : cg_dense_lt_open(&trial, err);
     cg_lt_close(&trial);
     return status;
 }

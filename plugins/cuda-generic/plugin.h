@@ -61,6 +61,7 @@ struct seqlstm_op {
     bool lt;    /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present,
                  * but not with f16x3 */
     uint64_t lt_offset; /* where its workspace begins */
+    bool narrow;        /* DENSE, DENSE_LOSS: cuBLASLt gets operands in 16 bits */
     union seqlstm_any_desc desc;
 };
 
@@ -174,7 +175,9 @@ void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
                              void *stream, struct seqlstm_error *err);
 
-/* ops/dense.c, for operations with cuBLASLt: the sizes that differ with it, and their products. */
+/* ops/dense.c, for operations with cuBLASLt: are its operands to have 16 bits; the sizes that differ with it, and their
+ * products. */
+bool cg_dense_is_narrow(const union seqlstm_any_desc *desc);
 void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes);
 seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
 /* ops/lt_product.c: destroys the products of any binding. */

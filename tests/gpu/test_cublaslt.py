@@ -112,8 +112,21 @@ def check_f16x3(folder):
         raise AssertionError(f'the refusal hides its reason: {text}')
 
 
+def check_narrow(folder):
+    """A large dense layer (16 to 400 units) in bfloat16: all its products read operands in 16 bits."""
+    model = MODEL.replace('units: 5', 'units: 16').replace('units: 8', 'units: 400').replace('batch_size: 4', 'batch_size: 7')
+    log = folder / 'narrow.txt'
+    run(folder, 'run', 'narrow', generic(LIBRARY), 'hidden: "cuda-generic:cublaslt"', model=f'{model}precision: bfloat16\n',
+        FAKE_CUBLASLT_LOG=str(log))
+    lines = log.read_text().splitlines()
+    for what in ('400 7 16', '16 7 400', '16 400 7'):  # y' = W x', dx' = W' dz', dW' = x' dz
+        if f'product16 {what}' not in lines or f'product {what}' in lines:
+            raise AssertionError(f'{what}: {lines}')
+
+
 TESTS = [('training', check_training), ('recurrent layers', check_recurrent), ('an epilogue that is refused', check_refused),
-         ('absent, switched off or broken', check_absent), ('three float16 products', check_f16x3)]
+         ('absent, switched off or broken', check_absent), ('three float16 products', check_f16x3),
+         ('operands in 16 bits', check_narrow)]
 
 
 if __name__ == '__main__':

@@ -21,7 +21,7 @@ struct cg_lt_preference;
 
 enum { CG_LT_SUCCESS = 0, CG_LT_ALLOCATION_FAILED = 3, CG_LT_NOT_SUPPORTED = 15 }; /* cublasStatus_t */
 enum { CG_LT_COMPUTE_F32 = 68, CG_LT_COMPUTE_F16 = 74, CG_LT_COMPUTE_BF16 = 75, CG_LT_COMPUTE_TF32 = 77 };
-enum { CG_LT_R_32F = 0 }; /* cudaDataType_t */
+enum { CG_LT_R_32F = 0, CG_LT_R_16F = 2, CG_LT_R_16BF = 14 }; /* cudaDataType_t */
 enum { CG_LT_OP_N = 0, CG_LT_OP_T = 1 };
 enum { CG_LT_DESC_TRANSA = 3, CG_LT_DESC_TRANSB = 4, CG_LT_DESC_EPILOGUE = 7, CG_LT_DESC_BIAS_POINTER = 8 };
 enum {

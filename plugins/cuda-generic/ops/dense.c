@@ -6,7 +6,9 @@
  *   DENSE_LOSS  likewise; behind the totals the reserve keeps the logits of all rows, which backward overwrites with
  *               their gradients. If there are more than CG_KEEP_ELEMS, and in inference, the workspace has those of one
  *               chunk of rows (CG_CHUNK_ELEMS), and backward computes them again
- *   DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h) */
+ *   DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h)
+ *   with operands in 16 bits: x [max_rows, input] and W, at the end of the reserve, in inference of the workspace; and
+ *               at the end of the workspace dz [rows of a chunk, output] */
 #include "cuda-generic/rows/flat.h"
 #include "cuda-generic/ops/lt_product.h"
 #include "cuda-generic/gemm/gemm.h"
@@ -74,6 +76,47 @@ static uint64_t count_parts_bytes(const union seqlstm_any_desc *d, int64_t outpu
                : 0;
 }
 
+/* Converting to 16 bits costs time, too: what large products alone gain. A value for tests. */
+#ifndef CG_NARROW_PRODUCTS
+#define CG_NARROW_PRODUCTS ((int64_t)1 << 33)
+#endif
+enum { NARROW_MULTIPLE = 8 }; /* of widths: rows are then aligned to 16 bytes */
+
+bool cg_dense_is_narrow(const union seqlstm_any_desc *d)
+{
+    const bool dense = d->head.op == SEQLSTM_OP_DENSE;
+    const int64_t input = dense ? d->dense.input : d->dense_loss.input;
+    const int64_t output = dense ? d->dense.output : d->dense_loss.output;
+    return (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16 || d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT16) &&
+           input % NARROW_MULTIPLE == 0 && output % NARROW_MULTIPLE == 0 &&
+           d->head.max_rows >= CG_NARROW_PRODUCTS / input / output;
+}
+
+static uint64_t align_bytes(uint64_t bytes)
+{
+    return (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
+}
+
+/* Bytes of a matrix in 16 bits, so that what follows is aligned. */
+static uint64_t count_narrow(int64_t rows, int64_t columns)
+{
+    return align_bytes((uint64_t)(rows * columns) * sizeof(uint16_t));
+}
+
+/* With a fused relu, y gives its slope as well as z would. */
+static bool has_fused_relu(const struct seqlstm_op *op)
+{
+    return op->lt && op->desc.head.op == SEQLSTM_OP_DENSE && op->desc.dense.activation.kind == SEQLSTM_ACT_RELU;
+}
+
+/* Bytes of the reserve before operands in 16 bits. */
+static uint64_t count_reserve(const struct seqlstm_op *op)
+{
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    op->family->sizes(op, &sizes);
+    return has_fused_relu(op) ? 0 : align_bytes(sizes.reserve_bytes);
+}
+
 /* The products of cuBLASLt for this number of rows; NULL: our own kernels compute them. */
 static const struct cg_lt_layer *find_lt(const struct cg_call *call, int64_t rows)
 {
@@ -82,8 +125,8 @@ static const struct cg_lt_layer *find_lt(const struct cg_call *call, int64_t row
     return call->op->lt ? call->binding->lt[first ? 0 : 1] : NULL;
 }
 
-/* Of all rows, or of a chunk of them. */
-static struct cg_product make_product(const struct cg_call *call, int64_t rows)
+/* Of all rows, or of the chunk that begins at `first`. `back`: forward has converted operands to 16 bits. */
+static struct cg_product make_product(const struct cg_call *call, int64_t first, int64_t rows, bool back)
 {
     const union seqlstm_any_desc *d = call->desc;
     const bool dense = d->head.op == SEQLSTM_OP_DENSE;
@@ -92,6 +135,16 @@ static struct cg_product make_product(const struct cg_call *call, int64_t rows)
                            .input = dense ? d->dense.input : d->dense_loss.input,
                            .output = dense ? d->dense.output : d->dense_loss.output};
     p.parts = find_parts(call, p.output, p.input);
+    if (!call->op->narrow)
+        return p;
+    const bool training = d->head.mode == SEQLSTM_MODE_TRAINING;
+    unsigned char *end = call->lt_workspace + CG_LT_WORKSPACE_BYTES;
+    unsigned char *kept = training ? call->reserve + count_reserve(call->op) : end;
+    p.x16 = (uint16_t *)(void *)kept + first * p.input;
+    p.w16 = (uint16_t *)(void *)(kept + count_narrow(d->head.max_rows, p.input));
+    p.dz16 = (uint16_t *)(void *)end;
+    p.x_ready = back;
+    p.w_ready = back || first > 0;
     return p;
 }
 
@@ -106,18 +159,12 @@ static void dense_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes
     sizes->workspace_bytes = sizes->reserve_bytes /* dz */ + count_parts_bytes(&op->desc, d->output, d->input);
 }
 
-/* With a fused relu, y gives its slope as well as z would. */
-static bool has_fused_relu(const struct seqlstm_op *op)
-{
-    return op->lt && op->desc.head.op == SEQLSTM_OP_DENSE && op->desc.dense.activation.kind == SEQLSTM_ACT_RELU;
-}
-
 static seqlstm_status dense_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_dense_desc *d = &call->desc->dense;
-    const bool keeps = call->reserve && !has_fused_relu(call->op);
+    const bool keeps = call->reserve && d->activation.kind != SEQLSTM_ACT_NONE && !has_fused_relu(call->op);
     float *y = cg_slot(call, SEQLSTM_SLOT_DENSE_Y), *z = keeps ? (float *)(void *)call->reserve : y;
-    const struct cg_product p = make_product(call, call->rows);
+    const struct cg_product p = make_product(call, 0, call->rows, false);
     bool lt = false;
     SEQLSTM_TRY(cg_product_forward(call, &p, cg_slot(call, SEQLSTM_SLOT_DENSE_X), cg_slot(call, SEQLSTM_SLOT_DENSE_W),
                                    cg_slot(call, SEQLSTM_SLOT_DENSE_BIAS), z, &lt, err));
@@ -154,7 +201,8 @@ static seqlstm_status dense_backward(const struct cg_call *call, struct seqlstm_
                  cg_activation_backward(call->stream, &d->activation, call->rows, d->output, z, dy, dz));
         dy = dz;
     }
-    const struct cg_product p = make_product(call, call->rows);
+    const struct cg_product p = make_product(call, 0, call->rows, true);
+    SEQLSTM_TRY(cg_product_convert_gradient(call, &p, dy, err));
     if (dx)
         SEQLSTM_TRY(cg_product_inputs(call, &p, dy, cg_slot(call, SEQLSTM_SLOT_DENSE_W), dx, false, err));
     return cg_product_weights(call, &p, dy, x, dw, db, call->add, err);
@@ -245,10 +293,11 @@ static float *get_logits(const struct cg_call *call)
                                              : (float *)(void *)(call->workspace + PARTIALS_BYTES);
 }
 
-static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int64_t rows, struct seqlstm_error *err)
+static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int64_t rows, bool back,
+                                  struct seqlstm_error *err)
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
-    const struct cg_product p = make_product(call, rows);
+    const struct cg_product p = make_product(call, first, rows, back);
     bool lt;
     return cg_product_forward(call, &p, cg_slot(call, SEQLSTM_SLOT_LOSS_X) + first * d->input,
                               cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W), cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_BIAS),
@@ -263,7 +312,7 @@ static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seql
     for (int64_t first = 0; first < call->rows; first += chunk) {
         const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
         const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
-        SEQLSTM_TRY(make_logits(call, first, rows, err));
+        SEQLSTM_TRY(make_logits(call, first, rows, false, err));
         CG_START(call, "dense and loss",
                  cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
                                  get_totals(call, first), (double *)(void *)call->workspace,
@@ -285,10 +334,11 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
         const bool add = call->add || first > 0;
         float *logits = get_logits(call);
         if (!keeps_logits(&d->head, d->output))
-            SEQLSTM_TRY(make_logits(call, first, rows, err));
+            SEQLSTM_TRY(make_logits(call, first, rows, true, err));
         CG_START(call, "dense and loss, backward",
                  cg_loss_backward(call->stream, &l, rows, &call->live, get_totals(call, first), logits, logits));
-        const struct cg_product p = make_product(call, rows);
+        const struct cg_product p = make_product(call, first, rows, true);
+        SEQLSTM_TRY(cg_product_convert_gradient(call, &p, logits, err));
         if (dx)
             SEQLSTM_TRY(cg_product_inputs(call, &p, logits, cg_slot(call, SEQLSTM_SLOT_DENSE_LOSS_W),
                                           dx + first * d->input, false, err));
@@ -305,8 +355,21 @@ const struct cg_family cg_dense_loss = {
 
 void cg_dense_lt_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
+    const union seqlstm_any_desc *d = &op->desc;
+    const bool dense = d->head.op == SEQLSTM_OP_DENSE;
+    const int64_t input = dense ? d->dense.input : d->dense_loss.input;
+    const int64_t output = dense ? d->dense.output : d->dense_loss.output;
     if (has_fused_relu(op))
         sizes->reserve_bytes = 0;
+    if (!op->narrow)
+        return;
+    const uint64_t operands = count_narrow(d->head.max_rows, input) + count_narrow(output, input);
+    if (d->head.mode != SEQLSTM_MODE_TRAINING) {
+        sizes->workspace_bytes += operands;
+        return;
+    }
+    sizes->reserve_bytes = count_reserve(op) + operands;
+    sizes->workspace_bytes += count_narrow(get_depth(d), output);
 }
 
 /* A dense layer is one chunk. A loss is computed in full chunks, then one of the remaining rows. */
@@ -318,6 +381,7 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
     const int64_t rows = binding->bind.rows;
     struct cg_lt_shape shape = {.rows = rows,
                                 .compute = d->head.dtype_compute,
+                                .narrow = op->narrow,
                                 .forward = true,
                                 .inputs = training,
                                 .weights = training,

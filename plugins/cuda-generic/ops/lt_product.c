@@ -40,6 +40,12 @@ struct form {
     int a_op, b_op;
 };
 
+/* The type of A and B. */
+static int get_type(const struct cg_lt_shape *s)
+{
+    return !s->narrow ? CG_LT_R_32F : s->compute == SEQLSTM_DTYPE_FLOAT16 ? CG_LT_R_16F : CG_LT_R_16BF;
+}
+
 static int get_compute(uint32_t dtype)
 {
     switch (dtype) {
@@ -62,7 +68,8 @@ static seqlstm_status set(struct cg_lt_desc *desc, int attribute, const void *va
     return cg_lt_check(cg_lt.MatmulDescSetAttribute(desc, attribute, value, bytes), "MatmulDescSetAttribute", err);
 }
 
-static seqlstm_status describe(struct product *p, const struct form *f, int compute, struct seqlstm_error *err)
+static seqlstm_status describe(struct product *p, const struct form *f, int compute, int type,
+                               struct seqlstm_error *err)
 {
     /* Before the call it only matters whether there is a vector and how it is aligned. */
     const uintptr_t somewhere = 256;
@@ -74,9 +81,9 @@ static seqlstm_status describe(struct product *p, const struct form *f, int comp
     SEQLSTM_TRY(set(p->desc, CG_LT_DESC_EPILOGUE, &p->epilogue, sizeof p->epilogue, err));
     if (p->epilogue & (CG_LT_EPILOGUE_BIAS | CG_LT_EPILOGUE_BGRADB))
         SEQLSTM_TRY(set(p->desc, CG_LT_DESC_BIAS_POINTER, &somewhere, sizeof somewhere, err));
-    LT_TRY(cg_lt.MatrixLayoutCreate(&p->a, CG_LT_R_32F, (uint64_t)f->a_rows, (uint64_t)f->a_columns, f->a_rows),
+    LT_TRY(cg_lt.MatrixLayoutCreate(&p->a, type, (uint64_t)f->a_rows, (uint64_t)f->a_columns, f->a_rows),
            "MatrixLayoutCreate");
-    LT_TRY(cg_lt.MatrixLayoutCreate(&p->b, CG_LT_R_32F, (uint64_t)f->b_rows, (uint64_t)f->b_columns, f->b_rows),
+    LT_TRY(cg_lt.MatrixLayoutCreate(&p->b, type, (uint64_t)f->b_rows, (uint64_t)f->b_columns, f->b_rows),
            "MatrixLayoutCreate");
     LT_TRY(cg_lt.MatrixLayoutCreate(&p->d, CG_LT_R_32F, (uint64_t)rows, (uint64_t)columns, rows), "MatrixLayoutCreate");
     return SEQLSTM_OK;
@@ -97,7 +104,7 @@ static seqlstm_status prefer(struct cg_lt_preference *preference, uint32_t align
 
 /* Takes the first algorithm that cuBLASLt suggests. It is asked once for each product. */
 static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p, const struct form *f, int compute,
-                             struct seqlstm_error *err)
+                             int type, struct seqlstm_error *err)
 {
     const struct cg_lt_key key = {.a_rows = f->a_rows,
                                   .a_columns = f->a_columns,
@@ -105,7 +112,7 @@ static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p,
                                   .b_columns = f->b_columns,
                                   .a_op = f->a_op,
                                   .b_op = f->b_op,
-                                  .compute = compute,
+                                  .compute = compute | type << 16,
                                   .epilogue = p->epilogue,
                                   .alignment = layer->alignment,
                                   .device = layer->device};
@@ -133,12 +140,13 @@ static seqlstm_status choose(const struct cg_lt_layer *layer, struct product *p,
     return status;
 }
 
-static seqlstm_status open_product(struct cg_lt_layer *layer, const struct form *form, int compute, int epilogue,
-                                   struct product *p, struct seqlstm_error *err)
+static seqlstm_status open_product(struct cg_lt_layer *layer, const struct cg_lt_shape *s, const struct form *form,
+                                   int epilogue, struct product *p, struct seqlstm_error *err)
 {
+    const int type = get_type(s), compute = s->narrow ? CG_LT_COMPUTE_F32 : get_compute(s->compute);
     p->epilogue = epilogue;
-    SEQLSTM_TRY(describe(p, form, compute, err));
-    return choose(layer, p, form, compute, err);
+    SEQLSTM_TRY(describe(p, form, compute, type, err));
+    return choose(layer, p, form, compute, type, err);
 }
 
 static void close_product(struct product *p)
@@ -166,17 +174,17 @@ static seqlstm_status open_layer(struct cg_lt_layer *layer, const struct cg_lt_s
     const int activation = s->relu ? CG_LT_EPILOGUE_RELU : 0, bias = s->bias ? CG_LT_EPILOGUE_BIAS : 0;
     const int epilogues[PRODUCTS] = {activation + bias != 0 ? activation | bias : plain, plain, plain,
                                      CG_LT_EPILOGUE_BGRADB};
-    const int compute = get_compute(s->compute);
     /* The host aligns buffers; rows inside them are aligned as their widths allow. */
     layer->alignment = s->input % 4 == 0 && s->output % 4 == 0 ? 16 : 4;
-    const bool wanted[PRODUCTS] = {s->forward, s->inputs, s->weights, s->weights && s->bias};
+    /* In 16 bits the sums of dz would be sums of rounded values. */
+    const bool wanted[PRODUCTS] = {s->forward, s->inputs, s->weights, s->weights && s->bias && !s->narrow};
     if (s->forward)
-        SEQLSTM_TRY(open_product(layer, &forms[FORWARD], compute, epilogues[FORWARD], &layer->products[FORWARD], err));
+        SEQLSTM_TRY(open_product(layer, s, &forms[FORWARD], epilogues[FORWARD], &layer->products[FORWARD], err));
     for (int k = INPUTS; k < PRODUCTS; k++) {
         if (!wanted[k])
             continue;
         struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-        const seqlstm_status status = open_product(layer, &forms[k], compute, epilogues[k], &layer->products[k], &why);
+        const seqlstm_status status = open_product(layer, s, &forms[k], epilogues[k], &layer->products[k], &why);
         if (status != SEQLSTM_OK && status != SEQLSTM_UNSUPPORTED) {
             if (err != NULL)
                 *err = why;
@@ -226,8 +234,8 @@ void cg_lt_close(struct seqlstm_binding *binding)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-static seqlstm_status run(const struct cg_lt_layer *layer, int which, const struct cg_call *call, const float *a,
-                          const float *b, float beta, float *d, void *bias, bool *out_done, struct seqlstm_error *err)
+static seqlstm_status run(const struct cg_lt_layer *layer, int which, const struct cg_call *call, const void *a,
+                          const void *b, float beta, float *d, void *bias, bool *out_done, struct seqlstm_error *err)
 {
     const struct product *p = &layer->products[which];
     const float alpha = 1;
@@ -242,22 +250,22 @@ static seqlstm_status run(const struct cg_lt_layer *layer, int which, const stru
                        "Matmul", err);
 }
 
-seqlstm_status cg_lt_forward(const struct cg_lt_layer *layer, const struct cg_call *call, const float *x,
-                             const float *w, const float *bias, float *y, bool *out_done, struct seqlstm_error *err)
+seqlstm_status cg_lt_forward(const struct cg_lt_layer *layer, const struct cg_call *call, const void *x, const void *w,
+                             const float *bias, float *y, bool *out_done, struct seqlstm_error *err)
 {
     void *vector = NULL;
     memcpy(&vector, &bias, sizeof vector); /* only read */
     return run(layer, FORWARD, call, w, x, 0, y, vector, out_done, err);
 }
 
-seqlstm_status cg_lt_inputs(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
-                            const float *w, float *dx, bool add, bool *out_done, struct seqlstm_error *err)
+seqlstm_status cg_lt_inputs(const struct cg_lt_layer *layer, const struct cg_call *call, const void *dz, const void *w,
+                            float *dx, bool add, bool *out_done, struct seqlstm_error *err)
 {
     return run(layer, INPUTS, call, w, dz, add ? 1 : 0, dx, NULL, out_done, err);
 }
 
-seqlstm_status cg_lt_weights(const struct cg_lt_layer *layer, const struct cg_call *call, const float *dz,
-                             const float *x, float *dw, float *db, bool add, bool *out_done, struct seqlstm_error *err)
+seqlstm_status cg_lt_weights(const struct cg_lt_layer *layer, const struct cg_call *call, const void *dz, const void *x,
+                             float *dw, float *db, bool add, bool *out_done, struct seqlstm_error *err)
 {
     return run(layer, db != NULL ? WEIGHTS_AND_BIAS : WEIGHTS, call, x, dz, add ? 1 : 0, dw, db, out_done, err);
 }

@@ -12,11 +12,18 @@ struct cg_product {
     int64_t rows, input, output;
     int64_t stride; /* elements between rows of dz, if there are more than `output`; 0: `output` */
     float *parts;   /* of dW, as in struct cg_gemm; NULL: its depth is not split */
+    /* With operands in 16 bits (lt_product.h), room for them; otherwise NULL. Each is converted once: x and W in the
+     * first forward, unless they are ready, dz by cg_product_convert_gradient. */
+    uint16_t *x16, *w16, *dz16;
+    bool x_ready, w_ready;
 };
 
 /* y [rows, output] = x W' (+ b, if bias is not NULL). *out_lt: cuBLASLt has computed it, with its relu. [queue] */
 seqlstm_status cg_product_forward(const struct cg_call *call, const struct cg_product *product, const float *x,
                                   const float *w, const float *bias, float *y, bool *out_lt, struct seqlstm_error *err);
+/* Call it before the next two, with the same dz. [queue] */
+seqlstm_status cg_product_convert_gradient(const struct cg_call *call, const struct cg_product *product,
+                                           const float *dz, struct seqlstm_error *err);
 /* dx [rows, input] (+)= dz W. [queue] */
 seqlstm_status cg_product_inputs(const struct cg_call *call, const struct cg_product *product, const float *dz,
                                  const float *w, float *dx, bool add, struct seqlstm_error *err);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fake cuBLASLt that needs no GPU: products with epilogues as NVIDIA documents them, on the emulated device, computed
- * in float64. Column-major, float32 in memory; factors are rounded as the compute type allows. An algorithm is valid
+ * in float64. Column-major, float32 in memory, or A and B in 16 bits; float32 factors are rounded as the compute type
+ * allows. An algorithm is valid
  * only for the product, alignment and workspace for which it was chosen; the workspace is overwritten.
  *
  *   FAKE_CUBLASLT_BROKEN=1    cublasLtCreate fails
  *   FAKE_CUBLASLT_REFUSE=E    there is no algorithm with epilogue E
  *   FAKE_CUBLASLT_COLUMNS=N   there is none for results with N columns
- *   FAKE_CUBLASLT_LOG=FILE    appends a line to FILE: "heuristic" or "product", then rows, columns and depth */
+ *   FAKE_CUBLASLT_LOG=FILE    appends a line to FILE: "heuristic" or "product", with 16 behind it if
+ *                             A and B have 16 bits, then rows, columns and depth */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -167,7 +169,8 @@ struct run {
     struct layout a, b, c, d;
     struct algorithm algorithm;
     float alpha, beta;
-    const float *a_values, *b_values, *c_values;
+    const void *a_values, *b_values;
+    const float *c_values;
     float *d_values;
     void *workspace;
 };
@@ -182,13 +185,21 @@ static uint64_t op_columns(const struct layout *l, int op)
     return op == CUBLAS_OP_T ? l->rows : l->columns;
 }
 
+static bool is_narrow(int type)
+{
+    return type == CUDA_R_16BF || type == CUDA_R_16F;
+}
+
 static bool fits(const struct run *r)
 {
     const struct layout *const all[] = {&r->a, &r->b, &r->c, &r->d};
     for (int k = 0; k < 4; k++)
-        if (all[k]->type != CUDA_R_32F || all[k]->rows == 0 || all[k]->columns == 0 ||
-            all[k]->ld < (int64_t)all[k]->rows)
+        if ((all[k]->type != CUDA_R_32F && (k >= 2 || !is_narrow(all[k]->type))) || all[k]->rows == 0 ||
+            all[k]->columns == 0 || all[k]->ld < (int64_t)all[k]->rows)
             return false;
+    const bool narrow = is_narrow(r->a.type);
+    if (r->a.type != r->b.type || (narrow && r->desc.compute != CUBLAS_COMPUTE_32F))
+        return false;
     return r->desc.scale == CUDA_R_32F && op_columns(&r->a, r->desc.op_a) == op_rows(&r->b, r->desc.op_b) &&
            op_rows(&r->a, r->desc.op_a) == r->d.rows && op_columns(&r->b, r->desc.op_b) == r->d.columns &&
            memcmp(&r->c, &r->d, sizeof r->c) == 0;
@@ -211,7 +222,8 @@ static uint64_t hash_form(const struct run *r)
                              r->a.rows,
                              r->a.columns,
                              r->b.rows,
-                             r->b.columns};
+                             r->b.columns,
+                             (uint64_t)r->a.type};
     return hash(1469598103934665603u, form, sizeof form);
 }
 
@@ -234,8 +246,8 @@ static void note(const char *what, const struct run *r)
     FILE *file = path != NULL ? fopen(path, "a") : NULL;
     if (file == NULL)
         return;
-    fprintf(file, "%s %llu %llu %llu\n", what, (unsigned long long)r->d.rows, (unsigned long long)r->d.columns,
-            (unsigned long long)op_columns(&r->a, r->desc.op_a));
+    fprintf(file, "%s%s %llu %llu %llu\n", what, is_narrow(r->a.type) ? "16" : "", (unsigned long long)r->d.rows,
+            (unsigned long long)r->d.columns, (unsigned long long)op_columns(&r->a, r->desc.op_a));
     fclose(file);
 }
 
@@ -284,10 +296,13 @@ static double factor(int compute, float x)
     }
 }
 
-static float at(const float *values, const struct layout *l, int op, uint64_t row, uint64_t column)
+static float at(const void *values, const struct layout *l, int op, uint64_t row, uint64_t column)
 {
     const uint64_t r = op == CUBLAS_OP_T ? column : row, c = op == CUBLAS_OP_T ? row : column;
-    return values[r + c * (uint64_t)l->ld];
+    const uint64_t place = r + c * (uint64_t)l->ld;
+    return l->type == CUDA_R_32F    ? ((const float *)values)[place]
+           : l->type == CUDA_R_16BF ? gpu_from_bf16(((const uint16_t *)values)[place])
+                                    : gpu_from_f16(((const uint16_t *)values)[place]);
 }
 
 static int run_work(void *context, char *failure, size_t capacity)
@@ -324,7 +339,8 @@ static int run_work(void *context, char *failure, size_t capacity)
 
 static size_t get_bytes(const struct layout *l)
 {
-    return (size_t)((uint64_t)l->ld * (l->columns - 1) + l->rows) * sizeof(float);
+    return (size_t)((uint64_t)l->ld * (l->columns - 1) + l->rows) *
+           (is_narrow(l->type) ? sizeof(uint16_t) : sizeof(float));
 }
 
 static bool is_good(const void *pointer, const struct layout *l, uint32_t alignment)
