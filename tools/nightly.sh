@@ -5,6 +5,7 @@
 #   tools/nightly.sh DATA [NAME ...]       all of it, or what is named; DATA: folder of the data sets, as configs/ name them
 #   tools/nightly.sh DATA translation      one alone: addition, sst, ewt, charlm, translation or autoencoder; or a check:
 #                                          run_folders (10,000 changes of their files), kills (at 1,000 system calls),
+#                                          ranks (200 kills of a rank), transport (comm-shm on 8 ranks),
 #                                          writers (100 pairs of processes for one run folder), imports (400 random
 #                                          ONNX graphs), fuzz (each target of tests/fuzz for an hour), large (large
 #                                          matrices under the sanitizers), mutants (bugs that tests must notice)

@@ -20,6 +20,7 @@ enum { RETRY_MS = 5, LOOK_MS = 50 };
 struct greeting {
     uint32_t magic, minor;
     int32_t rank, ranks;
+    uint64_t bytes; /* of the shared file, which another build may divide in another way */
 };
 
 static socklen_t name_socket(const char *job, struct sockaddr_un *out)
@@ -105,11 +106,10 @@ static seqlstm_status serve(const struct seqlstm_connection *c, int peer, int fi
     if (!is_own(peer) || poll(&look, 1, 1000) <= 0 || recv(peer, &said, sizeof said, 0) != sizeof said ||
         said.magic != SEQLSTM_MAGIC)
         return SEQLSTM_OK; /* not one of ours */
-    if (said.minor != SEQLSTM_COLLECTIVES_MINOR || said.ranks != c->ranks || said.rank < 1 || said.rank >= c->ranks ||
-        served[said.rank])
+    const bool same_build = said.minor == SEQLSTM_COLLECTIVES_MINOR && said.bytes == shm_segment_bytes(said.ranks);
+    if (!same_build || said.ranks != c->ranks || said.rank < 1 || said.rank >= c->ranks || served[said.rank])
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "a process calls itself rank %d of %d, in a job of %d ranks%s",
-                     said.rank, said.ranks, c->ranks,
-                     said.minor != SEQLSTM_COLLECTIVES_MINOR ? ", and is of another version of seqlstm" : "");
+                     said.rank, said.ranks, c->ranks, same_build ? "" : ", and is of another version of seqlstm");
     served[said.rank] = hand_over(peer, file);
     return SEQLSTM_OK;
 }
@@ -146,7 +146,8 @@ static seqlstm_status ask(struct seqlstm_connection *c, const struct seqlstm_ren
     struct sockaddr_un name;
     const socklen_t bytes = name_socket(r->job, &name);
     const struct timespec retry = {.tv_nsec = RETRY_MS * 1000000};
-    const struct greeting own = {SEQLSTM_MAGIC, SEQLSTM_COLLECTIVES_MINOR, c->rank, c->ranks};
+    const struct greeting own = {SEQLSTM_MAGIC, SEQLSTM_COLLECTIVES_MINOR, c->rank, c->ranks,
+                                 shm_segment_bytes(c->ranks)};
     for (;; nanosleep(&retry, NULL)) {
         const int peer = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (peer < 0)

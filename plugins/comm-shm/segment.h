@@ -18,8 +18,8 @@
 enum {
     SHM_GROUPS = 8,
     SHM_RANKS = 128,
-    SHM_CHUNK_BYTES = 128 << 10, /* of a group's data at a time: two chunks of each rank stay in a second-level cache */
-    SHM_PACKET_BYTES = 32 << 10  /* of a pair's data at a time */
+    SHM_CHUNK_BYTES = 64 << 10, /* of a group's data at a time: two chunks of each rank stay in a second-level cache */
+    SHM_PACKET_BYTES = 32 << 10 /* of a pair's data at a time */
 };
 
 /* A counter on which other processes may sleep. */

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills writers imports fuzz large mutants'
+checks='run_folders kills ranks transport writers imports fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -30,6 +30,16 @@ run_folders() {
 kills() {
     check kills 'kill -9 at a system call: other bits, or something left over' \
         python3 "$here/tests/e2e/kill_calls.py" "$program" --kills 1000
+}
+
+ranks() {
+    check ranks 'kill -9 of a random rank: other bits, or a rank that stays' \
+        python3 "$here/tests/e2e/kill_ranks.py" "$program" --kills 200
+}
+
+transport() {
+    check transport 'conformance of comm-shm on 8 ranks, to 100 million elements' \
+        "$program" conformance comm-shm --ranks 8 --full --timeout 1200
 }
 
 writers() {
