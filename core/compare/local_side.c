@@ -34,7 +34,8 @@ struct local {
     const struct sl_batch *batch;
     struct sl_exec_step step;
     uint64_t updates;
-    double *times; /* [1 + calls][STEPS_MOST] */
+    int32_t under_way; /* steps that have been started, in a turn */
+    double *times;     /* [1 + calls][STEPS_MOST] */
 };
 
 static struct local *local_of(struct sl_compare_side *side)
@@ -46,6 +47,7 @@ static void release(struct local *local)
 {
     sl_exec_destroy(local->exec);
     sl_params_destroy(local->weights);
+    local->under_way = 0;
     local->exec = NULL;
     local->weights = NULL;
 }
@@ -232,6 +234,33 @@ static seqlstm_status run_step(struct local *local, struct sl_exec_result *out_r
     return sl_exec_run(local->exec, local->batch, &step, out_result, err);
 }
 
+/* Runs a step as training does: while the device computes it, the next one is started. Returns when the one before is
+ * done, or this one. */
+static seqlstm_status follow_step(struct local *local, struct seqlstm_error *err)
+{
+    const bool training = local->request.graph->phase == SL_PHASE_TRAIN;
+    const struct sl_exec_update update = {.count = local->updates + 1};
+    struct sl_exec_step step = local->step;
+    struct sl_exec_result result;
+    bool started = false;
+    step.update = &update;
+    if (training)
+        SEQLSTM_TRY(sl_exec_start(local->exec, local->batch, &step, &started, err));
+    local->updates += started;
+    local->under_way += started;
+    for (; local->under_way > started; local->under_way--)
+        SEQLSTM_TRY(sl_exec_wait(local->exec, &result, err));
+    return started ? SEQLSTM_OK : run_step(local, &result, err);
+}
+
+static seqlstm_status finish_steps(struct local *local, struct seqlstm_error *err)
+{
+    struct sl_exec_result result;
+    for (; local->under_way > 0; local->under_way--)
+        SEQLSTM_TRY(sl_exec_wait(local->exec, &result, err));
+    return SEQLSTM_OK;
+}
+
 /* Reads the gradients, before anything else is done to them, or the output. */
 static seqlstm_status read_result(struct local *local, const struct sl_exec_result *step,
                                   struct sl_compare_side_result *out, struct seqlstm_error *err)
@@ -294,7 +323,6 @@ static seqlstm_status local_take_turn(struct sl_compare_side *side, int32_t lead
                                       struct seqlstm_error *err)
 {
     struct local *local = local_of(side);
-    struct sl_exec_result result;
     int32_t calls = 0;
     const struct sl_exec_timing *timing = sl_exec_get_timing(local->exec, &calls);
     steps = steps < STEPS_MOST ? steps : STEPS_MOST;
@@ -304,12 +332,13 @@ static seqlstm_status local_take_turn(struct sl_compare_side *side, int32_t lead
         for (int32_t c = 0; s >= 0 && c < calls; c++)
             local->times[(1 + c) * STEPS_MOST + s] = -(double)(timing[c].forward_ns + timing[c].backward_ns);
         int64_t begin = sl_clock_ns();
-        SEQLSTM_TRY(run_step(local, &result, err));
+        SEQLSTM_TRY(follow_step(local, err));
         if (s >= 0)
             local->times[s] = (double)(sl_clock_ns() - begin);
         for (int32_t c = 0; s >= 0 && c < calls; c++)
             local->times[(1 + c) * STEPS_MOST + s] += (double)(timing[c].forward_ns + timing[c].backward_ns);
     }
+    SEQLSTM_TRY(finish_steps(local, err));
     for (int32_t c = 0; c < 1 + calls; c++)
         out_ns[c] = sl_median(local->times + (int64_t)c * STEPS_MOST, steps);
     return SEQLSTM_OK;

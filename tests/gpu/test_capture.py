@@ -251,13 +251,39 @@ def check_plan(folder, case):
             raise AssertionError(f'plan: {line}, {plan["capture"]}')
 
 
+CHOICE = '''seqlstm: 1
+seed: 3
+data: {{type: npy, train: {{x: {folder}/x.npy, y: {folder}/y.npy}}, batch_size: 4}}
+model: [{{type: lstm, units: 2}}, {{type: dense, units: 1}}]
+train: {{loss: mse, epochs: 1}}
+backends: [cpu-blas, {{plugin: cuda-generic, options: {{capture: {capture}}}}}]
+'''
+
+
+def check_dispatch(folder, case):
+    """Dispatch times what training runs. A device whose nodes are quick gets the layers although starting its kernels one
+    by one takes long, unless nothing is captured; one whose nodes are slow does not."""
+    write_npy(folder / 'x.npy', (4, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(16)])
+    write_npy(folder / 'y.npy', (4, 1), [i / 4 for i in range(4)])
+    second = 1e9
+    for capture, node, expected in (('true', 1, 'cuda-generic'), ('true', second, 'cpu-blas'),
+                                    ('false', 1, 'cpu-blas')):
+        (folder / 'm.yaml').write_text(CHOICE.format(folder=folder, capture=capture))
+        plan = json.loads(run('plan', folder / 'm.yaml', '--json', SEQLSTM_CACHE='',
+                              SEQLSTM_EMULATED_COSTS=f'{second},{node}'))
+        layers = {layer['name']: layer['backend'] for layer in plan['layers']}
+        if layers['lstm_1'] != expected:
+            raise AssertionError(f'capture: {capture}, {node} ns a node: {layers}, expected {expected}')
+
+
 def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
     tests += [('one graph a step', check_whole, first), ('updates that are left out', check_divergence, first),
               ('a run that is stopped', check_stop, first),
               ('resumed', check_resume, 'accumulated gradients, a weight mask'),
-              ('planted: an old step block', check_stale, first), ('plan', check_plan, first)]
+              ('planted: an old step block', check_stale, first), ('plan', check_plan, first),
+              ('dispatch', check_dispatch, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 
 

@@ -13,7 +13,7 @@
 #include "base/value/hash.h"
 
 /* Raise it when what is timed, or how, changes. */
-enum { HARNESS_VERSION = 1 };
+enum { HARNESS_VERSION = 2 };
 
 extern char **environ;
 

@@ -8,15 +8,26 @@
 #include "base/system/clock.h"
 #include "base/operation/op_signature.h"
 #include "dispatch/cost/axes.h"
+#include "dispatch/cost/replay.h"
 #include "registry/domain.h"
 #include "registry/watch/fence.h"
 #include "registry/plugin.h"
 
+/* The captures of an op at one binding; NULL: it has none of these calls. */
+struct replays {
+    const struct seqlstm_binding *binding;
+    void *forward, *backward;
+    bool refused; /* the device cannot capture them */
+};
+enum { REPLAYS_MOST = 64 };
+
 struct sl_testbed {
     union seqlstm_any_desc desc;
     bool on_steps, backward;
+    bool replays; /* training launches such calls as captures, where it can */
     struct sl_domain domain;
     struct sl_axes places[SL_PROFILES];
+    void *ids[SL_PROFILES]; /* in the domain */
     int32_t place_count;
     int32_t slot_count;
     struct sl_slot *signature;
@@ -24,6 +35,8 @@ struct sl_testbed {
     void *workspace, *reserve, *packed;
     uint32_t parts;
     struct seqlstm_step step;
+    struct replays kept[REPLAYS_MOST];
+    int32_t kept_count;
 };
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
@@ -158,6 +171,20 @@ static seqlstm_status fill_slots(struct sl_testbed *testbed, const struct sl_tes
     return SEQLSTM_OK;
 }
 
+/* Ids and positions on the device, as in training: there captured calls do not copy them from the host. */
+static seqlstm_status place_ids(struct sl_testbed *testbed, int32_t place, struct seqlstm_error *err)
+{
+    struct sl_axes *axes = &testbed->places[place];
+    const int64_t n = axes->rows.rows; /* every sequence */
+    void **ids = &testbed->ids[place];
+    SEQLSTM_TRY(sl_domain_allocate(&testbed->domain, 12 * n, ids, err));
+    SEQLSTM_TRY(sl_domain_upload(&testbed->domain, *ids, axes->rows.sequence_id, 8 * n, err));
+    SEQLSTM_TRY(sl_domain_upload(&testbed->domain, (uint64_t *)*ids + n, axes->rows.position0, 4 * n, err));
+    axes->steps.device_sequence_id = axes->rows.device_sequence_id = *ids;
+    axes->steps.device_position0 = axes->rows.device_position0 = (const uint32_t *)((uint64_t *)*ids + n);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status prepare(struct sl_testbed *testbed, const struct sl_testbed_request *request,
                               struct seqlstm_error *err)
 {
@@ -184,6 +211,8 @@ static seqlstm_status prepare(struct sl_testbed *testbed, const struct sl_testbe
     else
         SEQLSTM_TRY(sl_domain_open(domain, sl_backend_get_table(request->backend),
                                    sl_backend_get_instance(request->backend), request->device, info->domain, err));
+    for (int32_t p = 0; p < testbed->place_count && request->replays && !sl_domain_is_host(domain); p++)
+        SEQLSTM_TRY(place_ids(testbed, p, err));
     SEQLSTM_TRY(
         sl_domain_allocate(domain, (int64_t)request->sizes->workspace_bytes + SL_FENCE_ROOM, &testbed->workspace, err));
     SEQLSTM_TRY(
@@ -202,6 +231,7 @@ seqlstm_status sl_testbed_create(const struct sl_testbed_request *request, struc
     testbed->desc = *request->desc;
     testbed->on_steps = request->on_steps;
     testbed->backward = request->backward;
+    testbed->replays = request->replays;
     testbed->step = (struct seqlstm_step){.struct_size = sizeof testbed->step,
                                           .seed = 1,
                                           .update = 1,
@@ -223,10 +253,16 @@ void sl_testbed_destroy(struct sl_testbed *testbed)
         return;
     for (int32_t p = 0; p < SL_PROFILES; p++)
         sl_axes_deinit(&testbed->places[p]);
+    for (int32_t k = 0; k < testbed->kept_count; k++) {
+        sl_domain_drop_capture(&testbed->domain, testbed->kept[k].forward);
+        sl_domain_drop_capture(&testbed->domain, testbed->kept[k].backward);
+    }
     for (int32_t s = 0; s < testbed->slot_count; s++) {
         sl_domain_release(&testbed->domain, testbed->slots ? testbed->slots[s] : NULL);
         sl_domain_release(&testbed->domain, testbed->grads ? testbed->grads[s] : NULL);
     }
+    for (int32_t p = 0; p < SL_PROFILES; p++)
+        sl_domain_release(&testbed->domain, testbed->ids[p]);
     sl_domain_release(&testbed->domain, testbed->workspace);
     sl_domain_release(&testbed->domain, testbed->reserve);
     sl_domain_release(&testbed->domain, testbed->packed);
@@ -268,59 +304,164 @@ static seqlstm_status end_fences(const struct sl_fence fences[2], const struct s
     return sl_fence_end(&fences[1], table, function, "reserve", err);
 }
 
-seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backend *backend, const struct seqlstm_op *op,
-                              const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding,
-                              double *out_forward_ns, double *out_backward_ns, struct seqlstm_error *err)
+/* One op at one binding, and the arguments of its calls. */
+struct call {
+    struct sl_testbed *testbed;
+    const struct seqlstm_backend *table;
+    const struct seqlstm_op *op;
+    struct seqlstm_binding *binding;
+    struct seqlstm_forward forward;
+    struct seqlstm_backward backward;
+};
+
+static struct call make_call(struct sl_testbed *testbed, const struct seqlstm_backend *table,
+                             const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                             struct seqlstm_binding *binding)
 {
-    const struct seqlstm_backend *table = sl_backend_get_table(backend);
-    struct seqlstm_queue *queue = &testbed->domain.queue.queue;
-    bool training = testbed->desc.head.mode == SEQLSTM_MODE_TRAINING;
     void *workspace = sizes->workspace_bytes ? testbed->workspace : NULL;
+    const bool training = testbed->desc.head.mode == SEQLSTM_MODE_TRAINING;
     void *reserve = training && sizes->reserve_bytes ? testbed->reserve : NULL;
     void *packed = sizes->packed_bytes ? testbed->packed : NULL;
-    struct seqlstm_forward forward = {.struct_size = sizeof forward,
+    return (struct call){.testbed = testbed,
+                         .table = table,
+                         .op = op,
+                         .binding = binding,
+                         .forward = {.struct_size = sizeof(struct seqlstm_forward),
+                                     .slot_count = (uint32_t)testbed->slot_count,
+                                     .slots = testbed->slots,
+                                     .workspace = workspace,
+                                     .reserve = reserve,
+                                     .packed = packed,
+                                     .step = &testbed->step},
+                         .backward = {.struct_size = sizeof(struct seqlstm_backward),
                                       .slot_count = (uint32_t)testbed->slot_count,
                                       .slots = testbed->slots,
+                                      .grads = testbed->grads,
                                       .workspace = workspace,
                                       .reserve = reserve,
                                       .packed = packed,
-                                      .step = &testbed->step};
+                                      .step = &testbed->step}};
+}
+
+static seqlstm_status pack(struct call *call, struct seqlstm_error *err)
+{
+    struct sl_testbed *testbed = call->testbed;
+    if (call->forward.packed == NULL || call->table->weights_pack == NULL)
+        return SEQLSTM_OK;
+    return sl_plugin_pack(call->table, call->op, &testbed->domain.queue.queue, testbed->slots,
+                          (void *)call->forward.packed, &testbed->step, err);
+}
+
+static seqlstm_status forward(struct call *call, struct seqlstm_error *err)
+{
+    return sl_plugin_forward(call->table, call->binding, &call->testbed->domain.queue.queue, &call->forward, err);
+}
+
+static seqlstm_status backward(struct call *call, struct seqlstm_error *err)
+{
+    struct sl_testbed *testbed = call->testbed;
+    struct seqlstm_queue *queue = &testbed->domain.queue.queue;
+    const uint32_t weights = testbed->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS;
+    const bool apart = testbed->desc.head.op == SEQLSTM_OP_RECURRENT &&
+                       (testbed->desc.recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
+    call->backward.parts = apart ? testbed->parts & ~weights : testbed->parts;
+    SEQLSTM_TRY(sl_plugin_backward(call->table, call->binding, queue, &call->backward, err));
+    call->backward.parts = weights;
+    return apart && weights ? sl_plugin_backward(call->table, call->binding, queue, &call->backward, err) : SEQLSTM_OK;
+}
+
+/* ---- replays ---- */
+
+static seqlstm_status start_forward(void *context, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(pack(context, err));
+    return forward(context, err);
+}
+
+static seqlstm_status start_backward(void *context, struct seqlstm_error *err)
+{
+    return backward(context, err);
+}
+
+/* Does training run this call in a capture? */
+static bool is_captured(const struct sl_testbed *testbed, const struct seqlstm_backend *table,
+                        const struct seqlstm_sizes *sizes)
+{
+    return testbed->replays && !sl_domain_is_host(&testbed->domain) && sl_domain_has_captures(table) &&
+           (sizes->capture == SEQLSTM_CAPTURE_PER_SHAPE || sizes->capture == SEQLSTM_CAPTURE_ANY_SHAPE);
+}
+
+static struct replays *find_replays(struct sl_testbed *testbed, const struct seqlstm_binding *binding)
+{
+    for (int32_t k = 0; k < testbed->kept_count; k++)
+        if (testbed->kept[k].binding == binding)
+            return &testbed->kept[k];
+    return NULL;
+}
+
+/* After the calls have run once. If the device cannot capture them, they have the times of starting them. */
+static void record(struct call *call)
+{
+    struct sl_testbed *testbed = call->testbed;
+    struct replays made = {.binding = call->binding};
+    if (testbed->kept_count == REPLAYS_MOST)
+        return;
+    seqlstm_status status = sl_replay_record(&testbed->domain, start_forward, call, &made.forward, NULL);
+    if (status == SEQLSTM_OK && testbed->backward && call->table->backward)
+        status = sl_replay_record(&testbed->domain, start_backward, call, &made.backward, NULL);
+    made.refused = status != SEQLSTM_OK;
+    testbed->kept[testbed->kept_count++] = made;
+}
+
+static seqlstm_status replay(struct sl_testbed *testbed, const struct replays *replays, double *out_forward_ns,
+                             double *out_backward_ns, struct seqlstm_error *err)
+{
+    *out_backward_ns = 0;
+    SEQLSTM_TRY(sl_replay_time(&testbed->domain, replays->forward, out_forward_ns, err));
+    return replays->backward ? sl_replay_time(&testbed->domain, replays->backward, out_backward_ns, err) : SEQLSTM_OK;
+}
+
+/* Runs the calls once and waits for them. */
+static seqlstm_status run_calls(struct call *call, const struct seqlstm_sizes *sizes, double *out_forward_ns,
+                                double *out_backward_ns, struct seqlstm_error *err)
+{
+    struct sl_testbed *testbed = call->testbed;
     int64_t start = sl_clock_ns();
-    if (packed && table->weights_pack)
-        SEQLSTM_TRY(sl_plugin_pack(table, op, queue, testbed->slots, packed, &testbed->step, err));
-    if (!training) {
+    SEQLSTM_TRY(pack(call, err));
+    if (testbed->desc.head.mode != SEQLSTM_MODE_TRAINING) {
         SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
         start = sl_clock_ns();
     }
     struct sl_fence fences[2];
-    begin_fences(testbed, sizes, workspace, reserve, fences);
-    SEQLSTM_TRY(sl_plugin_forward(table, binding, queue, &forward, err));
+    begin_fences(testbed, sizes, call->forward.workspace, call->forward.reserve, fences);
+    SEQLSTM_TRY(forward(call, err));
     SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
     int64_t middle = sl_clock_ns(), end = middle;
-    SEQLSTM_TRY(end_fences(fences, table, SL_FUNCTION_FORWARD, err));
-    if (testbed->backward && table->backward) {
-        struct seqlstm_backward backward = {.struct_size = sizeof backward,
-                                            .slot_count = (uint32_t)testbed->slot_count,
-                                            .slots = testbed->slots,
-                                            .grads = testbed->grads,
-                                            .parts = testbed->parts,
-                                            .workspace = workspace,
-                                            .reserve = reserve,
-                                            .packed = packed,
-                                            .step = &testbed->step};
-        const uint32_t weights = testbed->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS;
-        bool apart = testbed->desc.head.op == SEQLSTM_OP_RECURRENT &&
-                     (testbed->desc.recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
-        backward.parts = apart ? testbed->parts & ~weights : testbed->parts;
-        SEQLSTM_TRY(sl_plugin_backward(table, binding, queue, &backward, err));
-        backward.parts = weights;
-        if (apart && weights)
-            SEQLSTM_TRY(sl_plugin_backward(table, binding, queue, &backward, err));
+    SEQLSTM_TRY(end_fences(fences, call->table, SL_FUNCTION_FORWARD, err));
+    if (testbed->backward && call->table->backward) {
+        SEQLSTM_TRY(backward(call, err));
         SEQLSTM_TRY(sl_domain_finish(&testbed->domain, err));
         end = sl_clock_ns();
-        SEQLSTM_TRY(end_fences(fences, table, SL_FUNCTION_BACKWARD, err));
+        SEQLSTM_TRY(end_fences(fences, call->table, SL_FUNCTION_BACKWARD, err));
     }
     *out_forward_ns = (double)(middle - start);
     *out_backward_ns = (double)(end - middle);
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backend *backend, const struct seqlstm_op *op,
+                              const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding,
+                              double *out_forward_ns, double *out_backward_ns, struct seqlstm_error *err)
+{
+    struct call call = make_call(testbed, sl_backend_get_table(backend), op, sizes, binding);
+    const struct replays *replays = find_replays(testbed, binding);
+    if (replays == NULL) {
+        SEQLSTM_TRY(run_calls(&call, sizes, out_forward_ns, out_backward_ns, err));
+        if (!is_captured(testbed, call.table, sizes))
+            return SEQLSTM_OK;
+        record(&call);
+        replays = find_replays(testbed, binding);
+    }
+    return replays && !replays->refused ? replay(testbed, replays, out_forward_ns, out_backward_ns, err)
+                                        : run_calls(&call, sizes, out_forward_ns, out_backward_ns, err);
 }

@@ -20,6 +20,7 @@ struct sl_testbed_request {
     bool backward;   /* backward is run too, for the gradients of */
     bool input_grad; /*   the inputs, and */
     bool param_grad; /*   the parameters */
+    bool replays;    /* calls that a device can capture are timed as captures run them (replay.h) */
     const struct sl_profiles *profiles;
     int32_t profile_first, profile_count; /* which of them */
     int64_t steps_most;                   /* longer sequences are cut */
@@ -43,7 +44,8 @@ seqlstm_status sl_testbed_bind(struct sl_testbed *testbed, const struct sl_backe
                                struct seqlstm_error *err);
 
 /* Runs one step: pack, forward and backward, or only forward. In training, where weights change with every step,
- * packing counts as part of forward; otherwise it is not timed. Errors: the plugin's. */
+ * packing counts as part of forward; otherwise it is not timed. With `replays` the times are those of the device alone.
+ * Errors: the plugin's. */
 seqlstm_status sl_testbed_run(struct sl_testbed *testbed, const struct sl_backend *backend, const struct seqlstm_op *op,
                               const struct seqlstm_sizes *sizes, struct seqlstm_binding *binding,
                               double *out_forward_ns, double *out_backward_ns, struct seqlstm_error *err);

@@ -111,6 +111,13 @@ static double get_rows(const struct sl_timing_request *request, int32_t profile)
     return (double)(request->on_steps ? sl_profile_get_rows(item) : item->sequences);
 }
 
+/* Does training meet the same shapes again, and so capture its steps? Equal batches share one profile: a stream or
+ * sequences of equal length have one, and one for what is left at the end. */
+static bool comes_again(const struct sl_timing_request *request)
+{
+    return request->desc->head.mode == SEQLSTM_MODE_TRAINING && request->profiles->count <= 2;
+}
+
 static seqlstm_status enter(struct timing *timing, int32_t first, int32_t count, int64_t steps_most,
                             struct seqlstm_error *err)
 {
@@ -128,6 +135,7 @@ static seqlstm_status enter(struct timing *timing, int32_t first, int32_t count,
                                          .backward = request->backward,
                                          .input_grad = request->input_grad,
                                          .param_grad = request->param_grad,
+                                         .replays = comes_again(request),
                                          .profiles = request->profiles,
                                          .profile_first = first,
                                          .profile_count = count,

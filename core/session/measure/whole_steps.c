@@ -158,18 +158,39 @@ static seqlstm_status make_params(struct timing *timing, struct seqlstm_error *e
 
 /* ---- turns ---- */
 
-static seqlstm_status run_step(const struct timing *timing, struct sl_exec *exec, const struct sl_batch *batch,
-                               double *out_ns, struct seqlstm_error *err)
+static struct sl_exec_step make_step(const struct timing *timing, const struct sl_exec *exec,
+                                     const struct sl_batch *batch, const struct sl_exec_update *update)
 {
     const bool training = timing->graph->phase == SL_PHASE_TRAIN;
-    const struct sl_exec_update update = {.count = 1};
     const double weight = training ? sl_exec_weigh(exec, batch) : 0;
-    const struct sl_exec_step step = {.normaliser = weight > 0 ? 1 / weight : 0, .update = training ? &update : NULL};
+    return (struct sl_exec_step){.normaliser = weight > 0 ? 1 / weight : 0, .update = training ? update : NULL};
+}
+
+/* Runs `count` steps on a batch; training starts them one ahead of the other, where it can. */
+static seqlstm_status run_steps(const struct timing *timing, struct sl_exec *exec, const struct sl_batch *batch,
+                                int32_t count, double *out_ns, struct seqlstm_error *err)
+{
+    const struct sl_exec_update update = {.count = 1};
+    const struct sl_exec_step step = make_step(timing, exec, batch, &update);
     struct sl_exec_result result;
-    if (sl_interrupt_get_stop(timing->request->tuning->interrupt))
-        SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "interrupted while plans were timed");
+    int32_t under_way = 0;
     const int64_t start = sl_clock_ns();
-    SEQLSTM_TRY(sl_exec_run(exec, batch, &step, &result, err));
+    for (int32_t k = 0; k < count; k++) {
+        bool started = false;
+        if (sl_interrupt_get_stop(timing->request->tuning->interrupt))
+            SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "interrupted while plans were timed");
+        for (; under_way >= SL_EXEC_AHEAD; under_way--)
+            SEQLSTM_TRY(sl_exec_wait(exec, &result, err));
+        if (timing->graph->phase == SL_PHASE_TRAIN)
+            SEQLSTM_TRY(sl_exec_start(exec, batch, &step, &started, err));
+        under_way += started;
+        for (; !started && under_way > 0; under_way--)
+            SEQLSTM_TRY(sl_exec_wait(exec, &result, err));
+        if (!started)
+            SEQLSTM_TRY(sl_exec_run(exec, batch, &step, &result, err));
+    }
+    for (; under_way > 0; under_way--)
+        SEQLSTM_TRY(sl_exec_wait(exec, &result, err));
     *out_ns = (double)(sl_clock_ns() - start);
     return SEQLSTM_OK;
 }
@@ -178,15 +199,13 @@ static seqlstm_status time_steps(struct timing *timing, struct sl_exec *exec, co
                                  struct sl_rounds *rounds, struct seqlstm_error *err)
 {
     double ns, sum = 0;
-    for (int32_t k = 0; k < count_warm_ups(plan); k++)
-        for (int32_t b = 0; b < timing->count; b++)
-            SEQLSTM_TRY(run_step(timing, exec, timing->batches[b], &ns, err));
+    for (int32_t b = 0; b < timing->count; b++)
+        SEQLSTM_TRY(run_steps(timing, exec, timing->batches[b], count_warm_ups(plan), &ns, err));
     const int64_t preemptions = sl_rounds_count_preemptions();
-    for (int32_t k = 0; k < timing->repeats; k++)
-        for (int32_t b = 0; b < timing->count; b++) {
-            SEQLSTM_TRY(run_step(timing, exec, timing->batches[b], &ns, err));
-            sum += timing->weights[b] * ns / timing->repeats;
-        }
+    for (int32_t b = 0; b < timing->count; b++) {
+        SEQLSTM_TRY(run_steps(timing, exec, timing->batches[b], timing->repeats, &ns, err));
+        sum += timing->weights[b] * ns / timing->repeats;
+    }
     sl_rounds_add(rounds, sum, 0, sl_rounds_count_preemptions() > preemptions);
     return SEQLSTM_OK;
 }

@@ -13,6 +13,9 @@
  *
  * An event happens on the stream, after the work before it. Another stream that waits for it does no work until then.
  *
+ * With SEQLSTM_EMULATED_COSTS=LAUNCH,NODE (nanoseconds) events tell the time of a device which does nothing but start
+ * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
+ *
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
  *
@@ -148,6 +151,19 @@ struct counts {
 
 std::atomic<bool> launched; /* any capture */
 
+/* The model of costs. */
+struct costs {
+    bool known = false;
+    double launch = 0, node = 0;
+
+    costs()
+    {
+        const char *text = getenv("SEQLSTM_EMULATED_COSTS");
+        known = text && sscanf(text, "%lf,%lf", &launch, &node) == 2;
+    }
+};
+const costs model;
+
 struct stream {
     std::mutex lock;
     std::condition_variable changed;
@@ -156,6 +172,7 @@ struct stream {
     bool spoilt = false;
     counts started;
     long given = 0, done = 0;
+    double spent = 0; /* nanoseconds on the device by the model, of what has been given */
     bool stopping = false;
     char failure[256] = "";
     std::thread worker;
@@ -214,6 +231,7 @@ struct stream {
             return;
         }
         started.*kind += 1;
+        spent += kind == &counts::events || kind == &counts::graphs ? 0 : model.launch;
         queue.push_back(std::move(job));
         given++;
         changed.notify_all();
@@ -232,6 +250,7 @@ struct moment {
     std::condition_variable changed;
     bool happened = false;
     timespec at = {};
+    double spent = 0; /* by the stream, when it was recorded */
 
     void happen()
     {
@@ -494,6 +513,7 @@ seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *
     event *e = static_cast<event *>(native);
     e->last = std::make_shared<moment>();
     e->on = static_cast<stream *>(on);
+    e->last->spent = e->on->spent;
     /* It happens when the work is done or, on a stream that has failed, dropped. */
     const std::shared_ptr<moment> now(e->last.get(), [kept = e->last](moment *m) { m->happen(); });
     e->on->give(
@@ -531,6 +551,10 @@ seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns
     moment *a = static_cast<event *>(begin)->last.get(), *b = static_cast<event *>(end)->last.get();
     if (!a || !b || !a->happened || !b->happened)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the time of an event that has not happened");
+    if (model.known) {
+        *out_ns = b->spent - a->spent;
+        return SEQLSTM_OK;
+    }
     *out_ns = (double)(b->at.tv_sec - a->at.tv_sec) * 1e9 + (double)(b->at.tv_nsec - a->at.tv_nsec);
     return SEQLSTM_OK;
 }
@@ -573,6 +597,7 @@ seqlstm_status gpu_capture_launch(int32_t, void *native_graph, void *native, seq
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     const graph list = *static_cast<graph *>(native_graph);
+    static_cast<stream *>(native)->spent += model.node * (double)list->size();
     launched = true;
     static_cast<stream *>(native)->give(
         "graph",
