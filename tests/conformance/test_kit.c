@@ -67,6 +67,7 @@ static const struct planted planted[] = {
     {"no-dh0", "lstm:bwd:T7B5I6H9:f32:ragged:initial", "dh0 and dc0 alone"},
     {"forgets-range", "dropout:ranges:T7B5C9:f32:ragged:mask=step", "three segments against the whole"},
     {"slope", "lstm:fd:T3B2I3H5:f32:ragged", "the difference quotient"},
+    {"slight-slope", "lstm:fd:T3B2I3H5:f32:ragged", "the difference quotient"},
     {"workspace", "lstm:inf:T7B5I6H9:f32:ragged", "nan"},
     {"allocates", "lstm:memory:T7B5I6H9:f32:ragged", "allocations, expected none"},
     {"mallocs", "lstm:inf:T7B5I6H9:f32:ragged", "past the host (malloc or its like)"},

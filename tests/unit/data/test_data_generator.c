@@ -138,6 +138,8 @@ static void test_sine(void **state)
             }
             for (int t = 1; t < 13; t++)
                 assert_true(fabs(s[t + 1] + s[t - 1] - num / den * s[t]) < 1e-5);
+            const double period = 6.283185307179586 / acos(num / den / 2);
+            assert_true(period > 7.999 && period < 64.01);
         }
     }
     sl_batch_destroy(batch);

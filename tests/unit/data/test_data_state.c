@@ -316,6 +316,16 @@ static void test_binary_label(void **state)
     sl_batcher_close(batcher);
     sl_data_state_destroy(reread(o.state));
     data_close(&o);
+    /* nor does a label that is missing take others with it */
+    data_write("train.csv", "a,b\n1,yes\n2,no\n3,\n");
+    o = data_open_train(BINARY ", missing: {targets: ignore}", MODEL_BINARY, "loss: binary_cross_entropy");
+    batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 3, 0);
+    batch = data_next(batcher);
+    assert_int_equal(batch->weight.kind, SL_FIELD_VALUES);
+    assert_true(batch->weight.values[0] == 1 && batch->weight.values[1] == 1 && batch->weight.values[2] == 0);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
     data_write("train.csv", "a,b\n1,yes\n2,no\n3,maybe\n");
     data_expect_failure(BINARY, MODEL_BINARY, "loss: binary_cross_entropy", SEQLSTM_INVALID_CONFIG,
                         "two classes, but the label has 3");

@@ -392,13 +392,45 @@ static void test_text_column(void **state)
                         SEQLSTM_CORRUPT_DATA, "train.csv:3: the label (column `stars`) is empty");
 }
 
+/* A target column without any change is counted, but of one row nothing is said. */
+static void test_constant_targets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rows;
+        int constant;
+    } cases[] = {{"1,5,6\n", 0},
+                 {"1,5,6\n2,5,7\n", 1},
+                 {"1,5,6\n2,5,6\n", 2},
+                 {"1,5,6\n2,7,8\n", 0},
+                 {"1,5,6\n2,5,6\n3,5,7\n", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "a,b,c\n%s", cases[i].rows);
+        data_write("train.csv", text);
+        struct data_open o = data_open_train("type: csv, train: {file: train.csv}, inputs: [a], targets: [b, c]",
+                                             MODEL_DENSE, "loss: mse");
+        assert_int_equal(sl_dataset_get_counts(o.train)->constant_targets, cases[i].constant);
+        data_close(&o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rfc_4180), cmocka_unit_test(test_moments),      cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_windows),  cmocka_unit_test(test_group_values), cmocka_unit_test(test_window_split),
-        cmocka_unit_test(test_scaling),  cmocka_unit_test(test_missing),      cmocka_unit_test(test_missing_and_split),
-        cmocka_unit_test(test_time),     cmocka_unit_test(test_columns),      cmocka_unit_test(test_text_column),
+        cmocka_unit_test(test_constant_targets),
+        cmocka_unit_test(test_rfc_4180),
+        cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_group_values),
+        cmocka_unit_test(test_window_split),
+        cmocka_unit_test(test_scaling),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_missing_and_split),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_text_column),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

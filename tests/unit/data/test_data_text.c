@@ -403,9 +403,40 @@ static void test_ignore(void **state)
                         "no target of the training split is `nome`");
 }
 
+/* A token that training lacks becomes the special token for it, whatever its number is; an input has a record for each
+ * line, also for an empty one, which training data leave out. */
+static void test_unknown_tokens_and_empty_lines(void **state)
+{
+    (void)state;
+    data_write("train.txt", "a b\n\nb a\n");
+    data_write("valid.txt", "a zebra b\n");
+    struct data_open o =
+        data_open_train("type: text, train: {file: train.txt}, valid: {file: valid.txt}, batch_size: 4, "
+                        "tokenizer: {type: whitespace, specials: [eos, unk]}, batching: {unit: sequence}",
+                        MODEL_LM, "task: language_model");
+    assert_int_equal(sl_dataset_get_records(o.train), 2);
+    struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID);
+    struct sl_batcher *batcher = data_batcher(valid, SL_BATCHING_PREDICT, 1, 4, 0);
+    struct sl_batch *batch = data_next(batcher);
+    assert_int_equal(batch->input.ids[1], 1); /* <unk> */
+    assert_true(batch->input.ids[0] > 1 && batch->input.ids[2] > 1);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    sl_dataset_close(valid);
+    struct sl_input_request request = {.data = "a\n\nb \r\n", .data_bytes = 7};
+    struct sl_dataset *input;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (sl_dataset_open_input(o.model, o.state, &request, &input, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(sl_dataset_get_records(input), 3);
+    sl_dataset_close(input);
+    data_close(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unknown_tokens_and_empty_lines),
         cmocka_unit_test(test_tokenizers),
         cmocka_unit_test(test_lower),
         cmocka_unit_test(test_vocabulary_order),

@@ -164,6 +164,7 @@ static void test_vectors(void **state)
         {"a 1 2\nd 1 x\n", ":2: `x` is not"},
         {"a 1 2 3\n", ":1: a word and 3"},
         {"2 2\na 1 nan\n", ":2: `nan` is not"},
+        {"", "is empty"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         float table[6];

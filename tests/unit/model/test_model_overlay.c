@@ -310,11 +310,30 @@ static void test_includes(void **state)
     }
 }
 
+/* What is null in a file is not there: a map laid on it counts as a whole. */
+static void test_map_over_null(void **state)
+{
+    (void)state;
+    static const char text[] = "seqlstm: 1\n"
+                               "data: {train: {type: generator, name: adding_problem, size: 8, length: 5}}\n"
+                               "model: [{type: lstm, units: 7}, {type: dense, units: from_target}]\n"
+                               "train: {epochs: 1, optimizer: adam, ema: null, early_stopping: ~}\n";
+    static const char *const sets[] = {"train.ema={decay: 0.75}",
+                                       "train.early_stopping={monitor: train.loss, patience: 7}"};
+    struct loaded l = load_sets(text, sets, 2);
+    if (l.status != SEQLSTM_OK)
+        fail_msg("%s", sl_buf_text(&l.text));
+    assert_true(l.model->train.ema.enabled && l.model->train.ema.decay == 0.75);
+    assert_true(l.model->train.early_stopping.enabled && l.model->train.early_stopping.patience == 7);
+    unload(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set),      cmocka_unit_test(test_set_errors), cmocka_unit_test(test_map_over_word),
-        cmocka_unit_test(test_overlays), cmocka_unit_test(test_paths),      cmocka_unit_test(test_includes),
+        cmocka_unit_test(test_set),           cmocka_unit_test(test_set_errors), cmocka_unit_test(test_map_over_word),
+        cmocka_unit_test(test_map_over_null), cmocka_unit_test(test_overlays),   cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_includes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
