@@ -50,6 +50,8 @@ seqlstm_status sl_evaluate_batch(const struct sl_evaluator *evaluator, const str
     if (sl_metric_rule_reads_output(&evaluator->rule))
         output = sl_exec_get_output(evaluator->exec);
     sl_metric_add(&evaluator->rule, &evaluation->sums, batch, &output, &result);
+    if (evaluator->on_batch && sl_metric_rule_reads_output(&evaluator->rule))
+        evaluator->on_batch(evaluator->context, &evaluator->rule, sl_batcher_get_dataset(batcher), batch, &output);
     if (sl_metric_rule_reads_texts(&evaluator->rule)) {
         SEQLSTM_TRY(sl_decoder_run(evaluator->decoder, batch, err));
         SEQLSTM_TRY(add_texts(&evaluation->sums.text, evaluator->decoder, sl_batcher_get_dataset(batcher), batch, err));
@@ -58,16 +60,14 @@ seqlstm_status sl_evaluate_batch(const struct sl_evaluator *evaluator, const str
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
-                           const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
-                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+seqlstm_status sl_evaluate_all(const struct sl_evaluator *evaluator, struct sl_batcher *batcher,
+                               const struct sl_interrupt *interrupt, struct sl_evaluation *out_evaluation,
+                               struct seqlstm_error *err)
 {
     struct sl_evaluation evaluation;
-    struct sl_evaluator evaluator;
-    sl_evaluator_init(&evaluator, exec, decoder, batcher, rule);
     memset(&evaluation, 0, sizeof evaluation);
     SEQLSTM_TRY(sl_batcher_seek(batcher, 0, 0, err));
-    sl_exec_reset_state(exec);
+    sl_exec_reset_state(evaluator->exec);
     for (;;) {
         struct sl_batch *batch = NULL;
         if (sl_interrupt_get_stop(interrupt))
@@ -75,11 +75,20 @@ seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, str
         SEQLSTM_TRY(sl_batcher_next(batcher, &batch, err));
         if (!batch)
             break;
-        seqlstm_status status = sl_evaluate_batch(&evaluator, batcher, batch, &evaluation, err);
+        seqlstm_status status = sl_evaluate_batch(evaluator, batcher, batch, &evaluation, err);
         sl_batch_destroy(batch);
         SEQLSTM_TRY(status);
     }
-    sl_metric_finish(&evaluator.rule, &evaluation.sums, &evaluation.values);
+    sl_metric_finish(&evaluator->rule, &evaluation.sums, &evaluation.values);
     *out_evaluation = evaluation;
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, struct sl_batcher *batcher,
+                           const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
+                           struct sl_evaluation *out_evaluation, struct seqlstm_error *err)
+{
+    struct sl_evaluator evaluator;
+    sl_evaluator_init(&evaluator, exec, decoder, batcher, rule);
+    return sl_evaluate_all(&evaluator, batcher, interrupt, out_evaluation, err);
 }

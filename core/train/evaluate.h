@@ -26,15 +26,25 @@ seqlstm_status sl_evaluate(struct sl_exec *exec, struct sl_decoder *decoder, str
                            const struct sl_metric_rule *rule, const struct sl_interrupt *interrupt,
                            struct sl_evaluation *out_evaluation, struct seqlstm_error *err);
 
+/* Is told each batch of a dataset, and what the model gave for it, if the rule reads that. */
+typedef void sl_evaluation_batch_fn(void *context, const struct sl_metric_rule *rule, const struct sl_dataset *dataset,
+                                    const struct sl_batch *batch, const struct sl_field *output);
+
 /* The same in parts: one batch at a time. */
 struct sl_evaluator {
     struct sl_exec *exec;
     struct sl_decoder *decoder;
     struct sl_metric_rule rule;
+    sl_evaluation_batch_fn *on_batch; /* NULL: none */
+    void *context;
 };
 
 void sl_evaluator_init(struct sl_evaluator *out, struct sl_exec *exec, struct sl_decoder *decoder,
                        const struct sl_batcher *batcher, const struct sl_metric_rule *rule);
+/* All batches, as sl_evaluate. */
+seqlstm_status sl_evaluate_all(const struct sl_evaluator *evaluator, struct sl_batcher *batcher,
+                               const struct sl_interrupt *interrupt, struct sl_evaluation *out_evaluation,
+                               struct seqlstm_error *err);
 /* Adds the sums of a batch of `batcher`. */
 seqlstm_status sl_evaluate_batch(const struct sl_evaluator *evaluator, const struct sl_batcher *batcher,
                                  const struct sl_batch *batch, struct sl_evaluation *evaluation,

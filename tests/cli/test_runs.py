@@ -97,7 +97,7 @@ def test_report(t):
     text = t.read('a <b> & c/report.html').decode()
     tags = Tags()
     tags.feed(text)
-    expect(not tags.open and tags.seen.count('svg') == 2 and tags.seen.count('circle') == 16, tags.seen)
+    expect(not tags.open and tags.seen.count('svg') == 3 and tags.seen.count('circle') == 16 + 32, tags.seen)
     expect('a &lt;b&gt; &amp; c' in text and '<pre>layer' in text and 'nan' not in text and '://' not in text, text)
     summary = json.loads(t.read('a <b> & c/summary.json'))
     expect(f"<td>{summary['metrics']['test']['mse']:.6g}</td>" in text, 'the metric of the test')
@@ -108,6 +108,38 @@ def test_report(t):
     expect(all(f"<td>{layer['name']}</td><td>{layer['rows']}</td>" in text for layer in summary['layers']), text)
     shares = [float(share) for share in re.findall(r'<td>([0-9.]+) %</td>', text)]
     expect(len(shares) == 4 and abs(sum(shares) - 100) < 0.3, shares)
+
+
+def test_report_of_answers(t):
+    """The matrix of classes agrees with the accuracy, and the worst rows with the predictions."""
+    lines = [f'{label} w{k % 5} {word}\n' for k in range(12) for label, word in
+             (('good', 'fine'), ('bad', 'poor'), ('odd', 'fine' if k % 3 else 'poor'))]
+    t.write('train.txt', ''.join(lines))
+    t.write('c.yaml', CLASSES.replace('train: {file: train.txt}', 'train: {file: train.txt}\n  valid: {file: train.txt}'))
+    t.run('run', 'c.yaml', '--out', 'c', '-q')
+    text = t.read('c/report.html').decode()
+    table = re.search(r'<table class="matrix">(.*?)</table>', text, re.S)[1]
+    rows = [re.findall(r'<td[^>]*>(.*?)</td>', row) for row in table.split('</tr>')[1:-1]]
+    names, counts = [row[0] for row in rows], [[int(cell or 0) for cell in row[1:]] for row in rows]
+    expect(sorted(names) == ['bad', 'good', 'odd'] and all(sum(row) == 12 for row in counts), rows)
+    accuracy = json.loads(t.read('c/summary.json'))['metrics']['valid']['accuracy']
+    expect(abs(sum(counts[k][k] for k in range(3)) / 36 - accuracy) < 1e-6, (counts, accuracy))
+    wrong = re.findall(r'<tr><td>(\d+)</td><td>(\w+)</td><td>(\w+)</td><td>([\d.]+)</td><td class="example">(.*?)</td>', text)
+    expect(len(wrong) == min(10, 36 - sum(counts[k][k] for k in range(3))), wrong)
+    t.write('texts', ''.join(line.split(' ', 1)[1] for line in lines))
+    answers = [line.split('\t')[0] for line in t.run('predict', 'c', '-i', 'texts').text.splitlines()]
+    for record, label, answer, _, shown in wrong:
+        expect(lines[int(record)].startswith(label + ' ') and answers[int(record)] == answer != label, record)
+        expect(shown in lines[int(record)], shown)
+
+    t.write('m.yaml', TINY.replace('metrics: [mse]', ''))  # nothing needs the output: it is measured once more
+    t.run('run', 'm.yaml', '--out', 'm', '-q')
+    text = t.read('m/report.html').decode()
+    shown = [tuple(map(float, row)) for row in re.findall(
+        r'<tr><td>(\d+)</td><td>(\S+)</td><td>(\S+)</td><td>(\S+)</td></tr>', text.split('most wrong')[1])]
+    errors = [row[3] for row in shown]
+    expect(len(shown) == 10 and errors == sorted(errors, reverse=True), shown)
+    expect(all(abs(abs(row[1] - row[2]) - row[3]) < 1e-3 for row in shown), shown)
 
 
 def test_report_of_padding(t):

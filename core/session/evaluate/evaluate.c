@@ -50,8 +50,11 @@ static seqlstm_status evaluate(struct sl_session *session, const struct sl_datas
         sl_exec_watch(stage.exec, watch->on_call, watch->context);
         if (watch->on_call == NULL)
             sl_clipping_watch(&clipping, stage.exec);
-        status =
-            sl_evaluate(stage.exec, decoding.decoder, batcher, &rule, session->options.interrupt, out_evaluation, err);
+        struct sl_evaluator evaluator;
+        sl_evaluator_init(&evaluator, stage.exec, decoding.decoder, batcher, &rule);
+        evaluator.on_batch = watch->on_batch;
+        evaluator.context = watch->batch_context;
+        status = sl_evaluate_all(&evaluator, batcher, session->options.interrupt, out_evaluation, err);
         if (status == SEQLSTM_OK && watch->on_end)
             status = watch->on_end(watch->context, &stage, err);
     }

@@ -22,6 +22,8 @@ struct sl_evaluation_watch {
     sl_exec_watch_fn *on_call; /* NULL: none */
     seqlstm_status (*on_end)(void *context, const struct sl_stage *stage, struct seqlstm_error *err);
     void *context;
+    sl_evaluation_batch_fn *on_batch; /* NULL: none */
+    void *batch_context;
     const struct sl_quantization *quantization; /* in place of the run's */
     struct sl_clipped *clipped;                 /* set to what int8 clipped, in place of warnings; NULL: not */
     const struct sl_metric_list *metrics;       /* in place of those of validation, without those of texts; NULL: not */

@@ -19,9 +19,11 @@
 #include "session/run_files/new_folder.h"
 #include "session/run_files/run_lock.h"
 #include "session/run_folder/plan_json.h"
+#include "session/report/examples.h"
 #include "session/report/report.h"
 #include "session/run_folder/setup.h"
 #include "session/run_folder/stored_plan.h"
+#include "session/run_folder/stored_quantization.h"
 #include "session/weights/initial.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checksums.h"
@@ -187,15 +189,34 @@ static seqlstm_status measure_train(struct sl_session *session, struct sl_run_re
     return SEQLSTM_OK;
 }
 
-static seqlstm_status measure_test(struct sl_session *session, struct sl_run_result *result, struct seqlstm_error *err)
+static seqlstm_status measure_test(struct sl_session *session, struct sl_run_result *result,
+                                   struct sl_examples *examples, struct seqlstm_error *err)
 {
     if (!sl_dataset_has_split(session->model, SL_SPLIT_TEST))
         return SEQLSTM_OK;
+    const struct sl_evaluation_watch watch = {
+        .quantization = sl_session_find_quantization(session), .on_batch = sl_examples_add, .batch_context = examples};
     struct sl_evaluation evaluation;
-    SEQLSTM_TRY(sl_session_evaluate(session, SL_SPLIT_TEST, &evaluation, err));
+    SEQLSTM_TRY(sl_session_evaluate_watched(session, SL_SPLIT_TEST, &watch, &evaluation, err));
     result->has_test = true;
     result->test = evaluation.values;
     return SEQLSTM_OK;
+}
+
+/* Where the measurement of the test split has not shown the answers, since its metrics do not need them or there is no
+ * such split: measures it, or the validation split, once more. */
+static seqlstm_status collect_examples(struct sl_session *session, struct sl_examples *examples,
+                                       struct seqlstm_error *err)
+{
+    static const enum sl_metric accuracy = SL_METRIC_ACCURACY, error = SL_METRIC_MAE;
+    const struct sl_metric_list metrics = {examples->kind == SL_EXAMPLES_CLASSES ? &accuracy : &error, 1};
+    const struct sl_evaluation_watch watch = {
+        .metrics = &metrics, .on_batch = sl_examples_add, .batch_context = examples};
+    struct sl_evaluation evaluation;
+    if (examples->kind == SL_EXAMPLES_NONE || examples->rows > 0 ||
+        !sl_dataset_has_split(session->model, examples->split))
+        return SEQLSTM_OK;
+    return sl_session_evaluate_watched(session, examples->split, &watch, &evaluation, err);
 }
 
 /* A run whose final weights give no number on a split has diverged. */
@@ -210,8 +231,8 @@ static void judge(struct sl_train_result *train, const struct sl_metric_values *
 }
 
 /* Writes weights, final metrics and summary of a run that has ended. */
-static seqlstm_status finish(struct sl_session *session, struct sl_run_result *result, int64_t start_ns,
-                             struct seqlstm_error *err)
+static seqlstm_status finish(struct sl_session *session, struct sl_run_result *result, struct sl_examples *examples,
+                             int64_t start_ns, struct seqlstm_error *err)
 {
     bool over = result->train.end == SL_END_EPOCHS || result->train.end == SL_END_UPDATES ||
                 result->train.end == SL_END_EARLY_STOPPING;
@@ -229,7 +250,9 @@ static seqlstm_status finish(struct sl_session *session, struct sl_run_result *r
         free(path);
         SEQLSTM_TRY(status);
         SEQLSTM_TRY(measure_train(session, result, err));
-        SEQLSTM_TRY(measure_test(session, result, err));
+        SEQLSTM_TRY(measure_test(session, result, examples, err));
+        SEQLSTM_TRY(collect_examples(session, examples, err));
+        result->examples = examples;
         if (result->has_test)
             judge(&result->train, &result->test, SL_SPLIT_TEST);
         if (result->measured_again)
@@ -242,6 +265,21 @@ static seqlstm_status finish(struct sl_session *session, struct sl_run_result *r
         SEQLSTM_TRY(sl_checksums_note_bytes(session->folder, "metrics.jsonl", err));
     sl_report_write(session, result);
     return sl_run_lock_check(session, err);
+}
+
+/* The same with room for what the report shows of the answers. */
+static seqlstm_status conclude(struct sl_session *session, struct sl_run_result *result, int64_t start_ns,
+                               struct seqlstm_error *err)
+{
+    const enum sl_split split = sl_dataset_has_split(session->model, SL_SPLIT_TEST) ? SL_SPLIT_TEST : SL_SPLIT_VALID;
+    struct sl_examples *examples = malloc(sizeof *examples);
+    if (examples == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
+    sl_examples_init(examples, session->model, session->state, split);
+    seqlstm_status status = finish(session, result, examples, start_ns, err);
+    result->examples = NULL;
+    free(examples);
+    return status;
 }
 
 /* Everything before the first step: data, plan, the trainer at its state, and the files that a run begins with. A new
@@ -286,7 +324,7 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
         return SEQLSTM_IO; /* whatever failed first, it failed because the folder is gone */
     SEQLSTM_TRY(status);
     if (writes(session))
-        SEQLSTM_TRY(finish(session, &result, start_ns, err));
+        SEQLSTM_TRY(conclude(session, &result, start_ns, err));
     *out_result = result;
     return SEQLSTM_OK;
 }

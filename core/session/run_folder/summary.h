@@ -9,6 +9,7 @@
 
 #include "train/trainer.h"
 
+struct sl_examples; /* session/report/examples.h */
 struct sl_session;
 
 struct sl_run_result {
@@ -17,6 +18,7 @@ struct sl_run_result {
     bool measured_again; /* `train.train` was measured with the final weights, not while they were learned */
     bool has_test;
     struct sl_metric_values test;
+    const struct sl_examples *examples; /* for the report; NULL: none. Borrowed */
     double seconds;
 };
 
