@@ -125,15 +125,28 @@ static void answer_variants(const struct seqlstm_recurrent_desc *d, int64_t gate
     answer_yes(answer, names);
 }
 
+enum { SMALL_SEQUENCES = 132 };
+
+/* Is `small` likely to be faster than clusters of more blocks? Beyond 64 units these are ahead with many sequences, and
+ * where tensor cores multiply in 16 bits (prototypes of both on an H200). */
+static bool is_small_first(const struct seqlstm_recurrent_desc *d)
+{
+    return d->hidden <= CG_SMALL_BLOCK_MOST ||
+           (d->head.max_sequences <= SMALL_SEQUENCES && d->head.dtype_compute <= SEQLSTM_DTYPE_TF32);
+}
+
 static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capability, struct seqlstm_answer *answer)
 {
     const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
     const char *names[VARIANTS + 1] = {NULL};
     int count = 0;
-    if (fits_small(d, capability))
+    const bool small = fits_small(d, capability), first = is_small_first(d);
+    if (small && first)
         names[count++] = variant_names[CG_SMALL];
     if (has_lone_units(d))
         count += offer_clusters(d, capability, names + count);
+    if (small && !first)
+        names[count++] = variant_names[CG_SMALL];
     names[count++] = variant_names[CG_STEP_GRAPH];
     if (cg_fits_grid(d))
         names[count++] = variant_names[CG_GRID];
