@@ -128,6 +128,7 @@ template <class S> struct cg_cluster_backward_pass {
     struct cg_cluster_past past; /* of the step and group that come next */
     int bytes;                   /* of a phase */
     int item;                    /* steps of groups so far */
+    int gates;                   /* a bit for each gate that the layer has */
     bool usual;
 };
 
@@ -322,15 +323,18 @@ static __device__ __forceinline__ void cg_cluster_backward_step(cg_cluster_backw
     __syncwarp();
     const float back = cg_cluster_come_back<S>(p, turn, group, a.bytes, states);
     const float dh = direct + mask * back, fresh = s.stay_h > 0 ? 0.0f : dh, d = fresh * s.to_c + s.from_c;
-    const float dz[4] = {runs ? d * s.gate[0] : 0.0f, runs ? d * s.gate[1] : 0.0f, runs ? d * s.gate[2] : 0.0f,
-                         runs ? fresh * s.gate[3] : 0.0f};
+    float dz[4];
+    CG_UNROLL
+    for (int j = 0; j < 4; j++) /* 0 times an infinity would not be 0 */
+        dz[j] = runs && (a.gates >> j & 1) ? (j < 3 ? d : fresh) * s.gate[j] : 0.0f;
     const float sent[4] = {dz[0], dz[1], dz[2] * s.reset, dz[3]};
     cg_cluster_put_gradients<S>(p, ring, sent);
     __syncthreads();
     cg_cluster_spread<S>(p, a.columns, ring, group, turn & 1);
     if (runs) {
         states[CG_CLUSTER_DC * S::THREADS] = s.from_kept + d * s.f;
-        states[CG_CLUSTER_DIRECT * S::THREADS] = (s.stay_h > 0 ? dh : 0.0f) + fresh * s.pass;
+        states[CG_CLUSTER_DIRECT * S::THREADS] =
+            (s.stay_h > 0 ? dh : 0.0f) + (y.cell == SEQLSTM_CELL_GRU ? fresh * s.pass : 0.0f);
         cg_cluster_store_gradients(y, row + b, p.unit, dz, s.reset, x);
     } else {
         states[CG_CLUSTER_BACK * S::THREADS] = back;
@@ -351,6 +355,7 @@ static __device__ __forceinline__ void cg_cluster_backward_begin(cg_cluster_back
     a.p.column = 2 * (a.p.warp % 4) + a.p.lane % 2;
     a.bytes = S::BLOCKS * S::HALVES * 128 * ((a.p.slots + 1) / 2);
     a.item = 0;
+    a.gates = ((1 << a.p.y->gates) - 1) & ~(cg_is_coupled(a.p.y) ? 2 : 0);
     a.usual = cg_cluster_is_usual(*a.p.y);
     cg_cluster_load_columns<S>(a.p, a.columns);
     cg_cluster_begin_states<S>(a.p);
