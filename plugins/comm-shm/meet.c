@@ -23,11 +23,21 @@ struct greeting {
     uint64_t bytes; /* of the shared file, which another build may divide in another way */
 };
 
+/* The name has little room: a hash (FNV-1a) tells long names of jobs apart. */
+static uint64_t hash_job(const char *job)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (; *job; job++)
+        hash = (hash ^ (unsigned char)*job) * 0x100000001B3u;
+    return hash;
+}
+
 static socklen_t name_socket(const char *job, struct sockaddr_un *out)
 {
     memset(out, 0, sizeof *out);
     out->sun_family = AF_UNIX;
-    const int length = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "seqlstm-%s", job);
+    const int length = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "seqlstm-%016llx-%.64s",
+                                (unsigned long long)hash_job(job), job);
     const size_t most = sizeof out->sun_path - 2, used = (size_t)length < most ? (size_t)length : most;
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
 }

@@ -124,6 +124,19 @@ def test_what_is_wrong_is_said_once(t):
     t.run('run', 'm.yaml', '--out', 'alone', '-q', env=environment)
 
 
+def test_another_launcher_starts_the_ranks(t):
+    t.write('m.yaml', harness.TINY)
+    t.run('run', 'm.yaml', '--out', 'one', *ranks(1, 4), *ORDER, '--set', 'train.epochs=4', '-q')
+    for command, epochs in ((('run', 'm.yaml', '--out', 'r'), 2), (('resume', 'r'), 4)):
+        started = [t.start(*command, *ranks(3, 4), *ORDER, '--set', f'train.epochs={epochs}', '-q', env={
+            'RANK': str(r), 'WORLD_SIZE': '3', 'LOCAL_WORLD_SIZE': '3', 'TORCHELASTIC_RUN_ID': str(t.folder)})
+            for r in range(3)]
+        for r, process in enumerate(started):
+            _, err = process.communicate(timeout=60)
+            expect(process.returncode == 0 and err == b'', (command, r, process.returncode, err))
+    expect((t.folder / 'r/final.safetensors').read_bytes() == (t.folder / 'one/final.safetensors').read_bytes(), 'bits')
+
+
 def test_a_rank_that_stands_still_is_given_up(t):
     t.write('m.yaml', harness.ENDLESS)
     process = t.start('run', 'm.yaml', '--out', 'r', *ranks(2), *ORDER, '--stall-timeout', '3', '-q')

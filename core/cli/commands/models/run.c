@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm run, seqlstm resume */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/system/file.h"
 #include "cli/cli.h"
@@ -148,8 +147,8 @@ static int run(struct cli_context *cli)
 
 static int resume(struct cli_context *cli)
 {
-    const char *rank = getenv("SEQLSTM_RANK");
-    cli->options.writes = rank == NULL || strcmp(rank, "0") == 0;
+    cli_find_rank(cli);
+    cli->options.writes = !cli->is_rank || cli->rank.rank == 0; /* one rank holds the lock */
     return train_or_launch(cli, cli_open_run);
 }
 
