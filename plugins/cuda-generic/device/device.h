@@ -90,7 +90,8 @@ static inline int gpu_launch_cluster(void *stream, dim3 grid, int cluster, dim3 
     return static_cast<int>(cudaLaunchKernelExC(&config, entry, list));
 }
 
-/* How many blocks, or clusters of blocks, of a kernel the current device runs at the same time. */
+/* How many blocks, or clusters of blocks, of a kernel the current device runs at the same time. No clusters if the
+ * kernel was compiled for devices without them, even if this device has them. */
 template <typename... P>
 static inline int gpu_count_together(void (*kernel)(P...), int cluster, int threads, size_t shared_bytes,
                                      int multiprocessors, int *out_count)
@@ -104,10 +105,13 @@ static inline int gpu_count_together(void (*kernel)(P...), int cluster, int thre
     config.dynamicSmemBytes = shared_bytes;
     config.attrs = &attribute;
     config.numAttrs = 1;
+    cudaFuncAttributes compiled = {};
     *out_count = 0;
-    if (code == 0 && cluster > 1)
+    if (code == 0)
+        code = static_cast<int>(cudaFuncGetAttributes(&compiled, entry));
+    if (code == 0 && cluster > 1 && compiled.ptxVersion >= 90)
         code = static_cast<int>(cudaOccupancyMaxActiveClusters(out_count, entry, &config));
-    else if (code == 0)
+    else if (code == 0 && cluster == 1)
         code = static_cast<int>(cudaOccupancyMaxActiveBlocksPerMultiprocessor(out_count, entry, threads, shared_bytes));
     if (cluster == 1)
         *out_count *= multiprocessors;

@@ -42,12 +42,12 @@ seqlstm_status cg_small_open(struct seqlstm_op *op, int32_t multiprocessors, str
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
     SEQLSTM_TRY(gpu_use(op->ordinal, err));
     for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++) {
-        const int code = kinds[find_kind(d)].make[back](d->hidden, multiprocessors, &op->small[back]);
-        SEQLSTM_TRY(gpu_check_launch(op->ordinal, code, "counting blocks", err));
+        bool runs = kinds[find_kind(d)].make[back](d->hidden, multiprocessors, &op->small[back]) == 0;
         for (int choice = 0; choice < CG_SMALL_CHOICES; choice++)
-            if (op->small[back].together[choice] < 1)
-                SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "small: the device cannot run %s of these kernels",
-                             d->hidden > CG_SMALL_BLOCK_MOST ? "a cluster of two blocks" : "a block");
+            runs = runs && op->small[back].together[choice] > 0;
+        if (!runs)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "small: the device cannot run %s of these kernels",
+                         d->hidden > CG_SMALL_BLOCK_MOST ? "a cluster of two blocks" : "a block");
     }
     return SEQLSTM_OK;
 }
