@@ -24,13 +24,32 @@ static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_sl
     call->roles = calloc((size_t)node->slot_count + 1, sizeof *call->roles);
     call->slots = calloc((size_t)node->slot_count + 1, sizeof *call->slots);
     call->grads = calloc((size_t)node->slot_count + 1, sizeof *call->grads);
-    if (!call->roles || !call->slots || !call->grads)
+    call->gaps = calloc(2 * (size_t)node->slot_count + 1, sizeof *call->gaps);
+    if (!call->roles || !call->slots || !call->grads || !call->gaps)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
     for (int32_t s = 0; s < node->slot_count; s++)
         call->roles[s] = s < count && node->slots[s] >= 0 ? signature[s].role : SL_SLOT_ABSENT;
     call->repacks = node->desc.head.op == SEQLSTM_OP_RECURRENT && node->desc.recurrent.weight_drop > 0 &&
                     node->desc.head.mode == SEQLSTM_MODE_TRAINING;
     return SEQLSTM_OK;
+}
+
+/* Once the places of the calls are known. */
+static void list_gaps(const struct sl_exec *exec, int32_t c)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    struct sl_exec_call *call = &exec->calls[c];
+    int32_t count = 0;
+    for (int backward = 0; backward < 2; backward++) {
+        const int64_t *offsets = backward ? exec->plan->grad_offsets : exec->plan->tensor_offsets;
+        const enum sl_slot_role role = backward ? SL_SLOT_INPUT : SL_SLOT_OUTPUT;
+        for (int32_t s = 0; s < call->slot_count && call->place == SL_PLACE_HOST; s++) {
+            const int32_t t = node->slots[s];
+            if (call->roles[s] == role && t >= 0 && offsets[t] >= 0)
+                call->gaps[count++] = (struct sl_exec_gap){t, offsets[t] + sl_plan_get_tensor_bytes(exec->plan, t)};
+        }
+        call->gap_counts[backward] = count - (backward ? call->gap_counts[0] : 0);
+    }
 }
 
 static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_weights, struct seqlstm_error *err)
@@ -57,6 +76,8 @@ static seqlstm_status prepare_buffers(struct sl_exec *exec, const float *class_w
     }
     SEQLSTM_TRY(sl_exec_open_indices(exec, err));
     SEQLSTM_TRY(sl_exec_open_places(exec, class_weights, err));
+    for (int32_t c = 0; c < exec->plan->call_count; c++)
+        list_gaps(exec, c);
     return sl_exec_open_capture(exec, err);
 }
 
@@ -138,6 +159,7 @@ void sl_exec_destroy(struct sl_exec *exec)
         free(exec->calls[c].roles);
         free(exec->calls[c].slots);
         free(exec->calls[c].grads);
+        free(exec->calls[c].gaps);
     }
     free(exec->calls);
     free(exec->timing);

@@ -161,6 +161,8 @@ seqlstm_status sl_exec_hand_memories(struct sl_exec *encoder, struct sl_exec *de
 typedef seqlstm_status sl_exec_watch_fn(void *context, struct sl_exec *exec, const struct sl_node *node,
                                         struct seqlstm_error *err);
 void sl_exec_watch(struct sl_exec *exec, sl_exec_watch_fn *watch, void *context);
+/* The backend that runs a node of the graph: its id. */
+const char *sl_exec_get_backend(const struct sl_exec *exec, const struct sl_node *node);
 /* A float32 tensor of the running step, on the host: valid until the watcher returns. */
 seqlstm_status sl_exec_read(struct sl_exec *exec, int32_t tensor, const float **out_values, int64_t *out_elems,
                             struct seqlstm_error *err);

@@ -78,7 +78,8 @@ enum { SL_EXEC_CAPTURES = 4 };
 /* One shape of batch: its axes and the binding of each call. */
 struct sl_exec_shape {
     bool used;
-    bool ran; /* leanly */
+    bool ran;     /* leanly */
+    int64_t uses; /* runs since it was bound */
     uint64_t hash;
     int64_t last_use;
     int64_t sequences; /* those of length zero included */
@@ -89,6 +90,13 @@ struct sl_exec_shape {
     struct sl_exec_capture captures[SL_EXEC_CAPTURES]; /* [accumulate + 2 * with the update] */
 };
 
+/* The bytes behind a tensor's value or gradient in the activations, which belong to nothing else
+ * (dispatch/memory/layout.c). */
+struct sl_exec_gap {
+    int32_t tensor;
+    int64_t offset;
+};
+
 /* What belongs to a call for the executor's whole life. */
 struct sl_exec_call {
     int32_t place;
@@ -96,6 +104,10 @@ struct sl_exec_call {
     enum sl_slot_role *roles; /* [slot_count] */
     void **slots;             /* [slot_count] filled at every run */
     void **grads;
+    /* In the host's memory: [0, gap_counts[0]) behind what forward writes, then gap_counts[1] behind the gradients that
+     * backward writes. */
+    struct sl_exec_gap *gaps;
+    int32_t gap_counts[2];
     enum sl_axis axis;       /* the axis of its rows */
     uint64_t packed_version; /* version of the parameters when they were packed, plus 1; 0: never packed */
     bool repacks;            /* its weights are masked anew at every step */
@@ -207,6 +219,8 @@ struct sl_exec {
     sl_exec_watch_fn *watch; /* NULL: none */
     void *watch_context;
 
+    bool is_fenced; /* the bytes behind buffers are looked at in this run: those of the first runs of a shape, and
+                     * each eighth later */
     const struct sl_batch *batch;  /* of the last run */
     const struct sl_batch *staged; /* of the next, known by its address and ordinal; NULL: none */
     uint64_t staged_ordinal;

@@ -92,7 +92,7 @@ static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *c
     for (int32_t v = 0; v < plan->vector_count; v++)
         runs = runs || exec->vector_places[v] == p;
     place->domain = p == SL_PLACE_HOST ? &exec->host : sl_params_get_domain(exec->params, p);
-    SEQLSTM_TRY(allocate(exec, place, plan->activation_bytes, &place->activations, err));
+    SEQLSTM_TRY(allocate(exec, place, plan->activation_bytes + SL_FENCE_ROOM, &place->activations, err));
     SEQLSTM_TRY(allocate(exec, place, exec->state_elems * 4, &place->states, err));
     SEQLSTM_TRY(allocate(exec, place, exec->memory_elems * 4, &place->memories, err));
     SEQLSTM_TRY(allocate(exec, place, classes * 4, &place->class_weights, err));

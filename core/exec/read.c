@@ -49,6 +49,14 @@ void sl_exec_watch(struct sl_exec *exec, sl_exec_watch_fn *watch, void *context)
     exec->watch_context = context;
 }
 
+const char *sl_exec_get_backend(const struct sl_exec *exec, const struct sl_node *node)
+{
+    for (int32_t c = 0; c < exec->plan->call_count; c++)
+        if (exec->plan->calls[c].node == node)
+            return sl_backend_get_id(exec->plan->calls[c].backend);
+    return "?";
+}
+
 seqlstm_status sl_exec_read(struct sl_exec *exec, int32_t tensor, const float **out_values, int64_t *out_elems,
                             struct seqlstm_error *err)
 {

@@ -60,6 +60,7 @@ static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
     sl_exec_drop_captures(exec, shape);
     release_loop(exec, shape);
     shape->used = shape->ran = false;
+    shape->uses = 0;
 }
 
 void sl_exec_unbind_all(struct sl_exec *exec)
@@ -182,6 +183,9 @@ static seqlstm_status bind_loop(struct sl_exec *exec, struct sl_exec_shape *shap
     return SEQLSTM_OK;
 }
 
+/* A call that writes beyond its buffers nearly always does so whenever it has that shape. */
+enum { FENCED_FIRST = 4, FENCED_LATER = 8 };
+
 static struct sl_exec_shape *find_oldest(struct sl_exec *exec)
 {
     struct sl_exec_shape *oldest = &exec->shapes[0];
@@ -250,6 +254,8 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
     if (batch->source.present)
         copy_ids(&shape->sides[SL_EXEC_SOURCE], &batch->source.axis, sources);
     sl_exec_fill_indices(exec, batch);
+    shape->uses++;
+    exec->is_fenced = shape->uses <= FENCED_FIRST || shape->uses % FENCED_LATER == 0;
     exec->shape = shape;
     exec->batch = batch;
     return SEQLSTM_OK;

@@ -89,6 +89,54 @@ static seqlstm_status follow_average(struct sl_trainer *trainer, struct seqlstm_
     return sl_average_update(average, trainer->request.exec, err);
 }
 
+/* Where values that are no numbers come from: a watcher that ends the step there. */
+struct search {
+    const struct sl_node *node; /* NULL: not found */
+};
+
+static seqlstm_status look(void *context, struct sl_exec *exec, const struct sl_node *node, struct seqlstm_error *err)
+{
+    struct search *search = context;
+    const struct sl_graph *graph = sl_exec_get_graph(exec);
+    for (int32_t s = 0; s < node->slot_count; s++) {
+        const struct sl_tensor *tensor = node->slots[s] >= 0 ? &graph->tensors[node->slots[s]] : NULL;
+        const float *values;
+        int64_t elems;
+        if (tensor == NULL || tensor->dtype != SEQLSTM_DTYPE_FLOAT32 ||
+            (tensor->role != SL_TENSOR_ACTIVATION && tensor->role != SL_TENSOR_STATE_OUT))
+            continue;
+        SEQLSTM_TRY(sl_exec_read(exec, node->slots[s], &values, &elems, err));
+        for (int64_t i = 0; i < elems; i++)
+            if (!isfinite(values[i])) {
+                search->node = node;
+                SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "found");
+            }
+    }
+    return SEQLSTM_OK;
+}
+
+/* The run ends, and nothing else of it is needed: the last batch runs once more, without an update. What is wrong may
+ * be in an earlier batch of the group; then nothing is found, and nothing said. */
+static void name_source(struct sl_trainer *trainer, const struct sl_update *update)
+{
+    struct search search = {NULL};
+    struct sl_exec *exec = trainer->request.exec;
+    const struct sl_batch *batch = update->group[update->count - 1];
+    const struct sl_exec_step step = {
+        .epoch = (uint64_t)trainer->state.epoch, .loss_scale = 1, .weight_mask_step = (uint32_t)batch->ordinal};
+    struct sl_exec_result result;
+    if (trainer->shards) /* a rank has only a part of the batch */
+        return;
+    sl_exec_watch(exec, look, &search);
+    (void)sl_exec_run(exec, batch, &step, &result, NULL);
+    sl_exec_watch(exec, NULL, NULL);
+    const size_t used = strlen(trainer->reason);
+    if (search.node)
+        sl_text_snprintf(trainer->reason + used, sizeof trainer->reason - used,
+                         "; the first values that are no numbers come out of `%.100s`, which %.60s runs",
+                         search.node->name, sl_exec_get_backend(exec, search.node));
+}
+
 /* Loss or gradient is NaN or infinite. */
 static void diverge(struct sl_trainer *trainer, const char *what, double value)
 {
@@ -161,8 +209,11 @@ static seqlstm_status settle(struct sl_trainer *trainer, struct sl_update *updat
         else
             SEQLSTM_TRY(follow_update(trainer, err));
     }
-    if (trainer->diverged)
-        return drop_next(trainer, err);
+    if (trainer->diverged) {
+        SEQLSTM_TRY(drop_next(trainer, err));
+        name_source(trainer, update);
+        return SEQLSTM_OK;
+    }
     if (state->skipped == skipped) {
         sl_metric_sums_add(&state->epoch_sums, sums);
         sl_metric_sums_add(&state->interval_sums, sums);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -249,6 +250,13 @@ static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_qu
     seqlstm_status status = seqlstm_prim_table_forward(binding, queue, args, err);
     if (is_wanted("forward", "beyond"))
         memset((float *)args->workspace + binding->scratch.elems, 0x5A, 256);
+    float *h = args->slots[SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_HN)];
+    if (is_wanted("forward", "beyond_output"))
+        memset(h + binding->axis->sequences * binding->op->desc.hidden, 0x5A, 4096);
+    if (is_wanted("forward", "nan"))
+        h[0] = NAN;
+    if (is_wanted("forward", "wrong"))
+        h[0] += 0.25f;
     return status;
 }
 
@@ -256,7 +264,11 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
                                const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     MISBEHAVE("backward");
-    return seqlstm_prim_table_backward(binding, queue, args, err);
+    seqlstm_status status = seqlstm_prim_table_backward(binding, queue, args, err);
+    float *dx = args->grads[SEQLSTM_SLOT_RECURRENT_X];
+    if (is_wanted("backward", "beyond_grad") && dx)
+        memset(dx + binding->op->desc.head.max_rows * binding->op->desc.input, 0x5A, 4096);
+    return status;
 }
 
 static void binding_destroy(struct seqlstm_binding *binding)

@@ -145,9 +145,18 @@ def test_lies_are_named(t):
             ('op_sizes', 'half', 'of workspace that its op_sizes asked for'),
             ('op_sizes', 'half_reserve', 'of reserve that its op_sizes asked for'),
             ('forward', 'beyond', 'of workspace that its op_sizes asked for'),
+            ('forward', 'beyond_output', 'its forward wrote beyond its output `lstm_1.l0.forward.last`'),
             ('forward', 'status', 'its forward returned 4711, which is no status')]:
-        if not t.sanitized or 'asked for' not in pieces[0]:
+        if not t.sanitized or ('asked for' not in pieces[0] and 'beyond' not in pieces[0]):
             says(do(t, function, what, rc=1), function, what, 'the backend misdeeds is faulty', *pieces)
+    says(do(t, 'forward', 'nan', rc=5), 'forward', 'nan', 'no numbers come out of `lstm_1`, which misdeeds runs')
+    t.write('deep.yaml', t.read('m.yaml').decode().replace('model:\n', 'model:\n  - {type: dense, units: 3}\n'))
+    if not t.sanitized:
+        result = do(t, 'backward', 'beyond_grad', 'run', 'deep.yaml', '--out', 'deep', rc=1)
+        says(result, 'backward', 'beyond_grad', 'its backward wrote beyond the gradient of `dense_1`')
+    # wrong numbers are no fault that a run can see: verify and conformance compare them with the reference
+    result = do(t, 'forward', 'wrong', 'verify', 'm.yaml', rc=1)
+    expect(b'lstm_1 on misdeeds:plain (train)' in result.out and b'(error 0.25,' in result.out, result.out)
     says(do(t, 'query', 'null', rc=3), 'query', 'null', 'misdeeds', 'its query function returned NULL')
     says(do(t, 'open', 'null', rc=3), 'open', 'null', 'misdeeds', 'its open returned OK but no instance')
     says(do(t, 'op_sizes', 'large', rc=6), 'op_sizes', 'large', 'no memory', 'of which lstm_1 on misdeeds takes 17592')

@@ -21,6 +21,7 @@
 #include "base/memory/arena.h"
 #include "base/value/checked.h"
 #include "base/operation/op_signature.h"
+#include "registry/watch/fence.h"
 
 struct block {
     int32_t tensor; /* -1: scratch gradient */
@@ -30,7 +31,7 @@ struct block {
     int64_t offset;
 };
 
-static int64_t tensor_bytes(const struct sl_plan *plan, int32_t t)
+int64_t sl_plan_get_tensor_bytes(const struct sl_plan *plan, int32_t t)
 {
     const struct sl_tensor *tensor = &plan->graph->tensors[t];
     return sl_align(sl_graph_get_rows(plan->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
@@ -69,7 +70,8 @@ static void collect(const struct sl_plan *plan, const struct sl_call *calls, str
     const struct sl_graph *graph = plan->graph;
     int32_t n = plan->call_count;
     for (int32_t t = 0; t < graph->tensor_count; t++) {
-        blocks[t] = (struct block){.tensor = t, .begin = -1, .end = -1, .bytes = tensor_bytes(plan, t)};
+        blocks[t] = (struct block){
+            .tensor = t, .begin = -1, .end = -1, .bytes = sl_plan_get_tensor_bytes(plan, t) + SL_FENCE_BYTES};
         grads[t] = blocks[t];
         grads[t].is_grad = true;
     }
@@ -159,7 +161,7 @@ static int64_t scratch_bytes(const struct sl_plan *plan, const struct sl_call *c
         for (int32_t s = 0; s < calls[c].node->slot_count; s++) {
             int32_t t = calls[c].node->slots[s];
             if (t >= 0 && sl_call_is_in_loop(plan->graph, &calls[c]) && plan->graph->tensors[t].needs_grad)
-                bytes += tensor_bytes(plan, t);
+                bytes += sl_plan_get_tensor_bytes(plan, t);
             else if (t >= 0 && grads[t].end >= 0 && count_touches(plan, calls, t) > 2)
                 bytes += grads[t].bytes;
         }
@@ -248,7 +250,7 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
         states += sl_align(graph->facts.envelope.sequences * graph->states[s].features * 4);
     for (int32_t m = 0; m < graph->memory_count; m++)
         if (graph->memories[m].tensor_in >= 0)
-            memories += tensor_bytes(plan, graph->memories[m].tensor_in);
+            memories += sl_plan_get_tensor_bytes(plan, graph->memories[m].tensor_in);
     struct sl_plan_memory *memory = &plan->memory;
     bool training = graph->phase == SL_PHASE_TRAIN;
     memory->weights_bytes = weights;

@@ -93,4 +93,8 @@ seqlstm_status sl_plan_list_devices(struct sl_plan *plan, struct seqlstm_error *
 /* Also destroys its operations. NULL is fine. */
 void sl_plan_destroy(struct sl_plan *plan);
 
+/* Bytes of the largest value or gradient of a tensor, a multiple of the alignment. In the activation buffer
+ * SL_FENCE_BYTES (registry/watch/fence.h) that belong to nothing else follow it. [any] */
+int64_t sl_plan_get_tensor_bytes(const struct sl_plan *plan, int32_t tensor);
+
 #endif

@@ -2,6 +2,7 @@
 /* See fence.h. */
 #include "registry/watch/fence.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "registry/watch/watch.h"
@@ -14,17 +15,44 @@ void sl_fence_begin(struct sl_fence *fence, const void *buffer, uint64_t bytes)
         memcpy(fence->kept, fence->behind, SL_FENCE_BYTES);
 }
 
-seqlstm_status sl_fence_end(const struct sl_fence *fence, const struct seqlstm_backend *table,
-                            enum sl_plugin_function function, const char *name, struct seqlstm_error *err)
+seqlstm_status sl_fence_fail(const struct seqlstm_backend *table, enum sl_plugin_function function, const char *buffer,
+                             struct seqlstm_error *err)
 {
     struct seqlstm_error own = SEQLSTM_ERROR_INIT;
-    if (!fence->behind || memcmp(fence->behind, fence->kept, SL_FENCE_BYTES) == 0)
-        return SEQLSTM_OK;
-    seqlstm_error_set(&own, SEQLSTM_INTERNAL, __FILE__, __LINE__,
-                      "the backend %s is faulty: its %s wrote beyond the %llu bytes of %s that its op_sizes asked for",
-                      table->id, sl_plugin_function_name(function), (unsigned long long)fence->bytes, name);
+    seqlstm_error_set(&own, SEQLSTM_INTERNAL, __FILE__, __LINE__, "the backend %s is faulty: its %s wrote beyond %s",
+                      table->id, sl_plugin_function_name(function), buffer);
     sl_watch_note_damage(own.message);
     if (err)
         *err = own;
     return own.code;
+}
+
+seqlstm_status sl_fence_end(const struct sl_fence *fence, const struct seqlstm_backend *table,
+                            enum sl_plugin_function function, const char *name, struct seqlstm_error *err)
+{
+    char buffer[128];
+    if (!fence->behind || memcmp(fence->behind, fence->kept, SL_FENCE_BYTES) == 0)
+        return SEQLSTM_OK;
+    snprintf(buffer, sizeof buffer, "the %llu bytes of %s that its op_sizes asked for",
+             (unsigned long long)fence->bytes, name);
+    return sl_fence_fail(table, function, buffer, err);
+}
+
+enum { FILLING = 0xA5 };
+
+void sl_fence_fill(void *gap)
+{
+    if (gap)
+        memset(gap, FILLING, SL_FENCE_BYTES);
+}
+
+bool sl_fence_is_filled(const void *gap)
+{
+    uint64_t words[SL_FENCE_BYTES / 8], other = 0;
+    if (gap == NULL)
+        return true;
+    memcpy(words, gap, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        other |= words[i] ^ UINT64_C(0xA5A5A5A5A5A5A5A5);
+    return other == 0;
 }

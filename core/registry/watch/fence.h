@@ -11,6 +11,7 @@
 #ifndef SL_REGISTRY_WATCH_FENCE_H
 #define SL_REGISTRY_WATCH_FENCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <seqlstm/backend.h>
@@ -25,6 +26,14 @@ struct sl_fence {
     uint64_t bytes;              /* of the buffer */
     unsigned char kept[SL_FENCE_BYTES];
 };
+
+/* Where the bytes behind a buffer belong to nothing else, they need not be kept: they are filled before a call and
+ * looked at after it. `gap`: SL_FENCE_BYTES, or NULL. */
+void sl_fence_fill(void *gap);
+bool sl_fence_is_filled(const void *gap);
+/* What to answer if a gap is not filled: INTERNAL, with a message that names plugin, function and buffer. */
+seqlstm_status sl_fence_fail(const struct seqlstm_backend *table, enum sl_plugin_function function, const char *buffer,
+                             struct seqlstm_error *err);
 
 /* `buffer` may be NULL. */
 void sl_fence_begin(struct sl_fence *fence, const void *buffer, uint64_t bytes);
