@@ -85,6 +85,15 @@ static void controls_become_escapes(void **state)
         assert_int_equal(length, strlen(copy));
         sl_buf_deinit(&out);
     }
+    /* each range from its first character to its last */
+    static const uint32_t ranges[][2] = {{0x1, 0x1f}, {0x7f, 0x9f}, {0x202a, 0x202e}, {0x2066, 0x2069}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        for (uint32_t code = ranges[i][0] - 1 + (i == 0); code <= ranges[i][1] + 1; code++) {
+            char bytes[8] = "", copy[16];
+            const size_t n = sl_text_utf8_encode(bytes, code);
+            sl_printable_copy(copy, sizeof copy, bytes, n, "");
+            assert_int_equal(copy[0] == '\\', code >= ranges[i][0] && code <= ranges[i][1]);
+        }
     char nul[8], small[8];
     assert_int_equal(sl_printable_copy(nul, sizeof nul, "a\0b", 3, "\n"), 6);
     assert_string_equal(nul, "a\\x00b");
