@@ -400,6 +400,7 @@ static __device__ __forceinline__ void cg_cluster_backward_steps(const struct cg
         next = after;
     }
     cg_cluster_finish<S>(a);
+    __syncwarp();
     gpu_barrier_cluster();
 }
 

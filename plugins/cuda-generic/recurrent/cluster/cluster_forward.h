@@ -434,6 +434,7 @@ static __device__ __forceinline__ void cg_cluster_forward_steps(const struct cg_
         row = next;
         next = after;
     }
+    __syncwarp();
     gpu_barrier_cluster(); /* nothing is on its way to a block that has ended */
 }
 
