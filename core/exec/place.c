@@ -44,6 +44,43 @@ static void blame_largest(const struct sl_call *call, struct seqlstm_error *err)
              call->node->name, sl_backend_get_id(call->backend), (unsigned long long)(count_bytes(call) / 1000000));
 }
 
+/* The memory of the device of place p; 0: unknown. */
+static int64_t find_device_bytes(const struct sl_exec *exec, int32_t p)
+{
+    for (int32_t c = 0; c < exec->plan->call_count; c++)
+        if (exec->calls[c].place == p)
+            return (int64_t)sl_backend_get_device(exec->plan->calls[c].backend, exec->plan->calls[c].device)
+                ->memory_bytes;
+    return 0;
+}
+
+/* Beside training, evaluation has buffers of its own, which are at most half as large; and a device keeps a tenth. */
+static const double beside_training = 1.5, usable = 0.9;
+
+/* What the plan needs on a device, and the batch that would fit. Parameters and packed weights do not depend on it. */
+static void write_device_need(const struct sl_exec *exec, int32_t p, struct seqlstm_error *err)
+{
+    const struct sl_plan_memory *memory = &exec->plan->memory;
+    const int64_t fixed =
+        memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes + exec->plan->packed_bytes;
+    const int64_t varying =
+        memory->activations_bytes + memory->workspace_bytes - exec->plan->packed_bytes + memory->batches_bytes;
+    const int64_t all = find_device_bytes(exec, p), sequences = exec->graph->facts.envelope.sequences;
+    const double factor = exec->graph->phase == SL_PHASE_TRAIN ? beside_training : 1;
+    const double room = usable * (double)all - (double)fixed;
+    const int64_t fitting = room > 0 ? (int64_t)(room * (double)sequences / ((double)varying * factor)) : 0;
+    char batch[96] = "the parameters alone do not fit";
+    if (fitting > 0)
+        snprintf(batch, sizeof batch, "a batch of at most %lld sequences fits",
+                 (long long)(fitting < sequences ? fitting : sequences - 1));
+    seqlstm_error_set(
+        err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
+        "no memory on the device (%s): the plan needs %.2f MB there for a batch of %lld sequences, of which "
+        "%.2f MB do not depend on the batch; the device has %.2f MB: %s",
+        exec->places[p].domain->name, (double)(fixed + varying) * 1e-6, (long long)sequences, (double)fixed * 1e-6,
+        (double)all * 1e-6, batch);
+}
+
 static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
                                struct seqlstm_error *err)
 {
@@ -52,10 +89,14 @@ static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place
     const struct sl_call *largest = find_larger_call(exec->plan, bytes / 2);
     if (!sl_domain_is_host(place->domain) || fits_machine(bytes))
         status = sl_domain_allocate(place->domain, bytes, &pointer, err);
-    if (status == SEQLSTM_NO_MEMORY)
+    if (status == SEQLSTM_NO_MEMORY && !sl_domain_is_host(place->domain) &&
+        find_device_bytes(exec, (int32_t)(place - exec->places)) > 0)
+        write_device_need(exec, (int32_t)(place - exec->places), err);
+    else if (status == SEQLSTM_NO_MEMORY)
         seqlstm_error_set(err, status, __FILE__, __LINE__, "no memory for the activations (%s): the plan needs %lld MB",
                           place->domain->name, (long long)(exec->plan->memory.peak_bytes / 1000000));
-    if (status == SEQLSTM_NO_MEMORY && largest && err && err->struct_size >= sizeof *err)
+    if (status == SEQLSTM_NO_MEMORY && sl_domain_is_host(place->domain) && largest && err &&
+        err->struct_size >= sizeof *err)
         blame_largest(largest, err);
     memcpy(out_pointer, &pointer, sizeof pointer);
     return status;

@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -276,6 +277,25 @@ def check_dispatch(folder, case):
             raise AssertionError(f'capture: {capture}, {node} ns a node: {layers}, expected {expected}')
 
 
+def check_memory(folder, case):
+    """A device that is too small: exit status 6 with the need and a batch that fits; with that batch the run ends well."""
+    write_npy(folder / 'x.npy', (512, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(2048)])
+    write_npy(folder / 'y.npy', (512, 1), [i % 4 / 4 for i in range(512)])
+    text = VALUES.format(folder=folder, capture='true').replace('epochs: 4', 'epochs: 1')
+    limit = {'SEQLSTM_EMULATED_MEMORY': '400000'}
+    (folder / 'm.yaml').write_text(text.replace('batch_size: 4', 'batch_size: 512'))
+    command = [BUILD / 'seqlstm', 'run', folder / 'm.yaml', '--out', folder / 'large', '--quiet', '--backend-path',
+               BUILD / 'tests/gpu']
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, **limit})
+    found = re.search(r'needs ([0-9.]+) MB .* of 512 sequences.* a batch of at most ([0-9]+) sequences fits',
+                      ' '.join(done.stderr.split()))
+    if done.returncode != 6 or not found or float(found[1]) < 0.4:
+        raise AssertionError(f'exit {done.returncode}: {done.stderr}')
+    (folder / 'm.yaml').write_text(text.replace('batch_size: 4', f'batch_size: {found[2]}'))
+    run('run', folder / 'm.yaml', '--out', folder / 'fitting', '--quiet', **limit)
+
+
 def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
@@ -283,7 +303,7 @@ def list_tests():
               ('a run that is stopped', check_stop, first),
               ('resumed', check_resume, 'accumulated gradients, a weight mask'),
               ('planted: an old step block', check_stale, first), ('plan', check_plan, first),
-              ('dispatch', check_dispatch, first)]
+              ('dispatch', check_dispatch, first), ('memory', check_memory, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 
 

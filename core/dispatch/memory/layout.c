@@ -21,6 +21,7 @@
 #include "base/memory/arena.h"
 #include "base/value/checked.h"
 #include "base/operation/op_signature.h"
+#include "dispatch/plan/capture.h"
 #include "registry/watch/fence.h"
 
 struct block {
@@ -210,11 +211,15 @@ static bool reads(const struct sl_call *call, int32_t tensor)
 }
 
 /* Memory for batches in the domain of calls[first]: every field of the graph. In training also copies for the next
- * batches of the fields that calls there read: two on the device and one in pinned memory. */
+ * batches of the fields that calls there read: two on the device and one in pinned memory. If steps are captured, a
+ * ring of slots with all fields, on the device and in pinned memory. */
+enum { RING_SLOTS = 2 };
+
 static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_call *calls, int32_t first)
 {
     const struct sl_graph *graph = plan->graph;
     const char *domain = sl_call_get_domain(&calls[first]);
+    const int64_t ring = sl_plan_find_capture(plan).possible ? RING_SLOTS : 0;
     int64_t all = 0;
     for (int32_t t = 0; t < graph->tensor_count; t++) {
         const struct sl_tensor *tensor = &graph->tensors[t];
@@ -223,7 +228,7 @@ static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_
         int64_t bytes = sl_align(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
         for (int32_t c = first; c < plan->call_count && is_staged && graph->phase == SL_PHASE_TRAIN; c++)
             is_read = is_read || (reads(&calls[c], t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);
-        all += is_field ? bytes * (is_read ? 4 : 1) : 0;
+        all += is_field ? bytes * ((is_read ? 4 : 1) + 2 * ring) : 0;
     }
     return all;
 }

@@ -16,6 +16,8 @@
  * With SEQLSTM_EMULATED_COSTS=LAUNCH,NODE (nanoseconds) events tell the time of a device which does nothing but start
  * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
  *
+ * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that.
+ *
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
  *
@@ -48,18 +50,27 @@ const size_t ARENA_BYTES = (size_t)1 << 32;
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
 
+size_t get_limit()
+{
+    const char *text = getenv("SEQLSTM_EMULATED_MEMORY");
+    return text ? strtoul(text, nullptr, 10) : ARENA_BYTES;
+}
+
 class arena
 {
     std::mutex lock;
     unsigned char *base = nullptr;
     std::map<size_t, size_t> used; /* offset -> bytes */
-    size_t high = 0;
+    size_t high = 0, total = 0;    /* total: bytes that were asked for */
+    std::map<size_t, size_t> asked;
     int working = 0;
 
   public:
     void *allocate(size_t bytes)
     {
         std::lock_guard<std::mutex> guard(lock);
+        if (total + bytes > get_limit())
+            return nullptr;
         if (!base)
             base = static_cast<unsigned char *>(
                 mmap(nullptr, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
@@ -73,6 +84,8 @@ class arena
         if (base == MAP_FAILED || at + rounded > ARENA_BYTES)
             return nullptr;
         used[at] = rounded;
+        asked[at] = bytes;
+        total += bytes;
         high = at + rounded > high ? at + rounded : high;
         protect();
         return base + at;
@@ -83,6 +96,8 @@ class arena
         const auto found = used.find((size_t)(static_cast<unsigned char *>(pointer) - base));
         mprotect(pointer, found->second, PROT_READ | PROT_WRITE);
         memset(pointer, 0xFF, found->second); /* so that later reads are noticed */
+        total -= asked[found->first];
+        asked.erase(found->first);
         used.erase(found);
         protect();
     }
@@ -376,7 +391,7 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     devices->multiprocessors = 16;
     devices->cooperative = 1;
     devices->shared_bytes = SHARED_MOST;
-    devices->memory_bytes = ARENA_BYTES;
+    devices->memory_bytes = get_limit();
     snprintf(devices->name, sizeof devices->name, "a GPU emulated with fibers");
     const char *uuid = getenv("SEQLSTM_EMULATED_UUID");
     snprintf(devices->uuid, sizeof devices->uuid, "%s", uuid ? uuid : "emulated");
