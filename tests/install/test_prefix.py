@@ -33,10 +33,11 @@ def backends_of(i, *args):
     return json.loads(i.call([i.program, 'backends', '--json', *args]))
 
 
-def test_backends_are_found_beside_the_program(i):
+def test_plugins_are_found_beside_the_program(i):
     found = backends_of(i)
     assert str(i.libraries / 'seqlstm' / 'backends') in found['searched'], found['searched']
-    built = {p.name for p in (installed.BUILD / 'plugins').glob('libseqlstm_backend_*.so')}
+    built = {p.name for kind in ('backend', 'collectives')
+             for p in (installed.BUILD / 'plugins').glob(f'libseqlstm_{kind}_*.so')}
     there = {p.name for p in (i.libraries / 'seqlstm' / 'backends').iterdir()}
     assert there == built, (there, built)
     for backend in found['backends']:
