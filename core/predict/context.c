@@ -112,7 +112,7 @@ seqlstm_status sl_context_run(struct sl_predictor_lane *lane, const struct sl_ba
 seqlstm_status sl_context_provide_exec(struct sl_context *context, enum sl_predictor_use use, struct sl_exec **out_exec,
                                        struct seqlstm_error *err)
 {
-    struct sl_predictor_lane *lane;
+    struct sl_predictor_lane *lane = NULL;
     SEQLSTM_TRY(sl_context_provide(context, use, &lane, err));
     *out_exec = lane->exec;
     return SEQLSTM_OK;
