@@ -3,6 +3,7 @@
 #include "runs/metric_rows.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,4 +24,21 @@ json_t *sl_metric_rows_read(const char *folder)
     free(text);
     free(path);
     return rows;
+}
+
+double sl_metric_row_find_number(json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+const char *sl_metric_row_get_text(json_t *row, const char *key)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+    return text ? text : "";
+}
+
+double sl_metric_row_find_metric(json_t *row, const char *name)
+{
+    return sl_metric_row_find_number(json_object_get(row, "metrics"), name);
 }

@@ -9,4 +9,11 @@ struct json_t;
  * json_decref. NULL: no memory. */
 struct json_t *sl_metric_rows_read(const char *folder);
 
+/* A number of an object, such as a row; NaN: it has none. */
+double sl_metric_row_find_number(struct json_t *object, const char *key);
+/* A text of a row, borrowed; "": it has none. */
+const char *sl_metric_row_get_text(struct json_t *row, const char *key);
+/* A metric of a row; NaN: it has none. */
+double sl_metric_row_find_metric(struct json_t *row, const char *name);
+
 #endif

@@ -20,6 +20,7 @@ static const char style[] =
     ".charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));column-gap:2rem}\n"
     "td.run{text-align:left}td.text{text-align:left;max-width:22em;overflow-wrap:anywhere;white-space:normal}\n";
 
+_Static_assert((int)SL_COMPARED_MOST <= (int)SL_CHART_LINES, "a line for each run");
 static const char *const classes[SL_CHART_LINES] = {"r0", "r1", "r2", "r3", "r4",  "r5",
                                                     "r6", "r7", "r8", "r9", "r10", "r11"};
 
@@ -67,15 +68,12 @@ static bool read_line(json_t *rows, const char *key, struct sl_chart_line *line)
     json_t *row;
     json_array_foreach(rows, i, row)
     {
-        const char *split = json_string_value(json_object_get(row, "split"));
-        const char *span = json_string_value(json_object_get(row, "span"));
-        const size_t bytes = split ? strlen(split) : 0;
-        if (split == NULL || span == NULL || strcmp(span, "report") == 0 || strncmp(key, split, bytes) != 0 ||
-            key[bytes] != '.')
+        const char *split = sl_metric_row_get_text(row, "split"), *span = sl_metric_row_get_text(row, "span");
+        const size_t bytes = strlen(split);
+        if (bytes == 0 || strcmp(span, "report") == 0 || strncmp(key, split, bytes) != 0 || key[bytes] != '.')
             continue;
-        json_t *value = json_object_get(json_object_get(row, "metrics"), key + bytes + 1);
-        const double y = json_is_number(value) ? json_number_value(value) : NAN;
-        if (isfinite(y) && !sl_chart_line_add(line, json_number_value(json_object_get(row, "update")), y))
+        const double x = sl_metric_row_find_number(row, "update"), y = sl_metric_row_find_metric(row, key + bytes + 1);
+        if (isfinite(x) && isfinite(y) && !sl_chart_line_add(line, x, y))
             return false;
     }
     return true;

@@ -10,6 +10,13 @@ seqlstm_status sl_served_model_open(struct sl_session *session, const char *name
 {
     *out = (struct sl_served_model){.name = name};
     SEQLSTM_TRY(sl_session_open_predictor(session, limits, &out->predictor, err));
+    if (sl_predictor_decodes(out->predictor)) {
+        sl_served_model_close(out);
+        SEQLSTM_FAIL(
+            err, SEQLSTM_UNSUPPORTED,
+            "%s has an encoder and a decoder, which cannot be served; use `seqlstm predict`, which writes its texts",
+            name);
+    }
     out->state = sl_session_find_data_state(session);
     const struct sl_data_facts *facts = sl_data_state_get_facts(out->state);
     const struct sl_envelope *envelope = &sl_predictor_find_graph(out->predictor, SL_USE_WHOLE)->facts.envelope;

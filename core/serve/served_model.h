@@ -26,7 +26,7 @@ struct sl_served_model {
     int64_t sequences, rows; /* of a batch */
 };
 
-/* `limits`: of a batch. Errors as those of sl_session_open_predictor. */
+/* `limits`: of a batch. UNSUPPORTED: the model has a decoder; else as sl_session_open_predictor. */
 seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
                                     const struct sl_predictor_limits *limits, struct sl_served_model *out,
                                     struct seqlstm_error *err);

@@ -199,7 +199,7 @@ static seqlstm_status open_models(struct sl_server *server, struct seqlstm_error
 {
     const struct sl_server_request *made = &server->made;
     const struct sl_predictor_limits limits = {
-        .sequences = made->sequences, .steps = made->steps, .rows = made->rows, .threads = made->threads};
+        .sequences = made->sequences, .steps = made->steps, .threads = made->threads};
     server->models = calloc((size_t)made->count, sizeof *server->models);
     server->workers = calloc((size_t)made->workers, sizeof *server->workers);
     if (server->models == NULL || server->workers == NULL)

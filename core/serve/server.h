@@ -25,7 +25,7 @@ struct sl_server_request {
     int64_t queue;                  /* requests that may wait */
     int64_t body_bytes;             /* of a request, at most */
     int64_t steps;                  /* of a sequence, at most; 0: as in the training data */
-    int64_t sequences, rows;        /* of a batch, at most; 0: the predictor's defaults */
+    int64_t sequences;              /* of a batch, at most; 0: the default of predictors */
     struct sl_interrupt *interrupt; /* ends the server when it asks to stop */
 };
 

@@ -177,9 +177,13 @@ static seqlstm_status open_contexts(struct sl_worker *worker, struct seqlstm_err
     if (worker->contexts == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
     for (int m = 0; m < r->model_count; m++) {
-        struct sl_predictor_lane *lane;
+        static const enum sl_predictor_use uses[] = {SL_USE_WHOLE, SL_USE_FEW};
         SEQLSTM_TRY(sl_context_open(r->models[m].predictor, &worker->contexts[m], err));
-        SEQLSTM_TRY(sl_context_provide(worker->contexts[m], SL_USE_WHOLE, &lane, err));
+        for (int u = 0; u < 2; u++) {
+            struct sl_predictor_lane *lane = NULL;
+            if (sl_predictor_find_graph(r->models[m].predictor, uses[u]))
+                SEQLSTM_TRY(sl_context_provide(worker->contexts[m], uses[u], &lane, err));
+        }
     }
     return SEQLSTM_OK;
 }

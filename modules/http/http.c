@@ -3,6 +3,7 @@
  * answers of other threads are handed to it through a list and an eventfd. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,9 +43,9 @@ struct seqlstm_http {
     struct evhttp_bound_socket *bound;
     struct event *wake, *grace;
     int eventfd;
-    volatile int stopping;
-    bool closed;   /* the listener */
-    uint64_t open; /* requests without an answer that was written */
+    atomic_bool stopping; /* set by any thread, or by a signal handler */
+    bool closed;          /* the listener */
+    uint64_t open;        /* requests without an answer that was written */
     pthread_mutex_t lock;
     struct seqlstm_http_request *answered; /* under the lock, newest first */
 };
@@ -203,7 +204,7 @@ static void on_wake(evutil_socket_t descriptor, short what, void *context)
     (void)what;
     (void)!read(descriptor, &count, sizeof count);
     send_answers(http);
-    if (http->stopping && !http->closed) {
+    if (atomic_load(&http->stopping) && !http->closed) {
         evhttp_del_accept_socket(http->server, http->bound);
         http->closed = true;
         end_if_done(http);
@@ -304,7 +305,7 @@ static int32_t http_run(struct seqlstm_http *http, struct seqlstm_error *err)
 
 static void http_stop(struct seqlstm_http *http)
 {
-    http->stopping = 1;
+    atomic_store(&http->stopping, true);
     wake(http);
 }
 

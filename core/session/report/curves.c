@@ -7,19 +7,13 @@
 #include <string.h>
 
 #include "base/value/chart.h"
+#include "runs/metric_rows.h"
 
 enum { TRAIN, VALID, REPORTS_LEAST = 10 };
 
 static bool has_text(json_t *row, const char *key, const char *text)
 {
-    const char *value = json_string_value(json_object_get(row, key));
-    return value != NULL && strcmp(value, text) == 0;
-}
-
-static double find_number(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
+    return strcmp(sl_metric_row_get_text(row, key), text) == 0;
 }
 
 /* What all charts of a run share. */
@@ -38,11 +32,10 @@ static double find_best(json_t *rows)
     double least = INFINITY, best = NAN;
     json_array_foreach(rows, i, row)
     {
-        const double loss =
-            has_text(row, "split", "valid") ? find_number(json_object_get(row, "metrics"), "loss") : NAN;
+        const double loss = has_text(row, "split", "valid") ? sl_metric_row_find_metric(row, "loss") : NAN;
         if (loss < least) {
             least = loss;
-            best = find_number(row, "update");
+            best = sl_metric_row_find_number(row, "update");
         }
     }
     return best;
@@ -54,7 +47,7 @@ static void find_scale(struct curves *curves)
     json_t *row;
     json_array_foreach(curves->rows, i, row)
     {
-        const double epoch = find_number(row, "epoch"), update = find_number(row, "update");
+        const double epoch = sl_metric_row_find_number(row, "epoch"), update = sl_metric_row_find_number(row, "update");
         reports += has_text(row, "span", "report");
         if (epoch > 0 && update > 0)
             curves->epoch_updates = update / epoch;
@@ -64,7 +57,7 @@ static void find_scale(struct curves *curves)
 
 static void add_point(struct curves *curves, struct sl_chart_line *line, json_t *row, double y)
 {
-    if (isfinite(y) && !sl_chart_line_add(line, find_number(row, "update"), y))
+    if (isfinite(y) && !sl_chart_line_add(line, sl_metric_row_find_number(row, "update"), y))
         curves->out->failed = true;
 }
 
@@ -89,8 +82,7 @@ static void write_metric(struct curves *curves, const char *metric)
     {
         const bool valid = has_text(row, "split", "valid");
         if (valid || has_text(row, "span", curves->train_rows))
-            add_point(curves, &chart.lines[valid ? VALID : TRAIN], row,
-                      find_number(json_object_get(row, "metrics"), metric));
+            add_point(curves, &chart.lines[valid ? VALID : TRAIN], row, sl_metric_row_find_metric(row, metric));
     }
     write_chart(curves, &chart);
 }
@@ -102,7 +94,7 @@ static void write_value(struct curves *curves, const char *key, const char *titl
     json_t *row;
     struct sl_chart chart = {.title = title, .names = {"train"}, .classes = {"train"}, .has_outer_legend = true};
     json_array_foreach(curves->rows, i, row) if (has_text(row, "span", "report"))
-        add_point(curves, &chart.lines[0], row, find_number(row, key));
+        add_point(curves, &chart.lines[0], row, sl_metric_row_find_number(row, key));
     write_chart(curves, &chart);
 }
 

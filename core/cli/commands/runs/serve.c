@@ -166,7 +166,7 @@ const struct cli_command cli_command_serve = {
     .name = "serve",
     .summary = "serve the predictions of runs over HTTP",
     .usage = "RUN... [flags]",
-    .examples = "  seqlstm serve quickstart\n"
+    .examples = "  seqlstm serve sentiment\n"
                 "  seqlstm serve small=ptb-small/001 large=ptb-small/002 --port 9000\n"
                 "  seqlstm serve sentiment tagger --listen 0.0.0.0 --token-file tokens\n",
     .text = "RUN may be NAME=RUN; else its name is that of its model.\n"

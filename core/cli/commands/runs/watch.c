@@ -22,7 +22,7 @@
 enum {
     TRAIN,
     VALID,
-    METRICS_MOST = 16,
+
     LINES_DEFAULT = 24,
     CHART_ROWS_MOST = 16,
     FRAME_REST = 6,
@@ -41,18 +41,6 @@ struct watch {
 };
 
 /* ---- reading ----------------------------------------------------------------------------------------------- */
-
-static const char *find_text(json_t *row, const char *key)
-{
-    const char *text = json_string_value(json_object_get(row, key));
-    return text ? text : "";
-}
-
-static double find_number(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
 
 /* Reads the rows again if there are more; false: there are not. */
 static bool read_rows(struct watch *watch)
@@ -111,15 +99,15 @@ static void append_best(const struct watch *watch, struct sl_buf *out)
     json_t *row, *best = NULL;
     json_array_foreach(watch->rows, i, row)
     {
-        const double loss = find_number(json_object_get(row, "metrics"), "loss");
-        if (strcmp(find_text(row, "split"), "valid") == 0 && !isnan(loss) &&
-            (best == NULL || loss < find_number(json_object_get(best, "metrics"), "loss")))
+        const double loss = sl_metric_row_find_metric(row, "loss");
+        if (strcmp(sl_metric_row_get_text(row, "split"), "valid") == 0 && !isnan(loss) &&
+            (best == NULL || loss < sl_metric_row_find_metric(best, "loss")))
             best = row;
     }
     if (best)
         sl_buf_printf(out, "best   valid loss %.5g after %.4g epochs (update %.0f)\n",
-                      find_number(json_object_get(best, "metrics"), "loss"), find_number(best, "epoch"),
-                      find_number(best, "update"));
+                      sl_metric_row_find_metric(best, "loss"), sl_metric_row_find_number(best, "epoch"),
+                      sl_metric_row_find_number(best, "update"));
 }
 
 /* The loss, or the metric that the user names: reports and epochs of training, and validations. */
@@ -131,10 +119,10 @@ static void append_chart(const struct watch *watch, int columns, int lines, stru
     json_t *row;
     json_array_foreach(watch->rows, i, row)
     {
-        const double value = find_number(json_object_get(row, "metrics"), chart.title);
-        const bool valid = strcmp(find_text(row, "split"), "valid") == 0;
-        if (isfinite(value) && isfinite(find_number(row, "update")) &&
-            !sl_chart_line_add(&chart.lines[valid ? VALID : TRAIN], find_number(row, "update"), value))
+        const double value = sl_metric_row_find_metric(row, chart.title);
+        const bool valid = strcmp(sl_metric_row_get_text(row, "split"), "valid") == 0;
+        if (isfinite(value) && isfinite(sl_metric_row_find_number(row, "update")) &&
+            !sl_chart_line_add(&chart.lines[valid ? VALID : TRAIN], sl_metric_row_find_number(row, "update"), value))
             out->failed = true;
     }
     sl_text_chart_append(&chart, columns, lines < CHART_ROWS_MOST ? lines : CHART_ROWS_MOST, watch->cli->color, out);
@@ -181,8 +169,8 @@ static void append_row(json_t *row, struct sl_buf *out)
 {
     const char *name;
     json_t *value;
-    sl_buf_printf(out, "update %.0f  epoch %.4g  %s", find_number(row, "update"), find_number(row, "epoch"),
-                  find_text(row, "split"));
+    sl_buf_printf(out, "update %.0f  epoch %.4g  %s", sl_metric_row_find_number(row, "update"),
+                  sl_metric_row_find_number(row, "epoch"), sl_metric_row_get_text(row, "split"));
     json_object_foreach(json_object_get(row, "metrics"), name, value) if (json_is_number(value))
         sl_buf_printf(out, "  %s %.5g", name, json_number_value(value));
     sl_buf_append_char(out, '\n');
