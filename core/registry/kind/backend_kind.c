@@ -6,18 +6,7 @@
 
 enum { OPS_MAX = 4096, DESC_BYTES_MAX = 1 << 16 };
 
-#define SAME_PLACE(member)                                                                                             \
-    _Static_assert(offsetof(struct sl_plugin_head, member) == offsetof(struct seqlstm_backend, member), #member)
-SAME_PLACE(struct_size);
-SAME_PLACE(magic);
-SAME_PLACE(abi_major);
-SAME_PLACE(abi_minor_needed);
-SAME_PLACE(id);
-SAME_PLACE(version);
-SAME_PLACE(vendor);
-SAME_PLACE(license);
-SAME_PLACE(build);
-SAME_PLACE(sanitizers);
+SL_KIND_CHECK_HEAD(struct seqlstm_backend);
 
 static const void *ask(sl_query_fn *query, uint32_t host_minor)
 {

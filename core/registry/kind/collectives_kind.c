@@ -4,18 +4,7 @@
 
 #include "registry/kind/kind.h"
 
-#define SAME_PLACE(member)                                                                                             \
-    _Static_assert(offsetof(struct sl_plugin_head, member) == offsetof(struct seqlstm_collectives, member), #member)
-SAME_PLACE(struct_size);
-SAME_PLACE(magic);
-SAME_PLACE(abi_major);
-SAME_PLACE(abi_minor_needed);
-SAME_PLACE(id);
-SAME_PLACE(version);
-SAME_PLACE(vendor);
-SAME_PLACE(license);
-SAME_PLACE(build);
-SAME_PLACE(sanitizers);
+SL_KIND_CHECK_HEAD(struct seqlstm_collectives);
 
 static const void *ask(sl_query_fn *query, uint32_t host_minor)
 {

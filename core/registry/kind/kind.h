@@ -39,4 +39,19 @@ extern const struct sl_plugin_kind sl_collectives_kind;
 /* What is wrong with a list of options, as a sentence; NULL: nothing. */
 const char *sl_kind_find_bad_option(const struct seqlstm_option *options, uint32_t count);
 
+/* Checks at compile time that the table of a kind begins with the members of struct sl_plugin_head. */
+#define SL_KIND_SAME_PLACE(table, member)                                                                              \
+    _Static_assert(offsetof(struct sl_plugin_head, member) == offsetof(table, member), #member)
+#define SL_KIND_CHECK_HEAD(table)                                                                                      \
+    SL_KIND_SAME_PLACE(table, struct_size);                                                                            \
+    SL_KIND_SAME_PLACE(table, magic);                                                                                  \
+    SL_KIND_SAME_PLACE(table, abi_major);                                                                              \
+    SL_KIND_SAME_PLACE(table, abi_minor_needed);                                                                       \
+    SL_KIND_SAME_PLACE(table, id);                                                                                     \
+    SL_KIND_SAME_PLACE(table, version);                                                                                \
+    SL_KIND_SAME_PLACE(table, vendor);                                                                                 \
+    SL_KIND_SAME_PLACE(table, license);                                                                                \
+    SL_KIND_SAME_PLACE(table, build);                                                                                  \
+    SL_KIND_SAME_PLACE(table, sanitizers)
+
 #endif
