@@ -10,10 +10,10 @@
  *  3. After a step in SL_PHASE_TRAIN, grads hold the gradient of this step, or the sum since the last step without
  *     `accumulate`.
  *  4. A training step whose calls all run on one device is captured by the device, with its update, the second time
- *     that its shape of batch occurs, and afterwards launched as a whole, with the same bits (capture.c). Such steps
- * can also be started one ahead of the other (sl_exec_start), again with the same bits.
+ *     that its shape of batch occurs, and afterwards launched as a whole, with the same bits (capture/capture.c). Such
+ *     steps can also be started one ahead of the other (sl_exec_start), again with the same bits.
  *  5. The buffers of a call are in the memory domain of its backend's device; where an edge of the graph crosses
- *     domains the executor copies (place.c). A step returns when all devices have finished it.
+ *     domains the executor copies (place/place.c). A step returns when all devices have finished it.
  */
 #ifndef SL_EXEC_EXEC_H
 #define SL_EXEC_EXEC_H
@@ -25,7 +25,7 @@
 #include "base/memory/memory.h"
 #include "base/system/pool.h"
 #include "dispatch/plan/plan.h"
-#include "exec/packed.h"
+#include "exec/params/packed.h"
 #include "exec/params/params.h"
 
 struct sl_exec;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an executor is made of. The functions that work on it are declared in one header for each source file:
  *
- *   create.c    its life                         step.c      one step: check, bind, run all calls, collect
- *   shapes.c    bindings by shape of batch       calls.c     one call, forward or backward
- *   place.c     buffers in each memory domain    loop.c      the calls that run step by step
- *   capture.c   steps captured on a device       update.c    the update of the parameters
- *   lean.c      predictions on the host alone
- *   frame.c     how captured steps begin and end
+ *   place/      buffers in each memory domain, and copies between them
+ *   update/     the update of the parameters, and its flat operations
+ *   call/       one call, forward or backward, and the calls that run step by step
+ *   capture/    steps captured on a device, and how they begin and end
+ *   shape/      bindings by shape of batch, and what follows from a batch
+ *   run/        an executor's life; one step: check, bind, run all calls, collect; predictions on the host alone
  */
 #ifndef SL_EXEC_PRIVATE_H
 #define SL_EXEC_PRIVATE_H
@@ -58,7 +58,7 @@ struct sl_exec_entry {
     int64_t offset, bytes;
 };
 
-/* The capture of a step at one shape (capture.c). Zeroed: not captured yet. */
+/* The capture of a step at one shape (capture/capture.c). Zeroed: not captured yet. */
 struct sl_exec_capture {
     int32_t seen;     /* how often the step ran before it was captured */
     float loss_scale; /* when it was captured */
@@ -114,7 +114,7 @@ struct sl_exec_call {
     bool gathers_weights;    /* in a loop: one call over all steps, after the loop, makes the weight gradients */
 };
 
-/* The calls of the plan that run step by step (loop.c). */
+/* The calls of the plan that run step by step (call/loop.c). */
 struct sl_exec_loop {
     int32_t first, end; /* calls [first, end); equal: there are none */
     int64_t step;       /* the running step; -1: calls take all rows at once */
@@ -123,7 +123,7 @@ struct sl_exec_loop {
     bool *carried;      /* [tensor_count] the following step has written its gradient */
 };
 
-/* Buffers through which the next batch's fields are copied to a device (staging.c). */
+/* Buffers through which the next batch's fields are copied to a device (place/staging.c). */
 enum { SL_EXEC_STAGED = SL_TENSOR_SOURCE - SL_TENSOR_INPUT + 1 };
 
 struct sl_exec_staging {
@@ -133,7 +133,7 @@ struct sl_exec_staging {
     void *fields[2][SL_EXEC_STAGED]; /* on the device, used alternately */
 };
 
-/* What changes from run to run (frame.c). */
+/* What changes from run to run (capture/frame.c). */
 struct sl_exec_live {
     char *device; /* NULL: there is none */
     char *pinned;
@@ -145,7 +145,7 @@ struct sl_exec_marks {
 };
 enum { SL_EXEC_MARKS = 4 }; /* more than two steps are never looked back at */
 
-/* How captured steps get their data and give their results (frame.c). */
+/* How captured steps get their data and give their results (capture/frame.c). */
 struct sl_exec_ring {
     struct sl_lane lane;
     char *device, *pinned; /* [SL_EXEC_AHEAD] slots; NULL: there is none */

@@ -4,7 +4,7 @@
  *
  *   source lengths 3 2:  memory_row 0 2 4 1 3   memory_offset 0 3 5 5 …   (packed steps 0 1 | 2 3 | 4)
  */
-#include "exec/indices.h"
+#include "exec/shape/indices.h"
 
 #include <stdlib.h>
 

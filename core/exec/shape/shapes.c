@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bindings by shape. A shape is the list of lengths (and the number of sequences); ids and positions are copied into it
  * at every run. A new shape replaces the least recently used one. */
-#include "exec/shapes.h"
+#include "exec/shape/shapes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value/hash.h"
 #include "registry/plugin.h"
-#include "exec/blame.h"
-#include "exec/capture.h"
-#include "exec/indices.h"
-#include "exec/frame.h"
+#include "dispatch/plan/blame.h"
+#include "exec/capture/capture.h"
+#include "exec/shape/indices.h"
+#include "exec/capture/frame.h"
 #include "exec/rows.h"
 
 static uint64_t hash_axis(const struct seqlstm_axis *axis, uint64_t hash)
@@ -149,7 +149,7 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
     struct sl_domain *domain = exec->places[exec->calls[c].place].domain;
     seqlstm_status status = sl_plugin_bind(sl_backend_get_table(call->backend), call->op, &domain->queue.queue, &bind,
                                            &shape->bindings[c], err);
-    return status == SEQLSTM_OK ? status : sl_exec_blame(call, SL_FUNCTION_OP_BIND, status, err);
+    return status == SEQLSTM_OK ? status : sl_plan_blame(call, SL_FUNCTION_OP_BIND, status, err);
 }
 
 /* Bindings of the loop's calls for every step of a shape. */
@@ -178,7 +178,7 @@ static seqlstm_status bind_loop(struct sl_exec *exec, struct sl_exec_shape *shap
         seqlstm_status status =
             sl_plugin_bind(sl_backend_get_table(call->backend), call->op, queue, &bind, &shape->step_bindings[k], err);
         if (status != SEQLSTM_OK)
-            return sl_exec_blame(call, SL_FUNCTION_OP_BIND, status, err);
+            return sl_plan_blame(call, SL_FUNCTION_OP_BIND, status, err);
     }
     return SEQLSTM_OK;
 }

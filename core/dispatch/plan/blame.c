@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/blame.h"
+#include "dispatch/plan/blame.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +18,13 @@ static seqlstm_status blame(const char *what, const struct sl_backend *backend, 
     return status;
 }
 
-seqlstm_status sl_exec_blame(const struct sl_call *call, enum sl_plugin_function function, seqlstm_status status,
+seqlstm_status sl_plan_blame(const struct sl_call *call, enum sl_plugin_function function, seqlstm_status status,
                              struct seqlstm_error *err)
 {
     return blame(call->node->name, call->backend, function, status, err);
 }
 
-seqlstm_status sl_exec_blame_vector(const struct sl_vector_call *call, enum sl_plugin_function function,
+seqlstm_status sl_plan_blame_vector(const struct sl_vector_call *call, enum sl_plugin_function function,
                                     seqlstm_status status, struct seqlstm_error *err)
 {
     return blame(sl_op_name(call->desc->head.op), call->backend, function, status, err);

@@ -17,17 +17,17 @@
  *     STEPWISE), else from each step.
  *  3. After backward, the gradient of every tensor of the loop is valid for all rows, zeros included.
  */
-#include "exec/loop.h"
+#include "exec/call/loop.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory/alignment.h"
-#include "exec/calls.h"
-#include "exec/param_grads.h"
-#include "exec/place.h"
+#include "exec/call/calls.h"
+#include "exec/call/param_grads.h"
+#include "exec/place/place.h"
 #include "exec/rows.h"
-#include "exec/vectors.h"
+#include "exec/update/vectors.h"
 
 /* ---- life ---------------------------------------------------------------------------------------------------- */
 

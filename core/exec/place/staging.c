@@ -9,7 +9,7 @@
  * have finished, so pinned memory and the earlier set are free when the next staging begins, and a copy that failed is
  * reported by the run that started it.
  */
-#include "exec/staging.h"
+#include "exec/place/staging.h"
 
 #include <string.h>
 

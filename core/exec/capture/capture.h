@@ -11,8 +11,10 @@ typedef seqlstm_status sl_exec_calls_fn(struct sl_exec *exec, const struct sl_ex
 
 /* Finds out whether steps may be captured. */
 seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err);
-/* Is there a capture that may be launched while other steps are under way? */
-bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step);
+/* Is there a capture of the batch, whose shape is bound (NULL: it is not), that may be launched while other steps are
+ * under way? */
+bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_exec_shape *shape, const struct sl_batch *batch,
+                         const struct sl_exec_step *step);
 /* Finds the capture of the bound batch's step, or makes it of `calls` if it is time. NULL: the calls are to be run one
  * by one. */
 seqlstm_status sl_exec_prepare_capture(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,

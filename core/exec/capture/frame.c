@@ -17,12 +17,12 @@
  *  1. A slot is filled only when the step that used it before has landed: at most SL_EXEC_AHEAD steps are under way.
  *  2. When no step is under way, the host's numbers count, not those that the device has kept.
  */
-#include "exec/frame.h"
+#include "exec/capture/frame.h"
 
 #include <string.h>
 
 #include "base/memory/alignment.h"
-#include "exec/place.h"
+#include "exec/place/place.h"
 #include "exec/rows.h"
 
 enum { STEP_ROOM = 128 }; /* order and step block */

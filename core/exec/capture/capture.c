@@ -14,19 +14,18 @@
  *     from the host.
  *  2. After a launch, the marks of which copies are valid are those that the calls would have left.
  */
-#include "exec/capture.h"
+#include "exec/capture/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/value/text.h"
 #include "dispatch/plan/capture.h"
-#include "exec/frame.h"
-#include "exec/place.h"
+#include "exec/capture/frame.h"
+#include "exec/place/place.h"
 #include "exec/rows.h"
-#include "exec/shapes.h"
-#include "exec/update.h"
-#include "exec/vectors.h"
+#include "exec/update/update.h"
+#include "exec/update/vectors.h"
 
 seqlstm_status sl_exec_open_capture(struct sl_exec *exec, struct seqlstm_error *err)
 {
@@ -192,11 +191,11 @@ static int find_capture(const struct sl_exec *exec, const struct sl_exec_step *s
     return step->accumulate + 2 * captures_update(exec, step);
 }
 
-bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step)
+bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_exec_shape *shape, const struct sl_batch *batch,
+                         const struct sl_exec_step *step)
 {
-    const struct sl_exec_shape *shape =
-        exec->device_place == SL_PLACE_HOST || exec->watch ? NULL : sl_exec_find_shape(exec, batch);
-    if (shape == NULL || (step->update && !exec->captures_update) || exec->graph->output_needed ||
+    if (exec->device_place == SL_PLACE_HOST || exec->watch || shape == NULL ||
+        (step->update && !exec->captures_update) || exec->graph->output_needed ||
         (exec->scales_factors && step->course.good_enough > 0))
         return false;
     const struct sl_exec_capture *capture = &shape->captures[find_capture(exec, step)];

@@ -6,15 +6,15 @@
  */
 #include <string.h>
 
-#include "exec/calls.h"
-#include "exec/capture.h"
-#include "exec/frame.h"
-#include "exec/loop.h"
-#include "exec/place.h"
+#include "exec/call/calls.h"
+#include "exec/capture/capture.h"
+#include "exec/capture/frame.h"
+#include "exec/call/loop.h"
+#include "exec/place/place.h"
 #include "exec/rows.h"
-#include "exec/shapes.h"
-#include "exec/staging.h"
-#include "exec/update.h"
+#include "exec/shape/shapes.h"
+#include "exec/place/staging.h"
+#include "exec/update/update.h"
 
 /* ---- the batch -------------------------------------------------------------------------------------------------- */
 
@@ -228,7 +228,8 @@ seqlstm_status sl_exec_start(struct sl_exec *exec, const struct sl_batch *batch,
 {
     const struct sl_exec_ring *ring = &exec->ring;
     *out_started = false;
-    if (!sl_exec_has_capture(exec, batch, step) || ring->launched - ring->landed == SL_EXEC_AHEAD)
+    if (!sl_exec_has_capture(exec, sl_exec_find_shape(exec, batch), batch, step) ||
+        ring->launched - ring->landed == SL_EXEC_AHEAD)
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_batch(exec, batch, err));
     SEQLSTM_TRY(begin(exec, batch, step, err));

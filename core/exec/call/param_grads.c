@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of parameters in a backward pass: the first call that makes one overwrites it, later ones (a tied matrix,
  * the steps of a loop) add to it, unless the step accumulates: then all add. */
-#include "exec/param_grads.h"
+#include "exec/call/param_grads.h"
 
 /* The view of the parameter at slot s if its gradient is wanted; NULL otherwise. */
 static const struct sl_param_view *find_view(const struct sl_exec *exec, int32_t c, int32_t s)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lean runs. The first run of a shape is an ordinary one, which packs weights, places slots and is watched in full. In
  * the later ones every slot of every call is where it was, so that only the calls remain. */
-#include "exec/lean.h"
+#include "exec/run/lean.h"
 
-#include "exec/blame.h"
-#include "exec/calls.h"
-#include "exec/place.h"
-#include "exec/shapes.h"
+#include "dispatch/plan/blame.h"
+#include "exec/call/calls.h"
+#include "exec/place/place.h"
+#include "exec/shape/shapes.h"
 #include "registry/plugin.h"
 
 void sl_exec_open_lean(struct sl_exec *exec)
@@ -64,7 +64,7 @@ static seqlstm_status run_call(struct sl_exec *exec, int32_t c, struct seqlstm_e
     };
     const seqlstm_status status = sl_plugin_forward_again(sl_backend_get_table(call->backend), exec->shape->bindings[c],
                                                           &place->domain->queue.queue, &args, err);
-    return status == SEQLSTM_OK ? status : sl_exec_blame(call, SL_FUNCTION_FORWARD, status, err);
+    return status == SEQLSTM_OK ? status : sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
 }
 
 seqlstm_status sl_exec_run_lean(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat operations of training, axpy and the like, on the backend that the plan chose. */
-#include "exec/vectors.h"
+#include "exec/update/vectors.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/blame.h"
+#include "dispatch/plan/blame.h"
 #include "registry/plugin.h"
 
 /* The plan's call for an operation (and kind, for VECTOR); -1: the plan is not one of training. */
@@ -32,7 +32,7 @@ static seqlstm_status create_binding(struct sl_exec *exec, int32_t v, int64_t el
     *out = (struct sl_exec_vector_binding){.v = v, .elems = elems};
     seqlstm_status status =
         sl_plugin_bind(sl_backend_get_table(call->backend), call->op, get_queue(exec, v), &bind, &out->binding, err);
-    return status == SEQLSTM_OK ? status : sl_exec_blame_vector(call, SL_FUNCTION_OP_BIND, status, err);
+    return status == SEQLSTM_OK ? status : sl_plan_blame_vector(call, SL_FUNCTION_OP_BIND, status, err);
 }
 
 /* Bindings of a capture live as long as the capture. */
@@ -104,7 +104,7 @@ seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *
     };
     seqlstm_status status =
         sl_plugin_forward(sl_backend_get_table(call->backend), binding, get_queue(exec, v), &args, err);
-    return status == SEQLSTM_OK ? status : sl_exec_blame_vector(call, SL_FUNCTION_FORWARD, status, err);
+    return status == SEQLSTM_OK ? status : sl_plan_blame_vector(call, SL_FUNCTION_FORWARD, status, err);
 }
 
 seqlstm_status sl_exec_find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind, int32_t *out_v,

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "registry/plugin.h"
-#include "exec/capture.h"
-#include "exec/frame.h"
-#include "exec/indices.h"
-#include "exec/lean.h"
-#include "exec/loop.h"
-#include "exec/place.h"
-#include "exec/shapes.h"
+#include "exec/capture/capture.h"
+#include "exec/capture/frame.h"
+#include "exec/shape/indices.h"
+#include "exec/run/lean.h"
+#include "exec/call/loop.h"
+#include "exec/place/place.h"
+#include "exec/shape/shapes.h"
 
 static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_slot *signature,
                                    struct seqlstm_error *err)

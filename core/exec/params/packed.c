@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See packed.h. */
-#include "exec/packed.h"
+#include "exec/params/packed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/operation/op_signature.h"
-#include "exec/blame.h"
+#include "dispatch/plan/blame.h"
 #include "registry/host.h"
 #include "registry/plugin.h"
 #include "registry/watch/fence.h"
@@ -42,7 +42,7 @@ static seqlstm_status pack(const struct sl_packed *packed, const struct sl_plan 
     if (status == SEQLSTM_OK)
         status =
             sl_fence_end(&fence, sl_backend_get_table(call->backend), SL_FUNCTION_WEIGHTS_PACK, "packed weights", err);
-    return status == SEQLSTM_OK ? status : sl_exec_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
+    return status == SEQLSTM_OK ? status : sl_plan_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
 }
 
 seqlstm_status sl_packed_init(struct sl_packed *packed, const struct sl_plan *plan, const struct sl_params *params,

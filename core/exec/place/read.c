@@ -2,7 +2,7 @@
 /* What callers read of an executor between steps, watchers within one, and a decoder of its encoder. */
 #include <string.h>
 
-#include "exec/place.h"
+#include "exec/place/place.h"
 #include "exec/rows.h"
 
 const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec)

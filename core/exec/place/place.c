@@ -5,14 +5,14 @@
  * copied there, through the host, and stays valid in both places until it is written again. A plan that runs on the
  * host alone has one place and copies nothing.
  */
-#include "exec/place.h"
+#include "exec/place/place.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
 #include "exec/rows.h"
-#include "exec/staging.h"
+#include "exec/place/staging.h"
 #include "registry/watch/fence.h"
 
 /* The kernel grants more than it has, and ends the process when it is used. */

@@ -10,13 +10,13 @@
  * norm, and changes nothing if loss or squares are not finite. So nothing waits for the host between a step and its
  * update, and one capture may hold both. The caller sees from loss and squares whether the update was made.
  */
-#include "exec/update.h"
+#include "exec/update/update.h"
 
 #include <string.h>
 
 #include "dispatch/plan/capture.h"
-#include "exec/place.h"
-#include "exec/vectors.h"
+#include "exec/place/place.h"
+#include "exec/update/vectors.h"
 
 void sl_exec_open_update(struct sl_exec *exec)
 {

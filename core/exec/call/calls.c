@@ -5,17 +5,17 @@
  * gradient, later ones write to a scratch gradient, which is added to it. The gradient of a parameter is overwritten by
  * its first writer in a step and added to by others (a tied matrix), unless the step accumulates: then all add.
  */
-#include "exec/calls.h"
+#include "exec/call/calls.h"
 
 #include <stdio.h>
 
 #include "base/memory/alignment.h"
 #include "base/system/clock.h"
-#include "exec/blame.h"
-#include "exec/param_grads.h"
-#include "exec/place.h"
+#include "dispatch/plan/blame.h"
+#include "exec/call/param_grads.h"
+#include "exec/place/place.h"
 #include "exec/rows.h"
-#include "exec/vectors.h"
+#include "exec/update/vectors.h"
 #include "registry/watch/fence.h"
 #include "registry/plugin.h"
 
@@ -89,7 +89,7 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     if (status == SEQLSTM_OK)
         status = sl_fence_end(&fence, table, SL_FUNCTION_WEIGHTS_PACK, "packed weights", err);
     if (status != SEQLSTM_OK)
-        return sl_exec_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
+        return sl_plan_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
     own->packed_version = version;
     return SEQLSTM_OK;
 }
@@ -232,7 +232,7 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
         if (status == SEQLSTM_OK && exec->is_fenced)
             status = end_fences(exec, c, false, &fences, err);
         if (status != SEQLSTM_OK)
-            return sl_exec_blame(call, SL_FUNCTION_FORWARD, status, err);
+            return sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
         exec->timing[c].forward_ns += sl_clock_ns() - start;
         exec->timing[c].calls += exec->loop.step <= 0 && !exec->capturing; /* counted when it is launched */
         exec->timing[c].rows += exec->capturing ? 0 : sl_exec_get_rows(exec, own->axis);
@@ -355,7 +355,7 @@ seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const stru
     if (status == SEQLSTM_OK && exec->is_fenced)
         status = end_fences(exec, c, true, &fences, err);
     if (status != SEQLSTM_OK)
-        return sl_exec_blame(call, SL_FUNCTION_BACKWARD, status, err);
+        return sl_plan_blame(call, SL_FUNCTION_BACKWARD, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;
     return SEQLSTM_OK;
 }
