@@ -10,11 +10,6 @@
 
 #include "exec_world.h"
 
-static float number(uint64_t i)
-{
-    return 2.0f * seqlstm_uniform(99, i, 0, 0) - 1.0f;
-}
-
 /* d loss / d value by central differences of fourth order. */
 static double difference(struct world *w, const struct sl_batch *batch, float *value, float kept)
 {

@@ -44,8 +44,8 @@ static void ok(seqlstm_status status, const struct seqlstm_error *err)
         fail_msg("%s (%s)", err->message, err->where);
 }
 
-static void open_world(struct world *w, const char *data, const char *layers, const struct sl_data_facts *facts,
-                       bool need_output)
+static inline void open_world(struct world *w, const char *data, const char *layers, const struct sl_data_facts *facts,
+                              bool need_output)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     char text[4096];
@@ -76,7 +76,7 @@ static void open_world(struct world *w, const char *data, const char *layers, co
     ok(sl_exec_create(&exec, &w->exec, &err), &err);
 }
 
-static void close_world(struct world *w)
+static inline void close_world(struct world *w)
 {
     sl_exec_destroy(w->exec);
     sl_params_destroy(w->params);
@@ -87,13 +87,19 @@ static void close_world(struct world *w)
     sl_diagnostics_destroy(w->diagnostics);
 }
 
-static double run(struct world *w, const struct sl_batch *batch, bool accumulate)
+static inline double run(struct world *w, const struct sl_batch *batch, bool accumulate)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_exec_step step = {.epoch = 3, .normaliser = 1.0, .accumulate = accumulate};
     struct sl_exec_result result;
     ok(sl_exec_run(w->exec, batch, &step, &result, &err), &err);
     return result.loss_sum;
+}
+
+/* A number in [-1, 1) for each i. */
+static inline float number(uint64_t i)
+{
+    return 2.0f * seqlstm_uniform(99, i, 0, 0) - 1.0f;
 }
 
 #endif

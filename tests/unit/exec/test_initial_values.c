@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Initial values of parameters. */
+#include "exec_cases.h"
+
+/* 1 is added to what the initializer gives the forget gate, and to nothing else. */
+static void forget_gates_begin_one_higher(void **state)
+{
+    (void)state;
+    for (int ones = 0; ones < 2; ones++) {
+        struct sl_data_facts facts = values_facts(3, true, 2);
+        struct world w;
+        open_world(&w, data_values,
+                   ones ? "model: [{type: lstm, units: 2, bias_initializer: ones, return_sequences: true}]\n"
+                          "train: {loss: mse, epochs: 1}"
+                        : "model: [{type: lstm, units: 2, return_sequences: true}]\ntrain: {loss: mse, epochs: 1}",
+                   &facts, true);
+        const struct sl_param_view *view = sl_params_find(w.params, "lstm_1.l0.forward.bias");
+        assert_non_null(view);
+        assert_int_equal(view->elems, 8);
+        for (int e = 0; e < 8; e++)
+            assert_true(w.params->values[view->offset_elems + e] == (float)(ones + (e / 2 == 1)));
+        close_world(&w);
+    }
+}
+
+/* The range of glorot_uniform is sqrt(6 / (in + out)), with all gates counted among what comes out. */
+static void ranges_of_glorot(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double in, out;
+    } wanted[] = {{"lstm_1.l0.forward.w_x", 3, 256},
+                  {"lstm_1.l0.forward.w_h", 64, 256},
+                  {"lstm_1.l0.forward.bias", 3, 256},
+                  {"dense_1.w", 64, 40},
+                  {"dense_1.bias", 64, 40}};
+    struct sl_data_facts facts = values_facts(3, true, 40);
+    struct world w;
+    open_world(
+        &w, data_values,
+        "init: glorot_uniform\nmodel: [{type: lstm, units: 64, return_sequences: true}, {type: dense, units: 40}]\n"
+        "train: {loss: mse, epochs: 1}",
+        &facts, true);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const struct sl_param_view *view = sl_params_find(w.params, wanted[i].name);
+        if (view == NULL)
+            fail_msg("no parameter %s", wanted[i].name);
+        double most = 0, range = sqrt(6 / (wanted[i].in + wanted[i].out));
+        for (int64_t e = 0; e < view->elems; e++)
+            most = fmax(most, fabs((double)w.params->values[view->offset_elems + e]));
+        if (!(most <= range * (1 + 1e-6) && most > range * (view->elems > 100 ? 0.97 : 0.85)))
+            fail_msg("%s: up to %g, expected up to %g", wanted[i].name, most, range);
+    }
+    close_world(&w);
+}
+
+/* As many threads as there are, the values are the same, and a redrawn set is, too. */
+static void initial_values_do_not_depend_on_threads(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, false, 5);
+    struct world w;
+    open_world(&w, data_values,
+               "model:\n  - {type: lstm, units: 61, return_sequences: true}\n"
+               "  - {type: lstm, units: 5, kernel_initializer: he_normal, recurrent_initializer: uniform}\n"
+               "train: {loss: mse, epochs: 1}",
+               &facts, true);
+    size_t bytes = (size_t)w.params->elems * sizeof(float);
+    float *alone = malloc(bytes);
+    assert_true(w.params->elems > 4 * 4096); /* more than a thread takes at a time */
+    memcpy(alone, w.params->values, bytes);
+    for (int32_t members = 1; members <= 5; members += 2) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_pool *pool;
+        ok(sl_pool_create(members, &pool, &err), &err);
+        memset(w.params->values, 0x7f, bytes);
+        ok(sl_params_init(w.params, w.graph, 7, pool, &err), &err);
+        assert_memory_equal(w.params->values, alone, bytes);
+        ok(sl_params_init(w.params, w.graph, 8, pool, &err), &err);
+        assert_memory_not_equal(w.params->values, alone, bytes);
+        sl_pool_destroy(pool);
+    }
+    free(alone);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forget_gates_begin_one_higher),
+        cmocka_unit_test(ranges_of_glorot),
+        cmocka_unit_test(initial_values_do_not_depend_on_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

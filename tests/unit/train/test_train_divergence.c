@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losses and gradients that are not finite: when a run stops, and what it skips. */
+#include "train_plain.h"
+
+static void divergence_stops(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    world->exec.poison_at = 5;
+    world->exec.poison_count = 1;
+    struct sl_train_result result = run(world);
+    assert_int_equal(result.end, SL_END_DIVERGED);
+    assert_string_equal(result.reason, "the loss is not a number at update 5");
+    assert_int_equal(result.progress.updates, 4);
+    assert_int_equal(world->exec.last_update, 4);
+    free(world);
+    world = make_plain();
+    world->exec.poison_grad_at = 3;
+    world->exec.poison_count = 1;
+    result = run(world);
+    assert_int_equal(result.end, SL_END_DIVERGED);
+    assert_string_equal(result.reason, "the norm of the gradient is infinite at update 3");
+    for (int i = 0; i < FAKE_ELEMS; i++)
+        assert_true(isfinite(world->params.values[i]));
+    free(world);
+}
+
+static void divergence_skips(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->exec.poison_at = 5;
+    world->exec.poison_count = 3;
+    struct sl_train_result result = run(world);
+    assert_int_equal(result.end, SL_END_EPOCHS);
+    assert_int_equal(result.skipped, 3);
+    assert_int_equal(result.progress.updates, 35);
+    assert_int_equal(world->exec.last_update, 32);
+    assert_true(isfinite(sl_metric_values_get(&result.train, SL_METRIC_LOSS)));
+    free(world);
+    world = make_plain();
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->model.train.epochs = 1000;
+    world->exec.poison_grad_at = 5;
+    world->exec.poison_count = 100000;
+    result = run(world);
+    assert_int_equal(result.end, SL_END_DIVERGED);
+    assert_int_equal(result.skipped, 100);
+    free(world);
+    /* a hundred in all, but not in a row */
+    world = make_plain();
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->model.train.epochs = 30;
+    world->exec.poison_at = 5;
+    world->exec.poison_grad_at = 80;
+    world->exec.poison_count = 60;
+    result = run(world);
+    assert_int_equal(result.end, SL_END_EPOCHS);
+    assert_int_equal(result.skipped, 120);
+    free(world);
+    /* every update of the last epochs is skipped, but fewer than a hundred */
+    world = make_plain();
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->model.train.epochs = 5;
+    world->exec.poison_at = 2;
+    world->exec.poison_count = 100000;
+    result = run(world);
+    assert_int_equal(result.end, SL_END_DIVERGED);
+    assert_string_equal(result.reason, "the loss of the last epoch is not a number; 34 of 35 updates were skipped");
+    free(world);
+}
+
+/* `poison` is added to the loss of validations `from` (counted from 1) to `to`; the best weights are restored. */
+static struct sl_train_result run_with_bad_validations(int from, int to, double poison)
+{
+    struct world *world = make_plain();
+    struct sl_train_config *train = &world->model.train;
+    train->epochs = 5;
+    train->early_stopping = (struct sl_early_stopping){
+        .enabled = true, .monitor = "valid.loss", .patience = 50, .min_delta = 0, .restore_best = true};
+    train->validate.every = (struct sl_period){SL_PERIOD_EPOCHS, 1};
+    train->checkpoint = (struct sl_checkpoint){.keep_best = 3, .monitor = "valid.loss", .mode = SL_MODE_MIN};
+    const int batches = (int)world->valid.batches;
+    world->evaluate.poison_at = 1 + (from - 1) * batches;
+    world->evaluate.poison_count = (to - from + 1) * batches;
+    world->evaluate.poison = poison;
+    struct sl_train_result result = run(world);
+    free(world);
+    return result;
+}
+
+/* A validation that gives no number is never the best, not even the first; the run ends well only with a finite one. */
+static void what_is_no_number_is_never_the_best(void **state)
+{
+    (void)state;
+    const double poisons[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        struct sl_train_result result = run_with_bad_validations(1, 3, poisons[i]);
+        assert_int_equal(result.end, SL_END_EPOCHS);
+        assert_true(result.restored);
+        assert_in_range(result.best_update, 4 * 7, 5 * 7);
+        assert_true(result.best_epochs == (double)(result.best_update / 7));
+        assert_true(isfinite(sl_metric_values_get(&result.valid, SL_METRIC_LOSS)));
+        result = run_with_bad_validations(3, 5, poisons[i]);
+        assert_int_equal(result.end, SL_END_EPOCHS);
+        assert_in_range(result.best_update, 7, 2 * 7);
+        result = run_with_bad_validations(1, 5, poisons[i]);
+        assert_int_equal(result.end, SL_END_DIVERGED);
+        assert_false(result.restored);
+        assert_string_equal(result.reason, isnan(poisons[i]) ? "the loss of the last validation is not a number"
+                                                             : "the loss of the last validation is infinite");
+    }
+}
+
+/* In a stream states are carried: what a skipped update leaves there must not spoil the next ones. */
+static void skipped_updates_leave_no_state(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    world->model.data.batching.unit = SL_UNIT_STREAM;
+    world->train.stream = true;
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->exec.poison_at = 3; /* of an epoch of seven segments */
+    world->exec.poison_count = 1;
+    struct sl_train_result result = run(world);
+    assert_int_equal(result.end, SL_END_EPOCHS);
+    assert_int_equal(result.skipped, 1);
+    free(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(divergence_stops),
+        cmocka_unit_test(divergence_skips),
+        cmocka_unit_test(what_is_no_number_is_never_the_best),
+        cmocka_unit_test(skipped_updates_leave_no_state),
+        unit_test_ahead(divergence_stops),
+        unit_test_ahead(divergence_skips),
+        unit_test_ahead(what_is_no_number_is_never_the_best),
+        unit_test_ahead(skipped_updates_leave_no_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
