@@ -12,16 +12,18 @@ static void close_lane(struct sl_predictor_lane *lane)
     sl_exec_destroy(lane->exec);
     sl_packer_deinit(&lane->packer);
     free(lane->states);
+    free(lane->gathered);
     lane->states = NULL;
+    lane->gathered = NULL;
     lane->exec = NULL;
 }
 
 /* One run at the largest width, so that later ones find bindings, packed weights and pages. */
-static seqlstm_status warm_up(struct sl_predictor_lane *lane, enum sl_predictor_use use, struct seqlstm_error *err)
+static seqlstm_status warm_up(struct sl_predictor_lane *lane, struct seqlstm_error *err)
 {
     struct sl_packer *packer = &lane->packer;
     for (int64_t i = 0; i < packer->sequences; i++)
-        packer->samples[i] = use == SL_USE_STREAM ? packer->steps : 1; /* as lengths */
+        packer->samples[i] = packer->steps; /* as lengths */
     sl_packer_lay_out(packer, packer->samples, packer->sequences);
     return sl_context_run(lane, &packer->batch, err);
 }
@@ -51,12 +53,21 @@ static struct sl_pool *choose_pool(const struct sl_context *context, enum sl_pre
     return alone && made->warms && made->plans[use].plan->packed_bytes <= ALONE_BYTES ? NULL : context->pool;
 }
 
+static seqlstm_status make_gathered(struct sl_predictor_lane *lane, struct seqlstm_error *err)
+{
+    const struct sl_packer *packer = &lane->packer;
+    lane->gathered = malloc((size_t)(packer->rows * packer->batch.input.features) * sizeof(float) + 1);
+    if (lane->gathered == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the input");
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_use use, struct seqlstm_error *err)
 {
     const struct sl_predictor_request *made = &context->predictor->made;
     struct sl_predictor_lane *lane = &context->lanes[use];
     const struct sl_graph *graph = made->plans[use].graph;
-    const bool streams = use == SL_USE_STREAM || use == SL_USE_STREAMS;
+    const bool streams = sl_predictor_use_carries(use);
     const struct sl_exec_request request = {.plan = made->plans[use].plan,
                                             .params = context->params,
                                             .pool = choose_pool(context, use),
@@ -68,10 +79,12 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
     seqlstm_status status = sl_exec_create(&request, &lane->exec, err);
     if (status == SEQLSTM_OK && streams)
         status = sl_packer_init(&lane->packer, &graph->facts, &graph->facts.envelope, err);
+    if (status == SEQLSTM_OK && use == SL_USE_CHUNKS)
+        status = make_gathered(lane, err);
     if (status == SEQLSTM_OK && streams)
         status = find_states(lane, err);
     if (status == SEQLSTM_OK && streams && made->warms)
-        status = warm_up(lane, use, err);
+        status = warm_up(lane, err);
     if (status != SEQLSTM_OK)
         close_lane(lane);
     return status;
@@ -80,7 +93,7 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
 seqlstm_status sl_context_provide(struct sl_context *context, enum sl_predictor_use use,
                                   struct sl_predictor_lane **out_lane, struct seqlstm_error *err)
 {
-    if (context->predictor->made.plans[use].plan == NULL && (use == SL_USE_STREAM || use == SL_USE_STREAMS))
+    if (context->predictor->made.plans[use].plan == NULL && sl_predictor_use_carries(use))
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model cannot run as a stream: %s", context->predictor->reason);
     if (context->predictor->made.plans[use].plan == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model has an encoder and a decoder, which read and write texts");
@@ -156,7 +169,7 @@ seqlstm_status sl_context_open(const struct sl_predictor *predictor, struct sl_c
         status = sl_pool_create(predictor->made.threads, &context->pool, err);
     if (status == SEQLSTM_OK)
         status = sl_params_share(predictor->made.params, &context->params, err);
-    for (int use = SL_USE_STREAM; use <= SL_USE_STREAMS && status == SEQLSTM_OK; use++)
+    for (int use = SL_USE_STREAM; use <= SL_USE_CHUNKS && status == SEQLSTM_OK; use++)
         if (predictor->made.plans[use].plan)
             status = open_lane(context, (enum sl_predictor_use)use, err);
     if (status != SEQLSTM_OK) {

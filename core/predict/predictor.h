@@ -33,10 +33,17 @@ enum sl_predictor_use {
     SL_USE_FEW,     /* a few of them */
     SL_USE_STREAM,  /* the next steps of one stream */
     SL_USE_STREAMS, /* the next step of many streams */
+    SL_USE_CHUNKS,  /* the next steps of many streams, of each as many as it has */
     SL_USE_ENCODER, /* of a model that writes texts */
     SL_USE_DECODER, /* one step of all its hypotheses */
     SL_USE_COUNT
 };
+
+/* Does a run continue from states? */
+static inline bool sl_predictor_use_carries(enum sl_predictor_use use)
+{
+    return use == SL_USE_STREAM || use == SL_USE_STREAMS || use == SL_USE_CHUNKS;
+}
 
 /* The model as it is planned for one use; NULL: it is not used so. */
 struct sl_predictor_plan {

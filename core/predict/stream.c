@@ -57,15 +57,28 @@ static void fetch(const float *values, int64_t count)
         __builtin_prefetch(values + k, 1);
 }
 
+/* The stream of each row of a batch. */
+struct members {
+    struct sl_stream *const *streams; /* in the order of the rows; or NULL */
+    const struct sl_chunk *chunks;    /* in the order of the caller, */
+    const int32_t *order;             /* which row k has from order[k] */
+    int64_t count;
+};
+
+static struct sl_stream *get_member(const struct members *members, int64_t k)
+{
+    return members->streams ? members->streams[k] : members->chunks[members->order[k]].stream;
+}
+
 /* Copies the states of the streams to or from the first rows of an executor on the host. */
-static void move_lean(const struct sl_predictor_lane *lane, int64_t elems, struct sl_stream *const *streams,
-                      int64_t count, enum direction direction)
+static void move_lean(const struct sl_predictor_lane *lane, int64_t elems, const struct members *members,
+                      enum direction direction)
 {
     const int32_t states = sl_exec_get_graph(lane->exec)->state_count;
-    for (int64_t k = 0; k < count; k++) {
-        float *own = streams[k]->values;
-        if (k + FETCHED_AHEAD < count)
-            fetch(streams[k + FETCHED_AHEAD]->values, elems);
+    for (int64_t k = 0; k < members->count; k++) {
+        float *own = get_member(members, k)->values;
+        if (k + FETCHED_AHEAD < members->count)
+            fetch(get_member(members, k + FETCHED_AHEAD)->values, elems);
         for (int32_t s = 0; s < states; s++) {
             const struct sl_state_rows *rows = &lane->states[s];
             const size_t bytes = (size_t)rows->features * sizeof *own;
@@ -78,22 +91,22 @@ static void move_lean(const struct sl_predictor_lane *lane, int64_t elems, struc
     }
 }
 
-static seqlstm_status move_states(struct sl_predictor_lane *lane, int64_t state_elems, struct sl_stream *const *streams,
-                                  int64_t count, enum direction direction, struct seqlstm_error *err)
+static seqlstm_status move_states(struct sl_predictor_lane *lane, int64_t state_elems, const struct members *members,
+                                  enum direction direction, struct seqlstm_error *err)
 {
     const struct sl_graph *graph = sl_exec_get_graph(lane->exec);
     float *all;
     int64_t elems, at = 0;
     if (lane->states) {
-        move_lean(lane, state_elems, streams, count, direction);
+        move_lean(lane, state_elems, members, direction);
         return SEQLSTM_OK;
     }
     SEQLSTM_TRY(sl_exec_get_state(lane->exec, &all, &elems, err));
     for (int32_t s = 0; s < graph->state_count; s++) {
         const int64_t features = graph->states[s].features;
         float *rows = all + sl_exec_get_state_offset(lane->exec, s);
-        for (int64_t k = 0; k < count; k++) {
-            float *row = rows + k * features, *own = streams[k]->values + at;
+        for (int64_t k = 0; k < members->count; k++) {
+            float *row = rows + k * features, *own = get_member(members, k)->values + at;
             memcpy(direction == TO_EXECUTOR ? row : own, direction == TO_EXECUTOR ? own : row,
                    (size_t)features * sizeof *row);
         }
@@ -103,21 +116,29 @@ static seqlstm_status move_states(struct sl_predictor_lane *lane, int64_t state_
 }
 
 /* Steps that are laid out. */
+static seqlstm_status run(const struct sl_predictor *predictor, struct sl_predictor_lane *lane,
+                          const struct members *members, const void *x, struct seqlstm_error *err)
+{
+    struct sl_packer *packer = &lane->packer;
+    for (int64_t k = 0; k < members->count; k++)
+        packer->positions[k] = (uint32_t)get_member(members, k)->position;
+    SEQLSTM_TRY(sl_packer_fill(packer, predictor->made.state, x, err));
+    SEQLSTM_TRY(move_states(lane, predictor->state_elems, members, TO_EXECUTOR, err));
+    packer->batch.carry_state = true;
+    SEQLSTM_TRY(sl_context_run(lane, &packer->batch, err));
+    SEQLSTM_TRY(move_states(lane, predictor->state_elems, members, FROM_EXECUTOR, err));
+    for (int64_t k = 0; k < members->count; k++)
+        get_member(members, k)->position += packer->lengths[k];
+    return SEQLSTM_OK;
+}
+
+/* The same number of steps of each stream. */
 static seqlstm_status step(const struct sl_predictor *predictor, struct sl_predictor_lane *lane,
                            struct sl_stream *const *streams, int64_t count, const void *x, struct seqlstm_error *err)
 {
-    struct sl_packer *packer = &lane->packer;
-    packer->batch.axis.flags |= SEQLSTM_BIT_AXIS_STREAM;
-    for (int64_t k = 0; k < count; k++)
-        packer->positions[k] = (uint32_t)streams[k]->position;
-    SEQLSTM_TRY(sl_packer_fill(packer, predictor->made.state, x, err));
-    SEQLSTM_TRY(move_states(lane, predictor->state_elems, streams, count, TO_EXECUTOR, err));
-    packer->batch.carry_state = true;
-    SEQLSTM_TRY(sl_context_run(lane, &packer->batch, err));
-    SEQLSTM_TRY(move_states(lane, predictor->state_elems, streams, count, FROM_EXECUTOR, err));
-    for (int64_t k = 0; k < count; k++)
-        streams[k]->position += packer->batch.axis.steps;
-    return SEQLSTM_OK;
+    const struct members members = {.streams = streams, .count = count};
+    lane->packer.batch.axis.flags |= SEQLSTM_BIT_AXIS_STREAM;
+    return run(predictor, lane, &members, x, err);
 }
 
 /* Copies the output of the last step to y. */
@@ -191,6 +212,71 @@ seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *con
         y += y ? now * features : 0;
         count -= now;
     }
+    return SEQLSTM_OK;
+}
+
+/* ---- chunks ----------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status check_chunks(const struct sl_context *context, const struct sl_packer *packer,
+                                   const struct sl_chunk *chunks, int64_t count, struct seqlstm_error *err)
+{
+    if (count > packer->sequences)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld streams, expected at most %lld", (long long)count,
+                     (long long)packer->sequences);
+    for (int64_t k = 0; k < count; k++) {
+        if (chunks[k].stream->predictor != context->predictor)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stream %lld and the context are of different predictors",
+                         (long long)k);
+        if (chunks[k].steps < 1 || chunks[k].steps > packer->steps)
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld steps of stream %lld, expected 1 to %lld",
+                         (long long)chunks[k].steps, (long long)k, (long long)packer->steps);
+    }
+    return SEQLSTM_OK;
+}
+
+/* The input of all streams one after the other, laid out. */
+static void gather(struct sl_predictor_lane *lane, const struct sl_chunk *chunks, int64_t count)
+{
+    struct sl_packer *packer = &lane->packer;
+    const size_t row_bytes = (size_t)packer->batch.input.features * sizeof(float);
+    char *to = lane->gathered;
+    for (int64_t k = 0; k < count; k++) {
+        packer->samples[k] = chunks[k].steps; /* as lengths */
+        memcpy(to, chunks[k].x, (size_t)chunks[k].steps * row_bytes);
+        to += (size_t)chunks[k].steps * row_bytes;
+    }
+    sl_packer_lay_out(packer, packer->samples, count);
+}
+
+/* Copies the output of row k of the batch to its chunk. */
+static void hand_out_chunk(const struct sl_predictor *predictor, const struct sl_packer *packer, struct sl_field output,
+                           int64_t k, const struct sl_chunk *chunk)
+{
+    const int64_t rows = output.on_steps && !chunk->last ? chunk->steps : 1;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t t = chunk->last ? chunk->steps - 1 : r;
+        const int64_t row = output.on_steps ? packer->row_offsets[t] + k : k;
+        memcpy(chunk->y + r * output.features, output.values + row * output.features,
+               (size_t)output.features * sizeof *chunk->y);
+    }
+    if (predictor->undoes_targets)
+        sl_data_state_undo_targets(predictor->made.state, chunk->y, rows);
+}
+
+seqlstm_status sl_streams_advance(struct sl_context *context, const struct sl_chunk *chunks, int64_t count,
+                                  struct seqlstm_error *err)
+{
+    struct sl_predictor_lane *lane;
+    SEQLSTM_TRY(sl_context_provide(context, SL_USE_CHUNKS, &lane, err));
+    struct sl_packer *packer = &lane->packer;
+    SEQLSTM_TRY(check_chunks(context, packer, chunks, count, err));
+    const struct members members = {.chunks = chunks, .order = packer->order, .count = count};
+    gather(lane, chunks, count);
+    SEQLSTM_TRY(run(context->predictor, lane, &members, lane->gathered, err));
+    const struct sl_field output = sl_exec_get_output(lane->exec);
+    for (int64_t k = 0; k < count; k++)
+        if (chunks[packer->order[k]].y)
+            hand_out_chunk(context->predictor, packer, output, k, &chunks[packer->order[k]]);
     return SEQLSTM_OK;
 }
 

@@ -19,6 +19,19 @@ seqlstm_status sl_stream_step(struct sl_context *context, struct sl_stream *stre
 seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *const *streams, int64_t count,
                                const void *x, float *y, struct seqlstm_error *err);
 
+/* The next steps of one of several streams. */
+struct sl_chunk {
+    struct sl_stream *stream;
+    const void *x; /* [steps, features] */
+    int64_t steps; /* at most that of SL_USE_CHUNKS */
+    float *y;      /* where its output goes: a row for each step or for the sequence; NULL: it is not wanted */
+    bool last;     /* only the last row of an output on steps */
+};
+
+/* Advances all streams, at most as many as SL_USE_CHUNKS has, as one packed batch. */
+seqlstm_status sl_streams_advance(struct sl_context *context, const struct sl_chunk *chunks, int64_t count,
+                                  struct seqlstm_error *err);
+
 /* The last row of output of sl_stream_step, in the network's units; valid until the next step on the context. */
 seqlstm_status sl_stream_find_last(struct sl_context *context, const float **out_row, struct seqlstm_error *err);
 

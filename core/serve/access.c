@@ -20,16 +20,16 @@ static bool is_equal(const char *sent, const char *token)
     return differs == 0;
 }
 
-bool sl_access_has_token(const struct seqlstm_http_module *http, const struct seqlstm_http_request *request,
+int sl_access_find_token(const struct seqlstm_http_module *http, const struct seqlstm_http_request *request,
                          const char *const *tokens)
 {
     static const char scheme[] = "Bearer ";
     const char *header = http->find_header(request, "Authorization");
-    bool found = false;
+    int found = -1;
     if (header == NULL || strncasecmp(header, scheme, sizeof scheme - 1) != 0)
-        return false;
-    for (; *tokens; tokens++)
-        found |= is_equal(header + sizeof scheme - 1, *tokens);
+        return -1;
+    for (int k = 0; tokens[k]; k++)
+        found = is_equal(header + sizeof scheme - 1, tokens[k]) ? k : found;
     return found;
 }
 

@@ -52,10 +52,16 @@ void sl_counters_note_batch(struct sl_counters *counters, int64_t sequences, int
 {
     pthread_mutex_lock(&counters->lock);
     counters->batches++;
-    counters->sequences += sequences;
     counters->rows += rows;
     observe(&counters->computed_s, seconds, took);
     observe(&counters->width, widths, (double)sequences);
+    pthread_mutex_unlock(&counters->lock);
+}
+
+void sl_counters_note_sequences(struct sl_counters *counters, int64_t count)
+{
+    pthread_mutex_lock(&counters->lock);
+    counters->sequences += count;
     pthread_mutex_unlock(&counters->lock);
 }
 
@@ -85,7 +91,7 @@ static void write_histogram(struct sl_buf *out, const char *name, const char *he
                   histogram->sum, name, (long long)sum);
 }
 
-void sl_counters_write(struct sl_counters *counters, int64_t waiting, struct sl_buf *out)
+void sl_counters_write(struct sl_counters *counters, const struct sl_counter_gauges *gauges, struct sl_buf *out)
 {
     pthread_mutex_lock(&counters->lock);
     const struct sl_counters now = *counters;
@@ -94,12 +100,16 @@ void sl_counters_write(struct sl_counters *counters, int64_t waiting, struct sl_
                             "# TYPE seqlstm_replies_total counter\n");
     for (int k = 2; k < 6; k++)
         sl_buf_printf(out, "seqlstm_replies_total{status=\"%dxx\"} %lld\n", k, (long long)now.answered[k]);
-    write_number(out, "seqlstm_sequences_total", "counter", "Sequences that were computed.", now.sequences);
+    write_number(out, "seqlstm_sequences_total", "counter", "Sequences that were computed to their ends.",
+                 now.sequences);
     write_number(out, "seqlstm_rows_total", "counter", "Steps of all sequences that were computed.", now.rows);
     write_number(out, "seqlstm_batches_total", "counter", "Batches that were computed.", now.batches);
     write_number(out, "seqlstm_clients_gone_total", "counter",
                  "Requests whose client had left before they were computed.", now.gone);
-    write_number(out, "seqlstm_queue_length", "gauge", "Requests that wait for a worker.", waiting);
+    write_number(out, "seqlstm_queue_length", "gauge", "Requests that wait for a worker.", gauges->waiting);
+    write_number(out, "seqlstm_streams", "gauge", "Streams that are open.", gauges->streams);
+    write_number(out, "seqlstm_streams_expired_total", "counter", "Streams that ended because they were not used.",
+                 gauges->expired);
     write_number(out, "seqlstm_busy_workers", "gauge", "Workers that compute.", now.busy);
     write_histogram(out, "seqlstm_queue_seconds", "Time that a request waited for a worker.", seconds, &now.queued_s);
     write_histogram(out, "seqlstm_batch_seconds", "Time that a batch took.", seconds, &now.computed_s);

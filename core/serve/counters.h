@@ -31,10 +31,19 @@ void sl_counters_note_reply(struct sl_counters *counters, int status);
 void sl_counters_note_queued(struct sl_counters *counters, double seconds);
 /* A worker begins to compute (+1) or ends (-1). */
 void sl_counters_note_busy(struct sl_counters *counters, int change);
+/* A batch of steps of so many sequences. */
 void sl_counters_note_batch(struct sl_counters *counters, int64_t sequences, int64_t rows, double seconds);
+/* So many sequences have ended. */
+void sl_counters_note_sequences(struct sl_counters *counters, int64_t count);
 void sl_counters_note_gone(struct sl_counters *counters);
 
-/* Appends them in the text format of Prometheus (version 0.0.4). `waiting`: jobs in the queue. */
-void sl_counters_write(struct sl_counters *counters, int64_t waiting, struct sl_buf *out);
+/* What others count. */
+struct sl_counter_gauges {
+    int64_t waiting;          /* jobs in the queue */
+    int64_t streams, expired; /* that are open, and that have ended because they were not used */
+};
+
+/* Appends them in the text format of Prometheus (version 0.0.4). */
+void sl_counters_write(struct sl_counters *counters, const struct sl_counter_gauges *gauges, struct sl_buf *out);
 
 #endif

@@ -2,10 +2,11 @@
 /* See infer_read.h. */
 #include "serve/infer_read.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "serve/infer_parameters.h"
 
 enum { DEPTH_MOST = 8 };
 
@@ -371,6 +372,7 @@ static seqlstm_status read_root(struct sl_job *job, json_t *root, struct binary 
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the request has no list of `inputs`");
     if (id && (job->id = strdup(id)) == NULL)
         return fail_memory(err);
+    SEQLSTM_TRY(sl_infer_read_parameters(job, root, err));
     json_array_foreach(inputs, i, input)
     {
         struct tensor tensor;
@@ -380,6 +382,7 @@ static seqlstm_status read_root(struct sl_job *job, json_t *root, struct binary 
     if (binary.bytes > 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%zu bytes behind the JSON belong to no input", binary.bytes);
     SEQLSTM_TRY(check_inputs(job, err));
+    SEQLSTM_TRY(sl_infer_check_stream(job, err));
     return read_outputs(job, root, err);
 }
 

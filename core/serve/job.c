@@ -21,6 +21,7 @@ void sl_job_destroy(struct sl_job *job)
     free(job->id);
     free(job->x);
     free(job->lengths);
+    free(job->stream_id);
     free(job->y);
     free(job);
 }

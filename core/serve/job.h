@@ -9,11 +9,14 @@
 #include "serve/http.h"
 #include "serve/served_model.h"
 
+struct sl_served_stream;
+
 struct sl_job {
     struct seqlstm_http_request *request;
     const struct sl_served_model *model;
-    struct sl_job *next; /* in the queue */
+    struct sl_job *next; /* in the list that it is in */
     int64_t queued_ns;
+    int64_t checked_ns; /* when its client was last known to be there */
 
     char *id;         /* of the client, given back; NULL: none */
     void *x;          /* [rows, input_features] float, or [rows] int32_t */
@@ -21,7 +24,14 @@ struct sl_job {
     int64_t count;    /* sequences, or rows without steps */
     int64_t rows;     /* steps of all of them */
 
-    float *y; /* [out_rows, output_features] */
+    int token;                       /* number of the token that asks; 0 without tokens */
+    char *stream_id;                 /* of the stream that it continues; NULL: its sequences are whole */
+    bool starts, ends;               /* it is the stream's first or last request */
+    struct sl_served_stream *stream; /* NULL: none */
+
+    int64_t begun, begun_rows; /* sequences that are or were computed, and their steps */
+    int64_t finished;          /* sequences */
+    float *y;                  /* [out_rows, output_features] */
     int64_t out_rows;
     bool wants_y, wants_labels;   /* which outputs; labels only where classes have names */
     bool binary_y, binary_labels; /* after the JSON instead of in it */

@@ -9,7 +9,7 @@
 void sl_pages_write_server(struct sl_buf *out)
 {
     sl_buf_append_text(out, "{\"name\":\"seqlstm\",\"version\":\"" SL_VERSION
-                            "\",\"extensions\":[\"binary_tensor_data\"]}\n");
+                            "\",\"extensions\":[\"binary_tensor_data\",\"sequence\"]}\n");
 }
 
 static void append_tensor(struct sl_buf *out, const char *name, const char *type, int64_t features)
@@ -50,7 +50,8 @@ static void append_row(struct sl_buf *out, const char *what, double value, const
     sl_buf_append_text(out, "</td></tr>\n");
 }
 
-static void append_counters(struct sl_buf *out, struct sl_counters *counters, int64_t waiting, double seconds)
+static void append_counters(struct sl_buf *out, struct sl_counters *counters, const struct sl_counter_gauges *gauges,
+                            double seconds)
 {
     pthread_mutex_lock(&counters->lock);
     const struct sl_counters now = *counters;
@@ -60,16 +61,17 @@ static void append_counters(struct sl_buf *out, struct sl_counters *counters, in
     append_row(out, "seconds", seconds, "%.0f");
     append_row(out, "requests answered", (double)now.answered[2], "%.0f");
     append_row(out, "requests refused", (double)(now.answered[4] + now.answered[5]), "%.0f");
-    append_row(out, "requests that wait", (double)waiting, "%.0f");
+    append_row(out, "requests that wait", (double)gauges->waiting, "%.0f");
+    append_row(out, "streams that are open", (double)gauges->streams, "%.0f");
     append_row(out, "sequences computed", (double)now.sequences, "%.0f");
     append_row(out, "steps computed", (double)now.rows, "%.0f");
-    append_row(out, "sequences in a mean batch", (double)now.sequences / batches, "%.2f");
+    append_row(out, "sequences in a mean batch", now.width.sum / batches, "%.2f");
     append_row(out, "milliseconds of a mean batch", 1e3 * now.computed_s.sum / batches, "%.3f");
     sl_buf_append_text(out, "</table>\n<p>All of it for Prometheus: <a href=\"/metrics\">/metrics</a></p>\n");
 }
 
 void sl_pages_write_status(const struct sl_served_model *models, int count, struct sl_counters *counters,
-                           int64_t waiting, double seconds, struct sl_buf *out)
+                           const struct sl_counter_gauges *gauges, double seconds, struct sl_buf *out)
 {
     sl_html_begin_page(out, "td:first-child{padding-right:2rem}\n", "seqlstm serve");
     sl_buf_append_text(out, "<h1>seqlstm serve</h1>\n<h2>Models</h2>\n<div class=\"scroll\"><table><tr><th>name</th>"
@@ -90,6 +92,6 @@ void sl_pages_write_status(const struct sl_served_model *models, int count, stru
                       (long long)model->steps);
     }
     sl_buf_append_text(out, "</table></div>\n");
-    append_counters(out, counters, waiting, seconds);
+    append_counters(out, counters, gauges, seconds);
     sl_html_end_page(out);
 }

@@ -13,6 +13,6 @@ void sl_pages_write_model(const struct sl_served_model *model, struct sl_buf *ou
 
 /* The status page: HTML without scripts. */
 void sl_pages_write_status(const struct sl_served_model *models, int count, struct sl_counters *counters,
-                           int64_t waiting, double seconds, struct sl_buf *out);
+                           const struct sl_counter_gauges *gauges, double seconds, struct sl_buf *out);
 
 #endif

@@ -15,33 +15,38 @@ void sl_job_queue_deinit(struct sl_job_queue *queue)
     pthread_mutex_destroy(&queue->lock);
 }
 
+static void append(struct sl_job_queue *queue, struct sl_job *job)
+{
+    job->next = NULL;
+    *(queue->last ? &queue->last->next : &queue->first) = job;
+    queue->last = job;
+    queue->count++;
+    pthread_cond_signal(&queue->filled);
+}
+
 bool sl_job_queue_add(struct sl_job_queue *queue, struct sl_job *job)
 {
     pthread_mutex_lock(&queue->lock);
-    const bool added = !queue->closed && queue->count < queue->most;
-    job->next = NULL;
-    if (added) {
-        *(queue->last ? &queue->last->next : &queue->first) = job;
-        queue->last = job;
-        queue->count++;
-        pthread_cond_signal(&queue->filled);
-    }
+    const bool added = queue->count < queue->most;
+    if (added)
+        append(queue, job);
     pthread_mutex_unlock(&queue->lock);
     return added;
 }
 
-/* Takes jobs for the model of the first one out of the list. */
-static struct sl_job *take_batch(struct sl_job_queue *queue)
+void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job)
 {
-    const struct sl_served_model *model = queue->first->model;
+    pthread_mutex_lock(&queue->lock);
+    append(queue, job);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static struct sl_job *take(struct sl_job_queue *queue, sl_job_wanted_fn *wanted, void *context)
+{
     struct sl_job *taken = NULL, **end = &taken, **at = &queue->first, *before = NULL;
-    int64_t sequences = 0, rows = 0;
-    bool full = false;
-    while (*at && !full) {
+    while (*at) {
         struct sl_job *job = *at;
-        full = job->model == model && taken &&
-               (sequences + job->count > model->sequences || rows + job->rows > model->rows);
-        if (job->model != model || full) {
+        if (!wanted(context, job)) {
             before = job;
             at = &job->next;
             continue;
@@ -52,19 +57,17 @@ static struct sl_job *take_batch(struct sl_job_queue *queue)
         job->next = NULL;
         *end = job;
         end = &job->next;
-        sequences += job->count;
-        rows += job->rows;
         queue->count--;
     }
     return taken;
 }
 
-struct sl_job *sl_job_queue_take(struct sl_job_queue *queue)
+struct sl_job *sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context)
 {
     pthread_mutex_lock(&queue->lock);
-    while (queue->first == NULL && !queue->closed)
+    while (waits && queue->first == NULL && !queue->closed)
         pthread_cond_wait(&queue->filled, &queue->lock);
-    struct sl_job *taken = queue->first ? take_batch(queue) : NULL;
+    struct sl_job *taken = queue->first ? take(queue, wanted, context) : NULL;
     if (queue->first)
         pthread_cond_signal(&queue->filled);
     pthread_mutex_unlock(&queue->lock);

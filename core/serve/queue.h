@@ -13,18 +13,23 @@ struct sl_job_queue {
     pthread_cond_t filled;
     struct sl_job *first, *last;
     int64_t count, most;
-    bool closed; /* no jobs are added, and take returns NULL once it is empty */
+    bool closed; /* take returns NULL once it is empty */
 };
 
 void sl_job_queue_init(struct sl_job_queue *queue, int64_t most);
 void sl_job_queue_deinit(struct sl_job_queue *queue);
 
-/* False: the queue is full or closed, and the job stays the caller's. */
+/* False: the queue is full, and the job stays the caller's. */
 bool sl_job_queue_add(struct sl_job_queue *queue, struct sl_job *job);
+/* Adds a job that has waited for its stream, also to a full queue. */
+void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job);
 
-/* Waits for a job, and takes it with all that wait for the same model, in their order, as long as one batch of the
- * model holds them. Returns them as a list, or NULL when the queue is closed and empty. */
-struct sl_job *sl_job_queue_take(struct sl_job_queue *queue);
+/* Is the job to be taken? It then is, so the function may count it. */
+typedef bool sl_job_wanted_fn(void *context, const struct sl_job *job);
+
+/* Takes the jobs that are wanted, in their order, as a list. With `waits` it waits for the first job, which must then
+ * be wanted, and returns NULL when the queue is closed and empty; else NULL says that there is none. */
+struct sl_job *sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context);
 
 /* Wakes all workers. */
 void sl_job_queue_close(struct sl_job_queue *queue);

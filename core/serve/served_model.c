@@ -30,6 +30,9 @@ seqlstm_status sl_served_model_open(struct sl_session *session, const char *name
     out->steps = envelope->steps;
     out->sequences = envelope->sequences;
     out->rows = envelope->rows;
+    const struct sl_graph *chunks = sl_predictor_find_graph(out->predictor, SL_USE_CHUNKS);
+    out->streams = chunks != NULL;
+    out->chunk_steps = chunks ? chunks->facts.envelope.steps : 0;
     out->classes = sl_predictor_gives_values(out->predictor) ? NULL : sl_data_state_find_classes(out->state);
     if (out->classes && sl_vocabulary_get_size(out->classes) != out->output_features)
         out->classes = NULL; /* one probability stands for two classes */

@@ -24,6 +24,8 @@ struct sl_served_model {
     int64_t input_features, input_classes, output_features;
     int64_t steps;           /* most steps of a sequence */
     int64_t sequences, rows; /* of a batch */
+    bool streams;            /* it can continue from request to request */
+    int64_t chunk_steps;     /* most steps of a sequence that are computed at once; 0: whole sequences */
 };
 
 /* `limits`: of a batch. UNSUPPORTED: the model has a decoder; else as sl_session_open_predictor. */

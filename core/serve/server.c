@@ -13,9 +13,10 @@
 #include "serve/access.h"
 #include "serve/infer_read.h"
 #include "serve/pages.h"
+#include "serve/replies.h"
 #include "serve/worker.h"
 
-enum { HEADER_BYTES = 16 << 10, IDLE_SECONDS = 60, PAUSE_NS = 20000000 };
+enum { HEADER_BYTES = 16 << 10, IDLE_SECONDS = 60, PAUSE_NS = 20000000, EXPIRE_PAUSES = 25, CHUNK_STEPS = 32 };
 
 /* Bytes of an answer, at most: outputs may be far larger than inputs. */
 #define ANSWER_MOST ((int64_t)512 << 20)
@@ -25,9 +26,7 @@ struct sl_server {
     const struct seqlstm_http_module *module;
     struct seqlstm_http *http;
     struct sl_served_model *models;
-    struct sl_job_queue queue;
-    struct sl_counters counters;
-    struct sl_worker_request work;
+    struct sl_serving serving; /* what its workers share */
     struct sl_worker *workers;
     int64_t start_ns;
     pthread_t guard;
@@ -37,7 +36,7 @@ struct sl_server {
 
 static void fail(struct sl_server *server, struct seqlstm_http_request *request, int status, const char *message)
 {
-    sl_counters_note_reply(&server->counters, status);
+    sl_counters_note_reply(&server->serving.counters, status);
     sl_http_fail(server->module, request, status, message);
 }
 
@@ -47,7 +46,7 @@ static void reply(struct sl_server *server, struct seqlstm_http_request *request
     if (body->failed)
         fail(server, request, 503, "no memory for the answer");
     else {
-        sl_counters_note_reply(&server->counters, 200);
+        sl_counters_note_reply(&server->serving.counters, 200);
         sl_http_reply(server->module, request, type, body->data, body->length_bytes);
     }
     sl_buf_deinit(body);
@@ -87,22 +86,40 @@ static bool read_job(struct sl_server *server, struct seqlstm_http_request *requ
     return false;
 }
 
-static void infer(struct sl_server *server, const struct sl_served_model *model, struct seqlstm_http_request *request)
+/* A job that cannot wait for its stream or for a worker is refused. */
+static void queue_job(struct sl_server *server, struct sl_job *job)
+{
+    struct sl_serving *serving = &server->serving;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    bool waits = false;
+    seqlstm_status status = SEQLSTM_OK;
+    if (job->stream_id)
+        status = sl_stream_table_claim(&serving->streams, job, &waits, &err);
+    if (status != SEQLSTM_OK)
+        sl_job_fail(serving, job,
+                    status == SEQLSTM_NO_MEMORY     ? 503
+                    : status == SEQLSTM_UNAVAILABLE ? 429
+                                                    : 400,
+                    err.message, false);
+    else if (!waits && !sl_job_queue_add(&serving->queue, job))
+        sl_job_fail(serving, job, 429, "too many requests wait", false);
+}
+
+static void infer(struct sl_server *server, const struct sl_served_model *model, struct seqlstm_http_request *request,
+                  int token)
 {
     struct sl_job *job = sl_job_create(model, request);
     if (job == NULL) {
         fail(server, request, 503, "no memory for the request");
         return;
     }
+    job->token = token;
     if (!read_job(server, request, job)) {
         sl_job_destroy(job);
         return;
     }
     job->queued_ns = sl_clock_ns();
-    if (sl_job_queue_add(&server->queue, job))
-        return;
-    fail(server, request, 429, "too many requests wait");
-    sl_job_destroy(job);
+    queue_job(server, job);
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------- */
@@ -131,8 +148,9 @@ static void on_get(struct sl_server *server, struct seqlstm_http_request *reques
 {
     const char *rest = "", *type = "application/json";
     const struct sl_served_model *model = find_model(server, path, &rest);
-    const int64_t waiting = sl_job_queue_count(&server->queue);
+    struct sl_counter_gauges gauges = {.waiting = sl_job_queue_count(&server->serving.queue)};
     struct sl_buf body = {0};
+    gauges.streams = sl_stream_table_count(&server->serving.streams, &gauges.expired);
     if (model && (*rest == '\0' || strcmp(rest, "/ready") == 0)) {
         if (*rest == '\0')
             sl_pages_write_model(model, &body);
@@ -142,10 +160,10 @@ static void on_get(struct sl_server *server, struct seqlstm_http_request *reques
         sl_pages_write_server(&body);
     else if (strcmp(path, "/metrics") == 0) {
         type = "text/plain; version=0.0.4";
-        sl_counters_write(&server->counters, waiting, &body);
+        sl_counters_write(&server->serving.counters, &gauges, &body);
     } else if (strcmp(path, "/") == 0) {
         type = "text/html; charset=utf-8";
-        sl_pages_write_status(server->models, server->made.count, &server->counters, waiting,
+        sl_pages_write_status(server->models, server->made.count, &server->serving.counters, &gauges,
                               (double)(sl_clock_ns() - server->start_ns) * 1e-9, &body);
     } else {
         fail(server, request, 404, "there is nothing at this path: /v2/models/NAME/infer predicts");
@@ -154,11 +172,14 @@ static void on_get(struct sl_server *server, struct seqlstm_http_request *reques
     reply(server, request, type, &body);
 }
 
-static bool may_ask(struct sl_server *server, struct seqlstm_http_request *request)
+/* *out_token: the number of its token. */
+static bool may_ask(struct sl_server *server, struct seqlstm_http_request *request, int *out_token)
 {
     const struct sl_server_request *made = &server->made;
+    *out_token = 0;
     if (made->tokens) {
-        if (sl_access_has_token(server->module, request, made->tokens))
+        *out_token = sl_access_find_token(server->module, request, made->tokens);
+        if (*out_token >= 0)
             return true;
         fail(server, request, 401, "a token is missing or wrong: Authorization: Bearer TOKEN");
         return false;
@@ -180,7 +201,8 @@ static void on_request(void *context, struct seqlstm_http_request *request)
         reply(server, request, "application/json", &body);
         return;
     }
-    if (!may_ask(server, request))
+    int token;
+    if (!may_ask(server, request, &token))
         return;
     if (!post) {
         on_get(server, request, path);
@@ -190,7 +212,7 @@ static void on_request(void *context, struct seqlstm_http_request *request)
     if (model == NULL || strcmp(rest, "/infer") != 0)
         fail(server, request, 404, "there is nothing at this path: /v2/models/NAME/infer predicts");
     else
-        infer(server, model, request);
+        infer(server, model, request, token);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------- */
@@ -198,8 +220,11 @@ static void on_request(void *context, struct seqlstm_http_request *request)
 static seqlstm_status open_models(struct sl_server *server, struct seqlstm_error *err)
 {
     const struct sl_server_request *made = &server->made;
-    const struct sl_predictor_limits limits = {
-        .sequences = made->sequences, .steps = made->steps, .threads = made->threads};
+    const struct sl_predictor_limits limits = {.sequences = made->sequences,
+                                               .steps = made->steps,
+                                               .threads = made->threads,
+                                               .stream_steps = CHUNK_STEPS,
+                                               .chunk_steps = CHUNK_STEPS};
     server->models = calloc((size_t)made->count, sizeof *server->models);
     server->workers = calloc((size_t)made->workers, sizeof *server->workers);
     if (server->models == NULL || server->workers == NULL)
@@ -233,8 +258,11 @@ seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
     server->made = *request;
     server->module = module;
-    sl_job_queue_init(&server->queue, request->queue);
-    sl_counters_init(&server->counters);
+    server->serving.http = module;
+    server->serving.target_ns = request->target_ns;
+    sl_job_queue_init(&server->serving.queue, request->queue);
+    sl_counters_init(&server->serving.counters);
+    sl_stream_table_init(&server->serving.streams, request->streams, request->queue, request->stream_idle_ns);
     seqlstm_status status = open_models(server, err);
     if (status == SEQLSTM_OK)
         status = bind_address(server, err);
@@ -250,27 +278,26 @@ uint16_t sl_server_get_port(const struct sl_server *server)
     return server->module->get_port(server->http);
 }
 
-/* Waits for the end that the user asks for. */
-static void *wait_for_stop(void *context)
+/* Waits for the end that the user asks for, and ends streams that are not used. */
+static void *guard(void *context)
 {
     struct sl_server *server = context;
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    while (!sl_interrupt_get_stop(server->made.interrupt))
+    for (int64_t n = 1; !sl_interrupt_get_stop(server->made.interrupt); n++) {
         nanosleep(&pause, NULL);
+        if (n % EXPIRE_PAUSES == 0)
+            sl_stream_table_expire(&server->serving.streams, sl_clock_ns());
+    }
     server->module->stop(server->http);
     return NULL;
 }
 
 seqlstm_status sl_server_run(struct sl_server *server, struct seqlstm_error *err)
 {
-    server->work = (struct sl_worker_request){.http = server->module,
-                                              .queue = &server->queue,
-                                              .counters = &server->counters,
-                                              .models = server->models,
-                                              .model_count = server->made.count};
-    for (int w = 0; w < server->made.workers; w++)
-        SEQLSTM_TRY(sl_worker_start(&server->workers[w], &server->work, err));
-    if (pthread_create(&server->guard, NULL, wait_for_stop, server) != 0)
+    const struct sl_server_request *made = &server->made;
+    for (int w = 0; w < made->workers; w++)
+        SEQLSTM_TRY(sl_worker_start(&server->workers[w], &server->serving, server->models, made->count, err));
+    if (pthread_create(&server->guard, NULL, guard, server) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "a thread cannot be started");
     server->start_ns = sl_clock_ns();
     const seqlstm_status status = server->module->run(server->http, err);
@@ -282,16 +309,16 @@ void sl_server_close(struct sl_server *server)
 {
     if (server == NULL)
         return;
-    sl_job_queue_close(&server->queue);
+    sl_job_queue_close(&server->serving.queue);
     for (int w = 0; server->workers && w < server->made.workers; w++)
-        if (server->workers[w].request)
-            sl_worker_end(&server->workers[w]);
+        sl_worker_end(&server->workers[w]);
     if (server->http)
         server->module->close(server->http);
+    sl_stream_table_deinit(&server->serving.streams);
     for (int m = 0; server->models && m < server->made.count; m++)
         sl_served_model_close(&server->models[m]);
-    sl_job_queue_deinit(&server->queue);
-    sl_counters_deinit(&server->counters);
+    sl_job_queue_deinit(&server->serving.queue);
+    sl_counters_deinit(&server->serving.counters);
     free(server->workers);
     free(server->models);
     free(server);

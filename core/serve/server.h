@@ -26,6 +26,9 @@ struct sl_server_request {
     int64_t body_bytes;             /* of a request, at most */
     int64_t steps;                  /* of a sequence, at most; 0: as in the training data */
     int64_t sequences;              /* of a batch, at most; 0: the default of predictors */
+    int64_t streams;                /* that may be open */
+    int64_t stream_idle_ns;         /* after which a stream that is not used ends */
+    int64_t target_ns;              /* of the 99th percentile of latency; 0: none */
     struct sl_interrupt *interrupt; /* ends the server when it asks to stop */
 };
 

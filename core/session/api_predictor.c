@@ -37,8 +37,8 @@ seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const str
         said = *options;
     if (said.flags != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's options have unknown flags: %#x", said.flags);
-    const struct sl_predictor_limits limits = {said.sequences,    said.steps, said.rows,    said.streams,
-                                               said.stream_steps, said.layer, said.threads, true};
+    const struct sl_predictor_limits limits = {
+        said.sequences, said.steps, said.rows, said.streams, said.stream_steps, said.layer, said.threads, true, 0};
     struct sl_predictor *predictor = NULL;
     SEQLSTM_TRY(sl_api_end(sl_session_open_predictor(sl_api_get_session(session), &limits, &predictor, err), err));
     *out_predictor = (struct seqlstm_predictor *)(void *)predictor;

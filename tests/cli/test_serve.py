@@ -6,7 +6,6 @@ import http.client
 import json
 import random
 import re
-import select
 import signal
 import socket
 import struct
@@ -16,9 +15,8 @@ import time
 sys.dont_write_bytecode = True
 import harness
 from harness import CLASSES, TINY, expect
+from serving import JSON, ORDER, Server, close, count
 
-JSON = {'Content-Type': 'application/json'}
-ORDER = 'dispatch: {policy: order}\n'
 PAIRS = """seqlstm: 1
 name: pairs
 data:
@@ -36,51 +34,6 @@ train: {epochs: 1, loss: cross_entropy}
 """ + ORDER
 
 
-class Server:
-    """A server on a free port; ends when the block ends."""
-
-    def __init__(self, t, *args, host='127.0.0.1'):
-        self.t, self.host, self.told = t, host, False
-        self.process = t.start('serve', *args, '--port', '0')
-        ready, _, _ = select.select([self.process.stderr], [], [], 30)
-        line = self.process.stderr.readline().decode() if ready else ''
-        found = re.search(r'serving on http://\S+:(\d+)/', line)
-        if not found:
-            self.process.kill()
-            expect(False, f'no address: {line}{self.process.communicate()[1].decode()}')
-        self.port = int(found[1])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if not self.told:  # a second signal ends it at once
-            self.process.terminate()
-        self.rest = self.process.communicate(timeout=30)[1].decode()
-
-    def connect(self):
-        return http.client.HTTPConnection(self.host, self.port, timeout=30)
-
-    def ask(self, method, path, body=None, headers=None):
-        """Status, headers, body."""
-        connection = self.connect()
-        connection.request(method, path, body, headers or {})
-        reply = connection.getresponse()
-        data = reply.read()
-        connection.close()
-        return reply.status, reply, data
-
-    def infer(self, name, inputs, **more):
-        body = json.dumps({'inputs': [{'name': key, 'shape': list(shape), 'datatype': kind, 'data': data}
-                                      for key, kind, shape, data in inputs], **more})
-        return self.ask('POST', f'/v2/models/{name}/infer', body, JSON)
-
-    def outputs(self, *args, **more):
-        status, _, data = self.infer(*args, **more)
-        expect(status == 200, data)
-        return {output['name']: output for output in json.loads(data)['outputs']}
-
-
 def train(t):
     """`tiny` reads sequences of two values, `classes` texts."""
     t.write('m.yaml', TINY + ORDER)
@@ -96,10 +49,6 @@ def made_sequence(random_, steps):
 
 def flat(sequences):
     return [row for sequence in sequences for row in sequence]
-
-
-def close(a, b):
-    return len(a) == len(b) and all(abs(x - y) <= 1e-5 * (1 + abs(y)) for x, y in zip(a, b))
 
 
 def test_answers_are_those_of_predict(t):
@@ -244,10 +193,6 @@ def test_tokens(t):
             headers = {} if token is None else {'Authorization': f'Bearer {token}'}
             expect(server.ask('GET', '/v2', None, headers)[0] == status, token)
         expect(server.ask('GET', '/v2/health/live')[0] == 200, 'supervisors have no token')
-
-
-def count(server, name):
-    return int(re.search(rf'^{name} (\d+)$', server.ask('GET', '/metrics')[2].decode(), re.M)[1])
 
 
 def test_a_full_queue_and_clients_that_leave(t):

@@ -76,7 +76,7 @@ static seqlstm_status plan(struct sl_session *session, const struct sl_predictor
                                            .facts = &facts,
                                            .phase = SL_PHASE_PREDICT,
                                            .need_output = true,
-                                           .carry_state = use == SL_USE_STREAM || use == SL_USE_STREAMS,
+                                           .carry_state = sl_predictor_use_carries(use),
                                            .output_layer = wish->output,
                                            .quantization = sl_session_find_quantization(session)};
     const struct sl_choices none = {.count = 0};
@@ -112,7 +112,7 @@ static seqlstm_status plan_pair(struct sl_session *session, const struct sl_pred
 static seqlstm_status fill(struct sl_session *session, const struct sl_predictor_wish *wish,
                            struct sl_predictor_request *request, struct seqlstm_error *err)
 {
-    for (int use = 0; use <= SL_USE_STREAMS; use++)
+    for (int use = 0; use <= SL_USE_CHUNKS; use++)
         if (wish->envelopes[use].sequences > 0)
             SEQLSTM_TRY(plan(session, wish, (enum sl_predictor_use)use, request, err));
     if (wish->envelopes[SL_USE_ENCODER].sequences > 0)
@@ -188,6 +188,9 @@ static void fill_envelopes(const struct sl_session *session, const struct sl_pre
     if (streams > 1)
         wish->envelopes[SL_USE_STREAMS] =
             (struct sl_envelope){.sequences = streams, .steps = 1, .rows = streams, .uniform = true, .stream = true};
+    if (limits->chunk_steps > 0)
+        wish->envelopes[SL_USE_CHUNKS] = (struct sl_envelope){
+            .sequences = sequences, .steps = limits->chunk_steps, .rows = sequences * limits->chunk_steps};
 }
 
 seqlstm_status sl_session_open_predictor(struct sl_session *session, const struct sl_predictor_limits *said,

@@ -32,7 +32,8 @@ struct sl_predictor_limits {
     int64_t sequences, steps, rows, streams, stream_steps;
     const char *layer;
     int32_t threads;
-    bool measures; /* as in struct sl_predictor_wish */
+    bool measures;       /* as in struct sl_predictor_wish */
+    int64_t chunk_steps; /* most steps of each of `sequences` streams that are computed together; 0: never */
 };
 
 /* INVALID_ARGUMENT: a limit that is out of range; INVALID_CONFIG: no such layer; as predict. */

@@ -68,19 +68,24 @@ static int check_access(struct cli_context *cli, const struct sl_server_request 
 
 static int read_flags(struct cli_context *cli, struct serving *serving, struct sl_server_request *request)
 {
-    int64_t port = PORT, workers = 0, megabytes = 16, threads = 1;
+    int64_t port = PORT, workers = 0, megabytes = 16, threads = 1, idle = 60;
+    double target = 0;
     const char *said = cli_get(cli, "threads");
     if (!cli_get_int(cli, "port", 0, 65535, &port) ||
         !cli_get_int(cli, "workers", 1, SL_SERVER_WORKERS_MOST, &workers) ||
         !cli_get_int(cli, "queue", 1, 1 << 20, &request->queue) || !cli_get_int(cli, "max-body", 1, 1024, &megabytes) ||
         !cli_get_int(cli, "max-steps", 1, 1 << 24, &request->steps) ||
         !cli_get_int(cli, "max-batch", 1, 1 << 16, &request->sequences) ||
+        !cli_get_int(cli, "max-streams", 1, 1 << 30, &request->streams) ||
+        !cli_get_int(cli, "stream-idle", 1, 1 << 30, &idle) || !cli_get_float(cli, "target-p99", 0.01, 1e6, &target) ||
         (said && strcmp(said, "auto") != 0 && !cli_get_int(cli, "threads", 1, 1024, &threads)))
         return CLI_USAGE;
     request->port = (uint16_t)port;
     request->threads = (int32_t)threads;
     request->workers = workers > 0 ? (int)workers : (sl_cpu_count() > 1 ? sl_cpu_count() - 1 : 1);
     request->body_bytes = megabytes << 20;
+    request->stream_idle_ns = idle * 1000000000;
+    request->target_ns = (int64_t)(target * 1e6);
     if (cli_get(cli, "listen"))
         request->address = cli_get(cli, "listen");
     int code = read_tokens(cli, serving);
@@ -129,7 +134,8 @@ static int run_server(struct cli_context *cli, const struct sl_server_request *r
 static int serve(struct cli_context *cli)
 {
     struct serving serving = {.count = 0};
-    struct sl_server_request request = {.address = "127.0.0.1", .queue = 1024, .interrupt = cli->interrupt};
+    struct sl_server_request request = {
+        .address = "127.0.0.1", .queue = 1024, .streams = 10000, .interrupt = cli->interrupt};
     int code = read_flags(cli, &serving, &request);
     if (code == CLI_OK)
         for (int k = 0; k < cli->values.operand_count && code == CLI_OK; k++)
@@ -158,6 +164,11 @@ static const struct cli_flag flags[] = {
     {.name = "max-steps",
      .argument = "N",
      .help = "steps of a sequence (default: of the longest in training, at least 256)"},
+    {.name = "target-p99",
+     .argument = "MS",
+     .help = "latency that 99 of 100 requests keep: batches take at most an eighth of it"},
+    {.name = "max-streams", .argument = "N", .help = "streams that may be open (default 10000)"},
+    {.name = "stream-idle", .argument = "S", .help = "seconds after which an unused stream ends (default 60)"},
     {.name = "max-body", .argument = "MB", .help = "size of a request (default 16)"},
     {0},
 };

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See runner.h. */
+#include "serve/runner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/clock.h"
+#include "predict/whole.h"
+
+enum { CHECK_NS = 50000000 };
+
+/* A batch takes at most this part of the latency target: a request waits for one batch, then is in several. */
+enum { TARGET_PARTS = 8 };
+
+/* ---- jobs -------------------------------------------------------------------------------------------------- */
+
+static int64_t count_outputs(const struct sl_job *job)
+{
+    return job->model->gives_steps ? job->rows : job->count;
+}
+
+bool sl_runner_has_room(const struct sl_runner *runner)
+{
+    return runner->first == NULL && runner->count + runner->promised < runner->model->sequences;
+}
+
+bool sl_runner_is_busy(const struct sl_runner *runner)
+{
+    return runner->first || runner->count > 0;
+}
+
+void sl_runner_add(struct sl_runner *runner, struct sl_job *job)
+{
+    struct sl_job **end = &runner->first;
+    runner->promised = 0;
+    job->out_rows = count_outputs(job);
+    job->y = malloc((size_t)(job->out_rows * job->model->output_features) * sizeof *job->y + 1);
+    if (job->y == NULL) {
+        sl_job_fail(runner->serving, job, 503, "no memory for the answer", false);
+        return;
+    }
+    if (job->count == 0) {
+        sl_job_answer(runner->serving, job);
+        return;
+    }
+    while (*end)
+        end = &(*end)->next;
+    *end = job;
+}
+
+/* Sequences of the waiting jobs take the places that are free. */
+static void begin_sequences(struct sl_runner *runner)
+{
+    while (runner->first && runner->count < runner->model->sequences) {
+        struct sl_job *job = runner->first;
+        const int64_t k = job->begun++, steps = job->lengths ? job->lengths[k] : 1;
+        struct sl_running *running = &runner->running[runner->count++];
+        *running = (struct sl_running){.job = job, .row = job->begun_rows, .left = steps};
+        running->out = job->model->gives_steps ? job->begun_rows : k;
+        job->begun_rows += steps;
+        if (job->stream) {
+            running->state = job->stream->state;
+            if (job->starts)
+                sl_stream_reset(running->state);
+        }
+        if (job->begun == job->count) {
+            runner->first = job->next;
+            job->next = NULL;
+        }
+    }
+}
+
+/* Puts the state of a sequence that has ended aside. */
+static void release(struct sl_runner *runner, struct sl_running *running)
+{
+    if (running->state && running->job->stream == NULL)
+        runner->spare[runner->spare_count++] = running->state;
+    running->state = NULL;
+}
+
+/* Takes all sequences of the job out. */
+static void remove_job(struct sl_runner *runner, const struct sl_job *job)
+{
+    int64_t kept = 0;
+    for (int64_t k = 0; k < runner->count; k++)
+        if (runner->running[k].job == job)
+            release(runner, &runner->running[k]);
+        else
+            runner->running[kept++] = runner->running[k];
+    runner->count = kept;
+    for (struct sl_job **at = &runner->first; *at; at = &(*at)->next)
+        if (*at == job) {
+            *at = job->next;
+            return;
+        }
+}
+
+/* Jobs whose client has left are not computed further. */
+static void drop_gone(struct sl_runner *runner)
+{
+    const int64_t now = sl_clock_ns();
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_job *job = runner->running[k].job;
+        if (job->stream || now - job->checked_ns < CHECK_NS)
+            continue;
+        job->checked_ns = now;
+        if (!runner->serving->http->is_gone(job->request))
+            continue;
+        remove_job(runner, job);
+        sl_counters_note_gone(&runner->serving->counters);
+        sl_job_fail(runner->serving, job, 499, "the client has left", false);
+        k = -1;
+    }
+}
+
+/* ---- a batch ----------------------------------------------------------------------------------------------- */
+
+static int64_t limit(double budget, double each, int64_t most)
+{
+    const double count = each > 0 ? budget / each : (double)most;
+    return count < 1 ? 1 : count < (double)most ? (int64_t)count : most;
+}
+
+/* Chooses how many steps of each sequence are computed now. Returns whether all are whole sequences. */
+static bool choose_steps(struct sl_runner *runner)
+{
+    const struct sl_served_model *model = runner->model;
+    const double budget = (double)runner->serving->target_ns / TARGET_PARTS;
+    const int64_t most_rows = budget > 0 ? limit(budget, runner->row_ns, model->rows) : model->rows;
+    const int64_t most_steps = budget > 0 ? limit(budget, runner->step_ns, model->chunk_steps) : model->chunk_steps;
+    bool whole = true;
+    for (int64_t k = 0; model->streams && k < runner->count && whole; k++)
+        whole = runner->running[k].state == NULL && runner->running[k].left <= most_steps;
+    int64_t rows = 0;
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_running *running = &runner->running[k];
+        const int64_t steps = whole || running->left < most_steps ? running->left : most_steps;
+        const bool fits = !whole || k == 0 || rows + steps <= (model->streams ? model->rows : most_rows);
+        running->steps = fits ? steps : -1;
+        rows += fits ? steps : 0;
+    }
+    return whole;
+}
+
+static seqlstm_status make_room(struct sl_runner *runner, int64_t rows, int64_t out_rows, struct seqlstm_error *err)
+{
+    const struct sl_served_model *model = runner->model;
+    if (rows > runner->x_rows) {
+        free(runner->x);
+        runner->x = malloc((size_t)(rows * model->input_features) * sizeof(float));
+        runner->x_rows = runner->x ? rows : 0;
+    }
+    if (out_rows > runner->y_rows) {
+        free(runner->y);
+        runner->y = malloc((size_t)(out_rows * model->output_features) * sizeof(float));
+        runner->y_rows = runner->y ? out_rows : 0;
+    }
+    if (runner->x_rows < rows || runner->y_rows < out_rows)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a batch");
+    return SEQLSTM_OK;
+}
+
+static bool is_of(const struct sl_running *running, bool empties)
+{
+    return empties ? running->steps == 0 : running->steps >= 0;
+}
+
+static const void *find_input(const struct sl_running *running)
+{
+    const int64_t features = running->job->model->input_features;
+    return (const char *)running->job->x + running->row * features * (int64_t)sizeof(float);
+}
+
+static float *find_output(const struct sl_running *running)
+{
+    return running->job->y + running->out * running->job->model->output_features;
+}
+
+/* The sequences of the batch from their beginnings to their ends; `empties`: only those without steps. */
+static seqlstm_status run_whole(struct sl_runner *runner, bool empties, struct seqlstm_error *err)
+{
+    const struct sl_served_model *model = runner->model;
+    const size_t in_bytes = (size_t)model->input_features * sizeof(float);
+    const size_t out_bytes = (size_t)model->output_features * sizeof(float);
+    int64_t count = 0, rows = 0, out_rows = 0;
+    for (int64_t k = 0; k < runner->count; k++)
+        if (is_of(&runner->running[k], empties)) {
+            runner->lengths[count++] = runner->running[k].steps;
+            rows += runner->running[k].steps;
+        }
+    SEQLSTM_TRY(make_room(runner, rows, model->gives_steps ? rows : count, err));
+    char *x = runner->x;
+    for (int64_t k = 0; k < runner->count && !empties; k++)
+        if (runner->running[k].steps > 0) {
+            memcpy(x, find_input(&runner->running[k]), (size_t)runner->running[k].steps * in_bytes);
+            x += (size_t)runner->running[k].steps * in_bytes;
+        }
+    SEQLSTM_TRY(sl_context_predict(runner->context, runner->x, model->reads_steps ? runner->lengths : NULL, count,
+                                   runner->y, err));
+    for (int64_t k = 0; k < runner->count; k++) {
+        const int64_t own = model->gives_steps ? runner->running[k].steps : 1;
+        if (!is_of(&runner->running[k], empties))
+            continue;
+        memcpy(find_output(&runner->running[k]), runner->y + out_rows * model->output_features,
+               (size_t)own * out_bytes);
+        out_rows += own;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status find_state(struct sl_runner *runner, struct sl_running *running, struct seqlstm_error *err)
+{
+    if (running->state)
+        return SEQLSTM_OK;
+    if (runner->spare_count == 0)
+        return sl_stream_open(runner->model->predictor, &running->state, err);
+    running->state = runner->spare[--runner->spare_count];
+    sl_stream_reset(running->state);
+    return SEQLSTM_OK;
+}
+
+/* The next steps of the sequences of the batch. */
+static seqlstm_status run_chunks(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    int64_t count = 0;
+    bool empties = false;
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_running *running = &runner->running[k];
+        empties = empties || running->steps == 0;
+        if (running->steps <= 0)
+            continue;
+        SEQLSTM_TRY(find_state(runner, running, err));
+        runner->chunks[count++] = (struct sl_chunk){
+            .stream = running->state, .x = find_input(running), .steps = running->steps, .y = find_output(running)};
+    }
+    const struct sl_chunk *only = &runner->chunks[0];
+    if (empties)
+        SEQLSTM_TRY(run_whole(runner, true, err));
+    if (count == 1)
+        return sl_stream_step(runner->context, only->stream, only->x, only->steps, only->y, err);
+    return count == 0 ? SEQLSTM_OK : sl_streams_advance(runner->context, runner->chunks, count, err);
+}
+
+/* Fails all jobs that were in the batch. */
+static void fail(struct sl_runner *runner, seqlstm_status status, const char *message)
+{
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_job *job = runner->running[k].job;
+        if (runner->running[k].steps < 0)
+            continue;
+        remove_job(runner, job);
+        sl_job_fail(runner->serving, job, status == SEQLSTM_NO_MEMORY ? 503 : 500, message, true);
+        k = -1;
+    }
+}
+
+/* The sequences of the batch are further now; those that have ended leave. */
+static int64_t go_on(struct sl_runner *runner)
+{
+    int64_t kept = 0, ended = 0;
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_running *running = &runner->running[k];
+        struct sl_job *job = running->job;
+        const bool done = running->steps >= 0 && running->steps == running->left;
+        if (running->steps > 0) {
+            running->row += running->steps;
+            running->left -= running->steps;
+            running->out += job->model->gives_steps ? running->steps : 0;
+        }
+        if (!done) {
+            runner->running[kept++] = *running;
+            continue;
+        }
+        release(runner, running);
+        ended++;
+        if (++job->finished == job->count)
+            sl_job_answer(runner->serving, job);
+    }
+    runner->count = kept;
+    return ended;
+}
+
+static void note_mean(double *mean, double value)
+{
+    *mean = *mean > 0 ? 0.9 * *mean + 0.1 * value : value;
+}
+
+static void note_times(struct sl_runner *runner, int64_t began_ns, int64_t *out_width, int64_t *out_rows)
+{
+    const double took = (double)(sl_clock_ns() - began_ns);
+    int64_t longest = 1, width = 0, rows = 0;
+    for (int64_t k = 0; k < runner->count; k++) {
+        const int64_t steps = runner->running[k].steps;
+        width += steps >= 0;
+        rows += steps > 0 ? steps : 0;
+        longest = steps > longest ? steps : longest;
+    }
+    note_mean(&runner->step_ns, took / (double)longest);
+    note_mean(&runner->row_ns, took / (double)(rows > 0 ? rows : 1));
+    *out_width = width;
+    *out_rows = rows;
+}
+
+void sl_runner_run(struct sl_runner *runner)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const int64_t began = sl_clock_ns();
+    int64_t width, rows;
+    drop_gone(runner);
+    begin_sequences(runner);
+    if (runner->count == 0)
+        return;
+    const seqlstm_status status = choose_steps(runner) ? run_whole(runner, false, &err) : run_chunks(runner, &err);
+    if (status != SEQLSTM_OK) {
+        fail(runner, status, err.message);
+        return;
+    }
+    note_times(runner, began, &width, &rows);
+    sl_counters_note_batch(&runner->serving->counters, width, rows, (double)(sl_clock_ns() - began) * 1e-9);
+    sl_counters_note_sequences(&runner->serving->counters, go_on(runner));
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status open_context(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    static const enum sl_predictor_use uses[] = {SL_USE_WHOLE, SL_USE_FEW};
+    const struct sl_predictor *predictor = runner->model->predictor;
+    SEQLSTM_TRY(sl_context_open(predictor, &runner->context, err));
+    for (int u = 0; u < 2; u++) {
+        struct sl_predictor_lane *lane = NULL;
+        if (sl_predictor_find_graph(predictor, uses[u]))
+            SEQLSTM_TRY(sl_context_provide(runner->context, uses[u], &lane, err));
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *serving, const struct sl_served_model *model,
+                              struct seqlstm_error *err)
+{
+    const size_t most = (size_t)model->sequences + 1;
+    *runner = (struct sl_runner){.serving = serving, .model = model};
+    runner->running = calloc(most, sizeof *runner->running);
+    runner->spare = calloc(most, sizeof *runner->spare);
+    runner->chunks = calloc(most, sizeof *runner->chunks);
+    runner->lengths = calloc(most, sizeof *runner->lengths);
+    if (!runner->running || !runner->spare || !runner->chunks || !runner->lengths)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
+    return open_context(runner, err);
+}
+
+void sl_runner_deinit(struct sl_runner *runner)
+{
+    for (int64_t k = 0; k < runner->spare_count; k++)
+        sl_stream_close(runner->spare[k]);
+    sl_context_close(runner->context);
+    free(runner->running);
+    free(runner->spare);
+    free(runner->chunks);
+    free(runner->lengths);
+    free(runner->x);
+    free(runner->y);
+    *runner = (struct sl_runner){.count = 0};
+}
