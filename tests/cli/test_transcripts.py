@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What commands print and write, compared as a whole with `transcripts/NAME.txt`.
+
+A transcript has blocks. `== FILE` is followed by the lines of an input file. `$ COMMAND` is followed by what the command
+writes: standard output, then standard error with `! ` before each line, then `exit N` where the status is not 0.
+`$ seqlstm …` runs the program; `$ echo TEXT | seqlstm …` gives it an input, in which \\n ends a line; `$ cat FILE` shows
+a file, and `$ ls FOLDER` its names.
+
+Everything runs on the reference with one thread. Numbers are rounded to five digits; times, sizes of memory and dates are
+masked. A JSON object is written with a line for each key. `test_transcripts.py PROGRAM --update NAME` writes a transcript anew: look at the difference.
+"""
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import harness
+from harness import expect
+
+FOLDER = pathlib.Path(__file__).resolve().parent / 'transcripts'
+ENVIRONMENT = {'SEQLSTM_THREADS': '1', 'COLUMNS': '100'}
+
+MASKS = [
+    (r'"((?:\w*seconds|\w*_ns|rows_per_second|share|pid|host|started))": ?("[^"]*"|[-\d.e+]+)', r'"\1": TIME'),
+    (r'"(\w*bytes)": ?[\d.e+-]+', r'"\1": SIZE'),
+    (r' *\b\d+(\.\d+)? (ns|us|ms|s|min)\b', ' TIME'),
+    (r'\b\d+\.\ds\b', 'TIME'),
+    (r' *\b\d+(\.\d+)? [kMG]?B\b', ' SIZE'),
+    (r'\d+ tokens/s', 'SPEED'),
+    (r'\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?Z?', 'DATE'),
+]
+NOISE = re.compile(r'^(timed \d+ candidates|waiting for data|\s+\(the peak was reached|memory  peak|        activations)')
+
+
+def round_numbers(text):
+    def shorten(match):
+        digits = re.sub(r'[eE].*', '', match[0]).replace('.', '').replace('-', '').lstrip('0')
+        return f'{float(match[0]):.5g}' if len(digits) > 5 else match[0]
+    return re.sub(r'(?<![\w.])-?\d+\.\d+(?:[eE][-+]?\d+)?', shorten, text)
+
+
+def mask(text, folder):
+    text = text.replace(str(folder), 'FOLDER')
+    for pattern, to in MASKS:
+        text = re.sub(pattern, to, text)
+    return round_numbers(text)
+
+
+def read_blocks(text):
+    """(kind, title, lines) of each block."""
+    blocks = []
+    for line in text.splitlines():
+        if line.startswith(('== ', '$ ')):
+            blocks.append((line[0], line[2:].strip(), []))
+        else:
+            blocks[-1][2].append(line)
+    return blocks
+
+
+def split_lines(text):
+    """The lines of a text; of a JSON object of several lines, a line for each key."""
+    if text.startswith('{\n'):
+        return ['{', *(f'  {json.dumps(key)}: {json.dumps(value)}' for key, value in json.loads(text).items()), '}']
+    return text.splitlines()
+
+
+def run_command(t, command):
+    stdin = None
+    if command.startswith('echo '):
+        text, command = re.fullmatch(r"echo '(.*)' \| (.*)", command).groups()
+        stdin = (text.replace('\\n', '\n') + '\n').encode()
+    words = shlex.split(command)
+    if words[0] in ('cat', 'ls') and not (t.folder / words[1]).exists():
+        return ['(nothing there)']
+    if words[0] == 'cat':
+        return split_lines(t.read(words[1]).decode())
+    if words[0] == 'ls':
+        return sorted(path.name for path in (t.folder / words[1]).iterdir())
+    result = t.run(*words[1:], rc=None, stdin=stdin, env=ENVIRONMENT)
+    lines = split_lines(result.text) + ['! ' + line for line in result.err.splitlines()]
+    return lines + ([f'exit {result.rc}'] if result.rc else [])
+
+
+def replay(t, text):
+    """The transcript as it comes out now."""
+    out = []
+    for kind, title, lines in read_blocks(text):
+        if kind == '=':
+            t.write(title, ''.join(line + '\n' for line in lines))
+            out += [f'== {title}', *lines]
+        else:
+            now = [mask(line, t.folder) for line in run_command(t, title)]
+            out += [f'$ {title}', *(line.rstrip() for line in now if not NOISE.match(line.removeprefix('! ')))]
+    return out
+
+
+def compare(t, path):
+    text = path.read_text()
+    now, want = replay(t, text), text.splitlines()
+    for i, (a, b) in enumerate(zip(now + ['(end)'], want + ['(end)'])):
+        if a != b:
+            command = next((line for line in reversed(want[:i + 1]) if line.startswith(('$ ', '== '))), '')
+            expect(False, f'{path.name}:{i + 1}: {command}\n  expected  {b}\n  now       {a}')
+
+
+for path in sorted(FOLDER.glob('*.txt')):
+    globals()['test_' + path.stem] = lambda t, path=path: compare(t, path)
+
+
+def test_masks_leave_what_counts(t):
+    """Only times, sizes and late digits are masked."""
+    expect(mask('loss 0.5123456  accuracy 1  lr 0.05', '/x') == 'loss 0.51235  accuracy 1  lr 0.05', 'numbers')
+    expect(mask('12 sequences, 98 steps, 3 us', '/x') == '12 sequences, 98 steps, TIME', 'counts')
+    expect(mask('1234567 -0.0001234567 v1.2.3', '/x') == '1234567 -0.00012346 v1.2.3', 'whole numbers and versions')
+
+
+def update(program, names):
+    import tempfile
+    for name in names:
+        path = FOLDER / f'{name}.txt'
+        with tempfile.TemporaryDirectory(prefix='seqlstm-cli-') as folder:
+            bench = harness.Bench(str(pathlib.Path(program).resolve()), pathlib.Path(folder).resolve(), False)
+            path.write_text('\n'.join(replay(bench, path.read_text())) + '\n')
+        subprocess.run(['git', 'diff', '--stat', str(path)], check=False)
+
+
+if __name__ == '__main__':
+    if '--update' in sys.argv:
+        at = sys.argv.index('--update')
+        update(sys.argv[1], sys.argv[at + 1:])
+    else:
+        harness.main(globals())
