@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
@@ -167,7 +168,7 @@ static seqlstm_status name_path(struct cli_context *cli, const char *given, stru
     char *absolute = NULL;
     if (given == NULL || given[0] == '/' || !sl_file_exists(given))
         return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_file_absolute(given, &absolute, err));
+    SEQLSTM_TRY(sl_path_absolute(given, &absolute, err));
     sl_diagnostics_add_path(cli->diagnostics, absolute, given);
     free(absolute);
     return SEQLSTM_OK;

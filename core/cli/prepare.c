@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "cli/cli.h"
 #include "session/run_folder/run_name.h"
 
@@ -45,7 +46,7 @@ static int collect(struct cli_context *cli, bool saved)
             if (folders == 64)
                 return cli_usage_error(cli, "too many `--backend-path` folders");
             struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-            seqlstm_status status = sl_file_absolute(value, &cli->folders[folders], &err);
+            seqlstm_status status = sl_path_absolute(value, &cli->folders[folders], &err);
             if (status != SEQLSTM_OK)
                 return cli_fail(cli, status, &err);
             if (!sl_file_is_folder(cli->folders[folders++]))

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/text.h"
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
@@ -75,7 +75,7 @@ seqlstm_status sl_backend_spec_parse(struct sl_arena *arena, const char *text, s
     c.name = name;
     if (slash) {
         char *path = NULL;
-        SEQLSTM_TRY(sl_file_absolute(name, &path, err));
+        SEQLSTM_TRY(sl_path_absolute(name, &path, err));
         c.name = sl_arena_strdup(arena, path);
         free(path);
         if (!c.name)

@@ -9,11 +9,6 @@
 #include "base/system/cpu.h"
 #include "measure/peak.h"
 
-seqlstm_status sl_sweep_fail_no_memory(struct sl_sweep *s)
-{
-    SEQLSTM_FAIL(s->err, SEQLSTM_NO_MEMORY, "no memory for the sweep");
-}
-
 /* ---- candidates ----------------------------------------------------------------------------------------- */
 
 static seqlstm_status list_backends(struct sl_sweep *s)

@@ -19,7 +19,10 @@ struct sl_sweep {
     struct seqlstm_error *err;
 };
 
-seqlstm_status sl_sweep_fail_no_memory(struct sl_sweep *sweep);
+static inline seqlstm_status sl_sweep_fail_no_memory(const struct sl_sweep *sweep)
+{
+    SEQLSTM_FAIL(sweep->err, SEQLSTM_NO_MEMORY, "no memory for the sweep");
+}
 
 /* Times all candidates on batches of this size for about `seconds`, and appends the result to the report. The first
  * size also decides which candidates are excluded, by what they accept and by their results. */

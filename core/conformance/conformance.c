@@ -8,7 +8,8 @@
 #include "base/memory/arena.h"
 #include "base/system/clock.h"
 #include "base/value/text.h"
-#include "conformance/workbench.h"
+#include "conformance/level.h"
+#include "conformance/named_check.h"
 #include "conformance/workers.h"
 
 struct selected {
@@ -136,7 +137,7 @@ static void check(struct sl_conformance_report *r, const char *name, struct sl_c
     if (r->workers)
         sl_workers_run(r->workers, name, out_result);
     else
-        sl_workbench_check(r->workbench, r->request, name, out_result);
+        sl_named_check(r->workbench, r->request, name, out_result);
 }
 
 static void run_case(void *context, enum sl_level level, const char *name)

@@ -12,7 +12,7 @@
 #include "registry/instance.h"
 #include "registry/plugin.h"
 #include "judge/data.h"
-#include "conformance/workbench.h"
+#include "conformance/level.h"
 
 struct contract {
     struct sl_workbench *w;

@@ -6,7 +6,7 @@
 #include "base/system/clock.h"
 #include "base/operation/op_signature.h"
 #include "base/value/text.h"
-#include "conformance/workbench.h"
+#include "conformance/level.h"
 
 static void fail(struct sl_check_result *r, const char *detail)
 {

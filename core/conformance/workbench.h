@@ -4,7 +4,7 @@
 #define SL_CONFORMANCE_WORKBENCH_H
 
 #include "base/memory/arena.h"
-#include "conformance/conformance.h"
+#include "conformance/request.h"
 
 enum { SL_WORKBENCH_QUEUES = 3 };
 
@@ -33,17 +33,5 @@ seqlstm_status sl_workbench_load(struct sl_workbench *w, const struct sl_conform
 seqlstm_status sl_workbench_init(struct sl_workbench *w, const struct sl_conformance_request *request,
                                  struct seqlstm_error *err);
 void sl_workbench_deinit(struct sl_workbench *w);
-
-/* The checks of the levels load and contract, which are not cases: names by index, NULL after the last. */
-const char *sl_level_load_get_name(uint32_t index);
-const char *sl_level_contract_get_name(uint32_t index);
-/* Runs the check with that index. */
-void sl_level_load_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
-                         struct sl_check_result *out_result);
-void sl_level_contract_check(struct sl_workbench *w, const struct sl_conformance_request *request, uint32_t index,
-                             struct sl_check_result *out_result);
-/* Runs the check or case of this name. */
-void sl_workbench_check(struct sl_workbench *w, const struct sl_conformance_request *request, const char *name,
-                        struct sl_check_result *out_result);
 
 #endif

@@ -21,6 +21,7 @@
 
 #include "base/system/clock.h"
 #include "base/value/text.h"
+#include "conformance/named_check.h"
 #include "conformance/record_line.h"
 #include "registry/watch/running.h"
 
@@ -343,7 +344,7 @@ static bool answer_case(const char *name, struct sl_workbench *w, const struct s
 {
     struct sl_check_result result;
     char worst[SL_TEXT_NUMBER_BYTES], answer[LINE_BYTES];
-    sl_workbench_check(w, request, name, &result);
+    sl_named_check(w, request, name, &result);
     for (char *p = result.detail; *p; p++)
         if (*p == '\n' || *p == '\t')
             *p = ' ';

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "interop/onnx_builder.h"
 #include "interop/protobuf.h"
 

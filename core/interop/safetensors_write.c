@@ -8,7 +8,7 @@
 
 #include "base/value/buf.h"
 #include "base/value/checked.h"
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/value/hash.h"
 #include "base/value/json_write.h"
 #include "base/value/text.h"

@@ -10,6 +10,7 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/system/file_error.h"
 
 enum { LEVELS_MOST = 3 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 
 enum { METRICS_LIMIT = 256 << 20 }; /* bytes of metrics.jsonl */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/system/file_error.h"
 #include "base/system/file_lock.h"
 #include "runs/run_facts.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory/arena.h"
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/system/file_lock.h"
 
 enum {

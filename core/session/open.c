@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/buf.h"
 #include "dispatch/cost/cost_cache.h"
 #include "session/predict/values.h"

@@ -18,6 +18,7 @@
 
 #include "base/value/buf.h"
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/system/log.h"
 #include "base/value/json_write.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/buf.h"
 #include "train/checkpoint/checksums.h"
 #include "base/value/text.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/system: the operating system. Files, the thread pool, processors, clocks, signals, the log, private modules.
  *
- * This file: reading files whole, mapping, and writing so that a file is either the old or the new one.
+ * This file: reading files whole, mapping, and folders.
  *
  * Errors are SEQLSTM_NOT_FOUND (no such file), SEQLSTM_NO_MEMORY or SEQLSTM_IO; the message names the path and the
- * system's reason, native_code is errno. Returned strings are freed with free(). */
+ * system's reason, native_code is errno. */
 #ifndef SL_BASE_SYSTEM_FILE_H
 #define SL_BASE_SYSTEM_FILE_H
 
@@ -38,28 +38,6 @@ seqlstm_status sl_file_map_check(const struct sl_file_map *map, const char *name
 /* A zeroed map is fine. */
 void sl_file_map_close(struct sl_file_map *map);
 
-/* Writes a file atomically: a hidden temporary beside it, fsync, rename over `path`, fsync of the folder. Until commit
- * returns OK the old file is untouched, at any instant of a crash. After a failed write further writes do nothing and
- * commit returns the first error. [one thread at a time] */
-struct sl_file_writer;
-
-seqlstm_status sl_file_writer_open(const char *path, struct sl_file_writer **out_writer, struct seqlstm_error *err);
-seqlstm_status sl_file_writer_write(struct sl_file_writer *writer, const void *data, size_t bytes,
-                                    struct seqlstm_error *err);
-/* Destroys the writer, whatever it returns; on failure the temporary is removed. */
-seqlstm_status sl_file_writer_commit(struct sl_file_writer *writer, struct seqlstm_error *err);
-/* Removes the temporary and destroys the writer. NULL is fine. */
-void sl_file_writer_abort(struct sl_file_writer *writer);
-
-/* open, write, commit in one call. */
-seqlstm_status sl_file_write(const char *path, const void *data, size_t bytes, struct seqlstm_error *err);
-
-/* Removes the temporaries that killed writers have left in a folder; the caller knows that none is at work in it. What
- * cannot be removed stays. */
-void sl_file_remove_temporaries(const char *folder);
-/* Is this the name of such a temporary? */
-bool sl_file_is_temporary(const char *name);
-
 /* Makes the folder and those above it that are missing. An existing folder is fine. */
 seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err);
 
@@ -69,19 +47,5 @@ seqlstm_status sl_file_sync_folder(const char *path, struct seqlstm_error *err);
 bool sl_file_exists(const char *path);     /* anything of that name, a dangling link too */
 bool sl_file_is_regular(const char *path); /* follows links; no pipe, no device */
 bool sl_file_is_folder(const char *path);  /* follows links */
-
-/* The absolute path: relative ones are taken in the current folder; `.`, `..` and double slashes are resolved in the
- * text only; links are not followed, and nothing need exist. */
-seqlstm_status sl_file_absolute(const char *path, char **out_path, struct seqlstm_error *err);
-
-/* The path with every link resolved; it must exist. */
-seqlstm_status sl_file_real(const char *path, char **out_path, struct seqlstm_error *err);
-
-/* "folder/name"; `name` alone when it is absolute or `folder` is "" or NULL. NULL on no memory. */
-char *sl_path_join(const char *folder, const char *name);
-/* The part before the last slash ("." if none, "/" for the root). NULL on no memory. */
-char *sl_path_folder(const char *path);
-/* The part after the last slash, borrowed. */
-const char *sl_path_name(const char *path);
 
 #endif

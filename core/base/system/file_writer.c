@@ -8,19 +8,20 @@
  * Invariants: (1) only the rename touches the target; (2) a writer ends in commit or abort, and unless the rename was
  * reached the temporary is then gone; (3) after a failure nothing more is written and commit reports the first failure.
  */
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/value/buf.h"
+#include "base/system/file.h"
 #include "base/system/file_error.h"
+#include "base/system/path.h"
 
 #define WRITER_BUFFER_BYTES 65536
 #define WRITER_NAMES_MOST   100
@@ -34,19 +35,6 @@ struct sl_file_writer {
     size_t n_buffered;
     char buffer[WRITER_BUFFER_BYTES];
 };
-
-seqlstm_status sl_file_fail(struct seqlstm_error *err, int error_number, const char *action, const char *path)
-{
-    seqlstm_status code = error_number == ENOENT || error_number == ENOTDIR ? SEQLSTM_NOT_FOUND
-                          : error_number == ENOMEM                          ? SEQLSTM_NO_MEMORY
-                                                                            : SEQLSTM_IO;
-    char reason[128] = "";
-    const char *text = strerror_r(error_number, reason, sizeof reason);
-    seqlstm_error_set(err, code, __FILE__, __LINE__, "%s `%s`: %s", action, path, text);
-    if (err && err->struct_size >= sizeof *err)
-        err->native_code = error_number;
-    return code;
-}
 
 static void writer_destroy(struct sl_file_writer *writer)
 {

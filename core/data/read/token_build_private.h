@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by token_build.c (text to spilled numbers) and token_merge.c (spilled numbers to the file). */
+/* Shared by token_build.c (text to spilled numbers), token_merge.c (spilled numbers to the file) and token_worker.c
+ * (the threads of both). */
 #ifndef SL_DATA_READ_TOKEN_BUILD_PRIVATE_H
 #define SL_DATA_READ_TOKEN_BUILD_PRIVATE_H
 

@@ -13,6 +13,7 @@
 
 #include "base/system/cpu.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/system/file_error.h"
 #include "base/value/hash.h"
 #include "data/read/raw.h"
@@ -158,7 +159,7 @@ seqlstm_status sl_token_cache_open(const struct sl_token_cache_request *request,
     }
     status = describe_source(request, &source, err);
     if (status == SEQLSTM_OK)
-        status = sl_file_real(request->text_path, &text, err);
+        status = sl_path_real(request->text_path, &text, err);
     if (status == SEQLSTM_OK &&
         asprintf(&path, "%s/%s.tokens", folder,
                  sl_hash_write(sl_hash_combine(source.options, sl_hash_text(text)), name)) < 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reader of tables: a text column with its label, or columns of numbers as series. */
-#include "data/table/raw_table.h"
+#include "data/table/table_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that `missing: drop` leaves out. To learn from, they are gone, and a series ends where they were if it must be
  * without gaps. To predict for, each row of the file keeps its place in the output. */
-#include "data/table/raw_table.h"
+#include "data/table/table_read.h"
 
 #include <math.h>
 #include <stdlib.h>

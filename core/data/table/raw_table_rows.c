@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which columns of a table are meant and which rows, in which order. */
-#include "data/table/raw_table.h"
+#include "data/table/table_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of a table's rows in time, and the gaps between them. */
-#include "data/table/raw_table.h"
+#include "data/table/table_read.h"
 
 #include <math.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cells of a table as numbers and classes, and what becomes of those without a value. */
-#include "data/table/raw_table.h"
+#include "data/table/table_read.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -15,6 +15,8 @@
 
 #include "base/value/buf.h"
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 #include "base/value/hash.h"
 #include "base/value/text.h"
 
@@ -145,7 +147,7 @@ static char *find_folder(void)
     const char *own = getenv("SEQLSTM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *absolute = NULL;
     if (own)
-        return own[0] && sl_file_absolute(own, &absolute, NULL) == SEQLSTM_OK ? absolute : NULL;
+        return own[0] && sl_path_absolute(own, &absolute, NULL) == SEQLSTM_OK ? absolute : NULL;
     return xdg && xdg[0] == '/' ? join(xdg, "seqlstm") : join(home, ".cache/seqlstm");
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "model/load/overlay.h"
 #include "base/value/text.h"
 #include "model/yaml/diagnostics_private.h"
@@ -27,7 +28,7 @@ static seqlstm_status load_file(struct sl_arena *arena, const char *path, const 
         sl_diagnostics_addf(diagnostics, "E0001", place, "%s", reason.message);
         SEQLSTM_FAIL(err, status == SEQLSTM_CORRUPT_DATA ? SEQLSTM_INVALID_CONFIG : status, "%s", reason.message);
     }
-    status = sl_file_absolute(path, &absolute, err);
+    status = sl_path_absolute(path, &absolute, err);
     if (status == SEQLSTM_OK)
         folder = sl_path_folder(absolute);
     const char *kept_folder = folder ? sl_arena_strdup(arena, folder) : NULL;
@@ -150,7 +151,7 @@ seqlstm_status sl_doc_load_text(struct sl_arena *arena, const char *file, const 
                                 struct sl_diagnostics *diagnostics, struct sl_node **out, struct seqlstm_error *err)
 {
     char *absolute = NULL;
-    SEQLSTM_TRY(sl_file_absolute(file, &absolute, err));
+    SEQLSTM_TRY(sl_path_absolute(file, &absolute, err));
     char *folder = sl_path_folder(absolute);
     const char *kept_folder = folder ? sl_arena_strdup(arena, folder) : NULL;
     const char *kept_file = sl_arena_strdup(arena, file);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory/arena.h"
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "model/load/doc_merge.h"
 #include "model/load/overlay.h"
 #include "model/yaml/diagnostics_private.h"
@@ -196,12 +196,4 @@ seqlstm_status sl_model_load_text(const char *name, const char *text, size_t tex
     else
         sl_model_destroy(model);
     return status;
-}
-
-const struct sl_layer *sl_model_find_layer(const struct sl_model *model, const char *name)
-{
-    for (size_t i = 0; i < model->layer_count; i++)
-        if (model->layers[i].name != NULL && strcmp(model->layers[i].name, name) == 0)
-            return &model->layers[i];
-    return NULL;
 }

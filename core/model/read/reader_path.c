@@ -5,7 +5,7 @@
 
 #include "base/memory/arena.h"
 #include "base/value/buf.h"
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "model/read/reader.h"
 
 static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -78,7 +78,7 @@ const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_nod
     } else {
         char *joined = sl_path_join(node->folder, sl_buf_text(&expanded));
         char *path = NULL;
-        if (joined != NULL && sl_file_absolute(joined, &path, NULL) == SEQLSTM_OK)
+        if (joined != NULL && sl_path_absolute(joined, &path, NULL) == SEQLSTM_OK)
             kept = sl_arena_strdup(reader->arena, path);
         if (kept != NULL)
             keep_written(reader, node, sl_buf_text(&expanded), kept);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/text.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"

@@ -8,6 +8,7 @@
 
 #include "base/system/clock.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/buf.h"
 #include "base/value/json_write.h"
 #include "base/value/text.h"

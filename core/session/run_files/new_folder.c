@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "base/value/buf.h"
 #include "base/value/text.h"
@@ -41,7 +42,7 @@ static seqlstm_status check_path(struct sl_session *session, const char *what, c
     char *absolute = NULL;
     if (path == NULL)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_file_absolute(path, &absolute, err));
+    SEQLSTM_TRY(sl_path_absolute(path, &absolute, err));
     seqlstm_status status = check_text(session, what, absolute, strlen(absolute), err);
     free(absolute);
     return status;

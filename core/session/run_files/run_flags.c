@@ -11,6 +11,7 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/backend_id.h"
 #include "base/value/json_write.h"
 #include "session/record/session_record.h"

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "train/checkpoint/checkpoint.h"

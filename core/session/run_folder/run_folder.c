@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"

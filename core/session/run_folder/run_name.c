@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/system/log.h"
 #include "train/checkpoint/checkpoint.h"
 

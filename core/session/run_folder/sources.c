@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/system/log.h"
 #include "base/value/hash.h"
 #include "base/value/json_write.h"

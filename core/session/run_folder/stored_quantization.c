@@ -14,6 +14,7 @@
 
 #include "base/operation/op_signature.h"
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"
 #include "base/value/text.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/json_write.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_folder.h"

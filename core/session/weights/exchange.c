@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "interop/foreign.h"
 #include "interop/onnx.h"
 #include "session/data/read_data.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "data/text/word_vectors.h"
 #include "session/data/check_data.h"
 #include "session/finding/finding.h"

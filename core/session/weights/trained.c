@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "session/finding/mismatch.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"

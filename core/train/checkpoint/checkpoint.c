@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/value/buf.h"
-#include "base/system/file.h"
 #include "base/system/file_error.h"
 #include "base/value/text.h"
 #include "train/checkpoint/tensors.h"

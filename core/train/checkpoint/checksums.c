@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 #include "base/system/log.h"
 #include "base/value/hash.h"
 #include "base/value/json_write.h"

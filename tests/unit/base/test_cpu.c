@@ -14,6 +14,8 @@
 #include "base/system/cgroup.h"
 #include "base/system/cpu.h"
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 
 static char root[] = "/tmp/seqlstm-test-cpu-XXXXXX";
 

@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "descriptors.h"
 #include "oom.h"
@@ -183,7 +185,7 @@ static void no_memory_anywhere(void **state)
         if (status == SEQLSTM_OK)
             status = sl_file_make_folders("some/folders/deep", &err);
         if (status == SEQLSTM_OK)
-            status = sl_file_absolute("a/b", &absolute, &err);
+            status = sl_path_absolute("a/b", &absolute, &err);
         bool failed = oom_disarm();
         assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
         free(data);
@@ -257,7 +259,7 @@ static void folders_are_made(void **state)
 static void assert_absolute(const char *path, const char *expected)
 {
     char *absolute = NULL;
-    assert_int_equal(sl_file_absolute(path, &absolute, &err), SEQLSTM_OK);
+    assert_int_equal(sl_path_absolute(path, &absolute, &err), SEQLSTM_OK);
     assert_string_equal(absolute, expected);
     free(absolute);
 }
@@ -291,11 +293,11 @@ static void paths_are_text(void **state)
     }
     char *real = NULL;
     assert_int_equal(symlink(".", "self"), 0);
-    assert_int_equal(sl_file_real("self/self", &real, &err), SEQLSTM_OK);
+    assert_int_equal(sl_path_real("self/self", &real, &err), SEQLSTM_OK);
     assert_string_equal(real, root);
     free(real);
     unlink("self");
-    assert_int_equal(sl_file_real("self", &real, &err), SEQLSTM_NOT_FOUND);
+    assert_int_equal(sl_path_real("self", &real, &err), SEQLSTM_NOT_FOUND);
 }
 
 /* What is read from a mapped file is told from what it was; a cut is an error and not the end of the program. */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/value/hash.h"
 #include "data/dataset/dataset_private.h"
 #include "data/read/raw.h"

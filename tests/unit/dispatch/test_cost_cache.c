@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "dispatch/cost/cost_cache.h"
 #include "oom.h"
 

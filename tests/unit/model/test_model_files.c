@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "model/explain.h"
 
 enum { MAX_BYTES = 1 << 20 };

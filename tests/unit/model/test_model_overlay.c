@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 
 #define BASE                                                                                                           \
     "seqlstm: 1\n"                                                                                                     \

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/value/text.h"
 #include "model/read/reader.h"
 #include "model/schema/schema.h"

@@ -2,7 +2,7 @@
 /* seqlstm bench */
 #include <string.h>
 
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "compare/sample.h"

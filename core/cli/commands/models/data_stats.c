@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/operation/cost_json.h"
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "cli/output/data_page.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "cli/cli.h"
 #include "session/prepare/division.h"
 

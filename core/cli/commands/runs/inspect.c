@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/value/json_write.h"
 #include "base/value/printable.h"
 #include "cli/cli.h"

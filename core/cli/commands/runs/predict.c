@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm predict */
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "cli/output/attention_page.h"
 #include "cli/output/prediction_writer.h"
 

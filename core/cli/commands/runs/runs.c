@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
 #include "cli/commands/runs/selection.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/system/file.h"
+#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "cli/cli.h"
 #include "session/run_folder/run_name.h"

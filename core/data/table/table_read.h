@@ -4,8 +4,8 @@
  * data/table: the reader of `csv` and `tsv`. Cells (table.h), the columns and rows that are meant (raw_table_rows.c),
  * their order in time (raw_table_time.c), their values (raw_table_values.c), rows that are left out (raw_table_drop.c),
  * and the series that become of them (raw_table.c). */
-#ifndef SL_DATA_TABLE_RAW_TABLE_H
-#define SL_DATA_TABLE_RAW_TABLE_H
+#ifndef SL_DATA_TABLE_TABLE_READ_H
+#define SL_DATA_TABLE_TABLE_READ_H
 
 #include "data/read/raw.h"
 #include "data/table/table.h"
