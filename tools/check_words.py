@@ -15,8 +15,10 @@ TEXT = ('.c', '.h', '.cu', '.cuh', '.inc', '.cc', '.py', '.sh', '.md', '.yaml', 
 TOPS = ('include', 'core', 'plugins', 'modules', 'docs', 'configs', 'examples', 'tests', 'tools')
 # Old measurements, data, and this file.
 SKIP = re.compile(r'^(docs/measurements/archive/|tests/fixtures/|configs/data/|tools/check_words\.py)')
-# Files in which pieces are those of SentencePiece.
-PIECES = re.compile(r'^(core/(data|model|session|cli)/|include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|unit/data|'
+# Files in which pieces are those of SentencePiece, and files in which they are ranges of the steps of a batch.
+PIECES = re.compile(r'^(core/(data|model|session|cli)/|core/(base/(batch/|meson)|graph/|exec/|parallel/|train/)|'
+                    r'core/dispatch/(plan|memory|explain)/|tests/unit/(exec|train|support/exec|meson)|'
+                    r'include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|unit/data|'
                     r'unit/model|fuzz)/|.*pieces|tests/e2e/fuzz_runs|tests/README|tools/|core/base/system/module)')
 
 # Files with spans of tags, or with the key `span` of metrics.jsonl.
@@ -28,7 +30,7 @@ RULES = [
     (re.compile(r'\b(backend|plugin|layer|operation|kernel|candidate|function|thread|call|option|file|tensor|batch|'
                 r'sequence)s? who\b', re.I), 'things are "which"', None),
     (re.compile(r'(?<![\w-])pieces?(?![\w-])|(?<![a-z])pieces?_|_pieces?(?![a-z])', re.I),
-     'pieces are tokens of SentencePiece: say part, chunk or segment', PIECES),
+     'pieces are tokens of SentencePiece, or ranges of steps: say part, chunk or segment', PIECES),
     (re.compile(r'\b(run-?off|runoff)s?\b', re.I), 'whole steps are compared', None),
     (re.compile(r'\b(contender|pairing)s?\b|\bsl_(party|contender|pairing)|(?<!third )(?<!third-)\bpart(y|ies)\b', re.I),
      'sides are compared, in matches', None),

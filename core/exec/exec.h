@@ -30,6 +30,20 @@
 
 struct sl_exec;
 
+/* Exchanges floats with the executor of the stage after this one (`after`), or before it, in the order in which these
+ * functions are called on both sides. */
+typedef seqlstm_status sl_exec_exchange_fn(void *context, bool after, bool sends, float *values, int64_t elems,
+                                           struct seqlstm_error *err);
+
+/* One of several executors that run one training step together: each runs some calls of the plan, on the same batches.
+ * It makes the gradients of the parameters that its calls use. A parameter that calls of several stages use is complete
+ * in the first of them. The sums of the loss, and the output, are in the last. */
+struct sl_exec_stage {
+    int32_t first, end; /* of the plan's calls; end 0: all */
+    sl_exec_exchange_fn *exchange;
+    void *context;
+};
+
 struct sl_exec_request {
     const struct sl_plan *plan; /* must outlive the executor, as must all below */
     struct sl_params *params;
@@ -38,6 +52,7 @@ struct sl_exec_request {
     uint64_t seed;                  /* of the masks */
     const float *class_weights;     /* [classes], copied; NULL: all 1 */
     bool lean;                      /* PREDICT: use sl_exec_run_lean where possible */
+    struct sl_exec_stage stage;     /* TRAIN; zeroed: it runs all calls */
     const struct sl_packed *packed; /* of the plan, in place of weights that the executor packs itself; NULL: none */
 };
 

@@ -87,6 +87,9 @@ struct sl_exec_shape {
     struct seqlstm_binding **bindings;      /* [call_count]; NULL for a call that only runs step by step */
     struct seqlstm_binding **step_bindings; /* [steps * calls of the loop]: one step of one call */
     int64_t step_binding_count;
+    int64_t *piece_bounds;                   /* [pieces + 1] first step of each piece */
+    int32_t piece_count;                     /* 0: the graph has no pieces, or the batch no rows */
+    struct seqlstm_binding **piece_bindings; /* [piece_count * call_count]; NULL for a call that runs at once */
     struct sl_exec_capture captures[SL_EXEC_CAPTURES]; /* [accumulate + 2 * with the update] */
 };
 
@@ -121,6 +124,39 @@ struct sl_exec_loop {
     bool *touched;      /* [tensor_count] on the steps axis, and a slot of the loop */
     uint8_t *outer;     /* [tensor_count] grad_valid when the loop's backward began */
     bool *carried;      /* [tensor_count] the following step has written its gradient */
+};
+
+/* The states h and c of a recurrent call at the borders of its pieces, on the host. */
+struct sl_exec_piece_states {
+    int64_t elems[2]; /* of h and c at one border; 0: it has none */
+    float *values;    /* [pieces + 1] borders of h, then c; NULL: the call has no such states */
+    float *grads;     /* [2] borders, used alternately */
+};
+
+/* The calls of the plan that run piece by piece (call/pieces.c). */
+struct sl_exec_pieces {
+    int32_t running;                     /* the running piece; -1: calls take all rows at once */
+    struct sl_exec_piece_states *states; /* [call_count] */
+    uint8_t *outer;                      /* [tensor_count] grad_valid when the unit's backward began */
+};
+
+/* When a tensor crosses a border of the stage (call/border.h). */
+enum sl_exec_when { SL_EXEC_CROSS_EARLY, SL_EXEC_CROSS_PIECE, SL_EXEC_CROSS_LATE };
+
+struct sl_exec_crossing {
+    int32_t tensor;
+    enum sl_exec_when when;
+    bool returns; /* its gradient comes back */
+};
+
+struct sl_exec_border {
+    bool exists, inside; /* inside: within a unit that runs in pieces */
+    int32_t at;          /* the first call after it */
+    struct sl_exec_crossing *items;
+    int32_t count;
+    int32_t *params; /* parameters that calls on both sides use */
+    int32_t param_count;
+    bool received; /* their gradients have come in the running step */
 };
 
 /* Buffers through which the next batch's fields are copied to a device (place/staging.c). */
@@ -190,6 +226,7 @@ struct sl_exec {
     struct seqlstm_step step;
 
     struct sl_exec_call *calls;
+    struct sl_unit *units; /* [call_count] of each call */
     struct sl_exec_timing *timing;
     struct sl_exec_shape shapes[SL_EXEC_SHAPES];
     struct sl_exec_vector_binding (*vectors)[SL_EXEC_VECTOR_BINDINGS]; /* [vector_count] */
@@ -198,7 +235,10 @@ struct sl_exec {
     struct sl_exec_place places[SL_PLACES_MAX];
     int32_t *vector_places; /* [vector_count] */
     struct sl_exec_loop loop;
-    uint8_t *valid;      /* [tensor_count] bit p: the copy of the tensor in place p is valid */
+    struct sl_exec_pieces pieces;
+    struct sl_exec_stage stage;
+    struct sl_exec_border borders[2]; /* with the stages before and after */
+    uint8_t *valid;                   /* [tensor_count] bit p: the copy of the tensor in place p is valid */
     uint8_t *grad_valid; /* [tensor_count] the same for its gradient; 0: it has none yet in the running backward */
     int64_t state_elems;
     int64_t *state_offsets; /* [state_count] in elements */

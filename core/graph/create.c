@@ -205,6 +205,7 @@ static struct sl_graph *finish(struct sl_builder *b, int32_t sums)
         .output_needed = b->request->need_output || b->request->phase == SL_PHASE_PREDICT,
         .reads_input = reads(b, SL_TENSOR_INPUT),
         .reads_source = reads(b, SL_TENSOR_SOURCE),
+        .pieces = b->training ? b->request->pieces : 0,
         .sums = sums,
     };
     if (b->training) {

@@ -199,7 +199,8 @@ struct sl_graph {
     bool output_needed;    /* the output must be computed, not fused away */
     bool reads_input;      /* a node reads it, so the batch must have it */
     bool reads_source;
-    int32_t sums; /* tensor of the loss sums; -1 without a loss */
+    int32_t pieces; /* of the request; then the recurrent layers that run in pieces are STEPWISE, without stacks */
+    int32_t sums;   /* tensor of the loss sums; -1 without a loss */
 
     /* Operations on flat vectors that training needs besides the nodes; their max_rows is the number of all parameters.
      * Only in SL_PHASE_TRAIN. */
@@ -232,6 +233,7 @@ struct sl_graph_request {
      * layer can be observed; NULL: as in the model. */
     const struct sl_quantization *quantization;
     const struct sl_layer *output_layer; /* PREDICT: the layer whose output is wanted; NULL: the last one */
+    int32_t pieces; /* TRAIN: the steps of a batch run in so many pieces (base/batch/pieces.h); 0: all at once */
     enum sl_part part;
     bool attention_weights; /* nodes of ATTENTION also write their weights */
 };
@@ -257,6 +259,16 @@ enum { SL_OPTION_VALUE_BYTES = 48 };
  * `said`, as the file would write it (an activation by name, "0.25" for "0.2500"). */
 void sl_option_place_name_value(const struct sl_option_place *place, uint32_t option, const char *said,
                                 char out[SL_OPTION_VALUE_BYTES]);
+
+/* Why a node runs on all steps at once, although the graph has pieces. */
+enum sl_barrier {
+    SL_BARRIER_NONE,      /* it does not: it runs piece by piece */
+    SL_BARRIER_DIRECTION, /* it begins at the last step, or has two directions */
+    SL_BARRIER_STEPS,     /* it reads or writes something that belongs to whole sequences: pool, repeat, attention */
+    SL_BARRIER_SOURCE,    /* it belongs to the encoder, whose steps are not cut */
+    SL_BARRIER_LOOP       /* it runs step by step, in the loop of input feeding */
+};
+enum sl_barrier sl_graph_find_barrier(const struct sl_graph *graph, const struct sl_node *node);
 
 /* The axis of an operation: that of its input, or for gather that of its output. */
 enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_node *node);

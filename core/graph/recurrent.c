@@ -52,6 +52,12 @@ static void fill_activations(const struct stack *s, struct seqlstm_recurrent_des
     }
 }
 
+static bool runs_in_pieces(const struct stack *s)
+{
+    return s->b->training && s->b->request->pieces > 0 && s->options->direction == SL_DIRECTION_FORWARD &&
+           sl_builder_get_side(s->b, s->layer)->steps == SL_AXIS_STEPS;
+}
+
 static uint32_t get_options(const struct stack *s)
 {
     const struct sl_recurrent *o = s->options;
@@ -74,6 +80,9 @@ static uint32_t get_options(const struct stack *s)
     if (s->b->training && first->slots[SEQLSTM_STATE_H0] >= 0 &&
         s->b->tensors[first->slots[SEQLSTM_STATE_H0]].role == SL_TENSOR_BEFORE)
         bits |= SEQLSTM_BIT_RECURRENT_STEPWISE;
+    if (runs_in_pieces(s)) /* a piece begins where the one before has ended */
+        bits |=
+            SEQLSTM_BIT_RECURRENT_STEPWISE | SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
     return bits;
 }
 
@@ -330,7 +339,7 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
     }
     if (b->failed)
         return SEQLSTM_OK;
-    if (b->request->quantization == NULL)
+    if (b->request->quantization == NULL && !runs_in_pieces(&s))
         offer_segments(&s, tensors, xs, first_node);
     b->layer_outputs[layer->index] = o->return_sequences ? x : join_final(&s, &tensors[cells - s.directions]);
     return SEQLSTM_OK;

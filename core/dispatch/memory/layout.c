@@ -7,7 +7,7 @@
  *   activation   from its producer to its last reader; in training to the last backward that reads it
  *   gradient     from the first backward of a reader to the backward of its producer
  *
- * All calls of a loop count as one: what they use lives as long as the loop, forward and backward.
+ * All calls of a unit, such as a loop, count as one: what they use lives as long as the unit, forward and backward.
  *
  * Each block gets the lowest offset at which it overlaps no block that lives at the same time (first fit, in the order
  * in which lives begin). Reserves are written forward and read backward, so they never share memory.
@@ -56,13 +56,9 @@ static void widen(struct block *block, int32_t begin, int32_t end)
 static void find_round(const struct sl_plan *plan, const struct sl_call *calls, int32_t c, int32_t *out_first,
                        int32_t *out_last)
 {
-    *out_first = *out_last = c;
-    if (!sl_call_is_in_loop(plan->graph, &calls[c]))
-        return;
-    while (*out_first > 0 && sl_call_is_in_loop(plan->graph, &calls[*out_first - 1]))
-        --*out_first;
-    while (*out_last + 1 < plan->call_count && sl_call_is_in_loop(plan->graph, &calls[*out_last + 1]))
-        ++*out_last;
+    const struct sl_unit unit = sl_plan_find_unit(plan->graph, calls, plan->call_count, c);
+    *out_first = unit.first;
+    *out_last = unit.end - 1;
 }
 
 /* Finds the lives of all values and gradients. A block that no call uses keeps end = -1. */
@@ -251,6 +247,8 @@ static void sum_memory(struct sl_plan *plan, const struct sl_call *calls, int32_
     int64_t weights = 0, states = 0, memories = 0;
     for (int32_t p = 0; p < graph->param_count; p++)
         weights += sl_align(graph->params[p].rows * graph->params[p].columns * 4);
+    for (int32_t c = 0; c < plan->call_count; c++)
+        states += 4 * sl_call_count_piece_states(graph, &calls[c]);
     for (int32_t s = 0; s < graph->state_count; s++)
         states += sl_align(graph->facts.envelope.sequences * graph->states[s].features * 4);
     for (int32_t m = 0; m < graph->memory_count; m++)

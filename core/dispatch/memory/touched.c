@@ -109,7 +109,8 @@ static seqlstm_status touch_calls(struct touched *t, struct seqlstm_error *err)
         const struct sl_call *call = &plan->calls[c];
         const bool is_source = sl_axis_is_source(sl_graph_get_axis(plan->graph, call->node));
         const struct side *side = is_source ? &t->source : &t->target;
-        const bool is_known = !sl_call_is_in_loop(plan->graph, call) && sl_node_is_on_steps(plan->graph, call->node);
+        const bool is_known = !sl_call_is_in_loop(plan->graph, call) && !sl_call_is_pieced(plan->graph, call) &&
+                              sl_node_is_on_steps(plan->graph, call->node);
         if (!is_known || side->count == 0)
             SEQLSTM_TRY(touch_call(t, call, NULL, err));
         for (int32_t b = 0; is_known && b < side->count; b++)

@@ -58,6 +58,12 @@ static inline bool sl_call_is_in_loop(const struct sl_graph *graph, const struct
     return call->node_first >= graph->loop.first && call->node_first < graph->loop.first + graph->loop.count;
 }
 
+/* Do they run piece by piece? */
+static inline bool sl_call_is_pieced(const struct sl_graph *graph, const struct sl_call *call)
+{
+    return graph->pieces > 0 && sl_graph_find_barrier(graph, call->node) == SL_BARRIER_NONE;
+}
+
 /* The memory domain in which the call works: "host", "cuda:<uuid>". Borrowed. */
 const char *sl_call_get_domain(const struct sl_call *call);
 

@@ -15,7 +15,11 @@ int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call 
 {
     const union seqlstm_any_desc *desc = &call->node->desc;
     bool stepwise = desc->head.op == SEQLSTM_OP_RECURRENT && (desc->recurrent.options & SEQLSTM_BIT_RECURRENT_STEPWISE);
-    return sl_call_is_in_loop(plan->graph, call) && !stepwise ? plan->graph->facts.envelope.steps : 1;
+    if (stepwise)
+        return 1;
+    return sl_call_is_in_loop(plan->graph, call)  ? plan->graph->facts.envelope.steps
+           : sl_call_is_pieced(plan->graph, call) ? plan->graph->pieces
+                                                  : 1;
 }
 
 void sl_plan_destroy(struct sl_plan *plan)

@@ -83,9 +83,25 @@ struct sl_plan {
     int32_t device_count;
 };
 
-/* The number of reserves of a call: one, or in a loop one for each step, unless the steps share one. They follow each
- * other from reserve_offset on, each rounded up to 64 bytes. */
+/* The number of reserves of a call: one; in a loop one for each step, and for a call that runs in pieces one for each
+ * piece, unless they share one. They follow each other from reserve_offset on, each rounded up to 64 bytes. */
 int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call);
+
+/* Calls [first, end) that run as one: all of them for each step of a loop, or for each piece, before the next step or
+ * piece begins; or a single call that runs on all steps at once. */
+struct sl_unit {
+    int32_t first, end;
+    bool pieced;
+};
+
+/* The unit of call c of a plan with these calls. A call that begins with what another one has at its end is in a later
+ * unit. */
+struct sl_unit sl_plan_find_unit(const struct sl_graph *graph, const struct sl_call *calls, int32_t count, int32_t c);
+
+/* Floats of one state h (cell false) or c of a call that runs in pieces and is recurrent; 0: it has none. */
+int64_t sl_call_count_piece_state(const struct sl_graph *graph, const struct sl_call *call, bool cell);
+/* Of all its states: one before each piece, one at the end, and the gradients of two. */
+int64_t sl_call_count_piece_states(const struct sl_graph *graph, const struct sl_call *call);
 
 /* Fills the devices of a plan whose calls are chosen. Errors: NO_MEMORY. */
 seqlstm_status sl_plan_list_devices(struct sl_plan *plan, struct seqlstm_error *err);

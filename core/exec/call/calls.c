@@ -13,6 +13,7 @@
 #include "base/system/clock.h"
 #include "dispatch/plan/blame.h"
 #include "exec/call/param_grads.h"
+#include "exec/call/piece_states.h"
 #include "exec/place/place.h"
 #include "exec/rows.h"
 #include "exec/update/vectors.h"
@@ -79,7 +80,7 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     struct sl_exec_call *own = &exec->calls[c];
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     uint64_t version = exec->params->version + 1; /* 0 means never */
-    if (exec->loop.step > 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
+    if (exec->loop.step > 0 || exec->pieces.running > 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
         (own->packed_version == version && !own->repacks && !exec->capturing)) /* a capture packs at every launch */
         return SEQLSTM_OK;
     char *packed = get_place(exec, c)->packed + call->packed_offset;
@@ -150,18 +151,20 @@ seqlstm_status sl_exec_fill_empty(struct sl_exec *exec, int32_t c, struct seqlst
     return SEQLSTM_OK;
 }
 
-/* Backward: the gradient of their initial state is that of their final one, or zero. */
-static seqlstm_status fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+seqlstm_status sl_exec_fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     const struct sl_exec_call *own = &exec->calls[c];
     int64_t alive, count;
-    if (!find_empty(exec, c, &alive, &count))
+    if (!find_empty(exec, c, &alive, &count) || exec->pieces.running > 0)
         return SEQLSTM_OK;
     for (int32_t s = 0; s < node->slot_count; s++) {
-        int32_t behind = find_state(node, s, true);
+        const int32_t behind = find_state(node, s, true), final = behind >= 0 ? node->slots[behind] : -1;
+        const float *grad = behind >= 0 ? own->grads[behind] : NULL;
+        if (exec->pieces.running >= 0) /* which holds a border between pieces */
+            grad = final >= 0 && exec->grad_valid[final] ? sl_exec_grad_at(exec, own->place, final) : NULL;
         if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && behind >= 0)
-            SEQLSTM_TRY(pass_rows(exec, own->place, own->grads[s], own->grads[behind], alive, count,
+            SEQLSTM_TRY(pass_rows(exec, own->place, own->grads[s], grad, alive, count,
                                   exec->graph->tensors[node->slots[s]].features, err));
     }
     return SEQLSTM_OK;
@@ -179,6 +182,8 @@ seqlstm_status sl_exec_place_slots(struct sl_exec *exec, int32_t c, struct seqls
         else if (own->roles[s] != SL_SLOT_ABSENT)
             SEQLSTM_TRY(sl_exec_provide(exec, own->place, node->slots[s], &own->slots[s], err));
     }
+    if (exec->pieces.running >= 0)
+        sl_exec_place_piece_states(exec, c);
     return SEQLSTM_OK;
 }
 
@@ -193,6 +198,8 @@ static void note_outputs(struct sl_exec *exec, int32_t c)
 static struct seqlstm_binding *get_binding(const struct sl_exec *exec, int32_t c)
 {
     const struct sl_exec_loop *loop = &exec->loop;
+    if (exec->pieces.running >= 0)
+        return exec->shape->piece_bindings[exec->pieces.running * exec->plan->call_count + c];
     return loop->step < 0 ? exec->shape->bindings[c]
                           : exec->shape->step_bindings[loop->step * (loop->end - loop->first) + c - loop->first];
 }
@@ -201,7 +208,9 @@ static char *get_reserve(struct sl_exec *exec, int32_t c)
 {
     const struct sl_call *call = &exec->plan->calls[c];
     int64_t bytes = sl_align((int64_t)call->sizes.reserve_bytes);
-    int64_t at = exec->loop.step > 0 && sl_call_count_reserves(exec->plan, call) > 1 ? exec->loop.step : 0;
+    int64_t at = exec->loop.step > 0 ? exec->loop.step : exec->pieces.running > 0 ? exec->pieces.running : 0;
+    if (at > 0 && sl_call_count_reserves(exec->plan, call) == 1)
+        at = 0;
     return call->reserve_offset >= 0 ? get_place(exec, c)->reserve + call->reserve_offset + at * bytes : NULL;
 }
 
@@ -234,10 +243,11 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
         if (status != SEQLSTM_OK)
             return sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
         exec->timing[c].forward_ns += sl_clock_ns() - start;
-        exec->timing[c].calls += exec->loop.step <= 0 && !exec->capturing; /* counted when it is launched */
+        exec->timing[c].calls +=
+            exec->loop.step <= 0 && exec->pieces.running <= 0 && !exec->capturing; /* counted when it is launched */
         exec->timing[c].rows += exec->capturing ? 0 : sl_exec_get_rows(exec, own->axis);
     }
-    if (exec->loop.step < 0)
+    if (exec->loop.step < 0 && exec->pieces.running < 0)
         SEQLSTM_TRY(sl_exec_fill_empty(exec, c, err));
     note_outputs(exec, c);
     return SEQLSTM_OK;
@@ -262,6 +272,7 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
     const struct sl_node *node = exec->plan->calls[c].node;
     struct sl_exec_call *own = &exec->calls[c];
     char *scratch = get_place(exec, c)->activations + exec->plan->scratch_grad_offset;
+    const bool pieced = exec->pieces.running >= 0;
     request->parts = 0;
     request->any_output_grad = false;
     request->added_count = 0;
@@ -277,10 +288,10 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
         if (own->roles[s] == SL_SLOT_OUTPUT && exec->grad_valid[t]) {
             SEQLSTM_TRY(sl_exec_provide_grad(exec, own->place, t, &grad, err));
             request->any_output_grad = true;
-        } else if (own->roles[s] == SL_SLOT_PARAM) {
+        } else if (own->roles[s] == SL_SLOT_PARAM && !(pieced && own->gathers_weights)) {
             SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
             request->parts |= SEQLSTM_BIT_BACKWARD_WEIGHTS;
-        } else if (own->roles[s] == SL_SLOT_INPUT) {
+        } else if (own->roles[s] == SL_SLOT_INPUT && !(exec->pieces.running > 0 && find_state(node, s, true) >= 0)) {
             request->parts |=
                 find_state(node, s, true) >= 0 ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
             grad = sl_exec_grad_at(exec, own->place, t);
@@ -293,6 +304,8 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
         }
         own->grads[s] = grad;
     }
+    if (pieced && sl_exec_place_piece_grads(exec, c))
+        request->parts |= SEQLSTM_BIT_BACKWARD_STATES;
     return SEQLSTM_OK;
 }
 
@@ -368,16 +381,18 @@ seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accum
     SEQLSTM_TRY(collect_grads(exec, c, &request, err));
     if (!is_loss && !request.any_output_grad)
         return accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err);
-    if (exec->shape->bindings[c] == NULL) { /* every sequence is empty */
-        SEQLSTM_TRY(fill_empty_grads(exec, c, err));
+    if (get_binding(exec, c) == NULL) { /* every sequence is empty */
+        SEQLSTM_TRY(sl_exec_fill_empty_grads(exec, c, err));
         SEQLSTM_TRY(accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err));
         return settle_inputs(exec, c, &request, err);
     }
+    if (exec->pieces.running >= 0) /* the slots are those of the last piece that ran */
+        SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
     SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &add, err));
     struct seqlstm_backward args =
         sl_exec_get_backward(exec, c, request.parts | (add ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0));
     SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
-    SEQLSTM_TRY(fill_empty_grads(exec, c, err));
+    SEQLSTM_TRY(sl_exec_fill_empty_grads(exec, c, err));
     sl_exec_note_params(exec, c);
     return settle_inputs(exec, c, &request, err);
 }

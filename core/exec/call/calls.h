@@ -5,15 +5,18 @@
 
 #include "exec/exec_private.h"
 
-/* Runs call c forward, on the running step of a loop or on all rows. */
+/* Runs call c forward: on the running step of a loop, on the running piece, or on all rows. */
 seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 /* Outputs of call c on the sequences axis: rows of sequences without a step are their initial state, or zero. */
 seqlstm_status sl_exec_fill_empty(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
-/* Runs call c backward, on all rows: collects the gradients of its outputs, makes and adds up those of its inputs and
- * parameters. */
+/* Backward: the gradient of their initial state is that of their final one, or zero. */
+seqlstm_status sl_exec_fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
+
+/* Runs call c backward, on the running piece or on all rows: collects the gradients of its outputs, makes and adds up
+ * those of its inputs and, unless one call makes them for all pieces later, of its parameters. */
 seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err);
 
-/* ---- parts of a backward call, for the loop ---- */
+/* ---- parts of a backward call, for loops and pieces ---- */
 
 /* Fills the slots of a call; what it reads is made valid where it runs. */
 seqlstm_status sl_exec_place_slots(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);

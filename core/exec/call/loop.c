@@ -24,6 +24,7 @@
 
 #include "base/memory/alignment.h"
 #include "exec/call/calls.h"
+#include "exec/call/gather.h"
 #include "exec/call/param_grads.h"
 #include "exec/place/place.h"
 #include "exec/rows.h"
@@ -48,8 +49,7 @@ static void find_calls(struct sl_exec *exec)
         if (exec->loop.end == 0)
             exec->loop.first = c;
         exec->loop.end = c + 1;
-        exec->calls[c].gathers_weights =
-            exec->graph->phase == SL_PHASE_TRAIN && (is_stepwise(call->node) || call->sizes.reserve_bytes == 0);
+        exec->calls[c].gathers_weights = sl_exec_can_gather(exec, c);
     }
 }
 
@@ -303,35 +303,6 @@ static seqlstm_status end_step(struct sl_exec *exec, int32_t place, struct seqls
     return SEQLSTM_OK;
 }
 
-/* Weight gradients of all rows at once; or, if steps have made them, zeros for those that no step has made. */
-static seqlstm_status finish_params(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
-{
-    const struct sl_node *node = exec->plan->calls[c].node;
-    struct sl_exec_call *own = &exec->calls[c];
-    bool any = false, adds = false;
-    for (int32_t s = 0; s < own->slot_count; s++) {
-        int32_t t = node->slots[s];
-        float *grad = NULL;
-        if (own->roles[s] != SL_SLOT_ABSENT && t >= 0 && exec->graph->tensors[t].needs_grad) {
-            if (own->roles[s] == SL_SLOT_PARAM)
-                SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
-            else if (own->roles[s] == SL_SLOT_OUTPUT)
-                grad = sl_exec_grad_at(exec, own->place, t);
-            any = any || own->roles[s] == SL_SLOT_PARAM;
-        }
-        own->grads[s] = grad;
-    }
-    if (!any || !own->gathers_weights)
-        return accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err);
-    SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
-    SEQLSTM_TRY(sl_exec_begin_params(exec, c, accumulate, &adds, err));
-    struct seqlstm_backward args =
-        sl_exec_get_backward(exec, c, SEQLSTM_BIT_BACKWARD_WEIGHTS | (adds ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0));
-    SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
-    sl_exec_note_params(exec, c);
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_exec_loop_backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
 {
     int32_t place = exec->calls[exec->loop.first].place;
@@ -356,6 +327,6 @@ seqlstm_status sl_exec_loop_backward(struct sl_exec *exec, bool accumulate, stru
             exec->grad_valid[t] = (uint8_t)(1u << place);
     for (int32_t c = exec->loop.end - 1; c >= exec->loop.first; c--)
         if (exec->plan->calls[c].node->needs_backward)
-            SEQLSTM_TRY(finish_params(exec, c, accumulate, err));
+            SEQLSTM_TRY(sl_exec_gather_weights(exec, c, accumulate, err));
     return SEQLSTM_OK;
 }

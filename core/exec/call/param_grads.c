@@ -3,6 +3,8 @@
  * the steps of a loop) add to it, unless the step accumulates: then all add. */
 #include "exec/call/param_grads.h"
 
+#include "exec/call/border.h"
+
 /* The view of the parameter at slot s if its gradient is wanted; NULL otherwise. */
 static const struct sl_param_view *find_view(const struct sl_exec *exec, int32_t c, int32_t s)
 {
@@ -67,6 +69,7 @@ static bool has_written(const struct sl_exec *exec, int32_t c)
 seqlstm_status sl_exec_begin_params(struct sl_exec *exec, int32_t c, bool accumulate, bool *out_add,
                                     struct seqlstm_error *err)
 {
+    SEQLSTM_TRY(sl_exec_await_params(exec, c, err));
     bool written = has_written(exec, c);
     *out_add = accumulate || written;
     if (written && !accumulate)

@@ -8,7 +8,9 @@
 #include "exec/capture/frame.h"
 #include "exec/shape/indices.h"
 #include "exec/run/lean.h"
+#include "exec/call/border.h"
 #include "exec/call/loop.h"
+#include "exec/call/pieces.h"
 #include "exec/place/place.h"
 #include "exec/shape/shapes.h"
 
@@ -93,6 +95,7 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
         goto out;
     }
     exec->plan = plan;
+    exec->pieces.running = -1;
     exec->graph = plan->graph;
     exec->params = request->params;
     exec->memory = request->memory;
@@ -109,16 +112,23 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
     exec->calls = calloc((size_t)plan->call_count + 1, sizeof *exec->calls);
     exec->timing = calloc((size_t)plan->call_count + 1, sizeof *exec->timing);
     exec->vectors = calloc((size_t)plan->vector_count + 1, sizeof *exec->vectors);
-    if (!exec->calls || !exec->timing || !exec->vectors) {
+    exec->units = calloc((size_t)plan->call_count + 1, sizeof *exec->units);
+    if (!exec->calls || !exec->timing || !exec->vectors || !exec->units) {
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the executor");
         goto out;
     }
+    for (int32_t c = 0; c < plan->call_count; c++)
+        exec->units[c] = sl_plan_find_unit(plan->graph, plan->calls, plan->call_count, c);
     for (int32_t c = 0; c < plan->call_count && status == SEQLSTM_OK; c++)
         status = prepare_call(exec, c, signature, err);
     if (status == SEQLSTM_OK)
         status = sl_exec_open_loop(exec, err);
     if (status == SEQLSTM_OK)
         status = prepare_buffers(exec, request->class_weights, err);
+    if (status == SEQLSTM_OK)
+        status = sl_exec_open_borders(exec, &request->stage, err);
+    if (status == SEQLSTM_OK)
+        status = sl_exec_open_pieces(exec, err);
     for (int32_t c = 0; c < plan->call_count && status == SEQLSTM_OK; c++)
         if (sl_packed_has(exec->packed, &plan->calls[c]))
             exec->calls[c].packed_version = exec->packed->version + 1;
@@ -162,6 +172,7 @@ void sl_exec_destroy(struct sl_exec *exec)
         free(exec->calls[c].gaps);
     }
     free(exec->calls);
+    free(exec->units);
     free(exec->timing);
     free(exec->vectors);
     free(exec->state_offsets);
@@ -174,6 +185,9 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->vector_places);
     free(exec->memory_offsets);
     sl_exec_close_loop(exec);
+    if (exec->plan)
+        sl_exec_close_pieces(exec);
+    sl_exec_close_borders(exec);
     sl_exec_close_indices(exec);
     free(exec);
 }

@@ -6,10 +6,12 @@
  */
 #include <string.h>
 
+#include "exec/call/border.h"
 #include "exec/call/calls.h"
 #include "exec/capture/capture.h"
 #include "exec/capture/frame.h"
 #include "exec/call/loop.h"
+#include "exec/call/pieces.h"
 #include "exec/place/place.h"
 #include "exec/rows.h"
 #include "exec/shape/shapes.h"
@@ -69,32 +71,78 @@ static seqlstm_status clear_sums(struct sl_exec *exec, struct seqlstm_error *err
     return sl_domain_clear(place->domain, place->sums, 2 * sizeof *place->sums, err);
 }
 
-static seqlstm_status forward(struct sl_exec *exec, struct seqlstm_error *err)
+static bool is_loop(const struct sl_exec *exec, const struct sl_unit *unit)
 {
-    for (int32_t c = 0; c < exec->plan->call_count; c++) {
-        bool loops = c >= exec->loop.first && c < exec->loop.end;
-        if (loops && c == exec->loop.first)
-            SEQLSTM_TRY(sl_exec_loop_forward(exec, err));
-        if (!loops)
+    return unit->first == exec->loop.first && exec->loop.end > exec->loop.first;
+}
+
+/* Does the unit run piece by piece? Not if the batch has no rows. */
+static bool is_pieced(const struct sl_exec *exec, const struct sl_unit *unit)
+{
+    return unit->pieced && exec->shape->piece_count > 0;
+}
+
+/* The unit of call c, as far as it is in this stage. */
+static struct sl_unit find_unit(const struct sl_exec *exec, int32_t c)
+{
+    struct sl_unit unit = exec->units[c];
+    unit.first = unit.first < exec->stage.first ? exec->stage.first : unit.first;
+    unit.end = unit.end > exec->stage.end ? exec->stage.end : unit.end;
+    return unit;
+}
+
+static seqlstm_status forward_unit(struct sl_exec *exec, const struct sl_unit *unit, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_exec_enter_unit(exec, unit->first, unit->end, err));
+    if (is_loop(exec, unit))
+        SEQLSTM_TRY(sl_exec_loop_forward(exec, err));
+    else if (is_pieced(exec, unit))
+        SEQLSTM_TRY(sl_exec_pieces_forward(exec, unit->first, unit->end, err));
+    for (int32_t c = unit->first; c < unit->end; c++) {
+        if (!is_loop(exec, unit) && !is_pieced(exec, unit))
             SEQLSTM_TRY(sl_exec_forward_call(exec, c, err));
         if (exec->watch && sl_exec_has_rows(exec, c))
             SEQLSTM_TRY(exec->watch(exec->watch_context, exec, exec->plan->calls[c].node, err));
     }
+    return sl_exec_leave_unit(exec, unit->first, unit->end, err);
+}
+
+static seqlstm_status forward(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    for (int32_t c = exec->stage.first; c < exec->stage.end;) {
+        const struct sl_unit unit = find_unit(exec, c);
+        SEQLSTM_TRY(forward_unit(exec, &unit, err));
+        c = unit.end;
+    }
     return SEQLSTM_OK;
+}
+
+static seqlstm_status backward_unit(struct sl_exec *exec, const struct sl_unit *unit, bool accumulate,
+                                    struct seqlstm_error *err)
+{
+    const bool loops = is_loop(exec, unit) && exec->shape->step_binding_count > 0;
+    SEQLSTM_TRY(sl_exec_enter_unit_back(exec, unit->first, unit->end, err));
+    if (loops)
+        SEQLSTM_TRY(sl_exec_loop_backward(exec, accumulate, err));
+    else if (is_pieced(exec, unit))
+        SEQLSTM_TRY(sl_exec_pieces_backward(exec, unit->first, unit->end, accumulate, err));
+    else
+        for (int32_t c = unit->end - 1; c >= unit->first; c--)
+            if (exec->plan->calls[c].node->needs_backward)
+                SEQLSTM_TRY(sl_exec_backward_call(exec, c, accumulate, err));
+    return sl_exec_leave_unit_back(exec, unit->first, err);
 }
 
 static seqlstm_status backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
 {
     memset(exec->grad_valid, 0, (size_t)exec->graph->tensor_count * sizeof *exec->grad_valid);
     memset(exec->param_written, 0, (size_t)exec->graph->param_count * sizeof *exec->param_written);
-    for (int32_t c = exec->plan->call_count - 1; c >= 0; c--) {
-        bool loops = c >= exec->loop.first && c < exec->loop.end && exec->shape->step_binding_count > 0;
-        if (loops && c + 1 == exec->loop.end)
-            SEQLSTM_TRY(sl_exec_loop_backward(exec, accumulate, err));
-        if (!loops && exec->plan->calls[c].node->needs_backward)
-            SEQLSTM_TRY(sl_exec_backward_call(exec, c, accumulate, err));
+    for (int32_t c = exec->stage.end; c > exec->stage.first;) {
+        const struct sl_unit unit = find_unit(exec, c - 1);
+        SEQLSTM_TRY(backward_unit(exec, &unit, accumulate, err));
+        c = unit.first;
     }
-    return SEQLSTM_OK;
+    return sl_exec_pass_params(exec, err);
 }
 
 /* Final states become the initial ones of the next run. Those of sequences without a step are their initial states. */
@@ -121,6 +169,8 @@ static seqlstm_status carry_states(struct sl_exec *exec, struct seqlstm_error *e
 static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(clear_sums(exec, err));
+    if (step->accumulate)
+        SEQLSTM_TRY(sl_exec_pass_param_sums(exec, err));
     SEQLSTM_TRY(forward(exec, err));
     if (exec->graph->phase == SL_PHASE_TRAIN)
         SEQLSTM_TRY(backward(exec, step->accumulate, err));
@@ -200,7 +250,8 @@ static seqlstm_status begin(struct sl_exec *exec, const struct sl_batch *batch, 
     exec->step.loss_scale = step->loss_scale > 0 ? (float)step->loss_scale : 1.0f;
     if (step->update)
         sl_exec_begin_update(exec, step->update);
-    exec->loop.step = -1; /* after a run that failed */
+    exec->loop.step = exec->pieces.running = -1; /* after a run that failed */
+    exec->borders[SL_EXEC_AFTER].received = false;
     sl_exec_begin_values(exec);
     return SEQLSTM_OK;
 }

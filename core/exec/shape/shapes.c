@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/batch/pieces.h"
 #include "base/value/hash.h"
 #include "registry/plugin.h"
 #include "dispatch/plan/blame.h"
@@ -50,6 +51,20 @@ static void release_loop(struct sl_exec *exec, struct sl_exec_shape *shape)
     shape->step_binding_count = 0;
 }
 
+static void release_pieces(struct sl_exec *exec, struct sl_exec_shape *shape)
+{
+    const int32_t calls = exec->plan->call_count;
+    for (int64_t k = 0; k < (int64_t)shape->piece_count * calls; k++)
+        if (shape->piece_bindings[k])
+            sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->calls[k % calls].backend),
+                                      shape->piece_bindings[k]);
+    free(shape->piece_bindings);
+    free(shape->piece_bounds);
+    shape->piece_bindings = NULL;
+    shape->piece_bounds = NULL;
+    shape->piece_count = 0;
+}
+
 static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
 {
     for (int32_t c = 0; shape->bindings && c < exec->plan->call_count; c++) {
@@ -59,6 +74,7 @@ static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
     }
     sl_exec_drop_captures(exec, shape);
     release_loop(exec, shape);
+    release_pieces(exec, shape);
     shape->used = shape->ran = false;
     shape->uses = 0;
 }
@@ -137,7 +153,8 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
     bool on_steps = sl_axis_is_steps(exec->calls[c].axis);
     const struct seqlstm_axis *axis = sl_exec_get_axis(shape, exec->calls[c].axis);
     bool loops = c >= exec->loop.first && c < exec->loop.end;
-    if (axis->rows == 0 || (loops && !exec->calls[c].gathers_weights))
+    bool pieced = shape->piece_count > 0 && exec->units[c].pieced;
+    if (axis->rows == 0 || ((loops || pieced) && !exec->calls[c].gathers_weights))
         return SEQLSTM_OK; /* never called */
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
                                 .flags = on_steps ? 0 : SEQLSTM_BIT_BIND_ON_SEQUENCES,
@@ -180,6 +197,45 @@ static seqlstm_status bind_loop(struct sl_exec *exec, struct sl_exec_shape *shap
         if (status != SEQLSTM_OK)
             return sl_plan_blame(call, SL_FUNCTION_OP_BIND, status, err);
     }
+    return SEQLSTM_OK;
+}
+
+/* Bindings of the calls that run in pieces, for each piece of a shape. */
+static seqlstm_status bind_pieces(struct sl_exec *exec, struct sl_exec_shape *shape, struct seqlstm_error *err)
+{
+    const struct seqlstm_axis *axis = sl_exec_get_axis(shape, SL_AXIS_STEPS);
+    const int32_t calls = exec->plan->call_count;
+    if (shape->piece_count == 0)
+        return SEQLSTM_OK;
+    for (int64_t k = 0; k < (int64_t)shape->piece_count * calls; k++) {
+        const int32_t c = (int32_t)(k % calls);
+        const struct sl_call *call = &exec->plan->calls[c];
+        const int64_t t0 = shape->piece_bounds[k / calls], t1 = shape->piece_bounds[k / calls + 1];
+        const int64_t rows = axis->row_offsets[t1] - axis->row_offsets[t0];
+        const struct seqlstm_bind bind = {
+            .struct_size = sizeof bind, .rows = rows, .rows_in = rows, .axis = axis, .t0 = t0, .t1 = t1};
+        if (!exec->units[c].pieced)
+            continue;
+        struct seqlstm_queue *queue = &exec->places[exec->calls[c].place].domain->queue.queue;
+        const seqlstm_status status =
+            sl_plugin_bind(sl_backend_get_table(call->backend), call->op, queue, &bind, &shape->piece_bindings[k], err);
+        if (status != SEQLSTM_OK)
+            return sl_plan_blame(call, SL_FUNCTION_OP_BIND, status, err);
+    }
+    return SEQLSTM_OK;
+}
+
+/* Cuts the steps of a new shape. */
+static seqlstm_status cut_pieces(const struct sl_exec *exec, struct sl_exec_shape *shape, struct seqlstm_error *err)
+{
+    const int32_t pieces = exec->graph->pieces;
+    if (pieces == 0)
+        return SEQLSTM_OK;
+    shape->piece_bounds = calloc((size_t)pieces + 1, sizeof *shape->piece_bounds);
+    shape->piece_bindings = calloc((size_t)pieces * (size_t)exec->plan->call_count + 1, sizeof *shape->piece_bindings);
+    if (!shape->piece_bounds || !shape->piece_bindings)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
+    shape->piece_count = sl_pieces_cut(sl_exec_get_axis(shape, SL_AXIS_STEPS), pieces, shape->piece_bounds);
     return SEQLSTM_OK;
 }
 
@@ -234,14 +290,13 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
         SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences, err));
         SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_SOURCE], &batch->source.axis, sources, err));
         sl_exec_attach_live(exec, shape);
-        for (int32_t c = 0; c < exec->plan->call_count; c++) {
-            seqlstm_status status = bind_call(exec, shape, c, err);
-            if (status != SEQLSTM_OK) {
-                release(exec, shape);
-                return status;
-            }
-        }
-        seqlstm_status status = bind_loop(exec, shape, err);
+        seqlstm_status status = cut_pieces(exec, shape, err);
+        for (int32_t c = 0; c < exec->plan->call_count && status == SEQLSTM_OK; c++)
+            status = bind_call(exec, shape, c, err);
+        if (status == SEQLSTM_OK)
+            status = bind_loop(exec, shape, err);
+        if (status == SEQLSTM_OK)
+            status = bind_pieces(exec, shape, err);
         if (status != SEQLSTM_OK) {
             release(exec, shape);
             return status;

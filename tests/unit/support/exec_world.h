@@ -26,6 +26,10 @@ const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 /* What answers as `reference` in worlds that are opened from now on. */
 static const struct seqlstm_backend *(*world_query)(uint32_t host_minor) = seqlstm_reference_query_v0;
 
+/* Into how many pieces they cut the steps of a batch, and which calls they run; zeroed: all at once, all. */
+static int32_t world_pieces;
+static struct sl_exec_stage world_stage;
+
 /* A model on the reference, with its parameters drawn. */
 struct world {
     struct sl_diagnostics *diagnostics;
@@ -60,8 +64,11 @@ static inline void open_world(struct world *w, const char *data, const char *lay
         fail_msg("%s", sl_buf_text(&buf));
     }
     w->facts = *facts;
-    struct sl_graph_request graph = {
-        .model = w->model, .facts = &w->facts, .phase = SL_PHASE_TRAIN, .need_output = need_output};
+    struct sl_graph_request graph = {.model = w->model,
+                                     .facts = &w->facts,
+                                     .phase = SL_PHASE_TRAIN,
+                                     .need_output = need_output,
+                                     .pieces = world_pieces};
     ok(sl_graph_create(&graph, &w->graph, &err), &err);
     const struct sl_backend_builtin builtins[] = {{"reference", world_query}};
     static const struct sl_registry_entry entries[] = {{.name = "reference"}};
@@ -72,7 +79,7 @@ static inline void open_world(struct world *w, const char *data, const char *lay
     ok(sl_plan_create(&plan, &w->plan, &err), &err);
     ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
     ok(sl_params_init(w->params, w->graph, 7, NULL, &err), &err);
-    struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5};
+    struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5, .stage = world_stage};
     ok(sl_exec_create(&exec, &w->exec, &err), &err);
 }
 
