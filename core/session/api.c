@@ -52,6 +52,8 @@ static void write_log(void *context, enum sl_log_level level, const char *messag
 {
     struct seqlstm_session *s = context;
     struct sl_buf shown = {0};
+    if (level == SL_LOG_STATUS) /* what a terminal shows for a moment */
+        return;
     sl_printable_append(&shown, message, strlen(message), "\n\t");
     s->log_fn(s->log_context, (int32_t)level + 1, shown.failed ? "no memory for a message" : sl_buf_text(&shown));
     sl_buf_deinit(&shown);
