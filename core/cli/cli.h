@@ -203,6 +203,14 @@ void cli_trap_plugins(void);
 /* Ends the process at once: nothing is flushed, and nothing that was registered for the end runs. Safe in signal
  * handlers. */
 _Noreturn void cli_leave(int code);
+
+/* ---- trap_exits.c ---- */
+/* Ends the program as exit() does, which is trapped. */
+_Noreturn void cli_exit(int code);
+/* For trap_exits.c: is this the program, and not a child of it? */
+bool cli_trap_is_program(void);
+/* Names the plugin that has done `what`, or the file of `caller`, and ends the program. */
+_Noreturn void cli_trap_end(const char *what, const void *caller);
 /* Prints the diagnostics (if any) to stderr, and forgets them. */
 void cli_show_diagnostics(const struct cli_context *cli);
 int cli_get_exit(seqlstm_status status);

@@ -290,7 +290,7 @@ int main(int argc, char **argv)
         code = CLI_FAILURE;
     }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    exit(code);
+    cli_exit(code);
 #else
     fflush(stderr);
     cli_leave(code); /* plugins stay mapped: do not run their destructors */

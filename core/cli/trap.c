@@ -2,18 +2,21 @@
 /* A plugin that crashes, or that ends the process: the message names it and its function, and the exit status is never
  * that of a success. Only the program does this; libseqlstm leaves signals and exits to the program that uses it.
  *
- * exit() runs what atexit() registered. `_exit`, `_Exit` and `quick_exit` run nothing, so the program defines functions
- * of these names, which the dynamic linker prefers to those of libc for all plugins and their libraries. A system call
- * that a plugin makes itself cannot be caught. */
+ * exit() runs what atexit() registered, which catches those of libc itself. The other ways to end a process, and to end
+ * it from a thread of the plugin's own, are functions of trap_exits.c. A system call that a plugin makes itself cannot
+ * be caught. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "registry/objects.h"
 #include "registry/watch/watch.h"
 
 enum { STACK_BYTES = 64 << 10, FAR = 200 };
@@ -100,34 +103,46 @@ static void on_exit_of_plugin(void)
         cli_leave(CLI_FAILURE);
 }
 
-/* For _exit and its like. */
-static _Noreturn void end(int code, const char *what)
+bool cli_trap_is_program(void)
 {
-    if (getpid() == program && blame(what))
-        code = CLI_FAILURE;
-    cli_leave(code);
+    return program != 0 && getpid() == program;
 }
 
-#define TRAPS __attribute__((visibility("default"), used))
-
-TRAPS _Noreturn void _exit(int code)
+void cli_trap_end(const char *what, const void *caller)
 {
-    end(code, " called _exit()");
+    const char *file = sl_objects_find_path(caller);
+    char text[600] = "";
+    if (blame(what))
+        cli_leave(CLI_FAILURE);
+    append(text, sizeof text, terminal ? "\nerror[E0613]: " : "error[E0613]: ");
+    append(text, sizeof text, file ? file : "a library");
+    append(text, sizeof text, what);
+    append(text, sizeof text,
+           " while no function of a backend ran\n  = help: a backend that started a thread of its own may do that: "
+           "`seqlstm conformance` tests it; --set backends=[...] runs the model without it\n");
+    (void)!write(messages, text, strlen(text));
+    cli_leave(CLI_FAILURE);
 }
 
-TRAPS _Noreturn void _Exit(int code)
+static void end_copy(void)
 {
-    end(code, " called _Exit()");
+    blame(" copied the program by fork(), and the copy ends: it returned");
+    cli_leave(CLI_FAILURE);
 }
 
-TRAPS _Noreturn void quick_exit(int code)
+static void on_fork(void)
 {
-    end(code, " called quick_exit()");
+    if (sl_running_get()) {
+        sl_running_on_return(end_copy);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it may wait for threads that it does not have */
+    }
 }
 
 /* Memory is damaged: whatever else was done now, even an orderly end, could crash or save nonsense. */
 static void on_damage(const char *message)
 {
+    if (fcntl(messages, F_GETFD) < 0)
+        messages = STDERR_FILENO;
     (void)!write(messages, "error[E0613]: ", 14);
     (void)!write(messages, message, strlen(message));
     (void)!write(messages, "\n", 1);
@@ -151,6 +166,7 @@ void cli_trap_plugins(void)
     for (int k = 0; k < FATAL; k++)
         sigaction(fatal[k], &action, &previous[k]);
     atexit(on_exit_of_plugin);
+    pthread_atfork(NULL, NULL, on_fork);
     sl_watch_capture_output(true);
     sl_watch_on_damage(on_damage);
 }

@@ -33,6 +33,8 @@ static seqlstm_status map_file(struct sl_arena *arena, const struct sl_plugin_ki
     const char *problem = handle ? NULL : dlerror();
     sl_running_end(&running);
     uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
+    if (changes & SL_CHANGED_DESCRIPTOR)
+        sl_watch_note_closed(path, SL_FUNCTION_LOAD);
     bool prints = captures && sl_watch_end_capture(wrote, sizeof wrote);
     if (!handle) {
         record->dlerror = sl_arena_strdup(arena, problem ? problem : "unknown reason");

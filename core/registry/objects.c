@@ -2,6 +2,7 @@
 /* See objects.h. */
 #include "registry/objects.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
 #include <stdbool.h>
@@ -191,4 +192,18 @@ seqlstm_status sl_objects_list(struct sl_arena *arena, struct sl_backend_file **
     *out_files = files;
     *out_count = all.count;
     return SEQLSTM_OK;
+}
+
+sl_hidden_function sl_objects_find_hidden(const char *name)
+{
+    sl_hidden_function found;
+    void *symbol = dlsym(RTLD_NEXT, name);
+    memcpy(&found, &symbol, sizeof found);
+    return found;
+}
+
+const char *sl_objects_find_path(const void *code)
+{
+    Dl_info found;
+    return dladdr(code, &found) ? found.dli_fname : NULL;
 }

@@ -19,4 +19,11 @@ seqlstm_status sl_objects_find(struct sl_arena *arena, const char *path, struct 
 seqlstm_status sl_objects_list(struct sl_arena *arena, struct sl_backend_file **out_files, uint32_t *out_count,
                                struct seqlstm_error *err);
 
+/* The function of this name in the objects behind the program, which one of the program's own hides; NULL: none. */
+typedef void (*sl_hidden_function)(void);
+sl_hidden_function sl_objects_find_hidden(const char *name);
+
+/* Path of the object that has this code; NULL: none. */
+const char *sl_objects_find_path(const void *code);
+
 #endif

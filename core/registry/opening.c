@@ -28,6 +28,8 @@ seqlstm_status sl_opening_end(struct sl_opening *opening, const char *id, seqlst
 {
     char change[400], wrote[400];
     const uint32_t changes = sl_process_guard_end(&opening->guard, change, sizeof change);
+    if (changes & SL_CHANGED_DESCRIPTOR)
+        sl_watch_note_closed(id, SL_FUNCTION_OPEN);
     const bool prints = opening->captures && sl_watch_end_capture(wrote, sizeof wrote);
     if (status == SEQLSTM_NO_MEMORY)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while opening %s: %.500s", id, why->message);

@@ -27,7 +27,8 @@ static SEQLSTM_PRINTF(4, 5) seqlstm_status
 seqlstm_status sl_record_note_change(struct sl_arena *arena, struct sl_backend_record *record, uint32_t changes,
                                      const char *function, const char *change, struct seqlstm_error *err)
 {
-    if (changes & (SL_CHANGED_MODE | SL_CHANGED_FOLDER | SL_CHANGED_LOCALE | SL_CHANGED_HANDLER | SL_CHANGED_FILE))
+    if (changes & (SL_CHANGED_MODE | SL_CHANGED_FOLDER | SL_CHANGED_LOCALE | SL_CHANGED_HANDLER | SL_CHANGED_FILE |
+                   SL_CHANGED_DESCRIPTOR))
         return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, "its %s %s", function, change);
     return warn(arena, record, err, "its %s %s; seqlstm undid it", function, change);
 }

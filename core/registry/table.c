@@ -84,6 +84,8 @@ seqlstm_status sl_table_query(struct sl_arena *arena, const struct sl_plugin_kin
     const void *again = kind->ask(query, kind->abi_minor);
     sl_running_end(&running);
     uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
+    if (changes & SL_CHANGED_DESCRIPTOR)
+        sl_watch_note_closed(running.plugin, SL_FUNCTION_QUERY);
     if (captures && sl_watch_end_capture(wrote, sizeof wrote))
         SEQLSTM_TRY(sl_record_note_output(arena, record, "query function", wrote, err));
     if (changes)

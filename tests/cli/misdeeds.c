@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <seqlstm/prim_loop_backend.h>
@@ -84,16 +85,38 @@ static void change_process(const char *f)
         umask(0);
     if (is_wanted(f, "limit"))
         setrlimit(RLIMIT_NOFILE, &few);
+    const struct itimerval soon = {.it_value = {.tv_sec = 3600}};
+    if (is_wanted(f, "timer"))
+        setitimer(ITIMER_REAL, &soon, NULL);
     if (is_wanted(f, "close"))
         close(STDERR_FILENO);
     for (int k = 0; is_wanted(f, "close_all") && k < 3; k++)
         close(k);
+    for (int k = 3; is_wanted(f, "close_others") && k < 1024; k++)
+        close(k);
+    if (is_wanted(f, "close_stream"))
+        fclose(stdout);
     if (is_wanted(f, "print")) {
         printf("{\"printed\": \"\033[31m%s\"}\n", f);
         fflush(stdout);
     }
     if (is_wanted(f, "complain"))
         fprintf(stderr, "slow path in %s\n", f);
+}
+
+/* Until the stack is full. */
+static int dive(int depth)
+{
+    volatile char room[4096];
+    room[0] = (char)depth;
+    return depth > 0 ? dive(depth + 1) + room[0] : 0;
+}
+
+static void *leave_late(void *argument)
+{
+    usleep(20000); /* by then, `open` has returned */
+    exit(0);
+    return argument;
 }
 
 static void end_process(const char *f)
@@ -111,6 +134,14 @@ static void end_process(const char *f)
         quick_exit(0);
     if (is_wanted(f, "at_exit"))
         atexit(abort);
+    if (is_wanted(f, "exec"))
+        execl("/bin/true", "true", (char *)NULL);
+    if (is_wanted(f, "thread_exit"))
+        pthread_exit(NULL);
+    if (is_wanted(f, "fork"))
+        (void)!fork();
+    if (is_wanted(f, "deep"))
+        dive(1);
 }
 
 static void allocate(const char *f)
@@ -120,6 +151,8 @@ static void allocate(const char *f)
         (void)!services->allocate(services->context, 4096);
     if (is_wanted(f, "malloc"))
         free(memset(malloc(4096), 1, 4096));
+    if (is_wanted(f, "late_exit"))
+        pthread_create(&thread, NULL, leave_late, NULL);
     if (is_wanted(f, "thread"))
         pthread_create(&thread, NULL, wait_forever, NULL);
 }

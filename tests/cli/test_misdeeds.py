@@ -42,7 +42,7 @@ WORKING = ['device_count', 'device_info', 'supports', 'op_create', 'op_sizes', '
            'binding_destroy', 'op_destroy', 'close']
 # What the host undoes, and what it then says. While a plugin is loaded, the second list is a reason to refuse it.
 HARMLESS = {'mask': 'signals are blocked', 'environment': 'variable HOME', 'no_environment': 'the environment',
-            'umask': 'umask', 'limit': 'number of open files', 'print': 'to stdout or stderr',
+            'umask': 'umask', 'limit': 'number of open files', 'timer': 'a timer that sends a signal', 'print': 'to stdout or stderr',
             'complain': 'to stdout or stderr'}
 HARMFUL = {'flush': 'floating-point mode', 'x87': 'floating-point mode', 'round': 'floating-point mode',
            'handler': 'handler for signal', 'pipe': 'handler for signal', 'locale': 'the locale',
@@ -50,7 +50,8 @@ HARMFUL = {'flush': 'floating-point mode', 'x87': 'floating-point mode', 'round'
            'close_all': 'closed stdin'}
 if os.uname().machine != 'x86_64':
     del HARMFUL['flush'], HARMFUL['x87']
-ENDS = {'crash': -signal.SIGSEGV, 'abort': -signal.SIGABRT, 'exit': 1, '_exit': 1, 'quick_exit': 1}
+ENDS = {'crash': -signal.SIGSEGV, 'deep': -signal.SIGSEGV, 'abort': -signal.SIGABRT, 'exit': 1, '_exit': 1, 'quick_exit': 1, 'exec': 1,
+        'thread_exit': 1}
 
 
 def prepare(t):
@@ -120,7 +121,7 @@ def test_changes_while_loading_refuse_what_could_do_harm(t):
 def test_ends_are_named_and_no_success(t):
     folder = prepare(t)
     for function, what in pick(t, ENDS, LOADING + WORKING):
-        if t.sanitized and what in ('crash', 'abort'):
+        if t.sanitized and what in ('crash', 'deep', 'abort'):
             continue  # the sanitizer reports them in its own way
         result = do(t, function, what, rc=ENDS[what])
         says(result, function, what, 'error[E0613]: the backend ', 'misdeeds', f'in its function {function}')
@@ -129,8 +130,33 @@ def test_ends_are_named_and_no_success(t):
             do(t, 'nothing', 'nothing', rc=0)
         result = do(t, 'open', 'exit', *command, rc=1).silent()
         says(result, 'open', 'exit', 'misdeeds', 'called exit() in its function open')
+    # in a thread of its own, while none of its functions runs, or one of them does
+    result = do(t, 'open', 'late_exit', 'run', 'm.yaml', '--out', 'late', '--set', 'train.epochs=100000', rc=1)
+    says(result, 'open', 'late_exit', 'error[E0613]: ', 'misdeeds', 'called exit() while ')
+    expect(not (t.folder / 'late/final.safetensors').exists(), 'the run ended before the exit')
     if not t.sanitized:
         do(t, 'forward', 'at_exit', rc=0)  # the program ends without what was registered for its end
+
+
+def test_a_copy_of_the_program_ends(t):
+    prepare(t)
+    do(t, 'nothing', 'nothing', rc=0)
+    bits = t.read('nothing-nothing/final.safetensors')
+    for function in ('load', 'open', 'forward'):  # whose copy waits for threads that it lacks
+        result = do(t, function, 'fork', rc=0)
+        if function != 'forward':
+            says(result, function, 'fork', 'error[E0613]: the backend ', 'misdeeds',
+                 f'copied the program by fork(), and the copy ends: it returned in its function {function}')
+        expect(t.read(f'{function}-fork/final.safetensors') == bits, f'{function}:fork: other bits')
+
+
+def test_closed_files_end_the_program(t):
+    prepare(t)
+    for function in ('load', 'open', 'forward'):  # stderr is one of these files: there is nothing to read
+        do(t, function, 'close_others', rc=1)
+    do(t, 'nothing', 'nothing', rc=0)
+    result = do(t, 'forward', 'close_stream', 'eval', 'nothing-nothing', '--trust', '--json', rc=1)
+    says(result, 'forward', 'close_stream', 'its forward closed stdout', 'cannot write to stdout')
 
 
 def test_lies_are_named(t):

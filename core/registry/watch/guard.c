@@ -96,6 +96,23 @@ static void check_mode(const struct sl_process_guard *guard, struct finding *f)
         guard->fp.vector, fp.vector, guard->fp.x87, fp.x87);
 }
 
+/* Are the descriptors of the guard still its own? What is not, must not be closed: it may be another's. */
+static void check_descriptors(struct sl_process_guard *guard, struct finding *f)
+{
+    struct sl_guarded_file *files[SL_GUARD_FILES + 1] = {&guard->folder};
+    struct stat status;
+    bool lost = false;
+    for (int k = 0; k < SL_GUARD_FILES; k++)
+        files[k + 1] = &guard->standard[k];
+    for (int k = 0; k < SL_GUARD_FILES + 1; k++)
+        if (files[k]->duplicate >= 0 && (fstat(files[k]->duplicate, &status) != 0 || !is_same(files[k], &status))) {
+            files[k]->duplicate = -1;
+            lost = true;
+        }
+    if (lost)
+        add(f, SL_CHANGED_DESCRIPTOR, false, "closed files of the program");
+}
+
 static void check_folder(const struct sl_process_guard *guard, struct finding *f)
 {
     struct stat status;
@@ -217,6 +234,22 @@ static void check_limits(const struct sl_process_guard *guard, struct finding *f
     }
 }
 
+static bool runs(const struct itimerval *timer)
+{
+    return timer->it_value.tv_sec != 0 || timer->it_value.tv_usec != 0;
+}
+
+static const int timed[SL_GUARD_TIMERS] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+
+static void check_timers(const struct sl_process_guard *guard, struct finding *f)
+{
+    static const struct itimerval none;
+    struct itimerval now;
+    for (int k = 0; k < SL_GUARD_TIMERS; k++)
+        if (!guard->timers[k] && getitimer(timed[k], &now) == 0 && runs(&now))
+            add(f, SL_CHANGED_TIMER, setitimer(timed[k], &none, NULL) == 0, "started a timer that sends a signal");
+}
+
 /* ---- begin and end ---------------------------------------------------------------------------------------------- */
 
 void sl_process_guard_begin(struct sl_process_guard *guard)
@@ -239,6 +272,9 @@ void sl_process_guard_begin(struct sl_process_guard *guard)
     for (int k = 0; k < SL_GUARD_LIMITS; k++)
         if (getrlimit(limited[k], &guard->limits[k]) != 0)
             guard->limits[k] = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+    struct itimerval timer;
+    for (int k = 0; k < SL_GUARD_TIMERS; k++)
+        guard->timers[k] = getitimer(timed[k], &timer) == 0 && runs(&timer);
     errno = error;
 }
 
@@ -249,6 +285,7 @@ uint32_t sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t
     text[0] = 0;
     check_mode(guard, &found);
     check_limits(guard, &found); /* before files, which need descriptors */
+    check_descriptors(guard, &found);
     check_files(guard, &found);
     check_folder(guard, &found);
     check_locale(guard, &found);
@@ -256,6 +293,7 @@ uint32_t sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t
     check_mask(guard, &found);
     check_environment(guard, &found);
     check_umask(guard, &found);
+    check_timers(guard, &found);
     forget(&guard->folder);
     for (int k = 0; k < SL_GUARD_FILES; k++)
         forget(&guard->standard[k]);

@@ -17,12 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/types.h>
 
 #include "registry/watch/environment.h"
 #include "registry/watch/fp_state.h"
 
-enum { SL_GUARD_SIGNALS = 32, SL_GUARD_FILES = 3, SL_GUARD_LIMITS = 8 };
+enum { SL_GUARD_SIGNALS = 32, SL_GUARD_FILES = 3, SL_GUARD_LIMITS = 8, SL_GUARD_TIMERS = 3 };
 
 /* What changed. */
 enum {
@@ -34,7 +35,9 @@ enum {
     SL_CHANGED_ENVIRONMENT = 1u << 5,
     SL_CHANGED_UMASK = 1u << 6,
     SL_CHANGED_LIMIT = 1u << 7,
-    SL_CHANGED_FILE = 1u << 8 /* stdin, stdout or stderr was closed or replaced */
+    SL_CHANGED_FILE = 1u << 8,       /* stdin, stdout or stderr was closed or replaced */
+    SL_CHANGED_TIMER = 1u << 9,      /* one was started, whose signal would end the process */
+    SL_CHANGED_DESCRIPTOR = 1u << 10 /* descriptors of the guard itself were closed, and so maybe any */
 };
 
 /* An open file, remembered so that it can be opened again: a duplicate of its descriptor, or -1. */
@@ -55,6 +58,7 @@ struct sl_process_guard {
     struct sl_environment environment;
     mode_t umask;
     struct rlimit limits[SL_GUARD_LIMITS];
+    bool timers[SL_GUARD_TIMERS]; /* do they run? */
 };
 
 void sl_process_guard_begin(struct sl_process_guard *guard);

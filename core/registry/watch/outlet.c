@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/value/text.h"
@@ -28,6 +29,20 @@ static int move_far(int file)
         return file;
     close(file);
     return far;
+}
+
+static uint64_t get_inode(int file)
+{
+    struct stat status;
+    return file >= 0 && fstat(file, &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+/* False: its descriptor was closed, and its number may be another file's. */
+static bool has_file(struct sl_outlet *outlet)
+{
+    if (outlet->file >= 0 && get_inode(outlet->file) != outlet->inode)
+        outlet->file = -1;
+    return outlet->file >= 0;
 }
 
 static void lead(const struct sl_outlet *outlet, bool away)
@@ -63,6 +78,7 @@ void sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool s
     outlet->stderr_too = stderr_too;
     outlet->kept[0] = outlet->kept[1] = -1;
     outlet->file = move_far(memfd_create("outlet", MFD_CLOEXEC));
+    outlet->inode = get_inode(outlet->file);
     if (inner && inner->write)
         outlet->log = (struct sl_log){.write = write_log, .context = outlet, .level = inner->level};
 }
@@ -93,7 +109,7 @@ void sl_outlet_pass_on(struct sl_outlet *outlet, const char *name)
     char line[1024]; /* a longer line comes in several */
     off_t at = 0;
     ssize_t n;
-    if (outlet->depth != 1 || outlet->file < 0)
+    if (outlet->depth != 1 || !has_file(outlet))
         return;
     fflush(stdout); /* what the plugin left in stdio's buffers */
     fflush(stderr);
@@ -121,7 +137,7 @@ bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
         outlet->kept[k] = -1;
     }
     pthread_mutex_unlock(&outlet->lock);
-    off_t written = lseek(outlet->file, 0, SEEK_CUR);
+    off_t written = has_file(outlet) ? lseek(outlet->file, 0, SEEK_CUR) : 0;
     if (written <= 0)
         return false;
     char words[SHOWN + 1];

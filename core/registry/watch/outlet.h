@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stddef.h>
 
 #include "base/system/log.h"
@@ -21,6 +22,7 @@ struct sl_outlet {
     int depth;
     int error;         /* of writing to stdout what was ours before a begin; 0: none */
     int file, kept[2]; /* the unnamed file; the original stdout and stderr, or -1 */
+    uint64_t inode;    /* of the unnamed file: a plugin may close its descriptor */
     pthread_mutex_t lock;
 };
 

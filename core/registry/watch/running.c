@@ -8,6 +8,7 @@
 static _Thread_local struct sl_running *here __attribute__((tls_model("initial-exec")));
 static struct sl_running *_Atomic anywhere;
 static _Atomic uint32_t *_Atomic mirrored;
+static void (*_Atomic ends)(void); /* see sl_running_on_return; NULL: nothing is to be done */
 
 const char *sl_plugin_function_name(uint32_t function)
 {
@@ -49,8 +50,27 @@ void sl_running_begin_here(struct sl_running *running, const char *plugin, enum 
     here = running;
 }
 
+void sl_running_on_return(void (*end)(void))
+{
+    atomic_store(&ends, end);
+}
+
+static void check_return(void)
+{
+    void (*end)(void) = atomic_load_explicit(&ends, memory_order_relaxed);
+    if (end)
+        end();
+}
+
+void sl_running_end_here(const struct sl_running *running)
+{
+    check_return();
+    here = (struct sl_running *)running->outer;
+}
+
 void sl_running_end(const struct sl_running *running)
 {
+    check_return();
     note((struct sl_running *)running->outer);
 }
 

@@ -60,6 +60,11 @@ void sl_running_begin(struct sl_running *running, const char *plugin, enum sl_pl
 void sl_running_end(const struct sl_running *running);
 /* Notes it for this thread alone. */
 void sl_running_begin_here(struct sl_running *running, const char *plugin, enum sl_plugin_function function);
+void sl_running_end_here(const struct sl_running *running);
+
+/* In a child that a plugin made with fork(), while its function runs: `end` is called when the function returns, since
+ * parent and child would both go on with the same files. It should end the process. */
+void sl_running_on_return(void (*end)(void));
 
 /* The call that runs on this thread; NULL: none. */
 struct sl_running *sl_running_get(void);

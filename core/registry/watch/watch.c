@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/value/text.h"
 #include "registry/watch/outlet.h"
 
 enum { PLUGINS_MOST = 128, TEXT_BYTES = 800 };
@@ -120,6 +121,14 @@ static void check_output(struct sl_watched_call *call)
         report(call, CHANGED_OUTPUT, text);
 }
 
+void sl_watch_note_closed(const char *plugin, enum sl_plugin_function function)
+{
+    char text[TEXT_BYTES];
+    sl_text_snprintf(text, sizeof text, "the backend %s is faulty: its %s closed files of the program", plugin,
+                     sl_plugin_function_name(function));
+    sl_watch_note_damage(text);
+}
+
 void sl_watch_end(struct sl_watched_call *call)
 {
     char text[TEXT_BYTES];
@@ -131,6 +140,8 @@ void sl_watch_end(struct sl_watched_call *call)
     if (call->guard) {
         changes = sl_process_guard_end(call->guard, text, sizeof text);
         free(call->guard);
+        if (changes & SL_CHANGED_DESCRIPTOR)
+            sl_watch_note_closed(call->running.plugin, call->running.function);
         if (call->captures)
             check_output(call);
         pthread_mutex_unlock(&guarding);
@@ -150,7 +161,7 @@ void sl_watch_end_again(struct sl_watched_call *call)
         atomic_load_explicit(&call->running.mode_changed, memory_order_relaxed))
         sl_watch_end(call);
     else
-        sl_running_set((struct sl_running *)call->running.outer);
+        sl_running_end_here(&call->running);
 }
 
 void sl_watch_report_to(const char *plugin, const struct sl_log *log)

@@ -59,10 +59,12 @@ int sl_watch_get_output_error(void);
 /* Messages of the host in between are written between pause and its end. */
 void sl_watch_pause_capture(bool pause);
 
-/* For a program: called when a plugin has written beyond its buffers, with the message of the error that follows. The
- * memory of the process is damaged: a program does well to end at once. NULL: nothing is called. */
+/* For a program: called when a plugin has written beyond its buffers, with the message of the error that follows, or
+ * has closed files of the program. The process is damaged: a program does well to end at once. NULL: nothing is called.
+ */
 void sl_watch_on_damage(void (*end)(const char *message));
 void sl_watch_note_damage(const char *message);
+void sl_watch_note_closed(const char *plugin, enum sl_plugin_function function);
 
 /* Writes to descriptor `to` what the running call has written to stdout or stderr, with `?` for control characters.
  * [also in signal handlers] */

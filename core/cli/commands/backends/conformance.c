@@ -334,7 +334,7 @@ static int run(struct state *s)
     if (cli_has(s->cli, "worker")) {
         seqlstm_status rc = sl_conformance_work(&s->request, SL_WORKER_IN, SL_WORKER_OUT, &err);
         if (rc == SEQLSTM_OK)
-            exit(CLI_OK); /* as any program ends, so that what the plugin registered for the end shows */
+            cli_exit(CLI_OK); /* as any program ends, so that what the plugin registered for the end shows */
         return cli_fail(s->cli, rc, &err);
     }
     if (cli_has(s->cli, "list"))
