@@ -35,13 +35,14 @@ enum cli_exit {
 
 /* One flag. All fields but `name` and `help` are optional. */
 struct cli_flag {
-    const char *name;     /* "threads": --threads */
-    char letter;          /* 't': -t */
-    const char *argument; /* "N"; NULL: a boolean flag */
-    const char *env;      /* an environment variable that sets it, too: "SEQLSTM_THREADS" */
-    const char *key;      /* the key of the model file that it sets: "seed" */
-    const char *words;    /* all values, for completion: "auto cpu" */
-    bool repeats;         /* may be given more than once */
+    const char *name;      /* "threads": --threads */
+    char letter;           /* 't': -t */
+    const char *argument;  /* "N"; NULL: a boolean flag */
+    const char *otherwise; /* the value without `=VALUE`, which alone gives another; NULL: the value is required */
+    const char *env;       /* an environment variable that sets it, too: "SEQLSTM_THREADS" */
+    const char *key;       /* the key of the model file that it sets: "seed" */
+    const char *words;     /* all values, for completion: "auto cpu" */
+    bool repeats;          /* may be given more than once */
     const char *help;
 };
 

@@ -10,6 +10,7 @@
     COMMAND(run)                                                                                                       \
     COMMAND(check)                                                                                                     \
     COMMAND(plan)                                                                                                      \
+    COMMAND(profile)                                                                                                   \
     COMMAND(backends)                                                                                                  \
     COMMAND(resume)                                                                                                    \
     COMMAND(eval)                                                                                                      \

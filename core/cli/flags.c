@@ -176,6 +176,8 @@ static int parse_long(struct cli_context *cli, int argc, char **argv, int *index
         return equals ? cli_usage_error(cli, "`--%s` takes no value", flag->name) : add_value(cli, flag, NULL, false);
     if (equals)
         return add_value(cli, flag, equals + 1, false);
+    if (flag->otherwise)
+        return add_value(cli, flag, flag->otherwise, false);
     if (*index + 1 >= argc)
         return cli_usage_error(cli, "`--%s` needs a value: --%s %s", flag->name, flag->name, flag->argument);
     return add_value(cli, flag, argv[++*index], false);

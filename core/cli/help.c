@@ -45,7 +45,7 @@ static void print_flags(const char *title, const struct cli_flag *flags, FILE *o
         int used = flag->letter ? snprintf(left, sizeof left, "  -%c, --%s", flag->letter, flag->name)
                                 : snprintf(left, sizeof left, "      --%s", flag->name);
         if (flag->argument)
-            snprintf(left + used, sizeof left - (size_t)used, " %s", flag->argument);
+            snprintf(left + used, sizeof left - (size_t)used, flag->otherwise ? "[=%s]" : " %s", flag->argument);
         fprintf(out, "%-*s  ", HELP_COLUMN - 2, left);
         if (flag->env)
             snprintf(text, sizeof text, "%s  [%s]", flag->help, flag->env);

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/memory/memory.h"
 #include "base/system/clock.h"
 
 enum { CHAINS = 12, TURNS = 20000, PASSES = 12 };
@@ -104,4 +105,40 @@ double sl_peak_measure(struct sl_pool *pool)
         best = rate > best ? rate : best;
     }
     return best;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+enum { STREAM_FLOATS = 8 << 20, STREAM_PASSES = 5 };
+
+struct stream {
+    float *to, *a, *b; /* [STREAM_FLOATS] */
+};
+
+static void stream_range(void *context, int64_t begin, int64_t end)
+{
+    const struct stream *stream = context;
+    float *restrict to = stream->to;
+    const float *restrict a = stream->a, *restrict b = stream->b;
+    for (int64_t i = begin; i < end; i++)
+        to[i] = a[i] + 0.5f * b[i];
+}
+
+seqlstm_status sl_peak_measure_bytes(struct sl_pool *pool, double *out_gbytes, struct seqlstm_error *err)
+{
+    float *floats = sl_memory_alloc(NULL, 3 * (size_t)STREAM_FLOATS * sizeof *floats);
+    if (!floats)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to measure the speed of memory");
+    struct stream stream = {floats, floats + STREAM_FLOATS, floats + 2 * STREAM_FLOATS};
+    for (int64_t i = 0; i < 3 * (int64_t)STREAM_FLOATS; i++)
+        floats[i] = 1.0f;
+    *out_gbytes = 0;
+    for (int pass = 0; pass < STREAM_PASSES; pass++) {
+        const int64_t begin = sl_clock_ns();
+        sl_pool_parallel_for(pool, STREAM_FLOATS, 1 << 12, stream_range, &stream);
+        const double ns = (double)(sl_clock_ns() - begin), rate = ns > 0 ? 12.0 * STREAM_FLOATS / ns : 0;
+        *out_gbytes = rate > *out_gbytes ? rate : *out_gbytes;
+    }
+    sl_memory_free(NULL, floats);
+    return SEQLSTM_OK;
 }

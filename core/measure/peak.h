@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The peak arithmetic speed of this machine: fused multiply-adds on float32 in registers, on all members of a pool
- * at once, with the widest vectors of the processor. It is the denominator of "fraction of peak". */
+ * at once, with the widest vectors of the processor. It is the denominator of "fraction of peak". And the peak speed of
+ * its memory. */
 #ifndef SL_MEASURE_PEAK_H
 #define SL_MEASURE_PEAK_H
 
@@ -10,6 +11,10 @@
  * *out_flops: the operations of all of them. The returned value only keeps them from being optimised away. [any
  * thread] */
 float sl_peak_run_chain(int turns, double *out_flops);
+
+/* GB/s: how fast all members together read two arrays and write a third, larger than the caches of most machines; the
+ * best of a few passes, in about 0.1 s. Takes 96 MiB meanwhile. NO_MEMORY. [one thread at a time per pool] */
+seqlstm_status sl_peak_measure_bytes(struct sl_pool *pool, double *out_gbytes, struct seqlstm_error *err);
 
 /* GFLOP/s: the best of a few passes, about 60 ms in total. [one thread at a time per pool] */
 double sl_peak_measure(struct sl_pool *pool);

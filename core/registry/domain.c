@@ -7,6 +7,7 @@
 
 #include <seqlstm/ext/draft/memory.h>
 
+#include "registry/call_time.h"
 #include "registry/device_call.h"
 
 void sl_domain_init_host(struct sl_domain *domain, struct sl_pool *pool, struct sl_memory *tracked)
@@ -46,10 +47,12 @@ seqlstm_status sl_domain_open(struct sl_domain *domain, const struct seqlstm_bac
 
 void sl_domain_close(struct sl_domain *domain)
 {
-    if (domain->table)
+    if (domain->table) {
+        sl_call_time_close(domain);
         SL_DEVICE_RUN(
             domain->table, SL_FUNCTION_STREAMS,
             domain->table->streams->destroy(domain->instance, domain->device, domain->queue.queue.native_stream));
+    }
     *domain = (struct sl_domain){.name = ""};
 }
 
@@ -100,10 +103,13 @@ static seqlstm_status move(struct sl_domain *domain, uint32_t direction, void *t
         memcpy(to, from, (size_t)bytes);
         return SEQLSTM_OK;
     }
+    static const char *const names[] = {"", "to the device", "to the host", "on the device"};
+    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_COPY, names[direction]);
     SL_DEVICE_TRY(domain->table, SL_FUNCTION_MEMORY,
                   domain->table->memory->copy(domain->instance, domain->device, domain->queue.queue.native_stream,
                                               direction, to, from, (uint64_t)bytes, err),
                   err);
+    sl_call_time_end(&time, domain, SL_ACTIVITY_COPY, names[direction], domain->table->id, bytes);
     return SEQLSTM_OK;
 }
 
@@ -175,11 +181,13 @@ seqlstm_status sl_domain_begin_capture(struct sl_domain *domain, struct seqlstm_
         domain->table, SL_FUNCTION_STREAMS,
         domain->table->streams->capture_begin(domain->instance, domain->device, domain->queue.queue.native_stream, err),
         err);
+    domain->is_capturing = true;
     return SEQLSTM_OK;
 }
 
 seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_capture, struct seqlstm_error *err)
 {
+    domain->is_capturing = false;
     SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
                   domain->table->streams->capture_end(domain->instance, domain->device,
                                                       domain->queue.queue.native_stream, out_capture, err),
@@ -189,10 +197,12 @@ seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_captur
 
 seqlstm_status sl_domain_launch(struct sl_domain *domain, void *capture, struct seqlstm_error *err)
 {
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_LAUNCH, domain->name);
     SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
                   domain->table->streams->capture_launch(domain->instance, domain->device, capture,
                                                          domain->queue.queue.native_stream, err),
                   err);
+    sl_trace_end(begin, SL_ACTIVITY_LAUNCH, domain->name, domain->table->id, 0);
     return SEQLSTM_OK;
 }
 
@@ -227,9 +237,13 @@ seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *
 {
     if (sl_domain_is_host(domain))
         return SEQLSTM_OK;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_WAIT, domain->name);
     SL_DEVICE_TRY(
         domain->table, SL_FUNCTION_STREAMS,
         domain->table->streams->synchronize(domain->instance, domain->device, domain->queue.queue.native_stream, err),
         err);
+    sl_trace_end(begin, SL_ACTIVITY_WAIT, domain->name, domain->table->id, 0);
+    if (domain->clock)
+        sl_call_time_settle(domain);
     return SEQLSTM_OK;
 }

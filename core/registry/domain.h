@@ -25,6 +25,8 @@ struct sl_domain {
     const struct seqlstm_backend *table; /* provides memory and streams; NULL: the host */
     struct seqlstm_instance *instance;
     uint32_t device;
+    bool is_capturing;
+    struct sl_device_clock *clock; /* call_time.h; NULL: no times of the device are wanted */
 };
 
 /* `pool` and `tracked` may be NULL. */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/system/trace.h"
 #include "base/value/text.h"
 #include "registry/watch/fp_state.h"
 #include "registry/watch/plugin_text.h"
@@ -55,6 +56,7 @@ static void host_trace_begin(void *context, const char *name)
     const struct sl_host *host = context;
     if (sl_log_is_on(host->log, SL_LOG_TRACE))
         sl_log_printf(host->log, SL_LOG_TRACE, "%s: begin %s", host->id, name ? name : "");
+    sl_trace_push(name ? name : "");
 }
 
 static void host_trace_end(void *context)
@@ -62,6 +64,7 @@ static void host_trace_end(void *context)
     const struct sl_host *host = context;
     if (sl_log_is_on(host->log, SL_LOG_TRACE))
         sl_log_printf(host->log, SL_LOG_TRACE, "%s: end", host->id);
+    sl_trace_pop(host->id);
 }
 
 void sl_host_init_minimal(struct sl_host *host, const char *id, const struct sl_log *log)
@@ -114,14 +117,22 @@ static void finish_work(const struct work *work, struct sl_running *before, stru
     sl_running_set(before);
 }
 
+/* NULL: the call is not watched. */
+static const char *get_plugin(const struct work *work)
+{
+    return work->running ? work->running->plugin : NULL;
+}
+
 static void work_range(void *context, int64_t begin, int64_t end)
 {
     const struct work *work = context;
     struct sl_running *before = sl_running_get();
     struct sl_fp_state mode = sl_fp_state_get();
+    const int64_t start = sl_trace_begin(SL_ACTIVITY_WORK, NULL);
     sl_running_set(work->running);
     work->range(work->argument, begin, end);
     finish_work(work, before, mode);
+    sl_trace_end(start, SL_ACTIVITY_WORK, NULL, get_plugin(work), end - begin);
 }
 
 static void work_team(void *context, int32_t member, int32_t members)
@@ -129,9 +140,11 @@ static void work_team(void *context, int32_t member, int32_t members)
     const struct work *work = context;
     struct sl_running *before = sl_running_get();
     struct sl_fp_state mode = sl_fp_state_get();
+    const int64_t start = sl_trace_begin(SL_ACTIVITY_WORK, NULL);
     sl_running_set(work->running);
     work->team(work->argument, member, members);
     finish_work(work, before, mode);
+    sl_trace_end(start, SL_ACTIVITY_WORK, NULL, get_plugin(work), members);
 }
 
 static void queue_parallel_for(struct seqlstm_queue *queue, int64_t count, int64_t grain,

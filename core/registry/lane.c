@@ -4,6 +4,7 @@
 
 #include <seqlstm/ext/draft/memory.h>
 
+#include "registry/call_time.h"
 #include "registry/device_call.h"
 
 seqlstm_status sl_lane_open(struct sl_lane *lane, struct sl_domain *domain, struct seqlstm_error *err)
@@ -90,8 +91,10 @@ seqlstm_status sl_event_wait(struct sl_domain *domain, void *event, struct seqls
 
 seqlstm_status sl_event_synchronize(struct sl_domain *domain, void *event, struct seqlstm_error *err)
 {
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_WAIT, domain->name);
     SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
                   domain->table->streams->event_synchronize(domain->instance, domain->device, event, err), err);
+    sl_trace_end(begin, SL_ACTIVITY_WAIT, domain->name, domain->table->id, 0);
     return SEQLSTM_OK;
 }
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/system/owner.h"
-#include "registry/elf.h"
+#include "registry/kind/elf.h"
 #include "registry/watch/guard.h"
 #include "registry/objects.h"
 #include "registry/watch/running.h"

@@ -14,6 +14,7 @@
 #include "session/prepare/sampling.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
+#include "session/run/timeline.h"
 #include "session/run_files/run_flags.h"
 #include "session/run_files/run_lock.h"
 #include "session/run_files/trusted_files.h"
@@ -157,6 +158,7 @@ void sl_session_close(struct sl_session *session)
 {
     if (session == NULL)
         return;
+    sl_session_close_recorder(session);
     sl_decoding_deinit(&session->decoding);
     sl_decoding_deinit(&session->test_decoding);
     sl_stage_deinit(&session->test);

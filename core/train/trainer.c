@@ -10,6 +10,7 @@
 
 #include "base/system/clock.h"
 #include "base/system/file.h"
+#include "base/system/trace.h"
 #include "train/trainer_private.h"
 
 const char *sl_train_end_get_name(enum sl_train_end end)
@@ -294,8 +295,18 @@ static seqlstm_status loop(struct sl_trainer *trainer, enum sl_train_end *out_en
         if (!state->validation_pending)
             SEQLSTM_TRY(sl_trainer_save(trainer, err));
     }
-    while (sl_trainer_is_ahead(trainer) || !find_end(trainer, out_end))
+    struct sl_recorder *recorder = trainer->request.recorder;
+    if (recorder)
+        SEQLSTM_TRY(sl_recorder_begin(recorder, err));
+    while (sl_trainer_is_ahead(trainer) || !find_end(trainer, out_end)) {
+        const int64_t begin = sl_trace_begin(SL_ACTIVITY_UPDATE, NULL), tokens = state->tokens;
         SEQLSTM_TRY(run_update(trainer, err));
+        if (begin)
+            sl_trace_sample_memory();
+        sl_trace_end(begin, SL_ACTIVITY_UPDATE, NULL, NULL, state->tokens - tokens);
+        if (recorder)
+            SEQLSTM_TRY(sl_recorder_note(recorder, state->tokens - tokens, err));
+    }
     if (is_natural(*out_end) && trainer->state.updates > 0 && !judge(trainer))
         *out_end = SL_END_DIVERGED;
     if (*out_end != SL_END_DIVERGED && trainer->changed)
@@ -352,7 +363,10 @@ seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result
     memset(&result, 0, sizeof result);
     int64_t before = state->updates;
     SEQLSTM_TRY(start(trainer, err));
-    SEQLSTM_TRY(loop(trainer, &result.end, err));
+    const seqlstm_status looped = loop(trainer, &result.end, err);
+    if (trainer->request.recorder)
+        sl_recorder_end(trainer->request.recorder);
+    SEQLSTM_TRY(looped);
     sl_trainer_update_progress(trainer);
     SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
     settle(trainer, &result);

@@ -37,6 +37,7 @@
 #include "model/model.h"
 #include "train/metrics/metric.h"
 #include "parallel/ranks.h"
+#include "train/recorder.h"
 #include "train/schedule/progress.h"
 
 struct sl_trainer;
@@ -90,8 +91,9 @@ struct sl_trainer_request {
     const char *folder;                /* of the run: metrics.jsonl and checkpoints/; NULL: nothing is written */
     const struct sl_safetensors_text *texts; /* put into every checkpoint: "plan", "config"; copied */
     int32_t text_count;
-    struct sl_ranks *ranks; /* with which it shares each batch; NULL: it computes alone. Then `interrupt` is what
-                             * they agreed, and the clock theirs */
+    struct sl_ranks *ranks;       /* with which it shares each batch; NULL: it computes alone. Then `interrupt` is what
+                                   * they agreed, and the clock theirs */
+    struct sl_recorder *recorder; /* takes a profile; NULL: none is taken */
     struct sl_train_observer observer;
     struct sl_interrupt *interrupt; /* may be NULL, as the next three */
     const struct sl_log *log;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/system/path.h"
+#include "base/system/trace.h"
 #include "base/value/buf.h"
 #include "train/checkpoint/checksums.h"
 #include "base/value/text.h"
@@ -95,6 +96,7 @@ seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_pro
     struct sl_metric_values values;
     struct sl_train_report report = make_report(trainer, NULL);
     notify(trainer, trainer->request.observer.on_step, &report);
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_REPORT, NULL);
     if (sl_period_is_due(&trainer->request.model->log.every, before, &trainer->progress)) {
         sl_metric_finish(&trainer->train_rule, &state->interval_sums, &values);
         report = make_report(trainer, &values);
@@ -115,6 +117,7 @@ seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_pro
         SEQLSTM_TRY(append_weights(trainer, err));
         notify(trainer, trainer->request.observer.on_epoch, &report);
     }
+    sl_trace_end(begin, SL_ACTIVITY_REPORT, NULL, NULL, 0);
     return SEQLSTM_OK;
 }
 
@@ -247,6 +250,7 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
 {
     struct sl_train_state *state = &trainer->state;
     struct sl_evaluation evaluation;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_VALIDATION, NULL);
     trainer->changed = true;
     if (trainer->request.valid) {
         SEQLSTM_TRY(sl_params_pull(trainer->request.params, err)); /* for all that reads weights below */
@@ -268,6 +272,7 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
     *out_kept = observe_best(trainer);
     sl_schedule_observe(trainer->config, &state->schedule, find_watched(trainer, trainer->config->schedule.monitor));
     observe_trigger(trainer);
+    sl_trace_end(begin, SL_ACTIVITY_VALIDATION, NULL, NULL, 0);
     if (!trainer->request.valid)
         return SEQLSTM_OK;
     double begun = trainer->progress.seconds;
@@ -296,6 +301,7 @@ static seqlstm_status note_checksum(const struct sl_trainer *trainer, const char
 
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_CHECKPOINT, NULL);
     SEQLSTM_TRY(sl_trainer_collect_carried(trainer, err));
     if (!trainer->checkpoints) {
         trainer->changed = false;
@@ -339,5 +345,6 @@ seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error 
     report.path = path;
     notify(trainer, trainer->request.observer.on_checkpoint, &report);
     free(path);
+    sl_trace_end(begin, SL_ACTIVITY_CHECKPOINT, NULL, NULL, 0);
     return SEQLSTM_OK;
 }

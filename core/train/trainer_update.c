@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/trace.h"
 #include "decode/sampler.h"
 #include "train/schedule/teacher.h"
 #include "train/trainer_private.h"
@@ -15,9 +16,11 @@ void sl_update_clear(struct sl_update *update)
 {
     struct sl_batch **const group = update->group;
     const int32_t capacity = update->capacity;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "batches are released");
     for (int32_t i = 0; i < update->count; i++)
         sl_batch_destroy(group[i]);
     *update = (struct sl_update){.group = group, .capacity = capacity};
+    sl_trace_end(begin, SL_ACTIVITY_PREPARE, "batches are released", NULL, 0);
 }
 
 static seqlstm_status group_add(struct sl_update *update, struct sl_batch *batch, struct seqlstm_error *err)
@@ -103,11 +106,13 @@ seqlstm_status sl_update_prepare(struct sl_trainer *trainer, struct sl_update *u
                                  const struct sl_progress *progress, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(fetch(trainer, update, err));
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "numbers of the update");
     update->normaliser = compute_normaliser(trainer, update);
     update->teacher = trainer->request.sampler ? sl_teacher_probability(trainer->config, progress) : NAN;
     update->rate = sl_schedule_rate(trainer->config, &trainer->state.schedule, progress);
     for (int32_t i = 0; i < update->count; i++)
         update->rows += sl_batch_count_real_rows(update->group[i]);
+    sl_trace_end(begin, SL_ACTIVITY_PREPARE, "numbers of the update", NULL, update->rows);
     return SEQLSTM_OK;
 }
 
@@ -155,9 +160,11 @@ static struct sl_exec_step make_step(struct sl_trainer *trainer, const struct sl
 static void add_result(struct sl_trainer *trainer, struct sl_update *update, const struct sl_exec_result *result)
 {
     struct sl_field output = {0};
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_METRIC, NULL);
     if (sl_metric_rule_reads_output(&trainer->train_rule))
         output = sl_exec_get_output(trainer->request.exec);
     sl_metric_add(&trainer->train_rule, &update->sums, update->group[update->done], &output, result);
+    sl_trace_end(begin, SL_ACTIVITY_METRIC, NULL, NULL, result->rows);
     update->squares = result->squares;
     update->done++;
 }
@@ -197,9 +204,11 @@ static seqlstm_status run_step(struct sl_trainer *trainer, struct sl_update *upd
     struct sl_exec_update making;
     struct sl_exec_result result;
     int64_t own = 0;
+    const int64_t begin = trainer->request.sampler ? sl_trace_begin(SL_ACTIVITY_SAMPLE, NULL) : 0;
     if (trainer->request.sampler)
         SEQLSTM_TRY(sl_sampler_mix(trainer->request.sampler, batch, update->teacher, (uint64_t)trainer->state.epoch,
                                    &own, err));
+    sl_trace_end(begin, SL_ACTIVITY_SAMPLE, NULL, NULL, 0);
     const struct sl_exec_step step = make_step(trainer, update, &making);
     SEQLSTM_TRY(sl_exec_run(trainer->request.exec, batch, &step, &result, err));
     update->mask_step = step.weight_mask_step;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/system/clock.h"
+#include "base/system/trace.h"
 #include "data/batch/batcher.h"
 
 #define DEEPEST 64
@@ -37,10 +38,19 @@ struct sl_prefetch {
     int64_t wait_ns;
 };
 
+static seqlstm_status build(struct sl_prefetch *p, struct sl_batch **out_batch, struct seqlstm_error *err)
+{
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_BATCH, NULL);
+    SEQLSTM_TRY(sl_batcher_next(p->batcher, out_batch, err));
+    sl_trace_end(begin, SL_ACTIVITY_BATCH, NULL, NULL, *out_batch ? (*out_batch)->axis.rows : 0);
+    return SEQLSTM_OK;
+}
+
 static void *run(void *context)
 {
     struct sl_prefetch *p = context;
     struct seqlstm_error error = SEQLSTM_ERROR_INIT;
+    sl_trace_name_thread("batches");
     for (;;) {
         pthread_mutex_lock(&p->mutex);
         while (p->count == p->depth && !p->stop)
@@ -50,7 +60,7 @@ static void *run(void *context)
         if (stop)
             return NULL;
         struct result result = {NULL, SEQLSTM_OK};
-        result.status = sl_batcher_next(p->batcher, &result.batch, &error);
+        result.status = build(p, &result.batch, &error);
         pthread_mutex_lock(&p->mutex);
         if (result.status != SEQLSTM_OK)
             p->error = error;
@@ -117,9 +127,11 @@ seqlstm_status sl_prefetch_create(struct sl_batcher *batcher, int depth, struct 
 seqlstm_status sl_prefetch_next(struct sl_prefetch *p, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     int64_t before = sl_clock_ns();
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_FETCH, NULL);
     if (p->depth == 0) {
-        seqlstm_status status = sl_batcher_next(p->batcher, out_batch, err);
+        seqlstm_status status = build(p, out_batch, err);
         p->wait_ns += sl_clock_ns() - before;
+        sl_trace_end(begin, SL_ACTIVITY_FETCH, NULL, NULL, 0);
         return status;
     }
     pthread_mutex_lock(&p->mutex);
@@ -139,6 +151,7 @@ seqlstm_status sl_prefetch_next(struct sl_prefetch *p, struct sl_batch **out_bat
     pthread_mutex_unlock(&p->mutex);
     if (waited)
         p->wait_ns += sl_clock_ns() - before;
+    sl_trace_end(begin, SL_ACTIVITY_FETCH, NULL, NULL, 0);
     if (result.status != SEQLSTM_OK)
         return result.status;
     *out_batch = result.batch;

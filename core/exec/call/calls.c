@@ -17,8 +17,9 @@
 #include "exec/place/place.h"
 #include "exec/rows.h"
 #include "exec/update/vectors.h"
-#include "registry/watch/fence.h"
+#include "registry/call_time.h"
 #include "registry/plugin.h"
+#include "registry/watch/fence.h"
 
 static struct sl_exec_place *get_place(struct sl_exec *exec, int32_t c)
 {
@@ -85,12 +86,15 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
         return SEQLSTM_OK;
     char *packed = get_place(exec, c)->packed + call->packed_offset;
     struct sl_fence fence;
+    struct sl_domain *domain = get_place(exec, c)->domain;
     sl_fence_begin(&fence, own->place == SL_PLACE_HOST ? packed : NULL, call->sizes.packed_bytes);
+    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_PACK, call->node->name);
     seqlstm_status status = sl_plugin_pack(table, call->op, get_queue(exec, c), own->slots, packed, &exec->step, err);
     if (status == SEQLSTM_OK)
         status = sl_fence_end(&fence, table, SL_FUNCTION_WEIGHTS_PACK, "packed weights", err);
     if (status != SEQLSTM_OK)
         return sl_plan_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
+    sl_call_time_end(&time, domain, SL_ACTIVITY_PACK, call->node->name, table->id, 0);
     own->packed_version = version;
     return SEQLSTM_OK;
 }
@@ -234,6 +238,7 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
             .step = &exec->step,
         };
         struct fences fences;
+        const struct sl_call_time time = sl_call_time_begin(place->domain, SL_ACTIVITY_FORWARD, call->node->name);
         if (exec->is_fenced)
             begin_fences(exec, c, false, args.workspace, args.reserve, &fences);
         seqlstm_status status =
@@ -242,6 +247,8 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
             status = end_fences(exec, c, false, &fences, err);
         if (status != SEQLSTM_OK)
             return sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
+        sl_call_time_end(&time, place->domain, SL_ACTIVITY_FORWARD, call->node->name,
+                         sl_backend_get_table(call->backend)->id, sl_exec_get_rows(exec, own->axis));
         exec->timing[c].forward_ns += sl_clock_ns() - start;
         exec->timing[c].calls +=
             exec->loop.step <= 0 && exec->pieces.running <= 0 && !exec->capturing; /* counted when it is launched */
@@ -361,6 +368,8 @@ seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const stru
     const struct sl_call *call = &exec->plan->calls[c];
     int64_t start = sl_clock_ns();
     struct fences fences;
+    struct sl_domain *domain = get_place(exec, c)->domain;
+    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_BACKWARD, call->node->name);
     if (exec->is_fenced)
         begin_fences(exec, c, true, args->workspace, args->reserve, &fences);
     seqlstm_status status =
@@ -369,6 +378,8 @@ seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const stru
         status = end_fences(exec, c, true, &fences, err);
     if (status != SEQLSTM_OK)
         return sl_plan_blame(call, SL_FUNCTION_BACKWARD, status, err);
+    sl_call_time_end(&time, domain, SL_ACTIVITY_BACKWARD, call->node->name, sl_backend_get_table(call->backend)->id,
+                     sl_exec_get_rows(exec, exec->calls[c].axis));
     exec->timing[c].backward_ns += sl_clock_ns() - start;
     return SEQLSTM_OK;
 }

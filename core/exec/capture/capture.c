@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/trace.h"
 #include "base/value/text.h"
 #include "dispatch/plan/capture.h"
 #include "exec/capture/frame.h"
@@ -191,10 +192,16 @@ static int find_capture(const struct sl_exec *exec, const struct sl_exec_step *s
     return step->accumulate + 2 * captures_update(exec, step);
 }
 
+/* Must the calls be seen one by one, by a watcher or for a profile? */
+static bool runs_apart(const struct sl_exec *exec)
+{
+    return exec->watch != NULL || sl_trace_is_on();
+}
+
 bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_exec_shape *shape, const struct sl_batch *batch,
                          const struct sl_exec_step *step)
 {
-    if (exec->device_place == SL_PLACE_HOST || exec->watch || shape == NULL ||
+    if (exec->device_place == SL_PLACE_HOST || runs_apart(exec) || shape == NULL ||
         (step->update && !exec->captures_update) || exec->graph->output_needed ||
         (exec->scales_factors && step->course.good_enough > 0))
         return false;
@@ -209,7 +216,7 @@ seqlstm_status sl_exec_prepare_capture(struct sl_exec *exec, const struct sl_exe
     struct sl_exec_step recorded = *step;
     recorded.update = captures_update(exec, step) ? step->update : NULL;
     *out_capture = NULL;
-    if (exec->device_place == SL_PLACE_HOST || exec->watch)
+    if (exec->device_place == SL_PLACE_HOST || runs_apart(exec))
         return SEQLSTM_OK;
     if (capture->native && recorded.update && exec->scales_factors && capture->loss_scale != exec->step.loss_scale) {
         drop(exec, capture);

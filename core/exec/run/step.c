@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/system/trace.h"
 #include "exec/call/border.h"
 #include "exec/call/calls.h"
 #include "exec/capture/capture.h"
@@ -205,6 +206,7 @@ static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step 
                                 struct seqlstm_error *err)
 {
     const bool marks = exec->device_place != SL_PLACE_HOST;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "fields");
     if (step->next)
         SEQLSTM_TRY(sl_exec_open_staging(exec, err));
     if (!exec->batch->carry_state)
@@ -213,6 +215,7 @@ static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step 
     SEQLSTM_TRY(sl_exec_renew_live(exec, err));
     if (marks)
         SEQLSTM_TRY(sl_exec_mark_begin(exec, err));
+    sl_trace_end(begin, SL_ACTIVITY_PREPARE, "fields", NULL, 0);
     SEQLSTM_TRY(call_by_call(exec, step, err));
     if (marks)
         SEQLSTM_TRY(sl_exec_mark_end(exec, err));
@@ -243,6 +246,7 @@ static seqlstm_status run_capture(struct sl_exec *exec, const struct sl_exec_cap
 static seqlstm_status begin(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
                             struct seqlstm_error *err)
 {
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "bindings");
     SEQLSTM_TRY(sl_exec_bind(exec, batch, err));
     exec->step.epoch = step->epoch;
     exec->step.weight_mask_step = step->weight_mask_step;
@@ -253,6 +257,7 @@ static seqlstm_status begin(struct sl_exec *exec, const struct sl_batch *batch, 
     exec->loop.step = exec->pieces.running = -1; /* after a run that failed */
     exec->borders[SL_EXEC_AFTER].received = false;
     sl_exec_begin_values(exec);
+    sl_trace_end(begin, SL_ACTIVITY_PREPARE, "bindings", NULL, 0);
     return SEQLSTM_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/batch/pieces.h"
+#include "base/system/trace.h"
 #include "base/value/hash.h"
 #include "registry/plugin.h"
 #include "dispatch/plan/blame.h"
@@ -280,6 +281,7 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
     int64_t sources = batch->source.present ? batch->source.sequences : batch->sequences;
     struct sl_exec_shape *shape = find(exec, batch, hash);
     if (shape == NULL) {
+        const int64_t begin = sl_trace_begin(SL_ACTIVITY_BIND, "new shape of batch");
         shape = find_oldest(exec);
         release(exec, shape);
         if (shape->bindings == NULL)
@@ -303,6 +305,7 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
         }
         shape->used = true;
         shape->hash = hash;
+        sl_trace_end(begin, SL_ACTIVITY_BIND, "new shape of batch", NULL, batch->axis.rows);
     }
     shape->last_use = ++exec->clock;
     copy_ids(&shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences);

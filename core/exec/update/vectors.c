@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dispatch/plan/blame.h"
+#include "registry/call_time.h"
 #include "registry/plugin.h"
 
 /* The plan's call for an operation (and kind, for VECTOR); -1: the plan is not one of training. */
@@ -102,8 +103,12 @@ seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *
         .workspace = call->sizes.workspace_bytes ? exec->places[exec->vector_places[v]].workspace : NULL,
         .step = &step,
     };
-    seqlstm_status status =
-        sl_plugin_forward(sl_backend_get_table(call->backend), binding, get_queue(exec, v), &args, err);
+    const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
+    struct sl_domain *domain = exec->places[exec->vector_places[v]].domain;
+    const char *name = sl_op_name(call->desc->head.op);
+    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_OPTIMIZER, name);
+    seqlstm_status status = sl_plugin_forward(table, binding, get_queue(exec, v), &args, err);
+    sl_call_time_end(&time, domain, SL_ACTIVITY_OPTIMIZER, name, table->id, elems);
     return status == SEQLSTM_OK ? status : sl_plan_blame_vector(call, SL_FUNCTION_FORWARD, status, err);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory/arena.h"
+#include "base/system/trace.h"
 #include "registry/host.h"
 #include "registry/loader.h"
 #include "registry/opening.h"
@@ -272,7 +273,9 @@ seqlstm_status sl_connection_run(struct sl_connection *c, uint32_t group, struct
     exchange.struct_size = (uint32_t)sizeof exchange;
     if (exchange.timeout_ns <= 0)
         exchange.timeout_ns = c->timeout_ns;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_EXCHANGE, c->table.id);
     WATCHED(c, SL_FUNCTION_RUN, status =, c->table.run(c->groups[group], NULL, &exchange, err));
+    sl_trace_end(begin, SL_ACTIVITY_EXCHANGE, c->table.id, c->table.id, 0);
     return check(c, SL_FUNCTION_RUN, status, err);
 }
 

@@ -17,6 +17,7 @@
 #include "model/yaml/diagnostics.h"
 #include "parallel/ranks.h"
 #include "predict/context.h"
+#include "timeline/timeline.h"
 #include "registry/registry.h"
 #include "session/record/options.h"
 #include "session/record/stages.h"
@@ -67,6 +68,9 @@ struct sl_session {
     struct sl_stage test;          /* only if the run has no validation: planned to predict the memory */
     struct sl_decoding test_decoding;
     struct sl_sampling sampling; /* of training */
+
+    struct sl_recorder *recorder; /* NULL: no profile is taken */
+    struct sl_timeline *timeline; /* of what it recorded; NULL: none */
 
     struct sl_connection *connection; /* to the other ranks, while they train together; NULL: there are none */
     struct sl_ranks ranks;            /* of a divided training */

@@ -17,6 +17,8 @@
 #include "session/prepare/division.h"
 #include "session/prepare/training.h"
 #include "session/record/session_record.h"
+#include "session/run/timeline.h"
+#include "session/run/turn.h"
 #include "session/run_files/new_folder.h"
 #include "session/run_files/run_lock.h"
 #include "session/run_folder/plan_json.h"
@@ -98,14 +100,6 @@ static seqlstm_status follow_own_plan(struct sl_session *session, struct seqlstm
     return status;
 }
 
-static bool computes_in_float16(const struct sl_plan *plan)
-{
-    for (int32_t c = 0; c < plan->call_count; c++)
-        if (plan->calls[c].node->desc.head.dtype_compute == SEQLSTM_DTYPE_FLOAT16)
-            return true;
-    return false;
-}
-
 static seqlstm_status create_trainer(struct sl_session *session, const struct sl_train_observer *observer,
                                      struct sl_trainer **out_trainer, struct seqlstm_error *err)
 {
@@ -129,11 +123,12 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .valid = session->valid_batcher,
         .is_logits = session->train.graph->output_is_logits,
         .weighted_classes = session->class_weights != NULL,
-        .scales_loss = computes_in_float16(session->train.plan),
+        .scales_loss = sl_session_scales_loss(session),
         .prefetch = PREFETCH,
         .folder = writes(session) ? session->folder : NULL,
         .texts = texts,
         .text_count = 1,
+        .recorder = session->recorder,
         .observer = *observer,
         .ranks = sl_session_is_divided(session) ? &session->ranks : NULL,
         .interrupt = sl_session_is_divided(session) ? &session->ranks.agreed : session->options.interrupt,
@@ -314,12 +309,16 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
     result.folder = session->folder;
     struct sl_trainer *trainer = NULL;
     if (status == SEQLSTM_OK)
+        status = sl_session_open_recorder(session, err);
+    if (status == SEQLSTM_OK)
         status = prepare(session, observer, &trainer, err);
     if (status == SEQLSTM_OK && observer->on_start)
         observer->on_start(observer->train.context, session, session->train.plan, session->folder);
     if (status == SEQLSTM_OK)
         status = sl_trainer_run(trainer, &result.train, err);
     sl_trainer_destroy(trainer);
+    if (status == SEQLSTM_OK && session->recorder)
+        sl_session_note_timeline(session);
     sl_session_leave(session);
     if (status != SEQLSTM_OK && sl_run_lock_check(session, err) != SEQLSTM_OK)
         return SEQLSTM_IO; /* whatever failed first, it failed because the folder is gone */

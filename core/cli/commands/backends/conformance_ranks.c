@@ -8,7 +8,7 @@
 
 #include "cli/cli.h"
 #include "conformance/collectives/kit.h"
-#include "registry/elf.h"
+#include "registry/kind/elf.h"
 #include "registry/search.h"
 #include "session/prepare/collectives.h"
 

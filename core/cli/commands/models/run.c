@@ -4,8 +4,11 @@
 
 #include "base/system/file.h"
 #include "base/system/path.h"
+#include "base/value/text.h"
 #include "cli/cli.h"
 #include "session/prepare/division.h"
+#include "session/run/timeline.h"
+#include "timeline/print.h"
 
 #define RANK_FLAGS                                                                                                     \
     {.name = "collectives",                                                                                            \
@@ -16,16 +19,23 @@
         .help = "with `parallel`: give up a rank that stands still so many seconds (default 600)",                     \
     }
 
+#define PROFILE_FLAG                                                                                                   \
+    {                                                                                                                  \
+        .name = "profile", .argument = "UPDATES", .otherwise = "20",                                                   \
+        .help = "record so many updates (default 20) and show where their time goes; see `seqlstm profile`"            \
+    }
+
 static const struct cli_flag run_flags[] = {
     {.name = "out",
      .argument = "DIR",
      .env = "SEQLSTM_OUT",
      .help = "folder of the run; must be empty if it exists (default: runs/NAME/NNN)"},
+    PROFILE_FLAG,
     RANK_FLAGS,
     {0},
 };
 
-static const struct cli_flag resume_flags[] = {RANK_FLAGS, {0}};
+static const struct cli_flag resume_flags[] = {PROFILE_FLAG, RANK_FLAGS, {0}};
 
 /* --json: prints the summary of the run. */
 static int print_summary(struct cli_context *cli, const char *folder)
@@ -83,6 +93,23 @@ static int train_as_rank(struct cli_context *cli, struct sl_session *session)
     return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
 }
 
+/* What --profile found, after the metrics. */
+static void show_profile(const struct cli_context *cli, const struct sl_session *session)
+{
+    const struct sl_timeline *timeline = sl_session_find_timeline(session);
+    struct sl_buf out = {0};
+    char command[512];
+    if (!timeline || cli->verbosity < 0)
+        return;
+    sl_text_snprintf(command, sizeof command, "seqlstm profile %s", cli->values.operands[0]);
+    sl_timeline_print_sentence(timeline, NULL, command, &out);
+    sl_buf_append_char(&out, '\n');
+    sl_timeline_print_table(timeline, &out);
+    cli_say(stderr, "\n%s", sl_buf_text(&out));
+    cli_note(cli, "report.html shows the timeline; trace.json opens in Perfetto (https://ui.perfetto.dev)");
+    sl_buf_deinit(&out);
+}
+
 static int train(struct cli_context *cli, struct sl_session *session)
 {
     if (cli->is_rank && cli->rank.rank > 0)
@@ -95,6 +122,8 @@ static int train(struct cli_context *cli, struct sl_session *session)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_run(session, &observer, &result, &err);
     int code = status == SEQLSTM_OK ? cli_train_view_finish(view, &result) : cli_fail(cli, status, &err);
+    if (status == SEQLSTM_OK)
+        show_profile(cli, session);
     if (status == SEQLSTM_OK && result.train.made == 0)
         note_ended(cli, session, &result);
     if (status == SEQLSTM_OK && cli->json) {
@@ -111,9 +140,10 @@ static int train_or_launch(struct cli_context *cli,
 {
     struct sl_session *session = NULL;
     const enum sl_log_level level = cli->log.level;
-    int64_t stall = 600;
-    if (!cli_get_int(cli, "stall-timeout", 1, 1000000, &stall))
+    int64_t stall = 600, profiled = 0;
+    if (!cli_get_int(cli, "stall-timeout", 1, 1000000, &stall) || !cli_get_int(cli, "profile", 1, 100000, &profiled))
         return CLI_USAGE;
+    cli->options.profile_updates = profiled;
     cli_save_on_signals();
     cli_find_rank(cli);
     cli->options.stall_ns = stall * INT64_C(1000000000);

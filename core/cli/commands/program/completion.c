@@ -114,7 +114,7 @@ static void bash_flag(struct sl_buf *out, const struct cli_command *command, con
 static void bash_value(struct sl_buf *out, const struct cli_command *command, const struct cli_flag *flag)
 {
     (void)command;
-    if (flag->argument == NULL)
+    if (flag->argument == NULL || flag->otherwise)
         return;
     sl_buf_printf(out, "        --%s", flag->name);
     if (flag->letter)
@@ -196,7 +196,7 @@ static void zsh_flag(struct sl_buf *out, const struct cli_command *command, cons
             sl_buf_printf(out, "--%s[", flag->name);
         append_quoted(out, flag->help, "[]:\\");
         sl_buf_append_char(out, ']');
-        if (flag->argument) {
+        if (flag->argument && !flag->otherwise) {
             sl_buf_append_char(out, ':');
             append_quoted(out, flag->argument, ":\\");
             if (flag->words)
@@ -280,7 +280,7 @@ static void fish_flag(struct sl_buf *out, const struct cli_command *command, con
         sl_buf_printf(out, " -s %c", flag->letter);
     if (flag->words)
         sl_buf_printf(out, " -x -a '%s'", flag->words);
-    else if (flag->argument)
+    else if (flag->argument && !flag->otherwise)
         sl_buf_append_text(out, takes_path(flag) ? " -r -F" : " -x");
     sl_buf_append_text(out, " -d '");
     append_quoted(out, flag->help, "\\");

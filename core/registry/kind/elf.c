@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See elf.h. */
-#include "registry/elf.h"
+#include "registry/kind/elf.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ELF file of a plugin, checked before it is mapped. */
-#ifndef SL_REGISTRY_ELF_H
-#define SL_REGISTRY_ELF_H
+#ifndef SL_REGISTRY_KIND_ELF_H
+#define SL_REGISTRY_KIND_ELF_H
 
 #include <seqlstm/status.h>
 

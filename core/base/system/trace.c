@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See trace.h. A thread takes a track when its first activity of a recording ends, and keeps it until the recording
+ * stops; `recording` counts recordings, so that a track of an earlier one is not used again. */
+#include "base/system/trace.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Atomic uint32_t sl_trace_state;
+
+enum { SAMPLES_APART_NS = 5000000 };
+
+static const struct sl_trace_marker *_Atomic marker;
+static struct sl_trace current; /* of the recording; its tracks are in use up to `taken` */
+static _Atomic int32_t taken;
+static _Atomic bool busy[SL_TRACE_TRACKS];
+static _Atomic uint32_t recording;
+static int64_t capacity;
+static int64_t cpu_begin;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* names, and taking tracks */
+
+static char names[SL_TRACE_NAMES][SL_TRACE_NAME_BYTES];
+static int32_t name_count;
+
+static _Thread_local int32_t own = -1; /* track of this thread; -1: none */
+static _Thread_local uint32_t own_recording;
+static _Thread_local const char *own_name;
+static _Thread_local int depth; /* of what a backend has named and not ended */
+static _Thread_local struct {
+    const char *name;
+    int64_t begin;
+} pushed[SL_TRACE_DEEPEST];
+
+const char *sl_activity_kind_get_name(enum sl_activity_kind kind)
+{
+    static const char *const kinds[SL_ACTIVITY_KINDS] = {
+        "update",  "wait for data", "build a batch", "prepare",    "sample", "forward", "backward",
+        "pack",    "bind",          "optimizer",     "launch",     "copy",   "wait",    "exchange",
+        "metrics", "report",        "validation",    "checkpoint", "work",   "backend", "device"};
+    return (unsigned)kind < SL_ACTIVITY_KINDS ? kinds[kind] : "?";
+}
+
+/* ---- activities ------------------------------------------------------------------------------------------------- */
+
+/* A new track; -1: there are too many, or no memory is left. With the lock. */
+static int32_t take_track(const char *name, bool is_device)
+{
+    const int32_t t = atomic_load(&taken);
+    if (!sl_trace_is_on() || t == SL_TRACE_TRACKS)
+        return -1;
+    struct sl_trace_track *track = &current.tracks[t];
+    *track = (struct sl_trace_track){.is_device = is_device, .capacity = capacity};
+    snprintf(track->name, sizeof track->name, "%s", name);
+    track->activities = calloc((size_t)capacity, sizeof *track->activities);
+    if (!track->activities)
+        return -1;
+    atomic_store(&taken, t + 1);
+    return t;
+}
+
+/* The track of this thread in the running recording. */
+static int32_t find_own(void)
+{
+    const uint32_t now = atomic_load_explicit(&recording, memory_order_relaxed);
+    if (own_recording == now)
+        return own;
+    char name[32] = "";
+    if (own_name)
+        snprintf(name, sizeof name, "%s", own_name);
+    else
+        pthread_getname_np(pthread_self(), name, sizeof name);
+    pthread_mutex_lock(&lock);
+    own = take_track(name, false);
+    own_recording = now;
+    pthread_mutex_unlock(&lock);
+    return own;
+}
+
+static void append(struct sl_trace_track *track, const struct sl_activity *activity)
+{
+    if (track->count < track->capacity)
+        track->activities[track->count++] = *activity;
+    else
+        track->dropped++;
+}
+
+int64_t sl_trace_begin_on(enum sl_activity_kind kind, const char *name)
+{
+    const struct sl_trace_marker *shown = atomic_load_explicit(&marker, memory_order_acquire);
+    if (shown)
+        shown->begin(kind, name);
+    return sl_clock_ns();
+}
+
+void sl_trace_end_on(int64_t begin, enum sl_activity_kind kind, const char *name, const char *detail, int64_t amount)
+{
+    const struct sl_activity activity = {
+        .begin_ns = begin, .end_ns = sl_clock_ns(), .name = name, .detail = detail, .amount = amount, .kind = kind};
+    const struct sl_trace_marker *shown = atomic_load_explicit(&marker, memory_order_acquire);
+    if (shown)
+        shown->end();
+    const int32_t t = sl_trace_is_on() ? find_own() : -1;
+    if (t < 0)
+        return;
+    atomic_store(&busy[t], true);
+    if ((atomic_load(&sl_trace_state) & 1) != 0 && own_recording == atomic_load(&recording) &&
+        begin >= current.begin_ns)
+        append(&current.tracks[t], &activity);
+    atomic_store_explicit(&busy[t], false, memory_order_release);
+}
+
+int64_t sl_trace_get_begin(void)
+{
+    return sl_trace_is_on() ? current.begin_ns : 0;
+}
+
+const char *sl_trace_keep_name(const char *name)
+{
+    const char *kept = "…";
+    char text[SL_TRACE_NAME_BYTES];
+    snprintf(text, sizeof text, "%s", name);
+    pthread_mutex_lock(&lock);
+    int32_t n = 0;
+    while (n < name_count && strcmp(names[n], text) != 0)
+        n++;
+    if (n == name_count && n < SL_TRACE_NAMES) {
+        memcpy(names[n], text, sizeof text);
+        name_count++;
+    }
+    if (n < name_count)
+        kept = names[n];
+    pthread_mutex_unlock(&lock);
+    return kept;
+}
+
+void sl_trace_name_thread(const char *name)
+{
+    own_name = name;
+}
+
+int32_t sl_trace_find_device(const char *name)
+{
+    int32_t found = -1;
+    pthread_mutex_lock(&lock);
+    for (int32_t t = 0; t < atomic_load(&taken) && found < 0 && sl_trace_is_on(); t++)
+        if (current.tracks[t].is_device &&
+            strncmp(current.tracks[t].name, name, sizeof current.tracks[t].name - 1) == 0)
+            found = t;
+    if (found < 0)
+        found = take_track(name, true);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void sl_trace_add(int32_t track, const struct sl_activity *activity)
+{
+    if (sl_trace_is_on() && track >= 0)
+        append(&current.tracks[track], activity);
+}
+
+void sl_trace_push(const char *name)
+{
+    if (!atomic_load_explicit(&sl_trace_state, memory_order_relaxed))
+        return;
+    if (depth < SL_TRACE_DEEPEST) {
+        pushed[depth].name = sl_trace_keep_name(name);
+        pushed[depth].begin = sl_trace_begin(SL_ACTIVITY_BACKEND, pushed[depth].name);
+    }
+    depth++;
+}
+
+void sl_trace_pop(const char *detail)
+{
+    if (depth == 0)
+        return;
+    depth--;
+    if (depth < SL_TRACE_DEEPEST)
+        sl_trace_end(pushed[depth].begin, SL_ACTIVITY_BACKEND, pushed[depth].name, detail, 0);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+/* 0: unknown. */
+static int64_t read_resident_bytes(void)
+{
+    long long pages = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lld %lld", &pages, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+void sl_trace_sample_memory(void)
+{
+    const int64_t now = sl_clock_ns(), count = current.memory_count;
+    if (!sl_trace_is_on() || count == SL_TRACE_SAMPLES ||
+        (count > 0 && now < current.memory[count - 1].time_ns + SAMPLES_APART_NS))
+        return;
+    current.memory[count] = (struct sl_trace_sample){.time_ns = now, .value = read_resident_bytes()};
+    current.memory_count++;
+}
+
+/* ---- start and stop --------------------------------------------------------------------------------------------- */
+
+seqlstm_status sl_trace_start(int64_t per_thread, struct seqlstm_error *err)
+{
+    if (sl_trace_is_on())
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a profile is being taken already");
+    struct sl_trace_sample *memory = calloc(SL_TRACE_SAMPLES, sizeof *memory);
+    if (!memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a profile");
+    current = (struct sl_trace){.memory = memory, .begin_ns = sl_clock_ns()};
+    capacity = per_thread;
+    cpu_begin = sl_clock_process_cpu_ns();
+    atomic_store(&taken, 0);
+    atomic_fetch_add(&recording, 1);
+    atomic_fetch_or(&sl_trace_state, 1);
+    sl_trace_sample_memory();
+    return SEQLSTM_OK;
+}
+
+void sl_trace_stop(struct sl_trace *out_trace)
+{
+    *out_trace = (struct sl_trace){.track_count = 0};
+    if (!sl_trace_is_on())
+        return;
+    pthread_mutex_lock(&lock);
+    atomic_fetch_and(&sl_trace_state, ~1u);
+    pthread_mutex_unlock(&lock);
+    const int32_t count = atomic_load(&taken);
+    for (int32_t t = 0; t < count; t++)
+        while (atomic_load(&busy[t]))
+            sched_yield();
+    *out_trace = current;
+    out_trace->track_count = count;
+    out_trace->end_ns = sl_clock_ns();
+    out_trace->cpu_ns = sl_clock_process_cpu_ns() - cpu_begin;
+    current = (struct sl_trace){.track_count = 0};
+}
+
+void sl_trace_deinit(struct sl_trace *trace)
+{
+    for (int32_t t = 0; t < trace->track_count; t++)
+        free(trace->tracks[t].activities);
+    free(trace->memory);
+    memset(trace, 0, sizeof *trace);
+}
+
+void sl_trace_set_marker(const struct sl_trace_marker *shown)
+{
+    atomic_store(&marker, shown);
+    if (shown)
+        atomic_fetch_or(&sl_trace_state, 2);
+    else
+        atomic_fetch_and(&sl_trace_state, ~2u);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See timeline.h. */
+#include "session/run/timeline.h"
+
+#include <stdlib.h>
+
+#include "measure/peak.h"
+#include "timeline/print.h"
+#include "session/prepare/stage.h"
+#include "session/record/session_record.h"
+#include "session/run/turn.h"
+#include "session/run_folder/run_folder.h"
+#include "train/recorder.h"
+
+enum { WARM = 8 };
+
+seqlstm_status sl_session_open_recorder(struct sl_session *session, struct seqlstm_error *err)
+{
+    const int64_t updates = session->options.profile_updates;
+    if (updates <= 0 || session->ranks.rank > 0)
+        return SEQLSTM_OK;
+    struct sl_recorder *recorder = calloc(1, sizeof *recorder);
+    if (!recorder)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a profile");
+    const seqlstm_status status = sl_recorder_init(recorder, WARM, updates, err);
+    if (status != SEQLSTM_OK) {
+        free(recorder);
+        return status;
+    }
+    session->recorder = recorder;
+    return SEQLSTM_OK;
+}
+
+void sl_session_close_recorder(struct sl_session *session)
+{
+    sl_timeline_destroy(session->timeline);
+    session->timeline = NULL;
+    if (session->recorder)
+        sl_recorder_deinit(session->recorder);
+    free(session->recorder);
+    session->recorder = NULL;
+}
+
+seqlstm_status sl_session_make_timeline(struct sl_session *session, struct sl_recorder *recorder,
+                                        struct sl_timeline **out_timeline, struct seqlstm_error *err)
+{
+    struct sl_timeline_request request = {
+        .trace = sl_recorder_find_trace(recorder),
+        .plan = session->train.plan,
+        .optimizer_states = sl_optimizer_states(&session->model->train.optimizer),
+        .plain_ns_per_row = sl_recorder_get_plain(recorder),
+        .recorded_ns_per_row = sl_recorder_get_recorded(recorder),
+    };
+    if (!request.trace)
+        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
+                     "the training ended before an update was recorded: the first %lld only warm it up",
+                     (long long)recorder->warm);
+    request.peaks.gflops = sl_peak_measure(session->pool);
+    SEQLSTM_TRY(sl_peak_measure_bytes(session->pool, &request.peaks.gbytes, err));
+    return sl_timeline_create(&request, out_timeline, err);
+}
+
+static seqlstm_status write_files(const struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_buf json = {0}, trace = {0};
+    sl_timeline_print_json(session->timeline, NULL, &json);
+    sl_timeline_print_trace(session->timeline, &trace);
+    seqlstm_status status = sl_run_folder_write_buf(session->folder, "profile.json", &json, SEQLSTM_OK, err);
+    status = sl_run_folder_write_buf(session->folder, "trace.json", &trace, status, err);
+    sl_buf_deinit(&json);
+    sl_buf_deinit(&trace);
+    return status;
+}
+
+void sl_session_note_timeline(struct sl_session *session)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = sl_session_make_timeline(session, session->recorder, &session->timeline, &err);
+    if (status == SEQLSTM_OK)
+        status = write_files(session, &err);
+    if (status != SEQLSTM_OK)
+        sl_log_printf(session->options.log, SL_LOG_WARN, "no profile: %s", err.message);
+}
+
+const struct sl_timeline *sl_session_find_timeline(const struct sl_session *session)
+{
+    return session->timeline;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations and bytes of the parts, and what limits them. Private to core/timeline. */
+#ifndef SL_TIMELINE_LIMITS_H
+#define SL_TIMELINE_LIMITS_H
+
+#include "timeline/timeline.h"
+
+void sl_timeline_judge(struct sl_timeline *timeline);
+
+#endif

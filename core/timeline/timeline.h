@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a recording (base/system/trace.h) of a training says: where the time of an update went, and what limits it.
+ *
+ * The activities of the thread that trains form a tree by their times. Its root is the update; what lies directly below
+ * are the parts of an update, and what of the root belongs to none of them is not attributed. Operations are counted by
+ * measure/flops.h. Bytes are those that a call must move at least: its parameters, inputs and outputs once. Both are
+ * compared with what this machine reaches at most.
+ */
+#ifndef SL_TIMELINE_PROFILE_H
+#define SL_TIMELINE_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <seqlstm/status.h>
+
+#include "base/memory/arena.h"
+#include "base/system/trace.h"
+#include "dispatch/plan/plan.h"
+
+/* What this machine reaches at most, on all threads of the training; 0: unknown. */
+struct sl_timeline_peaks {
+    double gflops; /* float32, in registers */
+    double gbytes; /* GB/s, from and to memory */
+};
+
+struct sl_timeline_request {
+    const struct sl_trace *trace; /* must outlive the profile */
+    const struct sl_plan *plan;   /* of the training; likewise */
+    struct sl_timeline_peaks peaks;
+    int32_t optimizer_states;   /* buffers that the optimizer keeps */
+    double plain_ns_per_row;    /* time of training per row while nothing was recorded; 0: unknown */
+    double recorded_ns_per_row; /* and while something was */
+    const char *device_method;  /* how times of kernels were found; NULL: they were not */
+};
+
+/* What a part is limited by. */
+enum sl_timeline_limit {
+    SL_LIMIT_NONE,    /* it has neither products nor much memory, or its peaks are not known */
+    SL_LIMIT_COMPUTE, /* at least half of the peak of arithmetic */
+    SL_LIMIT_MEMORY,  /* at least half of the peak of memory */
+    SL_LIMIT_CACHE,   /* it moves more than the memory could: its data stay in the caches */
+    SL_LIMIT_SIZE,    /* neither, and a call takes less than 0.1 ms: it is too small */
+    SL_LIMIT_NEITHER
+};
+
+/* A node of the tree: activities of one kind and name below the same parent. */
+struct sl_timeline_part {
+    enum sl_activity_kind kind;
+    const char *name;    /* of the layer or operation; NULL: the kind says all */
+    const char *backend; /* NULL: the core itself */
+    const char *variant; /* NULL: it has none */
+    bool on_device;
+    int32_t parent, depth; /* -1, 0: the root */
+    int64_t count, amount;
+    double ns;        /* of the thread that trains, in all updates together */
+    double self_ns;   /* without the parts below */
+    double device_ns; /* that the device worked; 0: it is not on one, or unknown */
+    double flop, bytes;
+    double gflops, gbytes; /* per second of device_ns, or else of ns */
+    double of_peak;        /* share of the peak that `limit` is about; else the larger one */
+    enum sl_timeline_limit limit;
+};
+
+/* A thread, or a device. */
+struct sl_timeline_track {
+    const char *name;
+    bool is_device, trains;
+    double busy_ns; /* while updates ran; of the thread that trains without waiting */
+};
+
+/* Kernels of one name on the devices. */
+struct sl_timeline_kernel {
+    const char *name;
+    int64_t count;
+    double ns;
+};
+
+struct sl_timeline {
+    struct sl_arena arena;
+    struct sl_timeline_request request;
+    int64_t updates, rows; /* rows: real steps */
+    int64_t begin_ns, end_ns;
+    double ns;                      /* from the first update to the end of the last one */
+    double unattributed_ns;         /* of it */
+    double cpu_share;               /* processor time of the process in `ns`, per second */
+    struct sl_timeline_part *parts; /* [0] is the root; parents before their children */
+    int32_t part_count;
+    const int32_t *order; /* the parts of an update, longest first */
+    int32_t order_count;
+    struct sl_timeline_track *tracks;
+    int32_t track_count;
+    struct sl_timeline_kernel *kernels; /* longest first */
+    int32_t kernel_count;
+    int64_t dropped;      /* activities for which there was no room */
+    int64_t memory_bytes; /* most that the process held */
+    double slowdown;      /* by recording, as a share; NaN: unknown */
+};
+
+/* A change that was tried out, with what it brought. */
+struct sl_timeline_advice {
+    char change[96];  /* as a flag: "--threads 2" */
+    char what[96];    /* "2 threads instead of 1" */
+    char note[160];   /* what else changes with it; "": nothing */
+    double speed;     /* real steps per second, compared with the profiled training */
+    double low, high; /* of the rounds */
+    bool helps;       /* faster in every round, and by 5 % or more */
+};
+
+struct sl_timeline_advices {
+    struct sl_timeline_advice items[16];
+    int32_t count; /* best first */
+};
+
+/* NO_MEMORY; NOT_FOUND: no update was recorded. */
+seqlstm_status sl_timeline_create(const struct sl_timeline_request *request, struct sl_timeline **out_timeline,
+                                  struct seqlstm_error *err);
+void sl_timeline_destroy(struct sl_timeline *timeline);
+
+/* What the part costs: of the device where that is known, in nanoseconds of all updates together. */
+double sl_timeline_get_cost(const struct sl_timeline_part *part);
+/* "lstm_1 backward"; "optimizer: squared_norm". */
+void sl_timeline_format_part(const struct sl_timeline_part *part, char *out, size_t capacity_bytes);
+/* "compute-bound, 83 % of peak"; "" where nothing is known. */
+void sl_timeline_format_limit(const struct sl_timeline_part *part, char *out, size_t capacity_bytes);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See tree.h. Activities come in the order of their ends; sorted by their begins, each one's parent is the last one
+ * before it that has not ended. */
+#include "timeline/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 64, PARTS_MOST = 4096 };
+
+static int compare(const void *a, const void *b)
+{
+    const struct sl_activity *x = a, *y = b;
+    if (x->begin_ns != y->begin_ns)
+        return x->begin_ns < y->begin_ns ? -1 : 1;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns > y->end_ns ? -1 : 1;
+    return (int)x->kind - (int)y->kind;
+}
+
+void sl_timeline_sort(struct sl_activity *activities, int64_t count)
+{
+    qsort(activities, (size_t)count, sizeof *activities, compare);
+}
+
+/* The track on which updates were recorded; NULL: there is none. */
+static const struct sl_trace_track *find_training(const struct sl_trace *trace)
+{
+    for (int32_t t = 0; t < trace->track_count; t++)
+        for (int64_t a = 0; a < trace->tracks[t].count; a++)
+            if (trace->tracks[t].activities[a].kind == SL_ACTIVITY_UPDATE)
+                return &trace->tracks[t];
+    return NULL;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The part below `parent` that the activity belongs to; the root where there are too many. */
+static int32_t find_part(struct sl_timeline *timeline, int32_t parent, const struct sl_activity *activity)
+{
+    for (int32_t p = parent + 1; p < timeline->part_count; p++) {
+        const struct sl_timeline_part *part = &timeline->parts[p];
+        if (part->parent == parent && part->kind == activity->kind && is_same(part->name, activity->name) &&
+            is_same(part->backend, activity->detail))
+            return p;
+    }
+    if (timeline->part_count == PARTS_MOST)
+        return 0;
+    timeline->parts[timeline->part_count] = (struct sl_timeline_part){.kind = activity->kind,
+                                                                      .name = activity->name,
+                                                                      .backend = activity->detail,
+                                                                      .parent = parent,
+                                                                      .depth = timeline->parts[parent].depth + 1};
+    return timeline->part_count++;
+}
+
+/* Puts the sorted activities into the tree. What lies outside of updates is left out. */
+static void add_all(struct sl_timeline *timeline, const struct sl_activity *activities, int64_t count)
+{
+    int32_t open[DEEPEST];
+    int64_t ends[DEEPEST];
+    int depth = 0;
+    for (int64_t a = 0; a < count; a++) {
+        const struct sl_activity *activity = &activities[a];
+        const double ns = (double)(activity->end_ns - activity->begin_ns);
+        while (depth > 0 && activity->begin_ns >= ends[depth - 1])
+            depth--;
+        if ((depth == 0) != (activity->kind == SL_ACTIVITY_UPDATE) || depth == DEEPEST)
+            continue;
+        const int32_t p = depth == 0 ? 0 : find_part(timeline, open[depth - 1], activity);
+        struct sl_timeline_part *part = &timeline->parts[p];
+        part->count++;
+        part->amount += activity->amount;
+        part->ns += ns;
+        part->self_ns += ns;
+        if (depth > 0)
+            timeline->parts[open[depth - 1]].self_ns -= ns;
+        else if (timeline->begin_ns == 0)
+            timeline->begin_ns = activity->begin_ns;
+        if (depth == 0)
+            timeline->end_ns = activity->end_ns;
+        open[depth] = p;
+        ends[depth++] = activity->end_ns;
+    }
+}
+
+seqlstm_status sl_timeline_grow(struct sl_timeline *timeline, struct seqlstm_error *err)
+{
+    const struct sl_trace_track *track = find_training(timeline->request.trace);
+    if (!track)
+        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "no update was recorded");
+    timeline->parts = SL_ARENA_ARRAY(&timeline->arena, struct sl_timeline_part, PARTS_MOST);
+    if (!timeline->parts)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a profile");
+    timeline->parts[0] = (struct sl_timeline_part){.kind = SL_ACTIVITY_UPDATE, .parent = -1};
+    timeline->part_count = 1;
+    sl_timeline_sort(track->activities, track->count);
+    add_all(timeline, track->activities, track->count);
+    timeline->updates = timeline->parts[0].count;
+    timeline->rows = timeline->parts[0].amount;
+    timeline->ns = (double)(timeline->end_ns - timeline->begin_ns);
+    timeline->unattributed_ns = timeline->ns - (timeline->parts[0].ns - timeline->parts[0].self_ns);
+    return SEQLSTM_OK;
+}

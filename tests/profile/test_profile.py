@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`seqlstm profile` and `run --profile`: what they write, and what they try out. No test here depends on how fast the
+machine is; tests/bench/profile.py measures that the promised gains come true."""
+import json
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
+import harness
+from harness import TINY, expect
+
+PINNED = TINY.replace('batch_size: 16', 'batch_size: 4') + 'dispatch: {policy: order, pin: {lstm_1: reference}}\n' \
+    'backends: [cpu-blas, reference]\n'
+
+
+def check_profile(profile):
+    expect(profile['schema'] == 'seqlstm.profile/1', 'the schema')
+    expect(profile['updates'] > 0 and profile['rows'] > 0, 'updates and rows')
+    expect(0 <= profile['unattributed'] <= 1, 'a share')
+    parts = {(part['kind'], part['name']): part for part in profile['parts'] if part['parent'] <= 0}
+    for kind in ('forward', 'backward'):
+        part = parts[(kind, 'lstm_1')]
+        expect(part['count'] == profile['updates'] and part['ns'] > 0, 'one call in each update')
+        expect(part['gflops'] > 0 and part['backend'], 'its speed and its backend')
+    expect(parts[('update', None)]['parent'] == -1, 'the root')
+    expect(any(thread['busy'] > 0 for thread in profile['threads']), 'threads')
+    expect(profile['memory_bytes'] > 0 and profile['predicted_bytes'] > 0, 'memory')
+
+
+def check_trace(trace):
+    events = trace['traceEvents']
+    complete = [event for event in events if event['ph'] == 'X']
+    expect(any(event['name'] == 'lstm_1 forward' for event in complete), 'calls')
+    expect(any(event['name'] == 'update' for event in complete), 'updates')
+    expect(all(event['ts'] >= 0 and event['dur'] >= 0 for event in complete), 'times')
+    tracks = {event['tid'] for event in events if event['name'] == 'thread_name'}
+    expect({event['tid'] for event in complete} <= tracks, 'every thread has a name')
+
+
+def test_profile_command(t):
+    t.write('tiny.yaml', TINY)
+    done = t.run('profile', 'tiny.yaml', '--seconds', '0', '--json', '--html', 'page.html', '--trace', 'trace.json')
+    profile = done.json
+    check_profile(profile)
+    expect(profile['advices'] is None, 'nothing was tried out')
+    check_trace(json.loads(t.read('trace.json').decode()))
+    page = t.read('page.html').decode()
+    expect('<h2>Profile</h2>' in page and '<svg class="lanes"' in page and 'lstm_1 backward' in page, 'the page')
+    expect('://' not in page, 'the page needs no network')
+    expect(not (t.folder / 'runs').exists(), 'no run folder')
+
+
+def test_text_and_trials(t):
+    t.write('pinned.yaml', PINNED)
+    done = t.run('profile', 'pinned.yaml', '-v', '--seconds', '60', '--updates', '3')
+    text = done.out.decode()
+    first = text.split('\n')[0]
+    expect('lstm_1 takes ' in first, 'the sentence names the layer')
+    for change in ('--set data.batch_size=8', '--set dispatch.pin={}', '--set dispatch.policy=measured'):
+        expect(change in text, f'{change} was tried out')
+    expect('not attributed' in text and '3 updates of' in text, 'the table')
+
+
+def test_run(t):
+    t.write('tiny.yaml', TINY)
+    done = t.run('run', 'tiny.yaml', '--profile=4')
+    expect('lstm_1 takes' in done.err and '4 updates of' in done.err, 'the table after the metrics')
+    folder = 'runs/tiny/001/'
+    profile = json.loads(t.read(folder + 'profile.json').decode())
+    check_profile(profile)
+    expect(profile['updates'] == 4, 'four updates')
+    check_trace(json.loads(t.read(folder + 'trace.json').decode()))
+    expect('<h2>Profile</h2>' in t.read(folder + 'report.html').decode(), 'the report')
+    weights = (t.folder / folder / 'final.safetensors').read_bytes()
+    t.run('run', 'tiny.yaml')
+    expect(weights == (t.folder / 'runs/tiny/002/final.safetensors').read_bytes(), 'a profile changes no number')
+    expect(not (t.folder / 'runs/tiny/002/trace.json').exists(), 'no profile unless asked for')
+    expect('<h2>Profile</h2>' not in t.read('runs/tiny/002/report.html').decode(), 'nor in the report')
+
+
+def test_short_run(t):
+    t.write('tiny.yaml', TINY.replace('epochs: 3', 'updates: 3'))
+    done = t.run('run', 'tiny.yaml', '--profile')
+    expect('no profile: the training ended before an update was recorded' in done.err, 'says why there is none')
+    done = t.run('profile', 'tiny.yaml', '--seconds', '0', '--json')
+    expect(done.json['updates'] == 1, 'as many as there is room for')
+
+
+def test_refusals(t):
+    t.write('tiny.yaml', TINY)
+    t.refuse(2, 'run', 'tiny.yaml', '--profile=0').says('--profile', 'from 1 to')
+    t.refuse(2, 'profile', 'tiny.yaml', '--updates', 'x').says('--updates')
+    t.write('shards.yaml', TINY + 'parallel: {shards: 2}\n')
+    t.refuse(2, 'profile', 'shards.yaml', '--seconds', '0').says('parallel', 'seqlstm run --profile')
+
+
+harness.main(globals())

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/system/trace.h: what is recorded, by which thread, and that nothing is where nothing should be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/system/trace.h"
+
+static void add(enum sl_activity_kind kind, const char *name)
+{
+    const int64_t begin = sl_trace_begin(kind, name);
+    sl_trace_end(begin, kind, name, "one", 7);
+}
+
+static void test_off(void **state)
+{
+    struct sl_trace trace;
+    (void)state;
+    assert_int_equal(sl_trace_begin(SL_ACTIVITY_FORWARD, "a"), 0);
+    assert_int_equal(sl_trace_get_begin(), 0);
+    assert_int_equal(sl_trace_find_device("cuda:0"), -1);
+    sl_trace_stop(&trace);
+    assert_int_equal(trace.track_count, 0);
+}
+
+static void test_on(void **state)
+{
+    struct sl_trace trace;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const int64_t before = sl_trace_begin(SL_ACTIVITY_FORWARD, "before");
+    (void)state;
+    assert_int_equal(sl_trace_start(4, &err), SEQLSTM_OK);
+    assert_int_equal(sl_trace_start(4, &err), SEQLSTM_INVALID_ARGUMENT);
+    sl_trace_end(before, SL_ACTIVITY_FORWARD, "before", NULL, 0); /* began before the recording */
+    const int64_t unfinished = sl_trace_begin(SL_ACTIVITY_BACKWARD, "unfinished");
+    add(SL_ACTIVITY_FORWARD, "a");
+    sl_trace_push("inner");
+    sl_trace_pop("one");
+    sl_trace_pop("one"); /* more ends than begins */
+    const int32_t device = sl_trace_find_device("cuda:0");
+    assert_true(device >= 0);
+    assert_int_equal(sl_trace_find_device("cuda:0"), device);
+    sl_trace_add(device,
+                 &(struct sl_activity){.begin_ns = 1, .end_ns = 3, .name = "kernel", .kind = SL_ACTIVITY_DEVICE});
+    sl_trace_stop(&trace);
+    sl_trace_end(unfinished, SL_ACTIVITY_BACKWARD, "unfinished", NULL, 0); /* ends after it */
+    assert_int_equal(trace.track_count, 2);
+    assert_int_equal(trace.tracks[0].count, 2);
+    const struct sl_activity *first = &trace.tracks[0].activities[0];
+    assert_string_equal(first->name, "a");
+    assert_string_equal(first->detail, "one");
+    assert_int_equal(first->amount, 7);
+    assert_true(first->begin_ns >= trace.begin_ns && first->begin_ns <= first->end_ns && first->end_ns <= trace.end_ns);
+    assert_string_equal(trace.tracks[0].activities[1].name, "inner");
+    assert_int_equal(trace.tracks[0].activities[1].kind, SL_ACTIVITY_BACKEND);
+    assert_true(trace.tracks[1].is_device);
+    assert_string_equal(trace.tracks[1].activities[0].name, "kernel");
+    assert_true(trace.memory_count >= 1 && trace.memory[0].value > 0);
+    sl_trace_deinit(&trace);
+}
+
+static void test_full(void **state)
+{
+    struct sl_trace trace;
+    (void)state;
+    assert_int_equal(sl_trace_start(3, NULL), SEQLSTM_OK);
+    for (int k = 0; k < 5; k++)
+        add(SL_ACTIVITY_FORWARD, "a");
+    sl_trace_stop(&trace);
+    assert_int_equal(trace.tracks[0].count, 3);
+    assert_int_equal(trace.tracks[0].dropped, 2);
+    sl_trace_deinit(&trace);
+}
+
+enum { THREADS = 4, EACH = 20000 };
+
+static void *run_thread(void *context)
+{
+    sl_trace_name_thread("worker");
+    for (int k = 0; k < EACH; k++)
+        add(SL_ACTIVITY_WORK, context);
+    return NULL;
+}
+
+/* Recordings start and stop while threads write: nothing is torn, and tracks belong to their recording. */
+static void test_threads(void **state)
+{
+    pthread_t threads[THREADS];
+    int64_t seen = 0;
+    (void)state;
+    for (int t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, run_thread, (void *)(uintptr_t) "work"), 0);
+    for (int r = 0; r < 30; r++) {
+        struct sl_trace trace;
+        assert_int_equal(sl_trace_start(512, NULL), SEQLSTM_OK);
+        add(SL_ACTIVITY_FORWARD, "main");
+        sl_trace_stop(&trace);
+        for (int32_t t = 0; t < trace.track_count; t++)
+            for (int64_t a = 0; a < trace.tracks[t].count; a++) {
+                const struct sl_activity *activity = &trace.tracks[t].activities[a];
+                assert_true(activity->begin_ns >= trace.begin_ns && activity->end_ns >= activity->begin_ns);
+                seen += strcmp(activity->name, "main") == 0;
+            }
+        sl_trace_deinit(&trace);
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    assert_int_equal(seen, 30);
+}
+
+static int begun, ended;
+
+static void begin_mark(enum sl_activity_kind kind, const char *name)
+{
+    begun += kind == SL_ACTIVITY_FORWARD && strcmp(name, "a") == 0;
+}
+
+static void end_mark(void)
+{
+    ended++;
+}
+
+/* A profiler that is attached sees the activities also where nothing is recorded. */
+static void test_marker(void **state)
+{
+    static const struct sl_trace_marker marker = {begin_mark, end_mark};
+    (void)state;
+    sl_trace_set_marker(&marker);
+    assert_false(sl_trace_is_on());
+    add(SL_ACTIVITY_FORWARD, "a");
+    sl_trace_set_marker(NULL);
+    add(SL_ACTIVITY_FORWARD, "a");
+    assert_int_equal(begun, 1);
+    assert_int_equal(ended, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_off),     cmocka_unit_test(test_on),     cmocka_unit_test(test_full),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_marker),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

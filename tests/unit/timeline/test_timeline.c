@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core/timeline on recordings that the test makes up: parts and what is not attributed, threads and devices, limits,
+ * the sentence, and the two kinds of JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "timeline/print.h"
+#include "timeline/timeline.h"
+
+enum { US = 1000 };
+
+static struct sl_activity work[64], helper[8], device[8];
+static struct sl_trace_sample memory[] = {{0, 1 << 20}, {500 * US, 3 << 20}};
+static struct sl_plan plan = {.memory = {.peak_bytes = 4 << 20}};
+
+static struct sl_trace make_trace(void)
+{
+    struct sl_trace trace = {.track_count = 3, .memory = memory, .memory_count = 2, .end_ns = 1000 * US};
+    trace.tracks[0] = (struct sl_trace_track){.name = "seqlstm", .activities = work};
+    trace.tracks[1] = (struct sl_trace_track){.name = "seqlstm-1", .activities = helper, .dropped = 2};
+    trace.tracks[2] = (struct sl_trace_track){.name = "cuda:0", .is_device = true, .activities = device};
+    return trace;
+}
+
+/* Times in microseconds. */
+static void add(struct sl_trace_track *track, enum sl_activity_kind kind, const char *name, int64_t begin, int64_t end,
+                int64_t amount)
+{
+    track->activities[track->count++] =
+        (struct sl_activity){.begin_ns = begin * US, .end_ns = end * US, .name = name, .amount = amount, .kind = kind};
+}
+
+/* Two updates of 100 us: 60 us in the forward pass of `a`, of which 20 us are a copy, 30 us in its backward pass, 6 us
+ * waiting for data. 4 us belong to nothing. */
+static void add_updates(struct sl_trace *trace)
+{
+    struct sl_trace_track *track = &trace->tracks[0];
+    add(track, SL_ACTIVITY_REPORT, NULL, 1, 9, 0); /* before the first update: left out */
+    for (int64_t u = 0; u < 2; u++) {
+        const int64_t at = 10 + 100 * u;
+        add(track, SL_ACTIVITY_FETCH, NULL, at, at + 6, 0);
+        add(track, SL_ACTIVITY_COPY, "to the host", at + 20, at + 40, 1000);
+        add(track, SL_ACTIVITY_FORWARD, "a", at + 8, at + 68, 50);
+        add(track, SL_ACTIVITY_BACKWARD, "a", at + 70, at + 100, 50);
+        add(track, SL_ACTIVITY_UPDATE, NULL, at, at + 100, 50);
+        add(&trace->tracks[1], SL_ACTIVITY_WORK, NULL, at + 10, at + 50, 0);
+    }
+    add(track, SL_ACTIVITY_FORWARD, "late", 230, 290, 0); /* of an update that is not complete */
+}
+
+static struct sl_timeline *make(struct sl_trace *trace, double plain, double recorded)
+{
+    const struct sl_timeline_request request = {.trace = trace,
+                                                .plan = &plan,
+                                                .peaks = {.gflops = 100, .gbytes = 0.1},
+                                                .plain_ns_per_row = plain,
+                                                .recorded_ns_per_row = recorded};
+    struct sl_timeline *timeline = NULL;
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
+    return timeline;
+}
+
+static const struct sl_timeline_part *find(const struct sl_timeline *timeline, enum sl_activity_kind kind)
+{
+    for (int32_t p = 0; p < timeline->part_count; p++)
+        if (timeline->parts[p].kind == kind)
+            return &timeline->parts[p];
+    return NULL;
+}
+
+static void test_parts(void **state)
+{
+    struct sl_trace trace = make_trace();
+    (void)state;
+    add_updates(&trace);
+    struct sl_timeline *timeline = make(&trace, 10, 10.1);
+    assert_int_equal(timeline->updates, 2);
+    assert_int_equal(timeline->rows, 100);
+    assert_true(timeline->ns == 200 * US);
+    assert_true(timeline->unattributed_ns == 8 * US);
+    assert_int_equal(timeline->order_count, 3);
+    assert_int_equal(timeline->parts[timeline->order[0]].kind, SL_ACTIVITY_FORWARD);
+    assert_int_equal(timeline->parts[timeline->order[2]].kind, SL_ACTIVITY_FETCH);
+    const struct sl_timeline_part *forward = find(timeline, SL_ACTIVITY_FORWARD);
+    assert_int_equal(forward->count, 2);
+    assert_true(forward->ns == 120 * US && forward->self_ns == 80 * US);
+    const struct sl_timeline_part *copy = find(timeline, SL_ACTIVITY_COPY);
+    assert_int_equal(copy->depth, 2);
+    assert_true(copy->ns == 40 * US && copy->bytes == 2000);
+    assert_null(find(timeline, SL_ACTIVITY_REPORT));
+    assert_true(timeline->tracks[0].trains && timeline->tracks[0].busy_ns == 180 * US); /* without waiting */
+    assert_true(timeline->tracks[1].busy_ns == 80 * US);
+    assert_int_equal(timeline->dropped, 2);
+    assert_int_equal(timeline->memory_bytes, 3 << 20);
+    assert_true(fabs(timeline->slowdown - 0.01) < 1e-9);
+    sl_timeline_destroy(timeline);
+}
+
+/* 1000 bytes in 20 us are half of 0.1 GB/s. */
+static void test_limits(void **state)
+{
+    struct sl_trace trace = make_trace();
+    char text[64];
+    (void)state;
+    add(&trace.tracks[0], SL_ACTIVITY_COPY, "half", 0, 20, 1000);
+    add(&trace.tracks[0], SL_ACTIVITY_COPY, "small", 20, 40, 100);
+    add(&trace.tracks[0], SL_ACTIVITY_COPY, "slow", 40, 240, 1000);
+    add(&trace.tracks[0], SL_ACTIVITY_COPY, "cache", 240, 260, 10000);
+    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 300, 1);
+    struct sl_timeline *timeline = make(&trace, 0, 0);
+    assert_true(isnan(timeline->slowdown));
+    static const struct {
+        const char *name, *text;
+    } expected[] = {{"half", "waits for memory, 50 % of peak"},
+                    {"small", "too small, 5 % of peak"},
+                    {"slow", "5 % of peak"},
+                    {"cache", "works in the caches"}};
+    for (size_t k = 0; k < sizeof expected / sizeof *expected; k++)
+        for (int32_t p = 1; p < timeline->part_count; p++)
+            if (strcmp(timeline->parts[p].name, expected[k].name) == 0) {
+                sl_timeline_format_limit(&timeline->parts[p], text, sizeof text);
+                assert_string_equal(text, expected[k].text);
+            }
+    assert_int_equal(timeline->part_count, 5);
+    sl_timeline_destroy(timeline);
+}
+
+/* A call on a device counts with the time that the device worked, not with the time that starting it took. */
+static void test_device(void **state)
+{
+    struct sl_trace trace = make_trace();
+    struct sl_buf out = {0};
+    (void)state;
+    add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 10, 20, 5);
+    add(&trace.tracks[0], SL_ACTIVITY_WAIT, "cuda:0", 20, 95, 0);
+    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 10, 110, 5);
+    add(&trace.tracks[2], SL_ACTIVITY_FORWARD, "a", 15, 55, 5);
+    add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "gemm", 15, 45, 0);
+    struct sl_timeline *timeline = make(&trace, 0, 0);
+    const struct sl_timeline_part *forward = find(timeline, SL_ACTIVITY_FORWARD);
+    assert_true(forward->on_device && forward->device_ns == 40 * US);
+    assert_true(sl_timeline_get_cost(forward) == 40 * US);
+    assert_true(timeline->tracks[2].is_device && timeline->tracks[2].busy_ns == 40 * US);
+    assert_int_equal(timeline->kernel_count, 1);
+    assert_string_equal(timeline->kernels[0].name, "gemm");
+    sl_timeline_print_sentence(timeline, NULL, "seqlstm profile m.yaml", &out);
+    assert_string_equal(sl_buf_text(&out), "cuda:0 works for only 40 % of the time, since the host does not start its "
+                                           "work faster. a takes 40 % of the time. `seqlstm profile m.yaml` tries out "
+                                           "what would be faster.\n");
+    sl_buf_deinit(&out);
+    sl_timeline_destroy(timeline);
+}
+
+static void expect_sentence(const struct sl_timeline *timeline, const struct sl_timeline_advices *advices,
+                            const char *expected)
+{
+    struct sl_buf out = {0};
+    sl_timeline_print_sentence(timeline, advices, "", &out);
+    assert_string_equal(sl_buf_text(&out), expected);
+    sl_buf_deinit(&out);
+}
+
+static void test_sentence(void **state)
+{
+    struct sl_trace trace = make_trace();
+    struct sl_timeline_advices advices = {.count = 0};
+    (void)state;
+    trace.track_count = 2;
+    add(&trace.tracks[0], SL_ACTIVITY_FETCH, NULL, 0, 60, 0);
+    add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 60, 80, 5);
+    add(&trace.tracks[0], SL_ACTIVITY_BACKWARD, "a", 80, 100, 5);
+    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 100, 5);
+    struct sl_timeline *timeline = make(&trace, 0, 0);
+#define LIMITS                                                                                                         \
+    "For 60 % of the time updates wait for their batches, which are built more slowly than they are computed. a "      \
+    "takes "                                                                                                           \
+    "40 % of the time. "
+    expect_sentence(timeline, &advices, LIMITS "There was nothing to try out.\n");
+    advices.items[advices.count++] = (struct sl_timeline_advice){.change = "--threads 2", .speed = 0.9};
+    expect_sentence(timeline, &advices, LIMITS "Nothing that was tried out is faster.\n");
+    advices.items[0] = (struct sl_timeline_advice){
+        .change = "--threads 2", .speed = 1.8, .low = 1.7, .high = 1.9, .helps = true, .note = "quiet"};
+    expect_sentence(timeline, &advices,
+                    LIMITS "With `--threads 2` the training is 1.80 times as fast (measured: 1.70 to 1.90); quiet.\n");
+    sl_timeline_destroy(timeline);
+}
+
+static json_t *parse(struct sl_buf *out)
+{
+    json_t *root = json_loadb(sl_buf_text(out), out->length_bytes, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    sl_buf_deinit(out);
+    return root;
+}
+
+static void test_json(void **state)
+{
+    struct sl_trace trace = make_trace();
+    struct sl_timeline_advices advices = {.count = 1, .items = {{.change = "--threads \"2\"", .speed = 2}}};
+    struct sl_buf out = {0};
+    (void)state;
+    add_updates(&trace);
+    struct sl_timeline *timeline = make(&trace, 0, 0);
+    sl_timeline_print_json(timeline, &advices, &out);
+    json_t *root = parse(&out);
+    assert_string_equal(json_string_value(json_object_get(root, "schema")), "seqlstm.profile/1");
+    assert_true(fabs(json_number_value(json_object_get(root, "unattributed")) - 0.04) < 1e-12);
+    assert_true(json_is_null(json_object_get(root, "slowdown")));
+    assert_int_equal(json_array_size(json_object_get(root, "parts")), 5);
+    assert_int_equal(json_array_size(json_object_get(root, "threads")), 3);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(json_object_get(root, "advices"), 0), "change")),
+        "--threads \"2\"");
+    json_decref(root);
+    sl_timeline_print_trace(timeline, &out);
+    root = parse(&out);
+    const json_t *events = json_object_get(root, "traceEvents"), *event;
+    size_t index;
+    int64_t complete = 0, counters = 0, names = 0;
+    json_array_foreach(events, index, event)
+    {
+        const char phase = json_string_value(json_object_get(event, "ph"))[0];
+        complete += phase == 'X';
+        counters += phase == 'C';
+        names += phase == 'M';
+        if (phase == 'X')
+            assert_true(json_number_value(json_object_get(event, "dur")) >= 0);
+    }
+    assert_int_equal(complete, trace.tracks[0].count + trace.tracks[1].count);
+    assert_int_equal(counters, 2);
+    assert_int_equal(names, 4); /* three tracks and the process */
+    json_decref(root);
+    sl_timeline_destroy(timeline);
+}
+
+static void test_nothing(void **state)
+{
+    struct sl_trace trace = make_trace();
+    const struct sl_timeline_request request = {.trace = &trace, .plan = &plan};
+    struct sl_timeline *timeline = NULL;
+    (void)state;
+    add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 10, 20, 5);
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts),    cmocka_unit_test(test_limits), cmocka_unit_test(test_device),
+        cmocka_unit_test(test_sentence), cmocka_unit_test(test_json),   cmocka_unit_test(test_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
