@@ -30,10 +30,14 @@ struct seqlstm_http_request {
     char *body;
     uint64_t body_bytes;
     evutil_socket_t socket;
+    atomic_bool gone; /* the connection is closed */
     /* the answer */
-    struct seqlstm_http_request *next;
-    struct evbuffer *answer;
+    struct seqlstm_http_request *next; /* in http->answered */
+    struct evbuffer *answer;           /* what the loop has not taken yet; of parts under the lock */
     int status;
+    bool in_parts, listed, ended; /* under the lock */
+    bool begun, sent;             /* of the loop: its headers are written; all of it is given to evhttp */
+    atomic_uint_least64_t unread; /* bytes in the buffer of the connection when the loop last looked */
 };
 
 struct seqlstm_http {
@@ -48,6 +52,7 @@ struct seqlstm_http {
     uint64_t open;        /* requests without an answer that was written */
     pthread_mutex_t lock;
     struct seqlstm_http_request *answered; /* under the lock, newest first */
+    struct evbuffer *part;                 /* of the loop: what is written now */
 };
 
 /* ---- requests ---------------------------------------------------------------------------------------------- */
@@ -84,6 +89,8 @@ static const void *get_body(const struct seqlstm_http_request *request, uint64_t
 static int32_t is_gone(const struct seqlstm_http_request *request)
 {
     char byte;
+    if (atomic_load(&request->gone))
+        return 1;
     const ssize_t got = recv(request->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
@@ -125,12 +132,31 @@ static void end_if_done(struct seqlstm_http *http)
         event_add(http->grace, &grace);
 }
 
+/* The answer is written, or never will be. */
+static void finish(struct seqlstm_http_request *request)
+{
+    struct seqlstm_http *http = request->http;
+    http->open--;
+    destroy(request);
+    end_if_done(http);
+}
+
 static void on_written(struct evhttp_request *event, void *context)
 {
-    struct seqlstm_http *http = context;
-    (void)event;
-    http->open--;
-    end_if_done(http);
+    struct evhttp_connection *connection = evhttp_request_get_connection(event);
+    if (connection)
+        evhttp_connection_set_closecb(connection, NULL, NULL);
+    finish(context);
+}
+
+/* The client has left, or has been too slow. evhttp keeps a request that has no full answer yet until it has one. */
+static void on_closed(struct evhttp_connection *connection, void *context)
+{
+    struct seqlstm_http_request *request = context;
+    (void)connection;
+    atomic_store(&request->gone, true);
+    if (request->sent)
+        finish(request);
 }
 
 static void on_event(struct evhttp_request *event, void *context)
@@ -142,7 +168,8 @@ static void on_event(struct evhttp_request *event, void *context)
         return;
     }
     http->open++;
-    evhttp_request_set_on_complete_cb(event, on_written, http);
+    evhttp_request_set_on_complete_cb(event, on_written, request);
+    evhttp_connection_set_closecb(evhttp_request_get_connection(event), on_closed, request);
     http->options.on_request(http->options.context, request);
 }
 
@@ -154,28 +181,112 @@ static void wake(struct seqlstm_http *http)
     (void)!write(http->eventfd, &one, sizeof one);
 }
 
+/* Gives the request to the loop, which looks at all that are listed. Under the lock; returns whether the loop sleeps.
+ */
+static bool list(struct seqlstm_http_request *request)
+{
+    struct seqlstm_http *http = request->http;
+    const bool first = http->answered == NULL;
+    if (request->listed)
+        return false;
+    request->listed = true;
+    request->next = http->answered;
+    http->answered = request;
+    return first;
+}
+
+static int32_t fail_memory(uint64_t bytes, struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an answer of %llu bytes", (unsigned long long)bytes);
+}
+
+static bool add_headers(struct seqlstm_http_request *request, const struct seqlstm_http_header *headers)
+{
+    struct evkeyvalq *out = evhttp_request_get_output_headers(request->event);
+    bool fine = true;
+    for (const struct seqlstm_http_header *h = headers; h && h->name; h++)
+        fine = fine && evhttp_add_header(out, h->name, h->value) == 0;
+    return fine;
+}
+
+/* Adds to the answer and changes its flags, and wakes the loop. */
+static int32_t publish(struct seqlstm_http_request *request, const void *body, uint64_t bytes, bool ends,
+                       struct seqlstm_error *err)
+{
+    struct seqlstm_http *http = request->http;
+    pthread_mutex_lock(&http->lock);
+    const bool fine = bytes == 0 || evbuffer_add(request->answer, body, bytes) == 0;
+    request->ended = ends;
+    const bool sleeps = list(request);
+    pthread_mutex_unlock(&http->lock); /* the request may be freed from now on, if it has ended */
+    if (sleeps)
+        wake(http);
+    return fine ? SEQLSTM_OK : fail_memory(bytes, err);
+}
+
 static int32_t reply(struct seqlstm_http_request *request, int32_t status, const struct seqlstm_http_header *headers,
                      const void *body, uint64_t bytes, struct seqlstm_error *err)
 {
-    struct seqlstm_http *http = request->http;
-    struct evkeyvalq *out = evhttp_request_get_output_headers(request->event);
-    bool fine = evbuffer_add(request->answer, body, bytes) == 0;
-    for (const struct seqlstm_http_header *h = headers; h && h->name; h++)
-        fine = fine && evhttp_add_header(out, h->name, h->value) == 0;
+    const bool fine = add_headers(request, headers) && (bytes == 0 || evbuffer_add(request->answer, body, bytes) == 0);
     request->status = fine ? status : HTTP_SERVUNAVAIL;
-    pthread_mutex_lock(&http->lock);
-    const bool first = http->answered == NULL;
-    request->next = http->answered;
-    http->answered = request;
-    pthread_mutex_unlock(&http->lock);
-    if (first)
-        wake(http);
-    if (!fine)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for an answer of %llu bytes", (unsigned long long)bytes);
-    return SEQLSTM_OK;
+    publish(request, NULL, 0, true, NULL);
+    return fine ? SEQLSTM_OK : fail_memory(bytes, err);
 }
 
-static void send_answers(struct seqlstm_http *http)
+static int32_t begin(struct seqlstm_http_request *request, int32_t status, const struct seqlstm_http_header *headers,
+                     struct seqlstm_error *err)
+{
+    const bool fine = add_headers(request, headers);
+    request->status = status;
+    request->in_parts = true;
+    const int32_t published = publish(request, NULL, 0, false, err);
+    return fine ? published : fail_memory(0, err);
+}
+
+static int32_t add(struct seqlstm_http_request *request, const void *part, uint64_t bytes, struct seqlstm_error *err)
+{
+    return publish(request, part, bytes, false, err);
+}
+
+static void end(struct seqlstm_http_request *request)
+{
+    publish(request, NULL, 0, true, NULL);
+}
+
+static uint64_t count_unread(const struct seqlstm_http_request *request)
+{
+    return atomic_load(&request->unread);
+}
+
+/* Writes what there is of an answer. */
+static void send_answer(struct seqlstm_http_request *request, struct evbuffer *part, bool ended)
+{
+    struct evhttp_request *event = request->event;
+    struct evhttp_connection *connection = evhttp_request_get_connection(event);
+    const bool gone = connection == NULL;
+    if (request->http->closed && !request->begun)
+        evhttp_add_header(evhttp_request_get_output_headers(event), "Connection", "close");
+    request->sent = ended && !gone;
+    if (request->in_parts && !request->begun)
+        evhttp_send_reply_start(event, request->status, NULL);
+    request->begun = true;
+    if (request->in_parts && evbuffer_get_length(part) > 0)
+        evhttp_send_reply_chunk(event, part);
+    if (!gone && !ended) {
+        struct evbuffer *out = bufferevent_get_output(evhttp_connection_get_bufferevent(connection));
+        atomic_store(&request->unread, evbuffer_get_length(out));
+    }
+    if (!ended)
+        return;
+    if (request->in_parts)
+        evhttp_send_reply_end(event);
+    else
+        evhttp_send_reply(event, request->status, NULL, part);
+    if (gone)
+        finish(request);
+}
+
+static struct seqlstm_http_request *take_answered(struct seqlstm_http *http)
 {
     pthread_mutex_lock(&http->lock);
     struct seqlstm_http_request *request = http->answered, *oldest = NULL;
@@ -187,13 +298,22 @@ static void send_answers(struct seqlstm_http *http)
         oldest = request;
         request = next;
     }
-    while (oldest) {
-        struct seqlstm_http_request *next = oldest->next;
-        if (http->closed)
-            evhttp_add_header(evhttp_request_get_output_headers(oldest->event), "Connection", "close");
-        evhttp_send_reply(oldest->event, oldest->status, NULL, oldest->answer);
-        destroy(oldest);
-        oldest = next;
+    return oldest;
+}
+
+static void send_answers(struct seqlstm_http *http)
+{
+    struct seqlstm_http_request *request = take_answered(http);
+    while (request) {
+        pthread_mutex_lock(&http->lock);
+        struct seqlstm_http_request *next = request->next; /* read before the request is listed again */
+        evbuffer_add_buffer(http->part, request->answer);
+        const bool ended = request->ended;
+        request->listed = false;
+        pthread_mutex_unlock(&http->lock);
+        send_answer(request, http->part, ended);
+        evbuffer_drain(http->part, evbuffer_get_length(http->part));
+        request = next;
     }
 }
 
@@ -231,6 +351,8 @@ static void http_close(struct seqlstm_http *http)
         event_free(http->grace);
     if (http->server)
         evhttp_free(http->server);
+    if (http->part)
+        evbuffer_free(http->part);
     if (http->base)
         event_base_free(http->base);
     if (http->eventfd >= 0)
@@ -244,7 +366,8 @@ static int32_t listen_on(struct seqlstm_http *http, struct seqlstm_error *err)
     const struct seqlstm_http_options *o = &http->options;
     http->base = event_base_new();
     http->server = http->base ? evhttp_new(http->base) : NULL;
-    if (http->eventfd < 0 || http->server == NULL)
+    http->part = evbuffer_new();
+    if (http->eventfd < 0 || http->server == NULL || http->part == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
     evhttp_set_allowed_methods(http->server, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
     evhttp_set_max_body_size(http->server, (ev_ssize_t)o->body_bytes);
@@ -323,4 +446,8 @@ const struct seqlstm_http_module seqlstm_http_v0 = {
     .get_body = get_body,
     .is_gone = is_gone,
     .reply = reply,
+    .begin = begin,
+    .add = add,
+    .end = end,
+    .count_unread = count_unread,
 };

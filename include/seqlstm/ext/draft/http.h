@@ -4,7 +4,8 @@
  * The module is a shared object that exports the table seqlstm_http_v0, which is valid as long as the module is mapped.
  * It prints nothing and starts no threads: `run` is the loop of the thread that calls it, and `on_request` is called in
  * it. Everything said of a request is owned by the module and valid until the request is answered; every request must
- * be answered once, from any thread. A function that can fail returns a status of status.h and fills the error. */
+ * be answered once, from any thread: with `reply`, or in parts. A function that can fail returns a status of status.h
+ * and fills the error. */
 #ifndef SEQLSTM_EXT_DRAFT_HTTP_H
 #define SEQLSTM_EXT_DRAFT_HTTP_H
 
@@ -55,6 +56,16 @@ struct seqlstm_http_module {
     /* Answers; copies headers and body. NO_MEMORY: the connection is closed instead. [any] */
     int32_t (*reply)(struct seqlstm_http_request *request, int32_t status, const struct seqlstm_http_header *headers,
                      const void *body, uint64_t bytes, struct seqlstm_error *err);
+
+    /* An answer in parts, as each is known: begin, then any number of parts, then end, which frees the request. Copies
+     * headers and parts. Where the client has left, parts are dropped. NO_MEMORY: the answer lacks this part; it must
+     * still be ended. [any] */
+    int32_t (*begin)(struct seqlstm_http_request *request, int32_t status, const struct seqlstm_http_header *headers,
+                     struct seqlstm_error *err);
+    int32_t (*add)(struct seqlstm_http_request *request, const void *part, uint64_t bytes, struct seqlstm_error *err);
+    void (*end)(struct seqlstm_http_request *request);
+    /* Bytes of parts that the client has not read yet. [any] */
+    uint64_t (*count_unread)(const struct seqlstm_http_request *request);
 };
 
 #endif
