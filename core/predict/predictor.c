@@ -92,6 +92,11 @@ bool sl_predictor_decodes(const struct sl_predictor *predictor)
     return predictor->made.plans[SL_USE_DECODER].plan != NULL;
 }
 
+const struct sl_never *sl_predictor_get_never(const struct sl_predictor *predictor)
+{
+    return &predictor->made.never;
+}
+
 const struct sl_data_state *sl_predictor_get_state(const struct sl_predictor *predictor)
 {
     return predictor->made.state;

@@ -81,6 +81,8 @@ int64_t sl_predictor_get_features(const struct sl_predictor *predictor);
 bool sl_predictor_has_step_output(const struct sl_predictor *predictor);
 /* The output is in the units of the targets, and not probabilities. */
 bool sl_predictor_gives_values(const struct sl_predictor *predictor);
+/* Tokens that are never drawn. */
+const struct sl_never *sl_predictor_get_never(const struct sl_predictor *predictor);
 /* Does it write texts, and can it read them from memory? */
 bool sl_predictor_decodes(const struct sl_predictor *predictor);
 bool sl_predictor_reads_texts(const struct sl_predictor *predictor);

@@ -33,7 +33,7 @@ void sl_counters_note_queued(struct sl_counters *counters, double seconds);
 void sl_counters_note_busy(struct sl_counters *counters, int change);
 /* A batch of steps of so many sequences. */
 void sl_counters_note_batch(struct sl_counters *counters, int64_t sequences, int64_t rows, double seconds);
-/* So many sequences have ended. */
+/* A request of so many sequences is computed. */
 void sl_counters_note_sequences(struct sl_counters *counters, int64_t count);
 void sl_counters_note_gone(struct sl_counters *counters);
 

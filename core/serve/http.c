@@ -2,6 +2,8 @@
 /* See http.h. */
 #include "serve/http.h"
 
+#include <string.h>
+
 #include "base/system/module.h"
 #include "base/value/buf.h"
 #include "base/value/json_write.h"
@@ -34,9 +36,13 @@ static void reply(const struct seqlstm_http_module *http, struct seqlstm_http_re
 void sl_http_fail(const struct seqlstm_http_module *http, struct seqlstm_http_request *request, int status,
                   const char *message)
 {
+    const bool openai = strncmp(http->get_path(request), "/v1/", 4) == 0;
     struct sl_buf body = {0};
-    sl_buf_append_text(&body, "{\"error\": ");
+    sl_buf_append_text(&body, openai ? "{\"error\": {\"message\": " : "{\"error\": ");
     sl_json_append_string(&body, message);
+    if (openai)
+        sl_buf_printf(&body, ", \"type\": \"%s\", \"param\": null, \"code\": null}",
+                      status < 500 ? "invalid_request_error" : "server_error");
     sl_buf_append_text(&body, "}\n");
     reply(http, request, status, "application/json", sl_buf_text(&body), body.failed ? 0 : body.length_bytes);
     sl_buf_deinit(&body);

@@ -16,7 +16,7 @@
 /* UNAVAILABLE: the module is not there; the message says what to install. [any thread] */
 seqlstm_status sl_http_find(const struct seqlstm_http_module **out_module, struct seqlstm_error *err);
 
-/* Answers with a JSON object {"error": message}. [any thread] */
+/* Answers with a JSON object {"error": message}; below /v1/ in OpenAI's form. [any thread] */
 void sl_http_fail(const struct seqlstm_http_module *http, struct seqlstm_http_request *request, int status,
                   const char *message);
 

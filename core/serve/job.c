@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "serve/completion.h"
+
 struct sl_job *sl_job_create(const struct sl_served_model *model, struct seqlstm_http_request *request)
 {
     struct sl_job *job = calloc(1, sizeof *job);
@@ -23,5 +25,6 @@ void sl_job_destroy(struct sl_job *job)
     free(job->lengths);
     free(job->stream_id);
     free(job->y);
+    sl_completion_destroy(job->completion);
     free(job);
 }

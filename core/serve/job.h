@@ -9,6 +9,7 @@
 #include "serve/http.h"
 #include "serve/served_model.h"
 
+struct sl_completion;
 struct sl_served_stream;
 
 struct sl_job {
@@ -29,9 +30,12 @@ struct sl_job {
     bool starts, ends;               /* it is the stream's first or last request */
     struct sl_served_stream *stream; /* NULL: none */
 
-    int64_t begun, begun_rows; /* sequences that are or were computed, and their steps */
-    int64_t finished;          /* sequences */
-    float *y;                  /* [out_rows, output_features] */
+    struct sl_completion *completion; /* texts to continue, in place of x and lengths; NULL: none */
+
+    int64_t begun, begun_rows;    /* sequences that are or were computed, and their steps */
+    int64_t finished;             /* sequences */
+    struct seqlstm_error failure; /* why a text could not be continued */
+    float *y;                     /* [out_rows, output_features] */
     int64_t out_rows;
     bool wants_y, wants_labels;   /* which outputs; labels only where classes have names */
     bool binary_y, binary_labels; /* after the JSON instead of in it */

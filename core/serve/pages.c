@@ -43,6 +43,24 @@ void sl_pages_write_model(const struct sl_served_model *model, struct sl_buf *ou
     sl_buf_append_text(out, "]}\n");
 }
 
+void sl_pages_write_entry(const struct sl_served_model *model, struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{\"id\":");
+    sl_json_append_string(out, model->name);
+    sl_buf_append_text(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"seqlstm\"}");
+}
+
+void sl_pages_write_list(const struct sl_served_model *models, int count, struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{\"object\":\"list\",\"data\":[");
+    for (int m = 0; m < count; m++) {
+        if (m > 0)
+            sl_buf_append_char(out, ',');
+        sl_pages_write_entry(&models[m], out);
+    }
+    sl_buf_append_text(out, "]}\n");
+}
+
 static void append_row(struct sl_buf *out, const char *what, double value, const char *format)
 {
     sl_buf_printf(out, "<tr><td>%s</td><td>", what);

@@ -16,6 +16,9 @@ struct sl_serving {
     int64_t target_ns; /* of the 99th percentile of latency; 0: none */
 };
 
+/* Sends what choice k of a completion in parts has more. False: the client reads too slowly, or has left. */
+bool sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k);
+
 /* These free the job. [any thread] */
 void sl_job_answer(struct sl_serving *serving, struct sl_job *job);
 /* `broken`: the job has changed the state of its stream, which therefore ends. */

@@ -10,6 +10,9 @@
 
 enum { CHECK_NS = 50000000 };
 
+/* Steps of a batch while texts are written, each of which gets one token in it. */
+enum { WRITING_STEPS = 8 };
+
 /* A batch takes at most this part of the latency target: a request waits for one batch, then is in several. */
 enum { TARGET_PARTS = 8 };
 
@@ -34,7 +37,7 @@ void sl_runner_add(struct sl_runner *runner, struct sl_job *job)
 {
     struct sl_job **end = &runner->first;
     runner->promised = 0;
-    job->out_rows = count_outputs(job);
+    job->out_rows = job->completion ? 0 : count_outputs(job);
     job->y = malloc((size_t)(job->out_rows * job->model->output_features) * sizeof *job->y + 1);
     if (job->y == NULL) {
         sl_job_fail(runner->serving, job, 503, "no memory for the answer", false);
@@ -49,16 +52,32 @@ void sl_runner_add(struct sl_runner *runner, struct sl_job *job)
     *end = job;
 }
 
+static struct sl_running begin_sequence(struct sl_job *job, int64_t k)
+{
+    const int64_t steps = job->lengths ? job->lengths[k] : 1;
+    const int64_t features = job->model->input_features;
+    struct sl_running running = {.job = job, .left = steps};
+    running.x = (const char *)job->x + job->begun_rows * features * (int64_t)sizeof(float);
+    running.y = job->y + (job->model->gives_steps ? job->begun_rows : k) * job->model->output_features;
+    job->begun_rows += steps;
+    return running;
+}
+
+static struct sl_running begin_choice(struct sl_job *job, int64_t k)
+{
+    struct sl_choice *choice = &job->completion->choices[k];
+    return (struct sl_running){
+        .job = job, .choice = choice, .x = (const char *)choice->prompt->ids, .left = choice->prompt->count};
+}
+
 /* Sequences of the waiting jobs take the places that are free. */
 static void begin_sequences(struct sl_runner *runner)
 {
     while (runner->first && runner->count < runner->model->sequences) {
         struct sl_job *job = runner->first;
-        const int64_t k = job->begun++, steps = job->lengths ? job->lengths[k] : 1;
+        const int64_t k = job->begun++;
         struct sl_running *running = &runner->running[runner->count++];
-        *running = (struct sl_running){.job = job, .row = job->begun_rows, .left = steps};
-        running->out = job->model->gives_steps ? job->begun_rows : k;
-        job->begun_rows += steps;
+        *running = job->completion ? begin_choice(job, k) : begin_sequence(job, k);
         if (job->stream) {
             running->state = job->stream->state;
             if (job->starts)
@@ -128,10 +147,14 @@ static bool choose_steps(struct sl_runner *runner)
     const struct sl_served_model *model = runner->model;
     const double budget = (double)runner->serving->target_ns / TARGET_PARTS;
     const int64_t most_rows = budget > 0 ? limit(budget, runner->row_ns, model->rows) : model->rows;
-    const int64_t most_steps = budget > 0 ? limit(budget, runner->step_ns, model->chunk_steps) : model->chunk_steps;
+    int64_t most_steps = budget > 0 ? limit(budget, runner->step_ns, model->chunk_steps) : model->chunk_steps;
     bool whole = true;
-    for (int64_t k = 0; model->streams && k < runner->count && whole; k++)
-        whole = runner->running[k].state == NULL && runner->running[k].left <= most_steps;
+    for (int64_t k = 0; model->streams && k < runner->count; k++) {
+        const struct sl_running *running = &runner->running[k];
+        whole = whole && running->state == NULL && running->choice == NULL && running->left <= most_steps;
+        if (running->choice && running->choice->drawn > 0 && most_steps > WRITING_STEPS)
+            most_steps = WRITING_STEPS;
+    }
     int64_t rows = 0;
     for (int64_t k = 0; k < runner->count; k++) {
         struct sl_running *running = &runner->running[k];
@@ -166,15 +189,10 @@ static bool is_of(const struct sl_running *running, bool empties)
     return empties ? running->steps == 0 : running->steps >= 0;
 }
 
-static const void *find_input(const struct sl_running *running)
+static float *find_output(const struct sl_runner *runner, int64_t k)
 {
-    const int64_t features = running->job->model->input_features;
-    return (const char *)running->job->x + running->row * features * (int64_t)sizeof(float);
-}
-
-static float *find_output(const struct sl_running *running)
-{
-    return running->job->y + running->out * running->job->model->output_features;
+    return runner->running[k].choice ? runner->probabilities + k * runner->model->output_features
+                                     : runner->running[k].y;
 }
 
 /* The sequences of the batch from their beginnings to their ends; `empties`: only those without steps. */
@@ -193,7 +211,7 @@ static seqlstm_status run_whole(struct sl_runner *runner, bool empties, struct s
     char *x = runner->x;
     for (int64_t k = 0; k < runner->count && !empties; k++)
         if (runner->running[k].steps > 0) {
-            memcpy(x, find_input(&runner->running[k]), (size_t)runner->running[k].steps * in_bytes);
+            memcpy(x, runner->running[k].x, (size_t)runner->running[k].steps * in_bytes);
             x += (size_t)runner->running[k].steps * in_bytes;
         }
     SEQLSTM_TRY(sl_context_predict(runner->context, runner->x, model->reads_steps ? runner->lengths : NULL, count,
@@ -202,8 +220,7 @@ static seqlstm_status run_whole(struct sl_runner *runner, bool empties, struct s
         const int64_t own = model->gives_steps ? runner->running[k].steps : 1;
         if (!is_of(&runner->running[k], empties))
             continue;
-        memcpy(find_output(&runner->running[k]), runner->y + out_rows * model->output_features,
-               (size_t)own * out_bytes);
+        memcpy(runner->running[k].y, runner->y + out_rows * model->output_features, (size_t)own * out_bytes);
         out_rows += own;
     }
     return SEQLSTM_OK;
@@ -220,6 +237,17 @@ static seqlstm_status find_state(struct sl_runner *runner, struct sl_running *ru
     return SEQLSTM_OK;
 }
 
+static seqlstm_status run_alone(struct sl_runner *runner, const struct sl_chunk *chunk, struct seqlstm_error *err)
+{
+    const float *row = NULL;
+    if (!chunk->last)
+        return sl_stream_step(runner->context, chunk->stream, chunk->x, chunk->steps, chunk->y, err);
+    SEQLSTM_TRY(sl_stream_step(runner->context, chunk->stream, chunk->x, chunk->steps, NULL, err));
+    SEQLSTM_TRY(sl_stream_find_last(runner->context, &row, err));
+    memcpy(chunk->y, row, (size_t)runner->model->output_features * sizeof *row);
+    return SEQLSTM_OK;
+}
+
 /* The next steps of the sequences of the batch. */
 static seqlstm_status run_chunks(struct sl_runner *runner, struct seqlstm_error *err)
 {
@@ -231,14 +259,17 @@ static seqlstm_status run_chunks(struct sl_runner *runner, struct seqlstm_error 
         if (running->steps <= 0)
             continue;
         SEQLSTM_TRY(find_state(runner, running, err));
-        runner->chunks[count++] = (struct sl_chunk){
-            .stream = running->state, .x = find_input(running), .steps = running->steps, .y = find_output(running)};
+        runner->chunks[count++] = (struct sl_chunk){.stream = running->state,
+                                                    .x = running->x,
+                                                    .steps = running->steps,
+                                                    .y = find_output(runner, k),
+                                                    .last = running->choice != NULL};
     }
     const struct sl_chunk *only = &runner->chunks[0];
     if (empties)
         SEQLSTM_TRY(run_whole(runner, true, err));
     if (count == 1)
-        return sl_stream_step(runner->context, only->stream, only->x, only->steps, only->y, err);
+        return run_alone(runner, only, err);
     return count == 0 ? SEQLSTM_OK : sl_streams_advance(runner->context, runner->chunks, count, err);
 }
 
@@ -255,30 +286,75 @@ static void fail(struct sl_runner *runner, seqlstm_status status, const char *me
     }
 }
 
-/* The sequences of the batch are further now; those that have ended leave. */
-static int64_t go_on(struct sl_runner *runner)
+/* A choice has read its prompt, or its last token: it gets the next one. Sets `*out_done` when its text has ended. */
+static seqlstm_status write_token(struct sl_runner *runner, struct sl_running *running, const float *probabilities,
+                                  bool *out_done, struct seqlstm_error *err)
 {
-    int64_t kept = 0, ended = 0;
+    struct sl_job *job = running->job;
+    struct sl_choice *choice = running->choice;
+    SEQLSTM_TRY(sl_choice_take(job, choice, probabilities, runner->candidates, err));
+    running->x = (const char *)&choice->token;
+    running->left = 1;
+    *out_done = choice->finish != NULL;
+    if (job->completion->in_parts && !sl_job_send_part(runner->serving, job, choice - job->completion->choices))
+        SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "the client reads too slowly");
+    return SEQLSTM_OK;
+}
+
+/* The sequence is further now. Returns whether it has ended. */
+static bool go_on_one(struct sl_runner *runner, int64_t k)
+{
+    struct sl_running *running = &runner->running[k];
+    const struct sl_served_model *model = runner->model;
+    bool done = running->steps >= 0 && running->steps == running->left;
+    if (running->steps > 0) {
+        running->x += running->steps * model->input_features * (int64_t)sizeof(float);
+        running->left -= running->steps;
+        running->y += running->y && model->gives_steps ? running->steps * model->output_features : 0;
+    }
+    if (done && running->choice) {
+        const float *probabilities = runner->probabilities + k * model->output_features;
+        running->failure = write_token(runner, running, probabilities, &done, &running->job->failure);
+    }
+    return done && running->failure == SEQLSTM_OK;
+}
+
+/* Those that have ended leave. */
+static void go_on(struct sl_runner *runner)
+{
+    int64_t kept = 0;
     for (int64_t k = 0; k < runner->count; k++) {
         struct sl_running *running = &runner->running[k];
-        struct sl_job *job = running->job;
-        const bool done = running->steps >= 0 && running->steps == running->left;
-        if (running->steps > 0) {
-            running->row += running->steps;
-            running->left -= running->steps;
-            running->out += job->model->gives_steps ? running->steps : 0;
-        }
-        if (!done) {
+        if (!go_on_one(runner, k)) {
             runner->running[kept++] = *running;
             continue;
         }
         release(runner, running);
-        ended++;
-        if (++job->finished == job->count)
-            sl_job_answer(runner->serving, job);
+        if (++running->job->finished == running->job->count) {
+            sl_counters_note_sequences(&runner->serving->counters, running->job->count);
+            sl_job_answer(runner->serving, running->job);
+        }
     }
     runner->count = kept;
-    return ended;
+}
+
+/* Jobs whose text could not be continued. */
+static void fail_written(struct sl_runner *runner)
+{
+    for (int64_t k = 0; runner->model->continues && k < runner->count; k++) {
+        struct sl_job *job = runner->running[k].job;
+        const seqlstm_status failure = runner->running[k].failure;
+        if (failure == SEQLSTM_OK)
+            continue;
+        const struct seqlstm_error why = job->failure;
+        remove_job(runner, job);
+        sl_job_fail(runner->serving, job,
+                    failure == SEQLSTM_NO_MEMORY   ? 503
+                    : failure == SEQLSTM_CANCELLED ? 499
+                                                   : 500,
+                    why.message, true);
+        k = -1;
+    }
 }
 
 static void note_mean(double *mean, double value)
@@ -318,7 +394,8 @@ void sl_runner_run(struct sl_runner *runner)
     }
     note_times(runner, began, &width, &rows);
     sl_counters_note_batch(&runner->serving->counters, width, rows, (double)(sl_clock_ns() - began) * 1e-9);
-    sl_counters_note_sequences(&runner->serving->counters, go_on(runner));
+    go_on(runner);
+    fail_written(runner);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------- */
@@ -347,6 +424,12 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
     runner->lengths = calloc(most, sizeof *runner->lengths);
     if (!runner->running || !runner->spare || !runner->chunks || !runner->lengths)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
+    if (model->continues) {
+        runner->probabilities = calloc(most * (size_t)model->output_features, sizeof *runner->probabilities);
+        runner->candidates = calloc((size_t)model->output_features, sizeof *runner->candidates);
+        if (!runner->probabilities || !runner->candidates)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
+    }
     return open_context(runner, err);
 }
 
@@ -359,6 +442,8 @@ void sl_runner_deinit(struct sl_runner *runner)
     free(runner->spare);
     free(runner->chunks);
     free(runner->lengths);
+    free(runner->probabilities);
+    free(runner->candidates);
     free(runner->x);
     free(runner->y);
     *runner = (struct sl_runner){.count = 0};

@@ -9,15 +9,19 @@
 #define SL_SERVE_RUNNER_H
 
 #include "predict/stream.h"
+#include "serve/completion.h"
 #include "serve/replies.h"
 
 /* A sequence in progress. */
 struct sl_running {
     struct sl_job *job;
-    struct sl_stream *state; /* its own, or its stream's; NULL: it has not needed one yet */
-    int64_t row, left;       /* the next step in the job's input, and how many are left */
-    int64_t out;             /* the next row in the job's output */
-    int64_t steps;           /* in the present batch; -1: it is not in it */
+    struct sl_stream *state;  /* its own, or its stream's; NULL: it has not needed one yet */
+    struct sl_choice *choice; /* the text that it writes; NULL: it only reads */
+    const char *x;            /* its next step, */
+    int64_t left;             /* and how many are known and left */
+    float *y;                 /* where the next row of output goes; NULL for texts */
+    int64_t steps;            /* in the present batch; -1: it is not in it */
+    seqlstm_status failure;   /* of its text; job->failure says what */
 };
 
 struct sl_runner {
@@ -34,7 +38,9 @@ struct sl_runner {
     void *x;                 /* [x_rows, features] inputs and outputs of a batch of whole sequences */
     float *y;
     int64_t x_rows, y_rows;
-    double step_ns, row_ns; /* what a step of a batch takes, and a row of one; 0: not known yet */
+    float *probabilities;                   /* [model->sequences, classes] after the last tokens of texts */
+    struct sl_sample_candidate *candidates; /* [classes] */
+    double step_ns, row_ns;                 /* what a step of a batch takes, and a row of one; 0: not known yet */
 };
 
 /* Opens the context, so that the first request finds everything ready. Errors of backends; NO_MEMORY. Deinit accepts a

@@ -4,6 +4,8 @@
 
 #include "session/session.h"
 
+enum { TEXT_STEPS = 65536 }; /* by default */
+
 seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
                                     const struct sl_predictor_limits *limits, struct sl_served_model *out,
                                     struct seqlstm_error *err)
@@ -28,10 +30,13 @@ seqlstm_status sl_served_model_open(struct sl_session *session, const char *name
     out->input_classes = out->reads_ids ? facts->input.classes : 0;
     out->output_features = sl_predictor_get_features(out->predictor);
     out->steps = envelope->steps;
+    out->text_steps = limits->steps > 0 ? limits->steps : TEXT_STEPS;
     out->sequences = envelope->sequences;
     out->rows = envelope->rows;
     const struct sl_graph *chunks = sl_predictor_find_graph(out->predictor, SL_USE_CHUNKS);
     out->streams = chunks != NULL;
+    out->continues = chunks && out->reads_text && out->gives_steps &&
+                     sl_predictor_get_model(out->predictor)->train.task == SL_TASK_LANGUAGE_MODEL;
     out->chunk_steps = chunks ? chunks->facts.envelope.steps : 0;
     out->classes = sl_predictor_gives_values(out->predictor) ? NULL : sl_data_state_find_classes(out->state);
     if (out->classes && sl_vocabulary_get_size(out->classes) != out->output_features)

@@ -23,6 +23,8 @@ struct sl_served_model {
     bool gives_steps;                    /* a row of output for each step instead of for each sequence */
     int64_t input_features, input_classes, output_features;
     int64_t steps;           /* most steps of a sequence */
+    bool continues;          /* a language model: texts can be continued */
+    int64_t text_steps;      /* most tokens of a prompt and its continuation */
     int64_t sequences, rows; /* of a batch */
     bool streams;            /* it can continue from request to request */
     int64_t chunk_steps;     /* most steps of a sequence that are computed at once; 0: whole sequences */

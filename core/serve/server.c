@@ -11,6 +11,7 @@
 #include "base/system/clock.h"
 #include "base/system/interrupt.h"
 #include "serve/access.h"
+#include "serve/completion.h"
 #include "serve/infer_read.h"
 #include "serve/pages.h"
 #include "serve/replies.h"
@@ -122,6 +123,43 @@ static void infer(struct sl_server *server, const struct sl_served_model *model,
     queue_job(server, job);
 }
 
+static const struct sl_served_model *find_named(void *context, const char *name)
+{
+    struct sl_server *server = context;
+    for (int m = 0; m < server->made.count; m++)
+        if (strcmp(server->models[m].name, name) == 0)
+            return &server->models[m];
+    return NULL;
+}
+
+static void complete(struct sl_server *server, struct seqlstm_http_request *request, int token)
+{
+    const char *type = server->module->find_header(request, "Content-Type");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_job *job = sl_job_create(NULL, request);
+    uint64_t bytes;
+    const char *body = server->module->get_body(request, &bytes);
+    if (job == NULL) {
+        fail(server, request, 503, "no memory for the request");
+        return;
+    }
+    if (!is_json(type)) {
+        sl_job_fail(&server->serving, job, 415, "the content type is not application/json", false);
+        return;
+    }
+    const seqlstm_status status = sl_completion_read(job, body, bytes, find_named, server, &err);
+    job->token = token;
+    job->queued_ns = sl_clock_ns();
+    if (status == SEQLSTM_OK)
+        queue_job(server, job);
+    else
+        sl_job_fail(&server->serving, job,
+                    status == SEQLSTM_NO_MEMORY   ? 503
+                    : status == SEQLSTM_NOT_FOUND ? 404
+                                                  : 400,
+                    err.message, false);
+}
+
 /* ---- paths ------------------------------------------------------------------------------------------------- */
 
 /* The model of "/v2/models/NAME…", and what follows its name; NULL: there is none. */
@@ -156,7 +194,11 @@ static void on_get(struct sl_server *server, struct seqlstm_http_request *reques
             sl_pages_write_model(model, &body);
         else
             sl_buf_append_text(&body, "{\"ready\": true}\n");
-    } else if (strcmp(path, "/v2") == 0)
+    } else if (strcmp(path, "/v1/models") == 0)
+        sl_pages_write_list(server->models, server->made.count, &body);
+    else if (strncmp(path, "/v1/models/", 11) == 0 && (model = find_named(server, path + 11)) != NULL)
+        sl_pages_write_entry(model, &body);
+    else if (strcmp(path, "/v2") == 0)
         sl_pages_write_server(&body);
     else if (strcmp(path, "/metrics") == 0) {
         type = "text/plain; version=0.0.4";
@@ -209,7 +251,9 @@ static void on_request(void *context, struct seqlstm_http_request *request)
         return;
     }
     const struct sl_served_model *model = find_model(server, path, &rest);
-    if (model == NULL || strcmp(rest, "/infer") != 0)
+    if (strcmp(path, "/v1/completions") == 0)
+        complete(server, request, token);
+    else if (model == NULL || strcmp(rest, "/infer") != 0)
         fail(server, request, 404, "there is nothing at this path: /v2/models/NAME/infer predicts");
     else
         infer(server, model, request, token);

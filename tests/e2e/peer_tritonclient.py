@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """peer_tritonclient.py PROGRAM: an unmodified tritonclient (PyPI: tritonclient[http]) asks `seqlstm serve`, with JSON and
-with binary tensors. Needs the package, so it is in no suite. Ends with status 1 if an answer is wrong."""
+with binary tensors, and in a sequence of requests. Needs the package, so it is in no suite. Ends with status 1 if an answer
+is wrong."""
 import pathlib
 import re
 import subprocess
@@ -21,6 +22,12 @@ def ask(client, binary):
     return answer.as_numpy('y'), labels
 
 
+def follow(client, ids, **more):
+    x = triton.InferInput('x', [len(ids)], 'INT32')
+    x.set_data_from_numpy(np.array(ids, dtype=np.int32))
+    return client.infer('language_model', [x], **more).as_numpy('y')[-1]
+
+
 def check(address):
     client = triton.InferenceServerClient(address)
     assert client.is_server_live() and client.is_server_ready() and client.is_model_ready('classify')
@@ -28,14 +35,18 @@ def check(address):
     assert [i['name'] for i in client.get_model_metadata('classify')['inputs']] == ['x', 'lengths', 'text']
     (y, labels), (plain, same) = ask(client, True), ask(client, False)
     assert labels == same == ['good', 'bad'] and np.allclose(y, plain, atol=1e-6) and y.shape == (2, 2), (y, labels)
+    follow(client, [3, 4], sequence_id=9, sequence_start=True)
+    last = follow(client, [5, 3], sequence_id=9, sequence_end=True)
+    assert np.allclose(last, follow(client, [3, 4, 5, 3]), atol=1e-6), last
 
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as folder:
-        for command in (['new', 'model', 'classify'], ['run', 'classify/model.yaml', '-q']):
-            subprocess.run([program, *command], cwd=folder, check=True)
-        server = subprocess.Popen([program, 'serve', 'classify', '--port', '0'], cwd=folder, stderr=subprocess.PIPE)
+        for kind in ('classify', 'language_model'):
+            for command in (['new', 'model', kind], ['run', f'{kind}/model.yaml', '-q']):
+                subprocess.run([program, *command], cwd=folder, check=True)
+        server = subprocess.Popen([program, 'serve', 'classify', 'language_model', '--port', '0'], cwd=folder, stderr=subprocess.PIPE)
         try:
             address = re.search(r'http://(\S+)/', server.stderr.readline().decode())[1]
             check(address)

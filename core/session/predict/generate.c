@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text from a language model: one token at a time with carried states.
- *
- * Drawing: decode/sample.h with u = Philox(key = mix64(seed, GENERATE_STREAM, 0), element 0, step = position).
- * The same seed gives the same text on every backend up to ties in the last bits.
- */
+/* Text from a language model: one token at a time with carried states. See predict/next_token.h. */
 #include "session/predict/generate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <seqlstm/philox.h>
-
 #include "base/value/buf.h"
-#include "decode/sample.h"
+#include "predict/next_token.h"
 #include "predict/stream.h"
 #include "session/evaluate/clipping.h"
 #include "session/predict/predictor.h"
@@ -21,30 +15,18 @@
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"
 
-#define GENERATE_STREAM UINT64_C(0x67656e6572617465) /* "generate" */
-
 struct generator {
     struct sl_session *session;
     struct sl_predictor *predictor;
     struct sl_context *context;
     struct sl_stream *stream;
     const struct sl_generate_request *request;
-    const struct sl_vocabulary *vocabulary;
-    struct sl_never never;
+    struct sl_next_token_rule rule;
     struct sl_clipping clipping;
     struct sl_sample_candidate *candidates; /* [classes] */
     int64_t classes;
     uint32_t position;
-    uint64_t key;
 };
-
-/* Draws from the probabilities of the last row. */
-static int32_t draw(struct generator *g, const float *probabilities)
-{
-    struct sl_sample_rule rule = {g->request->temperature, g->request->top_k, g->request->top_p, g->never};
-    double u = (double)seqlstm_uniform(g->key, 0, g->position, 0);
-    return sl_sample_draw(&rule, probabilities, g->classes, u, g->candidates);
-}
 
 /* Runs the model over `count` tokens, from where it stopped. */
 static seqlstm_status feed(struct generator *g, const int32_t *ids, int64_t count, const float **out_probabilities,
@@ -80,28 +62,25 @@ static seqlstm_status generate(struct generator *g, const int32_t *prompt, int64
                                void *context, struct seqlstm_error *err)
 {
     const float *probabilities = NULL;
-    int32_t eos = sl_vocabulary_get_special(g->vocabulary, SL_SPECIAL_EOS);
+    const struct sl_vocabulary *vocabulary = sl_data_state_find_vocabulary(g->session->state);
+    const int32_t eos = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS);
     SEQLSTM_TRY(open(g, prompt_count, err));
     SEQLSTM_TRY(feed(g, prompt, prompt_count, &probabilities, err));
     int32_t before = prompt[prompt_count - 1];
     for (int64_t n = 0; n < g->request->length; n++) {
-        int32_t pair[2] = {before, draw(g, probabilities)};
-        if (g->request->stop_at_eos && pair[1] == eos)
+        const int32_t token = sl_next_token_draw(&g->rule, probabilities, g->classes, g->position, g->candidates);
+        struct sl_buf text = {0};
+        if (g->request->stop_at_eos && token == eos)
             return SEQLSTM_OK;
-        struct sl_buf one = {0}, two = {0};
-        sl_data_state_decode(g->session->state, pair, 1, &one);
-        sl_data_state_decode(g->session->state, pair, 2, &two);
-        /* what the second token adds, with the space between them */
-        size_t old_bytes = one.length_bytes, bytes = two.length_bytes;
+        sl_next_token_append(g->session->state, before, token, &text);
         seqlstm_status status = SEQLSTM_OK;
-        if (one.failed || two.failed)
+        if (text.failed)
             status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory");
-        else if (bytes > old_bytes)
-            status = write(context, two.data + old_bytes, bytes - old_bytes, err);
-        sl_buf_deinit(&one);
-        sl_buf_deinit(&two);
+        else if (text.length_bytes > 0)
+            status = write(context, text.data, text.length_bytes, err);
+        sl_buf_deinit(&text);
         SEQLSTM_TRY(status);
-        before = pair[1];
+        before = token;
         if (sl_interrupt_get_stop(g->session->options.interrupt))
             SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "stopped");
         if (n + 1 < g->request->length)
@@ -122,20 +101,16 @@ seqlstm_status sl_session_generate(struct sl_session *session, const struct sl_g
                      "temperature must be above 0, top_p in (0, 1], top_k and length at least 0");
     struct generator g = {.session = session,
                           .request = request,
-                          .vocabulary = sl_data_state_find_vocabulary(session->state),
-                          .never = sl_session_find_never(session),
                           .classes = sl_data_state_get_facts(session->state)->target.classes,
-                          .key = seqlstm_mix64(request->seed, GENERATE_STREAM, 0)};
+                          .rule = {.temperature = request->temperature,
+                                   .top_k = request->top_k,
+                                   .top_p = request->top_p,
+                                   .never = sl_session_find_never(session),
+                                   .key = sl_next_token_get_key(request->seed, 0)}};
     int32_t *prompt = NULL;
     int64_t count = 0;
     const char *text = request->prompt ? request->prompt : "";
-    SEQLSTM_TRY(sl_data_state_encode(session->state, text, strlen(text), false, &prompt, &count, err));
-    if (count == 0) { /* the beginning of a line, or the most frequent token */
-        int32_t eos = sl_vocabulary_get_special(g.vocabulary, SL_SPECIAL_EOS);
-        int32_t newline = sl_vocabulary_find(g.vocabulary, "\n", 1);
-        prompt[0] = eos >= 0 ? eos : newline >= 0 ? newline : 0;
-        count = 1;
-    }
+    SEQLSTM_TRY(sl_next_token_read_prompt(session->state, text, strlen(text), &prompt, &count, err));
     g.candidates = malloc((size_t)g.classes * sizeof *g.candidates);
     seqlstm_status status = g.candidates ? generate(&g, prompt, count, write, context, err)
                                          : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory");

@@ -182,8 +182,9 @@ const struct cli_command cli_command_serve = {
                 "  seqlstm serve sentiment tagger --listen 0.0.0.0 --token-file tokens\n",
     .text = "RUN may be NAME=RUN; else its name is that of its model.\n"
             "Speaks the Open Inference Protocol, version 2: POST /v2/models/NAME/infer.\n"
-            "Requests that wait are computed together as one packed batch, whatever the\n"
-            "lengths of their sequences. /metrics is for Prometheus, / a status page.\n"
+            "Language models continue texts: POST /v1/completions.\n"
+            "Requests are computed together, whatever the lengths of their sequences.\n"
+            "/metrics is for Prometheus, / a status page.\n"
             "SIGTERM answers what was accepted, and ends.\n",
     .flags = flags,
     .takes_backend_flags = true,
