@@ -4,10 +4,12 @@
 leave between steps."""
 import concurrent.futures
 import json
+import pathlib
 import random
 import sys
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
 from harness import TINY, expect
 from serving import JSON, ORDER, Server, close, count

@@ -4,6 +4,7 @@
 import concurrent.futures
 import http.client
 import json
+import pathlib
 import random
 import re
 import signal
@@ -13,6 +14,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
 from harness import CLASSES, TINY, expect
 from serving import JSON, ORDER, Server, close, count

@@ -4,9 +4,11 @@
 import concurrent.futures
 import http.client
 import json
+import pathlib
 import sys
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
 from harness import TINY, expect
 from serving import JSON, ORDER, Server, count
