@@ -6,7 +6,7 @@
 # package, and fails without a required one.
 set -u
 
-line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev libevent-dev'
+line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev libevent-dev libopenmpi-dev'
 groups=" $* "
 wants() { case "$groups" in *" $1 "*) true ;; *) false ;; esac; }
 ! wants tests || line="$line libcmocka-dev"
@@ -32,6 +32,7 @@ look() {
     has_header dnnl.h || missing="$missing onednn"
     has_library sentencepiece || missing="$missing sentencepiece"
     has_library libevent || missing="$missing libevent"
+    has_library mpi-c || has_library mpich || missing="$missing mpi"
     ! wants tests || has_library cmocka || missing="$missing cmocka"
     ! wants lint || has_command clang-format-14 || missing="$missing clang-format-14"
 }
@@ -75,6 +76,7 @@ left_out openblas 'no OpenBLAS: the backend cpu-blas is left out'
 left_out onednn 'no oneDNN: the backend cpu-onednn is left out'
 left_out sentencepiece 'no sentencepiece: the tokenizer of that name is left out'
 left_out libevent 'no libevent: `seqlstm serve` is left out'
+left_out mpi 'no MPI: the collectives comm-mpi are left out'
 left_out cmocka 'no cmocka: the unit tests are left out'
 left_out clang-format-14 'no clang-format 14: the format of the code is not checked'
 exit 0

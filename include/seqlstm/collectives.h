@@ -110,7 +110,8 @@ struct seqlstm_collectives {
     seqlstm_status (*open)(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
                            uint32_t setting_count, const struct seqlstm_rendezvous *rendezvous,
                            struct seqlstm_connection **out_connection, struct seqlstm_error *err);
-    /* Leaves the job: waits for no other rank. NULL is allowed. [control] */
+    /* Leaves the job. After a failure it waits for no other rank; otherwise it may wait until they have left, too, as
+     * MPI must, but not for a rank that fails. NULL is allowed. [control] */
     void (*close)(struct seqlstm_connection *connection);
     /* Makes a group of `ranks` [count], ascending, of which this rank is one. All members call it; `number` (less than
      * `groups` of the transport) is the same for all members, and that of no other group of any of them. [control] */

@@ -2,11 +2,17 @@
 """seqlstm conformance, for plugins for collectives."""
 import os
 import pathlib
+import shutil
+import subprocess
 
 import harness
 from harness import expect
 
-MODULE = pathlib.Path(os.environ['SEQLSTM_BUILD']) / 'plugins/libseqlstm_collectives_comm-shm.so'
+PLUGINS = pathlib.Path(os.environ['SEQLSTM_BUILD']) / 'plugins'
+MODULE = PLUGINS / 'libseqlstm_collectives_comm-shm.so'
+MPI = PLUGINS / 'libseqlstm_collectives_comm-mpi.so'
+MPIRUN = 'mpirun --allow-run-as-root --oversubscribe --quiet'
+ORDER = ('--set', 'dispatch.policy=order', '--set', 'parallel.shards=4', '--set', 'train.epochs=2', '-q')
 
 
 def test_cases_run_on_ranks(t):
@@ -28,6 +34,40 @@ def test_flags_of_the_other_kind_are_refused(t):
     t.run('conformance', 'reference', '--ranks', '2', rc=2).says('`--ranks` is for plugins for collectives')
     t.run('conformance', 'comm-shm', '--case', 'juggling', rc=2).says('there is no case juggling')
     t.run('conformance', 'comm-shm', '--ranks', '1', rc=2).says('--ranks 1')
+
+
+def has_mpi():
+    """Not every machine has it."""
+    return MPI.exists() and shutil.which('mpirun') is not None
+
+
+def test_cases_run_under_a_launcher(t):
+    if not has_mpi():
+        return
+    said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, '--case', 'many', '--case', 'death')
+    said.prints('comm-mpi 0.1.0', '2 cases on 3 ranks: 2 passed, 0 failed')
+    t.run('conformance', str(MPI), '--ranks', '2', '--launcher', '/no/such/launcher', '--case', 'barrier',
+          rc=1).says('`/no/such/launcher` cannot be started')
+
+
+def test_mpirun_trains_the_same_bits(t):
+    if not has_mpi():
+        return
+    t.write('m.yaml', harness.TINY)
+    t.run('run', 'm.yaml', '--out', 'one', *ORDER)
+    command = [*MPIRUN.split(), '-n', '2', t.program, 'run', 'm.yaml', '--out', 'two', '--set', 'parallel.data=2',
+               '--collectives', 'comm-mpi', *ORDER]
+    done = subprocess.run(command, cwd=t.folder, env=t.environment(), capture_output=True, timeout=120)
+    expect(done.returncode == 0, done)
+    expect((t.folder / 'one/final.safetensors').read_bytes() == (t.folder / 'two/final.safetensors').read_bytes(), 'bits')
+
+
+def test_without_a_launcher_the_message_names_one(t):
+    if not has_mpi():
+        return
+    t.write('m.yaml', harness.TINY)
+    said = t.run('run', 'm.yaml', '--set', 'parallel.data=2', '--collectives', 'comm-mpi', rc=3)
+    said.says('no launcher of MPI has started this process', 'mpirun -n 2 seqlstm')
 
 
 harness.main(globals())

@@ -119,8 +119,10 @@ def test_what_is_wrong_is_said_once(t):
     expect(not (t.folder / 'r').exists(), 'a folder was made')
     environment = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '2', 'OMPI_COMM_WORLD_LOCAL_SIZE': '2'}
     t.run('run', 'm.yaml', *ranks(3), rc=2, env=environment).says('divides each batch among 3 ranks', 'there are 2')
+    hosts = {'RANK': '0', 'WORLD_SIZE': '2', 'LOCAL_WORLD_SIZE': '1', 'TORCHELASTIC_RUN_ID': str(t.folder)}
+    t.run('run', 'm.yaml', *ranks(2), rc=3, env=hosts).says('only 1 of the 2 ranks are on this host')
     environment['OMPI_COMM_WORLD_LOCAL_SIZE'] = '1'
-    t.run('run', 'm.yaml', *ranks(2), rc=3, env=environment).says('only 1 of the 2 ranks are on this host')
+    expect('comm-mpi' in t.run('run', 'm.yaml', *ranks(2), rc=None, env=environment).err, 'several hosts use MPI')
     t.run('run', 'm.yaml', '--out', 'alone', '-q', env=environment)
 
 

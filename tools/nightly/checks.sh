@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport writers imports fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers imports fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -40,6 +40,11 @@ ranks() {
 transport() {
     check transport 'conformance of comm-shm on 8 ranks, to 100 million elements' \
         "$program" conformance comm-shm --ranks 8 --full --timeout 1200
+}
+
+mpi() {
+    check mpi 'conformance of comm-mpi on 4 ranks under mpirun, to 100 million elements' \
+        "$program" conformance comm-mpi --ranks 4 --full --timeout 1200 --launcher 'mpirun --allow-run-as-root --oversubscribe'
 }
 
 writers() {

@@ -51,8 +51,10 @@ void sl_trial_death(struct sl_trial *trial)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     for (int k = 0; k < 10; k++)
         sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_BARRIER, SEQLSTM_DTYPE_UINT8, 0, 0, NULL, NULL, 0);
-    if (is_last(trial) && !trial->failed)
+    if (is_last(trial) && !trial->failed) {
+        sl_trial_note_death(trial);
         raise(SIGKILL);
+    }
     const int64_t begin = sl_clock_ns();
     const seqlstm_status status = meet(trial, (int64_t)600 * SECOND_NS, &err);
     sl_trial_check(trial, sl_clock_ns() - begin < (int64_t)5 * SECOND_NS, "the death of a rank was noticed too late");

@@ -47,7 +47,7 @@ seqlstm_status sl_collectives_kit_work(const struct sl_collectives_kit_request *
     if (!c)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no case %.60s", name);
     struct sl_connection_request connection = request->connection;
-    struct sl_trial trial = {.rank = rank, .ranks = request->ranks, .seed = request->seed};
+    struct sl_trial trial = {.rank = rank, .ranks = request->ranks, .seed = request->seed, .results = request->results};
     connection.rank = rank;
     connection.ranks = connection.local_ranks = request->ranks;
     connection.job = job;
@@ -56,6 +56,8 @@ seqlstm_status sl_collectives_kit_work(const struct sl_collectives_kit_request *
     trial.transport = sl_connection_get_transport(trial.connection);
     c->run(&trial);
     sl_connection_close(trial.connection);
+    if (request->results)
+        return sl_trial_write(&trial, request->results, err);
     dprintf(out, "%s%s\n%s", trial.failed ? "fail " : "pass", trial.detail, trial.report);
     return SEQLSTM_OK;
 }
@@ -223,7 +225,8 @@ seqlstm_status sl_collectives_kit_run(const struct sl_collectives_kit_request *r
         if (!is_wanted(request, c))
             continue;
         struct sl_collectives_result result = {.name = c->name, .verdict = SL_VERDICT_PASS};
-        status = run_case(request, c, workers, &result, err);
+        status =
+            request->launcher ? sl_trial_launch(request, c, &result, err) : run_case(request, c, workers, &result, err);
         if (status == SEQLSTM_OK)
             request->on_result(request->context, &result);
     }

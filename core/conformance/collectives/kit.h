@@ -28,6 +28,9 @@ struct sl_collectives_kit_request {
     uint64_t seed;
     int64_t timeout_ns;        /* for one case */
     const char *const *worker; /* the command of a rank, which --rank, --job and --case are added to; ends with NULL */
+    const char *const *launcher; /* words of the program that starts the ranks, such as mpirun; ends with NULL. NULL:
+                                  * the kit starts them */
+    const char *results;         /* as a rank of a launcher: the folder for results; NULL: none */
     void (*on_result)(void *context, const struct sl_collectives_result *result);
     void *context;
 };
@@ -38,5 +41,10 @@ seqlstm_status sl_collectives_kit_run(const struct sl_collectives_kit_request *r
 /* Runs one case as one rank, and writes what it finds to descriptor `out`. */
 seqlstm_status sl_collectives_kit_work(const struct sl_collectives_kit_request *request, const char *name, int32_t rank,
                                        const char *job, int out, struct seqlstm_error *err);
+
+/* launched.c. Runs a case whose ranks a launcher starts; and, as such a rank, writes what it has found. */
+seqlstm_status sl_trial_launch(const struct sl_collectives_kit_request *request, const struct sl_trial_case *c,
+                               struct sl_collectives_result *result, struct seqlstm_error *err);
+seqlstm_status sl_trial_write(const struct sl_trial *trial, const char *folder, struct seqlstm_error *err);
 
 #endif

@@ -12,6 +12,7 @@ struct sl_trial {
     const struct seqlstm_transport *transport;
     int32_t rank, ranks;
     uint64_t seed;
+    const char *results; /* as a rank of a launcher: the folder for results; NULL: none */
     bool failed;
     char detail[400];  /* what the first failed check found */
     char report[1600]; /* lines of --bench */
@@ -44,6 +45,9 @@ void *sl_trial_allocate(struct sl_trial *trial, int64_t bytes);
 
 /* A number of (seed, rank, element): the same on all ranks. */
 uint64_t sl_trial_random(const struct sl_trial *trial, uint64_t number, int32_t rank, int64_t element);
+
+/* launched.c. Notes that this rank is about to die. */
+void sl_trial_note_death(const struct sl_trial *trial);
 
 /* times.c */
 void sl_trial_time(struct sl_trial *trial);

@@ -61,11 +61,26 @@ static seqlstm_status check_ranks(const struct sl_session *session, int32_t rank
                  (long long)parallel->data, (long long)parallel->data, ranks == 1 ? "is" : "are", ranks, ranks);
 }
 
+/* Ranks of several hosts that a launcher of MPI has started exchange through MPI, and all others through shared memory.
+ */
+static const char *choose_collectives(const struct sl_session_options *options)
+{
+    static const char *const launchers[] = {"OpenMPI", "MPICH", "Slurm"};
+    const struct sl_rank_identity *identity = options->identity;
+    if (options->collectives)
+        return options->collectives;
+    if (identity && identity->local_ranks > 0 && identity->local_ranks < identity->ranks)
+        for (size_t k = 0; k < sizeof launchers / sizeof *launchers; k++)
+            if (strcmp(identity->launcher, launchers[k]) == 0)
+                return "comm-mpi";
+    return "comm-shm";
+}
+
 static struct sl_connection_request make_request(const struct sl_session *session)
 {
     const struct sl_session_options *options = &session->options;
     return (struct sl_connection_request){
-        .name = options->collectives ? options->collectives : "comm-shm",
+        .name = choose_collectives(options),
         .builtins = sl_collectives_builtins,
         .builtin_count = 1,
         .folders = options->backend_folders,

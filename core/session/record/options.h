@@ -25,7 +25,7 @@ struct sl_session_options {
     bool trust;
     bool writes; /* open_run: the session will write into the run folder, which is locked before it is read */
     const struct sl_rank_identity *identity; /* this process among the ranks of a training; NULL: there are no others */
-    const char *collectives;                 /* --collectives: id or file of the plugin; NULL: comm-shm */
+    const char *collectives;                 /* --collectives: id or file of the plugin; NULL: chosen */
     int64_t stall_ns;                        /* after which a rank that does not come is given up; 0: 10 minutes */
     int64_t profile_updates;                 /* --profile: record so many updates; 0: none */
     const struct sl_log *log;

@@ -12,7 +12,7 @@
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
-static const char *const ranks_only[] = {"ranks", "rank", "job"};
+static const char *const ranks_only[] = {"ranks", "rank", "job", "launcher", "results"};
 
 enum { CASES_MAX = CLI_VALUES_MAX, WORKER_ARGUMENTS = 16 + 2 * SL_BACKEND_SETTINGS_MOST };
 
@@ -378,6 +378,10 @@ static const struct cli_flag flags[] = {
     {.name = "ranks", .argument = "N", .help = "for collectives: number of ranks, 2 to 64 (default 4)"},
     {.name = "rank", .argument = "N", .help = "internal: be this rank of a case"},
     {.name = "job", .argument = "NAME", .help = "internal: the job of a case"},
+    {.name = "launcher",
+     .argument = "COMMAND",
+     .help = "for collectives: the command that starts the ranks, such as mpirun; `-n N` is added"},
+    {.name = "results", .argument = "DIR", .help = "internal: where a rank of a launcher writes its result"},
     {.name = "level",
      .argument = "NAME",
      .words = "load contract claims forward backward memory threads",

@@ -8,17 +8,20 @@
 
 #include "cli/cli.h"
 #include "conformance/collectives/kit.h"
+#include "parallel/identity.h"
 #include "registry/kind/elf.h"
 #include "registry/search.h"
 #include "session/prepare/collectives.h"
 
-enum { RANKS_MOST = 64, RESULT_FILE = 3, LISTED_MOST = 64 };
+enum { RANKS_MOST = 64, RESULT_FILE = 3, LISTED_MOST = 64, LAUNCHER_WORDS = 24 };
 
 struct state {
     struct cli_context *cli;
     struct sl_collectives_kit_request request;
     const char *cases[LISTED_MOST];
     const char *worker[24];
+    const char *launcher[LAUNCHER_WORDS + 1];
+    char *launcher_text;
     const char *file;
     json_t *results;
     int count, bad;
@@ -92,21 +95,60 @@ static int read_flags(struct state *s)
     return CLI_OK;
 }
 
+static const char *get_variable(const char *name)
+{
+    return getenv(name);
+}
+
+/* The number of a rank is an argument, or the launcher says it in the environment. */
+static bool find_rank(const struct state *s, int64_t *out_rank)
+{
+    struct sl_rank_identity identity;
+    if (!cli_has(s->cli, "results"))
+        return cli_get_int(s->cli, "rank", 0, RANKS_MOST - 1, out_rank);
+    if (!sl_rank_identity_find(get_variable, &identity) || identity.ranks != s->request.ranks)
+        return false;
+    *out_rank = identity.rank;
+    return true;
+}
+
 static int be_rank(struct state *s)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     int64_t rank = 0;
-    if (!cli_get_int(s->cli, "rank", 0, RANKS_MOST - 1, &rank) || !cli_has(s->cli, "job") || s->request.case_count != 1)
-        return CLI_USAGE;
+    if (!find_rank(s, &rank) || !cli_has(s->cli, "job") || s->request.case_count != 1)
+        return cli_usage_error(s->cli, "the launcher does not say which rank of %d this is", s->request.ranks);
+    s->request.results = cli_get(s->cli, "results");
     const seqlstm_status status =
         sl_collectives_kit_work(&s->request, s->cases[0], (int32_t)rank, cli_get(s->cli, "job"), RESULT_FILE, &err);
     return status == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, status, &err);
 }
 
+/* The words of --launcher. */
+static int split_launcher(struct state *s)
+{
+    char *rest = NULL;
+    int n = 0;
+    if (!cli_has(s->cli, "launcher"))
+        return CLI_OK;
+    s->launcher_text = strdup(cli_get(s->cli, "launcher"));
+    if (!s->launcher_text)
+        return CLI_NO_MEMORY;
+    for (char *word = strtok_r(s->launcher_text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        if (n == LAUNCHER_WORDS)
+            return cli_usage_error(s->cli, "`--launcher` has more than %d words", LAUNCHER_WORDS);
+        s->launcher[n++] = word;
+    }
+    if (n == 0)
+        return cli_usage_error(s->cli, "`--launcher` is empty; give it a command such as \"mpirun\"");
+    s->request.launcher = s->launcher;
+    return CLI_OK;
+}
+
 /* The command of a rank; the flags that change a case are passed on. */
 static void make_worker(struct state *s)
 {
-    static const char *const passed[] = {"ranks", "seed", "timeout"};
+    static const char *const passed[][2] = {{"ranks", "--ranks"}, {"seed", "--seed"}, {"timeout", "--timeout"}};
     int n = 0;
     s->worker[n++] = "/proc/self/exe";
     s->worker[n++] = "conformance";
@@ -114,9 +156,9 @@ static void make_worker(struct state *s)
     if (s->request.connection.trust)
         s->worker[n++] = "--trust";
     for (size_t k = 0; k < sizeof passed / sizeof *passed; k++)
-        if (cli_has(s->cli, passed[k])) {
-            s->worker[n++] = k == 0 ? "--ranks" : k == 1 ? "--seed" : "--timeout";
-            s->worker[n++] = cli_get(s->cli, passed[k]);
+        if (cli_has(s->cli, passed[k][0])) {
+            s->worker[n++] = passed[k][1];
+            s->worker[n++] = cli_get(s->cli, passed[k][0]);
         }
     s->request.worker = s->worker;
 }
@@ -151,7 +193,8 @@ static int load(struct state *s)
 static int run(struct state *s)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    int code = load(s);
+    int code = split_launcher(s);
+    code = code == CLI_OK ? load(s) : code;
     if (code != CLI_OK)
         return code;
     make_worker(s);
@@ -179,7 +222,10 @@ int cli_conform_collectives(struct cli_context *cli)
     s.file = path ? path : cli->values.operands[0];
     int code = read_flags(&s);
     if (code == CLI_OK)
-        code = cli_has(cli, "list") ? list(cli) : cli_has(cli, "rank") ? be_rank(&s) : run(&s);
+        code = cli_has(cli, "list")                              ? list(cli)
+               : cli_has(cli, "rank") || cli_has(cli, "results") ? be_rank(&s)
+                                                                 : run(&s);
+    free(s.launcher_text);
     free(path);
     return code;
 }

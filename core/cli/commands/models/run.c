@@ -13,7 +13,7 @@
 #define RANK_FLAGS                                                                                                     \
     {.name = "collectives",                                                                                            \
      .argument = "ID",                                                                                                 \
-     .help = "with `parallel`: plugin through which ranks exchange data (default comm-shm)"},                          \
+     .help = "with `parallel`: plugin for exchanges (default comm-shm; on several hosts comm-mpi)"},                   \
     {                                                                                                                  \
         .name = "stall-timeout", .argument = "S",                                                                      \
         .help = "with `parallel`: give up a rank that stands still so many seconds (default 600)",                     \

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm-mpi: ranks of any number of hosts exchange data through the MPI of the system. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/collectives_table.h"
+#include "common/host_memory.h"
+#include "connection.h"
+#include "elements.h"
+
+enum { SPIN_NS = 100 * 1000 };
+
+static seqlstm_status mpi_describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
+{
+    (void)err;
+    transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
+    transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
+    for (uint32_t dtype = 0; dtype < 32; dtype++)
+        transport->dtypes |= mpi_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
+    transport->groups = MPI_GROUPS;
+    snprintf(transport->name, sizeof transport->name, "MPI");
+    snprintf(transport->domain, sizeof transport->domain, "host");
+    return SEQLSTM_OK;
+}
+
+static void mpi_close(struct seqlstm_connection *c)
+{
+    if (c == NULL)
+        return;
+    const struct seqlstm_host *host = c->host;
+    mpi_end(c);
+    for (int32_t r = 0; r < c->ranks; r++)
+        if (c->peers[r].process >= 0)
+            close(c->peers[r].process);
+    pthread_mutex_destroy(&c->lock);
+    host_release(host, c->peers);
+    host_release(host, c);
+}
+
+static seqlstm_status mpi_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                               uint32_t setting_count, const struct seqlstm_rendezvous *rendezvous,
+                               struct seqlstm_connection **out_connection, struct seqlstm_error *err)
+{
+    (void)settings, (void)setting_count;
+    struct seqlstm_connection *c = host_allocate(host, sizeof *c);
+    struct mpi_peer *peers = host_allocate(host, (uint64_t)rendezvous->ranks * sizeof *peers);
+    if (c == NULL || peers == NULL) {
+        host_release(host, peers);
+        host_release(host, c);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a connection");
+    }
+    for (int32_t r = 0; r < rendezvous->ranks; r++) {
+        peers[r].process = -1;
+        peers[r].sending[0] = peers[r].sending[1] = MPI_REQUEST_NULL;
+    }
+    c->host = host;
+    c->rank = rendezvous->rank;
+    c->ranks = rendezvous->ranks;
+    c->peers = peers;
+    c->spin_ns = SPIN_NS;
+    c->notices = c->pairs = c->all = MPI_COMM_NULL;
+    c->listening = MPI_REQUEST_NULL;
+    pthread_mutex_init(&c->lock, NULL);
+    const seqlstm_status status = mpi_begin(c, rendezvous, err);
+    if (status != SEQLSTM_OK) {
+        c->failed = true;
+        mpi_close(c);
+        return status;
+    }
+    *out_connection = c;
+    return SEQLSTM_OK;
+}
+
+/* The communicator of some of the ranks. */
+static seqlstm_status split(struct seqlstm_group *g, struct seqlstm_error *err)
+{
+    MPI_Group all, some = MPI_GROUP_NULL;
+    struct seqlstm_connection *c = g->connection;
+    pthread_mutex_lock(&c->lock);
+    MPI_Comm_group(c->all, &all);
+    int code = MPI_Group_incl(all, g->members, g->ranks, &some);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_create_group(c->all, some, (int)g->number, &g->comm);
+    if (code == MPI_SUCCESS) {
+        MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
+        MPI_Group_free(&some);
+    }
+    MPI_Group_free(&all);
+    pthread_mutex_unlock(&c->lock);
+    return mpi_check(code, "a group", err);
+}
+
+static int32_t find_place(const struct seqlstm_connection *c, const int32_t *ranks, int32_t count)
+{
+    int32_t place = -1;
+    for (int32_t m = 0; m < count; m++) {
+        if (ranks[m] < 0 || ranks[m] >= c->ranks || (m > 0 && ranks[m] <= ranks[m - 1]))
+            return -1;
+        place = ranks[m] == c->rank ? m : place;
+    }
+    return place;
+}
+
+static seqlstm_status mpi_group_create(struct seqlstm_connection *c, uint32_t number, const int32_t *ranks,
+                                       int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
+{
+    const int32_t place = find_place(c, ranks, count);
+    if (place < 0 || number >= MPI_GROUPS || c->used_groups >> number & 1)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
+                     place < 0 ? "its ranks are not ascending, or this one is not among them"
+                               : "the number is used, or too large");
+    struct seqlstm_group *group = host_allocate(c->host, sizeof *group + (uint64_t)count * sizeof *group->ranks);
+    if (group == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a group");
+    group->connection = c;
+    group->number = number;
+    group->members = count;
+    group->place = place;
+    group->ranks = (int32_t *)(void *)(group + 1);
+    group->comm = c->all;
+    memcpy(group->ranks, ranks, (size_t)count * sizeof *ranks);
+    const seqlstm_status status = count < c->ranks ? split(group, err) : SEQLSTM_OK;
+    if (status != SEQLSTM_OK) {
+        host_release(c->host, group);
+        return status;
+    }
+    c->used_groups |= 1u << number;
+    *out_group = group;
+    return SEQLSTM_OK;
+}
+
+static void mpi_group_destroy(struct seqlstm_group *group)
+{
+    if (group)
+        host_release(group->connection->host, group);
+}
+
+static seqlstm_status mpi_run(struct seqlstm_group *group, struct seqlstm_queue *queue,
+                              const struct seqlstm_exchange *e, struct seqlstm_error *err)
+{
+    (void)queue;
+    struct seqlstm_connection *c = group->connection;
+    const bool pairs = e->kind == SEQLSTM_COLLECTIVE_SEND || e->kind == SEQLSTM_COLLECTIVE_RECEIVE;
+    if (e->kind >= SEQLSTM_COLLECTIVE_COUNT || e->reduction >= SEQLSTM_REDUCE_COUNT || mpi_elem_bytes(e->dtype) == 0 ||
+        e->elems < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no exchange of kind %u, dtype %u and reduction %u", e->kind, e->dtype,
+                     e->reduction);
+    if ((pairs || e->kind == SEQLSTM_COLLECTIVE_BROADCAST) && (e->peer < 0 || e->peer >= group->members))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a group of %d has no member %d", group->members, e->peer);
+    if (pairs && e->peer == group->place)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a rank does not send to itself");
+    if (c->failed && !atomic_load(&c->aborted))
+        SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "an earlier exchange has failed");
+    const seqlstm_status status = mpi_exchange(group, e, err);
+    c->failed |= status != SEQLSTM_OK;
+    return status;
+}
+
+static seqlstm_status mpi_poll(struct seqlstm_connection *connection, struct seqlstm_error *err)
+{
+    struct mpi_wait wait = {.connection = connection, .peer = -1, .err = err};
+    return mpi_look(&wait);
+}
+
+static void mpi_abort(struct seqlstm_connection *connection)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&connection->aborted, &none, 1 + connection->rank))
+        mpi_tell_all(connection, MPI_NOTICE_ABORT);
+}
+
+static const struct seqlstm_collectives table = {
+    COLLECTIVES_HEAD("comm-mpi", "0.1.0", MPI_BUILD ", compiler " __VERSION__),
+    .describe = mpi_describe,
+    .open = mpi_open,
+    .close = mpi_close,
+    .group_create = mpi_group_create,
+    .group_destroy = mpi_group_destroy,
+    .run = mpi_run,
+    .poll = mpi_poll,
+    .abort = mpi_abort,
+};
+
+COLLECTIVES_EXPORT(table)
