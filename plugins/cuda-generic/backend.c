@@ -128,6 +128,32 @@ static seqlstm_status lay_out_clusters(struct seqlstm_op *op, const struct gpu_d
     return SEQLSTM_OK;
 }
 
+/* Blocks that the device does not run at the same time would wait for each other forever. */
+static seqlstm_status lay_out_resident(struct seqlstm_op *op, const struct gpu_device *device,
+                                       struct seqlstm_error *err)
+{
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
+    if (!device->cooperative)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "resident: the device cannot run blocks that wait for each other");
+    SEQLSTM_TRY(gpu_use(op->ordinal, err));
+    for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++) {
+        struct cg_resident *r = &op->resident[back];
+        int blocks = 0;
+        if (!cg_resident_make(d, back, device->multiprocessors, device->shared_bytes, r))
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
+                         "resident: W_h of %lld units does not fit the shared memory of %d multiprocessors",
+                         (long long)d->hidden, (int)device->multiprocessors);
+        if (r->parts == 2 && !op->instance->f16x3)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "resident: the option f16x3 is false");
+        const int code = back ? cg_resident_count_backward(r, device->multiprocessors, &blocks)
+                              : cg_resident_count_forward(r, device->multiprocessors, &blocks);
+        if (code != 0 || blocks < r->together * r->groups * r->blocks)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "resident: the device runs %d of %d blocks at the same time", blocks,
+                         (int)(r->together * r->groups * r->blocks));
+    }
+    return SEQLSTM_OK;
+}
+
 /* Lays out the variants whose layout depends on the device. */
 static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
 {
@@ -138,6 +164,8 @@ static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
         return cg_small_open(op, device->multiprocessors, err);
     if (cg_count_blocks(op->variant) > 0)
         return lay_out_clusters(op, device, err);
+    if (op->variant == CG_RESIDENT)
+        return lay_out_resident(op, device, err);
     if (op->variant != CG_GRID)
         return SEQLSTM_OK;
     if (!device->cooperative)

@@ -6,7 +6,7 @@
  *   bound_axis.c       the axis of a binding in device memory
  *   ops/, recurrent/   one family of operations per file: which kernels run, on which pointers
  *   cublaslt/          cuBLASLt, opened at run time if it is installed
- *   device/, gemm/, rows/, recurrent/kernels/, recurrent/cluster/
+ *   device/, gemm/, rows/, recurrent/kernels/, recurrent/cluster/, recurrent/resident/
  *                      kernels and their launch functions (.cu), with headers for both host and device code
  *
  * A call passes through backend.c, which renews the axis and looks up the struct cg_family of the operation. The
@@ -28,6 +28,7 @@
 #include "cuda-generic/recurrent/cluster/cluster.h"
 #include "cuda-generic/recurrent/kernels/grid.h"
 #include "cuda-generic/recurrent/kernels/small.h"
+#include "cuda-generic/recurrent/resident/resident.h"
 #include "cuda-generic/device/live.h"
 
 #define CG_ID "cuda-generic"
@@ -46,7 +47,7 @@ struct seqlstm_instance {
 struct cg_family;
 
 /* How a recurrent operation runs its steps, in the order of their names in supports.c. */
-enum cg_variant { CG_STEP_GRAPH, CG_GRID, CG_CLUSTER_4, CG_CLUSTER_8, CG_CLUSTER_16, CG_SMALL };
+enum cg_variant { CG_STEP_GRAPH, CG_GRID, CG_CLUSTER_4, CG_CLUSTER_8, CG_CLUSTER_16, CG_SMALL, CG_RESIDENT };
 
 struct seqlstm_op {
     struct seqlstm_instance *instance;
@@ -57,9 +58,10 @@ struct seqlstm_op {
     struct cg_grid grid[2];   /* CG_GRID: forward, backward */
     struct cg_small small[2]; /* CG_SMALL: forward, backward */
     struct cg_cluster cluster;
-    bool f16x3; /* three float16 products compute the float32 products of all rows */
-    bool lt;    /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present,
-                 * but not with f16x3 */
+    struct cg_resident resident[2]; /* CG_RESIDENT: forward, backward */
+    bool f16x3;                     /* three float16 products compute the float32 products of all rows */
+    bool lt; /* cuBLASLt computes products: DENSE, DENSE_LOSS in the variant cublaslt; RECURRENT where it is present,
+              * but not with f16x3 */
     uint64_t lt_offset; /* where its workspace begins */
     bool narrow;        /* DENSE, DENSE_LOSS: cuBLASLt gets operands in 16 bits */
     union seqlstm_any_desc desc;

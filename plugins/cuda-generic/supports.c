@@ -28,8 +28,8 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
 enum { CLUSTER_FEW = 48 };
 
 static const char *const variant_names[] = {
-    [CG_STEP_GRAPH] = "step_graph", [CG_GRID] = "grid",  [CG_CLUSTER_4] = "cluster_4", [CG_CLUSTER_8] = "cluster_8",
-    [CG_CLUSTER_16] = "cluster_16", [CG_SMALL] = "small"};
+    [CG_STEP_GRAPH] = "step_graph", [CG_GRID] = "grid",   [CG_CLUSTER_4] = "cluster_4", [CG_CLUSTER_8] = "cluster_8",
+    [CG_CLUSTER_16] = "cluster_16", [CG_SMALL] = "small", [CG_RESIDENT] = "resident"};
 enum { VARIANTS = sizeof variant_names / sizeof *variant_names, NAME_BYTES = SEQLSTM_MAX_VARIANT_BYTES };
 
 /* A dense layer with products by three float16 products. With a plus, at the end of a recurrent variant's name: its
@@ -64,6 +64,23 @@ static bool has_lone_units(const struct seqlstm_recurrent_desc *d)
 bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
 {
     return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
+}
+
+/* Fewer units need no more than one cluster. More of them fit no device known today. */
+#ifndef CG_RESIDENT_HIDDEN_LEAST
+#define CG_RESIDENT_HIDDEN_LEAST (CG_SMALL_BLOCK_MOST + 1)
+#endif
+enum { RESIDENT_HIDDEN_MOST = 2048, RESIDENT_MANY = 256 };
+
+static bool fits_resident(const struct seqlstm_recurrent_desc *d)
+{
+    return has_lone_units(d) && d->hidden >= CG_RESIDENT_HIDDEN_LEAST && d->hidden <= RESIDENT_HIDDEN_MOST;
+}
+
+/* Is it likely to be faster than clusters? They exchange each value with a store of its own. */
+static bool is_resident_first(const struct seqlstm_recurrent_desc *d)
+{
+    return d->hidden > CG_CLUSTER_HIDDEN_MOST || (d->hidden > CG_SMALL_MOST && d->head.max_sequences >= RESIDENT_MANY);
 }
 
 /* With more than 64 units, two blocks exchange results through each other's shared memory. */
@@ -141,12 +158,17 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     const char *names[VARIANTS + 1] = {NULL};
     int count = 0;
     const bool small = fits_small(d, capability), first = is_small_first(d);
+    const bool resident = fits_resident(d), before = is_resident_first(d);
+    if (resident && before)
+        names[count++] = variant_names[CG_RESIDENT];
     if (small && first)
         names[count++] = variant_names[CG_SMALL];
     if (has_lone_units(d))
         count += offer_clusters(d, capability, names + count);
     if (small && !first)
         names[count++] = variant_names[CG_SMALL];
+    if (resident && !before)
+        names[count++] = variant_names[CG_RESIDENT];
     names[count++] = variant_names[CG_STEP_GRAPH];
     if (cg_fits_grid(d))
         names[count++] = variant_names[CG_GRID];

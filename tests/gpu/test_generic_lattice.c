@@ -82,6 +82,7 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
            has_clusters(&a, lone && d->hidden == 65, lone && (d->hidden == 65 || d->hidden == 200),
                         lone && (d->hidden == 200 || d->hidden == 512)) &&
+           has_variant(&a, "resident") == (lone && d->hidden > 64 && d->hidden <= 2048) &&
            has_variant(&a, "small") == (one && d->hidden <= 128);
 }
 
@@ -149,9 +150,11 @@ static void check_first(void)
         int64_t hidden, sequences;
         uint32_t compute;
         const char *first;
-    } cases[] = {{64, 1000, SEQLSTM_DTYPE_FLOAT32, "small"},    {128, 32, SEQLSTM_DTYPE_FLOAT32, "small"},
-                 {128, 1000, SEQLSTM_DTYPE_FLOAT32, "cluster"}, {128, 32, SEQLSTM_DTYPE_BFLOAT16, "cluster"},
-                 {64, 32, SEQLSTM_DTYPE_BFLOAT16, "small"},     {129, 32, SEQLSTM_DTYPE_FLOAT32, "cluster"}};
+    } cases[] = {{64, 1000, SEQLSTM_DTYPE_FLOAT32, "small"},     {128, 32, SEQLSTM_DTYPE_FLOAT32, "small"},
+                 {128, 1000, SEQLSTM_DTYPE_FLOAT32, "cluster"},  {128, 32, SEQLSTM_DTYPE_BFLOAT16, "cluster"},
+                 {64, 32, SEQLSTM_DTYPE_BFLOAT16, "small"},      {129, 32, SEQLSTM_DTYPE_FLOAT32, "cluster"},
+                 {256, 1024, SEQLSTM_DTYPE_TF32, "resident"},    {650, 32, SEQLSTM_DTYPE_FLOAT32, "resident"},
+                 {2049, 32, SEQLSTM_DTYPE_FLOAT32, "step_graph"}};
     bool fine = true;
     char detail[200] = "";
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {

@@ -9,10 +9,12 @@
 
 #ifdef SEQLSTM_EMULATED
 #define CG_UNROLL
+#define CG_UNROLL_8
 #define CG_NO_UNROLL
 #else
 #define CG_NO_UNROLL _Pragma("unroll 1")
-#define CG_UNROLL    _Pragma("unroll") /* for the next loop: arrays which it indexes stay in registers */
+#define CG_UNROLL    _Pragma("unroll")   /* for the next loop: arrays which it indexes stay in registers */
+#define CG_UNROLL_8  _Pragma("unroll 8") /* loads of eight turns are under way at the same time */
 #define GPU_LAUNCH_GRID(stream, grid, block, shared_bytes, kernel, ...)                                                \
     gpu_launch_grid(stream, grid, block, shared_bytes, kernel, __VA_ARGS__)
 
@@ -242,6 +244,34 @@ static __device__ __forceinline__ unsigned gpu_load_acquire(const unsigned *at)
 static __device__ __forceinline__ void gpu_store_release(unsigned *at, unsigned value)
 {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
+static __device__ __forceinline__ void gpu_add_release(unsigned *at, unsigned value)
+{
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
+}
+
+/* Waits until a counter has reached `least`. A wait that lasts for seconds ends the kernel with an error. */
+static __device__ __forceinline__ void gpu_wait_for(const unsigned *at, unsigned least)
+{
+    if (gpu_load_acquire(at) >= least)
+        return;
+    const long long begin = clock64(), most = 10ll << 31; /* ten seconds or more */
+    while (gpu_load_acquire(at) < least)
+        if (clock64() - begin > most)
+            __trap();
+}
+
+/* A value, if wanted, that another block has stored since the launch; otherwise 0. */
+static __device__ __forceinline__ float gpu_load_fresh(bool wanted, const float *at)
+{
+    float y;
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %2, 0;\n\tmov.f32 %0, 0f00000000;\n\t@p ld.relaxed.gpu.global.f32 "
+        "%0, [%1];\n\t}"
+        : "=f"(y)
+        : "l"(at), "r"(static_cast<int>(wanted)));
+    return y;
 }
 #endif
 

@@ -238,6 +238,8 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
                  cg_cluster_backward(call->stream, device, s->directions, &call->op->cluster, sequences));
     else if (call->op->variant == CG_SMALL)
         SEQLSTM_TRY(cg_small_run(call, s, device, true, err));
+    else if (call->op->variant == CG_RESIDENT)
+        SEQLSTM_TRY(cg_run_resident(call, s, l, device, true, err));
     else if (call->op->variant == CG_STEP_GRAPH)
         SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
     return SEQLSTM_OK;

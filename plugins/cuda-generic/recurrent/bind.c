@@ -8,6 +8,17 @@
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
 
+static int64_t count_exchange_words(const struct seqlstm_op *op, int64_t gates, bool training)
+{
+    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
+    int64_t most = op->variant == CG_GRID ? cg_grid_exchange_most(d->hidden, gates, d->head.max_sequences) : 0;
+    for (int back = 0; op->variant == CG_RESIDENT && back <= training; back++) {
+        const int64_t words = cg_resident_exchange_words(&op->resident[back], d->head.max_sequences);
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
 struct cg_stack cg_stack_make(const struct seqlstm_op *op)
 {
     const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
@@ -33,6 +44,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
     s.parts = s.directions;
     s.slots = s.training ? s.layers * s.directions : s.parts;
+    s.exchange = count_exchange_words(op, s.gates, s.training);
     return s;
 }
 
@@ -62,13 +74,6 @@ static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_
     l->gain_c = take(at, s->normed && s->lstm, r * h);
     l->bias_c = take(at, s->normed && s->lstm, r * h);
     l->peep = take(at, (d->options & SEQLSTM_BIT_RECURRENT_PEEPHOLE) != 0, r * 3 * h);
-}
-
-/* Words for the variants whose blocks exchange data; all zero before each launch. */
-static int64_t count_exchange_words(const struct cg_stack *s)
-{
-    const struct seqlstm_recurrent_desc *d = s->desc;
-    return cg_fits_grid(d) ? cg_grid_exchange_most(s->hidden, s->gates, d->head.max_sequences) : 0;
 }
 
 enum { H_ALIGNMENT = 16 }; /* kernels may load four values at once */
@@ -134,7 +139,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     at = 0;
     l.own = take(&at, true, s->parts * l.own_floats);
     l.x_masked = take(&at, drops, r * s->widest);
-    l.exchange = take(&at, count_exchange_words(s) > 0, count_exchange_words(s));
+    l.exchange = take(&at, s->exchange > 0, s->exchange);
     l.inference = take(&at, !s->training, l.reserve);
     l.h_rows = take(&at, s->training, r * out);
     l.below0 = take(&at, s->training && s->layers > 1, r * s->merged);
@@ -387,6 +392,21 @@ seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l
     CG_START(call, "all steps",
              back ? cg_grid_backward(call->stream, device, grid, exchange, sequences)
                   : cg_grid_forward(call->stream, device, grid, exchange, sequences));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cg_run_resident(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                               const struct cg_layer *device, bool back, struct seqlstm_error *err)
+{
+    const struct cg_resident *resident = &call->op->resident[back];
+    const int64_t sequences = call->axis->sequences;
+    uint32_t *exchange = (uint32_t *)(void *)cg_workspace(call, l->exchange);
+    for (int64_t direction = 0; direction < s->directions; direction += resident->together) {
+        SEQLSTM_TRY(cg_clear(call, exchange, resident->together * cg_resident_counter_words(resident), err));
+        CG_START(call, back ? "all backward steps" : "all steps",
+                 back ? cg_resident_backward(call->stream, device + direction, resident, exchange, sequences)
+                      : cg_resident_forward(call->stream, device + direction, resident, exchange, sequences));
+    }
     return SEQLSTM_OK;
 }
 

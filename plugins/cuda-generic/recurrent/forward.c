@@ -97,6 +97,8 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         return SEQLSTM_OK;
     case CG_SMALL:
         return cg_small_run(call, s, device, false, err);
+    case CG_RESIDENT:
+        return cg_run_resident(call, s, l, device, false, err);
     default:
         return cg_run_loop(call, s, n, run_steps, err);
     }

@@ -309,4 +309,15 @@ static inline unsigned gpu_add_release(unsigned *at, unsigned value)
     return __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
 }
 
+static inline void gpu_wait_for(const unsigned *at, unsigned least)
+{
+    while (gpu_load_acquire(at) < least) {
+    }
+}
+
+static inline float gpu_load_fresh(bool wanted, const float *at)
+{
+    return wanted ? *at : 0.0f;
+}
+
 #endif

@@ -62,6 +62,12 @@ struct cg_cluster {
     int32_t together[2]; /* forward, backward: clusters that run at the same time, each on its own multiprocessors */
 };
 
+/* h of this size needs no scale; as float16 it has room for sixteen times as much. */
+#define CG_CLUSTER_TAME 1024.0f
+
+/* May h grow beyond that, although it begins small? Kernels look at the initial h themselves. */
+bool cg_cluster_is_wild(const struct seqlstm_recurrent_desc *desc);
+
 /* Returns false if there is no such kernel, or one block lacks shared memory. `room`: that of the device. */
 bool cg_cluster_make(const struct seqlstm_recurrent_desc *desc, int32_t blocks, int32_t room,
                      struct cg_cluster *out_cluster);

@@ -132,25 +132,6 @@ template <class S> struct cg_cluster_backward_pass {
     bool usual;
 };
 
-/* Loads what the step of `row` needs of the unit of sequence b, if it `runs`. `before`: the row of the step that
- * forward took before, of which there is none for the first one. */
-static __device__ __forceinline__ void cg_cluster_load_past(const struct cg_layer &y, bool runs, bool first, int row,
-                                                            int before, int b, int unit, struct cg_cluster_past *x)
-{
-    const int64_t n = y.hidden, at = (int64_t)row * n + unit;
-    const bool lstm = y.cell == SEQLSTM_CELL_LSTM, gru = y.cell == SEQLSTM_CELL_GRU;
-    const float *z = y.z + (int64_t)row * y.gh + unit, *inner = lstm ? y.c_raw : y.n;
-    const float *records = lstm ? y.c : y.h, *initial = lstm ? y.c0 : y.h0;
-    const float *from = first ? initial + (int64_t)b * n : records + (int64_t)before * n;
-    CG_UNROLL
-    for (int j = 0; j < 4; j++)
-        x->z[j] = gpu_load_if(runs && j < (int)y.gates, z + j * n);
-    x->inner = gpu_load_if(runs && (lstm || gru), inner + at);
-    x->before = gpu_load_if(runs && (lstm || gru) && !(first && initial == nullptr), from + unit);
-    x->dy = gpu_load_if(runs && y.dy, y.dy + (int64_t)row * y.dy_stride + y.dy_offset + unit);
-    x->other = gpu_load_if(runs && y.other_h, y.other_h + at);
-}
-
 /* Adds what all blocks have sent for the lane's cell. */
 template <class S>
 static __device__ __forceinline__ float cg_cluster_receive(const struct cg_cluster_place &p, int turn, int group,
@@ -250,27 +231,6 @@ static __device__ __forceinline__ void cg_cluster_spread(const struct cg_cluster
                 gpu_send(columns.owners[i0 + i], to + (uint32_t)record * 512, words,
                          cg_cluster_barrier_at(group, half));
         }
-    }
-}
-
-static __device__ __forceinline__ void cg_cluster_store_gradients(const struct cg_layer &y, int row, int unit,
-                                                                  const float (&dz)[4], float reset,
-                                                                  const struct cg_cluster_past &x)
-{
-    const int64_t n = y.hidden;
-    float *u = y.pre_u + (int64_t)row * y.gh + unit, *v = y.pre_v + (int64_t)row * y.gh + unit;
-    CG_UNROLL
-    for (int j = 0; j < 4; j++)
-        if (j < (int)y.gates) {
-            u[j * n] = dz[j];
-            if (y.pre_v != y.pre_u)
-                v[j * n] = j == 2 ? dz[j] * reset : dz[j];
-        }
-    if (y.peep) {
-        float *peep = y.peep + (int64_t)row * 3 * n + unit;
-        peep[0] = dz[0] * x.before;
-        peep[n] = dz[1] * x.before;
-        peep[2 * n] = dz[3] * cg_clip(x.inner, y.cell_clip);
     }
 }
 

@@ -189,4 +189,74 @@ static __device__ __forceinline__ struct cg_cluster_slopes cg_cluster_slope(cons
     return s;
 }
 
+/* ---- rows of memory ------------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ void cg_cluster_load_input(const struct cg_layer &y, bool runs, int row, int unit,
+                                                             float (&u)[4])
+{
+    const float *from = y.u + (int64_t)row * y.gh + unit;
+    CG_UNROLL
+    for (int j = 0; j < 4; j++)
+        u[j] = gpu_load_if(runs && j < (int)y.gates, from + j * y.hidden);
+}
+
+static __device__ __forceinline__ void cg_cluster_store(const struct cg_layer &y, int row, int unit,
+                                                        const struct cg_cluster_record &r,
+                                                        const struct cg_cluster_state &state)
+{
+    const int64_t n = y.hidden, at = row * n + unit;
+    float *z = y.z + row * y.gh + unit;
+    CG_UNROLL
+    for (int j = 0; j < 4; j++)
+        if (j < (int)y.gates)
+            z[j * n] = r.z[j];
+    if (y.c_raw) {
+        y.c_raw[at] = r.inner;
+        y.c[at] = state.c;
+    }
+    if (y.n)
+        y.n[at] = r.inner;
+    y.h[at] = state.h;
+}
+
+/* Loads what the step of `row` needs of the unit of sequence b, if it `runs`. `before`: the row of the step that
+ * forward took before, of which there is none for the first one. */
+static __device__ __forceinline__ void cg_cluster_load_past(const struct cg_layer &y, bool runs, bool first, int row,
+                                                            int before, int b, int unit, struct cg_cluster_past *x)
+{
+    const int64_t n = y.hidden, at = (int64_t)row * n + unit;
+    const bool lstm = y.cell == SEQLSTM_CELL_LSTM, gru = y.cell == SEQLSTM_CELL_GRU;
+    const float *z = y.z + (int64_t)row * y.gh + unit, *inner = lstm ? y.c_raw : y.n;
+    const float *records = lstm ? y.c : y.h, *initial = lstm ? y.c0 : y.h0;
+    const float *from = first ? initial + (int64_t)b * n : records + (int64_t)before * n;
+    CG_UNROLL
+    for (int j = 0; j < 4; j++)
+        x->z[j] = gpu_load_if(runs && j < (int)y.gates, z + j * n);
+    x->inner = gpu_load_if(runs && (lstm || gru), inner + at);
+    x->before = gpu_load_if(runs && (lstm || gru) && !(first && initial == nullptr), from + unit);
+    x->dy = gpu_load_if(runs && y.dy, y.dy + (int64_t)row * y.dy_stride + y.dy_offset + unit);
+    x->other = gpu_load_if(runs && y.other_h, y.other_h + at);
+}
+
+static __device__ __forceinline__ void cg_cluster_store_gradients(const struct cg_layer &y, int row, int unit,
+                                                                  const float (&dz)[4], float reset,
+                                                                  const struct cg_cluster_past &x)
+{
+    const int64_t n = y.hidden;
+    float *u = y.pre_u + (int64_t)row * y.gh + unit, *v = y.pre_v + (int64_t)row * y.gh + unit;
+    CG_UNROLL
+    for (int j = 0; j < 4; j++)
+        if (j < (int)y.gates) {
+            u[j * n] = dz[j];
+            if (y.pre_v != y.pre_u)
+                v[j * n] = j == 2 ? dz[j] * reset : dz[j];
+        }
+    if (y.peep) {
+        float *peep = y.peep + (int64_t)row * 3 * n + unit;
+        peep[0] = dz[0] * x.before;
+        peep[n] = dz[1] * x.before;
+        peep[2 * n] = dz[3] * cg_clip(x.inner, y.cell_clip);
+    }
+}
+
 #endif

@@ -265,34 +265,6 @@ static __device__ __forceinline__ void cg_cluster_publish(const struct cg_cluste
         gpu_send(peers[i], to, words, cg_cluster_barrier_at(group, half));
 }
 
-static __device__ __forceinline__ void cg_cluster_load_input(const struct cg_layer &y, bool runs, int row, int unit,
-                                                             float (&u)[4])
-{
-    const float *from = y.u + (int64_t)row * y.gh + unit;
-    CG_UNROLL
-    for (int j = 0; j < 4; j++)
-        u[j] = gpu_load_if(runs && j < (int)y.gates, from + j * y.hidden);
-}
-
-static __device__ __forceinline__ void cg_cluster_store(const struct cg_layer &y, int row, int unit,
-                                                        const struct cg_cluster_record &r,
-                                                        const struct cg_cluster_state &state)
-{
-    const int64_t n = y.hidden, at = row * n + unit;
-    float *z = y.z + row * y.gh + unit;
-    CG_UNROLL
-    for (int j = 0; j < 4; j++)
-        if (j < (int)y.gates)
-            z[j * n] = r.z[j];
-    if (y.c_raw) {
-        y.c_raw[at] = r.inner;
-        y.c[at] = state.c;
-    }
-    if (y.n)
-        y.n[at] = r.inner;
-    y.h[at] = state.h;
-}
-
 /* ---- the states of a cell, between its steps ------------------------------------------------------------------- */
 
 enum { CG_CLUSTER_STATE_C, CG_CLUSTER_STATE_H, CG_CLUSTER_MASK, CG_CLUSTER_LENGTH };

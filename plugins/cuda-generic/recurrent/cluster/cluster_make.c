@@ -4,9 +4,6 @@
 
 #include "cuda-generic/recurrent/cluster/cluster_shape.h"
 
-/* h of this size needs no scale; as float16 it has room for sixteen times as much. */
-#define TAME 1024.0f
-
 /* The largest size that an activation can give; infinite if there is none. */
 static float get_bound(struct seqlstm_activation a)
 {
@@ -29,8 +26,7 @@ static bool mixes(struct seqlstm_activation a)
     return a.kind == SEQLSTM_ACT_SIGMOID || a.kind == SEQLSTM_ACT_HARD_SIGMOID;
 }
 
-/* May h grow beyond what needs no scale, although it begins small? Kernels look at the initial h themselves. */
-static bool is_wild(const struct seqlstm_recurrent_desc *d)
+bool cg_cluster_is_wild(const struct seqlstm_recurrent_desc *d)
 {
     float most = 0;
     for (int direction = 0; direction <= (d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL); direction++) {
@@ -41,7 +37,7 @@ static bool is_wild(const struct seqlstm_recurrent_desc *d)
             of_gate * get_bound(d->activations[lstm ? SEQLSTM_PLACE_OUTPUT : SEQLSTM_PLACE_CANDIDATE][direction]);
         most = bound > most || bound != bound ? bound : most;
     }
-    return !(most / (1 - d->recurrent_dropout) <= TAME);
+    return !(most / (1 - d->recurrent_dropout) <= CG_CLUSTER_TAME);
 }
 
 bool cg_cluster_make(const struct seqlstm_recurrent_desc *d, int32_t blocks, int32_t room, struct cg_cluster *out)
@@ -50,7 +46,7 @@ bool cg_cluster_make(const struct seqlstm_recurrent_desc *d, int32_t blocks, int
     const bool exists = hidden == 512 ? blocks == 16 : hidden == 256 ? blocks == 8 || blocks == 16 : blocks <= 8;
     if (d->hidden < CG_CLUSTER_HIDDEN_LEAST || d->hidden > CG_CLUSTER_HIDDEN_MOST || !exists)
         return false;
-    const bool wild = is_wild(d); /* one float16 has no room for float32 */
+    const bool wild = cg_cluster_is_wild(d); /* one float16 has no room for float32 */
     const struct cg_cluster cluster = {.hidden = hidden,
                                        .blocks = blocks,
                                        .parts = d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT32 || wild ? 2 : 1,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of a layer on clusters (recurrent/cluster), on the emulated device, against float64: states and gradients
- * of any size, sequences of very different sizes side by side, weights and initial states beyond float16, infinities.
+/* The numbers of a layer on clusters (recurrent/cluster) and of one that is resident (recurrent/resident), on the
+ * emulated device, against float64: states and gradients of any size, sequences of very different sizes side by side,
+ * weights and initial states beyond float16, infinities.
  *
  * The layer is an RNN, h(t) = u(t) + W_h h(t - 1) without activation, so that its states may have any size. */
 #include <cmath>
@@ -10,10 +11,13 @@
 
 #include "common/cuda_runtime.h"
 #include "cuda-generic/recurrent/cluster/cluster.h"
+#include "cuda-generic/recurrent/kernels/step.h"
+#include "cuda-generic/recurrent/resident/resident.h"
 #include "seqlstm/ops.h"
 
 static void *stream;
 static uint64_t seed = 5;
+static int units; /* of a block in the variant resident; 0: on clusters */
 enum { UNITS = 70, SEQUENCES = 4, STEPS = 3, ROWS = SEQUENCES * STEPS };
 
 static float draw()
@@ -24,9 +28,10 @@ static float draw()
 
 /* `sizes`: of the states, or of the gradients, of each sequence. */
 struct problem {
-    std::vector<float> w, h0, z, h, dy, dz, dh0;
+    std::vector<float> w, h0, z, h, dy, dz, dh0, direct, back, dc;
     std::vector<int32_t> lengths, batch_sizes;
     std::vector<int64_t> offsets;
+    std::vector<uint32_t> exchange;
     cg_layer layer = {};
 
     explicit problem(const float sizes[SEQUENCES])
@@ -36,6 +41,7 @@ struct problem {
         z.resize(ROWS * UNITS);
         h.resize(ROWS * UNITS);
         dh0.resize(SEQUENCES * UNITS);
+        direct = back = dc = dh0;
         for (float &x : w)
             x = draw() * 0.2f;
         for (int k = 0; k < SEQUENCES * UNITS; k++)
@@ -59,7 +65,7 @@ struct problem {
         layer.dy_stride = UNITS;
         layer.dy_scale = 1;
     }
-    bool run(bool back)
+    bool run(bool backward)
     {
         layer.axis.lengths = lengths.data();
         layer.axis.batch_sizes = batch_sizes.data();
@@ -71,17 +77,41 @@ struct problem {
         layer.dy = dy.data();
         layer.pre_u = layer.pre_v = dz.data();
         layer.dh0 = dh0.data();
+        layer.direct = direct.data();
+        layer.back = back.data();
+        layer.dc = dc.data();
         seqlstm_recurrent_desc desc = {};
+        desc.head.max_sequences = SEQUENCES;
         desc.cell = SEQLSTM_CELL_RNN;
         desc.hidden = UNITS;
         desc.activations[SEQLSTM_PLACE_CANDIDATE][0].kind = SEQLSTM_ACT_NONE;
+        const int code = units > 0 ? run_resident(desc, backward) : run_clusters(desc, backward);
+        return code == 0 && gpu_stream_synchronize(0, stream, nullptr) == SEQLSTM_OK;
+    }
+
+  private:
+    int run_clusters(const seqlstm_recurrent_desc &desc, bool backward)
+    {
         cg_cluster cluster;
         if (!cg_cluster_make(&desc, 4, 227 * 1024, &cluster) || cg_cluster_count_forward(&cluster, 16) != 0 ||
             cg_cluster_count_backward(&cluster, 16) != 0)
-            return false;
-        const int code = back ? cg_cluster_backward(stream, &layer, 1, &cluster, SEQUENCES)
-                              : cg_cluster_forward(stream, &layer, 1, &cluster, SEQUENCES);
-        return code == 0 && gpu_stream_synchronize(0, stream, nullptr) == SEQLSTM_OK;
+            return -1;
+        return backward ? cg_cluster_backward(stream, &layer, 1, &cluster, SEQUENCES)
+                        : cg_cluster_forward(stream, &layer, 1, &cluster, SEQUENCES);
+    }
+    int run_resident(const seqlstm_recurrent_desc &desc, bool backward)
+    {
+        cg_resident r;
+        if (!cg_resident_divide(&desc, backward, units, 1, 16, 227 * 1024, &r))
+            return -1;
+        exchange.assign((size_t)cg_resident_exchange_words(&r, SEQUENCES), 0x7FFF7FFFu); /* NaN */
+        for (int64_t k = 0; k < r.together * cg_resident_counter_words(&r); k++)
+            exchange[(size_t)k] = 0;
+        if (!backward)
+            return cg_resident_forward(stream, &layer, &r, exchange.data(), SEQUENCES);
+        int code = cg_step_begin_back(stream, &layer, SEQUENCES, UNITS, UNITS);
+        code = code != 0 ? code : cg_resident_backward(stream, &layer, &r, exchange.data(), SEQUENCES);
+        return code != 0 ? code : cg_step_finish_back(stream, &layer, SEQUENCES, UNITS, UNITS);
     }
 };
 
@@ -184,14 +214,21 @@ int main()
          }},
         {"an infinite weight", [&] { return check(ones, [](problem &p) { p.w[9 * UNITS + 8] = INFINITY; }); }},
     };
+    static const int kinds[] = {0, 8, 16};
     const size_t all = sizeof tests / sizeof *tests;
-    int failed = 0;
-    printf("1..%zu\n", all);
-    for (size_t k = 0; k < all; k++) {
-        const bool good = tests[k].test();
-        printf("%sok %zu - %s\n", good ? "" : "not ", k + 1, tests[k].name);
-        failed += !good;
-    }
+    int failed = 0, number = 0;
+    printf("1..%zu\n", 3 * all);
+    for (int kind : kinds)
+        for (size_t k = 0; k < all; k++) {
+            units = kind;
+            const bool good = tests[k].test();
+            printf("%sok %d - %s, %s\n", good ? "" : "not ", ++number,
+                   kind == 0   ? "clusters"
+                   : kind == 8 ? "resident, 8 units"
+                               : "resident, 16 units",
+                   tests[k].name);
+            failed += !good;
+        }
     gpu_stream_destroy(0, stream);
     return failed != 0;
 }

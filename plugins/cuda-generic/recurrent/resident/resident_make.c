@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a layer is divided among the blocks of a device. See resident.h. */
+#include <math.h>
+#include <string.h>
+
+#include "cuda-generic/recurrent/cluster/cluster.h"
+#include "cuda-generic/recurrent/resident/resident_shape.h"
+
+/* Rates of one multiprocessor of an H200 per clock (docs/cuda.md): bytes from L2 while all read, bytes from shared
+ * memory, and clocks of a product of 16 x 8 x 16 numbers. A barrier of a group takes WAIT + WAIT_BLOCK x blocks. */
+#define L2_BYTES     21.0f
+#define SHARED_BYTES 128.0f
+#define MMA_CLOCKS   1.53f
+#define WAIT         1300.0f
+#define WAIT_BLOCK   6.0f
+#define CELL_CLOCKS  400.0f /* of a round of cells, one per thread */
+
+enum { SLICE_BYTES = 16384 };
+
+static int32_t round_up(int32_t x, int32_t unit)
+{
+    return (x + unit - 1) / unit * unit;
+}
+
+static int32_t get_power(int32_t most)
+{
+    int32_t power = 1;
+    while (2 * power <= most)
+        power *= 2;
+    return power;
+}
+
+/* The expected clocks of a step with so many sequences in a group. */
+static float estimate(const struct cg_resident *r, int32_t columns)
+{
+    const float passes = (float)((columns + r->columns - 1) / r->columns), all = (float)round_up(columns, 8);
+    const float published = (float)columns * (float)(4 * r->words * r->parts);
+    const float weights = passes * (float)(4 * r->rows * r->words * r->parts);
+    const float idle = (float)CG_RESIDENT_WARPS / (float)(r->row_warps * r->column_warps * r->splits);
+    const float shared = (weights * (float)r->column_warps + published * (float)r->row_warps) / SHARED_BYTES;
+    const float products =
+        (float)(r->rows / 16) * all / 8 * (float)r->words / 8 * (r->parts == 2 ? 3.0f : 1.0f) * MMA_CLOCKS * idle;
+    const float sums = 8.0f * (float)(r->splits * r->rows) * all / SHARED_BYTES;
+    const float cells = CELL_CLOCKS * (float)((columns * r->units + CG_RESIDENT_THREADS - 1) / CG_RESIDENT_THREADS);
+    const float copy = published / L2_BYTES, busy = shared > products ? shared : products;
+    return (copy > busy ? copy : busy) + sums + cells + WAIT + WAIT_BLOCK * (float)r->blocks;
+}
+
+static bool fit_slices(struct cg_resident *r, int64_t room)
+{
+    r->pitch = round_up(r->words, r->chunk) + 4;
+    const int64_t bytes = cg_resident_count_bytes(r);
+    r->shared_bytes = bytes <= room ? (int32_t)bytes : 0;
+    return bytes <= room;
+}
+
+/* Divides a product among the warps. Returns false if a block lacks shared memory. */
+static bool lay_out(struct cg_resident *r, int32_t columns, int64_t room)
+{
+    const int32_t rows = 16 * r->row_tiles * r->row_warps, tile = cg_resident_columns(r->parts);
+    const int32_t left = get_power(CG_RESIDENT_WARPS / r->row_warps);
+    if (r->column_warps > left)
+        return false;
+    r->rows = rows;
+    r->splits = left / r->column_warps;
+    const int32_t most = tile * r->column_warps, wanted = round_up(columns, 16);
+    r->columns = wanted < most ? wanted : most;
+    r->chunk = 8 * r->splits;
+    while (r->chunk < r->words && 2 * r->chunk * r->columns * 4 * r->parts <= SLICE_BYTES)
+        r->chunk *= 2;
+    while (!fit_slices(r, room) && r->chunk > 8 * r->splits)
+        r->chunk /= 2;
+    return fit_slices(r, room);
+}
+
+/* Tries every division of the warps for so many units per block. */
+static void try_units(const struct cg_resident *base, int32_t rows, int32_t sequences, int64_t room,
+                      struct cg_resident *best)
+{
+    const int32_t columns = cg_resident_count_columns(sequences, base->groups);
+    for (int32_t tiles = 1; tiles <= 2; tiles++)
+        for (int32_t warps = 1; warps <= CG_RESIDENT_WARPS; warps *= 2) {
+            struct cg_resident r = *base;
+            r.row_tiles = tiles;
+            r.row_warps = (rows + 16 * tiles - 1) / (16 * tiles);
+            r.column_warps = warps;
+            if (r.row_warps > CG_RESIDENT_WARPS || !lay_out(&r, columns, room))
+                continue;
+            r.clocks = estimate(&r, columns);
+            if (best->blocks == 0 || r.clocks < best->clocks)
+                *best = r;
+        }
+}
+
+bool cg_resident_divide(const struct seqlstm_recurrent_desc *d, bool back, int32_t units, int32_t together,
+                        int32_t multiprocessors, int64_t room, struct cg_resident *out)
+{
+    const int32_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
+    const int32_t sequences = (int32_t)d->head.max_sequences, blocks = ((int32_t)d->hidden + units - 1) / units;
+    struct cg_resident r = {.blocks = blocks,
+                            .units = units,
+                            .segment = back ? round_up(gates * units, 16) : units,
+                            .parts = d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT32 ? 2 : 1,
+                            .wild = cg_cluster_is_wild(d),
+                            .together = together};
+    memset(out, 0, sizeof *out);
+    r.words = blocks * r.segment / 2;
+    for (r.groups = 1; r.groups * blocks * together <= multiprocessors && r.groups <= sequences; r.groups++)
+        try_units(&r, back ? units : gates * units, sequences, room, out);
+    return out->blocks > 0;
+}
+
+bool cg_resident_make(const struct seqlstm_recurrent_desc *d, bool back, int32_t multiprocessors, int64_t room,
+                      struct cg_resident *out)
+{
+    const int32_t directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    float least = INFINITY;
+    for (int32_t together = 1; together <= directions; together++)
+        for (int32_t units = 8; units <= CG_RESIDENT_UNITS_MOST; units *= 2) {
+            struct cg_resident r;
+            const bool fits = cg_resident_divide(d, back, units, together, multiprocessors, room, &r);
+            const float clocks = r.clocks * (float)(directions / together);
+            if (!fits || clocks >= least)
+                continue;
+            least = clocks;
+            *out = r;
+        }
+    return least < INFINITY;
+}

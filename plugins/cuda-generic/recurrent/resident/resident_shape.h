@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where everything of a block lies, for host and device. See resident.h.
+ *
+ *   shared memory   struct cg_layer | constants of the units [7][32] | inverse scales of the rows | weights
+ *                   [parts][rows][pitch] | slices [STAGES][columns][parts][chunk + 4], then sums [splits][rows][columns
+ *                   + 1] */
+#ifndef CG_RESIDENT_SHAPE_H
+#define CG_RESIDENT_SHAPE_H
+
+#include "cuda-generic/recurrent/resident/resident.h"
+
+enum {
+    CG_RESIDENT_UNITS_MOST = 32,
+    CG_RESIDENT_CONSTANTS_AT = 704,
+    CG_RESIDENT_SCALES_AT = CG_RESIDENT_CONSTANTS_AT + 7 * 4 * CG_RESIDENT_UNITS_MOST,
+};
+
+/* Columns of a warp's sums: as many as registers hold. */
+CG_HD int32_t cg_resident_columns(int32_t parts)
+{
+    return parts == 2 ? 32 : 64;
+}
+
+CG_HD int64_t cg_resident_weights_at(const struct cg_resident *r)
+{
+    return CG_RESIDENT_SCALES_AT + 4 * (int64_t)r->rows;
+}
+
+CG_HD int64_t cg_resident_slices_at(const struct cg_resident *r)
+{
+    return cg_resident_weights_at(r) + 4 * (int64_t)r->parts * r->rows * r->pitch;
+}
+
+/* Words of a slice. */
+CG_HD int32_t cg_resident_slice_words(const struct cg_resident *r)
+{
+    return r->columns * r->parts * (r->chunk + 4);
+}
+
+CG_HD int64_t cg_resident_count_bytes(const struct cg_resident *r)
+{
+    const int64_t slices = (int64_t)CG_RESIDENT_STAGES * cg_resident_slice_words(r);
+    const int64_t sums = (int64_t)r->splits * r->rows * (r->columns + 1);
+    return cg_resident_slices_at(r) + 4 * (slices > sums ? slices : sums);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The variant resident, as far as the host decides: how a layer is divided among the blocks of a device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "cuda-generic/recurrent/resident/resident_shape.h"
+
+enum { ROOM = 227 * 1024, DEVICE = 132 };
+
+static struct seqlstm_recurrent_desc make_layer(uint32_t cell, int64_t hidden, uint32_t sequences, uint32_t compute)
+{
+    struct seqlstm_recurrent_desc d = {.cell = cell, .hidden = hidden};
+    d.head.max_sequences = sequences;
+    d.head.dtype_compute = compute;
+    d.activations[SEQLSTM_PLACE_GATE][0].kind = SEQLSTM_ACT_SIGMOID;
+    d.activations[SEQLSTM_PLACE_CANDIDATE][0].kind = d.activations[SEQLSTM_PLACE_OUTPUT][0].kind = SEQLSTM_ACT_TANH;
+    return d;
+}
+
+/* All units have a block, all warps have rows, columns and a part of each slice, and everything fits. */
+static void check_division(const struct cg_resident *r, int64_t hidden, int32_t rows, int32_t multiprocessors)
+{
+    assert_true(r->blocks * r->units >= hidden && (r->blocks - 1) * r->units < hidden);
+    assert_true(r->groups >= 1 && r->together * r->groups * r->blocks <= multiprocessors);
+    assert_true(r->rows >= rows && r->rows == 16 * r->row_tiles * r->row_warps);
+    assert_true(r->row_warps * r->column_warps * r->splits <= CG_RESIDENT_WARPS);
+    assert_true(r->columns % 16 == 0 && r->columns <= cg_resident_columns(r->parts) * r->column_warps);
+    assert_true(r->segment % 8 == 0 && r->words == r->blocks * r->segment / 2);
+    assert_true(r->chunk % (8 * r->splits) == 0 && (r->chunk & (r->chunk - 1)) == 0);
+    assert_true(r->pitch >= r->words && r->pitch % 8 == 4);
+    assert_true(r->shared_bytes == cg_resident_count_bytes(r) && r->shared_bytes <= ROOM);
+}
+
+static void divisions_hold_the_layer(void **state)
+{
+    (void)state;
+    static const int32_t sizes[] = {65, 100, 256, 300, 511, 650, 1000};
+    static const int32_t batches[] = {1, 7, 32, 300, 1024};
+    for (uint32_t cell = SEQLSTM_CELL_LSTM; cell <= SEQLSTM_CELL_RNN; cell++)
+        for (size_t h = 0; h < sizeof sizes / sizeof *sizes; h++)
+            for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+                for (int back = 0; back < 2; back++) {
+                    const int32_t gates = cell == SEQLSTM_CELL_LSTM ? 4 : cell == SEQLSTM_CELL_GRU ? 3 : 1;
+                    const struct seqlstm_recurrent_desc d =
+                        make_layer(cell, sizes[h], (uint32_t)batches[b], SEQLSTM_DTYPE_BFLOAT16);
+                    struct cg_resident r;
+                    assert_true(cg_resident_make(&d, back, DEVICE, ROOM, &r));
+                    check_division(&r, sizes[h], (back ? 1 : gates) * r.units, DEVICE);
+                    assert_true(r.groups <= batches[b]);
+                }
+}
+
+/* Weights that do not fit are refused: on small devices, and in float32, which takes twice the room. */
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    struct cg_resident r;
+    struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, 1500, 32, SEQLSTM_DTYPE_BFLOAT16);
+    assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+    d.head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
+    assert_false(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+    d = make_layer(SEQLSTM_CELL_LSTM, 512, 32, SEQLSTM_DTYPE_FLOAT32);
+    assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+    assert_false(cg_resident_make(&d, false, 10, ROOM, &r));
+}
+
+/* Both directions run side by side if that is faster than one after the other. */
+static void directions_share_the_device(void **state)
+{
+    (void)state;
+    struct cg_resident r;
+    struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, 256, 8, SEQLSTM_DTYPE_FLOAT32);
+    d.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    for (int place = 0; place < 3; place++)
+        d.activations[place][1] = d.activations[place][0];
+    assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+    assert_int_equal(r.together, 2);
+    d.hidden = 1000;
+    assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+    assert_int_equal(r.together, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(divisions_hold_the_layer),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(directions_share_the_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
