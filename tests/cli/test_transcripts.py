@@ -5,11 +5,12 @@
 A transcript has blocks. `== FILE` is followed by the lines of an input file. `$ COMMAND` is followed by what the command
 writes: standard output, then standard error with `! ` before each line, then `exit N` where the status is not 0.
 `$ seqlstm …` runs the program; `$ echo TEXT | seqlstm …` gives it an input, in which \\n ends a line; `$ cat FILE` shows
-a file, and `$ ls FOLDER` its names.
+a file, `$ text FILE` what a browser shows of a page, and `$ ls FOLDER` its names.
 
 Everything runs on the reference with one thread. Numbers are rounded to five digits; times, sizes of memory and dates are
 masked. A JSON object is written with a line for each key. `test_transcripts.py PROGRAM --update NAME` writes a transcript anew: look at the difference.
 """
+import html.parser
 import json
 import pathlib
 import re
@@ -31,6 +32,11 @@ MASKS = [
     (r'\b\d+\.\ds\b', 'TIME'),
     (r' *\b\d+(\.\d+)? [kMG]?B\b', ' SIZE'),
     (r'\d+ tokens/s', 'SPEED'),
+    (r'\b[\d.]+ seconds', 'TIME'),
+    (r'(memory +peak).*', r'\1 SIZE'),
+    (r'TIME [\d.]+ %', 'TIME'),
+    (r'(reference:loops +pass +)[\d.]+', r'\1ERROR'),
+    (r'"error_over_tolerance": [\d.e+-]+', '"error_over_tolerance": ERROR'),
     (r'\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?Z?', 'DATE'),
 ]
 NOISE = re.compile(r'^(timed \d+ candidates|waiting for data|\s+\(the peak was reached|memory  peak|        activations)')
@@ -61,6 +67,32 @@ def read_blocks(text):
     return blocks
 
 
+class Page(html.parser.HTMLParser):
+    """The texts of a page. Cells of a row are a line; of drawings, lines and points are left out."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines, self.hidden = [''], 0
+
+    def handle_starttag(self, tag, attributes):
+        self.hidden += tag in ('style', 'script')
+        if tag not in ('td', 'th', 'code', 'b', 'a', 'span', 'tspan'):
+            self.lines.append('')
+
+    def handle_endtag(self, tag):
+        self.hidden -= tag in ('style', 'script')
+
+    def handle_data(self, data):
+        if not self.hidden:
+            self.lines[-1] += ' ' + ' '.join(data.split())
+
+
+def read_page(text):
+    page = Page()
+    page.feed(text)
+    return [' '.join(line.split()) for line in page.lines if line.strip()]
+
+
 def split_lines(text):
     """The lines of a text; of a JSON object of several lines, a line for each key."""
     if text.startswith('{\n'):
@@ -74,8 +106,10 @@ def run_command(t, command):
         text, command = re.fullmatch(r"echo '(.*)' \| (.*)", command).groups()
         stdin = (text.replace('\\n', '\n') + '\n').encode()
     words = shlex.split(command)
-    if words[0] in ('cat', 'ls') and not (t.folder / words[1]).exists():
+    if words[0] in ('cat', 'ls', 'text') and not (t.folder / words[1]).exists():
         return ['(nothing there)']
+    if words[0] == 'text':
+        return read_page(t.read(words[1]).decode())
     if words[0] == 'cat':
         return split_lines(t.read(words[1]).decode())
     if words[0] == 'ls':
