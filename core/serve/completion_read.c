@@ -238,8 +238,8 @@ static seqlstm_status read_root(struct sl_job *job, json_t *root, sl_find_model_
     if (job->model == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "there is no model `%.60s`: /v1/models lists them", name);
     if (!job->model->continues)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "`%.60s` is no language model: /v2/models/%.60s/infer predicts with it", name, name);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`%.60s` is no language model: POST /v2/models/%.60s/infer asks it",
+                     name, name);
     struct sl_completion *completion = job->completion = calloc(1, sizeof *completion);
     if (completion == NULL)
         return fail_memory(err);

@@ -239,6 +239,27 @@ static bool find_text(const struct tensor *tensor, int64_t k, size_t *at, const 
     return true;
 }
 
+/* A text that the model reads itself. */
+static seqlstm_status keep_text(struct sl_job *job, int64_t k, const char *text, size_t bytes,
+                                struct seqlstm_error *err)
+{
+    job->texts[k] = malloc(bytes + 1);
+    job->text_bytes[k] = bytes;
+    if (job->texts[k] == NULL)
+        return fail_memory(err);
+    memcpy(job->texts[k], text, bytes);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status make_texts(struct sl_job *job, struct seqlstm_error *err)
+{
+    const size_t count = (size_t)job->count + 1;
+    job->texts = calloc(count, sizeof *job->texts);
+    job->text_bytes = calloc(count, sizeof *job->text_bytes);
+    job->written = calloc(count, sizeof *job->written);
+    return job->texts && job->text_bytes && job->written ? SEQLSTM_OK : fail_memory(err);
+}
+
 static seqlstm_status add_text(struct sl_job *job, int64_t k, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     int32_t *ids = NULL;
@@ -273,8 +294,9 @@ static seqlstm_status read_texts(struct sl_job *job, const struct tensor *tensor
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `text` are not %lld strings, as its shape says",
                      (long long)tensor->elems);
     job->count = tensor->elems;
-    job->lengths = calloc((size_t)tensor->elems + 1, sizeof *job->lengths);
-    if (job->lengths == NULL)
+    if (job->model->decodes)
+        SEQLSTM_TRY(make_texts(job, err));
+    else if ((job->lengths = calloc((size_t)tensor->elems + 1, sizeof *job->lengths)) == NULL)
         return fail_memory(err);
     for (int64_t k = 0; k < tensor->elems; k++) {
         const char *text = NULL;
@@ -282,7 +304,7 @@ static seqlstm_status read_texts(struct sl_job *job, const struct tensor *tensor
         if (!find_text(tensor, k, &at, &text, &bytes))
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `text` are not %lld strings, as its shape says",
                          (long long)tensor->elems);
-        SEQLSTM_TRY(add_text(job, k, text, bytes, err));
+        SEQLSTM_TRY(job->model->decodes ? keep_text(job, k, text, bytes, err) : add_text(job, k, text, bytes, err));
     }
     return SEQLSTM_OK;
 }
@@ -290,22 +312,30 @@ static seqlstm_status read_texts(struct sl_job *job, const struct tensor *tensor
 static seqlstm_status read_input(struct sl_job *job, const struct tensor *tensor, struct seqlstm_error *err)
 {
     const bool text = strcmp(tensor->name, "text") == 0, x = strcmp(tensor->name, "x") == 0;
-    if ((job->x && (text || x)) || (job->lengths && !x))
+    if ((job->x && (text || x)) || (job->lengths && !x) || job->texts)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "input `%.60s` is there twice, or beside `text`", tensor->name);
     if (text)
         return read_texts(job, tensor, err);
-    if (x)
+    if (x && !job->model->decodes)
         return read_x(job, tensor, err);
-    if (strcmp(tensor->name, "lengths") == 0)
+    if (strcmp(tensor->name, "lengths") == 0 && !job->model->decodes)
         return read_lengths(job, tensor, err);
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no input `%.60s`: use %s", tensor->name,
-                 job->model->reads_text ? "text, or x and lengths" : "x and lengths");
+                 job->model->decodes      ? "text"
+                 : job->model->reads_text ? "text, or x and lengths"
+                                          : "x and lengths");
 }
 
 /* Sequences agree with rows. */
 static seqlstm_status check_inputs(struct sl_job *job, struct seqlstm_error *err)
 {
     int64_t sum = 0;
+    if (job->model->decodes && job->texts == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "input `text` is missing");
+    if (job->model->decodes) {
+        job->rows = job->count;
+        return SEQLSTM_OK;
+    }
     if (job->x == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "input `x` is missing");
     if (!job->model->reads_steps) {
@@ -345,17 +375,19 @@ static seqlstm_status read_outputs(struct sl_job *job, json_t *root, struct seql
     const bool all_binary = is_true(root, "binary_data_output");
     size_t i;
     job->wants_y = outputs == NULL;
-    job->wants_labels = outputs == NULL && job->model->classes != NULL;
+    const bool labels = job->model->classes || job->model->decodes;
+    const char *first = sl_served_model_get_output(job->model), *second = sl_served_model_get_labels(job->model);
+    job->wants_labels = outputs == NULL && labels;
     job->binary_y = job->binary_labels = all_binary;
     if (outputs && !json_is_array(outputs))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`outputs` is no list");
     json_array_foreach(outputs, i, output)
     {
         const char *name = json_string_value(json_object_get(output, "name"));
-        const bool y = name && strcmp(name, "y") == 0, label = name && strcmp(name, "label") == 0;
-        if (!y && (!label || job->model->classes == NULL))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no output `%.60s`: use %s", name ? name : "",
-                         job->model->classes ? "y or label" : "y");
+        const bool y = name && strcmp(name, first) == 0, label = name && strcmp(name, second) == 0;
+        if (!y && (!label || !labels))
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no output `%.60s`: use %s%s%s", name ? name : "",
+                         first, labels ? " or " : "", labels ? second : "");
         *(y ? &job->wants_y : &job->wants_labels) = true;
         if (json_object_get(json_object_get(output, "parameters"), "binary_data"))
             *(y ? &job->binary_y : &job->binary_labels) = is_true(output, "binary_data");

@@ -19,9 +19,14 @@ static void append_float(struct sl_buf *out, float value)
     sl_buf_append(out, text, sl_text_print_float32(text, value));
 }
 
+/* The text of a row: a class, or what the model has written. */
 static const char *find_label(const struct sl_job *job, int64_t row, size_t *out_bytes)
 {
     const int64_t count = job->model->output_features;
+    if (job->written) {
+        *out_bytes = job->written[row].bytes;
+        return job->written[row].text ? job->written[row].text : "";
+    }
     const float *p = job->y + row * count;
     int32_t best = 0;
     for (int32_t c = 1; c < count; c++)
@@ -33,8 +38,11 @@ static const char *find_label(const struct sl_job *job, int64_t row, size_t *out
 static void append_y(const struct sl_job *job, struct sl_buf *out, struct sl_buf *binary)
 {
     const int64_t features = job->model->output_features, elems = job->out_rows * features;
-    sl_buf_printf(out, "{\"name\":\"y\",\"datatype\":\"FP32\",\"shape\":[%lld,%lld],", (long long)job->out_rows,
-                  (long long)features);
+    sl_buf_printf(out, "{\"name\":\"%s\",\"datatype\":\"FP32\",\"shape\":[%lld", sl_served_model_get_output(job->model),
+                  (long long)job->out_rows);
+    if (!job->model->decodes)
+        sl_buf_printf(out, ",%lld", (long long)features);
+    sl_buf_append_text(out, "],");
     if (job->binary_y) {
         sl_buf_append(binary, job->y, (size_t)elems * sizeof *job->y);
         sl_buf_printf(out, "\"parameters\":{\"binary_data_size\":%lld}}", (long long)elems * 4);
@@ -52,7 +60,8 @@ static void append_y(const struct sl_job *job, struct sl_buf *out, struct sl_buf
 static void append_labels(const struct sl_job *job, struct sl_buf *out, struct sl_buf *binary)
 {
     const size_t before = binary->length_bytes;
-    sl_buf_printf(out, "{\"name\":\"label\",\"datatype\":\"BYTES\",\"shape\":[%lld],%s", (long long)job->out_rows,
+    sl_buf_printf(out, "{\"name\":\"%s\",\"datatype\":\"BYTES\",\"shape\":[%lld],%s",
+                  sl_served_model_get_labels(job->model), (long long)job->out_rows,
                   job->binary_labels ? "" : "\"data\":[");
     for (int64_t row = 0; row < job->out_rows; row++) {
         size_t bytes = 0;

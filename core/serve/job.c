@@ -20,6 +20,13 @@ void sl_job_destroy(struct sl_job *job)
 {
     if (job == NULL)
         return;
+    for (int64_t k = 0; job->texts && k < job->count; k++)
+        free(job->texts[k]);
+    for (int64_t k = 0; job->written && k < job->count; k++)
+        free(job->written[k].text);
+    free(job->texts);
+    free(job->text_bytes);
+    free(job->written);
     free(job->id);
     free(job->x);
     free(job->lengths);

@@ -12,6 +12,12 @@
 struct sl_completion;
 struct sl_served_stream;
 
+/* A text of the model. */
+struct sl_written {
+    char *text;
+    size_t bytes;
+};
+
 struct sl_job {
     struct seqlstm_http_request *request;
     const struct sl_served_model *model;
@@ -25,6 +31,10 @@ struct sl_job {
     int64_t count;    /* sequences, or rows without steps */
     int64_t rows;     /* steps of all of them */
 
+    char **texts; /* [count] of a model that writes texts, in place of x and lengths; NULL: none */
+    size_t *text_bytes;
+    struct sl_written *written; /* [count] their answers */
+
     int token;                       /* number of the token that asks; 0 without tokens */
     char *stream_id;                 /* of the stream that it continues; NULL: its sequences are whole */
     bool starts, ends;               /* it is the stream's first or last request */
@@ -35,7 +45,7 @@ struct sl_job {
     int64_t begun, begun_rows;    /* sequences that are or were computed, and their steps */
     int64_t finished;             /* sequences */
     struct seqlstm_error failure; /* why a text could not be continued */
-    float *y;                     /* [out_rows, output_features] */
+    float *y;                     /* [out_rows, output_features]; of a model that writes texts their scores */
     int64_t out_rows;
     bool wants_y, wants_labels;   /* which outputs; labels only where classes have names */
     bool binary_y, binary_labels; /* after the JSON instead of in it */

@@ -25,6 +25,12 @@ void sl_pages_write_model(const struct sl_served_model *model, struct sl_buf *ou
     sl_buf_append_text(out, "{\"name\":");
     sl_json_append_string(out, model->name);
     sl_buf_append_text(out, ",\"versions\":[\"1\"],\"platform\":\"seqlstm\",\"inputs\":[");
+    if (model->decodes) {
+        sl_buf_append_text(out, "{\"name\":\"text\",\"datatype\":\"BYTES\",\"shape\":[-1]}],\"outputs\":["
+                                "{\"name\":\"score\",\"datatype\":\"FP32\",\"shape\":[-1]},"
+                                "{\"name\":\"text\",\"datatype\":\"BYTES\",\"shape\":[-1]}]}\n");
+        return;
+    }
     append_tensor(out, "x", model->reads_ids ? "INT32" : "FP32", model->reads_ids ? 0 : model->input_features);
     if (model->reads_steps) {
         sl_buf_append_char(out, ',');
@@ -88,6 +94,24 @@ static void append_counters(struct sl_buf *out, struct sl_counters *counters, co
     sl_buf_append_text(out, "</table>\n<p>All of it for Prometheus: <a href=\"/metrics\">/metrics</a></p>\n");
 }
 
+static void append_shapes(struct sl_buf *out, const struct sl_served_model *model)
+{
+    if (model->decodes) {
+        sl_buf_printf(out, "</td><td>text</td><td>text</td><td>%lld</td></tr>\n", (long long)model->steps);
+        return;
+    }
+    if (model->reads_ids)
+        sl_buf_printf(out, "</td><td>ids below %lld", (long long)model->input_classes);
+    else
+        sl_buf_printf(out, "</td><td>%lld values", (long long)model->input_features);
+    sl_buf_printf(out, "%s</td><td>%lld values for each %s</td><td>%lld</td></tr>\n",
+                  model->reads_text ? ", or text" : "", (long long)model->output_features,
+                  model->gives_steps   ? "step"
+                  : model->reads_steps ? "sequence"
+                                       : "row",
+                  (long long)model->steps);
+}
+
 void sl_pages_write_status(const struct sl_served_model *models, int count, struct sl_counters *counters,
                            const struct sl_counter_gauges *gauges, double seconds, struct sl_buf *out)
 {
@@ -98,16 +122,7 @@ void sl_pages_write_status(const struct sl_served_model *models, int count, stru
         const struct sl_served_model *model = &models[m];
         sl_buf_append_text(out, "<tr><td>");
         sl_html_append_text(out, model->name);
-        if (model->reads_ids)
-            sl_buf_printf(out, "</td><td>ids below %lld", (long long)model->input_classes);
-        else
-            sl_buf_printf(out, "</td><td>%lld values", (long long)model->input_features);
-        sl_buf_printf(out, "%s</td><td>%lld values for each %s</td><td>%lld</td></tr>\n",
-                      model->reads_text ? ", or text" : "", (long long)model->output_features,
-                      model->gives_steps   ? "step"
-                      : model->reads_steps ? "sequence"
-                                           : "row",
-                      (long long)model->steps);
+        append_shapes(out, model);
     }
     sl_buf_append_text(out, "</table></div>\n");
     append_counters(out, counters, gauges, seconds);

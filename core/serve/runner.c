@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/system/clock.h"
+#include "predict/batches.h"
 #include "predict/whole.h"
 
 enum { CHECK_NS = 50000000 };
@@ -273,6 +274,59 @@ static seqlstm_status run_chunks(struct sl_runner *runner, struct seqlstm_error 
     return count == 0 ? SEQLSTM_OK : sl_streams_advance(runner->context, runner->chunks, count, err);
 }
 
+/* ---- models that write texts ------------------------------------------------------------------------------- */
+
+/* Keeps the best answer to a text. */
+static seqlstm_status keep_answer(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
+{
+    struct sl_running *const *running = context;
+    struct sl_job *job = running[prediction->record]->job;
+    const int64_t k = running[prediction->record]->y - job->y;
+    struct sl_written *written = &job->written[k];
+    if (prediction->text_count < 1)
+        return SEQLSTM_OK; /* the empty text */
+    const struct sl_prediction_text *best = &prediction->texts[0];
+    free(written->text);
+    written->text = malloc(best->bytes + 1);
+    written->bytes = written->text ? best->bytes : 0;
+    if (written->text == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a text");
+    memcpy(written->text, best->text, best->bytes);
+    job->y[k] = (float)best->score;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status answer_texts(struct sl_runner *runner, int64_t first, int64_t count, struct seqlstm_error *err)
+{
+    for (int64_t k = 0; k < count; k++) {
+        struct sl_running *running = runner->asked[first + k];
+        const int64_t text = running->y - running->job->y;
+        runner->texts[k] = running->job->texts[text];
+        runner->text_bytes[k] = running->job->text_bytes[text];
+    }
+    return sl_context_predict_texts(runner->context, runner->texts, runner->text_bytes, count, keep_answer,
+                                    runner->asked + first, err);
+}
+
+/* If a text is refused, each is answered alone, so that it does not spoil the others. */
+static seqlstm_status run_texts(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < runner->count; k++)
+        if (runner->running[k].steps >= 0)
+            runner->asked[count++] = &runner->running[k];
+    const seqlstm_status status = answer_texts(runner, 0, count, err);
+    if (status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY || status == SEQLSTM_INTERNAL)
+        return status;
+    for (int64_t k = 0; k < count; k++) {
+        struct sl_running *running = runner->asked[k];
+        running->failure = answer_texts(runner, k, 1, &running->job->failure);
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- after a batch ----------------------------------------------------------------------------------------- */
+
 /* Fails all jobs that were in the batch. */
 static void fail(struct sl_runner *runner, seqlstm_status status, const char *message)
 {
@@ -338,21 +392,33 @@ static void go_on(struct sl_runner *runner)
     runner->count = kept;
 }
 
-/* Jobs whose text could not be continued. */
+static int get_http_status(seqlstm_status failure)
+{
+    switch (failure) {
+    case SEQLSTM_NO_MEMORY:
+        return 503;
+    case SEQLSTM_CANCELLED:
+        return 499;
+    case SEQLSTM_INVALID_ARGUMENT:
+    case SEQLSTM_CORRUPT_DATA:
+        return 400;
+    default:
+        return 500;
+    }
+}
+
+/* Jobs whose text was refused or could not be continued. */
 static void fail_written(struct sl_runner *runner)
 {
-    for (int64_t k = 0; runner->model->continues && k < runner->count; k++) {
+    const bool writes = runner->model->continues || runner->model->decodes;
+    for (int64_t k = 0; writes && k < runner->count; k++) {
         struct sl_job *job = runner->running[k].job;
         const seqlstm_status failure = runner->running[k].failure;
         if (failure == SEQLSTM_OK)
             continue;
         const struct seqlstm_error why = job->failure;
         remove_job(runner, job);
-        sl_job_fail(runner->serving, job,
-                    failure == SEQLSTM_NO_MEMORY   ? 503
-                    : failure == SEQLSTM_CANCELLED ? 499
-                                                   : 500,
-                    why.message, true);
+        sl_job_fail(runner->serving, job, get_http_status(failure), why.message, true);
         k = -1;
     }
 }
@@ -387,7 +453,10 @@ void sl_runner_run(struct sl_runner *runner)
     begin_sequences(runner);
     if (runner->count == 0)
         return;
-    const seqlstm_status status = choose_steps(runner) ? run_whole(runner, false, &err) : run_chunks(runner, &err);
+    const bool whole = choose_steps(runner);
+    const seqlstm_status status = runner->model->decodes ? run_texts(runner, &err)
+                                  : whole                ? run_whole(runner, false, &err)
+                                                         : run_chunks(runner, &err);
     if (status != SEQLSTM_OK) {
         fail(runner, status, err.message);
         return;
@@ -402,9 +471,12 @@ void sl_runner_run(struct sl_runner *runner)
 
 static seqlstm_status open_context(struct sl_runner *runner, struct seqlstm_error *err)
 {
+    struct sl_decoder *decoder = NULL;
     static const enum sl_predictor_use uses[] = {SL_USE_WHOLE, SL_USE_FEW};
     const struct sl_predictor *predictor = runner->model->predictor;
     SEQLSTM_TRY(sl_context_open(predictor, &runner->context, err));
+    if (runner->model->decodes)
+        return sl_context_provide_decoder(runner->context, &decoder, err);
     for (int u = 0; u < 2; u++) {
         struct sl_predictor_lane *lane = NULL;
         if (sl_predictor_find_graph(predictor, uses[u]))
@@ -424,6 +496,13 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
     runner->lengths = calloc(most, sizeof *runner->lengths);
     if (!runner->running || !runner->spare || !runner->chunks || !runner->lengths)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
+    if (model->decodes) {
+        runner->asked = calloc(most, sizeof *runner->asked);
+        runner->texts = calloc(most, sizeof *runner->texts);
+        runner->text_bytes = calloc(most, sizeof *runner->text_bytes);
+        if (!runner->asked || !runner->texts || !runner->text_bytes)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
+    }
     if (model->continues) {
         runner->probabilities = calloc(most * (size_t)model->output_features, sizeof *runner->probabilities);
         runner->candidates = calloc((size_t)model->output_features, sizeof *runner->candidates);
@@ -443,6 +522,9 @@ void sl_runner_deinit(struct sl_runner *runner)
     free(runner->chunks);
     free(runner->lengths);
     free(runner->probabilities);
+    free(runner->asked);
+    free(runner->texts);
+    free(runner->text_bytes);
     free(runner->candidates);
     free(runner->x);
     free(runner->y);

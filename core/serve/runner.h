@@ -33,6 +33,9 @@ struct sl_runner {
     struct sl_job *first;       /* jobs, some of whose sequences have not begun, in order */
     struct sl_stream **spare;   /* [model->sequences] states that no sequence uses */
     int64_t spare_count;
+    struct sl_running **asked; /* [model->sequences] of a batch of texts */
+    const char **texts;        /* [model->sequences] */
+    size_t *text_bytes;
     struct sl_chunk *chunks; /* [model->sequences], of a batch */
     int64_t *lengths;        /* [model->sequences] */
     void *x;                 /* [x_rows, features] inputs and outputs of a batch of whole sequences */

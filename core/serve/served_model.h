@@ -20,6 +20,7 @@ struct sl_served_model {
     const struct sl_vocabulary *classes; /* names of the outputs; NULL: none */
     bool reads_ids, reads_steps;         /* token ids instead of values; sequences instead of single rows */
     bool reads_text;                     /* texts can be sent instead of ids */
+    bool decodes;                        /* an encoder and a decoder: texts become texts, nothing else is read */
     bool gives_steps;                    /* a row of output for each step instead of for each sequence */
     int64_t input_features, input_classes, output_features;
     int64_t steps;           /* most steps of a sequence */
@@ -30,10 +31,21 @@ struct sl_served_model {
     int64_t chunk_steps;     /* most steps of a sequence that are computed at once; 0: whole sequences */
 };
 
-/* `limits`: of a batch. UNSUPPORTED: the model has a decoder; else as sl_session_open_predictor. */
+/* `limits`: of a batch. Errors as sl_session_open_predictor; UNSUPPORTED: a decoder whose input is no text. */
 seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
                                     const struct sl_predictor_limits *limits, struct sl_served_model *out,
                                     struct seqlstm_error *err);
+/* Names of its outputs in the protocol: of numbers, and of texts. */
+static inline const char *sl_served_model_get_output(const struct sl_served_model *model)
+{
+    return model->decodes ? "score" : "y";
+}
+
+static inline const char *sl_served_model_get_labels(const struct sl_served_model *model)
+{
+    return model->decodes ? "text" : "label";
+}
+
 void sl_served_model_close(struct sl_served_model *model);
 
 #endif

@@ -19,22 +19,6 @@ import harness
 from harness import CLASSES, TINY, expect
 from serving import JSON, ORDER, Server, close, count
 
-PAIRS = """seqlstm: 1
-name: pairs
-data:
-  train: {type: generator, name: addition, digits: 1, size: 16}
-  batch_size: 8
-model:
-  encoder:
-    - {type: embedding, dim: 4}
-    - {type: lstm, units: 4}
-  decoder:
-    - {type: embedding, dim: 4}
-    - {type: lstm, units: 4, return_sequences: true}
-    - {type: output, activation: softmax}
-train: {epochs: 1, loss: cross_entropy}
-""" + ORDER
-
 
 def train(t):
     """`tiny` reads sequences of two values, `classes` texts."""
@@ -263,11 +247,6 @@ def test_starting_fails_with_a_reason(t):
     train(t)
     t.refuse(2, 'serve', 'tiny', 'tiny').says('two runs have the name `tiny`', 'NAME=RUN')
     t.refuse(2, 'serve', 'nothing').says('nothing')
-    t.write('pairs.yaml', PAIRS)
-    t.run('run', 'pairs.yaml', '-q')
-    refused = t.run('serve', 'pairs', rc=None)
-    expect(refused.rc in (2, 3), refused.rc)
-    refused.says('error[', 'pairs has an encoder and a decoder', 'seqlstm predict')
     taken = socket.socket()
     taken.bind(('127.0.0.1', 0))
     taken.listen()

@@ -28,6 +28,23 @@ model:
 train: {task: language_model, epochs: 6, optimizer: {type: adam, learning_rate: 2e-2}}
 """ + ORDER
 
+PAIRS = """seqlstm: 1
+name: pairs
+data:
+  train: {type: generator, name: addition, digits: 1, size: 60}
+  batch_size: 8
+model:
+  encoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 4}
+  decoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 4, return_sequences: true}
+    - {type: output, activation: softmax}
+train: {epochs: 12, optimizer: {type: adam, learning_rate: 2e-2}, loss: cross_entropy}
+decode: {beam: 3, n_best: 2}
+""" + ORDER
+
 
 def train(t):
     t.write('text.txt', 'the cat saw the dog, and thé dog saw a cat.\n' * 40)
@@ -164,6 +181,38 @@ def test_clients_that_leave_stop_their_texts(t):
         server.told = True
         expect(reply.read().endswith(b'data: [DONE]\n\n'), 'what was accepted is written to its end')
     expect(server.process.returncode == 0, server.rest)
+
+
+def test_texts_of_decoders_are_those_of_predict(t):
+    t.write('pairs.yaml', PAIRS)
+    t.run('run', 'pairs.yaml', '-q')
+    sums = [f'{a}+{b}' for a in range(10) for b in range(0, 10, 3)]
+    t.write('sums.txt', '\n'.join(sums) + '\n')
+    lines = [json.loads(line) for line in t.run('predict', 'pairs', '-i', 'sums.txt', '-f', 'jsonl').text.splitlines()]
+    expect(len(lines) == len(sums), lines[:2])
+    with Server(t, 'pairs', '--workers', '2', '--max-batch', '7') as server:
+        known = json.loads(server.ask('GET', '/v2/models/pairs')[2])
+        expect([i['name'] for i in known['inputs']] == ['text'] and [o['name'] for o in known['outputs']] == ['score', 'text'], known)
+        whole = server.outputs('pairs', [('text', 'BYTES', [len(sums)], sums)])
+        for k, line in enumerate(lines):
+            best = line['texts'][0]
+            expect(whole['text']['data'][k] == best['text'] and abs(whole['score']['data'][k] - best['score']) < 1e-4, (line, k))
+        expect(len(set(whole['text']['data'])) > 1, 'they differ')
+        expect(all(score < 0 for score in whole['score']['data']) and whole['score']['shape'] == [len(sums)], whole['score'])
+
+        def ask(k):
+            return server.outputs('pairs', [('text', 'BYTES', [1], [sums[k]])], outputs=[{'name': 'text'}])['text']['data']
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            bad = [pool.submit(server.infer, 'pairs', [('text', 'BYTES', [1], [text])]) for text in ('', '1+2\n3+4') * 3]
+            expect([text for answer in pool.map(ask, range(len(sums))) for text in answer] == whole['text']['data'], 'beside others')
+            for future in bad:
+                status, _, data = future.result()
+                expect(status == 400 and 'text' in json.loads(data)['error'], data)
+        for inputs, text in (([('x', 'INT32', [1], [1])], 'no input `x`: use text'), ([], 'input `text` is missing')):
+            status, _, data = server.infer('pairs', inputs)
+            expect(status == 400 and text in json.loads(data)['error'], data)
+        status, answer = complete(server, '1+2', model='pairs')
+        expect(status == 400 and '/v2/models/pairs/infer' in answer['error']['message'], answer)
 
 
 harness.main(globals())
