@@ -127,6 +127,12 @@ struct sl_override {
     const char *assignment;
 };
 
+/* Data in memory: where the model names the file `memory:NAME`, it is found at `path`. */
+struct sl_memory_data {
+    const char *name; /* NAME */
+    const char *path;
+};
+
 /* What to load; later overlays override earlier ones and the file, and overrides override all of them. */
 struct sl_model_request {
     const char *path;
@@ -134,6 +140,10 @@ struct sl_model_request {
     size_t overlay_count;
     const struct sl_override *overrides;
     size_t override_count;
+    const struct sl_memory_data *memory;
+    size_t memory_count;
+    const char *text; /* in place of the file; NULL: it is read */
+    size_t text_bytes;
     bool saved; /* `path` is the configuration of a run, which the program wrote: it includes nothing */
 };
 

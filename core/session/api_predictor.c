@@ -35,12 +35,19 @@ seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const str
     struct seqlstm_predictor_options said = SEQLSTM_PREDICTOR_OPTIONS_INIT;
     if (options && options->struct_size >= sizeof said)
         said = *options;
-    if (said.flags != 0)
+    if ((said.flags & ~(uint32_t)SEQLSTM_PREDICTOR_EMBED) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's options have unknown flags: %#x", said.flags);
-    const struct sl_predictor_limits limits = {
-        said.sequences, said.steps, said.rows, said.streams, said.stream_steps, said.layer, said.threads, true, 0};
+    const struct sl_predictor_limits limits = {.sequences = said.sequences,
+                                               .steps = said.steps,
+                                               .rows = said.rows,
+                                               .streams = said.streams,
+                                               .stream_steps = said.stream_steps,
+                                               .layer = said.layer,
+                                               .threads = said.threads,
+                                               .measures = true,
+                                               .embeds = (said.flags & SEQLSTM_PREDICTOR_EMBED) != 0};
     struct sl_predictor *predictor = NULL;
-    SEQLSTM_TRY(sl_api_end(sl_session_open_predictor(sl_api_get_session(session), &limits, &predictor, err), err));
+    SEQLSTM_TRY(sl_api_finish(session, sl_session_open_predictor(session->session, &limits, &predictor, err), err));
     *out_predictor = (struct seqlstm_predictor *)(void *)predictor;
     return SEQLSTM_OK;
 }

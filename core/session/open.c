@@ -46,7 +46,10 @@ seqlstm_status sl_session_open_model(const struct sl_session_options *options, s
 {
     struct sl_session *session = NULL;
     SEQLSTM_TRY(create(options, diagnostics, &session, err));
-    seqlstm_status status = sl_model_load(options->model, diagnostics, &session->model, err);
+    const struct sl_model_request *request = options->model;
+    seqlstm_status status = request->text ? sl_model_load_text(request->path, request->text, request->text_bytes,
+                                                               request, diagnostics, &session->model, err)
+                                          : sl_model_load(request, diagnostics, &session->model, err);
     if (status == SEQLSTM_OK && options->plan_path)
         status = sl_stored_plan_read(options->plan_path, &session->stored, err);
     session->replay = options->plan_path != NULL;

@@ -57,11 +57,16 @@ struct seqlstm_stream;
 /* ---- the predictor ------------------------------------------------------------------------------------------------
  */
 
+enum {
+    SEQLSTM_PREDICTOR_EMBED = 1u << 0 /* the output of the layer that `seqlstm embed` writes: in a list of layers the
+                                         input of the last one. `layer` must be NULL */
+};
+
 /* How to open a predictor. All zero but struct_size: the defaults. The limits decide how much memory each context
  * takes. Read only during the call. */
 struct seqlstm_predictor_options {
     uint32_t struct_size;
-    uint32_t flags;    /* 0 */
+    uint32_t flags;    /* SEQLSTM_PREDICTOR_… */
     int64_t sequences; /* most sequences that are computed as one batch; 0: 64 */
     int64_t steps;   /* most steps of one whole sequence; 0: those of the longest in the training data, at least 256 */
     int64_t rows;    /* most steps of all sequences of one batch together; 0: the larger of `steps` and 4096 */

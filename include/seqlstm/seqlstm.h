@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The framework as a C library: other programs can do what the commands of `seqlstm` do. Predictions that are prepared
- * once and called many times, also step by step, are in predictor.h.
+ * once and called many times, also step by step, are in predictor.h; what a run holds, such as weights, is in run.h.
  *
  *   struct seqlstm_session *s;
  *   struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -22,6 +22,7 @@
 
 #include "export.h"
 #include "predictor.h"
+#include "run.h"
 #include "status.h"
 
 #ifdef __cplusplus
@@ -38,6 +39,14 @@ enum {
                                          their files, and follow what a run folder names: plugins, links */
 };
 
+/* Data in memory. Where the model names the file `memory:NAME`, these bytes are read; they are what a file of that
+ * format contains (for `type: npy` with the header of NumPy). Copied when the session is opened. */
+struct seqlstm_file {
+    const char *name; /* NAME */
+    const void *bytes;
+    size_t size;
+};
+
 /* How to open a session. All zero but struct_size: the defaults. It must stay valid until seqlstm_close. */
 struct seqlstm_options {
     uint32_t struct_size;
@@ -52,12 +61,15 @@ struct seqlstm_options {
     int32_t reserved0;
     void *context;                                                  /* first argument of log */
     void (*log)(void *context, int32_t level, const char *message); /* 1 error .. 5 trace; NULL: silent */
-    const int32_t *stop; /* once it is non-zero, training saves and ends; may be NULL */
+    const int32_t *stop;              /* once it is non-zero, training saves and ends; may be NULL */
+    const struct seqlstm_file *files; /* data in memory */
+    uint32_t file_count;
+    uint32_t reserved1;
 };
 
 #define SEQLSTM_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
-        (uint32_t)sizeof(struct seqlstm_options), 0, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL              \
+        (uint32_t)sizeof(struct seqlstm_options), 0, NULL, 0, 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0  \
     }
 
 /* Version of the library, "0.1.0". */
@@ -67,6 +79,12 @@ SEQLSTM_API const char *seqlstm_get_version(void);
  * file, as far as they fit. `options` may be NULL. */
 SEQLSTM_API seqlstm_status seqlstm_open_model(const char *path, const struct seqlstm_options *options,
                                               struct seqlstm_session **out_session, struct seqlstm_error *err);
+
+/* The same for a model file in memory, as YAML or JSON. Messages call it `name`, and relative paths in it are relative
+ * to the folder of that name: "model" stands for a file of that name in the current folder. */
+SEQLSTM_API seqlstm_status seqlstm_open_text(const char *name, const char *text, size_t bytes,
+                                             const struct seqlstm_options *options,
+                                             struct seqlstm_session **out_session, struct seqlstm_error *err);
 
 /* Opens a run. `run` is its folder, or a name: the latest run of that name below runs/. NOT_FOUND, CORRUPT_DATA. */
 SEQLSTM_API seqlstm_status seqlstm_open_run(const char *run, const struct seqlstm_options *options,
@@ -78,11 +96,12 @@ SEQLSTM_API void seqlstm_close(struct seqlstm_session *session);
 /* The folder of the run, owned by the session; NULL until training has created it. */
 SEQLSTM_API const char *seqlstm_get_folder(const struct seqlstm_session *session);
 
-/* One named number. */
-struct seqlstm_metric {
-    const char *name; /* "loss", "perplexity"; static */
-    double value;
-};
+/* The code of an error, "E0203", which `seqlstm explain` explains: that of the first finding, otherwise that of the
+ * status. Static. [any] */
+SEQLSTM_API const char *seqlstm_find_error_code(const struct seqlstm_error *err);
+
+/* What a code means, in a few lines: "E0203" or "W0001". Static; NULL: there is no such code. [any] */
+SEQLSTM_API const char *seqlstm_explain(const char *code);
 
 /* Called about ten times per second during training. Return non-zero to stop and save after this step. */
 typedef int32_t (*seqlstm_progress_fn)(void *context, int64_t update, double epoch, double loss);
@@ -119,7 +138,6 @@ SEQLSTM_API seqlstm_status seqlstm_predict_values(struct seqlstm_session *sessio
 SEQLSTM_API const char *seqlstm_find_class(const struct seqlstm_session *session, int64_t index);
 
 /* Generates text with a language model, token by token. The same seed gives the same text. */
-typedef seqlstm_status (*seqlstm_text_fn)(void *context, const char *text, size_t bytes);
 SEQLSTM_API seqlstm_status seqlstm_generate(struct seqlstm_session *session, const char *prompt, int64_t length,
                                             double temperature, uint64_t seed, seqlstm_text_fn write, void *context,
                                             struct seqlstm_error *err);

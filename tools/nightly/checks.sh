@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport mpi writers imports fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers imports python_calls python_memory python_models python_conversion fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -55,6 +55,38 @@ writers() {
 imports() {
     check imports 'random ONNX graphs: imported with other results, or refused though described' \
         python3 "$here/tests/fuzz/import_graphs.py" "$program"
+}
+
+# A test of the Python package, with the first Python that has what it imports.
+package() {
+    local needs=$1 candidate
+    shift
+    for candidate in python3 /usr/bin/python3; do
+        "$candidate" -c "import cffi, numpy, $needs" 2>/dev/null || continue
+        PYTHONPATH=$here/build/python SEQLSTM_LIBRARY=$here/build/core/libseqlstm.so.0 \
+            SEQLSTM_BACKEND_PATH=$here/build/backends "$candidate" "$@"
+        return
+    done
+    echo "no python3 has cffi, numpy and $needs"
+    return 77
+}
+
+python_calls() {
+    check python_calls 'random calls of the Python package that end in something else than a result or an exception' \
+        package sys "$here/python/tests/fuzz_calls.py" 10000
+}
+
+python_memory() {
+    check python_memory 'kinds of calls from Python that need more memory after a million' \
+        package sys "$here/python/tests/flat_memory.py" 1000000
+}
+
+python_models() {
+    check python_models 'checks of scikit-learn that the estimators fail' package sklearn "$here/python/tests/check_estimators.py"
+}
+
+python_conversion() {
+    check python_conversion 'models of PyTorch and Keras that are converted wrongly' package torch "$here/python/tests/check_conversion.py"
 }
 
 fuzz() {

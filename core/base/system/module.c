@@ -15,6 +15,20 @@
 #include "base/config.h"
 #include "base/system/owner.h"
 
+enum { LAST_PLACE = 3 };
+
+/* In another program that uses libseqlstm.so: `seqlstm/modules` beside the library. */
+static bool get_beside_library(const char *name, char out[PATH_MAX])
+{
+    Dl_info info;
+    char library[PATH_MAX];
+    if (dladdr(SL_MODULES_DIR, &info) == 0 || !info.dli_fname || info.dli_fname[0] != '/' ||
+        realpath(info.dli_fname, library) == NULL)
+        return false;
+    *strrchr(library, '/') = 0;
+    return snprintf(out, PATH_MAX, "%s/seqlstm/modules/libseqlstm_%s.so", library, name) < PATH_MAX;
+}
+
 /* The n-th place to look for the module; false when there are no more. */
 static bool get_candidate(const char *name, int n, char out[PATH_MAX])
 {
@@ -26,10 +40,12 @@ static bool get_candidate(const char *name, int n, char out[PATH_MAX])
         length = snprintf(out, PATH_MAX, "%s/libseqlstm_%s.so", said, name);
         return n == 0 && said[0] == '/' && length < PATH_MAX;
     }
-    if (n == 2) {
+    if (n == LAST_PLACE) {
         length = snprintf(out, PATH_MAX, "%s/libseqlstm_%s.so", SL_MODULES_DIR, name);
         return length < PATH_MAX;
     }
+    if (n == 2)
+        return get_beside_library(name, out);
     ssize_t bytes = n < 2 ? readlink("/proc/self/exe", program, sizeof program - 1) : -1;
     if (bytes <= 0)
         return false;
@@ -58,7 +74,7 @@ static seqlstm_status check_module(const char *path, char real[PATH_MAX], struct
 seqlstm_status sl_module_open(const char *name, const char *symbol, const void **out_table, struct seqlstm_error *err)
 {
     char path[PATH_MAX] = "", looked[PATH_MAX] = "", real[PATH_MAX];
-    for (int n = 0; n < 3; n++) {
+    for (int n = 0; n <= LAST_PLACE; n++) {
         if (!get_candidate(name, n, path))
             continue;
         if (access(path, F_OK) != 0) {

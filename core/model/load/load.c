@@ -112,6 +112,8 @@ static seqlstm_status build(struct sl_model *model, const struct sl_model_reques
 {
     struct sl_reader reader = {.arena = model->arena, .diagnostics = diagnostics};
     reader.saved = request && request->saved ? request->path : NULL;
+    reader.memory = request ? request->memory : NULL;
+    reader.memory_count = request ? request->memory_count : 0;
     if (root != NULL && check_root(diagnostics, root))
         read_model(&reader, root, model);
     if (reader.no_memory || sl_diagnostics_has_failed(diagnostics))

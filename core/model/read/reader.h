@@ -21,6 +21,7 @@
 #include "model/schema/schema_table.h"
 
 struct sl_arena;
+struct sl_memory_data;
 
 /* What `init:` sets for parameters without an initializer of their own. */
 enum sl_init_set { SL_INIT_KERAS, SL_INIT_PYTORCH, SL_INIT_CUSTOM };
@@ -35,6 +36,8 @@ struct sl_reader {
     /* The configuration of a run, which contains every default of the version that wrote it: keys without effect in it
      * are dropped, not refused. NULL: no file is one. */
     const char *saved;
+    const struct sl_memory_data *memory; /* as in struct sl_model_request */
+    size_t memory_count;
 };
 
 /* Reads a map (or bare word) by its table into the zeroed struct `out`. */
@@ -82,6 +85,9 @@ void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *opt
                            const char *wanted);
 
 void *sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_bytes);
+
+/* Data in memory: the path of `memory:NAME`, which is itself if that data was not given; NULL: this is another path. */
+const char *sl_reader_find_memory(struct sl_reader *reader, const struct sl_node *node);
 
 /* reader_path.c: the text of a path with ${VAR} and ${VAR:-default} replaced, absolute if `absolute`;
  * NULL after a report. */

@@ -6,6 +6,7 @@
 #include "base/memory/arena.h"
 #include "base/value/buf.h"
 #include "base/system/path.h"
+#include "model/model.h"
 #include "model/read/reader.h"
 
 static const char name_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -53,6 +54,19 @@ static void keep_written(struct sl_reader *reader, const struct sl_node *node, c
     if (slash != NULL)
         written = sl_reader_printf(reader, "%.*s/%s", (int)(slash - node->place.file), node->place.file, written);
     sl_diagnostics_add_path(reader->diagnostics, absolute, written);
+}
+
+const char *sl_reader_find_memory(struct sl_reader *reader, const struct sl_node *node)
+{
+    static const char prefix[] = "memory:";
+    if (strncmp(node->text, prefix, sizeof prefix - 1) != 0)
+        return NULL;
+    for (size_t i = 0; i < reader->memory_count; i++)
+        if (strcmp(reader->memory[i].name, node->text + sizeof prefix - 1) == 0) {
+            sl_diagnostics_add_path(reader->diagnostics, reader->memory[i].path, node->text);
+            return reader->memory[i].path;
+        }
+    return node->text;
 }
 
 const char *sl_reader_resolve_path(struct sl_reader *reader, const struct sl_node *node, bool absolute)

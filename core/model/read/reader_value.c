@@ -302,6 +302,7 @@ static bool check_fixed(struct sl_reader *reader, const struct sl_option *option
 void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     int64_t integer;
+    const char *memory;
     if (!check_fixed(reader, option, node))
         return;
     switch (option->kind) {
@@ -325,6 +326,8 @@ void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *opti
     case SL_VALUE_PATH:
         if (node->kind != SL_NODE_SCALAR || node->text[0] == 0) {
             sl_reader_report_type(reader, option, node, "a path");
+        } else if ((memory = sl_reader_find_memory(reader, node)) != NULL) {
+            *(const char **)field = memory; /* the tree keeps the name: memory has no path in a later process */
         } else if ((node->text = sl_reader_resolve_path(reader, node, true)) != NULL) {
             *(const char **)field = node->text;
         } else {

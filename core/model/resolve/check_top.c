@@ -59,8 +59,10 @@ void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root, co
     const struct sl_node *version = sl_node_find(root, "seqlstm");
     if (version != NULL && version->kind == SL_NODE_SCALAR && model->version != 1 &&
         (model->version != 0 || strcmp(version->text, "0") == 0))
-        sl_reader_report(reader, "E0301", version->place, "write `seqlstm: 1`", NULL,
-                         "this version of the program supports schema 1, not %s", version->text);
+        sl_reader_report(reader, "E0301", version->place,
+                         reader->saved && model->version > 1 ? "use the newer version of seqlstm that wrote this run"
+                                                             : "write `seqlstm: 1`",
+                         NULL, "this version of the program supports schema 1, not %s", version->text);
     struct sl_node *output = sl_node_find(root, "output");
     if (output != NULL)
         sl_reader_drop_idle(reader, output, "weight_histograms", model->output.tensorboard, "`tensorboard: true`");

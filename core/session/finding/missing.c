@@ -39,7 +39,10 @@ static void add_missing_file(struct sl_session *session, const char *code, struc
     char message[1024], help[512];
     char *near = find_near(path);
     sl_text_snprintf(message, sizeof message, "there is no file `%.900s`", path);
-    if (near)
+    if (strncmp(path, "memory:", 7) == 0)
+        sl_text_snprintf(help, sizeof help,
+                         "these data were in the memory of the program that trained the run: give them again");
+    else if (near)
         sl_text_snprintf(help, sizeof help, "did you mean `%.400s`, which is there?", near);
     else
         sl_text_snprintf(help, sizeof help, "a path is relative to the file that it is written in");

@@ -147,9 +147,7 @@ seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_in
     return run(session, input, NULL, attention, write, context, err);
 }
 
-/* The layer that `embedding` names, or the last one of the encoder; without an encoder the one before the last layer,
- * if the last layer makes classes or values of it. */
-static const struct sl_layer *find_embedding_layer(const struct sl_model *model)
+const struct sl_layer *sl_session_find_embedding_layer(const struct sl_model *model)
 {
     if (model->encoder_count > 0)
         return model->embedding ? model->embedding : &model->layers[model->encoder_count - 1];
@@ -171,7 +169,7 @@ seqlstm_status sl_session_embed(struct sl_session *session, const struct sl_inpu
                                 struct seqlstm_error *err)
 {
     const struct sl_layer *layer =
-        layer_name ? sl_model_find_layer(session->model, layer_name) : find_embedding_layer(session->model);
+        layer_name ? sl_model_find_layer(session->model, layer_name) : sl_session_find_embedding_layer(session->model);
     if (layer == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "the model has no layer `%s`; "

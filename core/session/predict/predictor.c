@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "predict/streamable.h"
+#include "session/predict/predict.h"
 #include "session/prepare/backends.h"
 #include "session/prepare/decoding.h"
 #include "session/prepare/pair.h"
@@ -210,6 +211,11 @@ seqlstm_status sl_session_open_predictor(struct sl_session *session, const struc
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                          "the model has no layer `%s`; config.yaml in the run's folder names its layers", limits.layer);
     }
+    if (limits.embeds && limits.layer)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's `layer` is `%s` and its flags ask for another",
+                     limits.layer);
+    if (limits.embeds)
+        wish.output = sl_session_find_embedding_layer(session->model);
     fill_envelopes(session, &limits, &wish);
     return sl_session_make_predictor(session, &wish, out_predictor, err);
 }

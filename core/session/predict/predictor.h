@@ -34,6 +34,7 @@ struct sl_predictor_limits {
     int32_t threads;
     bool measures;       /* as in struct sl_predictor_wish */
     int64_t chunk_steps; /* most steps of each of `sequences` streams that are computed together; 0: never */
+    bool embeds;         /* the layer that embed writes; `layer` is NULL */
 };
 
 /* INVALID_ARGUMENT: a limit that is out of range; INVALID_CONFIG: no such layer; as predict. */

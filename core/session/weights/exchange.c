@@ -51,6 +51,16 @@ static float **point_at_values(const struct sl_session *session, struct seqlstm_
     return values;
 }
 
+seqlstm_status sl_session_read_weights(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_graph *graph = NULL;
+    SEQLSTM_TRY(sl_session_require_trained(session, err));
+    SEQLSTM_TRY(make_graph(session, SL_PART_WHOLE, &graph, err));
+    sl_graph_destroy(graph);
+    SEQLSTM_TRY(sl_session_load_weights(session, err));
+    return sl_params_pull(session->params, err);
+}
+
 /* ---- out ------------------------------------------------------------------------------------------------ */
 
 static seqlstm_status write_weights(struct sl_session *session, const struct sl_graph *graph,

@@ -26,6 +26,10 @@ enum sl_weights_format {
 int32_t sl_session_name_exports(const struct sl_session *session, enum sl_weights_format format, const char *path,
                                 struct sl_buf out_paths[2]);
 
+/* Makes the parameters of a trained session, if there are none yet, and loads the weights into them. Needs no backend.
+ * Errors: as sl_session_require_trained and sl_session_load_weights. */
+seqlstm_status sl_session_read_weights(struct sl_session *session, struct seqlstm_error *err);
+
 /* Writes the weights of the run, or of its newest checkpoint, to `path`, atomically. Adds a line to `notes` for each
  * thing that the format cannot name. Needs no backend. Errors: as sl_names_export and sl_onnx_write. */
 seqlstm_status sl_session_export(struct sl_session *session, enum sl_weights_format format, const char *path,

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions and warnings."""
+
+class SeqlstmWarning(UserWarning):
+    """Something that `seqlstm` would print as a warning."""
+
+
+class SeqlstmError(Exception):
+    """What the C library reports. `str(error)` is the whole message.
+
+    code: "E0203"; `explanation` tells what it means
+    where: the place in the user's file, "model.yaml:3:7", or in the program
+    fix: what to do, where the message says it; else ""
+    """
+
+    def __init__(self, message, code='', where='', fix='', explanation=''):
+        super().__init__(message)
+        self.message, self.code, self.where, self.fix, self.explanation = message, code, where, fix, explanation
+
+    def __str__(self):
+        return self.message
+
+    def __reduce__(self):
+        return type(self), (self.message, self.code, self.where, self.fix, self.explanation)
+
+
+class InvalidArgumentError(SeqlstmError, ValueError):
+    """An argument is not what the function accepts."""
+
+
+class InvalidConfigError(SeqlstmError, ValueError):
+    """The model, an override or an option is wrong."""
+
+
+class NotFoundError(SeqlstmError, LookupError):
+    """A file, a run or a name does not exist."""
+
+
+class UnsupportedError(SeqlstmError, NotImplementedError):
+    """The model cannot do this; the message names the layer."""
+
+
+class UnavailableError(SeqlstmError):
+    """A library or a device is missing on this machine."""
+
+
+class OutOfMemoryError(SeqlstmError, MemoryError):
+    """Memory of the host or of a device ran out."""
+
+
+class FileError(SeqlstmError, OSError):
+    """Reading or writing a file failed."""
+
+
+class DataError(SeqlstmError, ValueError):
+    """Data are damaged or do not fit the model."""
+
+
+class NumericError(SeqlstmError, ArithmeticError):
+    """Training diverged, or a value is not finite."""
+
+
+class CancelledError(SeqlstmError):
+    """Training was stopped, and is saved."""
+
+
+_classes = {1: InvalidArgumentError, 2: InvalidConfigError, 3: NotFoundError, 4: UnsupportedError,
+            5: UnavailableError, 6: OutOfMemoryError, 7: FileError, 8: DataError, 9: NumericError,
+            12: CancelledError}
+
+
+def make(status, message, code, where, explanation):
+    """The exception of a status of the C library."""
+    fix = message.partition('= help: ')[2].partition('\n')[0]
+    return _classes.get(status, SeqlstmError)(message, code, where, fix, explanation)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the C library. Everything else calls it through `ffi` and `lib`."""
+import os
+from _thread import RLock
+from itertools import count
+
+from . import _errors
+
+try:
+    from ._cdefs import ffi, version
+except ImportError as _reason:
+    raise ImportError(f'{_reason}. The Python package is not complete here: install it with `pip install .` in the '
+                      'sources of seqlstm, which also installs cffi') from _reason
+
+__all__ = ['ffi', 'lib', 'version', 'check', 'text', 'new_error', 'folder', 'Handle', 'encode']
+
+folder = os.path.dirname(__file__)
+
+
+def _find():
+    """What to load: SEQLSTM_LIBRARY, the library inside the package, or the system's."""
+    named = os.environ.get('SEQLSTM_LIBRARY')
+    inside = os.path.join(folder, 'lib', 'libseqlstm.so')
+    return named or (inside if os.path.exists(inside) else 'libseqlstm.so.0')
+
+
+def _load():
+    name = _find()
+    try:
+        library = ffi.dlopen(name)
+    except OSError as reason:
+        raise ImportError(f'the library of seqlstm cannot be loaded: {reason}. Install seqlstm (`make install`, then '
+                          '`ldconfig`), or set SEQLSTM_LIBRARY to the path of libseqlstm.so.0') from None
+    try:
+        found = ffi.string(library.seqlstm_get_version()).decode()
+    except (AttributeError, ffi.error):
+        found = 'no version of seqlstm'
+    if found != version:
+        raise ImportError(f'{name} is {found}, but this Python package is for {version}: install both from the same '
+                          'sources, or set SEQLSTM_LIBRARY to the other library')
+    return library
+
+
+lib = _load()
+
+
+def text(pointer):
+    """A string of the library; None for NULL."""
+    return None if pointer == ffi.NULL else ffi.string(pointer).decode('utf-8', 'replace')
+
+
+class Handle:
+    """Owns an object of the library. It is closed as soon as neither this nor a child's handle is there any more: the
+    collector of Python may free a parent before its child."""
+
+    __slots__ = ('pointer', 'key')
+    # key: [handles of the node and of its children, close, pointer, key of the parent, what must stay alive]
+    nodes, lock, numbers = {}, RLock(), count()
+
+    def __init__(self, pointer, close, parent=None, kept=None):
+        self.pointer, self.key = pointer, next(self.numbers)
+        with self.lock:
+            self.nodes[self.key] = [1, close, pointer, None if parent is None else parent.key, kept]
+            if parent is not None:
+                self.nodes[parent.key][0] += 1
+
+    def __del__(self):
+        nodes, key = self.nodes, getattr(self, 'key', None)
+        while key is not None:
+            with self.lock:
+                node = nodes[key]
+                node[0] -= 1
+                if node[0] > 0:
+                    return
+                del nodes[key]
+            node[1](node[2])
+            key = node[3]
+
+
+def new_error():
+    """An error record, for calls of one thread at a time."""
+    record = ffi.new('struct seqlstm_error *')
+    record.struct_size = ffi.sizeof('struct seqlstm_error')
+    return record
+
+
+def fail(status, record):
+    """Raises what the record says."""
+    code = text(lib.seqlstm_find_error_code(record))
+    explanation = text(lib.seqlstm_explain(code.encode())) or ''
+    raise _errors.make(status, text(record.message), code, text(record.where), explanation)
+
+
+def check(status, record):
+    """Raises unless `status` is OK."""
+    if status != 0:
+        fail(status, record)
+
+
+def encode(value, what):
+    """A string for C, where it ends with a NUL."""
+    if not isinstance(value, str):
+        raise TypeError(f'{what} is a {type(value).__name__}, expected a string')
+    if '\0' in value:
+        raise _errors.InvalidArgumentError(f'{what} contains a NUL character')
+    return value.encode('utf-8', 'surrogatepass')
+
+
+def list_strings(items):
+    """Strings as an array of C strings, and what must stay alive with it."""
+    kept = [ffi.new('char[]', os.fsencode(item)) for item in items]
+    return ffi.new('char *[]', kept), kept

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions, prepared once and called many times from any thread. See include/seqlstm/predictor.h."""
+import threading
+
+import numpy as np
+
+from . import _data, _errors
+from ._library import Handle, check, encode, ffi, lib, new_error, text
+
+_from_buffer, _empty, _array = ffi.from_buffer, np.empty, np.ndarray
+_predict, _step = lib.seqlstm_predict, lib.seqlstm_stream_step
+
+
+def to_numpy(values):
+    """What users pass, as an array; tensors through DLPack, without a copy where they are in the memory of the host."""
+    if type(values) is _array or not hasattr(values, '__dlpack__'):
+        return np.asarray(values)
+    if hasattr(values, 'requires_grad') and values.requires_grad:
+        values = values.detach()
+    if values.__dlpack_device__()[0] not in (1, 3, 11):  # CPU, and memory of the host that CUDA has pinned
+        try:
+            return np.from_dlpack(values, device='cpu')
+        except (TypeError, BufferError, ValueError, RuntimeError):
+            raise _errors.InvalidArgumentError('the tensor is in the memory of a device: pass tensor.cpu()') from None
+    return np.from_dlpack(values)
+
+
+class _Context:
+    """Buffers for the calls of one thread."""
+
+    def __init__(self, predictor):
+        self.error = new_error()
+        out = ffi.new('struct seqlstm_context **')
+        check(lib.seqlstm_context_open(predictor.handle.pointer, out, self.error), self.error)
+        self.handle = Handle(out[0], lib.seqlstm_context_close, predictor.handle)
+        self.pointer = out[0]
+        self.length = ffi.new('int64_t[1]')
+
+
+class Predictor:
+    """A model that is ready to predict. All threads may share it."""
+
+    def __init__(self, session, flags=0, layer=None, sequences=0, steps=0, rows=0, streams=0, stream_steps=0,
+                 threads=0):
+        options = ffi.new('struct seqlstm_predictor_options *')
+        options.struct_size = ffi.sizeof('struct seqlstm_predictor_options')
+        options.flags, options.sequences, options.steps, options.rows = flags, sequences, steps, rows
+        options.streams, options.stream_steps, options.threads = streams, stream_steps, threads
+        name = ffi.NULL if layer is None else ffi.new('char[]', encode(layer, 'the layer'))
+        options.layer = name
+        out = ffi.new('struct seqlstm_predictor **')
+        session.call(lib.seqlstm_predictor_open, options, out)
+        self.handle = Handle(out[0], lib.seqlstm_predictor_close, session.handle)
+        info = ffi.new('struct seqlstm_predictor_info *')
+        info.struct_size = ffi.sizeof('struct seqlstm_predictor_info')
+        lib.seqlstm_predictor_get_info(self.handle.pointer, info)
+        self.info = info
+        self.features, self.outputs = info.input_features, info.output_features
+        self.dtype = np.dtype('int32' if info.input == lib.SEQLSTM_INPUT_IDS else 'float32')
+        self.is_ids = self.dtype.kind == 'i'
+        self.on_steps, self.output_on_steps = bool(info.input_on_steps), bool(info.output_on_steps)
+        self.reads_texts, self.writes_texts = bool(info.texts), info.output == lib.SEQLSTM_OUTPUT_TEXT
+        self.float32 = np.dtype('float32')
+        self.local = threading.local()
+
+    def get_context(self):
+        try:
+            return self.local.context
+        except AttributeError:
+            self.local.context = _Context(self)
+            return self.local.context
+
+    # ---- whole sequences
+
+    def __call__(self, x, lengths=None):
+        if type(x) is _array and x.dtype is self.dtype and x.ndim == 2 and self.on_steps and lengths is None \
+                and not self.is_ids and x.shape[1] == self.features and x.flags.c_contiguous:
+            return self._predict_one(x)  # the shortest way
+        if isinstance(x, str):
+            return self.predict_texts([x])[0]
+        if isinstance(x, (list, tuple)):
+            return self._predict_list(x, lengths)
+        return self._predict_array(to_numpy(x), lengths)
+
+    def _predict_one(self, x):
+        """One sequence [T, F]."""
+        context = self.get_context()
+        steps = len(x)
+        context.length[0] = steps
+        y = _empty((steps, self.outputs) if self.output_on_steps else self.outputs, self.float32)
+        status = _predict(context.pointer, _from_buffer(x), context.length, 1, _from_buffer(y), context.error)
+        if status != 0:
+            check(status, context.error)
+        return y
+
+    def _convert(self, x, what):
+        """The array in the type of the input, in C order; whole numbers stay themselves."""
+        if self.is_ids and x.dtype.kind not in 'iu':
+            raise _errors.InvalidArgumentError(f'{what} is {x.dtype}, expected integers: the model reads token ids')
+        if not self.is_ids and x.dtype.kind not in 'fiub':
+            raise _errors.InvalidArgumentError(f'{what} is {x.dtype}, expected numbers')
+        if self.is_ids and x.size and (x.min() < 0 or x.max() >= self.info.input_classes):
+            raise _errors.InvalidArgumentError(f'{what} has ids from {x.min()} to {x.max()}, expected 0 to '
+                                               f'{self.info.input_classes - 1}')
+        return np.ascontiguousarray(x, self.dtype)
+
+    def _fail_shape(self, x):
+        step = '' if self.is_ids else f', {self.features}'
+        one = f'[T{step}]' if self.on_steps else f'[{self.features}]'
+        many = f'[N, T{step}]' if self.on_steps else f'[N, {self.features}]'
+        raise _errors.InvalidArgumentError(f'x has the shape {list(x.shape)}, expected {many}, or {one} for one alone')
+
+    def _predict_array(self, x, lengths):
+        sides = (1 if self.on_steps else 0) + (0 if self.is_ids else 1)  # of one record
+        if self.on_steps and self.features == 1 and not self.is_ids and x.ndim in (1, 2) and \
+                (x.ndim == 1 or x.shape[1] != 1 or lengths is not None):
+            x = x[..., np.newaxis]
+        if x.ndim not in (sides, sides + 1) or (not self.is_ids and x.shape[-1] != self.features):
+            self._fail_shape(x)
+        one = x.ndim == sides
+        y = self._run_array(x[np.newaxis] if one else x, lengths)
+        return y[0] if one else y
+
+    def _run_array(self, x, lengths):
+        """[N, T, F], [N, T] or [N, F] → [N, T, O] with zeros beyond the lengths, or [N, O]."""
+        x = self._convert(x, 'x')
+        if not self.on_steps:
+            return self._run(x, None, len(x))
+        steps = x.shape[1]
+        if lengths is None:
+            y = self._run(x, np.full(len(x), steps, 'int64'), len(x) * steps)
+            return y.reshape(len(x), steps, -1) if self.output_on_steps else y
+        lengths = self._check_lengths(lengths, len(x), steps)
+        real = np.arange(steps) < lengths[:, np.newaxis]
+        y = self._run(x[real], lengths, int(lengths.sum()))
+        if not self.output_on_steps:
+            return y
+        padded = np.zeros((len(x), steps, self.outputs), self.float32)
+        padded[real] = y
+        return padded
+
+    @staticmethod
+    def _check_lengths(lengths, count, most):
+        lengths = np.ascontiguousarray(to_numpy(lengths))
+        if lengths.shape != (count,) or lengths.dtype.kind not in 'iu':
+            raise _errors.InvalidArgumentError(f'lengths is {lengths.dtype} {list(lengths.shape)}, expected integers '
+                                               f'[{count}]')
+        if count and (lengths.min() < 0 or lengths.max() > most):
+            raise _errors.InvalidArgumentError(f'lengths are from {lengths.min()} to {lengths.max()}, expected 0 to '
+                                               f'{most}')
+        return lengths.astype('int64')
+
+    def _run(self, x, lengths, rows):
+        count = len(x) if lengths is None else len(lengths)
+        y = _empty((rows if self.output_on_steps else count, self.outputs), self.float32)
+        context = self.get_context()
+        pointer = ffi.NULL if lengths is None else ffi.cast('int64_t *', _from_buffer(lengths))
+        check(_predict(context.pointer, _from_buffer(x), pointer, count, _from_buffer(y), context.error), context.error)
+        return y
+
+    def _predict_list(self, items, lengths):
+        if _data.are_texts(items):
+            return self.predict_texts(items)
+        if lengths is not None:
+            raise _errors.InvalidArgumentError('lengths belong to an array: a list has sequences of their own lengths')
+        sequences = [to_numpy(item) for item in items]
+        if not self.on_steps or not sequences or any(s.ndim == 0 for s in sequences):
+            return self._predict_array(np.asarray(items), None)
+        if self.features == 1 and not self.is_ids:
+            sequences = [s[:, np.newaxis] if s.ndim == 1 else s for s in sequences]
+        for sequence in sequences:
+            if sequence.ndim != (1 if self.is_ids else 2) or (not self.is_ids and sequence.shape[1] != self.features):
+                self._fail_shape(sequence)
+        parts = np.array([len(s) for s in sequences], 'int64')
+        y = self._run(self._convert(np.concatenate(sequences), 'x'), parts, int(parts.sum()))
+        return np.split(y, np.cumsum(parts)[:-1]) if self.output_on_steps else y
+
+    # ---- texts
+
+    def predict_texts(self, texts):
+        """[N, O] for a model with one output per text, a list of [tokens, O] for a tagger, a list of strings for a
+        decoder."""
+        encoded = [t.encode('utf-8', 'surrogatepass') for t in texts]
+        pointers = [ffi.from_buffer(e) for e in encoded]
+        array = ffi.new('char *[]', pointers)
+        sizes = ffi.new('size_t[]', [len(e) for e in encoded])
+        replies, raised = [], []
+
+        def keep(_, exception, __):
+            raised.append(exception)
+
+        @ffi.callback('int32_t(void *, struct seqlstm_reply *)', error=12, onerror=keep)
+        def write(_, reply):
+            if reply.values == ffi.NULL:
+                best = reply.texts[0] if reply.text_count else None
+                replies.append(ffi.buffer(best.text, best.bytes)[:].decode() if best is not None else '')
+            else:
+                size = reply.rows * reply.features * 4
+                values = np.frombuffer(ffi.buffer(reply.values, size)[:], 'float32')
+                replies.append(values.reshape(reply.rows, reply.features).copy())
+            return 0
+
+        context = self.get_context()
+        status = lib.seqlstm_predict_texts(context.pointer, array, sizes, len(encoded), write, ffi.NULL, context.error)
+        if raised:
+            raise raised[0]
+        check(status, context.error)
+        if self.writes_texts or self.output_on_steps:
+            return replies
+        return np.concatenate(replies) if replies else np.empty((0, self.outputs), self.float32)
+
+    def list_classes(self):
+        classes = []
+        while (name := text(lib.seqlstm_predictor_find_class(self.handle.pointer, len(classes)))) is not None:
+            classes.append(name)
+        return classes
+
+
+class Stream:
+    """A sequence in progress: `y = stream(x)` computes its next step or steps.
+
+    x: float32 [F] for one step, or [steps, F]; for a model of token ids an integer, or int32 [steps]
+    result: float32 [O], or [steps, O] if x has several steps and the model has one output per step
+
+    A stream is advanced by one thread at a time, by any of them.
+    """
+
+    __slots__ = ('_predictor', '_handle', '_pointer', '_lock', '_dtype', '_step_bytes', '_outputs', '_float32',
+                 '__weakref__')
+
+    def __init__(self, predictor):
+        record = new_error()
+        out = ffi.new('struct seqlstm_stream **')
+        check(lib.seqlstm_stream_open(predictor.handle.pointer, out, record), record)
+        self._handle = Handle(out[0], lib.seqlstm_stream_close, predictor.handle)
+        self._pointer = out[0]
+        self._predictor, self._dtype = predictor, predictor.dtype
+        self._step_bytes, self._outputs, self._float32 = 4 * predictor.features, predictor.outputs, predictor.float32
+        self._lock = threading.Lock()
+
+    def __call__(self, x):
+        predictor = self._predictor
+        if type(x) is _array and x.dtype is self._dtype and x.ndim == 1 and x.nbytes == self._step_bytes \
+                and x.flags.c_contiguous:
+            steps, y = 1, _empty(self._outputs, self._float32)
+        else:
+            x, steps, y = self._prepare(x)
+        if not self._lock.acquire(False):
+            self._fail_busy()
+        try:
+            context = predictor.get_context()
+            status = _step(context.pointer, self._pointer, _from_buffer(x), steps, _from_buffer(y), context.error)
+            if status != 0:
+                check(status, context.error)
+        finally:
+            self._lock.release()
+        return y
+
+    def _fail_busy(self):
+        raise _errors.InvalidArgumentError('another thread is using the stream: give each thread a stream of its own')
+
+    def _prepare(self, x):
+        predictor = self._predictor
+        x = to_numpy(x)
+        one = x.ndim == (0 if predictor.is_ids else 1)
+        if one:
+            x = x[np.newaxis]
+        if x.ndim != (1 if predictor.is_ids else 2) or (not predictor.is_ids and x.shape[1] != predictor.features):
+            step = '' if predictor.is_ids else f'{predictor.features}'
+            raise _errors.InvalidArgumentError(f'x has the shape {list(x.shape[1:] if one else x.shape)}, expected '
+                                               f'[{step}] for one step or [steps{", " + step if step else ""}]')
+        if len(x) == 0:
+            raise _errors.InvalidArgumentError('x has no steps')
+        x = predictor._convert(x, 'x')
+        many = predictor.output_on_steps and not one
+        return x, len(x), _empty((len(x), self._outputs) if many else self._outputs, self._float32)
+
+    def _locked(self, function, *arguments):
+        if not self._lock.acquire(False):
+            self._fail_busy()
+        try:
+            return function(self._pointer, *arguments)
+        finally:
+            self._lock.release()
+
+    @property
+    def position(self):
+        """Steps that the stream has taken."""
+        return self._locked(lib.seqlstm_stream_get_position)
+
+    def reset(self):
+        """Back to before the first step."""
+        self._locked(lib.seqlstm_stream_reset)
+
+    def save(self):
+        """The state as bytes, which `load` continues from, also in another process or on another machine."""
+        record, size = new_error(), ffi.new('size_t *', self._predictor.info.stream_bytes)
+        room = ffi.new('char[]', self._predictor.info.stream_bytes)
+        check(self._locked(lib.seqlstm_stream_save, room, size, record), record)
+        return ffi.buffer(room, size[0])[:]
+
+    def load(self, state):
+        """Continues from a saved state of the same model with the same weights."""
+        record = new_error()
+        with ffi.from_buffer(state) as bytes_:
+            check(self._locked(lib.seqlstm_stream_load, bytes_, len(bytes_), record), record)
+        return self
+
+    def __repr__(self):
+        return f'<seqlstm stream at step {self.position}>'

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows how training goes: a line in a terminal, a display that is updated in Jupyter."""
+import sys
+
+
+def _in_notebook():
+    module = sys.modules.get('IPython')
+    shell = module.get_ipython() if module is not None else None
+    return shell is not None and shell.__class__.__name__ == 'ZMQInteractiveShell'
+
+
+class Progress:
+    """Called with (update, epoch, loss) while training runs."""
+
+    def __init__(self):
+        self.display = None
+        self.notebook = _in_notebook()
+        self.terminal = not self.notebook and sys.stderr is not None and sys.stderr.isatty()
+
+    def __call__(self, update, epoch, loss):
+        line = f'epoch {epoch:.2f}, update {update}, loss {loss:.4g}'
+        if self.notebook:
+            from IPython.display import display
+            if self.display is None:
+                self.display = display({'text/plain': line}, raw=True, display_id=True)
+            else:
+                self.display.update({'text/plain': line}, raw=True)
+        elif self.terminal:
+            sys.stderr.write(f'\r\x1b[K{line}')
+            sys.stderr.flush()
+
+    def end(self):
+        if self.terminal:
+            sys.stderr.write('\r\x1b[K')
+            sys.stderr.flush()

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trained model in its run folder."""
+import os
+from _thread import allocate_lock
+
+from . import _data, _errors, _session
+from ._library import encode, ffi, lib, text
+from ._progress import Progress
+
+
+class _View:
+    """Memory of the library as numpy sees it; keeps the session alive."""
+
+    def __init__(self, address, shape, session):
+        self.session = session
+        self.__array_interface__ = {'version': 3, 'typestr': '<f4', 'data': (address, True), 'shape': shape}
+
+
+class Layer:
+    """A layer of a run. `weights`: {"l0.forward.w_x": float32 [rows, columns], …}, read-only views without a copy."""
+
+    def __init__(self, name, weights):
+        self.name, self.weights = name, weights
+
+    def __repr__(self):
+        return f'<layer {self.name}: {", ".join(f"{n} {list(w.shape)}" for n, w in self.weights.items())}>'
+
+
+class Run:
+    """A trained model. `seqlstm.open` and `seqlstm.train` make it; threads may share it."""
+
+    def __init__(self, session, options, layer=None):
+        self._session, self._options, self._layer = session, options, layer
+        self._predictors, self._lock = {}, allocate_lock()
+        self.folder = os.path.abspath(text(lib.seqlstm_get_folder(session.handle.pointer)))
+
+    def __repr__(self):
+        return f'<seqlstm run {self.folder}>'
+
+    def __reduce__(self):
+        return _reopen, (self.folder, self._options, self._layer)
+
+    def close(self):
+        """Frees what the run holds, as soon as no other object uses it. Later calls raise an error."""
+        self._session, self._predictors = None, {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _get_session(self):
+        session = self._session
+        if session is None:
+            raise _errors.InvalidArgumentError(f'the run {self.folder} is closed: open it again with seqlstm.open')
+        return session
+
+    def predictor(self, *, layer=None, sequences=0, steps=0, rows=0, streams=0, stream_steps=0, threads=0):
+        """A `Predictor` with limits of its own, which are those of `struct seqlstm_predictor_options`; 0: the default.
+        `layer`: whose output is wanted."""
+        from ._predictor import Predictor
+        return Predictor(self._get_session(), 0, layer or self._layer, sequences, steps, rows, streams, stream_steps,
+                         threads)
+
+    def _get_predictor(self, flags=0, layer=None):
+        found = self._predictors.get((flags, layer))
+        return found if found is not None else self._open_predictor(flags, layer)
+
+    def _open_predictor(self, flags, layer):
+        from ._predictor import Predictor
+        with self._lock:
+            if (flags, layer) not in self._predictors:
+                self._predictors[flags, layer] = Predictor(self._get_session(), flags, layer)
+            return self._predictors[flags, layer]
+
+    # ---- predictions
+
+    def predict(self, x, lengths=None):
+        """Predicts for sequences, rows or texts, in the units of the training data.
+
+        x: float [N, T, F], with `lengths` int [N] if they differ; [T, F] for one sequence; a list of arrays [T, F];
+           [N, F] for a model without steps; int [N, T] for one that reads token ids; or a list of strings
+        result: float32 [N, O], or per step [N, T, O] (zeros beyond the lengths) or a list of [T, O]; probabilities of
+           `classes`, or values. A decoder gives a list of strings.
+        """
+        found = self._predictors.get((0, self._layer))
+        return (found if found is not None else self._open_predictor(0, self._layer))(x, lengths)
+
+    __call__ = predict
+
+    def embed(self, x, lengths=None, *, layer=None):
+        """The output of a layer for each input, in the network's units; without `layer` the input of the last one.
+        x and the result are as those of `predict`."""
+        flags = lib.SEQLSTM_PREDICTOR_EMBED if layer is None else 0
+        return self._get_predictor(flags, layer)(x, lengths)
+
+    def stream(self, state=None):
+        """A `Stream`: a sequence that is computed step by step. `state`: bytes of Stream.save to continue from."""
+        from ._predictor import Stream
+        stream = Stream(self._get_predictor(0, self._layer))
+        return stream if state is None else stream.load(state)
+
+    @property
+    def classes(self):
+        """Names of the classes (or tokens) of the output, in the order of its columns; [] for values."""
+        return self._get_predictor(0, self._layer).list_classes()
+
+    def generate(self, prompt='', *, length=200, temperature=1.0, seed=0, on_text=None):
+        """Text of `length` tokens that a language model continues `prompt` with. The same seed gives the same text.
+        `on_text` gets each part as it is drawn; what it raises ends the text."""
+        session, parts = self._get_session(), []
+
+        def write(_, part, size):
+            parts.append(ffi.buffer(part, size)[:])
+            if on_text is not None:
+                on_text(parts[-1].decode('utf-8', 'replace'))
+
+        writer = session.callback('int32_t(void *, char *, size_t)', write)
+        session.call(lib.seqlstm_generate, encode(prompt, 'the prompt'), length, temperature, seed, writer, ffi.NULL)
+        return b''.join(parts).decode('utf-8', 'replace')
+
+    # ---- what the run holds
+
+    def evaluate(self, split='test'):
+        """The metrics of "train", "valid" or "test" as {"loss": …}."""
+        metrics, count = ffi.new('struct seqlstm_metric[64]'), ffi.new('int32_t *')
+        self._get_session().call(lib.seqlstm_evaluate, encode(split, 'the split'), metrics, 64, count)
+        return {text(metrics[k].name): metrics[k].value for k in range(min(count[0], 64))}
+
+    @property
+    def metrics(self):
+        """What training measured, once per epoch or validation, and as "report" in between, all float64:
+        {"train": {"update": [n], "epoch": [n], "seconds": [n], "loss": [n], …}, "valid": …}"""
+        import numpy as np
+        session, tables = self._get_session(), {}
+
+        def write(_, row):
+            interval = text(row.interval)
+            table = tables.setdefault('report' if interval == 'report' else text(row.split), [])
+            values = {text(row.metrics[k].name): row.metrics[k].value for k in range(row.metric_count)}
+            table.append({'update': row.update, 'epoch': row.epoch, 'seconds': row.seconds, **values})
+
+        writer = session.callback('int32_t(void *, struct seqlstm_metric_row *)', write)
+        session.call(lib.seqlstm_read_metrics, writer, ffi.NULL)
+        return {name: {key: np.array([row.get(key, np.nan) for row in rows], 'float64')
+                       for key in dict.fromkeys(k for row in rows for k in row)} for name, rows in tables.items()}
+
+    @property
+    def plan(self):
+        """Which backend computes which layer, and why: the plan of the run as a dict."""
+        import json
+        return json.loads(self._get_session().read_text(lib.seqlstm_write_plan))
+
+    @property
+    def config(self):
+        """The complete model file as YAML, with all defaults."""
+        return self._get_session().read_text(lib.seqlstm_write_config)
+
+    @property
+    def layers(self):
+        """{"lstm_1": Layer, …}: the layers that have weights."""
+        import numpy as np
+        session, count, layers = self._get_session(), ffi.new('int64_t *'), {}
+        session.call(lib.seqlstm_load_weights, count)
+        weight = ffi.new('struct seqlstm_weight *')
+        weight.struct_size = ffi.sizeof('struct seqlstm_weight')
+        for k in range(count[0]):
+            session.call(lib.seqlstm_get_weight, k, weight)
+            layer, name = text(weight.layer), text(weight.name)
+            shape = (weight.rows, weight.columns) if weight.columns > 1 else (weight.rows,)
+            view = _View(int(ffi.cast('uintptr_t', weight.values)), shape, session.handle)
+            layers.setdefault(layer, {})[name[len(layer) + 1:]] = np.asarray(view)
+        return {name: Layer(name, weights) for name, weights in layers.items()}
+
+    def export(self, path, format=None):
+        """Writes the weights, or the whole model as ONNX. `format`: "safetensors", "pytorch-names", "keras-names" or
+        "onnx"; by default what the ending of the path says."""
+        if format is None:
+            format = 'onnx' if os.fspath(path).endswith('.onnx') else 'safetensors'
+        self._get_session().call(lib.seqlstm_export, encode(format, 'the format'), os.fsencode(path))
+
+    # ---- training
+
+    def resume(self, overrides=None, *, data=None, on_progress=None):
+        """Continues the training of a run that was stopped. `data`: as in `train`, if its data were in memory."""
+        assignments, files = _list_overrides(overrides, data)
+        session = _session.open_run(self.folder, overrides=assignments, files=files, **self._options)
+        return _train(session, self._options, on_progress)
+
+
+def _reopen(folder, options, layer):
+    return Run(_session.open_run(folder, **options), options, layer)
+
+
+def _list_overrides(overrides, data):
+    """{"train.epochs": 3} as assignments, and the data in memory with the settings that name them."""
+    import json
+    files, settings = {}, dict(overrides or {})
+    for split, value in (data or {}).items():
+        if split not in ('train', 'valid', 'test'):
+            raise _errors.InvalidArgumentError(f'no split `{split}`, expected train, valid or test')
+        found, more = _data.encode_split(split, value)
+        settings[f'data.{split}'] = found
+        files.update(more)
+    return [f'{key}={json.dumps(value)}' for key, value in settings.items()], files
+
+
+def _train(session, options, on_progress):
+    progress = on_progress or Progress()
+
+    def watch(_, update, epoch, loss):
+        return 1 if progress(update, epoch, loss) else 0
+
+    watcher = session.callback('int32_t(void *, int64_t, double, double)', watch, stopped=1)
+    try:
+        session.call(lib.seqlstm_train, watcher, ffi.NULL)
+    finally:
+        if on_progress is None:
+            progress.end()
+    return Run(session, options)
+
+
+def open(run, *, threads=0, backend=None, backend_folders=(), trust=False):
+    """Opens a trained run: its folder, or a name, which means the latest run of that name below runs/.
+
+    threads: how many compute, 0: all usable cores; backend: use this one for every layer that it accepts; trust: load
+    plugins and follow links that the run names without checking their owner.
+    """
+    options = {'threads': threads, 'backend': backend, 'backend_folders': tuple(backend_folders), 'trust': trust}
+    return Run(_session.open_run(run, **options), options)
+
+
+def train(model, overrides=None, *, data=None, folder=None, on_progress=None, threads=0, backend=None,
+          backend_folders=(), trust=False):
+    """Trains a model and returns its run.
+
+    model: path of a model file, or its contents as a dict
+    overrides: {"train.epochs": 3, "model[0].units": 64}: values in place of those of the file
+    data: data in memory, {"train": …, "valid": …, "test": …}; each is (x, y) or (x, y, lengths), with x [N, T, F] or
+        a list of [T, F]; (texts, labels); a list of texts; {"source": texts, "target": texts} for an encoder with its
+        decoder; or a pandas.DataFrame, whose columns the model file names
+    folder: the run folder; by default the next one below runs/
+    on_progress: called about ten times per second with (update, epoch, loss); a true result saves and stops, which
+        raises CancelledError. By default terminals and Jupyter show a line
+
+    KeyboardInterrupt saves the run and is raised; `seqlstm.open(folder).resume()` continues. The lock of Python is not
+    held while the library computes.
+    """
+    options = {'threads': threads, 'backend': backend, 'backend_folders': tuple(backend_folders), 'trust': trust}
+    assignments, files = _list_overrides(overrides, data)
+    session = _session.open_model(model, overrides=assignments, files=files, folder=folder, **options)
+    return _train(session, options, on_progress)
+
+
+def plan(model, overrides=None, *, data=None, **options):
+    """The plan of a model that is not trained yet, as a dict: which backend would compute which layer, and why."""
+    import json
+    assignments, files = _list_overrides(overrides, data)
+    session = _session.open_model(model, overrides=assignments, files=files, **options)
+    return json.loads(session.read_text(lib.seqlstm_write_plan))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session of the C library: opened once, one call at a time, its messages as warnings."""
+import os
+import warnings
+from _thread import allocate_lock
+
+from . import _errors
+from ._library import Handle, check, ffi, lib, list_strings, new_error, text
+
+WARN = 2  # levels of messages: 1 error, 2 warning, 3 information
+
+
+class Session:
+    """Holds what the session borrows. The C session lives as long as an object refers to `handle`."""
+
+    def __init__(self, opener, overrides=(), files=None, folder=None, threads=0, backend=None, backend_folders=(),
+                 trust=False, on_message=None):
+        self.lock = allocate_lock()
+        self.error = new_error()
+        self.messages, self.on_message = [], on_message
+        self.stop = ffi.new('int32_t *')
+        self.raised = None
+        options, self.kept = self._make_options(overrides, files or {}, folder, threads, backend, backend_folders,
+                                                trust)
+        out = ffi.new('struct seqlstm_session **')
+        check_with(self, opener(options, out, self.error))
+        self.handle = Handle(out[0], lib.seqlstm_close, kept=(options, self.kept, self.stop))
+
+    def _make_options(self, overrides, files, folder, threads, backend, backend_folders, trust):
+        options = ffi.new('struct seqlstm_options *')
+        options.struct_size = ffi.sizeof('struct seqlstm_options')
+        options.flags = lib.SEQLSTM_OPEN_TRUST if trust else 0
+        assignments, kept_1 = list_strings(overrides)
+        folders, kept_2 = list_strings(backend_folders)
+        options.overrides, options.override_count = assignments, len(overrides)
+        options.backend_folders, options.folder_count = folders, len(backend_folders)
+        kept = [assignments, kept_1, folders, kept_2]
+        for name, value in (('backend', backend), ('out_dir', folder)):
+            if value is not None:
+                kept.append(ffi.new('char[]', os.fsencode(value)))
+                setattr(options, name, kept[-1])
+        options.threads = threads
+        array = ffi.new('struct seqlstm_file[]', len(files))
+        for slot, (name, data) in zip(array, files.items()):
+            kept += [ffi.new('char[]', name.encode()), ffi.from_buffer(data)]
+            slot.name, slot.bytes, slot.size = kept[-2], kept[-1], len(kept[-1])
+        messages, on_message = self.messages, self.on_message
+
+        @ffi.callback('void(void *, int32_t, char *)')
+        def log(_, level, message):
+            if level <= WARN:
+                messages.append(text(message))
+            if on_message is not None:
+                on_message(level, text(message))
+
+        options.files, options.file_count = array, len(files)
+        options.log, options.stop = log, self.stop
+        return options, kept + [array, log]
+
+    def warn(self):
+        """Turns what the library logged into warnings."""
+        while self.messages:
+            warnings.warn(self.messages.pop(0), _errors.SeqlstmWarning, stacklevel=4)
+
+    def call(self, function, *arguments):
+        """Calls function(session, …, error). The lock of Python is not held meanwhile."""
+        with self.lock:
+            status = function(self.handle.pointer, *arguments, self.error)
+            raised, self.raised = self.raised, None
+            if raised is not None:
+                raise raised
+            check_with(self, status)
+
+    def callback(self, signature, function, stopped=12):
+        """A C callback. What `function` raises ends the call, and is raised by it; else its result, 0 for None."""
+
+        def keep(_, exception, __):
+            self.raised = exception
+
+        return ffi.callback(signature, lambda *given: function(*given) or 0, error=stopped, onerror=keep)
+
+    def read_text(self, function):
+        """The text that a function writes."""
+        parts = []
+        writer = self.callback('int32_t(void *, char *, size_t)',
+                               lambda _, part, size: parts.append(ffi.buffer(part, size)[:]))
+        self.call(function, writer, ffi.NULL)
+        return b''.join(parts).decode()
+
+
+def check_with(session, status):
+    """Raises what the session reports; warns of what it logged."""
+    if status == 0:
+        session.warn()
+        return
+    session.messages.clear()
+    check(status, session.error)
+
+
+def open_model(model, **options):
+    """A session for a path of a model file, or a dict with its contents."""
+    if isinstance(model, dict):
+        import json
+        body = json.dumps(model, allow_nan=False).encode()
+        return Session(lambda o, out, err: lib.seqlstm_open_text(b'model', body, len(body), o, out, err), **options)
+    path = os.fsencode(model)
+    return Session(lambda o, out, err: lib.seqlstm_open_model(path, o, out, err), **options)
+
+
+def open_run(run, **options):
+    """A session for the folder or the name of a run."""
+    path = os.fsencode(run)
+    return Session(lambda o, out, err: lib.seqlstm_open_run(path, o, out, err), **options)

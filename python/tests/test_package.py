@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package: what it computes is what the C library computes, and every mistake is an exception."""
+import json
+import os
+import pathlib
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import numpy as np
+
+import seqlstm
+from models import CLASSES, LABELS, TEXTS, make_arrays, make_model, silent, train_small
+
+scratch = tempfile.TemporaryDirectory(prefix='seqlstm-python-')
+folders = iter(f'{scratch.name}/{number}' for number in range(1000))
+
+
+def setUpModule():
+    global run, x, y
+    run = train_small(next(folders))
+    x, y = make_arrays()
+
+
+def tearDownModule():
+    scratch.cleanup()
+
+
+class Predictions(unittest.TestCase):
+    def test_each_form_of_input_gives_the_same(self):
+        whole = run.predict(x)
+        self.assertEqual(whole.shape, (16, 1))
+        self.assertEqual(whole.dtype, np.float32)
+        close = dict(rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(run.predict(x[3]), whole[3], **close)
+        np.testing.assert_allclose(run.predict(list(x)), whole, **close)
+        np.testing.assert_allclose(run.predict(x.astype('float64')), whole, **close)
+        np.testing.assert_allclose(run.predict(np.asfortranarray(x)), whole, **close)
+        np.testing.assert_allclose(run.predict(np.repeat(x, 2, axis=2)[:, :, ::2]), whole, **close)
+        np.testing.assert_allclose(run(x, lengths=[6] * 16), whole, **close)
+
+    def test_lengths_leave_out_the_padding(self):
+        padded = x.copy()
+        padded[:, 4:] = np.nan
+        np.testing.assert_allclose(run.predict(padded, lengths=np.full(16, 4)), run.predict(x[:, :4]), rtol=1e-5,
+                                   atol=1e-6)
+
+    def test_outputs_per_step(self):
+        steps = seqlstm.train(make_model(steps=True), data={'train': (x, x[:, :, :2])}, folder=next(folders),
+                              on_progress=silent)
+        whole = steps.predict(x)
+        self.assertEqual(whole.shape, (16, 6, 2))
+        parts = steps.predict([x[0], x[1][:2]])
+        self.assertEqual([p.shape for p in parts], [(6, 2), (2, 2)])
+        np.testing.assert_allclose(parts[1], whole[1][:2], rtol=1e-4, atol=1e-5)
+        short = steps.predict(x, lengths=[2] * 16)
+        self.assertTrue((short[:, 2:] == 0).all() and (short[:, :2] != 0).any())
+        stream = steps.stream()
+        np.testing.assert_allclose(stream(x[0]), whole[0], rtol=1e-4, atol=1e-5)
+
+    def test_wrong_inputs_are_refused(self):
+        for wrong, word in ((x[:, :, :2], 'expected [N, T, 3]'), (x[0, 0, 0], 'shape'), (np.array(['a']), 'expected'),
+                            (x + 1j, 'complex'), ([x[0], x[1][:, :2]], '[N, T, 3]'), (None, 'expected'),
+                            (np.zeros((2, 2, 2, 3)), 'shape')):
+            with self.subTest(word=word), self.assertRaises(seqlstm.InvalidArgumentError) as caught:
+                run.predict(wrong)
+            self.assertIn(word, str(caught.exception))
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'expected 0 to 6'):
+            run.predict(x, lengths=[7] * 16)
+        with self.assertRaisesRegex(seqlstm.UnsupportedError, 'text'):
+            run.predict(['a text'])
+
+    def test_embeddings_and_weights_give_the_output(self):
+        hidden = run.embed(x)
+        self.assertEqual(hidden.shape, (16, 8))
+        np.testing.assert_array_equal(hidden, run.embed(x, layer='first'))
+        dense = run.layers['dense_1'].weights
+        np.testing.assert_allclose(hidden @ dense['w'].T + dense['bias'], run.predict(x), rtol=1e-4, atol=1e-5)
+
+    def test_tensors_come_through_dlpack(self):
+        class Tensor:
+            def __init__(self, device):
+                self.device = device
+
+            def __dlpack_device__(self):
+                return (self.device, 0)
+
+            def __dlpack__(self, **_):
+                return x.__dlpack__()
+
+        np.testing.assert_array_equal(run.predict(Tensor(1)), run.predict(x))
+        if np.__version__.startswith('1.'):
+            with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'pass tensor\.cpu\(\)'):
+                run.predict(Tensor(2))
+
+
+class Streams(unittest.TestCase):
+    def test_steps_continue_and_states_are_saved(self):
+        stream, whole = run.stream(), run.predict(x)
+        for step in range(6):
+            last = stream(x[0, step])
+        np.testing.assert_allclose(last, whole[0], rtol=1e-4, atol=1e-5)
+        self.assertEqual(stream.position, 6)
+        stream.reset()
+        stream(x[1, :3])
+        other = run.stream(stream.save())
+        self.assertEqual(other.position, 3)
+        np.testing.assert_allclose(other(x[1, 3:]), whole[1], rtol=1e-4, atol=1e-5)
+        with self.assertRaises(seqlstm.SeqlstmError):
+            other.load(b'nonsense')
+
+    def test_one_thread_at_a_time(self):
+        stream = run.stream()
+        stream._lock.acquire()
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'another thread'):
+            stream(x[0, 0])
+        stream._lock.release()
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'expected \[3\]'):
+            stream(x[0, 0, :2])
+        self.assertEqual(stream.position, 0)
+
+    def test_threads_share_a_run(self):
+        whole, wrong = run.predict(x), []
+
+        def work(k):
+            for _ in range(50):
+                if not np.allclose(run.predict(x[k]), whole[k], rtol=1e-4, atol=1e-5):
+                    wrong.append(k)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+class Runs(unittest.TestCase):
+    def test_what_a_run_holds(self):
+        metrics = run.metrics
+        self.assertEqual(metrics['valid']['epoch'].tolist(), [1, 2])
+        self.assertAlmostEqual(run.evaluate('valid')['loss'], metrics['valid']['loss'][-1], places=9)
+        self.assertIn('first', json.dumps(run.plan['layers']))
+        self.assertIn('memory:train.x', run.config)
+        weights = run.layers['first'].weights
+        self.assertEqual(weights['l0.forward.w_x'].shape, (32, 3))
+        self.assertFalse(weights['l0.forward.w_x'].flags.writeable)
+        path = f'{scratch.name}/w.onnx'
+        run.export(path)
+        self.assertGreater(os.path.getsize(path), 1000)
+        self.assertEqual(run.classes, [])
+
+    def test_views_outlive_the_run(self):
+        other = pickle.loads(pickle.dumps(run))
+        np.testing.assert_array_equal(other.predict(x), run.predict(x))
+        weights, stream = other.layers['first'].weights['l0.forward.w_x'], other.stream()
+        other.close()
+        del other
+        np.testing.assert_array_equal(weights, run.layers['first'].weights['l0.forward.w_x'])
+        stream(x[0])
+        closed = seqlstm.open(run.folder)
+        closed.close()
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'open it again'):
+            closed.predict(x)
+
+    def test_data_in_memory_are_gone_later(self):
+        with self.assertRaisesRegex(seqlstm.SeqlstmError, 'give them again'):
+            seqlstm.open(run.folder).evaluate('valid')
+
+    def test_texts_and_tables(self):
+        texts = seqlstm.train(CLASSES, data={'train': (TEXTS, LABELS)}, folder=next(folders), on_progress=silent)
+        self.assertEqual(texts.classes, ['no', 'yes'])
+        found = texts.predict(['good one', 'bad one'])
+        self.assertEqual(found.argmax(1).tolist(), [1, 0])
+        self.assertEqual(texts.predict('good one').tolist(), found[0].tolist())
+
+        class Column(list):
+            tolist = list.copy
+
+        class Frame(dict):  # what of pandas is used
+            columns, iloc = ['a', 'b', 'y'], None
+
+        frame = Frame(a=Column([.1, .2, .3, .4]), b=Column([1, 2, 3, 4]), y=Column([1.5, 2, 3, 4.5]))
+        model = {'seqlstm': 1, 'data': {'inputs': ['a', 'b'], 'targets': ['y'], 'batch_size': 2},
+                 'model': [{'type': 'dense', 'units': 'from_target'}], 'train': {'epochs': 1, 'loss': 'mse'}}
+        rows = seqlstm.train(model, data={'train': frame}, folder=next(folders), on_progress=silent)
+        self.assertEqual(rows.predict(np.zeros((5, 2))).shape, (5, 1))
+
+    def test_a_language_model_generates(self):
+        model = {'seqlstm': 1, 'seed': 1, 'data': {'train': {'type': 'text', 'file': f'{scratch.name}/text.txt'},
+                                                   'tokenizer': 'char', 'batch_size': 2,
+                                                   'batching': {'unit': 'stream', 'bptt': 8}},
+                 'model': [{'type': 'embedding', 'dim': 4}, {'type': 'lstm', 'units': 4, 'return_sequences': True},
+                           {'type': 'output', 'activation': 'softmax'}],
+                 'train': {'task': 'language_model', 'epochs': 1}, 'dispatch': {'policy': 'estimate'}}
+        pathlib.Path(f'{scratch.name}/text.txt').write_text('abcabcabc ' * 20)
+        letters, parts = seqlstm.train(model, folder=next(folders), on_progress=silent), []
+        text = letters.generate('ab', length=20, seed=3, on_text=parts.append)
+        self.assertEqual(text, letters.generate('ab', length=20, seed=3))
+        self.assertEqual(text, ''.join(parts))
+        self.assertTrue(set(text) <= set('abc ') and len(text) >= 20)
+        self.assertEqual(letters.predict(np.array([0, 1, 2])).shape, (3, len(letters.classes)))
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'ids from'):
+            letters.predict(np.array([0, 99]))
+
+        def fail(_):
+            raise KeyError('mine')
+
+        with self.assertRaisesRegex(KeyError, 'mine'):
+            letters.generate('ab', on_text=fail)
+
+
+class Readme(unittest.TestCase):
+    def test_its_program_runs(self):
+        readme = pathlib.Path(__file__).resolve().parents[2] / 'README.md'
+        program, = re.findall(r'^```python\n(.*?)^```$', readme.read_text(), re.M | re.S)
+        got = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, cwd=scratch.name)
+        self.assertEqual((got.returncode, got.stderr), (0, ''))
+        self.assertIn("{'loss': ", got.stdout)
+
+
+class Mistakes(unittest.TestCase):
+    def test_errors_have_code_place_and_fix(self):
+        model = make_model()
+        model['model'][0]['hidden_size'] = 3
+        with self.assertRaises(seqlstm.InvalidConfigError) as caught:
+            seqlstm.train(model, data={'train': (x, y)}, folder=next(folders))
+        error = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual(error.code, 'E0203')
+        self.assertRegex(error.where, r'^model:1:\d+$')
+        self.assertIn('units', error.fix)
+        self.assertIn('key', error.explanation)
+        self.assertIn('hidden_size', str(error))
+        with self.assertRaisesRegex(seqlstm.NotFoundError, 'nowhere'):
+            seqlstm.open(f'{scratch.name}/nowhere')
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'no split `tests`'):
+            run.evaluate('tests')
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'no split `val`'):
+            seqlstm.train(make_model(), data={'val': x})
+
+    def test_warnings_are_warnings(self):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter('always')
+            other = next(folders)
+            subprocess.run(['cp', '-r', run.folder, other], check=True)
+            with open(f'{other}/metrics.jsonl', 'a') as file:
+                file.write('{}\n')
+            seqlstm.open(other)
+        texts = [str(w.message) for w in seen if w.category is seqlstm.SeqlstmWarning]
+        self.assertTrue([t for t in texts if 'metrics.jsonl' in t], texts)
+
+    def test_a_run_of_a_newer_version(self):
+        other = next(folders)
+        subprocess.run(['cp', '-r', run.folder, other], check=True)
+        config = pathlib.Path(f'{other}/config.yaml')
+        config.write_text(config.read_text().replace('seqlstm: 1', 'seqlstm: 99', 1))
+        with warnings.catch_warnings(), \
+                self.assertRaisesRegex(seqlstm.InvalidConfigError, '(?s)not 99.*use the newer version'):
+            warnings.simplefilter('ignore')
+            seqlstm.open(other)
+
+    def test_missing_and_foreign_libraries(self):
+        for library, words in (('/nowhere/libseqlstm.so', 'SEQLSTM_LIBRARY'), ('libm.so.6', 'install both')):
+            got = subprocess.run([sys.executable, '-c', 'import seqlstm'], capture_output=True, text=True,
+                                 env={**os.environ, 'SEQLSTM_LIBRARY': library})
+            self.assertEqual(got.returncode, 1)
+            self.assertIn('ImportError', got.stderr)
+            self.assertIn(words, got.stderr)
+
+
+class Interruptions(unittest.TestCase):
+    def endless(self, **options):
+        return seqlstm.train(make_model(epochs=10 ** 6), data={'train': (x, y)}, folder=next(folders), **options)
+
+    def test_progress_stops_and_resume_continues(self):
+        calls = []
+        folder = next(folders)
+        with self.assertRaises(seqlstm.CancelledError) as caught:
+            seqlstm.train(make_model(epochs=10 ** 6), data={'train': (x, y)}, folder=folder,
+                          on_progress=lambda *given: calls.append(given) or True)
+        self.assertIn(folder, str(caught.exception))
+        self.assertEqual(len(calls), 1)
+        update, epoch, loss = calls[0]
+        self.assertTrue(update >= 1 and epoch > 0 and loss > 0)
+        with self.assertRaises(seqlstm.CancelledError):
+            seqlstm.open(folder).resume(data={'train': (x, y)},
+                                        on_progress=lambda *given: calls.append(given) or len(calls) > 2)
+        self.assertGreater(calls[-1][0], update)
+
+    def test_keyboard_interrupts_save(self):
+        begun = threading.Event()
+
+        def interrupt():
+            begun.wait(60)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        folder = next(folders)
+        with self.assertRaises(KeyboardInterrupt):
+            seqlstm.train(make_model(epochs=10 ** 6), data={'train': (x, y)}, folder=folder,
+                          on_progress=lambda *_: begun.set())
+        thread.join()
+        self.assertTrue(os.listdir(f'{folder}/checkpoints'))
+
+    def test_exceptions_of_callbacks_pass(self):
+        with self.assertRaisesRegex(ZeroDivisionError, 'division'):
+            self.endless(on_progress=lambda *_: 1 / 0)
+
+    def test_others_run_meanwhile(self):
+        """The lock of Python is not held while the library computes."""
+        counted, stop = [0], []
+
+        def count():
+            while not stop:
+                counted[0] += 1
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        big = np.zeros((64, 200, 3), 'float32')
+        for _ in range(3):
+            before = counted[0]
+            run.predict(big)
+        stop.append(True)
+        thread.join()
+        self.assertGreater(counted[0], before)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The C library: models and data in memory, and what a run holds. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/seqlstm.h>
+
+#include "scratch.h"
+
+enum { RECORDS = 8, STEPS = 3, NPY_HEADER = 128 };
+
+#define MODEL                                                                                                          \
+    "{\"seqlstm\": 1, \"seed\": 1, \"data\": {\"train\": {\"type\": \"npy\", \"x\": \"memory:x\", \"y\": "             \
+    "\"memory:y\"}, \"valid\": {\"split\": 0.25}, \"batch_size\": 2}, \"model\": [{\"type\": \"lstm\", \"units\": 4, " \
+    "\"name\": \"first\"}, {\"type\": \"dense\", \"units\": \"from_target\"}], \"train\": {\"epochs\": 2, \"loss\": "  \
+    "\"mse\"}, \"backends\": [\"reference\"], \"dispatch\": {\"policy\": \"order\"}}"
+
+/* The bytes of a .npy file. */
+struct npy {
+    char header[NPY_HEADER];
+    float values[RECORDS * STEPS];
+};
+
+static void fill_npy(struct npy *out, const char *shape, int count)
+{
+    char text[NPY_HEADER - 10];
+    memset(text, ' ', sizeof text);
+    const int length = snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", shape);
+    text[length] = ' ';
+    text[sizeof text - 1] = '\n';
+    memcpy(out->header, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(out->header + 10, text, sizeof text);
+    for (int k = 0; k < count; k++)
+        out->values[k] = sinf(0.7f * (float)k);
+}
+
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK)
+        fail_msg("%s", err->message);
+}
+
+struct memory {
+    struct npy x, y;
+    struct seqlstm_file files[2];
+    struct seqlstm_options options;
+    char warnings[4096], folder[256];
+};
+
+static void keep_warning(void *context, int32_t level, const char *message)
+{
+    struct memory *m = context;
+    if (level <= 2)
+        strncat(m->warnings, message, sizeof m->warnings - strlen(m->warnings) - 1);
+}
+
+static void fill(struct memory *m, const char *run)
+{
+    *m = (struct memory){.options = SEQLSTM_OPTIONS_INIT};
+    fill_npy(&m->x, "8, 3, 1", RECORDS * STEPS);
+    fill_npy(&m->y, "8, 1", RECORDS);
+    m->files[0] = (struct seqlstm_file){"x", &m->x, NPY_HEADER + sizeof(float) * RECORDS * STEPS};
+    m->files[1] = (struct seqlstm_file){"y", &m->y, NPY_HEADER + sizeof(float) * RECORDS};
+    m->options.files = m->files;
+    m->options.file_count = 2;
+    m->options.threads = 1;
+    snprintf(m->folder, sizeof m->folder, "%s", scratch_path(run));
+    m->options.out_dir = m->folder;
+    m->options.context = m;
+    m->options.log = keep_warning;
+}
+
+static struct seqlstm_session *train(struct memory *m, const char *run)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    fill(m, run);
+    ok(seqlstm_open_text("model", MODEL, strlen(MODEL), &m->options, &session, &err), &err);
+    ok(seqlstm_train(session, NULL, NULL, &err), &err);
+    return session;
+}
+
+struct seen {
+    int rows, valid;
+    double last_epoch, loss;
+    char text[65536];
+};
+
+static seqlstm_status see_row(void *context, const struct seqlstm_metric_row *row)
+{
+    struct seen *seen = context;
+    assert_true(row->struct_size == sizeof *row && row->update > 0 && row->seconds >= 0);
+    seen->rows++;
+    seen->last_epoch = row->epoch;
+    if (strcmp(row->split, "valid") == 0) {
+        seen->valid++;
+        assert_string_equal(row->interval, "validation");
+        for (int32_t k = 0; k < row->metric_count; k++)
+            if (strcmp(row->metrics[k].name, "loss") == 0)
+                seen->loss = row->metrics[k].value;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status see_text(void *context, const char *text, size_t bytes)
+{
+    struct seen *seen = context;
+    assert_true(bytes < sizeof seen->text && bytes > 0);
+    memcpy(seen->text, text, bytes);
+    seen->text[bytes] = 0;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status stop(void *context, const char *text, size_t bytes)
+{
+    (void)context;
+    (void)text;
+    (void)bytes;
+    return SEQLSTM_CANCELLED;
+}
+
+static void memory_trains_and_metrics_are_read(void **state)
+{
+    (void)state;
+    static struct memory m;
+    static struct seen seen;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = train(&m, "memory");
+    ok(seqlstm_read_metrics(session, see_row, &seen, &err), &err);
+    assert_true(seen.rows >= 4);
+    assert_int_equal(seen.valid, 2);
+    assert_true(seen.last_epoch >= 2 - 1e-9);
+    struct seqlstm_metric metrics[4];
+    int32_t count = 0;
+    ok(seqlstm_evaluate(session, "valid", metrics, 4, &count, &err), &err);
+    assert_string_equal(metrics[0].name, "loss");
+    assert_true(fabs(metrics[0].value - seen.loss) <= 1e-9 * fabs(seen.loss));
+    ok(seqlstm_write_plan(session, see_text, &seen, &err), &err);
+    assert_non_null(strstr(seen.text, "\"first\""));
+    ok(seqlstm_write_config(session, see_text, &seen, &err), &err);
+    assert_non_null(strstr(seen.text, "memory:x"));
+    assert_null(strstr(seen.text, "/proc/"));
+    assert_int_equal(seqlstm_write_config(session, stop, NULL, &err), SEQLSTM_CANCELLED);
+    seqlstm_close(session);
+}
+
+static void weights_are_views_of_what_predicts(void **state)
+{
+    (void)state;
+    static struct memory m;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = train(&m, "weights"), *again = NULL;
+    struct seqlstm_weight weight = {.struct_size = sizeof weight};
+    int64_t count = 0;
+    assert_int_equal(seqlstm_get_weight(session, 99, &weight, &err), SEQLSTM_INVALID_ARGUMENT);
+    ok(seqlstm_load_weights(session, &count, &err), &err);
+    assert_int_equal(count, 5);
+    ok(seqlstm_get_weight(session, 0, &weight, &err), &err);
+    assert_string_equal(weight.layer, "first");
+    assert_string_equal(weight.name, "first.l0.forward.w_x");
+    assert_true(weight.rows == 16 && weight.columns == 1 && weight.is_trainable);
+    assert_int_equal(seqlstm_get_weight(session, count, &weight, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(seqlstm_get_weight(session, -1, &weight, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(seqlstm_export(session, "nonsense", scratch_path("w.st"), &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "pytorch-names"));
+    ok(seqlstm_export(session, "pytorch-names", scratch_path("w.safetensors"), &err), &err);
+    /* a new run with these weights has the same */
+    static struct memory other;
+    fill(&other, "imported");
+    ok(seqlstm_open_text("model", MODEL, strlen(MODEL), &other.options, &again, &err), &err);
+    ok(seqlstm_import(again, "auto", scratch_path("w.safetensors"), &err), &err);
+    ok(seqlstm_load_weights(again, &count, &err), &err);
+    struct seqlstm_weight copy = {.struct_size = sizeof copy};
+    for (int64_t k = 0; k < count; k++) {
+        ok(seqlstm_get_weight(session, k, &weight, &err), &err);
+        ok(seqlstm_get_weight(again, k, &copy, &err), &err);
+        assert_string_equal(copy.name, weight.name);
+        assert_memory_equal(copy.values, weight.values, (size_t)(weight.rows * weight.columns) * sizeof(float));
+    }
+    seqlstm_close(again);
+    seqlstm_close(session);
+}
+
+static void embeddings_are_the_output_of_the_layer(void **state)
+{
+    (void)state;
+    static struct memory m;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = train(&m, "embed");
+    float y[2][4];
+    for (int k = 0; k < 2; k++) {
+        struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+        struct seqlstm_predictor *predictor = NULL;
+        struct seqlstm_context *context = NULL;
+        const int64_t steps = STEPS;
+        options.flags = k ? 0 : SEQLSTM_PREDICTOR_EMBED;
+        options.layer = k ? "first" : NULL;
+        ok(seqlstm_predictor_open(session, &options, &predictor, &err), &err);
+        ok(seqlstm_context_open(predictor, &context, &err), &err);
+        ok(seqlstm_predict(context, m.x.values, &steps, 1, y[k], &err), &err);
+        seqlstm_context_close(context);
+        seqlstm_predictor_close(predictor);
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    struct seqlstm_predictor_options both = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    struct seqlstm_predictor *none = NULL;
+    both.flags = SEQLSTM_PREDICTOR_EMBED;
+    both.layer = "first";
+    assert_int_equal(seqlstm_predictor_open(session, &both, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+    seqlstm_close(session);
+}
+
+static void errors_have_code_place_and_reason(void **state)
+{
+    (void)state;
+    static const char text[] = "seqlstm: 1\ndata: {train: {type: npy, x: x.npy, y: y.npy}}\n"
+                               "model: [{type: lstm, hidden_size: 4}]\ntrain: {loss: mse, epochs: 1}\n";
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    assert_int_equal(seqlstm_open_text("mine.yaml", text, strlen(text), NULL, &session, &err), SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(seqlstm_find_error_code(&err), "E0203");
+    assert_string_equal(err.where, "mine.yaml:3:22");
+    assert_non_null(strstr(err.message, "units"));
+    assert_non_null(strstr(seqlstm_explain("E0203"), "key"));
+    assert_null(seqlstm_explain("E9999"));
+    /* data that were in memory and are not any more; then in memory, but damaged */
+    static struct memory m;
+    fill(&m, "gone");
+    m.options.file_count = 0;
+    ok(seqlstm_open_text("mine.yaml", MODEL, strlen(MODEL), &m.options, &session, &err), &err);
+    assert_int_not_equal(seqlstm_train(session, NULL, NULL, &err), SEQLSTM_OK);
+    assert_non_null(strstr(err.message, "`memory:x`"));
+    assert_non_null(strstr(err.message, "give them again"));
+    assert_string_equal(seqlstm_find_error_code(&err), "E0501");
+    seqlstm_close(session);
+    fill(&m, "damaged");
+    m.files[0].size = 40;
+    ok(seqlstm_open_text("mine.yaml", MODEL, strlen(MODEL), &m.options, &session, &err), &err);
+    assert_int_not_equal(seqlstm_train(session, NULL, NULL, &err), SEQLSTM_OK);
+    assert_non_null(strstr(err.message, "memory:x"));
+    assert_null(strstr(err.message, "/proc/"));
+    seqlstm_close(session);
+}
+
+/* A program that was built before `files` existed. */
+static void shorter_options_count(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+    struct seqlstm_session *session = NULL;
+    static const char *const overrides[] = {"model[0].units=nonsense"};
+    options.struct_size = (uint32_t)offsetof(struct seqlstm_options, files);
+    options.overrides = overrides;
+    options.override_count = 1;
+    options.files = (const struct seqlstm_file *)(uintptr_t)16; /* not read */
+    options.file_count = 7;
+    assert_int_equal(seqlstm_open_text("m", MODEL, strlen(MODEL), &options, &session, &err), SEQLSTM_INVALID_CONFIG);
+    assert_non_null(strstr(err.message, "nonsense"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_trains_and_metrics_are_read),
+        cmocka_unit_test(weights_are_views_of_what_predicts),
+        cmocka_unit_test(embeddings_are_the_output_of_the_layer),
+        cmocka_unit_test(errors_have_code_place_and_reason),
+        cmocka_unit_test(shorter_options_count),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
