@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shares of [0, 1) from which each class is drawn, against the formula of sample.h worked out plainly. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "decode/sample.h"
+
+enum { CASES = 80, CLASSES = 6, DRAWS = 3000 };
+
+struct sample_case {
+    uint64_t seed, draws;
+    struct sl_sample_rule rule;
+    float row[CLASSES];
+    bool never[CLASSES];
+};
+
+static double draw(struct sample_case *c)
+{
+    return (double)seqlstm_uniform(c->seed, c->draws++, 5, 0);
+}
+
+static void draw_case(struct sample_case *c, uint64_t seed)
+{
+    double sum = 0;
+    *c = (struct sample_case){.seed = seed};
+    c->rule.temperature = draw(c) < 0.4 ? 1 : 0.2 + 2 * draw(c);
+    c->rule.top_k = draw(c) < 0.5 ? 0 : 1 + (int64_t)(draw(c) * CLASSES);
+    c->rule.top_p = draw(c) < 0.5 ? 1 : 0.1 + 0.9 * draw(c);
+    for (int k = 0; k < CLASSES; k++) {
+        c->row[k] = (float)draw(c);
+        sum += (double)c->row[k];
+    }
+    for (int k = 0; k < CLASSES; k++)
+        c->row[k] /= (float)sum;
+    while (c->rule.never.count < 2 && draw(c) < 0.4) {
+        const int32_t id = (int32_t)(draw(c) * CLASSES);
+        c->rule.never.ids[c->rule.never.count++] = id;
+        c->never[id] = true;
+    }
+}
+
+/* How many classes are better than class k, of equal ones those before it. */
+static int count_better(const struct sample_case *c, int k)
+{
+    int better = 0;
+    for (int i = 0; i < CLASSES; i++)
+        better += !c->never[i] && (c->row[i] > c->row[k] || (c->row[i] >= c->row[k] && i < k));
+    return better;
+}
+
+static void find_shares(const struct sample_case *c, double shares[CLASSES])
+{
+    double kept[CLASSES], sum = 0;
+    for (int k = 0; k < CLASSES; k++) {
+        shares[k] = c->never[k] ? 0 : pow((double)c->row[k], 1 / c->rule.temperature);
+        sum += shares[k];
+    }
+    for (int k = 0; k < CLASSES; k++)
+        shares[k] /= sum;
+    for (int k = 0; k < CLASSES; k++) { /* kept: the better ones together have not reached top_p yet */
+        double before = 0;
+        for (int i = 0; i < CLASSES; i++)
+            if (!c->never[i] && count_better(c, i) < count_better(c, k))
+                before += shares[i];
+        const bool few = c->rule.top_k == 0 || count_better(c, k) < c->rule.top_k;
+        kept[k] = few && before < c->rule.top_p ? shares[k] : 0;
+    }
+    sum = 0;
+    for (int k = 0; k < CLASSES; k++)
+        sum += kept[k];
+    for (int k = 0; k < CLASSES; k++)
+        shares[k] = kept[k] / sum;
+}
+
+static void shares_are_those_of_the_formula(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        struct sample_case c;
+        struct sl_sample_candidate scratch[CLASSES];
+        double shares[CLASSES];
+        int drawn[CLASSES] = {0}, best = -1;
+        draw_case(&c, seed);
+        find_shares(&c, shares);
+        for (int u = 0; u < DRAWS; u++)
+            drawn[sl_sample_draw(&c.rule, c.row, CLASSES, (u + 0.5) / DRAWS, scratch)]++;
+        for (int k = 0; k < CLASSES; k++) {
+            if (!(fabs((double)drawn[k] / DRAWS - shares[k]) <= 1.5 / DRAWS))
+                fail_msg("case %d: class %d is drawn with %g, expected %g", (int)seed, k, (double)drawn[k] / DRAWS,
+                         shares[k]);
+            if (!c.never[k] && (best < 0 || c.row[k] > c.row[best]))
+                best = k;
+        }
+        assert_int_equal(sl_sample_find_best(&c.rule.never, c.row, CLASSES), best);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_are_those_of_the_formula),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
