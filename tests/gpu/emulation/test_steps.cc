@@ -17,7 +17,8 @@
 
 static void *stream;
 static uint64_t seed = 5;
-static int units; /* of a block in the variant resident; 0: on clusters */
+static int units;    /* of a block in the variant resident; 0: on clusters */
+static bool scatter; /* whose blocks send parts of the gradient */
 enum { UNITS = 70, SEQUENCES = 4, STEPS = 3, ROWS = SEQUENCES * STEPS };
 
 static float draw()
@@ -102,7 +103,10 @@ struct problem {
     int run_resident(const seqlstm_recurrent_desc &desc, bool backward)
     {
         cg_resident r;
-        if (!cg_resident_divide(&desc, backward, units, 1, 16, 227 * 1024, &r))
+        const cg_resident_pass pass = !backward ? CG_RESIDENT_FORWARD
+                                      : scatter ? CG_RESIDENT_SCATTER
+                                                : CG_RESIDENT_BACKWARD;
+        if (!cg_resident_divide(&desc, pass, units, 1, 16, 227 * 1024, &r))
             return -1;
         exchange.assign((size_t)cg_resident_exchange_words(&r, SEQUENCES), 0x7FFF7FFFu); /* NaN */
         for (int64_t k = 0; k < r.together * cg_resident_counter_words(&r); k++)
@@ -214,19 +218,23 @@ int main()
          }},
         {"an infinite weight", [&] { return check(ones, [](problem &p) { p.w[9 * UNITS + 8] = INFINITY; }); }},
     };
-    static const int kinds[] = {0, 8, 16};
+    static const struct {
+        const char *name;
+        int units;
+        bool scatter;
+    } kinds[] = {{"clusters", 0, false},
+                 {"resident, 8 units", 8, false},
+                 {"resident, 16 units", 16, true},
+                 {"resident, 32 units", 32, true}};
     const size_t all = sizeof tests / sizeof *tests;
     int failed = 0, number = 0;
-    printf("1..%zu\n", 3 * all);
-    for (int kind : kinds)
+    printf("1..%zu\n", sizeof kinds / sizeof *kinds * all);
+    for (const auto &kind : kinds)
         for (size_t k = 0; k < all; k++) {
-            units = kind;
+            units = kind.units;
+            scatter = kind.scatter;
             const bool good = tests[k].test();
-            printf("%sok %d - %s, %s\n", good ? "" : "not ", ++number,
-                   kind == 0   ? "clusters"
-                   : kind == 8 ? "resident, 8 units"
-                               : "resident, 16 units",
-                   tests[k].name);
+            printf("%sok %d - %s, %s\n", good ? "" : "not ", ++number, kind.name, tests[k].name);
             failed += !good;
         }
     gpu_stream_destroy(0, stream);

@@ -25,13 +25,17 @@ static void check_division(const struct cg_resident *r, int64_t hidden, int32_t 
 {
     assert_true(r->blocks * r->units >= hidden && (r->blocks - 1) * r->units < hidden);
     assert_true(r->groups >= 1 && r->together * r->groups * r->blocks <= multiprocessors);
+    assert_true(r->columns % 16 == 0 && r->shared_bytes == cg_resident_count_bytes(r) && r->shared_bytes <= ROOM);
+    if (r->scatter) {
+        assert_true(r->rows % 16 == 0 && r->rows >= hidden && r->segment >= r->units);
+        return;
+    }
     assert_true(r->rows >= rows && r->rows == 16 * r->row_tiles * r->row_warps);
     assert_true(r->row_warps * r->column_warps * r->splits <= CG_RESIDENT_WARPS);
-    assert_true(r->columns % 16 == 0 && r->columns <= cg_resident_columns(r->parts) * r->column_warps);
+    assert_true(r->columns <= cg_resident_columns(r->parts) * r->column_warps);
     assert_true(r->segment % 8 == 0 && r->words == r->blocks * r->segment / 2);
     assert_true(r->chunk % (8 * r->splits) == 0 && (r->chunk & (r->chunk - 1)) == 0);
     assert_true(r->pitch >= r->words && r->pitch % 8 == 4);
-    assert_true(r->shared_bytes == cg_resident_count_bytes(r) && r->shared_bytes <= ROOM);
 }
 
 static void divisions_hold_the_layer(void **state)
@@ -60,11 +64,38 @@ static void what_does_not_fit_is_refused(void **state)
     struct cg_resident r;
     struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, 1500, 32, SEQLSTM_DTYPE_BFLOAT16);
     assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+    assert_true(cg_resident_make(&d, true, DEVICE, ROOM, &r));
     d.head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
     assert_false(cg_resident_make(&d, false, DEVICE, ROOM, &r));
     d = make_layer(SEQLSTM_CELL_LSTM, 512, 32, SEQLSTM_DTYPE_FLOAT32);
     assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
     assert_false(cg_resident_make(&d, false, 10, ROOM, &r));
+}
+
+/* Where forward fits, backward does: parts of the gradient need no more weights than forward. */
+static void backward_fits_where_forward_does(void **state)
+{
+    (void)state;
+    for (int64_t hidden = 100; hidden <= 1048; hidden += 79) {
+        struct cg_resident r;
+        const struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, hidden, 32, SEQLSTM_DTYPE_FLOAT32);
+        assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+        assert_true(cg_resident_make(&d, true, DEVICE, ROOM, &r));
+    }
+}
+
+/* Parts of the gradient of large batches exceed L2, so that gradients of gates are published instead. */
+static void large_batches_publish_gates(void **state)
+{
+    (void)state;
+    struct cg_resident r;
+    struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, 512, 1024, SEQLSTM_DTYPE_BFLOAT16);
+    assert_true(cg_resident_make(&d, true, DEVICE, ROOM, &r));
+    assert_false(r.scatter);
+    d.head.max_sequences = 32;
+    d.head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
+    assert_true(cg_resident_make(&d, true, DEVICE, ROOM, &r));
+    assert_true(r.scatter);
 }
 
 /* Both directions run side by side if that is faster than one after the other. */
@@ -86,8 +117,8 @@ static void directions_share_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(divisions_hold_the_layer),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(divisions_hold_the_layer),         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(backward_fits_where_forward_does), cmocka_unit_test(large_batches_publish_gates),
         cmocka_unit_test(directions_share_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,9 @@
  *
  *   forward    the masked h; the product has a row for each gate of each unit, and the depth of all units
  *   backward   the gradients of the gates; the product has a row for each unit, and the depth of all gates
+ *   scatter    or, in backward, each block multiplies the gradients of its own gates with its rows of W_h, which gives
+ * a part of the gradient of every unit's h, and publishes these parts; in the next turn the owner of a unit adds them
+ * in order. Less is read in float32, and it takes less shared memory, but the parts of large batches exceed L2
  *
  * There is one barrier per step: a counter per group, to which every block adds one once it has published.
  *
@@ -42,15 +45,16 @@ enum {
 
 /* One pass of a layer on a device. */
 struct cg_resident {
-    int32_t groups;                          /* at most */
-    int32_t blocks;                          /* of a group */
-    int32_t units;                           /* of a block: 8, 16 or 32 */
-    int32_t segment;                         /* depth of what a block publishes of a sequence */
-    int32_t words;                           /* of the depth, two values each */
-    int32_t parts;                           /* float16 numbers of a value */
-    int32_t wild;                            /* forward: h may be of any size */
-    int32_t rows;                            /* of the block's part of W_h, whole tiles */
-    int32_t row_tiles;                       /* of 16 rows, of a warp: 1 or 2 */
+    int32_t groups;    /* at most */
+    int32_t blocks;    /* of a group */
+    int32_t units;     /* of a block: 8, 16 or 32 */
+    int32_t scatter;   /* backward: blocks publish parts of the gradient of h */
+    int32_t segment;   /* depth of what a block publishes of a sequence; scatter: of its product */
+    int32_t words;     /* of the depth, two values each */
+    int32_t parts;     /* float16 numbers of a value */
+    int32_t wild;      /* forward: h may be of any size */
+    int32_t rows;      /* of the block's part of W_h, whole tiles */
+    int32_t row_tiles; /* of 16 rows, of a warp: 1 or 2 */
     int32_t row_warps, column_warps, splits; /* how the warps divide a product; a split has a part of the depth */
     int32_t columns;                         /* sequences that are multiplied at once, a multiple of 16 */
     int32_t chunk;                           /* words of the depth in a slice: a power of two */
@@ -65,9 +69,11 @@ struct cg_resident {
 bool cg_resident_make(const struct seqlstm_recurrent_desc *desc, bool back, int32_t multiprocessors, int64_t room,
                       struct cg_resident *out_resident);
 
+enum cg_resident_pass { CG_RESIDENT_FORWARD, CG_RESIDENT_BACKWARD, CG_RESIDENT_SCATTER };
+
 /* The same for blocks of so many units (8, 16 or 32) and so many directions at the same time. */
-bool cg_resident_divide(const struct seqlstm_recurrent_desc *desc, bool back, int32_t units, int32_t together,
-                        int32_t multiprocessors, int64_t room, struct cg_resident *out_resident);
+bool cg_resident_divide(const struct seqlstm_recurrent_desc *desc, enum cg_resident_pass pass, int32_t units,
+                        int32_t together, int32_t multiprocessors, int64_t room, struct cg_resident *out_resident);
 
 /* Sequences of the largest group. */
 CG_HD int32_t cg_resident_count_columns(int64_t sequences, int32_t groups)
@@ -76,7 +82,8 @@ CG_HD int32_t cg_resident_count_columns(int64_t sequences, int32_t groups)
 }
 
 /* What the blocks of one direction exchange, in words: counters, which are zero before each launch, two halves of
- * published values [columns][parts][words] per group, two halves of scales [blocks][columns] per group. */
+ * published values [columns][parts][words] per group, two halves of scales [blocks][columns] per group. scatter: two
+ * halves of [blocks][columns][units of all blocks] per group. */
 CG_HD int64_t cg_resident_counter_words(const struct cg_resident *r)
 {
     return (int64_t)CG_RESIDENT_COUNTER_WORDS * r->groups;
@@ -84,7 +91,8 @@ CG_HD int64_t cg_resident_counter_words(const struct cg_resident *r)
 
 CG_HD int64_t cg_resident_group_words(const struct cg_resident *r, int32_t columns)
 {
-    return (int64_t)columns * ((int64_t)r->parts * r->words + (r->blocks + 3) / 4 * 4);
+    return r->scatter ? (int64_t)columns * r->blocks * r->blocks * r->units
+                      : (int64_t)columns * ((int64_t)r->parts * r->words + (r->blocks + 3) / 4 * 4);
 }
 
 /* For at most so many sequences, and all directions that run at the same time. */

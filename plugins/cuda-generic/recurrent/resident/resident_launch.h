@@ -32,6 +32,11 @@ template <typename KERNEL> static int cg_resident_start(const struct cg_resident
                            call);
 }
 
+extern "C" {
+/* cg_resident_backward and cg_resident_count_backward for blocks that send parts of the gradient. */
+int cg_resident_scatter(const struct cg_resident_request *request);
+}
+
 /* Calls KERNELS::run with the number of parts and tiles as template arguments. */
 template <typename KERNELS> static int cg_resident_choose(const struct cg_resident_request &request)
 {

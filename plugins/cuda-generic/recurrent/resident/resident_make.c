@@ -8,14 +8,20 @@
 
 /* Rates of one multiprocessor of an H200 per clock (docs/cuda.md): bytes from L2 while all read, bytes from shared
  * memory, and clocks of a product of 16 x 8 x 16 numbers. A barrier of a group takes WAIT + WAIT_BLOCK x blocks. */
-#define L2_BYTES     21.0f
+#ifndef L2_BYTES /* tests set it */
+#define L2_BYTES 21.0f
+#endif
 #define SHARED_BYTES 128.0f
 #define MMA_CLOCKS   1.53f
 #define WAIT         1300.0f
 #define WAIT_BLOCK   6.0f
 #define CELL_CLOCKS  400.0f /* of a round of cells, one per thread */
 
-enum { SLICE_BYTES = 16384 };
+#define GATHER       600.0f /* latency of adding what all blocks have sent */
+#define MEMORY_BYTES 10.0f  /* from device memory, per clock, where L2_ROOM bytes of L2 are exceeded */
+#define L2_ROOM      30e6f
+
+enum { SLICE_BYTES = 16384, SCATTER_COLUMNS = 64 };
 
 static int32_t round_up(int32_t x, int32_t unit)
 {
@@ -92,21 +98,63 @@ static void try_units(const struct cg_resident *base, int32_t rows, int32_t sequ
         }
 }
 
-bool cg_resident_divide(const struct seqlstm_recurrent_desc *d, bool back, int32_t units, int32_t together,
-                        int32_t multiprocessors, int64_t room, struct cg_resident *out)
+/* The expected clocks of a step in which blocks send parts of the gradient: it is written and read once. */
+static float estimate_scatter(const struct cg_resident *r, int32_t columns)
+{
+    const float parts = (float)columns * (float)(4 * r->blocks * r->units), tiles = (float)(r->rows / 16);
+    const float device = 2.0f * parts * (float)(r->blocks * r->groups * r->together); /* both halves */
+    const float rate = device < L2_ROOM ? L2_BYTES : MEMORY_BYTES, sixteens = (float)((columns + 15) / 16);
+    const float depth = tiles * (float)(r->segment / 16) * sixteens;
+    const float products = depth * 2.0f * (r->parts == 2 ? 3.0f : 1.0f) * MMA_CLOCKS;
+    const float shared = depth * (float)(512 * r->parts) / SHARED_BYTES;
+    const float cells = CELL_CLOCKS * (float)((columns * r->units + CG_RESIDENT_THREADS - 1) / CG_RESIDENT_THREADS);
+    const float busy = shared > products ? shared : products, sent = parts / rate;
+    return (sent > busy ? sent : busy) + sent + cells + GATHER + WAIT + WAIT_BLOCK * (float)r->blocks;
+}
+
+/* For so many groups, keeps the division in `best` if it is faster. */
+static void try_scatter(const struct cg_resident *base, int32_t sequences, int64_t room, struct cg_resident *best)
+{
+    const int32_t columns = cg_resident_count_columns(sequences, base->groups), wanted = round_up(columns, 16);
+    struct cg_resident r = *base;
+    r.rows = round_up(r.blocks * r.units, 16);
+    r.columns = wanted < SCATTER_COLUMNS ? wanted : SCATTER_COLUMNS;
+    r.pitch = r.segment / 2;
+    if (cg_resident_count_bytes(&r) > room)
+        return;
+    r.shared_bytes = (int32_t)cg_resident_count_bytes(&r);
+    r.clocks = estimate_scatter(&r, columns);
+    if (best->blocks == 0 || r.clocks < best->clocks)
+        *best = r;
+}
+
+static int32_t find_segment(enum cg_resident_pass pass, int32_t gates, int32_t units)
+{
+    const int32_t all = gates * units;
+    if (pass == CG_RESIDENT_SCATTER)
+        return all <= 32 ? 32 : all <= 64 ? 64 : 128;
+    return pass == CG_RESIDENT_BACKWARD ? round_up(all, 16) : units;
+}
+
+bool cg_resident_divide(const struct seqlstm_recurrent_desc *d, enum cg_resident_pass pass, int32_t units,
+                        int32_t together, int32_t multiprocessors, int64_t room, struct cg_resident *out)
 {
     const int32_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
     const int32_t sequences = (int32_t)d->head.max_sequences, blocks = ((int32_t)d->hidden + units - 1) / units;
     struct cg_resident r = {.blocks = blocks,
                             .units = units,
-                            .segment = back ? round_up(gates * units, 16) : units,
+                            .scatter = pass == CG_RESIDENT_SCATTER,
+                            .segment = find_segment(pass, gates, units),
                             .parts = d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT32 ? 2 : 1,
                             .wild = cg_cluster_is_wild(d),
                             .together = together};
     memset(out, 0, sizeof *out);
     r.words = blocks * r.segment / 2;
     for (r.groups = 1; r.groups * blocks * together <= multiprocessors && r.groups <= sequences; r.groups++)
-        try_units(&r, back ? units : gates * units, sequences, room, out);
+        if (r.scatter)
+            try_scatter(&r, sequences, room, out);
+        else
+            try_units(&r, pass == CG_RESIDENT_FORWARD ? gates * units : units, sequences, room, out);
     return out->blocks > 0;
 }
 
@@ -114,16 +162,19 @@ bool cg_resident_make(const struct seqlstm_recurrent_desc *d, bool back, int32_t
                       struct cg_resident *out)
 {
     const int32_t directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    const enum cg_resident_pass first = back ? CG_RESIDENT_BACKWARD : CG_RESIDENT_FORWARD,
+                                last = back ? CG_RESIDENT_SCATTER : CG_RESIDENT_FORWARD;
     float least = INFINITY;
     for (int32_t together = 1; together <= directions; together++)
-        for (int32_t units = 8; units <= CG_RESIDENT_UNITS_MOST; units *= 2) {
-            struct cg_resident r;
-            const bool fits = cg_resident_divide(d, back, units, together, multiprocessors, room, &r);
-            const float clocks = r.clocks * (float)(directions / together);
-            if (!fits || clocks >= least)
-                continue;
-            least = clocks;
-            *out = r;
-        }
+        for (int32_t units = 8; units <= CG_RESIDENT_UNITS_MOST; units *= 2)
+            for (enum cg_resident_pass pass = first; pass <= last; pass++) {
+                struct cg_resident r;
+                const bool fits = cg_resident_divide(d, pass, units, together, multiprocessors, room, &r);
+                const float clocks = r.clocks * (float)(directions / together);
+                if (!fits || clocks >= least)
+                    continue;
+                least = clocks;
+                *out = r;
+            }
     return least < INFINITY;
 }

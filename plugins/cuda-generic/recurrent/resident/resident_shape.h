@@ -3,7 +3,9 @@
  *
  *   shared memory   struct cg_layer | constants of the units [7][32] | inverse scales of the rows | weights
  *                   [parts][rows][pitch] | slices [STAGES][columns][parts][chunk + 4], then sums [splits][rows][columns
- *                   + 1] */
+ *                   + 1]
+ *   scatter         the same up to the weights [tiles][steps][parts][lanes][4] | gradients of the gates
+ * [columns][parts] [depth / 2 + 4] | their inverse scales [columns] | sums of threads [THREADS] */
 #ifndef CG_RESIDENT_SHAPE_H
 #define CG_RESIDENT_SHAPE_H
 
@@ -39,6 +41,9 @@ CG_HD int32_t cg_resident_slice_words(const struct cg_resident *r)
 
 CG_HD int64_t cg_resident_count_bytes(const struct cg_resident *r)
 {
+    if (r->scatter)
+        return cg_resident_slices_at(r) +
+               4 * ((int64_t)r->columns * (r->parts * (r->segment / 2 + 4) + 1) + CG_RESIDENT_THREADS);
     const int64_t slices = (int64_t)CG_RESIDENT_STAGES * cg_resident_slice_words(r);
     const int64_t sums = (int64_t)r->splits * r->rows * (r->columns + 1);
     return cg_resident_slices_at(r) + 4 * (slices > sums ? slices : sums);

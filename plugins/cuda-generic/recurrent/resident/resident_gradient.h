@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cells of backward, for both ways in which blocks exchange gradients. See resident.h. */
+#ifndef CG_RESIDENT_GRADIENT_H
+#define CG_RESIDENT_GRADIENT_H
+
+#include "cuda-generic/recurrent/resident/resident_block.h"
+
+/* The cell of a thread: a unit of a column, of sequence b. */
+struct cg_resident_cell {
+    int column, own, unit, b;
+    bool there, runs, returns; /* returns: the sequence took part in the turn before */
+};
+
+/* The turns that a group takes, and how many of its columns take part in each. */
+struct cg_resident_turns {
+    struct cg_resident_step now, next;
+    int active, before; /* columns of this turn, and of the one before */
+};
+
+static __device__ __forceinline__ struct cg_resident_cell cg_resident_get_cell(const struct cg_resident_place &p,
+                                                                               const struct cg_resident_call &call,
+                                                                               const struct cg_resident_turns &turns,
+                                                                               int from, int count, int e)
+{
+    struct cg_resident_cell c;
+    c.column = from + e / call.r.units;
+    c.own = e % call.r.units;
+    c.unit = p.unit0 + c.own;
+    c.b = c.column * call.groups + p.group;
+    c.there = c.column < from + count && c.unit < (int)p.y->hidden;
+    c.runs = c.there && c.column < turns.active;
+    c.returns = c.there && c.column < turns.before;
+    return c;
+}
+
+/* What a cell reads, loaded in advance. */
+struct cg_resident_past {
+    struct cg_cluster_past x;
+    float direct, dc, mask;
+};
+
+static __device__ __forceinline__ void cg_resident_load_past(const struct cg_layer &y,
+                                                             const struct cg_resident_cell &cell,
+                                                             const struct cg_resident_turns &turns,
+                                                             struct cg_resident_past *past)
+{
+    const int64_t at = (int64_t)cell.b * y.hidden + cell.unit;
+    const bool first = cell.b >= turns.next.most; /* of the sequence, in the order of forward */
+    cg_cluster_load_past(y, cell.runs, first, turns.now.row + cell.b, turns.next.row + cell.b, cell.b, cell.unit,
+                         &past->x);
+    past->direct = gpu_load_if(cell.runs, y.direct + at);
+    past->dc = gpu_load_if(cell.runs && y.cell == SEQLSTM_CELL_LSTM, y.dc + at);
+    past->mask = y.mask_h ? gpu_load_if(cell.runs, y.mask_h + at) : 1.0f;
+}
+
+/* A computed cell that is not stored yet. */
+struct cg_resident_held {
+    float dz[4], reset, direct, dc;
+    struct cg_cluster_past x;
+    int row, unit, b; /* row -1: none */
+};
+
+static __device__ __forceinline__ void cg_resident_store_held(const struct cg_layer &y, struct cg_resident_held *held)
+{
+    const int64_t at = (int64_t)held->b * y.hidden + held->unit;
+    if (held->row >= 0) {
+        cg_cluster_store_gradients(y, held->row, held->unit, held->dz, held->reset, held->x);
+        y.direct[at] = held->direct;
+        if (y.cell == SEQLSTM_CELL_LSTM)
+            y.dc[at] = held->dc;
+    }
+    held->row = -1;
+}
+
+/* The gradients of the gates of a cell whose h has the gradient `back` from the turn before. */
+static __device__ __forceinline__ void cg_resident_compute(const struct cg_resident_place &p, int units,
+                                                           const struct cg_resident_cell &cell,
+                                                           const struct cg_resident_past &past, int t, float back,
+                                                           bool usual, struct cg_resident_held *held)
+{
+    const struct cg_layer &y = *p.y;
+    const float *constants = p.constants + cell.own, *peepholes = y.peephole ? constants + 4 * units : nullptr;
+    const float stay_c = cg_cluster_stay(y, y.zoneout_cell_key, y.zoneout_cell, t, cell.b, cell.unit);
+    const float stay_h = cg_cluster_stay(y, y.zoneout_hidden_key, y.zoneout_hidden, t, cell.b, cell.unit);
+    const struct cg_cluster_slopes s =
+        usual ? cg_cluster_slope<true>(y, past.x, peepholes, units, stay_c, stay_h, past.dc)
+              : cg_cluster_slope<false>(y, past.x, peepholes, units, stay_c, stay_h, past.dc);
+    const float dh = past.direct + past.x.dy * y.dy_scale * (y.other_h ? past.x.other : 1.0f) + past.mask * back;
+    const float fresh = s.stay_h > 0 ? 0.0f : dh, d = fresh * s.to_c + s.from_c;
+    CG_UNROLL
+    for (int j = 0; j < 4; j++) /* 0 times an infinity would not be 0 */
+        held->dz[j] = j < (int)y.gates && !(j == 1 && cg_is_coupled(&y)) ? (j < 3 ? d : fresh) * s.gate[j] : 0.0f;
+    held->reset = s.reset;
+    held->dc = s.from_kept + d * s.f;
+    held->direct = (s.stay_h > 0 ? dh : 0.0f) + (y.cell == SEQLSTM_CELL_GRU ? fresh * s.pass : 0.0f);
+    held->x = past.x;
+}
+
+#endif
