@@ -88,8 +88,12 @@ struct sl_exec_step {
     const struct sl_exec_update *update; /* TRAIN: this run completes the gradients: make the update; NULL: not yet */
     uint32_t weight_mask_step;
     struct sl_exec_course course; /* TRAIN: for sl_exec_start */
-    const struct sl_batch *next;  /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
-                                   * must stay unchanged until that run */
+    /* TRAIN: called during the backward pass, when the gradients of the parameters from element `from` on are complete
+     * on the host. NULL: not called. A step need not call it. */
+    void (*on_grads)(void *context, int64_t from);
+    void *grads_context;
+    const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
+                                  * must stay unchanged until that run */
 };
 
 struct sl_exec_result {

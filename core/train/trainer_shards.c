@@ -7,6 +7,7 @@
 
 #include "base/batch/slice.h"
 #include "base/value/hash.h"
+#include "parallel/reducer.h"
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
 #include "train/trainer_private.h"
@@ -16,7 +17,7 @@ struct sl_trainer_shards {
     int32_t first, end;        /* this rank's shards */
     struct sl_tree_sum *grads; /* NULL: not in a fixed order */
     struct sl_tree_sum *sums;
-    float *scratch; /* [trainable_elems]; NULL: not needed */
+    struct sl_reducer *reducer; /* NULL: in a fixed order, or alone */
     /* Streams: the carried states of each of this rank's shards, as sl_exec_get_state has them. */
     int64_t state_elems; /* 0: there are none */
     float *states;
@@ -54,6 +55,38 @@ static seqlstm_status open_states(struct sl_trainer *trainer, struct seqlstm_err
     return SEQLSTM_OK;
 }
 
+/* The parameters of embeddings, whose gradients have few rows that are not zero. */
+static int32_t find_embeddings(const struct sl_trainer *trainer, struct sl_reducer_rows *out)
+{
+    const struct sl_graph *graph = sl_exec_get_graph(trainer->request.exec);
+    const struct sl_params *params = trainer->request.params;
+    int32_t count = 0;
+    for (int32_t p = 0; p < graph->param_count; p++) {
+        const struct sl_param_view *view = &params->views[p];
+        bool looked_up = false;
+        for (int32_t n = 0; n < graph->node_count; n++)
+            looked_up |= graph->nodes[n].desc.head.op == SEQLSTM_OP_EMBEDDING &&
+                         graph->nodes[n].slots[SEQLSTM_SLOT_EMBEDDING_W] == graph->params[p].tensor;
+        if (looked_up && view->trainable)
+            out[count++] = (struct sl_reducer_rows){view->offset_elems, view->rows, view->columns};
+    }
+    return count;
+}
+
+static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_params *params = trainer->request.params;
+    struct sl_reducer_rows *embeddings = calloc((size_t)params->view_count + 1, sizeof *embeddings);
+    if (!embeddings)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
+    const int32_t count = find_embeddings(trainer, embeddings);
+    const seqlstm_status status =
+        sl_reducer_create(trainer->request.ranks, params->grads, params->trainable_elems, embeddings, count,
+                          trainer->request.memory, &trainer->shards->reducer, err);
+    free(embeddings);
+    return status;
+}
+
 seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_ranks *ranks = trainer->request.ranks;
@@ -70,11 +103,19 @@ seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm
         sl_tree_sum_create(ranks->connection, ranks->shards, SL_METRIC_SUMS_DOUBLES, true, memory, &shards->sums, err));
     if (ranks->ordered)
         SEQLSTM_TRY(sl_tree_sum_create(ranks->connection, ranks->shards, elems, false, memory, &shards->grads, err));
-    else
-        shards->scratch = sl_memory_alloc(memory, (size_t)(elems + 1) * sizeof *shards->scratch);
-    if (!ranks->ordered && !shards->scratch)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
+    else if (ranks->connection)
+        SEQLSTM_TRY(open_reducer(trainer, err));
     return open_states(trainer, err);
+}
+
+static void say_times(const struct sl_trainer *trainer)
+{
+    if (!trainer->shards->reducer)
+        return;
+    const struct sl_reducer_times times = sl_reducer_get_times(trainer->shards->reducer);
+    sl_log_printf(trainer->request.log, SL_LOG_INFO,
+                  "gradients: %.3f s in exchanges, of which the rank waited %.3f s after its backward passes",
+                  (double)times.exchange_ns * 1e-9, (double)times.wait_ns * 1e-9);
 }
 
 void sl_trainer_close_shards(struct sl_trainer *trainer)
@@ -82,9 +123,10 @@ void sl_trainer_close_shards(struct sl_trainer *trainer)
     struct sl_trainer_shards *shards = trainer->shards;
     if (!shards)
         return;
+    say_times(trainer);
+    sl_reducer_destroy(shards->reducer);
     sl_tree_sum_destroy(shards->grads);
     sl_tree_sum_destroy(shards->sums);
-    sl_memory_free(trainer->request.memory, shards->scratch);
     free(shards->states);
     free(shards->carried);
     free(shards);
@@ -224,6 +266,11 @@ static bool has_rows(const struct sl_batch *slice)
     return !slice->has_steps || slice->axis.rows > 0 || slice->source.present;
 }
 
+static void note_grads(void *shards, int64_t from)
+{
+    sl_reducer_note(((struct sl_trainer_shards *)shards)->reducer, from);
+}
+
 /* The batches of the group, one after the other: one shard of each. */
 static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_update *update, int32_t shard,
                                 struct sl_metric_sums *sums, struct seqlstm_error *err)
@@ -244,6 +291,8 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
         step.weight_mask_step = (uint32_t)mask_step;
         if (shard >= batch->sequences)
             continue;
+        step.on_grads = trainer->shards->reducer && i + 1 == update->count ? note_grads : NULL;
+        step.grads_context = trainer->shards;
         SEQLSTM_TRY(sl_batch_slice(batch, shard, trainer->shards->ranks->shards, &slice, err));
         seqlstm_status status =
             has_rows(slice) ? sl_exec_run(trainer->request.exec, slice, &step, &result, err) : SEQLSTM_OK;
@@ -264,9 +313,9 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
 static seqlstm_status add_gradients(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_trainer_shards *shards = trainer->shards;
-    struct sl_params *params = trainer->request.params;
-    return shards->grads ? sl_tree_sum_finish(shards->grads, params->grads, err)
-                         : sl_ranks_add(shards->ranks, params->grads, params->trainable_elems, shards->scratch, err);
+    if (shards->reducer)
+        return sl_reducer_finish(shards->reducer, err);
+    return shards->grads ? sl_tree_sum_finish(shards->grads, trainer->request.params->grads, err) : SEQLSTM_OK;
 }
 
 /* With `reduce: central` rank 0 updates, and the others take its weights. */
@@ -298,10 +347,12 @@ seqlstm_status sl_trainer_run_shards(struct sl_trainer *trainer, struct sl_updat
         SEQLSTM_TRY(sl_tree_sum_add(shards->sums, &own, err));
         if (shards->grads)
             SEQLSTM_TRY(sl_tree_sum_add(shards->grads, trainer->request.params->grads, err));
-        if (shard + 1 == shards->end)
+        if (shard + 1 == shards->end && !shards->reducer)
             SEQLSTM_TRY(sl_tree_sum_finish(shards->sums, &update->sums, err));
     }
     SEQLSTM_TRY(add_gradients(trainer, err));
+    if (shards->reducer) /* it has exchanged until now */
+        SEQLSTM_TRY(sl_tree_sum_finish(shards->sums, &update->sums, err));
     const struct sl_exec_update making = {.count = (uint64_t)trainer->state.applied + 1,
                                           .learning_rate = update->rate,
                                           .skip = update->normaliser <= 0 || !isfinite(update->sums.loss)};

@@ -79,6 +79,19 @@ def test_the_gradient_is_that_of_one_rank(t):
         expect(bits == 24 or worst > 0, 'bfloat16 rounds nothing')
 
 
+def test_gradients_are_exchanged_while_others_are_computed(t):
+    """Several bundles, and an embedding of which few rows are used: as on one rank."""
+    layer = '  - {type: lstm, units: 64, return_sequences: true}\n'
+    t.write('m.yaml', harness.LANGUAGE.replace('  - {type: lstm, units: 8, return_sequences: true}\n', 3 * layer))
+    t.write('text.txt', TEXT)
+    once = ('--set', 'train.optimizer={type: sgd, learning_rate: 1}', '--set', 'train.updates=1', '-q', *ORDER)
+    t.run('run', 'm.yaml', '--out', 'one', *once)
+    t.run('run', 'm.yaml', '--out', 'two', *once, *ranks(2))
+    one, two = (read_weights(t.folder / name / 'final.safetensors') for name in ('one', 'two'))
+    worst = max(abs(a - b) for a, b in zip(one, two))
+    expect(worst <= 16 * 2.0 ** -24 * max(map(abs, one)), worst)
+
+
 def test_a_rank_that_dies_ends_all(t):
     t.write('m.yaml', harness.ENDLESS)
     t.write('short.yaml', harness.TINY)

@@ -84,3 +84,18 @@ seqlstm_status sl_exec_locate_param(struct sl_exec *exec, int32_t c, int32_t s, 
     return sl_params_locate(exec->params, exec->calls[c].place, SL_PART_GRADS,
                             exec->params->views[exec->graph->tensors[t].owner].offset_elems, out_grad, err);
 }
+
+int64_t sl_exec_find_complete(const struct sl_exec *exec, int32_t c)
+{
+    int64_t from = 0;
+    for (int32_t k = exec->stage.first; k < c; k++)
+        for (int32_t s = 0; s < exec->calls[k].slot_count; s++) {
+            if (exec->calls[k].roles[s] != SL_SLOT_PARAM)
+                continue;
+            const struct sl_param_view *view =
+                &exec->params->views[exec->graph->tensors[exec->plan->calls[k].node->slots[s]].owner];
+            if (view->trainable && view->offset_elems + view->elems > from)
+                from = view->offset_elems + view->elems;
+        }
+    return from;
+}

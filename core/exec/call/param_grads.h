@@ -16,4 +16,7 @@ void sl_exec_note_params(struct sl_exec *exec, int32_t c);
 seqlstm_status sl_exec_locate_param(struct sl_exec *exec, int32_t c, int32_t s, float **out_grad,
                                     struct seqlstm_error *err);
 
+/* The gradients of parameters from this element on are complete when all calls from c on have run backward. */
+int64_t sl_exec_find_complete(const struct sl_exec *exec, int32_t c);
+
 #endif

@@ -12,6 +12,7 @@
 #include "exec/capture/capture.h"
 #include "exec/capture/frame.h"
 #include "exec/call/loop.h"
+#include "exec/call/param_grads.h"
 #include "exec/call/pieces.h"
 #include "exec/place/place.h"
 #include "exec/rows.h"
@@ -134,14 +135,22 @@ static seqlstm_status backward_unit(struct sl_exec *exec, const struct sl_unit *
     return sl_exec_leave_unit_back(exec, unit->first, err);
 }
 
-static seqlstm_status backward(struct sl_exec *exec, bool accumulate, struct seqlstm_error *err)
+/* Devices go on after their calls have returned. */
+static void note_grads(struct sl_exec *exec, const struct sl_exec_step *step, int32_t c)
+{
+    if (step->on_grads && exec->device_place == SL_PLACE_HOST)
+        step->on_grads(step->grads_context, sl_exec_find_complete(exec, c));
+}
+
+static seqlstm_status backward(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
     memset(exec->grad_valid, 0, (size_t)exec->graph->tensor_count * sizeof *exec->grad_valid);
     memset(exec->param_written, 0, (size_t)exec->graph->param_count * sizeof *exec->param_written);
     for (int32_t c = exec->stage.end; c > exec->stage.first;) {
         const struct sl_unit unit = find_unit(exec, c - 1);
-        SEQLSTM_TRY(backward_unit(exec, &unit, accumulate, err));
+        SEQLSTM_TRY(backward_unit(exec, &unit, step->accumulate, err));
         c = unit.first;
+        note_grads(exec, step, c);
     }
     return sl_exec_pass_params(exec, err);
 }
@@ -174,7 +183,7 @@ static seqlstm_status call_by_call(struct sl_exec *exec, const struct sl_exec_st
         SEQLSTM_TRY(sl_exec_pass_param_sums(exec, err));
     SEQLSTM_TRY(forward(exec, err));
     if (exec->graph->phase == SL_PHASE_TRAIN)
-        SEQLSTM_TRY(backward(exec, step->accumulate, err));
+        SEQLSTM_TRY(backward(exec, step, err));
     SEQLSTM_TRY(carry_states(exec, err));
     return step->update ? sl_exec_make_update(exec, err) : SEQLSTM_OK;
 }

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See reducer.h. */
+#include "parallel/reducer.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/system/clock.h"
+
+enum {
+    BUNDLE_LEAST = 16 << 10, /* elements */
+    BUNDLE_MOST = 4 << 20,
+    TRIALS = 5,
+    TRIAL_ELEMS = 64 << 10,
+    LATENCIES = 16 /* a bundle takes so many times its latency */
+};
+
+/* Elements that are added at once. */
+struct bundle {
+    int64_t begin, end;
+    const struct sl_reducer_rows *rows; /* NULL: all elements are exchanged */
+};
+
+struct sl_reducer {
+    const struct sl_ranks *ranks;
+    struct sl_memory *memory;
+    float *grads;
+    int64_t elems;
+    float *scratch; /* [elems] */
+    uint8_t *flags; /* [most rows of an embedding] */
+    struct sl_reducer_rows *embeddings;
+    int32_t embedding_count;
+    struct bundle *bundles; /* from the end of the gradients to their beginning */
+    int32_t bundle_count;
+    pthread_t thread;
+    bool runs;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* under the lock */
+    int64_t complete; /* gradients from here on are complete */
+    int32_t next;     /* the first bundle that is not added */
+    bool closes;
+    seqlstm_status status;
+    struct seqlstm_error err;
+    struct sl_reducer_times times;
+};
+
+/* ---- one bundle ------------------------------------------------------------------------------------------------- */
+
+static bool is_used(const float *row, int64_t columns)
+{
+    uint32_t any = 0;
+    for (int64_t k = 0; k < columns; k++) {
+        uint32_t bits;
+        memcpy(&bits, &row[k], sizeof bits);
+        any |= bits;
+    }
+    return any != 0;
+}
+
+/* Which rows are not zero on some rank; returns their number. */
+static seqlstm_status find_used(struct sl_reducer *r, const struct bundle *bundle, int64_t *out_used,
+                                struct seqlstm_error *err)
+{
+    const struct sl_reducer_rows *rows = bundle->rows;
+    for (int64_t k = 0; k < rows->rows; k++)
+        r->flags[k] = is_used(r->grads + rows->offset + k * rows->columns, rows->columns);
+    const struct seqlstm_exchange either = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
+                                            .dtype = SEQLSTM_DTYPE_UINT8,
+                                            .reduction = SEQLSTM_REDUCE_MAX,
+                                            .elems = rows->rows,
+                                            .from = r->flags,
+                                            .to = r->flags};
+    SEQLSTM_TRY(sl_connection_run(r->ranks->connection, 0, either, err));
+    *out_used = 0;
+    for (int64_t k = 0; k < rows->rows; k++)
+        *out_used += r->flags[k];
+    return SEQLSTM_OK;
+}
+
+/* Copies the used rows to `packed`, or from there. */
+static void move_rows(const struct sl_reducer *r, const struct sl_reducer_rows *rows, float *packed, bool packs)
+{
+    const size_t bytes = (size_t)rows->columns * sizeof *packed;
+    for (int64_t k = 0; k < rows->rows; k++) {
+        float *row = r->grads + rows->offset + k * rows->columns;
+        if (!r->flags[k])
+            continue;
+        memcpy(packs ? packed : row, packs ? row : packed, bytes);
+        packed += rows->columns;
+    }
+}
+
+static seqlstm_status add_all(struct sl_reducer *r, const struct bundle *bundle, struct seqlstm_error *err)
+{
+    return sl_ranks_add(r->ranks, r->grads + bundle->begin, bundle->end - bundle->begin, r->scratch, err);
+}
+
+static seqlstm_status add_rows(struct sl_reducer *r, const struct bundle *bundle, struct seqlstm_error *err)
+{
+    int64_t used;
+    SEQLSTM_TRY(find_used(r, bundle, &used, err));
+    const int64_t elems = used * bundle->rows->columns;
+    if (2 * elems > bundle->end - bundle->begin) /* the rest of the scratch is for the exchange */
+        return add_all(r, bundle, err);
+    move_rows(r, bundle->rows, r->scratch, true);
+    SEQLSTM_TRY(sl_ranks_add(r->ranks, r->scratch, elems, r->scratch + elems, err));
+    move_rows(r, bundle->rows, r->scratch, false);
+    return SEQLSTM_OK;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------- */
+
+/* Is the next bundle complete? Under the lock. */
+static bool is_ready(const struct sl_reducer *r)
+{
+    return r->status == SEQLSTM_OK && r->next < r->bundle_count && r->bundles[r->next].begin >= r->complete;
+}
+
+static void *work(void *reducer)
+{
+    struct sl_reducer *r = reducer;
+    pthread_mutex_lock(&r->lock);
+    for (;;) {
+        while (!is_ready(r) && !r->closes)
+            pthread_cond_wait(&r->changed, &r->lock);
+        if (r->closes)
+            break;
+        const struct bundle *bundle = &r->bundles[r->next];
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        pthread_mutex_unlock(&r->lock);
+        const int64_t begin = sl_clock_ns();
+        const seqlstm_status status = bundle->rows ? add_rows(r, bundle, &err) : add_all(r, bundle, &err);
+        pthread_mutex_lock(&r->lock);
+        r->times.exchange_ns += sl_clock_ns() - begin;
+        r->status = status;
+        r->err = err;
+        r->next++;
+        pthread_cond_broadcast(&r->changed);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+void sl_reducer_note(struct sl_reducer *r, int64_t from)
+{
+    pthread_mutex_lock(&r->lock);
+    if (from < r->complete) {
+        r->complete = from;
+        if (is_ready(r))
+            pthread_cond_broadcast(&r->changed);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+seqlstm_status sl_reducer_finish(struct sl_reducer *r, struct seqlstm_error *err)
+{
+    const int64_t begin = sl_clock_ns();
+    sl_reducer_note(r, 0);
+    pthread_mutex_lock(&r->lock);
+    while (r->status == SEQLSTM_OK && r->next < r->bundle_count)
+        pthread_cond_wait(&r->changed, &r->lock);
+    const seqlstm_status status = r->status;
+    if (status != SEQLSTM_OK && err)
+        *err = r->err;
+    r->complete = r->elems;
+    r->next = 0;
+    r->times.wait_ns += sl_clock_ns() - begin;
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+struct sl_reducer_times sl_reducer_get_times(struct sl_reducer *r)
+{
+    pthread_mutex_lock(&r->lock);
+    const struct sl_reducer_times times = r->times;
+    pthread_mutex_unlock(&r->lock);
+    return times;
+}
+
+/* ---- the bundles ------------------------------------------------------------------------------------------------ */
+
+int64_t sl_reducer_choose_bundle(double latency_s, double bytes_per_s)
+{
+    const double elems = LATENCIES * latency_s * bytes_per_s / (double)sizeof(float);
+    return !(elems > BUNDLE_LEAST) ? BUNDLE_LEAST : elems > BUNDLE_MOST ? BUNDLE_MOST : (int64_t)elems;
+}
+
+/* Seconds of the fastest of some all_reduces. */
+static seqlstm_status time_one(struct sl_reducer *r, int64_t elems, double *out_seconds, struct seqlstm_error *err)
+{
+    const struct seqlstm_exchange sum = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
+                                         .dtype = SEQLSTM_DTYPE_FLOAT32,
+                                         .elems = elems,
+                                         .from = r->scratch,
+                                         .to = r->scratch};
+    int64_t best = INT64_MAX;
+    for (int k = 0; k < TRIALS; k++) {
+        const int64_t begin = sl_clock_ns();
+        SEQLSTM_TRY(sl_connection_run(r->ranks->connection, 0, sum, err));
+        const int64_t took = sl_clock_ns() - begin;
+        best = took < best ? took : best;
+    }
+    *out_seconds = (double)best * 1e-9;
+    return SEQLSTM_OK;
+}
+
+/* Rank 0 chooses, since all must have the same bundles. */
+static seqlstm_status measure(struct sl_reducer *r, int64_t *out_bundle, struct seqlstm_error *err)
+{
+    const int64_t most = r->elems < TRIAL_ELEMS ? r->elems : TRIAL_ELEMS;
+    double latency = 0, whole = 0;
+    *out_bundle = BUNDLE_LEAST;
+    if (r->elems > BUNDLE_LEAST) {
+        SEQLSTM_TRY(time_one(r, 1, &latency, err));
+        SEQLSTM_TRY(time_one(r, most, &whole, err));
+        *out_bundle = sl_reducer_choose_bundle(latency, (double)most * (double)sizeof(float) /
+                                                            (whole > latency ? whole - latency : 1e-9));
+    }
+    return sl_ranks_broadcast(r->ranks, 0, out_bundle, (int64_t)sizeof *out_bundle, err);
+}
+
+static void cut(struct sl_reducer *r, int64_t begin, int64_t end, int64_t bundle)
+{
+    for (; end > begin; end -= end - begin < bundle ? end - begin : bundle)
+        r->bundles[r->bundle_count++] = (struct bundle){end - begin < bundle ? begin : end - bundle, end, NULL};
+}
+
+static seqlstm_status divide(struct sl_reducer *r, int64_t bundle, struct seqlstm_error *err)
+{
+    int64_t end = r->elems;
+    r->bundles = calloc((size_t)(r->elems / bundle + 2 * r->embedding_count + 2), sizeof *r->bundles);
+    if (!r->bundles)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
+    for (int32_t k = r->embedding_count - 1; k >= 0; k--) {
+        const struct sl_reducer_rows *rows = &r->embeddings[k];
+        const int64_t stop = rows->offset + rows->rows * rows->columns;
+        cut(r, stop, end, bundle);
+        r->bundles[r->bundle_count++] = (struct bundle){rows->offset, stop, rows};
+        end = rows->offset;
+    }
+    cut(r, 0, end, bundle);
+    return SEQLSTM_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+/* Transports need not know the flags' reduction; then all rows are exchanged. */
+static bool can_find_used(const struct sl_ranks *ranks)
+{
+    const struct seqlstm_transport *transport = sl_connection_get_transport(ranks->connection);
+    return transport->dtypes >> SEQLSTM_DTYPE_UINT8 & 1 && transport->reductions >> SEQLSTM_REDUCE_MAX & 1;
+}
+
+static seqlstm_status allocate(struct sl_reducer *r, const struct sl_reducer_rows *embeddings, int32_t count,
+                               struct seqlstm_error *err)
+{
+    int64_t most = 0;
+    r->embedding_count = can_find_used(r->ranks) ? count : 0;
+    for (int32_t k = 0; k < r->embedding_count; k++)
+        most = embeddings[k].rows > most ? embeddings[k].rows : most;
+    r->embeddings = calloc((size_t)r->embedding_count + 1, sizeof *r->embeddings);
+    r->flags = malloc((size_t)most + 1);
+    r->scratch = sl_memory_alloc(r->memory, (size_t)(r->elems + 1) * sizeof *r->scratch);
+    if (!r->embeddings || !r->flags || !r->scratch)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
+    memset(r->scratch, 0, (size_t)r->elems * sizeof *r->scratch);
+    if (r->embedding_count > 0)
+        memcpy(r->embeddings, embeddings, (size_t)r->embedding_count * sizeof *embeddings);
+    return SEQLSTM_OK;
+}
+
+/* Signals are for the thread that computes. */
+static seqlstm_status start(struct sl_reducer *r, struct seqlstm_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    r->runs = pthread_create(&r->thread, NULL, work, r) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!r->runs)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no thread for the gradients of other ranks");
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status open_all(struct sl_reducer *r, const struct sl_reducer_rows *embeddings, int32_t count,
+                               struct seqlstm_error *err)
+{
+    int64_t bundle = 0;
+    SEQLSTM_TRY(allocate(r, embeddings, count, err));
+    SEQLSTM_TRY(measure(r, &bundle, err));
+    SEQLSTM_TRY(divide(r, bundle, err));
+    return start(r, err);
+}
+
+seqlstm_status sl_reducer_create(const struct sl_ranks *ranks, float *grads, int64_t elems,
+                                 const struct sl_reducer_rows *embeddings, int32_t embedding_count,
+                                 struct sl_memory *memory, struct sl_reducer **out_reducer, struct seqlstm_error *err)
+{
+    struct sl_reducer *r = calloc(1, sizeof *r);
+    if (!r)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
+    r->ranks = ranks;
+    r->memory = memory;
+    r->grads = grads;
+    r->elems = r->complete = elems;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    const seqlstm_status status = open_all(r, embeddings, embedding_count, err);
+    if (status != SEQLSTM_OK) {
+        sl_reducer_destroy(r);
+        return status;
+    }
+    *out_reducer = r;
+    return SEQLSTM_OK;
+}
+
+void sl_reducer_destroy(struct sl_reducer *r)
+{
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->closes = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    if (r->runs)
+        pthread_join(r->thread, NULL);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    sl_memory_free(r->memory, r->scratch);
+    free(r->flags);
+    free(r->embeddings);
+    free(r->bundles);
+    free(r);
+}

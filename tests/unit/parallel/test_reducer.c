@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that adds the gradients of all ranks, on ranks that are processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "parallel/reducer.h"
+
+const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
+
+enum { RANKS = 3, ELEMS = 100003, UPDATES = 3 };
+
+static const struct sl_reducer_rows embeddings[] = {{64, 500, 16}, {20000, 100, 8}, {90000, 1, 3}};
+enum { EMBEDDINGS = sizeof embeddings / sizeof *embeddings };
+
+/* Few rows of the first embedding are used, all of the second. Whole numbers: sums are exact in every order. */
+static float get_grad(int update, int rank, int64_t i)
+{
+    const uint64_t dice = seqlstm_mix64((uint64_t)update, (uint64_t)rank, (uint64_t)i);
+    const struct sl_reducer_rows *e = &embeddings[0];
+    const int64_t row = (i - e->offset) / e->columns;
+    if (i >= e->offset && row < e->rows && row % 50 != rank)
+        return 0;
+    return (float)(dice % 41) - 20;
+}
+
+static bool compare(const float *grads, int update, bool has_nan)
+{
+    bool same = true;
+    for (int64_t i = 0; i < ELEMS && same; i++) {
+        float sum = 0;
+        for (int r = 0; r < RANKS; r++)
+            sum += get_grad(update, r, i);
+        same = has_nan && i == embeddings[0].offset + 3 ? isnan(grads[i]) : grads[i] == sum;
+    }
+    return same;
+}
+
+static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float *grads, int update)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const bool has_nan = update == UPDATES - 1;
+    for (int64_t i = 0; i < ELEMS; i++)
+        grads[i] = get_grad(update, ranks->rank, i);
+    if (has_nan && ranks->rank == 1)
+        grads[embeddings[0].offset + 3] = NAN;
+    for (int64_t from = ELEMS; from > 0 && update > 0; from -= 7000 + 1000 * ranks->rank)
+        sl_reducer_note(reducer, from);
+    if (sl_reducer_finish(reducer, &err) != SEQLSTM_OK)
+        return false;
+    const bool knows = ranks->reduce->how == SL_REDUCE_ALL || ranks->rank == 0;
+    return !knows || compare(grads, update, has_nan);
+}
+
+static bool be_rank(int rank, const char *job, const struct sl_reduce_config *reduce)
+{
+    static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
+    const struct sl_connection_request request = {.name = "comm-shm",
+                                                  .builtins = &builtin,
+                                                  .builtin_count = 1,
+                                                  .rank = rank,
+                                                  .ranks = RANKS,
+                                                  .job = job,
+                                                  .timeout_ns = INT64_C(60000000000)};
+    const struct sl_parallel_config config = {.data = RANKS, .reduce = *reduce};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    struct sl_reducer *reducer = NULL;
+    struct sl_ranks ranks;
+    float *grads = calloc(ELEMS, sizeof *grads);
+    bool fine = grads && sl_connection_open(&request, &connection, &err) == SEQLSTM_OK;
+    if (fine) {
+        sl_ranks_init(&ranks, connection, &config, NULL);
+        fine = sl_reducer_create(&ranks, grads, ELEMS, embeddings, EMBEDDINGS, NULL, &reducer, &err) == SEQLSTM_OK;
+    }
+    for (int u = 0; u < UPDATES && fine; u++)
+        fine = add(&ranks, reducer, grads, u);
+    fine = fine && sl_reducer_get_times(reducer).exchange_ns > 0;
+    sl_reducer_destroy(reducer);
+    sl_connection_close(connection);
+    free(grads);
+    return fine;
+}
+
+static void run_ranks(const char *name, struct sl_reduce_config reduce)
+{
+    char job[64];
+    pid_t others[RANKS] = {0};
+    snprintf(job, sizeof job, "reducer-%s-%d", name, (int)getpid());
+    for (int r = 1; r < RANKS; r++) {
+        others[r] = fork();
+        if (others[r] == 0)
+            _exit(be_rank(r, job, &reduce) ? 0 : 1);
+    }
+    assert_true(be_rank(0, job, &reduce));
+    for (int r = 1; r < RANKS; r++) {
+        int status = -1;
+        assert_int_equal(waitpid(others[r], &status, 0), others[r]);
+        assert_int_equal(status, 0);
+    }
+}
+
+static void all_ranks_get_the_sums(void **state)
+{
+    (void)state;
+    run_ranks("all", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32});
+    run_ranks("bf16", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_BFLOAT16});
+    run_ranks("central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32});
+}
+
+static void a_bundle_grows_with_latency_and_bandwidth(void **state)
+{
+    (void)state;
+    const int64_t usual = sl_reducer_choose_bundle(5e-6, 10e9);
+    assert_int_equal(usual, 16 * 50000 / 4);
+    assert_true(sl_reducer_choose_bundle(10e-6, 10e9) == 2 * usual);
+    assert_int_equal(sl_reducer_choose_bundle(0, 10e9), 16 << 10);
+    assert_int_equal(sl_reducer_choose_bundle(NAN, 10e9), 16 << 10);
+    assert_int_equal(sl_reducer_choose_bundle(1, 1e12), 4 << 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_ranks_get_the_sums),
+        cmocka_unit_test(a_bundle_grows_with_latency_and_bandwidth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
