@@ -12,6 +12,7 @@ struct sl_job *sl_job_create(const struct sl_served_model *model, struct seqlstm
     if (job) {
         job->model = model;
         job->request = request;
+        job->failure = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
     }
     return job;
 }

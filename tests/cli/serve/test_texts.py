@@ -31,7 +31,7 @@ train: {task: language_model, epochs: 6, optimizer: {type: adam, learning_rate: 
 PAIRS = """seqlstm: 1
 name: pairs
 data:
-  train: {type: generator, name: addition, digits: 1, size: 60}
+  train: {type: generator, name: addition, digits: 1, size: 38}
   batch_size: 8
 model:
   encoder:
