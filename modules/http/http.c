@@ -21,7 +21,7 @@
 #include <seqlstm/export.h>
 #include <seqlstm/ext/draft/http.h>
 
-enum { GRACE_US = 50000 };
+enum { GRACE_US = 50000, BACKLOG = 4096 };
 
 struct seqlstm_http_request {
     struct seqlstm_http *http;
@@ -385,6 +385,8 @@ static int32_t listen_on(struct seqlstm_http *http, struct seqlstm_error *err)
             err->native_code = reason;
         return SEQLSTM_IO;
     }
+    /* The 128 of evhttp overflow when many clients connect at once: each then waits for a second or more. */
+    listen(evhttp_bound_socket_get_fd(http->bound), BACKLOG);
     http->wake = event_new(http->base, http->eventfd, EV_READ | EV_PERSIST, on_wake, http);
     http->grace = event_new(http->base, -1, 0, on_grace, http);
     if (http->wake == NULL || http->grace == NULL || event_add(http->wake, NULL) != 0)

@@ -5,6 +5,7 @@
 #include "base/system/file_writer.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "cli/commands/backends/bench_serve.h"
 #include "compare/sample.h"
 #include "compare/sweep.h"
 
@@ -116,6 +117,10 @@ static int bench(struct cli_context *cli)
     struct sl_session *session = NULL;
     struct sl_sweep_report *report = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (cli_get(cli, "serve"))
+        return cli_bench_serve(cli);
+    if (cli_get(cli, "load") || cli_get(cli, "connections"))
+        return cli_usage_error(cli, "--load and --connections need --serve");
     int code = read_flags(&s);
     if (code == CLI_OK)
         code = cli_open_model(cli, cli->values.operands[0], &session);
@@ -139,6 +144,9 @@ static const struct cli_flag flags[] = {
     {.name = "phase", .argument = "PHASE", .help = "what to time: train or infer (default train)"},
     {.name = "seconds", .argument = "S", .help = "approximate total time in seconds (default 30)"},
     {.name = "html", .argument = "FILE", .help = "also write an HTML page with a plot"},
+    {.name = "serve", .argument = "URL", .help = "measure a server of the run instead: http://ADDRESS:PORT, or self"},
+    {.name = "load", .argument = "LIST", .help = "requests per second, such as 100,200 (default: by what it reaches)"},
+    {.name = "connections", .argument = "N", .help = "connections to the server, at most (default 256)"},
     CLI_FLAG_BACKEND_PATH,
     CLI_FLAG_TRUST,
     {0},
@@ -147,15 +155,19 @@ static const struct cli_flag flags[] = {
 const struct cli_command cli_command_bench = {
     .name = "bench",
     .summary = "report which backend is fastest at each batch size",
-    .usage = "model.yaml [flags]",
+    .usage = "model.yaml|RUN [flags]",
     .examples = "  seqlstm bench model.yaml\n"
                 "  seqlstm bench model.yaml --batch 1,8,64,512 --phase infer --html bench.html\n"
-                "  seqlstm bench model.yaml --backend cpu-blas --backend ./mine.so,tile=64 --threads 1,2 --json\n",
+                "  seqlstm bench model.yaml --backend cpu-blas --backend ./mine.so,tile=64 --threads 1,2 --json\n"
+                "  seqlstm bench RUN --serve self --html latency.html\n",
     .text = "Times whole steps with your model and data. The candidates take turns at each\n"
             "batch size. If a batch is larger than the data, sequences are repeated. A\n"
             "candidate whose results differ from the reference is not timed, and the exit\n"
             "status is 1. `*` marks the fastest candidate; if two are within 3 %, the\n"
-            "winner of the previous size stays.\n",
+            "winner of the previous size stays.\n"
+            "With --serve: how many requests a server answers in a second when each\n"
+            "connection waits for its answer, and how long answers take when requests\n"
+            "arrive at random times. Their lengths are those of the test or training data.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,
