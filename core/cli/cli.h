@@ -221,6 +221,8 @@ bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf);
 int cli_write_json(const struct cli_context *cli, struct json_t *root);
 void cli_print_help(const struct cli_command *command, FILE *out);
 void cli_print_overview(FILE *out);
+/* Appends the same as a manual page in roff (man.c); `command` NULL: the page of the program. */
+void cli_write_man(const struct cli_command *command, struct sl_buf *out);
 int cli_get_width(void);
 
 /* ---- opening ---- */

@@ -5,8 +5,11 @@
 test_prefix.py SEQLSTM [--sanitized]
 """
 import json
+import os
 import pathlib
 import shlex
+import shutil
+import subprocess
 import sys
 
 import installed
@@ -56,6 +59,26 @@ def test_a_model_is_trained_and_evaluated(i):
     i.call([i.program, 'run', 'tiny.yaml', '--out', 'run', '--threads', 1])
     assert json.loads(i.call([i.program, 'eval', 'run', '--json']))['metrics']
     assert json.loads(i.call([i.program, 'schema']))['$schema']
+
+
+def test_manual_pages_and_completions_are_in_their_places(i):
+    pages = sorted(p.name for p in (i.prefix / 'share' / 'man' / 'man1').iterdir())
+    listed = i.call([i.program, 'help']).split('Commands\n')[1].split('\n\n')[0].splitlines()
+    commands = [line[2:15].rstrip() for line in listed]
+    assert len(commands) > 30 and pages == sorted(['seqlstm.1', *(f'seqlstm-{c.replace(" ", "-")}.1' for c in commands)]), pages
+    page = (i.prefix / 'share' / 'man' / 'man1' / 'seqlstm-run.1').read_text()
+    for flag in ('\\-\\-out', '\\-\\-set', '\\-\\-threads', '\\-\\-json'):
+        assert flag in page, flag
+    for path, word in (('bash-completion/completions/seqlstm', 'complete -F _seqlstm'),
+                       ('zsh/site-functions/_seqlstm', '#compdef seqlstm'),
+                       ('fish/vendor_completions.d/seqlstm.fish', 'complete -c seqlstm')):
+        assert word in (i.prefix / 'share' / path).read_text(), path
+    if shutil.which('mandoc') or shutil.which('man'):
+        linter = ['mandoc', '-T', 'lint', '-W', 'error'] if shutil.which('mandoc') else ['man', '--warnings', '-l']
+        for name in pages:
+            said = subprocess.run([*linter, i.prefix / 'share' / 'man' / 'man1' / name], capture_output=True, text=True,
+                                  env={**os.environ, 'LC_ALL': 'C.UTF-8', 'MANROFFSEQ': '', 'PAGER': 'cat', 'MANPAGER': 'cat', 'MANWIDTH': '100'})
+            assert said.returncode == 0 and not said.stderr, (name, said.stderr)
 
 
 def test_pkg_config_names_the_moved_headers(i):

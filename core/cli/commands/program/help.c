@@ -11,12 +11,27 @@
 #include "base/config.h"
 #include "model/explain.h"
 
-static int help(struct cli_context *cli)
+/* The help of a command; NULL: the list of commands. */
+static int show(struct cli_context *cli, const struct cli_command *command)
 {
-    if (cli->values.operand_count == 0) {
-        cli_print_overview(stdout);
+    struct sl_buf page = {0};
+    if (!cli_has(cli, "man")) {
+        if (command)
+            cli_print_help(command, stdout);
+        else
+            cli_print_overview(stdout);
         return CLI_OK;
     }
+    cli_write_man(command, &page);
+    const int code = page.failed ? CLI_NO_MEMORY : cli_write_out(cli, &page) ? CLI_OK : CLI_FAILURE;
+    sl_buf_deinit(&page);
+    return code;
+}
+
+static int help(struct cli_context *cli)
+{
+    if (cli->values.operand_count == 0)
+        return show(cli, NULL);
     char name[64];
     snprintf(name, sizeof name, "%.30s", cli->values.operands[0]);
     if (cli->values.operand_count == 2)
@@ -24,14 +39,20 @@ static int help(struct cli_context *cli)
     const struct cli_command *command = cli_find_command(name);
     if (command == NULL)
         return cli_refuse_command(name);
-    cli_print_help(command, stdout);
-    return CLI_OK;
+    return show(cli, command);
 }
+
+static const struct cli_flag help_flags[] = {
+    {.name = "man", .help = "print the help as a manual page, for man -l"},
+    {0},
+};
 
 const struct cli_command cli_command_help = {
     .name = "help",
     .summary = "show help for a command",
-    .usage = "[COMMAND]",
+    .usage = "[COMMAND] [flags]",
+    .examples = "  seqlstm help run\n  seqlstm help --man run | man -l -\n",
+    .flags = help_flags,
     .operands_max = 2,
     .run = help,
 };
