@@ -9,7 +9,7 @@ set -u
 line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev libevent-dev libopenmpi-dev'
 groups=" $* "
 wants() { case "$groups" in *" $1 "*) true ;; *) false ;; esac; }
-! wants tests || line="$line libcmocka-dev python3-numpy python3-cffi"
+! wants tests || line="$line libcmocka-dev python3-numpy python3-cffi python3-jsonschema python3-yaml"
 ! wants lint || line="$line clang-format-14"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
@@ -35,6 +35,7 @@ look() {
     has_library mpi-c || has_library mpich || missing="$missing mpi"
     ! wants tests || has_library cmocka || missing="$missing cmocka"
     ! wants tests || /usr/bin/python3 -c 'import numpy, cffi' 2>/dev/null || missing="$missing numpy-cffi"
+    ! wants tests || /usr/bin/python3 -c 'import jsonschema, yaml' 2>/dev/null || missing="$missing jsonschema"
     ! wants lint || has_command clang-format-14 || missing="$missing clang-format-14"
 }
 
@@ -79,6 +80,7 @@ left_out sentencepiece 'no sentencepiece: the tokenizer of that name is left out
 left_out libevent 'no libevent: `seqlstm serve` is left out'
 left_out mpi 'no MPI: the collectives comm-mpi are left out'
 left_out cmocka 'no cmocka: the unit tests are left out'
+left_out jsonschema 'no jsonschema or yaml for python3: model files are not held against the schema'
 left_out numpy-cffi 'no numpy or cffi for python3: the Python package is not tested'
 left_out clang-format-14 'no clang-format 14: the format of the code is not checked'
 exit 0

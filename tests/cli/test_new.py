@@ -68,7 +68,7 @@ def test_the_help_names_every_kind(t):
 def test_a_backend_is_written_whole_and_named_everywhere(t):
     files = t.run('new', 'backend', 'my-own2').says('next: cd my-own2').text.split()
     expect(sorted(files) == sorted(f'my-own2/{name}' for name in (
-        'README.md', 'claims.txt', 'gemm.c', 'gemm.h', 'meson.build', 'model.yaml', 'plugin.c')), files)
+        'README.md', 'claims.txt', 'gemm.c', 'gemm.h', 'meson.build', 'model.schema.json', 'model.yaml', 'plugin.c')), files)
     for name in files:
         text = t.read(name).decode()
         expect('@NAME@' not in text, f'a placeholder is left in {name}')

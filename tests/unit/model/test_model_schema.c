@@ -26,6 +26,27 @@ static char *get_doc_path(void)
     return path;
 }
 
+/* docs/model.schema.json, which the first line of each file in configs names. */
+static void test_docs_hold_the_schema(void **state)
+{
+    (void)state;
+    struct sl_buf schema;
+    char *path = NULL, *stored;
+    assert_non_null(getenv("SEQLSTM_SOURCE"));
+    assert_true(asprintf(&path, "%s/docs/model.schema.json", getenv("SEQLSTM_SOURCE")) > 0);
+    sl_buf_init(&schema);
+    assert_int_equal(sl_schema_write_json(&schema, NULL), SEQLSTM_OK);
+    if (getenv("SEQLSTM_UPDATE") != NULL)
+        assert_int_equal(sl_file_write(path, schema.data, schema.length_bytes, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_file_read(path, 1 << 22, &stored, NULL, NULL), SEQLSTM_OK);
+    if (strcmp(stored, sl_buf_text(&schema)) != 0)
+        fail_msg(
+            "docs/model.schema.json is not what `seqlstm schema` prints: run this test once with SEQLSTM_UPDATE=1");
+    free(stored);
+    free(path);
+    sl_buf_deinit(&schema);
+}
+
 static void test_docs_hold_every_key(void **state)
 {
     (void)state;
@@ -166,9 +187,8 @@ static void test_synonyms_are_sound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_docs_hold_every_key),
-        cmocka_unit_test(test_json_schema),
-        cmocka_unit_test(test_tables_are_sound),
+        cmocka_unit_test(test_docs_hold_every_key), cmocka_unit_test(test_docs_hold_the_schema),
+        cmocka_unit_test(test_json_schema),         cmocka_unit_test(test_tables_are_sound),
         cmocka_unit_test(test_synonyms_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm new backend, seqlstm new model */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/system/file_writer.h"
+#include "base/system/path.h"
 #include "cli/cli.h"
+#include "model/schema/schema.h"
 #include "scaffold/scaffold.h"
 
 typedef seqlstm_status scaffold_fn(const char *name, const char *folder, struct sl_buf *out_files,
                                    struct seqlstm_error *err);
+
+/* Writes the schema that the first line of model.yaml names, for editors. */
+static seqlstm_status write_schema(const char *folder, struct sl_buf *files, struct seqlstm_error *err)
+{
+    struct sl_buf schema = {0};
+    char *path = sl_path_join(folder, "model.schema.json");
+    seqlstm_status status = sl_schema_write_json(&schema, err);
+    if (status == SEQLSTM_OK && (path == NULL || schema.failed))
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the schema");
+    if (status == SEQLSTM_OK)
+        status = sl_file_write(path, schema.data, schema.length_bytes, err);
+    if (status == SEQLSTM_OK)
+        sl_buf_printf(files, "%s\n", path);
+    sl_buf_deinit(&schema);
+    free(path);
+    return status;
+}
 
 /* Prints the names of the files to stdout, and the next command to stderr. */
 static int make(struct cli_context *cli, scaffold_fn *scaffold, const char *next)
@@ -17,6 +38,8 @@ static int make(struct cli_context *cli, scaffold_fn *scaffold, const char *next
     if (!folder)
         folder = name;
     seqlstm_status rc = scaffold(name, folder, &files, &err);
+    if (rc == SEQLSTM_OK)
+        rc = write_schema(folder, &files, &err);
     int code = rc == SEQLSTM_INVALID_CONFIG ? cli_usage_error(cli, "%s", err.message)
                : rc != SEQLSTM_OK           ? cli_fail(cli, rc, &err)
                : cli_write_out(cli, &files) ? CLI_OK
@@ -70,7 +93,8 @@ const struct cli_command cli_command_new_model = {
     .examples = "  seqlstm new model classify\n"
                 "  seqlstm new model language_model --dir novel\n",
     .text = "The kinds are language_model, classify, tag, regress, forecast, seq2seq and\n"
-            "autoencoder. Each runs as it is; replace the data with your own.\n",
+            "autoencoder. Each runs as it is; replace the data with your own. An editor\n"
+            "with a YAML server completes and checks model.yaml by model.schema.json.\n",
     .flags = model_flags,
     .operands_min = 1,
     .operands_max = 1,
