@@ -5,6 +5,7 @@
 # make install                 build all that is installed, then install it (DESTDIR= as usual)
 # make test                    build all with the tests, then run them
 # make test-matrix             other compilers, build types, processors, locales, users: slow, for now and then
+# make docs                    the documentation as a site, in build/site; needs mkdocs and mkdocs-material
 # make clean                   delete build/
 #
 # Each names the packages that it needs and installs those that are missing, if it can. MESON_FLAGS are the options of a
@@ -14,7 +15,7 @@ MODEL ?= configs/quickstart.yaml
 BUILD ?= build
 MESON_FLAGS ?=
 
-.PHONY: run program build install tests test test-matrix packages packages-tests clean
+.PHONY: run program build install tests test test-matrix docs packages packages-tests clean
 
 run: program
 	$(BUILD)/seqlstm run $(MODEL)
@@ -37,6 +38,9 @@ test: tests
 
 test-matrix: tests
 	tools/test-matrix.sh
+
+docs:
+	/usr/bin/python3 packaging/site.py $(BUILD)/site
 
 packages:
 	@tools/packages.sh

@@ -227,6 +227,18 @@ class Readme(unittest.TestCase):
         self.assertIn("{'loss': ", got.stdout)
 
 
+class Notebooks(unittest.TestCase):
+    def test_cells_run_in_order(self):
+        path = pathlib.Path(__file__).resolve().parents[2] / 'examples' / 'forecast.py'
+        cells = re.split(r'^# %%', path.read_text(), flags=re.M)
+        self.assertGreater(len(cells), 5)
+        got = subprocess.run([sys.executable, '-'], input='\n'.join('#' + cell for cell in cells), capture_output=True,
+                             text=True, cwd=scratch.name)
+        self.assertEqual((got.returncode, got.stderr), (0, ''))
+        error, naive = map(float, re.search(r'mean error (\S+); (\S+) if', got.stdout).groups())
+        self.assertLess(error, naive / 2)
+
+
 class Mistakes(unittest.TestCase):
     def test_errors_have_code_place_and_fix(self):
         model = make_model()

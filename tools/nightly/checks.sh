@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport mpi writers imports python_calls python_memory python_models python_conversion fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers imports python_calls python_memory python_models python_conversion site fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -87,6 +87,14 @@ python_models() {
 
 python_conversion() {
     check python_conversion 'models of PyTorch and Keras that are converted wrongly' package torch "$here/python/tests/check_conversion.py"
+}
+
+site() {
+    if /usr/bin/python3 -c 'import mkdocs' 2>/dev/null; then
+        check site 'dead links of the documentation site' /usr/bin/python3 "$here/packaging/site.py" "$runs/site"
+    else
+        check site 'dead links of the documentation site' sh -c 'echo "no mkdocs"; exit 77'
+    fi
 }
 
 fuzz() {
