@@ -9,6 +9,7 @@
 
 #include <seqlstm/status.h>
 
+struct sl_dataset;
 struct sl_vocabulary;
 
 /* The attention weights of a text. Borrowed with it. */
@@ -35,7 +36,9 @@ struct sl_prediction {
     int64_t record;
     const char *input; /* the line as it is in the file; NULL where there is none */
     size_t input_bytes;
-    int64_t rows; /* steps, or 1 */
+    const struct sl_dataset *data; /* whose record it is; NULL: of none */
+    bool on_steps;                 /* a row for each step */
+    int64_t rows;                  /* steps, or 1 */
     int64_t features;
     const float *values; /* [rows, features]: probabilities, or values in the units of the file */
     const bool *none;    /* [rows] nothing is predicted, the values are NaN: a row of the input is missing */

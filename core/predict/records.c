@@ -82,7 +82,10 @@ static seqlstm_status hand_out_one(const struct sl_predictor *predictor, const s
                                    struct rows *rows, struct seqlstm_error *err)
 {
     const struct sl_data_state *state = predictor->made.state;
-    struct sl_prediction prediction = {.record = batch->sample[sequence], .features = output->features};
+    struct sl_prediction prediction = {.record = batch->sample[sequence],
+                                       .data = outlet->data,
+                                       .on_steps = output->on_steps,
+                                       .features = output->features};
     SEQLSTM_TRY(gather(rows, outlet->data, batch, output, sequence, &prediction.rows, err));
     if (predictor->undoes_targets)
         sl_data_state_undo_targets(state, rows->values, prediction.rows);

@@ -180,5 +180,34 @@ train: {epochs: 1}
     t.run('run', 'm.yaml', '--out', 'r').says('words: 2 of 4 words have a vector in')
 
 
+def test_columns_and_classes(t):
+    """data stats: range, missing values and categories of columns, and the balance of classes; the report has the latter."""
+    t.write('m.yaml', """seqlstm: 1
+name: kinds
+data:
+  type: csv
+  train: {file: d.csv}
+  inputs: [a]
+  label: {column: kind, type: class}
+  missing: {type: mean, values: ["-9"]}
+model: [{type: dense, units: from_target, activation: softmax}]
+train: {loss: cross_entropy, epochs: 1}
+""")
+    t.write('d.csv', 'a,place,kind\n1.5,north,x\n,south,y\n-9,north,x\n4,NA,x\n')
+    stats = t.run('data', 'stats', 'm.yaml', '--json').json
+    columns = {column['name']: column for column in stats['columns']}
+    a, place, kind = columns['a'], columns['place'], columns['kind']
+    expect((a['use'], a['missing'], a['low'], a['high'], a['mean']) == ('input', 2, 1.5, 4, 2.75), a)
+    expect((place['use'], place['missing'], place['categories']) == ('', 1, 2) and 'low' not in place, place)
+    expect(place['common'] == [{'value': 'north', 'count': 2}, {'value': 'south', 'count': 1}], place)
+    expect(kind['use'] == 'label', kind)
+    expect(stats['class_counts'] == [{'name': 'x', 'count': 3}, {'name': 'y', 'count': 1}], stats['class_counts'])
+    text = t.run('data', 'stats', 'm.yaml').text
+    expect('1.5 to 4, mean 2.75' in text and '2 categories: north 2, south 1' in text and '75.0 %' in text, text)
+    t.run('run', 'm.yaml', '-q')
+    page = t.read('runs/kinds/001/report.html').decode()
+    expect('<h2>Class balance</h2>' in page and '<td>75.0 %</td>' in page, 'the report')
+
+
 if __name__ == '__main__':
     harness.main(globals())

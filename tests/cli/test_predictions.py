@@ -90,6 +90,70 @@ def test_classes(t):
     expect('label' not in t.run('predict', 'r', stdin=b'good film\na film\n').err, 'one line begins with its class by chance')
 
 
+def test_probabilities(t):
+    t.write('m.yaml', CLASSES)
+    t.write('train.txt', 'pos good film\nneg bad film\npos fine plot\nneg awful plot\n' * 3)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    rows = list(csv.DictReader(io.StringIO(t.run('predict', 'r', '--probabilities', stdin=b'good film\nbad plot\n').text)))
+    expect(len(rows) == 2 and set(rows[0]) == {'record', 'class', 'probability', 'p_pos', 'p_neg'}, rows)
+    for row in rows:
+        expect(abs(float(row['p_pos']) + float(row['p_neg']) - 1) < 1e-5, 'they add up to 1')
+        expect(row['probability'] == row['p_' + row['class']], 'the most likely one')
+    line = json.loads(t.run('predict', 'r', '--probabilities', '--json', stdin=b'good film\n').text)
+    expect(set(line['predictions'][0]['probabilities']) == {'pos', 'neg'}, line)
+    t.refuse(2, 'predict', 'r', '--probabilities', '--format', 'text', stdin=b'a\n').says('csv or jsonl')
+    t.refuse(2, 'predict', 'r', '--columns', 'id', stdin=b'a\n').says('no column `id`', '`lines`', '`step` or `token`')
+
+
+def test_columns(t):
+    """Columns of the input beside its predictions: by row, by step of a group, and at the end of a window."""
+    t.write('m.yaml', TABLE.replace('inputs: [a, b]', 'inputs: [a]\n  group: shop\n  time: day').replace(
+        'model:\n', 'model:\n  - {type: lstm, units: 2, return_sequences: true}\n'))
+    rows = [(shop, day, day % 3, 'x, "y"' if day == 2 else f'n{shop}{day}') for shop in 'AB' for day in range(4)]
+    quote = lambda text: '"' + text.replace('"', '""') + '"'
+    table = lambda order: 'shop,day,a,note,y\n' + ''.join(f'{s},{d},{a},{quote(n)},{a}\n' for s, d, a, n in order)
+    t.write('train.csv', table(rows))
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    mixed = sorted(rows, key=lambda row: row[1])  # groups alternate
+    t.write('new.csv', table(mixed))
+    out = list(csv.DictReader(io.StringIO(t.run('predict', 'r', '-i', 'new.csv', '--columns', 'note,shop,step,day').text)))
+    expect([(row['shop'], row['day'], row['step']) for row in out] ==
+           [(shop, str(day), str(day + 1)) for shop in 'AB' for day in range(4)], out)
+    expect(all(row['note'] == next(n for s, d, _, n in rows if s == row['shop'] and str(d) == row['day']) for row in out), out)
+    line = json.loads(t.run('predict', 'r', '-i', 'new.csv', '--columns', 'note', '-f', 'jsonl').text.splitlines()[0])
+    expect([cell['note'] for cell in line['columns']] == [n for s, _, _, n in rows if s == 'A'], line)
+    t.refuse(2, 'predict', 'r', '-i', 'new.csv', '--columns', 'nott').says('no column `nott`', 'did you mean `note`')
+    t.refuse(2, 'predict', 'r', '-i', 'new.csv', '--columns', 'a,,b').says('--columns', 'names separated by commas')
+    t.refuse(2, 'predict', 'r', '-i', 'new.csv', '--probabilities').says('predicts values')
+
+
+def test_tokens(t):
+    """One row for each token of a tagger."""
+    t.write('m.yaml', CLASSES.replace('type: lines', 'type: conll').replace('train.txt', 'train.conll').replace(
+        'label: first\n', 'label: {column: 2, type: class}\n').replace(
+        '{type: lstm, units: 4}', '{type: lstm, units: 4, return_sequences: true}').replace(
+        'tokenizer: {type: whitespace, specials: [unk]}', 'tokenizer: {type: whitespace}'))
+    t.write('train.conll', 'the\tDET\ndog\tNOUN\n\na\tDET\ncat\tNOUN\nruns\tVERB\n\n' * 4)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    text = t.run('predict', 'r', '--columns', 'step,token', stdin=b'the\ncat\nruns\n\na\ndog\n').text
+    rows = [(row['record'], row['step'], row['token']) for row in csv.DictReader(io.StringIO(text))]
+    expect(rows == [('0', '1', 'the'), ('0', '2', 'cat'), ('0', '3', 'runs'), ('1', '1', 'a'), ('1', '2', 'dog')], rows)
+
+
+def test_eval_of_a_file(t):
+    write_table(t)
+    whole = t.run('eval', 'r', '--split', 'train', '--json').json['metrics']
+    t.write('other.csv', 'a,b,y\n' + ''.join(f'{a},{b},{y}\n' for a, b, y in ROWS))
+    done = t.run('eval', 'r', '--input', 'other.csv', '--json')
+    expect(done.json['metrics'] == whole and done.json['input'] == 'other.csv' and done.json['split'] is None, done.json)
+    expect('changed' not in done.err, 'no note about keys')
+    t.write('wrong.csv', 'a,b,y\n1,2,100\n')
+    expect(t.run('eval', 'r', '--input', 'wrong.csv', '--json').json['metrics']['loss'] > whole['loss'], 'other data')
+    expect('input' in t.run('eval', 'r', '-i', 'other.csv').text.split('\n')[0], 'the text names the file')
+    t.refuse(4, 'eval', 'r', '--input', 'none.csv').says('none.csv')
+    t.refuse(2, 'eval', 'r', '--input', 'other.csv', '--split', 'test').says('--split')
+
+
 def npy(descr, shape, data):
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
     return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + data

@@ -19,8 +19,7 @@ static int64_t find_best(const float *row, int64_t features)
     return isnan(row[best]) ? -1 : best;
 }
 
-/* RFC 4180: quoted only if necessary. */
-static void write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
+void cli_write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
 {
     bool quote = false;
     for (size_t i = 0; i < bytes; i++)
@@ -38,19 +37,17 @@ static void write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
     sl_buf_append_char(buf, '"');
 }
 
-/* In text and CSV: nan, inf and -inf, as programs that read tables expect. */
-static void write_number(struct sl_buf *buf, float value)
+void cli_write_number(struct sl_buf *buf, float value)
 {
     char number[SL_TEXT_NUMBER_BYTES];
     sl_text_print_float32(number, value);
     sl_buf_append_text(buf, isfinite(value) ? number : isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-/* JSON has no NaN and no infinity. */
-static void write_json_number(struct sl_buf *buf, float value)
+void cli_write_json_number(struct sl_buf *buf, float value)
 {
     if (isfinite(value))
-        write_number(buf, value);
+        cli_write_number(buf, value);
     else
         sl_buf_append_text(buf, "null");
 }
@@ -82,7 +79,7 @@ static void write_attention(struct sl_buf *buf, const struct sl_prediction_atten
             sl_buf_append_text(buf, t ? ", [" : "[");
             for (int64_t s = 0; s < a->source_count; s++) {
                 sl_buf_append_text(buf, s ? ", " : "");
-                write_json_number(buf, *weight++);
+                cli_write_json_number(buf, *weight++);
             }
             sl_buf_append_char(buf, ']');
         }
@@ -101,7 +98,7 @@ static void write_texts_jsonl(struct cli_prediction_writer *w, const struct sl_p
         sl_buf_append_text(buf, "\"text\": ");
         sl_json_append_text(buf, p->texts[k].text, p->texts[k].bytes);
         sl_buf_append_text(buf, ", \"score\": ");
-        write_json_number(buf, (float)p->texts[k].score);
+        cli_write_json_number(buf, (float)p->texts[k].score);
         if (p->texts[k].attention.layer_count > 0)
             write_attention(buf, &p->texts[k].attention);
         sl_buf_append_text(buf, several ? "}" : "");
@@ -135,18 +132,21 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
             else
                 sl_buf_append_text(buf, "null");
             sl_buf_append_text(buf, ", \"probability\": ");
-            write_json_number(buf, best < 0 ? NAN : row[best]);
+            cli_write_json_number(buf, best < 0 ? NAN : row[best]);
+            cli_extras_write_json_probabilities(&w->extras, p, row, buf);
             sl_buf_append_char(buf, '}');
             continue;
         }
         sl_buf_append_char(buf, '[');
         for (int64_t f = 0; f < p->features; f++) {
             sl_buf_append_text(buf, f ? ", " : "");
-            write_json_number(buf, row[f]);
+            cli_write_json_number(buf, row[f]);
         }
         sl_buf_append_char(buf, ']');
     }
-    sl_buf_append_text(buf, "]}\n");
+    sl_buf_append_char(buf, ']');
+    cli_extras_write_json_columns(&w->extras, p, buf);
+    sl_buf_append_text(buf, "}\n");
 }
 
 /* text: one line per text, with record and score if a record has several. csv: record, rank, score, text. */
@@ -161,17 +161,17 @@ static void write_texts(struct cli_prediction_writer *w, const struct sl_predict
         else if (p->text_count > 1)
             sl_buf_printf(buf, "%lld\t", (long long)p->record);
         if (csv || p->text_count > 1) {
-            write_number(buf, (float)t->score);
+            cli_write_number(buf, (float)t->score);
             sl_buf_append_char(buf, csv ? ',' : '\t');
         }
         if (csv)
-            write_csv_text(buf, t->text, t->bytes);
+            cli_write_csv_text(buf, t->text, t->bytes);
         else
             sl_buf_append(buf, t->text, t->bytes);
         if (w->with_input && p->input) {
             sl_buf_append_char(buf, csv ? ',' : '\t');
             if (csv)
-                write_csv_text(buf, p->input, p->input_bytes);
+                cli_write_csv_text(buf, p->input, p->input_bytes);
             else
                 sl_buf_append(buf, p->input, p->input_bytes);
         }
@@ -195,23 +195,24 @@ static void write_plain(struct cli_prediction_writer *w, const struct sl_predict
             size_t bytes = 0;
             const char *name = best < 0 ? "" : sl_vocabulary_get_text(p->classes, (int32_t)best, &bytes);
             if (csv)
-                write_csv_text(buf, name, bytes);
+                cli_write_csv_text(buf, name, bytes);
             else
                 sl_buf_append(buf, name, bytes);
             if (csv || p->rows == 1) {
                 sl_buf_append_text(buf, csv ? "," : "\t");
-                write_number(buf, best < 0 ? NAN : row[best]);
+                cli_write_number(buf, best < 0 ? NAN : row[best]);
             }
         } else {
             for (int64_t f = 0; f < p->features; f++) {
                 sl_buf_append_text(buf, f ? (csv ? "," : "\t") : "");
-                write_number(buf, row[f]);
+                cli_write_number(buf, row[f]);
             }
         }
         if (csv) {
+            cli_extras_write_csv(&w->extras, p, r, buf);
             if (w->with_input && p->input) {
                 sl_buf_append_char(buf, ',');
-                write_csv_text(buf, p->input, p->input_bytes);
+                cli_write_csv_text(buf, p->input, p->input_bytes);
             }
             sl_buf_append_char(buf, '\n');
         }
@@ -276,6 +277,15 @@ static bool is_sound(const struct sl_prediction *p)
     return true;
 }
 
+/* Once: nothing is written for an input that cannot be read. */
+static seqlstm_status write_header(struct cli_prediction_writer *w, struct seqlstm_error *err)
+{
+    if (w->header.length_bytes > 0)
+        SEQLSTM_TRY(cli_put_text(sl_buf_text(&w->header), w->header.length_bytes, false, err));
+    sl_buf_truncate(&w->header, 0);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status cli_prediction_writer_add(void *context, const struct sl_prediction *prediction,
                                          struct seqlstm_error *err)
 {
@@ -287,6 +297,7 @@ seqlstm_status cli_prediction_writer_add(void *context, const struct sl_predicti
     if (w->format == CLI_PREDICTION_NPY)
         return collect(w, prediction, err);
     sl_buf_truncate(&w->buf, 0);
+    SEQLSTM_TRY(write_header(w, err));
     if (w->format == CLI_PREDICTION_CSV && !w->has_begun)
         write_values_header(w, prediction->features);
     w->has_begun = true;
@@ -309,7 +320,7 @@ seqlstm_status cli_prediction_writer_check(const struct cli_prediction_writer *w
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "`--with-input` repeats texts, but this model reads numbers; records are numbered in the order of "
                      "the inputs");
-    return SEQLSTM_OK;
+    return cli_extras_check(&writer->extras, state, err);
 }
 
 /* A window has each target `horizon` times: load+1, load+2, … */
@@ -321,7 +332,7 @@ static void write_target_names(struct sl_buf *buf, struct sl_string_list names, 
         if (columns == 0 || features % columns != 0)
             sl_buf_printf(buf, "value_%lld", (long long)f + 1);
         else
-            write_csv_text(buf, names.items[f % columns], strlen(names.items[f % columns]));
+            cli_write_csv_text(buf, names.items[f % columns], strlen(names.items[f % columns]));
         if (columns > 0 && features > columns && features % columns == 0)
             sl_buf_printf(buf, "+%lld", (long long)(f / columns) + 1);
     }
@@ -333,7 +344,7 @@ void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const str
     if (writer->format != CLI_PREDICTION_CSV)
         return;
     const struct sl_data_facts *facts = sl_data_state_get_facts(state);
-    struct sl_buf *buf = &writer->buf;
+    struct sl_buf *buf = &writer->header;
     sl_buf_append_text(buf, "record");
     if (facts->source.kind != SL_FIELD_NONE)
         sl_buf_append_text(buf, ",rank,score,text");
@@ -341,8 +352,8 @@ void cli_prediction_writer_begin(struct cli_prediction_writer *writer, const str
         sl_buf_append_text(buf, ",class,probability");
     else
         write_target_names(buf, sl_data_state_get_target_names(state), facts->target.features);
+    cli_extras_write_header(&writer->extras, sl_data_state_find_classes(state), buf);
     sl_buf_append_text(buf, writer->with_input ? ",input\n" : "\n");
-    cli_put_text(sl_buf_text(buf), buf->length_bytes, false, NULL);
 }
 
 int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_context *cli,
@@ -359,6 +370,16 @@ int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_
                                                        : cli->json ? CLI_PREDICTION_JSONL
                                                                    : default_format,
                                              .with_input = cli_has(cli, "with-input")};
+    int code = cli_extras_init(&writer->extras, cli);
+    const bool has_extras = writer->extras.count > 0 || writer->extras.probabilities;
+    if (code != CLI_OK)
+        return code;
+    if (has_extras && !said && !cli->json)
+        writer->format = CLI_PREDICTION_CSV;
+    if (has_extras &&
+        (writer->format == CLI_PREDICTION_TEXT || (writer->extras.count > 0 && writer->format == CLI_PREDICTION_NPY)))
+        return cli_usage_error(cli, "`--%s` writes csv or jsonl, not `--format %s`",
+                               writer->extras.count > 0 ? "columns" : "probabilities", said);
     if (writer->format == CLI_PREDICTION_NPY && writer->with_input)
         return cli_usage_error(cli, "`--with-input` cannot be combined with `--format npy`");
     return CLI_OK;
@@ -367,12 +388,15 @@ int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_
 void cli_prediction_writer_deinit(struct cli_prediction_writer *writer)
 {
     sl_buf_deinit(&writer->buf);
+    sl_buf_deinit(&writer->header);
+    cli_extras_deinit(&writer->extras);
 }
 
 seqlstm_status cli_prediction_writer_end(struct cli_prediction_writer *writer, struct seqlstm_error *err)
 {
     if (writer->format == CLI_PREDICTION_NPY)
         SEQLSTM_TRY(write_npy(writer, err));
+    SEQLSTM_TRY(write_header(writer, err)); /* of an empty input */
     SEQLSTM_TRY(cli_put("", 0, true, err));
     if (writer->unsound > 0)
         SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model gives values that are not finite numbers for %lld of %lld inputs",

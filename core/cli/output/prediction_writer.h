@@ -5,6 +5,7 @@
 #define SL_CLI_OUTPUT_PREDICTION_WRITER_H
 
 #include "cli/cli.h"
+#include "cli/output/prediction_extras.h"
 
 enum cli_prediction_format { CLI_PREDICTION_TEXT, CLI_PREDICTION_CSV, CLI_PREDICTION_JSONL, CLI_PREDICTION_NPY };
 
@@ -12,7 +13,9 @@ enum cli_prediction_format { CLI_PREDICTION_TEXT, CLI_PREDICTION_CSV, CLI_PREDIC
 struct cli_prediction_writer {
     enum cli_prediction_format format;
     bool with_input;
+    struct cli_prediction_extras extras;
     bool has_begun;
+    struct sl_buf header;   /* csv: not written yet */
     struct sl_buf buf;      /* one record; npy: the values of all records so far */
     int64_t written;        /* records so far ... */
     int64_t unsound;        /* ... and those of them with a value that is not finite */
@@ -20,7 +23,7 @@ struct cli_prediction_writer {
     int64_t rows, features; /* npy: of each record */
 };
 
-/* Reads --format and --with-input; CLI_USAGE if a value is wrong. */
+/* Reads --format, --with-input, --columns and --probabilities; CLI_USAGE if a value is wrong. */
 int cli_prediction_writer_init(struct cli_prediction_writer *writer, struct cli_context *cli,
                                enum cli_prediction_format default_format);
 void cli_prediction_writer_deinit(struct cli_prediction_writer *writer);

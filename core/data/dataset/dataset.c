@@ -83,6 +83,12 @@ static seqlstm_status finish(const struct sl_model *model, enum sl_split split, 
     d->learns = split == SL_SPLIT_TRAIN;
     sl_intern_init(&d->unknown_labels);
     seqlstm_status status = sl_dataset_assemble(d, raw, err);
+    if (predicting && raw->passed.columns > 0) { /* messages about rows have named them by now */
+        d->passed = raw->passed;
+        d->row_line = raw->row_line;
+        raw->passed = (struct sl_passed){.rows = 0};
+        raw->row_line = NULL;
+    }
     if (status == SEQLSTM_OK && !predicting)
         status = keep_files(d, sl_split_find_source(model, split), err);
     if (status == SEQLSTM_OK)
@@ -182,6 +188,8 @@ void sl_dataset_close(struct sl_dataset *dataset)
     free(dataset->target_row);
     free(dataset->no_prediction);
     free(dataset->step);
+    free(dataset->row_line);
+    sl_passed_deinit(&dataset->passed);
     free(dataset->steps);
     free(dataset->own_input_ids);
     sl_token_file_close(dataset->token_file);
@@ -247,6 +255,31 @@ bool sl_dataset_has_prediction(const struct sl_dataset *dataset, int64_t record)
     if (dataset->steps && dataset->steps[record] > 0 && dataset->length[record] == 0)
         return false;
     return !dataset->no_prediction || !dataset->no_prediction[record];
+}
+
+/* Which step of the record is step `step` of the file; -1: none is, since it was left out. */
+static int64_t find_own_step(const struct sl_dataset *dataset, int64_t record, int64_t step)
+{
+    const int64_t length = dataset->length[record];
+    int64_t own = 0;
+    if (!dataset->step)
+        return step < length ? step : -1;
+    while (own < length && dataset->step[dataset->start[record] + own] != step)
+        own++;
+    return own < length ? own : -1;
+}
+
+const char *sl_dataset_find_cell(const struct sl_dataset *dataset, int64_t record, int64_t step, size_t column,
+                                 size_t *out_bytes)
+{
+    if (!dataset->row_line) /* a record is a row */
+        return sl_passed_find(&dataset->passed, record, column, out_bytes);
+    const int64_t own = find_own_step(dataset, record, step);
+    return own < 0
+               ? NULL
+               : sl_passed_find(&dataset->passed,
+                                sl_passed_find_row(&dataset->passed, dataset->row_line[dataset->start[record] + own]),
+                                column, out_bytes);
 }
 
 int64_t sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record)

@@ -83,6 +83,11 @@ int64_t sl_dataset_get_file_step(const struct sl_dataset *dataset, int64_t recor
  * gap in time is in its window. */
 bool sl_dataset_has_prediction(const struct sl_dataset *dataset, int64_t record);
 
+/* Of an input with columns to pass on: a cell of the row of the file that is step `step` of the record there; where the
+ * record has one prediction, its last step is meant. Not NUL-terminated. NULL: the row was left out. */
+const char *sl_dataset_find_cell(const struct sl_dataset *dataset, int64_t record, int64_t step, size_t column,
+                                 size_t *out_bytes);
+
 /* Steps that the encoder reads of a record; 0 where there is no encoder. */
 int64_t sl_dataset_get_source_length(const struct sl_dataset *dataset, int64_t record);
 

@@ -8,6 +8,7 @@
 #include "data/dataset/state_private.h"
 #include "data/read/input.h"
 #include "data/read/token_file.h"
+#include "data/read/passed.h"
 #include "data/text/intern.h"
 #include "model/model.h"
 
@@ -25,13 +26,15 @@ struct sl_dataset {
     struct sl_data_facts facts;
 
     int64_t records;
-    int64_t *start;      /* [records] first row */
-    int32_t *length;     /* [records] steps; 1 without a steps axis */
-    int64_t *target_row; /* [records]; SL_TARGET_RECORD: row of the target store; else NULL */
-    bool *no_prediction; /* [records] inputs that need a row without values; NULL: none */
-    int32_t *step;       /* [rows] inputs: the step of the file that a row is; NULL: no row was left out */
-    int32_t *steps;      /* [records] with `step`: steps of the record in the file */
-    bool stream;         /* one record, to be cut into parts */
+    int64_t *start;          /* [records] first row */
+    int32_t *length;         /* [records] steps; 1 without a steps axis */
+    int64_t *target_row;     /* [records]; SL_TARGET_RECORD: row of the target store; else NULL */
+    bool *no_prediction;     /* [records] inputs that need a row without values; NULL: none */
+    int32_t *step;           /* [rows] inputs: the step of the file that a row is; NULL: no row was left out */
+    int32_t *steps;          /* [records] with `step`: steps of the record in the file */
+    int64_t *row_line;       /* [rows] inputs with `passed`: the line of each row; NULL: not known */
+    struct sl_passed passed; /* inputs: columns that are passed on */
+    bool stream;             /* one record, to be cut into parts */
 
     struct sl_dataset_source source; /* pairs */
 

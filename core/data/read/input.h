@@ -6,13 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/data_config.h"
+
 /* Inputs to predict, in place of the files of a split. */
 struct sl_input_request {
     const char *path; /* "-": standard input, to its end; NULL: `data` */
     const void *data; /* borrowed for the call */
     size_t data_bytes;
-    const char *name;    /* of `data` in messages; NULL: "input" */
-    const char *lengths; /* npy: a file with the real steps of each sequence; NULL: all */
+    const char *name;                     /* of `data` in messages; NULL: "input" */
+    const struct sl_string_list *columns; /* tables: columns that are passed on; NULL: none */
+    const char *lengths;                  /* npy: a file with the real steps of each sequence; NULL: all */
 };
 
 /* What was done to the data besides reading them. */

@@ -33,6 +33,7 @@ void sl_raw_deinit(struct sl_raw *raw)
     free(raw->length);
     free(raw->line);
     free(raw->row_line);
+    sl_passed_deinit(&raw->passed);
     free(raw->missing);
     free(raw->filled);
     free(raw->blank);

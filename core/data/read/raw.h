@@ -28,6 +28,7 @@
 #include "data/read/input.h"
 #include "data/read/token_file.h"
 #include "data/text/intern.h"
+#include "data/read/passed.h"
 #include "data/text/pieces.h"
 #include "model/model.h"
 
@@ -87,8 +88,9 @@ struct sl_raw {
     int32_t *step;   /* [rows] the row's step in the series of the file; NULL: no row was left out */
     int32_t *steps;  /* [series] with `step`: steps of the series in the file */
 
-    char *text;           /* the file; NULL where the source is no text */
-    int64_t *text_offset; /* [series], -1: none */
+    struct sl_passed passed; /* inputs: columns to pass on */
+    char *text;              /* the file; NULL where the source is no text */
+    int64_t *text_offset;    /* [series], -1: none */
     int64_t *text_bytes;
 
     char **input_names; /* [input_features], or NULL */

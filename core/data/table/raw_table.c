@@ -8,6 +8,7 @@
 #include "data/read/load_text.h"
 #include "data/read/raw_builder.h"
 #include "data/read/raw_pairs.h"
+#include "data/table/table_passed.h"
 
 /* Series: rows without steps; else runs of one group, cut at gaps. */
 static seqlstm_status make_series(struct sl_table_read *t, struct seqlstm_error *err)
@@ -195,23 +196,31 @@ static seqlstm_status find_columns(struct sl_table_read *t, struct seqlstm_error
     return SEQLSTM_CORRUPT_DATA;
 }
 
+struct sl_table_form sl_table_make_form(const struct sl_source *source, bool blank_rows)
+{
+    const bool csv = source->type == SL_SOURCE_CSV;
+    return (struct sl_table_form){.delimiter = source->delimiter ? source->delimiter
+                                               : csv             ? ","
+                                                                 : "\t",
+                                  .quotes = csv,
+                                  .header = source->header,
+                                  .columns = source->columns,
+                                  .blank_rows = blank_rows};
+}
+
 seqlstm_status sl_raw_read_table(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
     struct sl_table_read t = {
         .read = read, .source = source, .raw = raw, .label = -1, .group = -1, .time = -1, .text = -1};
     t.pair_source = t.pair_target = -1;
-    bool csv = source->type == SL_SOURCE_CSV, texts = source->text || read->model->data.pairs;
-    struct sl_table_form form = {.delimiter = source->delimiter ? source->delimiter
-                                              : csv             ? ","
-                                                                : "\t",
-                                 .quotes = csv,
-                                 .header = source->header,
-                                 .columns = source->columns,
-                                 .blank_rows = read->input || !texts};
+    bool texts = source->text || read->model->data.pairs;
+    const struct sl_table_form form = sl_table_make_form(source, read->input || !texts);
     size_t bytes;
     SEQLSTM_TRY(sl_load_text(read, &raw->text, &bytes, &raw->name, err));
     seqlstm_status status = sl_table_parse(raw->name, raw->text, bytes, &form, &t.table, err);
+    if (status == SEQLSTM_OK && read->input && read->input->columns)
+        status = sl_table_keep_passed(&t.table, read->input->columns, &raw->passed, err);
     if (status == SEQLSTM_OK)
         status = find_columns(&t, err);
     if (status == SEQLSTM_OK)

@@ -26,7 +26,7 @@ static bool is_missing(const struct sl_missing *missing, const char *text, size_
 }
 
 /* A finite number, with the decimals behind a comma where `comma` says so. */
-static bool parse_number(const char *text, size_t bytes, bool comma, double *out)
+bool sl_table_parse_number(const char *text, size_t bytes, bool comma, double *out)
 {
     char point[NUMBER_LONGEST];
     if (comma && (bytes >= sizeof point || memchr(text, '.', bytes)))
@@ -46,9 +46,18 @@ static bool is_missing_number(const struct sl_missing *missing, bool comma, doub
 {
     double marker;
     for (size_t i = 0; i < missing->values.count; i++)
-        if (parse_number(missing->values.items[i], strlen(missing->values.items[i]), comma, &marker) && marker == value)
+        if (sl_table_parse_number(missing->values.items[i], strlen(missing->values.items[i]), comma, &marker) &&
+            marker == value)
             return true;
     return false;
+}
+
+bool sl_table_is_missing(const struct sl_source *source, const char *text, size_t bytes)
+{
+    const bool comma = source->decimal == SL_DECIMAL_COMMA;
+    double value;
+    return is_missing(&source->missing, text, bytes) ||
+           (sl_table_parse_number(text, bytes, comma, &value) && is_missing_number(&source->missing, comma, value));
 }
 
 static seqlstm_status fail_number(const struct sl_table_read *t, int64_t i, const char *name, const char *text,
@@ -57,7 +66,7 @@ static seqlstm_status fail_number(const struct sl_table_read *t, int64_t i, cons
     bool comma = t->source->decimal == SL_DECIMAL_COMMA;
     double value;
     int shown = (int)(bytes > 80 ? 80 : bytes);
-    if (parse_number(text, bytes, !comma, &value))
+    if (sl_table_parse_number(text, bytes, !comma, &value))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s:%lld: column `%s` holds \"%.*s\", expected a number (`decimal: \"%s\"` reads it as %g)",
                      SL_TABLE_LINE(t, i), name, shown, text, comma ? "." : ",", value);
@@ -79,7 +88,7 @@ static seqlstm_status parse_cell(const struct sl_table_read *t, int64_t i, int64
     size_t bytes = cell->bytes;
     sl_trim(&text, &bytes);
     bool none = is_missing(missing, text, bytes);
-    if (!none && !parse_number(text, bytes, comma, out))
+    if (!none && !sl_table_parse_number(text, bytes, comma, out))
         return fail_number(t, i, name, text, bytes, err);
     if (!none && !is_missing_number(missing, comma, *out))
         return SEQLSTM_OK;

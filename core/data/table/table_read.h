@@ -32,6 +32,14 @@ struct sl_table_read {
     bool *breaks; /* [kept] a new series begins with this row */
 };
 
+/* How the source writes tables. */
+struct sl_table_form sl_table_make_form(const struct sl_source *source, bool blank_rows);
+
+/* A finite number, with the decimals behind a comma where `comma` says so. */
+bool sl_table_parse_number(const char *text, size_t bytes, bool comma, double *out);
+/* Does the cell hold no value: a word that means so, or one of `missing.values`? */
+bool sl_table_is_missing(const struct sl_source *source, const char *text, size_t bytes);
+
 /* Finds the columns that the source, or the state, names. */
 seqlstm_status sl_table_find_columns(struct sl_table_read *t, struct seqlstm_error *err);
 

@@ -13,6 +13,7 @@
 #include "runs/metric_rows.h"
 #include "session/record/session_record.h"
 #include "session/report/curves.h"
+#include "session/report/data_section.h"
 #include "session/report/examples_page.h"
 #include "timeline/print.h"
 #include "session/run_folder/plan_json.h"
@@ -143,7 +144,7 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     struct sl_buf out = {0}, table = {0};
     json_t *rows = sl_metric_rows_read(session->folder);
     struct sl_buf styles = {0};
-    sl_buf_printf(&styles, "%s%s%s%s", sl_chart_style, style, sl_examples_style,
+    sl_buf_printf(&styles, "%s%s%s%s%s", sl_chart_style, style, sl_examples_style, sl_data_section_style,
                   session->timeline ? sl_timeline_style : "");
     sl_html_begin_page(&out, sl_buf_text(&styles), "%s", session->model->name);
     sl_buf_deinit(&styles);
@@ -162,6 +163,7 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     write_time(&out, result);
     if (session->timeline)
         sl_timeline_print_section(session->timeline, NULL, "seqlstm profile", &out);
+    sl_data_section_write(session, &out);
     write_rows(&out, session, result);
     sl_session_write_plan_table(session, session->train.plan, false, &table);
     sl_buf_append_text(&out, "<h2>Plan</h2>\n<pre>");

@@ -9,6 +9,16 @@
 #include "cli/cli.h"
 #include "cli/output/data_page.h"
 #include "data/batch/stats.h"
+#include "data/dataset/census.h"
+#include "data/table/columns.h"
+
+/* What the data hold, besides their lengths. */
+struct content {
+    struct sl_columns columns;
+    int64_t *counts; /* of each class; NULL: none */
+    int64_t classes;
+    const struct sl_vocabulary *names;
+};
 
 static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool pairs)
 {
@@ -40,7 +50,40 @@ static json_t *pack_bins(const struct sl_lengths *lengths)
     return bins;
 }
 
-static int write_json(struct cli_context *cli, const struct sl_data_stats *stats, const struct sl_step_cost *measured)
+static json_t *pack_columns(const struct sl_columns *columns)
+{
+    json_t *out = json_array();
+    for (int32_t c = 0; c < columns->count; c++) {
+        const struct sl_column *column = &columns->items[c];
+        json_t *common = json_array();
+        for (int32_t k = 0; k < column->common_count; k++)
+            json_array_append_new(common, json_pack("{s:s,s:I}", "value", column->common[k].text, "count",
+                                                    (json_int_t)column->common[k].count));
+        json_t *item =
+            json_pack("{s:s,s:s,s:I,s:I,s:o}", "name", column->name, "use", column->use, "missing",
+                      (json_int_t)column->missing, "categories", (json_int_t)column->categories, "common", common);
+        if (item && column->is_number) {
+            json_object_set_new(item, "low", json_real(column->low));
+            json_object_set_new(item, "high", json_real(column->high));
+            json_object_set_new(item, "mean", json_real(column->mean));
+        }
+        json_array_append_new(out, item);
+    }
+    return out;
+}
+
+static json_t *pack_classes(const struct content *content)
+{
+    json_t *out = json_array();
+    for (int64_t c = 0; c < content->classes; c++)
+        json_array_append_new(out,
+                              json_pack("{s:s,s:I}", "name", sl_vocabulary_get_text(content->names, (int32_t)c, NULL),
+                                        "count", (json_int_t)content->counts[c]));
+    return out;
+}
+
+static int write_json(struct cli_context *cli, const struct sl_data_stats *stats, const struct content *content,
+                      const struct sl_step_cost *measured)
 {
     int count;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
@@ -73,7 +116,64 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
                             json_real(sl_data_stats_get_least_seconds(stats)));
         json_object_set_new(root, "step_cost", sl_step_cost_to_json(measured));
     }
+    if (content->columns.count > 0)
+        json_object_set_new(root, "columns", pack_columns(&content->columns));
+    if (content->counts)
+        json_object_set_new(root, "class_counts", pack_classes(content));
     return cli_write_json(cli, root);
+}
+
+/* ---- columns and classes ---------------------------------------------------------------------------------------- */
+
+static void write_values(struct sl_buf *buf, const struct sl_column *column)
+{
+    char low[32], high[32], mean[32];
+    if (column->is_number) {
+        sl_text_snprintf(low, sizeof low, "%.6g", column->low);
+        sl_text_snprintf(high, sizeof high, "%.6g", column->high);
+        sl_text_snprintf(mean, sizeof mean, "%.6g", column->mean);
+        sl_buf_printf(buf, "%s to %s, mean %s\n", low, high, mean);
+        return;
+    }
+    sl_buf_printf(buf, column->categories > SL_COLUMN_CATEGORIES ? "more than %lld categories" : "%lld categor%s",
+                  (long long)(column->categories > SL_COLUMN_CATEGORIES ? SL_COLUMN_CATEGORIES : column->categories),
+                  column->categories == 1 ? "y" : "ies");
+    for (int32_t k = 0; k < column->common_count; k++)
+        sl_buf_printf(buf, "%s%s %lld", k ? ", " : ": ", column->common[k].text, (long long)column->common[k].count);
+    sl_buf_append_text(buf, column->categories > column->common_count ? ", …\n" : "\n");
+}
+
+static void write_columns(struct sl_buf *buf, const struct sl_columns *columns)
+{
+    if (columns->count == 0)
+        return;
+    sl_buf_printf(buf, "columns of %lld rows\n  %-20s %-13s %8s  %s\n", (long long)columns->rows, "name", "use",
+                  "missing", "values");
+    for (int32_t c = 0; c < columns->count; c++) {
+        const struct sl_column *column = &columns->items[c];
+        sl_buf_printf(buf, "  %-20s %-13s %8lld  ", column->name, column->use, (long long)column->missing);
+        write_values(buf, column);
+    }
+}
+
+static void write_classes(struct sl_buf *buf, const struct content *content)
+{
+    enum { SHOWN = 20 };
+    int64_t most = 1, all = 0;
+    for (int64_t c = 0; c < content->classes; c++) {
+        most = content->counts[c] > most ? content->counts[c] : most;
+        all += content->counts[c];
+    }
+    for (int64_t c = 0; c < content->classes && c < SHOWN; c++) {
+        char share[16];
+        sl_text_snprintf(share, sizeof share, "%.1f", all > 0 ? 100 * (double)content->counts[c] / (double)all : 0);
+        sl_buf_printf(buf, "  %-20s %8lld  %5s %%  ", sl_vocabulary_get_text(content->names, (int32_t)c, NULL),
+                      (long long)content->counts[c], share);
+        sl_buf_fill(buf, '#', (size_t)(40 * content->counts[c] / most));
+        sl_buf_append_char(buf, '\n');
+    }
+    if (content->classes > SHOWN)
+        sl_buf_printf(buf, "  and %lld more\n", (long long)content->classes - SHOWN);
 }
 
 /* The lengths of one side: figures and a histogram. */
@@ -135,7 +235,8 @@ static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *sta
         sl_buf_append_text(buf, "  rows and steps count both sides\n");
 }
 
-static int write_table(struct cli_context *cli, const struct sl_data_stats *stats, bool measured)
+static int write_table(struct cli_context *cli, const struct sl_data_stats *stats, const struct content *content,
+                       bool measured)
 {
     struct sl_buf buf = {0};
     const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
@@ -156,6 +257,8 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
                       (long long)sl_data_stats_get_vocabulary(stats));
     if (sl_data_stats_get_classes(stats) > 0 && !source)
         sl_buf_printf(&buf, "classes %lld\n", (long long)sl_data_stats_get_classes(stats));
+    write_classes(&buf, content);
+    write_columns(&buf, &content->columns);
     if (source)
         write_lengths(&buf, "source ", source);
     write_lengths(&buf, source ? "target " : "", target);
@@ -165,7 +268,8 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
     return code;
 }
 
-static int write(struct cli_context *cli, const struct sl_data_stats *stats, const struct sl_step_cost *cost)
+static int write(struct cli_context *cli, const struct sl_data_stats *stats, const struct content *content,
+                 const struct sl_step_cost *cost)
 {
     const char *page = cli_get(cli, "html");
     if (page) {
@@ -179,7 +283,16 @@ static int write(struct cli_context *cli, const struct sl_data_stats *stats, con
         if (status != SEQLSTM_OK)
             return cli_fail(cli, status, &err);
     }
-    return cli->json ? write_json(cli, stats, cost) : write_table(cli, stats, cost != NULL);
+    return cli->json ? write_json(cli, stats, content, cost) : write_table(cli, stats, content, cost != NULL);
+}
+
+static seqlstm_status take_content(struct sl_session *session, struct content *content, struct seqlstm_error *err)
+{
+    const struct sl_data_state *state = sl_session_find_data_state(session);
+    content->names = sl_data_state_find_classes(state);
+    SEQLSTM_TRY(sl_census_count_classes(sl_session_find_train_data(session), &content->counts, &content->classes, err));
+    return sl_columns_read(sl_session_get_model(session), sl_data_state_get_input_names(state),
+                           sl_data_state_get_target_names(state), &content->columns, err);
 }
 
 static int data_stats(struct cli_context *cli)
@@ -190,14 +303,19 @@ static int data_stats(struct cli_context *cli)
         return code;
     struct sl_data_stats *stats = NULL;
     const struct sl_step_cost *cost = NULL;
+    struct content content = {.counts = NULL};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_read_data(session, &err);
     if (status == SEQLSTM_OK && cli_has(cli, "measure"))
         status = sl_session_find_step_cost(session, &cost, &err);
     if (status == SEQLSTM_OK)
         status = sl_data_stats_create(sl_session_find_train_data(session), cost, &stats, &err);
-    code = status == SEQLSTM_OK ? write(cli, stats, cost) : cli_fail(cli, status, &err);
+    if (status == SEQLSTM_OK)
+        status = take_content(session, &content, &err);
+    code = status == SEQLSTM_OK ? write(cli, stats, &content, cost) : cli_fail(cli, status, &err);
     sl_data_stats_destroy(stats);
+    sl_columns_deinit(&content.columns);
+    free(content.counts);
     sl_session_close(session);
     return code;
 }
@@ -210,7 +328,7 @@ static const struct cli_flag flags[] = {
 
 const struct cli_command cli_command_data_stats = {
     .name = "data stats",
-    .summary = "show lengths, vocabulary, and the cost of each batching strategy",
+    .summary = "show lengths, columns, classes, and the cost of each batching strategy",
     .usage = "model.yaml [flags]",
     .examples = "  seqlstm data stats configs/ptb-small.yaml\n"
                 "  seqlstm data stats model.yaml --measure --html batches.html\n",

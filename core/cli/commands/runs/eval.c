@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/value/json_write.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 
@@ -11,14 +12,21 @@ static const struct cli_flag flags[] = {
      .argument = "SPLIT",
      .words = "train valid test",
      .help = "evaluate on train, valid or test (default: test, else valid, else train)"},
+    {.name = "input",
+     .letter = 'i',
+     .argument = "FILE",
+     .key = "data.test.file",
+     .help = "evaluate on this file, in the format of the training data with its targets"},
     {0},
 };
 
 static int find_split(const struct cli_context *cli, const struct sl_model *model, enum sl_split *out)
 {
     const char *said = cli_get(cli, "split");
+    if (said && cli_get(cli, "input"))
+        return cli_usage_error(cli, "`--input` names the data, so `--split` has no use");
     if (said == NULL) {
-        *out = sl_dataset_choose_split(model);
+        *out = cli_get(cli, "input") ? SL_SPLIT_TEST : sl_dataset_choose_split(model);
         return CLI_OK;
     }
     for (int split = 0; split < SL_SPLIT_COUNT; split++)
@@ -29,14 +37,27 @@ static int find_split(const struct cli_context *cli, const struct sl_model *mode
     return cli_usage_error(cli, "`--split %s`: expected train, valid or test", said);
 }
 
+/* The beginning of the JSON; `input` NULL: the data are a split of the model. */
+static void print_head(const char *input, const char *split, struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{\"schema\": \"seqlstm.eval/1\", \"split\": ");
+    sl_json_append_string(out, input ? NULL : split);
+    if (input) {
+        sl_buf_append_text(out, ", \"input\": ");
+        sl_json_append_string(out, input);
+    }
+    sl_buf_append_text(out, ", \"metrics\": {");
+}
+
 static bool print(struct cli_context *cli, const char *split, const struct sl_metric_values *values)
 {
     struct sl_buf buf = {0};
+    const char *input = cli_get(cli, "input");
     char number[SL_TEXT_NUMBER_BYTES];
     if (cli->json)
-        sl_buf_printf(&buf, "{\"schema\": \"seqlstm.eval/1\", \"split\": \"%s\", \"metrics\": {", split);
+        print_head(input, split, &buf);
     else
-        sl_buf_printf(&buf, "%-15s %s\n", "split", split);
+        sl_buf_printf(&buf, "%-15s %s\n", input ? "input" : "split", input ? input : split);
     for (int32_t m = 0; m < values->count; m++) {
         bool finite = values->items[m].value - values->items[m].value == 0;
         sl_text_print_float64(number, values->items[m].value);
@@ -77,7 +98,12 @@ static int eval(struct cli_context *cli)
 {
     struct sl_session *session = NULL;
     enum sl_split split = SL_SPLIT_TEST;
+    const enum sl_log_level level = cli->log.level;
+    /* the keys that --input changes say nothing that it does not */
+    if (cli_get(cli, "input") && !cli_has(cli, "set") && level < SL_LOG_DEBUG)
+        cli->log.level = SL_LOG_WARN;
     int code = cli_open_run(cli, cli->values.operands[0], &session);
+    cli->log.level = level;
     if (code == CLI_OK)
         code = find_split(cli, sl_session_get_model(session), &split);
     if (code == CLI_OK) {
@@ -98,9 +124,10 @@ static int eval(struct cli_context *cli)
 const struct cli_command cli_command_eval = {
     .name = "eval",
     .summary = "compute the metrics of a saved run",
-    .usage = "RUN [--split test] [flags]",
+    .usage = "RUN [--split test | --input FILE] [flags]",
     .examples = "  seqlstm eval runs/ptb-small/001\n"
-                "  seqlstm eval ptb-small --split valid --json\n",
+                "  seqlstm eval ptb-small --split valid --json\n"
+                "  seqlstm eval sales --input newer.csv\n",
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

@@ -11,6 +11,10 @@ static const struct cli_flag flags[] = {
      .letter = 'f',
      .argument = "FORMAT",
      .help = "output format: text, csv, jsonl or npy (default: jsonl with --json, else text)"},
+    {.name = "probabilities", .help = "add the probability of each class (default format: csv)"},
+    {.name = "columns",
+     .argument = "LIST",
+     .help = "add these columns of the input, as in id,date; also `step` and `token` (default format: csv)"},
     {.name = "with-input", .help = "print the input text next to its prediction"},
     {.name = "stream", .help = "answer each line of the input as soon as it arrives"},
     {.name = "attention", .help = "add the attention weights of each text (default format: jsonl)"},
@@ -50,6 +54,8 @@ static int read_flags(struct cli_context *cli, struct state *s)
         return cli_usage_error(cli, "`--stream` does not go with `--%s`", s->attention ? "attention" : "lengths");
     if (s->page_path && !s->attention)
         return cli_usage_error(cli, "`--html` needs `--attention`");
+    if (s->stream && cli_has(cli, "columns"))
+        return cli_usage_error(cli, "`--stream` does not go with `--columns`");
     int code = cli_prediction_writer_init(&s->writer, cli, s->attention ? CLI_PREDICTION_JSONL : CLI_PREDICTION_TEXT);
     if (code == CLI_OK && s->attention && s->page_path == NULL && s->writer.format != CLI_PREDICTION_JSONL)
         return cli_usage_error(cli, "`--attention` writes jsonl, or an HTML page with `--html FILE`");
@@ -59,17 +65,32 @@ static int read_flags(struct cli_context *cli, struct state *s)
     return code;
 }
 
+static seqlstm_status check_columns(const struct cli_prediction_extras *extras, const struct sl_model *model,
+                                    struct seqlstm_error *err)
+{
+    const enum sl_source_type type = model->data.splits[SL_SPLIT_TRAIN].type;
+    if (extras->columns.count > 0 && type != SL_SOURCE_CSV && type != SL_SOURCE_TSV)
+        SEQLSTM_FAIL(
+            err, SEQLSTM_INVALID_CONFIG,
+            "`--columns`: the input has no column `%s`, since this model reads `%s`, not a table; use `step` or "
+            "`token`",
+            extras->columns.items[0], sl_source_type_get_name(type));
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status work(struct cli_context *cli, struct sl_session *session, void *context,
                            struct seqlstm_error *err)
 {
     struct state *s = context;
     const struct sl_data_state *state = sl_session_find_data_state(session);
-    const struct sl_input_request request = cli_get_input(cli);
+    struct sl_input_request request = cli_get_input(cli);
     SEQLSTM_TRY(cli_prediction_writer_check(&s->writer, state, err));
     if (state)
         cli_prediction_writer_begin(&s->writer, state);
     if (s->page_path)
         cli_attention_page_begin(&s->page, sl_session_get_model(session)->name);
+    SEQLSTM_TRY(check_columns(&s->writer.extras, sl_session_get_model(session), err));
+    request.columns = s->writer.extras.columns.count > 0 ? &s->writer.extras.columns : NULL;
     if (s->stream)
         SEQLSTM_TRY(sl_session_predict_lines(session, request.path, add_at_once, s, err));
     else
@@ -100,6 +121,8 @@ const struct cli_command cli_command_predict = {
     .summary = "predict with a saved run: one prediction per input, in order",
     .usage = "RUN [--input FILE] [flags]",
     .examples = "  seqlstm predict japanese-vowels --input test.csv --format csv\n"
+                "  seqlstm predict sales --input new.csv --columns shop,date\n"
+                "  seqlstm predict tagger --input new.conll --columns token --probabilities\n"
                 "  echo 'a fine film' | seqlstm predict sst --with-input\n"
                 "  echo 'ein hund rennt' | seqlstm predict translation --attention --html attention.html\n",
     .text = "A prediction is a class name with its probability, or values in the units of\n"
