@@ -130,6 +130,29 @@ def test_from_a_file(t):
     t.run('generate', 'given', '--prompt', 'walk', rc=None).says('pieces')
 
 
+def add_piece(model, text, kind):
+    """A model with one more piece: an entry (field 1) with its text (1), score (2) and type (3), as protobuf."""
+    entry = b'\x0a' + bytes([len(text)]) + text.encode() + b'\x15' + bytes(4) + b'\x18' + bytes([kind])
+    return model + b'\x0a' + bytes([len(entry)]) + entry
+
+
+def test_pieces_without_text(t):
+    """Control pieces, such as `<s>`, and unused ones stand for no text: they are no tokens, though the text has them."""
+    if is_absent(t):
+        return 'the module is not built'
+    lines = write(t)
+    t.run('run', 'm.yaml', '--out', 'learned', '-q')
+    texts, model = get_pieces(t, 'learned')
+    t.write('train.txt', ''.join(f'{line} <s> <pad>\n' for line in lines))
+    normal, control, unused = 1, 3, 5
+    for kind in (normal, control, unused):
+        t.write('pieces.model', add_piece(model, '<s>', kind))
+        t.write('m.yaml', MODEL.replace('TOKENIZER', 'model: pieces.model'))
+        t.run('run', 'm.yaml', '--out', f'kind-{kind}', '-q', '--set', 'train.updates=1')
+        got = get_pieces(t, f'kind-{kind}')[0]
+        expect(got == (texts + ['<s>'] if kind == normal else texts), f'type {kind}: {got}')
+
+
 def write_pairs(t, tokenizer, epochs=1):
     """Word by word: a stem and its ending in two languages."""
     draw = random.Random(7)

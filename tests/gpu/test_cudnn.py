@@ -101,6 +101,21 @@ def check_variants(folder):
         check(folder, variant, 'lstm', variant)
 
 
+def check_copies(folder):
+    """The plan lists every copy between the memories of host and device, however many there are."""
+    for layers in (2, 12):
+        text = '\n'.join(f'  - {{type: lstm, name: r{k}, units: 4, return_sequences: true}}' for k in range(layers))
+        pins = ', '.join(f'r{k}: {("cuda-cudnn", "reference")[k % 2]}' for k in range(layers))
+        model = folder / f'copies-{layers}.yaml'
+        model.write_text(MODEL.format(layers=f'{text}\n{POOL}', backends=f'{CUDNN}, reference', pin=pins,
+                                      data=DATA['equal'][0], batching=''))
+        listed = json.loads(run(['plan', model, '--json']).stdout)['copies']
+        said = int(re.search(r'^copies +(\d+) between memories', run(['plan', model]).stdout, re.M).group(1))
+        tensors = {copy['tensor'] for copy in listed}
+        if len(listed) != said or said < layers or len(tensors) < layers - 1:
+            raise AssertionError(f'{layers} layers: {said} copies, in JSON {len(listed)}: {sorted(tensors)}')
+
+
 def check_builds(folder):
     """cuDNN compiles a network for each batch size once, though the operation is asked for sizes, tried, and bound."""
     check(folder, 'builds', 'lstm', 'persist_dynamic', FAKE_CUDNN_BUILDS=str(folder / 'builds.txt'))
@@ -295,7 +310,7 @@ def check_broken(folder):
     compare(got, expected, 'broken')
 
 
-TESTS = [('cells', check_cells), ('variants', check_variants), ('compiled networks', check_builds),
+TESTS = [('cells', check_cells), ('variants', check_variants), ('compiled networks', check_builds), ('copies', check_copies),
          ('bfloat16', check_bfloat16), ('float16', check_float16), ('refused batches', check_refused_batches),
          ('a refused variant', check_refused_variant),
          ('mixed variants', check_mixed), ('mixed variants that do not go together', check_mixed_refused),

@@ -82,19 +82,17 @@ static json_t *write_layers(const struct sl_plan *plan)
 
 static json_t *write_copies(const struct sl_plan *plan)
 {
-    struct sl_copy few[16], *all = few;
-    int32_t count = sl_plan_list_copies(plan, few, 16);
-    json_t *copies = json_array();
-    if (count > 16) {
-        all = calloc((size_t)count, sizeof *all);
-        count = all ? sl_plan_list_copies(plan, all, count) : 0;
-    }
-    for (int32_t k = 0; k < count; k++)
-        json_array_append_new(copies, json_pack("{s:s,s:s,s:s,s:I}", "tensor", all[k].tensor->name, "from", all[k].from,
-                                                "to", all[k].to, "bytes", (json_int_t)all[k].bytes));
-    if (all != few)
-        free(all);
-    return copies;
+    json_t *list = json_array();
+    const int32_t count = sl_plan_list_copies(plan, NULL, 0);
+    struct sl_copy *copies = count > 0 ? calloc((size_t)count, sizeof *copies) : NULL;
+    if (copies)
+        sl_plan_list_copies(plan, copies, count);
+    for (int32_t k = 0; copies && k < count; k++)
+        json_array_append_new(list,
+                              json_pack("{s:s,s:s,s:s,s:I}", "tensor", copies[k].tensor->name, "from", copies[k].from,
+                                        "to", copies[k].to, "bytes", (json_int_t)copies[k].bytes));
+    free(copies);
+    return list;
 }
 
 static json_t *write_casts(const struct sl_plan *plan)

@@ -76,7 +76,9 @@ static void set_default_name(struct sl_reader *reader, struct sl_node *root, con
         else if (letter)
             name[used++] = c;
     }
-    sl_reader_set_default(reader, root, "name", used ? name : "model");
+    struct sl_node *node = sl_reader_set_default(reader, root, "name", used ? name : "model");
+    if (node != NULL && sl_node_is_null(node)) /* of null.yaml */
+        node->quoted = true;
 }
 
 /* `model: {encoder: …, decoder: …}` */

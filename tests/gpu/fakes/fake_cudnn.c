@@ -70,6 +70,9 @@ API void cudnnGetLastErrorString(char *message, size_t max_size)
     last_error[0] = '\0';
 }
 
+/* What lives: a plugin that closes its last handle must have closed all descriptors. */
+static _Atomic int handles, descriptors;
+
 API cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
     if (getenv("FAKE_CUDNN_BROKEN") != NULL)
@@ -77,12 +80,17 @@ API cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
     if (emulated_spoil("cudnnCreate")) /* it allocates */
         return say(CUDNN_STATUS_INTERNAL_ERROR, "a handle cannot be made while a stream is captured");
     *handle = calloc(1, sizeof **handle);
+    handles += *handle != NULL;
     return *handle != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 API cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
     free(handle);
+    if (--handles == 0 && descriptors != 0) {
+        fprintf(stderr, "fake cuDNN: the last handle is closed, but %d descriptors are not\n", (int)descriptors);
+        abort();
+    }
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -99,6 +107,7 @@ API cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
     API cudnnStatus_t cudnnCreate##name(type *descriptor)                                                              \
     {                                                                                                                  \
         *descriptor = calloc(1, sizeof **descriptor);                                                                  \
+        descriptors += *descriptor != NULL;                                                                            \
         return *descriptor != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;        \
     }
 DESCRIPTOR(TensorDescriptor, cudnnTensorDescriptor_t)
@@ -107,12 +116,14 @@ DESCRIPTOR(RNNDataDescriptor, cudnnRNNDataDescriptor_t)
 
 API cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t descriptor)
 {
+    descriptors -= descriptor != NULL;
     free(descriptor);
     return CUDNN_STATUS_SUCCESS;
 }
 
 API cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t descriptor)
 {
+    descriptors -= descriptor != NULL;
     free(descriptor);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -121,6 +132,7 @@ API cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t descrip
 {
     if (descriptor != NULL)
         free(descriptor->lengths);
+    descriptors -= descriptor != NULL;
     free(descriptor);
     return CUDNN_STATUS_SUCCESS;
 }

@@ -58,7 +58,8 @@ static void batch_fill(struct batch *b, int32_t sequences, int32_t shortest, int
                                     .position0 = b->positions};
 }
 
-static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *variant)
+static struct seqlstm_op *make_lstm_for(int32_t sequences, int32_t steps, int64_t hidden, uint32_t mode,
+                                        const char *variant)
 {
     struct seqlstm_recurrent_desc d;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -67,9 +68,9 @@ static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *v
     d.head = (struct seqlstm_desc){.struct_size = sizeof d,
                                    .op = SEQLSTM_OP_RECURRENT,
                                    .mode = mode,
-                                   .max_rows = SEQUENCES * STEPS,
-                                   .max_sequences = SEQUENCES,
-                                   .max_steps = STEPS};
+                                   .max_rows = sequences * steps,
+                                   .max_sequences = sequences,
+                                   .max_steps = steps};
     d.cell = SEQLSTM_CELL_LSTM;
     d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
     d.layers = 1;
@@ -82,6 +83,11 @@ static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *v
     if (table->op_create(instance, 0, &d.head, variant, &op, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     return op;
+}
+
+static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *variant)
+{
+    return make_lstm_for(SEQUENCES, STEPS, hidden, mode, variant);
 }
 
 static struct seqlstm_binding *bind(struct seqlstm_op *op, const struct batch *b)
@@ -188,6 +194,29 @@ static void smaller_batches_leave_more_idle(void **state)
     /* a quarter of the rows takes a good quarter of what is left; the rest does not depend on rows */
     assert_true(bytes - less.reserve_bytes < (bytes - most.reserve_bytes) / 2);
     table->op_destroy(op);
+}
+
+/* The largest batch is within the bounds of its operation, and they are not far above it: few long sequences need
+ * other things than many short ones. */
+static void bounds_fit_every_shape(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t sequences, steps;
+    } shapes[] = {{1, 64}, {2, 64}, {64, 1}, {64, 2}, {63, 3}, {16, 16}, {5, 40}, {64, 64}};
+    static struct batch b;
+    static struct idle idle;
+    for (size_t k = 0; k < 2 * sizeof shapes / sizeof *shapes; k++) {
+        const int32_t sequences = shapes[k / 2].sequences, steps = shapes[k / 2].steps;
+        struct seqlstm_op *op = make_lstm_for(sequences, steps, k % 2 ? 512 : 128, SEQLSTM_MODE_TRAINING, "sliced");
+        batch_fill(&b, sequences, steps, steps);
+        bind_once(op, &b); /* fails beyond the bounds */
+        ask(&idle, op, &b.axis);
+        const double bound = (double)idle.sizes.reserve_bytes, used = bound - (double)idle.reserve_bytes;
+        if (!(used <= bound && bound <= 2 * used))
+            fail_msg("%d sequences of %d steps: a bound of %.0f bytes for %.0f", sequences, steps, bound, used);
+        table->op_destroy(op);
+    }
 }
 
 /* Some threads have nothing to do then. */
@@ -383,6 +412,7 @@ int main(void)
 #endif
         cmocka_unit_test(primitives_are_kept_in_bounded_number),
         cmocka_unit_test(smaller_batches_leave_more_idle),
+        cmocka_unit_test(bounds_fit_every_shape),
         cmocka_unit_test(sequences_without_steps_take_nothing),
         cmocka_unit_test(room_for_what_is_idle_is_kept),
         cmocka_unit_test(packing_starts_no_threads),
