@@ -86,6 +86,9 @@ static void drop_phases(struct sl_session *session)
     sl_sampling_deinit(&session->sampling);
     sl_decoding_deinit(&session->decoding);
     sl_decoding_deinit(&session->test_decoding);
+    sl_params_destroy(session->params); /* those of an evaluation have no room for gradients */
+    session->params = NULL;
+    session->has_weights = false;
 }
 
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)

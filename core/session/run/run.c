@@ -14,6 +14,7 @@
 #include "base/value/text.h"
 #include "session/evaluate/evaluate.h"
 #include "session/finding/mismatch.h"
+#include "session/predict/values.h"
 #include "session/prepare/division.h"
 #include "session/prepare/training.h"
 #include "session/record/session_record.h"
@@ -283,6 +284,7 @@ static seqlstm_status conclude(struct sl_session *session, struct sl_run_result 
 static seqlstm_status prepare(struct sl_session *session, const struct sl_run_observer *observer,
                               struct sl_trainer **out_trainer, struct seqlstm_error *err)
 {
+    sl_kept_predictor_deinit(&session->kept); /* its weights are the old ones */
     seqlstm_status status = sl_session_prepare_training(session, err);
     if (status != SEQLSTM_OK) {
         if (status != SEQLSTM_CANCELLED)

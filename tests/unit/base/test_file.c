@@ -359,8 +359,8 @@ static void a_lock_has_one_holder(void **state)
 static void temporaries_are_removed(void **state)
 {
     (void)state;
-    static const char *const names[] = {".a.tmp-12-0", ".b.json.tmp-1-99", ".c.tmp-1-",
-                                        ".tmp-1-1",    "d.tmp-1-1",        ".e.tmp-x-1"};
+    static const char *const names[] = {".a.tmp-12-0", ".b.json.tmp-1-99", ".c.tmp-1-",      ".tmp-1-1",
+                                        "d.tmp-1-1",   ".e.tmp-x-1",       ".f.tmp-1-2.bak", ".g.tmp-1x2"};
     assert_int_equal(mkdir("left", 0777), 0);
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         char *path = sl_path_join("left", names[n]);
@@ -369,7 +369,7 @@ static void temporaries_are_removed(void **state)
     }
     sl_file_remove_temporaries("left");
     sl_file_remove_temporaries("no/such/folder");
-    assert_int_equal(n_entries("left"), 4);
+    assert_int_equal(n_entries("left"), 6);
     assert_true(sl_file_exists("left/d.tmp-1-1") && sl_file_exists("left/.tmp-1-1"));
 }
 

@@ -78,7 +78,8 @@ static void draw_values(struct table_case *c)
     for (int r = 0; r < c->rows; r++) {
         int g = c->grouped ? (r < 12 ? r % 3 : draw(c, 3)) : 0;
         c->group[r] = g;
-        c->time[r] = clock[g] += c->timed && draw(c, 6) == 0 ? 2 : 1;
+        clock[g] += c->timed && draw(c, 6) == 0 ? 1 + 3 * draw(c, 2) : 2; /* a gap, or a step that is too short */
+        c->time[r] = clock[g];
         for (int k = 0; k < COLUMNS; k++)
             c->values[r][k] =
                 r >= 12 && c->fill != FILL_NONE && draw(c, 6) == 0 ? (double)NAN : (draw(c, 2001) - 1000) / 100.0;
@@ -116,7 +117,7 @@ static void make_yaml(const struct table_case *c, struct sl_buf *yaml)
     if (c->grouped)
         sl_buf_append_text(yaml, ", group: g");
     if (c->timed)
-        sl_buf_append_text(yaml, ", time: {column: t, step: 1, gaps: break}");
+        sl_buf_append_text(yaml, ", time: {column: t, step: 2, gaps: break}");
     if (c->kind == WINDOWS)
         sl_buf_printf(yaml, ", window: {length: %d, horizon: %d, stride: %d}", c->length, c->horizon, c->stride);
     if (c->fill != FILL_NONE)
@@ -168,7 +169,7 @@ static void append_group(const struct table_case *c, struct plain *p, int group,
             begins = true;
             continue;
         }
-        p->begins[p->rows] = begins || (c->timed && c->time[r] != before + 1) || c->kind == VECTORS;
+        p->begins[p->rows] = begins || (c->timed && c->time[r] != before + 2) || c->kind == VECTORS;
         before = c->time[r];
         begins = false;
         p->group[p->rows] = group;

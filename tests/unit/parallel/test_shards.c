@@ -97,6 +97,7 @@ static void mistakes_of_the_caller_are_errors(void **state)
     assert_int_equal(sl_tree_sum_add(tree, &leaf, NULL), SEQLSTM_INTERNAL);
     assert_int_equal(sl_tree_sum_finish(tree, &sum, NULL), SEQLSTM_OK);
     assert_true(sum == 1);
+    assert_int_equal(sl_tree_sum_finish(tree, &sum, NULL), SEQLSTM_INTERNAL); /* the leaf of before is gone */
     sl_tree_sum_destroy(tree);
 }
 

@@ -214,6 +214,89 @@ static void interrupted_all_the_way(void **state)
     outcome_free(&want);
 }
 
+/* ---- other options ----------------------------------------------------------------------------------- */
+
+static void with_trigger(struct world *world)
+{
+    struct sl_train_config *train = &world->model.train;
+    train->optimizer = (struct sl_optimizer){.kind = SL_OPTIMIZER_NT_ASGD, .learning_rate = 0.9, .patience = 2};
+    train->schedule = (struct sl_schedule){.kind = SL_SCHEDULE_CONSTANT};
+    train->ema.enabled = train->early_stopping.enabled = false;
+    train->validate.every = (struct sl_period){SL_PERIOD_UPDATES, 1};
+}
+
+static void with_cooldown(struct world *world)
+{
+    struct sl_train_config *train = &world->model.train;
+    train->schedule.cooldown = 2;
+    train->schedule.min_delta = 1;
+    train->validate.every = (struct sl_period){SL_PERIOD_UPDATES, 1};
+    train->early_stopping.restore_best = false;
+}
+
+static void with_segments(struct world *world)
+{
+    world->model.data.batching = (struct sl_batching){.unit = SL_UNIT_SEQUENCE, .bptt = 3};
+    world->train.stream = world->valid.stream = false;
+    world->train.segments = 3;
+    world->train.batches = 9;
+    world->model.train.ema.start = (struct sl_period){SL_PERIOD_NONE, 0};
+    world->model.train.accumulate = 1;
+}
+
+static void with_early_end(struct world *world)
+{
+    struct sl_train_config *train = &world->model.train;
+    train->early_stopping.patience = 2;
+    train->early_stopping.min_delta = 0.3;
+    train->validate.every = (struct sl_period){SL_PERIOD_UPDATES, 1};
+    train->schedule = (struct sl_schedule){
+        .kind = SL_SCHEDULE_ONE_CYCLE, .max = 0.3, .rise = 0.3, .divide_start = 25, .divide_end = 1000};
+}
+
+/* Runs to the end, stopped after every update or not at all. */
+static struct outcome run_varied(void (*vary)(struct world *), const char *name, bool stopped)
+{
+    struct sl_train_result result = {.end = SL_END_INTERRUPTED};
+    struct outcome outcome = {.metrics = NULL};
+    for (int64_t at = 1; result.end == SL_END_INTERRUPTED; at = result.progress.updates + 1) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct world *world = world_create(name);
+        vary(world);
+        world->stop_at = stopped ? at : 0;
+        if (world_run(world, &result, &err) != SEQLSTM_OK)
+            fail_msg("%s: %s", name, err.message);
+        if (result.end != SL_END_INTERRUPTED)
+            outcome = outcome_of(world, &result);
+        free(world);
+    }
+    return outcome;
+}
+
+static void other_options_are_resumed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*vary)(struct world *);
+    } variations[] = {{"trigger", with_trigger},
+                      {"cooldown", with_cooldown},
+                      {"segments", with_segments},
+                      {"early-end", with_early_end}};
+    for (size_t v = 0; v < sizeof variations / sizeof *variations; v++) {
+        char name[64];
+        struct outcome want = run_varied(variations[v].vary, variations[v].name, false);
+        snprintf(name, sizeof name, "%s-stopped", variations[v].name);
+        struct outcome got = run_varied(variations[v].vary, name, true);
+        assert_same(&got, &want);
+        assert_int_equal(got.result.averaged, want.result.averaged);
+        assert_true(v > 0 || want.result.averaged);
+        assert_true(v < 3 || want.result.end == SL_END_EARLY_STOPPING);
+        outcome_free(&got);
+        outcome_free(&want);
+    }
+}
+
 /* The process is gone in the middle of any call of the executor, in training and in validation. */
 static void dead_at_every_run(void **state)
 {
@@ -435,6 +518,7 @@ int main(void)
         cmocka_unit_test(two_runs_are_one),
         cmocka_unit_test(interrupted_at_every_update),
         cmocka_unit_test(interrupted_all_the_way),
+        cmocka_unit_test(other_options_are_resumed),
         cmocka_unit_test(dead_at_every_run),
         cmocka_unit_test(full_at_every_write),
         cmocka_unit_test(damaged_newest_is_passed_over),
