@@ -6,6 +6,7 @@
 # make test                    build all with the tests, then run them
 # make test-matrix             other compilers, build types, processors, locales, users: slow, for now and then
 # make docs                    the documentation as a site, in build/site; needs mkdocs and mkdocs-material
+# make deb                     Debian packages, in build/deb; needs debhelper, and what packaging/debian/control names
 # make clean                   delete build/
 #
 # Each names the packages that it needs and installs those that are missing, if it can. MESON_FLAGS are the options of a
@@ -15,7 +16,7 @@ MODEL ?= configs/quickstart.yaml
 BUILD ?= build
 MESON_FLAGS ?=
 
-.PHONY: run program build install tests test test-matrix docs packages packages-tests clean
+.PHONY: run program build install tests test test-matrix docs deb packages packages-tests clean
 
 run: program
 	$(BUILD)/seqlstm run $(MODEL)
@@ -41,6 +42,9 @@ test-matrix: tests
 
 docs:
 	/usr/bin/python3 packaging/site.py $(BUILD)/site
+
+deb:
+	packaging/deb.sh $(BUILD)/deb
 
 packages:
 	@tools/packages.sh
