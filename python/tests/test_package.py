@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: what it computes is what the C library computes, and every mistake is an exception."""
+import ast
+import inspect
 import json
 import os
 import pathlib
@@ -237,6 +239,58 @@ class Notebooks(unittest.TestCase):
         self.assertEqual((got.returncode, got.stderr), (0, ''))
         error, naive = map(float, re.search(r'mean error (\S+); (\S+) if', got.stdout).groups())
         self.assertLess(error, naive / 2)
+
+
+class Types(unittest.TestCase):
+    def test_the_stub_names_what_exists(self):
+        stub = pathlib.Path(seqlstm.__file__).with_name('__init__.pyi')
+        compared, named = 0, set()
+        for node in ast.parse(stub.read_text()).body:
+            if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith('_'):
+                continue
+            named.add(node.name)
+            if 'Classifier' in node.name or 'Regressor' in node.name:  # they need scikit-learn
+                continue
+            owner = getattr(seqlstm, node.name)
+            for function in node.body if isinstance(node, ast.ClassDef) else [node]:
+                if isinstance(function, ast.FunctionDef) and not function.decorator_list:
+                    found = getattr(owner, function.name) if function is not node else owner
+                    said = [a.arg for a in function.args.args + function.args.kwonlyargs]
+                    real = [p.name for p in inspect.signature(found).parameters.values()
+                            if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+                    self.assertEqual(real, said, f'{node.name}.{function.name}')
+                    compared += 1
+        self.assertGreater(compared, 20)
+        self.assertEqual(named | {'__version__'}, set(seqlstm.__all__))
+
+
+class Progresses(unittest.TestCase):
+    PROGRAM = 'from seqlstm._progress import Progress; p = Progress(); p(1, 0.5, 2); p(2, 1, 1.5); p.end()'
+
+    def test_a_file_gets_nothing(self):
+        got = subprocess.run([sys.executable, '-c', self.PROGRAM], capture_output=True, text=True)
+        self.assertEqual((got.stdout, got.stderr), ('', ''))
+
+    def test_a_terminal_gets_one_line(self):
+        leader, follower = os.openpty()
+        subprocess.run([sys.executable, '-c', self.PROGRAM], stderr=follower, check=True)
+        os.close(follower)
+        shown = os.read(leader, 1000).decode()
+        os.close(leader)
+        self.assertIn('\r\x1b[Kepoch 1.00, update 2, loss 1.5', shown)
+        self.assertTrue(shown.endswith('\r\x1b[K'))
+        self.assertNotIn('\n', shown)
+
+    def test_jupyter_gets_one_display(self):
+        shell = ('import sys, types; shown = []; i = types.ModuleType("IPython"); d = types.ModuleType("IPython.display")\n'
+                 'class ZMQInteractiveShell: pass\n'
+                 'class Handle:\n    def update(self, data, raw): shown.append(("update", data["text/plain"]))\n'
+                 'i.get_ipython = ZMQInteractiveShell\n'
+                 'def display(data, raw, display_id):\n    shown.append(("new", data["text/plain"])); return Handle()\n'
+                 'd.display = display; sys.modules["IPython"] = i; sys.modules["IPython.display"] = d\n')
+        got = subprocess.run([sys.executable, '-c', f'{shell}{self.PROGRAM}\nprint(shown)'], capture_output=True,
+                             text=True, check=True)
+        self.assertIn("('new', 'epoch 0.50, update 1, loss 2'), ('update', 'epoch 1.00", got.stdout)
 
 
 class Mistakes(unittest.TestCase):
