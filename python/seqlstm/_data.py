@@ -10,7 +10,7 @@ def encode_array(array):
     import numpy as np
     out = io.BytesIO()
     np.lib.format.write_array(out, np.ascontiguousarray(array), allow_pickle=False)
-    return out.getbuffer()
+    return out.getvalue()
 
 
 def encode_table(columns):

@@ -382,22 +382,30 @@ class Interruptions(unittest.TestCase):
             self.endless(on_progress=lambda *_: 1 / 0)
 
     def test_others_run_meanwhile(self):
-        """The lock of Python is not held while the library computes."""
-        counted, stop = [0], []
+        """The lock of Python is not held while the library computes: no thread takes it from another here."""
+        counted, stop, interval = [0], [], sys.getswitchinterval()
 
         def count():
             while not stop:
                 counted[0] += 1
+                time.sleep(0)
 
         thread = threading.Thread(target=count)
+        big, others = np.zeros((64, 200, 3), 'float32'), False
         thread.start()
-        big = np.zeros((64, 200, 3), 'float32')
-        for _ in range(3):
-            before = counted[0]
-            run.predict(big)
-        stop.append(True)
-        thread.join()
-        self.assertGreater(counted[0], before)
+        sys.setswitchinterval(1000)
+        try:
+            for _ in range(1000):
+                before = counted[0]
+                run.predict(big)
+                others = counted[0] > before
+                if others:
+                    break
+        finally:
+            sys.setswitchinterval(interval)
+            stop.append(True)
+            thread.join()
+        self.assertTrue(others)
 
 
 if __name__ == '__main__':
