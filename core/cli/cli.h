@@ -19,6 +19,7 @@
 #include "model/model.h"
 #include "session/session.h"
 
+struct sl_live_page;
 struct sl_registry;
 
 enum cli_exit {
@@ -56,6 +57,11 @@ struct cli_flag {
     {                                                                                                                  \
         .name = "lengths", .argument = "FILE",                                                                         \
         .help = "for npy input: .npy file with the length of each sequence (default: all steps)"                       \
+    }
+#define CLI_FLAG_WATCH_PORT                                                                                            \
+    {                                                                                                                  \
+        .name = "watch-port", .argument = "N",                                                                         \
+        .help = "serve the growing report on 127.0.0.1, at the address that is printed; 0: a free port"                \
     }
 #define CLI_FLAG_BACKEND_PATH                                                                                          \
     {                                                                                                                  \
@@ -99,6 +105,7 @@ struct cli_command {
     const char *text;             /* a paragraph or two */
     const struct cli_flag *flags; /* its own flags, ending with a zero entry; NULL: none */
     bool takes_model_flags;       /* --set, -c, --seed … */
+    bool has_no_json;             /* --json is refused */
     bool takes_backend_flags;     /* --backend-path, --threads … */
     int operands_min, operands_max;
     int (*run)(struct cli_context *cli);
@@ -125,6 +132,7 @@ struct cli_context {
     struct sl_session_options options;
     struct sl_rank_identity rank; /* which rank of a training this is … */
     bool is_rank;                 /* … if it is one */
+    struct sl_live_page *live;    /* --watch-port: the page of the run while it grows; NULL: it has none */
     bool mute;                    /* what is found in the model is not shown: the launcher has shown it */
 };
 
@@ -138,6 +146,8 @@ const struct cli_flag *cli_get_model_flags(void);
 const struct cli_flag *cli_get_backend_flags(void);
 
 /* ---- flags ---- */
+/* Does the command take this flag of its tables? Not --json where it has no JSON. */
+bool cli_offers(const struct cli_command *command, const struct cli_flag *flag);
 /* Parses the arguments after the command's name. Returns CLI_OK, or prints an error and returns CLI_USAGE. */
 int cli_parse(struct cli_context *cli, int argc, char **argv);
 /* The value of a flag, the last one if repeated; NULL if it was not given. For boolean flags: cli_has. */
@@ -247,6 +257,14 @@ void cli_find_rank(struct cli_context *cli);
 void cli_begin_rank(struct cli_context *cli, const struct sl_model *model);
 /* Runs this command again on so many ranks; returns the exit status of the first that failed. */
 int cli_launch_ranks(const struct cli_context *cli, int32_t ranks);
+
+/* ---- the page of a run while it grows (live.c) ---- */
+/* Serves a page if --watch-port asks for it, and says where. Returns CLI_OK, or prints an error and returns an exit
+ * code. */
+int cli_begin_live(struct cli_context *cli);
+/* The page is that of this run from now on. */
+void cli_show_live(struct cli_context *cli, const char *folder);
+void cli_end_live(struct cli_context *cli);
 
 /* ---- progress (progress.c) ---- */
 struct cli_train_view;

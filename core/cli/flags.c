@@ -205,6 +205,20 @@ static int parse_short(struct cli_context *cli, int argc, char **argv, int *inde
     return CLI_OK;
 }
 
+/* On the command line: a variable is meant for the commands that have a use for it. */
+static bool is_given(const struct cli_context *cli, const char *flag)
+{
+    for (int i = 0; i < cli->values.count; i++)
+        if (strcmp(cli->values.items[i].flag->name, flag) == 0 && !cli->values.items[i].from_env)
+            return true;
+    return false;
+}
+
+bool cli_offers(const struct cli_command *command, const struct cli_flag *flag)
+{
+    return !(command->has_no_json && strcmp(flag->name, "json") == 0);
+}
+
 int cli_parse(struct cli_context *cli, int argc, char **argv)
 {
     int code = read_environment(cli);
@@ -224,6 +238,8 @@ int cli_parse(struct cli_context *cli, int argc, char **argv)
     }
     if (code != CLI_OK || cli_has(cli, "help"))
         return code;
+    if (cli->command->has_no_json && is_given(cli, "json"))
+        return cli_usage_error(cli, "`seqlstm %s` has no JSON output, so `--json` has no use", cli->command->name);
     if (cli->values.operand_count < cli->command->operands_min)
         return cli_usage_error(cli, "an argument is missing: seqlstm %s %s\n  = help: `seqlstm help %s` has examples",
                                cli->command->name, cli->command->usage, cli->command->name);

@@ -34,7 +34,7 @@ static void print_wrapped(const char *text, int columns, FILE *out)
     fputc('\n', out);
 }
 
-static void print_flags(const char *title, const struct cli_flag *flags, FILE *out)
+static void print_flags(const struct cli_command *command, const char *title, const struct cli_flag *flags, FILE *out)
 {
     if (flags == NULL || flags->name == NULL)
         return;
@@ -42,6 +42,8 @@ static void print_flags(const char *title, const struct cli_flag *flags, FILE *o
     fprintf(out, "\n%s\n", title);
     for (const struct cli_flag *flag = flags; flag->name; flag++) {
         char left[64], text[256];
+        if (!cli_offers(command, flag))
+            continue;
         int used = flag->letter ? snprintf(left, sizeof left, "  -%c, --%s", flag->letter, flag->name)
                                 : snprintf(left, sizeof left, "      --%s", flag->name);
         if (flag->argument)
@@ -63,12 +65,12 @@ void cli_print_help(const struct cli_command *command, FILE *out)
         fprintf(out, "\nExamples\n%s", command->examples);
     if (command->text)
         fprintf(out, "\n%s", command->text);
-    print_flags("Flags", command->flags, out);
+    print_flags(command, "Flags", command->flags, out);
     if (command->takes_model_flags)
-        print_flags("Model flags", cli_get_model_flags(), out);
+        print_flags(command, "Model flags", cli_get_model_flags(), out);
     if (command->takes_backend_flags)
-        print_flags("Backend flags", cli_get_backend_flags(), out);
-    print_flags("Common flags", cli_get_common_flags(), out);
+        print_flags(command, "Backend flags", cli_get_backend_flags(), out);
+    print_flags(command, "Common flags", cli_get_common_flags(), out);
 }
 
 void cli_print_overview(FILE *out)

@@ -41,6 +41,39 @@ def test_help_of_each(t):
             expect(len(line) <= 120 and line == line.rstrip(), f'{name}: {line!r}')
 
 
+# A command for each JSON output that no other test file asks for; and the files for the others.
+JSON = {
+    'run': ['run', 'm.yaml'], 'check': ['check', 'm.yaml'], 'plan': ['plan', 'm.yaml'], 'backends': ['backends'],
+    'resume': ['resume', 'tiny'], 'eval': ['eval', 'tiny'], 'export': ['export', 'tiny', '--file', 'w.safetensors'],
+    'import': ['import', 'w.safetensors', '--into', 'm.yaml', '--out', 'i'], 'watch': ['watch', 'tiny', '--once'],
+    'runs': ['runs'], 'runs compare': ['runs', 'compare', 'tiny', 'tiny'], 'data stats': ['data', 'stats', 'm.yaml'],
+    'inspect': ['inspect', 'tiny'], 'schema': ['schema'], 'version': ['version']}
+ELSEWHERE = {'predict': 'cli/test_predictions.py', 'embed': 'cli/test_embed.py', 'quantize': 'cli/test_quantize.py',
+             'profile': 'profile/test_profile.py', 'ab': 'cli/test_compare.py', 'bench': 'cli/test_compare.py',
+             'verify': 'cli/test_compare.py', 'conformance': 'conformance'}
+
+
+def test_json_of_each(t):
+    """--json gives JSON, or is refused: it is never without effect."""
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '-q')
+    for name in list_commands(t):
+        offers = '--json' in t.run('help', *name.split()).text.split('Common flags')[-1]
+        expect(offers == (name in JSON or name in ELSEWHERE), f'{name}: is its JSON tested?')
+        if name in JSON:
+            text = t.run(*JSON[name], '--json').text
+            for value in text.splitlines() if name == 'watch' else [text]:
+                json.loads(value)
+        elif not offers:
+            t.refuse(2, *name.split(), *(['x'] if name not in ('doctor', 'explain', 'help') else []), '--json').says(
+                f'`seqlstm {name}` has no JSON output')
+            t.run(*name.split(), '--help', env={'SEQLSTM_JSON': '1'})
+    for name, where in ELSEWHERE.items():
+        path = pathlib.Path(__file__).resolve().parents[1] / where
+        texts = [path.read_text()] if path.is_file() else [p.read_text() for p in path.iterdir() if p.is_file()]
+        expect(any('--json' in text and name in text for text in texts), f'{name}: no test asks for its JSON')
+
+
 def test_unknown_command(t):
     t.refuse(2, 'rnu').says('no such command: `rnu`', 'did you mean `seqlstm run`?')
     t.refuse(2, 'data').says('did you mean `seqlstm data stats`?')

@@ -20,7 +20,7 @@
 #include "session/run_folder/run_folder.h"
 #include "session/run_folder/summary.h"
 
-static const char style[] =
+const char sl_report_style[] =
     ":root{--train:#2a6fc9;--valid:#d9662b}"
     "@media(prefers-color-scheme:dark){:root{--train:#6aa5f0;--valid:#f0935e}}\n"
     "body{max-width:1000px}pre{overflow-x:auto;font-size:13px;line-height:1.45}\n"
@@ -144,7 +144,7 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     struct sl_buf out = {0}, table = {0};
     json_t *rows = sl_metric_rows_read(session->folder);
     struct sl_buf styles = {0};
-    sl_buf_printf(&styles, "%s%s%s%s%s", sl_chart_style, style, sl_examples_style, sl_data_section_style,
+    sl_buf_printf(&styles, "%s%s%s%s%s", sl_chart_style, sl_report_style, sl_examples_style, sl_data_section_style,
                   session->timeline ? sl_timeline_style : "");
     sl_html_begin_page(&out, sl_buf_text(&styles), "%s", session->model->name);
     sl_buf_deinit(&styles);

@@ -34,6 +34,7 @@ static int config(struct cli_context *cli)
 
 const struct cli_command cli_command_config = {
     .name = "config",
+    .has_no_json = true,
     .summary = "print the effective configuration with defaults and overrides",
     .usage = "model.yaml [--minimal] [--origin] [flags]",
     .examples = "  seqlstm config model.yaml --set seed=7 --origin\n",

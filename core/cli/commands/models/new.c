@@ -72,6 +72,7 @@ static const struct cli_flag model_flags[] = {
 
 const struct cli_command cli_command_new_backend = {
     .name = "new backend",
+    .has_no_json = true,
     .summary = "create a project for a new backend",
     .usage = "NAME [flags]",
     .examples = "  seqlstm new backend mine\n"
@@ -88,6 +89,7 @@ const struct cli_command cli_command_new_backend = {
 
 const struct cli_command cli_command_new_model = {
     .name = "new model",
+    .has_no_json = true,
     .summary = "create a commented model file with sample data to start from",
     .usage = "KIND [flags]",
     .examples = "  seqlstm new model classify\n"

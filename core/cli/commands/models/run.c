@@ -31,11 +31,12 @@ static const struct cli_flag run_flags[] = {
      .env = "SEQLSTM_OUT",
      .help = "folder of the run; must be empty if it exists (default: runs/NAME/NNN)"},
     PROFILE_FLAG,
+    CLI_FLAG_WATCH_PORT,
     RANK_FLAGS,
     {0},
 };
 
-static const struct cli_flag resume_flags[] = {PROFILE_FLAG, RANK_FLAGS, {0}};
+static const struct cli_flag resume_flags[] = {PROFILE_FLAG, CLI_FLAG_WATCH_PORT, RANK_FLAGS, {0}};
 
 /* --json: prints the summary of the run. */
 static int print_summary(struct cli_context *cli, const char *folder)
@@ -166,7 +167,11 @@ static int train_or_launch(struct cli_context *cli,
         sl_session_close(session);
         return status == SEQLSTM_OK ? cli_launch_ranks(cli, ranks) : cli_fail(cli, status, &err);
     }
-    code = train(cli, session);
+    if (!cli->is_rank || cli->rank.rank == 0)
+        code = cli_begin_live(cli);
+    if (code == CLI_OK)
+        code = train(cli, session);
+    cli_end_live(cli);
     sl_session_close(session);
     return code;
 }

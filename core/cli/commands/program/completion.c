@@ -36,7 +36,7 @@ static void each_flag(struct sl_buf *out, const struct cli_command *command, fla
                                        cli_get_common_flags()};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct cli_flag *flag = tables[t]; flag && flag->name; flag++)
-            if (strncmp(flag->help, "internal", 8) != 0)
+            if (strncmp(flag->help, "internal", 8) != 0 && cli_offers(command, flag))
                 fn(out, command, flag);
 }
 
@@ -337,6 +337,7 @@ static int completion(struct cli_context *cli)
 
 const struct cli_command cli_command_completion = {
     .name = "completion",
+    .has_no_json = true,
     .summary = "print a script for the shell that completes commands and flags",
     .usage = "SHELL",
     .examples = "  source <(seqlstm completion bash)\n"

@@ -73,6 +73,7 @@ static int doctor(struct cli_context *cli)
 
 const struct cli_command cli_command_doctor = {
     .name = "doctor",
+    .has_no_json = true,
     .summary = "check this machine: cores, backends, and environment variables",
     .usage = "",
     .takes_backend_flags = true,

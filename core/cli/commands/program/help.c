@@ -49,6 +49,7 @@ static const struct cli_flag help_flags[] = {
 
 const struct cli_command cli_command_help = {
     .name = "help",
+    .has_no_json = true,
     .summary = "show help for a command",
     .usage = "[COMMAND] [flags]",
     .examples = "  seqlstm help run\n  seqlstm help --man run | man -l -\n",
@@ -76,6 +77,7 @@ static int explain(struct cli_context *cli)
 
 const struct cli_command cli_command_explain = {
     .name = "explain",
+    .has_no_json = true,
     .summary = "explain what an error code means and how to fix the error",
     .usage = "[CODE]",
     .examples = "  seqlstm explain E0203\n",

@@ -61,6 +61,7 @@ static int generate(struct cli_context *cli)
 
 const struct cli_command cli_command_generate = {
     .name = "generate",
+    .has_no_json = true,
     .summary = "generate text with a language model",
     .usage = "RUN [--prompt TEXT] [flags]",
     .examples = "  seqlstm generate char-lm --prompt 'ROMEO:' --length 500 --temperature 0.8\n",

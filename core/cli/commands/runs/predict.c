@@ -14,7 +14,7 @@ static const struct cli_flag flags[] = {
     {.name = "probabilities", .help = "add the probability of each class (default format: csv)"},
     {.name = "columns",
      .argument = "LIST",
-     .help = "add these columns of the input, as in id,date; also `step` and `token` (default format: csv)"},
+     .help = "add columns of the input, as in id,date; also `step` and `token` (default format: csv)"},
     {.name = "with-input", .help = "print the input text next to its prediction"},
     {.name = "stream", .help = "answer each line of the input as soon as it arrives"},
     {.name = "attention", .help = "add the attention weights of each text (default format: jsonl)"},

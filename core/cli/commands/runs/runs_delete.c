@@ -87,6 +87,7 @@ static const struct cli_flag flags[] = {
 
 const struct cli_command cli_command_runs_delete = {
     .name = "runs delete",
+    .has_no_json = true,
     .summary = "delete run folders; asks first, and never deletes a live run",
     .usage = "RUN... [flags]",
     .examples = "  seqlstm runs delete quickstart/001\n"

@@ -175,6 +175,7 @@ static const struct cli_flag flags[] = {
 
 const struct cli_command cli_command_serve = {
     .name = "serve",
+    .has_no_json = true,
     .summary = "serve the predictions of runs over HTTP",
     .usage = "RUN... [flags]",
     .examples = "  seqlstm serve sentiment\n"

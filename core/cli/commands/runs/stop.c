@@ -70,6 +70,7 @@ static const struct cli_flag flags[] = {
 
 const struct cli_command cli_command_stop = {
     .name = "stop",
+    .has_no_json = true,
     .summary = "make a run in another terminal save and stop",
     .usage = "RUN [flags]",
     .examples = "  seqlstm stop quickstart\n"

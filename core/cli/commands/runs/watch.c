@@ -239,7 +239,12 @@ static int watch_run(struct cli_context *cli)
                           .once = cli_has(cli, "once"),
                           .redraw = !cli->json && (cli_has(cli, "once") || isatty(STDOUT_FILENO)),
                           .size = -1};
-    int code = follow(&watch);
+    int code = cli_begin_live(cli);
+    if (code == CLI_OK) {
+        cli_show_live(cli, folder);
+        code = follow(&watch);
+    }
+    cli_end_live(cli);
     json_decref(watch.rows);
     free(folder);
     return code;
@@ -247,6 +252,7 @@ static int watch_run(struct cli_context *cli)
 
 static const struct cli_flag flags[] = {
     {.name = "metric", .argument = "NAME", .help = "draw this metric (default loss)"},
+    CLI_FLAG_WATCH_PORT,
     {.name = "once", .help = "show it once, and do not wait for more"},
     {0},
 };
@@ -257,6 +263,7 @@ const struct cli_command cli_command_watch = {
     .usage = "RUN [flags]",
     .examples = "  seqlstm watch quickstart\n"
                 "  seqlstm watch quickstart --metric accuracy\n"
+                "  seqlstm watch quickstart --watch-port 0\n"
                 "  seqlstm watch runs/quickstart/001 --json | jq .metrics.loss\n",
     .text = "Redraws the curves until the run ends; Ctrl-C ends only watching, and `seqlstm\n"
             "stop RUN` ends the run. Where stdout is no terminal, each new row of\n"
