@@ -43,8 +43,8 @@ static const struct cli_flag model_flags[] = {
      .argument = "DEVICE",
      .env = "SEQLSTM_DEVICE",
      .key = "device",
-     .words = "auto cpu",
-     .help = "device to run on: auto or cpu"},
+     .words = "auto cpu cuda:0",
+     .help = "device to run on: auto, cpu or cuda:N"},
     {0},
 };
 

@@ -191,7 +191,9 @@ static const struct sl_explanation explanations[] = {
     {"E0504", "a required backend is missing",
      "A plugin with `require: true` was not found, does not work on this machine, or\n"
      "was rejected. `seqlstm backends -v` shows the folders that were searched and the\n"
-     "system's own message. The exit status is 3.\n"},
+     "system's own message. Or `device: cuda:1` names a CUDA device that no backend\n"
+     "has: `seqlstm backends` lists the devices, which count from 0. The exit status\n"
+     "is 3.\n"},
     {"E0505", "initial weights",
      "`train.init_from` names a run, or a file of weights, which does not exist, is\n"
      "damaged, or has another shape; or `weights` of an embedding does not name a file\n"

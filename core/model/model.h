@@ -66,7 +66,9 @@ struct sl_dispatch_config {
     size_t pin_count;
 };
 
-enum sl_device { SL_DEVICE_AUTO, SL_DEVICE_CPU };
+/* SL_DEVICE_CUDA + n: CUDA device n. */
+enum sl_device { SL_DEVICE_AUTO, SL_DEVICE_CPU, SL_DEVICE_CUDA };
+enum { SL_DEVICE_NUMBERS = 1000 };
 
 enum sl_precision { SL_PRECISION_FLOAT32, SL_PRECISION_TF32, SL_PRECISION_BFLOAT16, SL_PRECISION_FLOAT16 };
 

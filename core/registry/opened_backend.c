@@ -28,6 +28,13 @@ static bool has_processor(const struct sl_backend_record *record)
     return false;
 }
 
+/* The number of the device that the request asks for, counted from 1; 0: any. */
+static int32_t find_number(const struct sl_backend_request *request, const struct sl_backend_record *record)
+{
+    const bool cuda = record->device_count > 0 && strncmp(record->devices[0].device_class, "cuda", 4) == 0;
+    return request->device > 0 || !cuda ? request->device : request->cuda;
+}
+
 /* Does the open backend have the devices that the request asks for? If not, the record is refused. */
 static seqlstm_status check_devices(struct sl_arena *arena, const struct sl_backend_request *request,
                                     struct sl_backend_record *record, struct seqlstm_error *err)
@@ -36,10 +43,11 @@ static seqlstm_status check_devices(struct sl_arena *arena, const struct sl_back
         return sl_record_refuse(arena, record, SL_BACKEND_UNAVAILABLE, err,
                                 "it computes on %s, and `device: cpu` asks for the processor",
                                 record->devices[0].device_class);
-    if (request->device > (int32_t)record->device_count)
+    const int32_t device = find_number(request, record);
+    if (device > (int32_t)record->device_count)
         return sl_record_refuse(arena, record, SL_BACKEND_UNAVAILABLE, err,
                                 "it has %u device%s, counted from 0, and no device %d", record->device_count,
-                                record->device_count == 1 ? "" : "s", request->device - 1);
+                                record->device_count == 1 ? "" : "s", device - 1);
     return SEQLSTM_OK;
 }
 
@@ -60,13 +68,13 @@ seqlstm_status sl_backend_open(struct sl_arena *arena, const struct sl_backend_r
     backend->id = record->id;
     backend->table = *table;
     backend->record = record;
-    backend->device = request->device;
     sl_host_init(&backend->host, record->id, request->log, request->interrupt);
     sl_watch_report_to(backend->table.id, request->log);
     SEQLSTM_TRY(sl_instance_open(arena, &backend->table, &backend->host.services, request->settings,
                                  request->setting_count, record, &backend->instance, err));
     if (record->status != SL_BACKEND_OK)
         return SEQLSTM_OK;
+    backend->device = find_number(request, record);
     seqlstm_status status = check_devices(arena, request, record, err);
     if (status == SEQLSTM_OK && record->status == SL_BACKEND_OK)
         *out_backend = backend;

@@ -24,6 +24,7 @@ struct sl_backend_request {
     uint32_t setting_count;
     int32_t device; /* n: only the n-th of its devices, counted from 1; 0: any */
     bool cpu_only;  /* a backend without a device of class "cpu…" is unavailable */
+    int32_t cuda;   /* `device` of a backend on devices of class "cuda…", unless that is given */
     const struct sl_log *log;
     const struct sl_interrupt *interrupt;
 };

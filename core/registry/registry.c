@@ -88,6 +88,7 @@ static seqlstm_status open_backend(struct sl_registry *r, const struct sl_regist
                                             .setting_count = entry ? entry->setting_count : 0,
                                             .device = entry ? entry->device : 0,
                                             .cpu_only = request->cpu_only,
+                                            .cuda = request->cuda,
                                             .log = request->log,
                                             .interrupt = request->interrupt};
     SEQLSTM_TRY(sl_backend_open(&r->arena, &open, table, record, &node->backend, err));

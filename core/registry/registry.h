@@ -68,6 +68,7 @@ struct sl_registry_request {
     bool all_builtins; /* the built-in ones too, last */
     bool trust;        /* skip the checks of owner and mode */
     bool cpu_only;     /* backends without a device of class "cpu…" are unavailable: `device: cpu` */
+    int32_t cuda;      /* n: only the n-th device of backends on devices of class "cuda…", counted from 1; 0: any */
     const struct sl_backend_builtin *builtins;
     uint32_t builtin_count;
     const char *const *folders; /* of --backend-path, searched first */

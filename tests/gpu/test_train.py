@@ -175,6 +175,28 @@ def check_absent(folder):
         raise AssertionError(f'`backends` hides the reason: {done.stdout}')
 
 
+def check_device(folder):
+    """`device: cuda:1` trains on the second of two devices, and ends the run where there is none."""
+    model = write_model(folder, 'device', 'plain', '[cuda-generic]', 1)
+    command = ['run', model, '--quiet', *PLUGINS, '--device']
+    for name, device, number in (('any', 'auto', '0'), ('first', 'cuda', '0'), ('second', 'cuda:1', '1')):
+        run(command + [device, '--out', folder / name], SEQLSTM_EMULATED_DEVICES='2')
+        found = [d['name'] for d in json.loads((folder / name / 'plan.json').read_text())['devices']]
+        if found != [f'emulated GPU number {number}']:
+            raise AssertionError(f'{device}: trains on {found}')
+    for count in '1', '2':
+        done = run(command + [f'cuda:{count}', '--out', folder / 'none'], expect=3, SEQLSTM_EMULATED_DEVICES=count)
+        if f'there is no CUDA device {count}: cuda-generic: it has {count} device' not in done.stderr:
+            raise AssertionError(f'{count} devices: {done.stderr}')
+    for wrong in 'cuda:x', 'cuda:-1', 'cudax', 'cuda:':
+        done = run(command + [wrong, '--out', folder / 'none'], expect=2)
+        if '`auto`, `cpu` or a CUDA device such as `cuda:1`' not in done.stderr:
+            raise AssertionError(f'{wrong}: {done.stderr}')
+    listed = run(['backends', *PLUGINS], SEQLSTM_EMULATED_DEVICES='2', CUDA_VISIBLE_DEVICES='3,1').stdout
+    if 'CUDA_VISIBLE_DEVICES=3,1: `device: cuda:0` is the first' not in listed or 'number 1' not in listed:
+        raise AssertionError(listed)
+
+
 def list_tests():
     if PLUGIN:
         tests = [(PLUGIN, lambda folder: check_backend(folder, PLUGIN, 'cpu-blas')),
@@ -187,7 +209,7 @@ def list_tests():
     if (BUILD / 'tests/gpu/libseqlstm_backend_cuda-generic.so').exists():
         tests += [('cuda-generic, emulated', lambda folder: check_backend(folder, 'cuda-generic')),
                   ('resumed', lambda folder: check_resume(folder, 'cuda-generic')),
-                  ('no driver', check_absent)]
+                  ('no driver', check_absent), ('device: cuda:1', check_device)]
         tests += [(f'a decoder step by step: {case}', functools.partial(check_loop, case=case)) for case in LOOPS]
     return tests
 

@@ -2,6 +2,7 @@
 /* The top of the file, and its small sections: backends, dispatch, output, log. */
 #include <string.h>
 
+#include "base/value/text.h"
 #include "model/read/sections.h"
 
 #define AT(member) offsetof(struct sl_model, member)
@@ -44,16 +45,28 @@ static void read_include(struct sl_reader *reader, const struct sl_option *optio
     (void)reader, (void)option, (void)node, (void)field;
 }
 
-/* auto, cpu; numbered devices and lists of them are for a later version. */
+/* The number of `cuda` or `cuda:1`. */
+static bool parse_cuda(const char *text, int64_t *out_number)
+{
+    *out_number = 0;
+    return text[4] == 0 || (text[4] == ':' && sl_text_parse_int64(text + 5, strlen(text + 5), out_number) &&
+                            *out_number >= 0 && *out_number < SL_DEVICE_NUMBERS);
+}
+
+/* Lists of devices are for a later version. */
 static void read_device(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option word = {.key = "device", .kind = SL_VALUE_WORD, .words = device_words};
-    (void)option;
+    const bool scalar = node->kind == SL_NODE_SCALAR;
+    int64_t number;
     if (node->kind == SL_NODE_LIST)
         sl_reader_refuse_later(reader, node->place, "`device` with a list");
-    else if (node->kind == SL_NODE_SCALAR &&
-             (strncmp(node->text, "cuda", 4) == 0 || strncmp(node->text, "cpu:", 4) == 0))
+    else if (scalar && strncmp(node->text, "cpu:", 4) == 0)
         sl_reader_refuse_later(reader, node->place, sl_reader_printf(reader, "`device: %.60s`", node->text));
+    else if (!scalar || (strncmp(node->text, "cuda", 4) == 0 && !parse_cuda(node->text, &number)))
+        sl_reader_report_type(reader, option, node, "`auto`, `cpu` or a CUDA device such as `cuda:1`");
+    else if (strncmp(node->text, "cuda", 4) == 0)
+        *(enum sl_device *)field = (enum sl_device)(SL_DEVICE_CUDA + (int)number);
     else
         sl_reader_read_value(reader, &word, node, field);
 }
@@ -91,7 +104,9 @@ static const struct sl_custom data_custom = {sl_model_read_data, "map", "{\"$ref
 static const struct sl_custom train_custom = {sl_model_read_train, "map", "{\"$ref\": \"#/$defs/train\"}"};
 static const struct sl_custom backends_custom = {sl_model_read_backends, "list of backends",
                                                  "{\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/backends\"}}"};
-static const struct sl_custom device_custom = {read_device, "`auto` or `cpu`", "{\"enum\": [\"auto\", \"cpu\"]}"};
+static const struct sl_custom device_custom = {
+    read_device, "`auto`, `cpu` or `cuda:N`",
+    "{\"type\": \"string\", \"pattern\": \"^(auto|cpu|cuda(:[0-9]{1,4})?)$\"}"};
 static const struct sl_custom dir_custom = {read_dir, "path", "{\"type\": \"string\"}"};
 static const struct sl_custom pins_custom = {
     sl_model_read_pins, "map from a layer's name to a backend",
@@ -128,7 +143,7 @@ static const struct sl_option top_options[] = {
     OPTION(SECTION, "dispatch", AT(dispatch), .default_text = "{}", .section = &sl_section_dispatch,
            .doc = "which backend runs which layer"),
     OPTION(CUSTOM, "device", AT(device), .default_text = "auto", .custom = &device_custom,
-           .doc = "the device to run on"),
+           .doc = "the device to run on; `cuda:1`: as `auto`, with CUDA device 1"),
     OPTION(WORD, "precision", AT(precision), .flags = SL_OPTION_FIXED, .default_text = "float32",
            .words = precision_words, .doc = "precision of the computation"),
     OPTION(SECTION, "parallel", AT(parallel), .default_text = "{}", .section = &sl_section_parallel,

@@ -93,6 +93,28 @@ static seqlstm_status find_wrong_settings(struct sl_session *session, struct seq
     return status;
 }
 
+/* `device: cuda:1` needs a backend that has this device. */
+static seqlstm_status find_missing_device(struct sl_session *session, struct seqlstm_error *err)
+{
+    char why[512] = "no backend for CUDA devices is listed or found";
+    const int number = (int)session->model->device - (int)SL_DEVICE_CUDA;
+    for (uint32_t r = 0; number >= 0 && r < sl_registry_get_record_count(session->registry); r++) {
+        const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);
+        const bool there = record->status == SL_BACKEND_OK;
+        if (there && strncmp(record->devices[0].device_class, "cuda", 4) == 0)
+            return SEQLSTM_OK;
+        if (!there && strncmp(record->id, "cuda", 4) == 0)
+            sl_text_snprintf(why, sizeof why, "%s: %.400s", record->id,
+                             record->reason ? record->reason : "unavailable");
+    }
+    if (number < 0)
+        return SEQLSTM_OK;
+    const seqlstm_status status =
+        seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "there is no CUDA device %d: %s", number, why);
+    sl_session_add_finding(session, "E0504", "device", status, err);
+    return status;
+}
+
 seqlstm_status sl_session_find_missing_backends(struct sl_session *session, struct seqlstm_error *err)
 {
     static const char *const words[] = {[SL_BACKEND_OK] = "loaded",
@@ -101,6 +123,7 @@ seqlstm_status sl_session_find_missing_backends(struct sl_session *session, stru
                                         [SL_BACKEND_NOT_FOUND] = "was not found",
                                         [SL_BACKEND_SHADOWED] = "is hidden by another"};
     SEQLSTM_TRY(find_wrong_settings(session, err));
+    SEQLSTM_TRY(find_missing_device(session, err));
     seqlstm_status status = SEQLSTM_OK;
     for (uint32_t r = 0; r < sl_registry_get_record_count(session->registry); r++) {
         const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);

@@ -69,6 +69,7 @@ static seqlstm_status open_registry(const struct sl_session *session, const stru
         .all_backends = listed && session->model->all_backends,
         .trust = session->options.trust,
         .cpu_only = session->model->device == SL_DEVICE_CPU,
+        .cuda = session->model->device < SL_DEVICE_CUDA ? 0 : 1 + (int32_t)session->model->device - SL_DEVICE_CUDA,
         .builtins = builtins,
         .builtin_count = 1,
         .folders = session->options.backend_folders,

@@ -16,7 +16,8 @@
  * With SEQLSTM_EMULATED_COSTS=LAUNCH,NODE (nanoseconds) events tell the time of a device which does nothing but start
  * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
  *
- * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that.
+ * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that, with SEQLSTM_EMULATED_DEVICES=N there are
+ * so many of them.
  *
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
@@ -396,6 +397,15 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     const char *uuid = getenv("SEQLSTM_EMULATED_UUID");
     snprintf(devices->uuid, sizeof devices->uuid, "%s", uuid ? uuid : "emulated");
     *out_count = 1;
+    const char *wanted = getenv("SEQLSTM_EMULATED_DEVICES");
+    const int count = wanted ? atoi(wanted) : 0;
+    for (int k = 0; k < count && k < GPU_DEVICES_MAX; k++) {
+        devices[k] = devices[0];
+        devices[k].ordinal = k;
+        snprintf(devices[k].name, sizeof devices[k].name, "emulated GPU number %d", k);
+        snprintf(devices[k].uuid, sizeof devices[k].uuid, "emulated-%d", k);
+        *out_count = (uint32_t)k + 1;
+    }
     return SEQLSTM_OK;
 }
 

@@ -43,6 +43,16 @@ static int print_json(struct cli_context *cli, const struct sl_registry *registr
     return cli_write_json(cli, root);
 }
 
+/* Which CUDA devices there are, and in what order, is up to this variable. */
+static void print_visible(const struct sl_backend_record *record)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (visible && record->status == SL_BACKEND_OK && strncmp(record->devices[0].device_class, "cuda", 4) == 0)
+        cli_say(stdout,
+                "    CUDA_VISIBLE_DEVICES=%.200s: `device: cuda:0` is the first of these, other devices are hidden\n",
+                visible);
+}
+
 static void print_record(const struct cli_context *cli, const struct sl_backend_record *record)
 {
     cli_say(stdout, "%-14s %-12s", record->id[0] ? record->id : "?", sl_backend_status_name(record->status));
@@ -54,6 +64,7 @@ static void print_record(const struct cli_context *cli, const struct sl_backend_
         cli_say(stdout, " %s", record->reason);
     }
     cli_say(stdout, "\n");
+    print_visible(record);
     if (cli->verbosity < 1)
         return;
     cli_say(stdout, "    file     %s\n", record->file ? record->file : "built in");
