@@ -2,7 +2,7 @@
 """A session of the C library: opened once, one call at a time, its messages as warnings."""
 import os
 import warnings
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 
 from . import _errors
 from ._library import Handle, check, ffi, lib, list_strings, new_error, text
@@ -15,7 +15,7 @@ class Session:
 
     def __init__(self, opener, overrides=(), files=None, folder=None, threads=0, backend=None, backend_folders=(),
                  trust=False, on_message=None):
-        self.lock = allocate_lock()
+        self.lock, self.caller = allocate_lock(), None
         self.error = new_error()
         self.messages, self.on_message = [], on_message
         self.stop = ffi.new('int32_t *')
@@ -64,8 +64,14 @@ class Session:
 
     def call(self, function, *arguments):
         """Calls function(session, …, error). The lock of Python is not held meanwhile."""
+        if self.caller == get_ident():
+            raise _errors.InvalidArgumentError('a callback cannot call the run that calls it: open the run again')
         with self.lock:
-            status = function(self.handle.pointer, *arguments, self.error)
+            self.caller = get_ident()
+            try:
+                status = function(self.handle.pointer, *arguments, self.error)
+            finally:
+                self.caller = None
             raised, self.raised = self.raised, None
             if raised is not None:
                 raise raised

@@ -218,6 +218,8 @@ class Runs(unittest.TestCase):
 
         with self.assertRaisesRegex(KeyError, 'mine'):
             letters.generate('ab', on_text=fail)
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'a callback cannot call'):
+            letters.generate('ab', on_text=lambda _: letters.evaluate('train'))
 
 
 class Readme(unittest.TestCase):
