@@ -14,17 +14,21 @@ class Session:
     """Holds what the session borrows. The C session lives as long as an object refers to `handle`."""
 
     def __init__(self, opener, overrides=(), files=None, folder=None, threads=0, backend=None, backend_folders=(),
-                 trust=False, on_message=None):
+                 trust=False):
         self.lock, self.caller = allocate_lock(), None
         self.error = new_error()
-        self.messages, self.on_message = [], on_message
+        self.messages, self.raised = [], []  # what the library logged, and what callbacks raised
         self.stop = ffi.new('int32_t *')
-        self.raised = None
-        options, self.kept = self._make_options(overrides, files or {}, folder, threads, backend, backend_folders,
-                                                trust)
+        files = {} if files is None else files
+        options, self.kept, data = self._make_options(overrides, files, folder, threads, backend, backend_folders, trust)
         out = ffi.new('struct seqlstm_session **')
-        check_with(self, opener(options, out, self.error))
-        self.handle = Handle(out[0], lib.seqlstm_close, kept=(options, self.kept, self.stop))
+        status = opener(options, out, self.error)
+        del data
+        files.clear()  # the library has its copy
+        if status == 0:
+            self.handle = Handle(out[0], lib.seqlstm_close, kept=(options, self.kept, self.stop))
+        self.raise_kept()
+        check_with(self, status)
 
     def _make_options(self, overrides, files, folder, threads, backend, backend_folders, trust):
         options = ffi.new('struct seqlstm_options *')
@@ -40,22 +44,24 @@ class Session:
                 kept.append(ffi.new('char[]', os.fsencode(value)))
                 setattr(options, name, kept[-1])
         options.threads = threads
-        array = ffi.new('struct seqlstm_file[]', len(files))
-        for slot, (name, data) in zip(array, files.items()):
-            kept += [ffi.new('char[]', name.encode()), ffi.from_buffer(data)]
-            slot.name, slot.bytes, slot.size = kept[-2], kept[-1], len(kept[-1])
-        messages, on_message = self.messages, self.on_message
+        array, data = ffi.new('struct seqlstm_file[]', len(files)), [ffi.from_buffer(d) for d in files.values()]
+        for slot, name, content in zip(array, files, data):
+            kept.append(ffi.new('char[]', name.encode()))
+            slot.name, slot.bytes, slot.size = kept[-1], content, len(content)
+        messages, raised, stop = self.messages, self.raised, self.stop
 
-        @ffi.callback('void(void *, int32_t, char *)')
+        def keep(_, exception, __):
+            raised.append(exception)
+            stop[0] = 1
+
+        @ffi.callback('void(void *, int32_t, char *)', onerror=keep)
         def log(_, level, message):
             if level <= WARN:
                 messages.append(text(message))
-            if on_message is not None:
-                on_message(level, text(message))
 
         options.files, options.file_count = array, len(files)
         options.log, options.stop = log, self.stop
-        return options, kept + [array, log]
+        return options, kept + [array, log], data
 
     def warn(self):
         """Turns what the library logged into warnings."""
@@ -72,16 +78,22 @@ class Session:
                 status = function(self.handle.pointer, *arguments, self.error)
             finally:
                 self.caller = None
-            raised, self.raised = self.raised, None
-            if raised is not None:
-                raise raised
+            self.raise_kept()
             check_with(self, status)
+
+    def raise_kept(self):
+        """Raises what a callback has raised."""
+        if self.raised:
+            first = self.raised[0]
+            self.raised.clear()
+            self.stop[0] = 0
+            raise first
 
     def callback(self, signature, function, stopped=12):
         """A C callback. What `function` raises ends the call, and is raised by it; else its result, 0 for None."""
 
         def keep(_, exception, __):
-            self.raised = exception
+            self.raised.append(exception)
 
         return ffi.callback(signature, lambda *given: function(*given) or 0, error=stopped, onerror=keep)
 

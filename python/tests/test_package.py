@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import numpy as np
@@ -378,6 +379,17 @@ class Interruptions(unittest.TestCase):
                           on_progress=lambda *_: begun.set())
         thread.join()
         self.assertTrue(os.listdir(f'{folder}/checkpoints'))
+
+    def test_an_interrupt_while_the_library_logs_is_raised(self):
+        def interrupt(_):
+            raise KeyboardInterrupt
+
+        other = next(folders)
+        subprocess.run(['cp', '-r', run.folder, other], check=True)
+        with open(f'{other}/metrics.jsonl', 'a') as file:
+            file.write('{}\n')
+        with unittest.mock.patch('seqlstm._session.text', interrupt), self.assertRaises(KeyboardInterrupt):
+            seqlstm.open(other)
 
     def test_exceptions_of_callbacks_pass(self):
         with self.assertRaisesRegex(ZeroDivisionError, 'division'):
