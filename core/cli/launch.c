@@ -196,7 +196,7 @@ void cli_find_rank(struct cli_context *cli)
 
 void cli_begin_rank(struct cli_context *cli, const struct sl_model *model)
 {
-    const bool divided = model->parallel.data > 1 || model->parallel.shards > 0;
+    const bool divided = sl_parallel_is_divided(&model->parallel);
     if (cli->is_rank && !divided && cli->rank.ranks > 1)
         sl_log_printf(&cli->log, SL_LOG_WARN,
                       "this is rank %d of %d that %s started, but the model has no `parallel`: each trains by itself",

@@ -53,6 +53,7 @@ struct sl_exec_request {
     const float *class_weights;     /* [classes], copied; NULL: all 1 */
     bool lean;                      /* PREDICT: use sl_exec_run_lean where possible */
     struct sl_exec_stage stage;     /* TRAIN; zeroed: it runs all calls */
+    int32_t pieces;                 /* at most as many as the graph has; 0: as many */
     const struct sl_packed *packed; /* of the plan, in place of weights that the executor packs itself; NULL: none */
 };
 
@@ -169,6 +170,16 @@ seqlstm_status sl_exec_vector(struct sl_exec *exec, uint32_t kind, float *y, con
 /* An update without a run, with the present gradients. */
 seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
                               struct seqlstm_error *err);
+
+/* The update of a stage: of the parameters of the table with owned[p], in two steps, since a limit of the norm needs
+ * the gradients of all stages. The bits do not depend on which stage owns what. All on the host.
+ *
+ * First: regularizes, limits, and sums the squares of each gradient; 0 for other parameters. */
+seqlstm_status sl_exec_begin_owned(struct sl_exec *exec, const struct sl_exec_update *update, const bool *owned,
+                                   double *out_squares, struct seqlstm_error *err);
+/* Then, with their sum over the parameters of all stages: the update. *out_squares as of sl_exec_update. */
+seqlstm_status sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, double squares, double *out_squares,
+                                    struct seqlstm_error *err);
 
 /* Copies the memories that attention reads: from an executor of SL_PART_ENCODER, after its run, to one of
  * SL_PART_DECODER, whose batches must then have the same source (axis, and the place of each sequence's source).

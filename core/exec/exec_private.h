@@ -135,6 +135,7 @@ struct sl_exec_piece_states {
 
 /* The calls of the plan that run piece by piece (call/pieces.c). */
 struct sl_exec_pieces {
+    int32_t count;                       /* of a batch, at most */
     int32_t running;                     /* the running piece; -1: calls take all rows at once */
     struct sl_exec_piece_states *states; /* [call_count] */
     uint8_t *outer;                      /* [tensor_count] grad_valid when the unit's backward began */

@@ -163,7 +163,8 @@ static const struct sl_explanation explanations[] = {
      "feed it.\n"},
     {"E0323", "a division among ranks that is not possible",
      "`parallel` contradicts itself: each rank needs at least one shard, `shards` adds\n"
-     "in one fixed order in float32, and `reduce: central` adds in float32 on rank 0.\n"},
+     "in one fixed order in float32, `reduce: central` adds in float32 on rank 0, and in\n"
+     "a pipeline each rank updates its own layers.\n"},
     {"E0401", "not in this version",
      "The key or the value is known and planned, but this version of seqlstm does not\n"
      "support it. It is refused, because ignoring it would change the result.\n"},
@@ -214,6 +215,9 @@ static const struct sl_explanation explanations[] = {
      "of values that does not fit: data in very large or very\n"
      "different units (use `scale`), a few extreme values, or a test split with values\n"
      "that training has never seen. `--max-regress 3%` allows more, `--force` all.\n"},
+    {"E0509", "a pipeline that cannot be cut",
+     "`parallel: {pipeline: S}` gives neighbouring layers to each of S ranks, so it needs\n"
+     "at least S layers. An input feeding loop stays on one rank. Use fewer stages.\n"},
     {"E0601", "the command line",
      "There is no such command or flag, an argument is missing, or a flag has a value\n"
      "that it does not take. Keys of the model file are set with `--set`, as in\n"

@@ -3,6 +3,7 @@
 #ifndef SL_MODEL_PARALLEL_CONFIG_H
 #define SL_MODEL_PARALLEL_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum sl_reduce_kind { SL_REDUCE_ALL, SL_REDUCE_CENTRAL };
@@ -15,9 +16,35 @@ struct sl_reduce_config {
 };
 
 struct sl_parallel_config {
-    int64_t data;   /* ranks that `run` starts; 1: it computes alone */
-    int64_t shards; /* of each batch; 0: one for each rank, and the order of sums is that of the collectives */
+    int64_t data;     /* ranks, or with a pipeline groups of ranks, that share each batch; 1: it is not shared */
+    int64_t pipeline; /* ranks that share the layers; 1: they are not shared */
+    int64_t pieces;   /* of the steps of each batch; 0: none, or in a pipeline as many as are fast */
+    int64_t shards;   /* of each batch; 0: one for each rank, and the order of sums is that of the collectives */
     struct sl_reduce_config reduce;
 };
+
+/* Is a training with it divided, though it may be on one rank? */
+static inline bool sl_parallel_is_divided(const struct sl_parallel_config *config)
+{
+    return config->data > 1 || config->pipeline > 1 || config->shards > 0 || config->pieces > 0;
+}
+
+/* Into how many shards is each batch cut? 1: it is not. */
+static inline int32_t sl_parallel_count_shards(const struct sl_parallel_config *config)
+{
+    return (int32_t)(config->shards > 0 ? config->shards : config->data);
+}
+
+/* Ranks that `run` starts. */
+static inline int32_t sl_parallel_count_ranks(const struct sl_parallel_config *config)
+{
+    return (int32_t)(config->data * config->pipeline);
+}
+
+/* Must the bits not depend on the number of ranks? Then each computes with one thread. */
+static inline bool sl_parallel_keeps_bits(const struct sl_parallel_config *config)
+{
+    return config->shards > 0 || config->pieces > 0;
+}
 
 #endif

@@ -14,17 +14,57 @@ struct word {
     int64_t now_ns;
 };
 
-void sl_ranks_init(struct sl_ranks *ranks, struct sl_connection *connection, const struct sl_parallel_config *config,
-                   struct sl_interrupt *own)
+enum { GROUP_ALL, GROUP_REPLICAS, GROUP_PIPELINE };
+
+/* The group of ranks first, first + stride, …; all ranks, where it has them. */
+static seqlstm_status open_group(struct sl_ranks *ranks, uint32_t number, int32_t first, int32_t stride, int32_t count,
+                                 struct sl_rank_group *out, struct seqlstm_error *err)
+{
+    int32_t members[RANKS_MOST];
+    *out = (struct sl_rank_group){.ranks = count, .rank = (ranks->rank - first) / stride};
+    if (count == 1)
+        return SEQLSTM_OK;
+    out->connection = ranks->connection;
+    if (count == ranks->ranks)
+        return SEQLSTM_OK;
+    out->number = number;
+    for (int32_t k = 0; k < count; k++)
+        members[k] = first + k * stride;
+    return sl_connection_add_group(ranks->connection, number, members, count, err);
+}
+
+seqlstm_status sl_ranks_init(struct sl_ranks *ranks, struct sl_connection *connection,
+                             const struct sl_parallel_config *config, struct sl_interrupt *own,
+                             struct seqlstm_error *err)
 {
     memset(ranks, 0, sizeof *ranks);
     ranks->connection = connection;
     ranks->rank = connection ? sl_connection_get_rank(connection) : 0;
     ranks->ranks = connection ? sl_connection_get_ranks(connection) : 1;
+    ranks->stages = connection && config->pipeline > 1 ? (int32_t)config->pipeline : 1;
+    ranks->stage = ranks->rank % ranks->stages;
     ranks->ordered = config->shards > 0;
-    ranks->shards = ranks->ordered ? (int32_t)config->shards : ranks->ranks;
+    const int32_t replicas = ranks->ranks / ranks->stages;
+    ranks->shards = ranks->ordered ? (int32_t)config->shards : replicas;
     ranks->reduce = &config->reduce;
     ranks->own = own;
+    SEQLSTM_TRY(open_group(ranks, GROUP_REPLICAS, ranks->stage, ranks->stages, replicas, &ranks->replicas, err));
+    return open_group(ranks, GROUP_PIPELINE, ranks->rank - ranks->stage, 1, ranks->stages, &ranks->pipeline, err);
+}
+
+seqlstm_status sl_ranks_exchange(void *context, bool after, bool sends, float *values, int64_t elems,
+                                 struct seqlstm_error *err)
+{
+    const struct sl_ranks *ranks = context;
+    struct seqlstm_exchange e = {.kind = sends ? SEQLSTM_COLLECTIVE_SEND : SEQLSTM_COLLECTIVE_RECEIVE,
+                                 .dtype = SEQLSTM_DTYPE_FLOAT32,
+                                 .peer = ranks->pipeline.rank + (after ? 1 : -1),
+                                 .elems = elems};
+    if (sends)
+        e.from = values;
+    else
+        e.to = values;
+    return sl_rank_group_run(&ranks->pipeline, e, err);
 }
 
 seqlstm_status sl_ranks_gather(const struct sl_ranks *ranks, const void *bytes, int64_t count, void *out_all,
@@ -78,11 +118,11 @@ static seqlstm_status add_at_rank_0(const struct sl_ranks *ranks, float *grads, 
                                     struct seqlstm_error *err)
 {
     struct seqlstm_exchange e = {.dtype = SEQLSTM_DTYPE_FLOAT32, .elems = elems, .from = grads, .to = scratch};
-    e.kind = ranks->rank == 0 ? SEQLSTM_COLLECTIVE_RECEIVE : SEQLSTM_COLLECTIVE_SEND;
-    if (ranks->rank > 0)
-        return sl_connection_run(ranks->connection, 0, e, err);
-    for (e.peer = 1; e.peer < ranks->ranks; e.peer++) {
-        SEQLSTM_TRY(sl_connection_run(ranks->connection, 0, e, err));
+    e.kind = ranks->replicas.rank == 0 ? SEQLSTM_COLLECTIVE_RECEIVE : SEQLSTM_COLLECTIVE_SEND;
+    if (ranks->replicas.rank > 0)
+        return sl_rank_group_run(&ranks->replicas, e, err);
+    for (e.peer = 1; e.peer < ranks->replicas.ranks; e.peer++) {
+        SEQLSTM_TRY(sl_rank_group_run(&ranks->replicas, e, err));
         for (int64_t i = 0; i < elems; i++)
             grads[i] += scratch[i];
     }
@@ -110,7 +150,7 @@ static seqlstm_status add_rounded(const struct sl_ranks *ranks, float *grads, in
                                          .elems = elems,
                                          .from = narrow,
                                          .to = narrow};
-    SEQLSTM_TRY(sl_connection_run(ranks->connection, 0, sum, err));
+    SEQLSTM_TRY(sl_rank_group_run(&ranks->replicas, sum, err));
     for (int64_t i = 0; i < elems; i++) {
         const uint32_t bits = (uint32_t)narrow[i] << 16;
         memcpy(&grads[i], &bits, sizeof bits);
@@ -126,10 +166,10 @@ seqlstm_status sl_ranks_add(const struct sl_ranks *ranks, float *grads, int64_t 
                                          .elems = elems,
                                          .from = grads,
                                          .to = grads};
-    if (!ranks->connection)
+    if (!ranks->replicas.connection)
         return SEQLSTM_OK;
     if (ranks->reduce->how == SL_REDUCE_CENTRAL)
         return add_at_rank_0(ranks, grads, elems, scratch, err);
     return ranks->reduce->dtype == SL_REDUCE_BFLOAT16 ? add_rounded(ranks, grads, elems, scratch, err)
-                                                      : sl_connection_run(ranks->connection, 0, sum, err);
+                                                      : sl_rank_group_run(&ranks->replicas, sum, err);
 }

@@ -10,7 +10,7 @@
 enum { EXCHANGED_BYTES = 64 << 10, BLOCKS_MOST = 2 * SL_SHARD_LEVELS };
 
 struct sl_tree_sum {
-    struct sl_connection *connection;
+    struct sl_rank_group group;
     struct sl_memory *memory;
     int32_t shards, ranks, rank;
     int64_t elems;
@@ -56,20 +56,20 @@ static void begin(struct sl_tree_sum *sum)
     sum->last = NULL;
 }
 
-seqlstm_status sl_tree_sum_create(struct sl_connection *connection, int32_t shards, int64_t elems, bool wide,
+seqlstm_status sl_tree_sum_create(const struct sl_rank_group *group, int32_t shards, int64_t elems, bool wide,
                                   struct sl_memory *memory, struct sl_tree_sum **out_sum, struct seqlstm_error *err)
 {
-    const int32_t ranks = connection ? sl_connection_get_ranks(connection) : 1;
+    const int32_t ranks = group->ranks;
     if (shards < ranks || shards > SL_SHARDS_MOST)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%d shards for %d ranks", shards, ranks);
     struct sl_tree_sum *sum = calloc(1, sizeof *sum);
     if (!sum)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a sum over shards");
-    sum->connection = connection;
+    sum->group = *group;
     sum->memory = memory;
     sum->shards = shards;
     sum->ranks = ranks;
-    sum->rank = connection ? sl_connection_get_rank(connection) : 0;
+    sum->rank = group->rank;
     sum->elems = elems;
     sum->wide = wide;
     sum->end = sl_shards_get_first(shards, ranks, sum->rank + 1);
@@ -169,7 +169,7 @@ static seqlstm_status exchange(struct sl_tree_sum *sum, int64_t at, int64_t elem
         .from = own,
         .to = sum->gathered,
     };
-    SEQLSTM_TRY(sl_connection_run(sum->connection, 0, gather, err));
+    SEQLSTM_TRY(sl_rank_group_run(&sum->group, gather, err));
     fold(sum, (char *)to + (size_t)at * elem_bytes(sum), elems);
     return SEQLSTM_OK;
 }

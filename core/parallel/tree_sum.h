@@ -7,13 +7,13 @@
 #include <seqlstm/status.h>
 
 #include "base/memory/memory.h"
-#include "registry/collectives/connection.h"
+#include "parallel/rank_group.h"
 
 struct sl_tree_sum;
 
-/* Vectors of `elems` floats, or of doubles with `wide`. `connection` NULL: one rank has all shards. INVALID_ARGUMENT:
+/* Vectors of `elems` floats, or of doubles with `wide`. A group of one rank has all shards. INVALID_ARGUMENT:
  * fewer shards than ranks, or too many. */
-seqlstm_status sl_tree_sum_create(struct sl_connection *connection, int32_t shards, int64_t elems, bool wide,
+seqlstm_status sl_tree_sum_create(const struct sl_rank_group *group, int32_t shards, int64_t elems, bool wide,
                                   struct sl_memory *memory, struct sl_tree_sum **out_sum, struct seqlstm_error *err);
 void sl_tree_sum_destroy(struct sl_tree_sum *sum);
 

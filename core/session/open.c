@@ -169,6 +169,7 @@ void sl_session_close(struct sl_session *session)
     sl_kept_predictor_deinit(&session->kept);
     sl_stage_deinit(&session->evaluate);
     sl_stage_deinit(&session->train);
+    sl_owners_deinit(&session->owners);
     sl_params_destroy(session->params);
     free(session->class_weights);
     sl_batcher_close(session->valid_batcher);

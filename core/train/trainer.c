@@ -109,6 +109,8 @@ seqlstm_status sl_trainer_create(const struct sl_trainer_request *request, struc
     seqlstm_status status = copy_texts(trainer, err);
     if (status == SEQLSTM_OK)
         status = make_copies(trainer, err);
+    if (status == SEQLSTM_OK && request->owners)
+        status = sl_trainer_open_stages(trainer, err);
     if (status == SEQLSTM_OK && request->ranks)
         status = sl_trainer_open_shards(trainer, err);
     if (status != SEQLSTM_OK) {
@@ -128,6 +130,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
         free(trainer->updates[k].group);
     }
     sl_trainer_close_shards(trainer);
+    sl_trainer_close_stages(trainer);
     sl_batch_destroy(trainer->pending);
     sl_prefetch_destroy(trainer->prefetch);
     sl_metrics_log_close(trainer->metrics);
@@ -367,6 +370,7 @@ seqlstm_status sl_trainer_run(struct sl_trainer *trainer, struct sl_train_result
     if (trainer->request.recorder)
         sl_recorder_end(trainer->request.recorder);
     SEQLSTM_TRY(looped);
+    SEQLSTM_TRY(sl_trainer_gather_weights(trainer, err));
     sl_trainer_update_progress(trainer);
     SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
     settle(trainer, &result);

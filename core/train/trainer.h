@@ -32,6 +32,7 @@
 #include "data/batch/batcher.h"
 #include "data/dataset/state.h"
 #include "exec/exec.h"
+#include "exec/owners.h"
 #include "exec/params/params.h"
 #include "interop/safetensors.h"
 #include "model/model.h"
@@ -91,6 +92,7 @@ struct sl_trainer_request {
     const char *folder;                /* of the run: metrics.jsonl and checkpoints/; NULL: nothing is written */
     const struct sl_safetensors_text *texts; /* put into every checkpoint: "plan", "config"; copied */
     int32_t text_count;
+    const struct sl_owners *owners; /* the steps run in pieces, on this rank's stage; NULL: they do not */
     struct sl_ranks *ranks;       /* with which it shares each batch; NULL: it computes alone. Then `interrupt` is what
                                    * they agreed, and the clock theirs */
     struct sl_recorder *recorder; /* takes a profile; NULL: none is taken */

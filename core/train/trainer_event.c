@@ -83,7 +83,10 @@ static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, 
 
 static seqlstm_status append_weights(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
-    if (!trainer->tensorboard || !trainer->request.model->output.weight_histograms)
+    if (!trainer->request.model->output.weight_histograms)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_trainer_gather_weights(trainer, err)); /* rank 0 alone has a file */
+    if (!trainer->tensorboard)
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_params_pull(trainer->request.params, err));
     return sl_tensorboard_log_append_params(trainer->tensorboard, trainer->state.updates, trainer->request.params, err);
@@ -252,6 +255,7 @@ seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, s
     struct sl_evaluation evaluation;
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_VALIDATION, NULL);
     trainer->changed = true;
+    SEQLSTM_TRY(sl_trainer_gather_weights(trainer, err));
     if (trainer->request.valid) {
         SEQLSTM_TRY(sl_params_pull(trainer->request.params, err)); /* for all that reads weights below */
         sl_average_swap(&trainer->average);
@@ -302,6 +306,7 @@ static seqlstm_status note_checksum(const struct sl_trainer *trainer, const char
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_CHECKPOINT, NULL);
+    SEQLSTM_TRY(sl_trainer_gather_weights(trainer, err));
     SEQLSTM_TRY(sl_trainer_collect_carried(trainer, err));
     if (!trainer->checkpoints) {
         trainer->changed = false;

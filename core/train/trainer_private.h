@@ -17,6 +17,7 @@
 enum { SL_SKIPS_MOST = 100 };
 
 struct sl_trainer_shards; /* trainer_shards.c */
+struct sl_trainer_stages; /* trainer_stages.c */
 
 /* An update, from its batches to its results. Zeroed, apart from `group` and `capacity`: it has not begun. */
 struct sl_update {
@@ -57,6 +58,7 @@ struct sl_trainer {
     struct sl_update updates[2];      /* the running one and the next */
     int turn;                         /* which of them runs */
     struct sl_trainer_shards *shards; /* NULL: it computes alone */
+    struct sl_trainer_stages *stages; /* NULL: steps do not run in pieces */
 
     double loss;    /* of the last update */
     double squares; /* of its gradients */
@@ -109,6 +111,23 @@ seqlstm_status sl_trainer_get_carried(struct sl_trainer *trainer, float **out_ca
                                       struct seqlstm_error *err);
 seqlstm_status sl_trainer_collect_carried(struct sl_trainer *trainer, struct seqlstm_error *err);
 void sl_trainer_spread_carried(struct sl_trainer *trainer);
+
+/* trainer_stages.c. For request.owners: this rank trains the parameters of its stage. */
+seqlstm_status sl_trainer_open_stages(struct sl_trainer *trainer, struct seqlstm_error *err);
+void sl_trainer_close_stages(struct sl_trainer *trainer);
+/* The elements of the gradients that it adds with its replicas. Without stages, or with one: those of all. */
+int64_t sl_trainer_count_own(const struct sl_trainer *trainer);
+/* Copies them to one vector, which stays as it is until the next call; and back. */
+float *sl_trainer_take_own(struct sl_trainer *trainer);
+void sl_trainer_put_own(struct sl_trainer *trainer);
+seqlstm_status sl_trainer_update_own(struct sl_trainer *trainer, const struct sl_exec_update *update,
+                                     double *out_squares, struct seqlstm_error *err);
+/* The sums of the loss are in the last stage: all get them. */
+seqlstm_status sl_trainer_share_sums(struct sl_trainer *trainer, struct sl_metric_sums *sums,
+                                     struct seqlstm_error *err);
+bool sl_trainer_is_last_stage(const struct sl_trainer *trainer);
+/* Weights, states of the optimizer and averages of all stages, before any of them is read. All ranks call it. */
+seqlstm_status sl_trainer_gather_weights(struct sl_trainer *trainer, struct seqlstm_error *err);
 
 /* trainer_event.c. Does what is due after an update that led from `before` to trainer->progress. */
 seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,

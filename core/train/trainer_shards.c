@@ -17,7 +17,8 @@ struct sl_trainer_shards {
     int32_t first, end;        /* this rank's shards */
     struct sl_tree_sum *grads; /* NULL: not in a fixed order */
     struct sl_tree_sum *sums;
-    struct sl_reducer *reducer; /* NULL: in a fixed order, or alone */
+    struct sl_reducer *reducer; /* NULL: in a fixed order, in a pipeline, or alone */
+    float *scratch;             /* in a pipeline, where replicas add in any order */
     /* Streams: the carried states of each of this rank's shards, as sl_exec_get_state has them. */
     int64_t state_elems; /* 0: there are none */
     float *states;
@@ -90,21 +91,25 @@ static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_er
 seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_ranks *ranks = trainer->request.ranks;
-    const int64_t elems = trainer->request.params->trainable_elems;
+    const int64_t elems = sl_trainer_count_own(trainer);
     struct sl_memory *memory = trainer->request.memory;
     struct sl_trainer_shards *shards = calloc(1, sizeof *shards);
     if (!shards)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
     trainer->shards = shards;
     shards->ranks = ranks;
-    shards->first = sl_shards_get_first(ranks->shards, ranks->ranks, ranks->rank);
-    shards->end = sl_shards_get_first(ranks->shards, ranks->ranks, ranks->rank + 1);
+    shards->first = sl_shards_get_first(ranks->shards, ranks->replicas.ranks, ranks->replicas.rank);
+    shards->end = sl_shards_get_first(ranks->shards, ranks->replicas.ranks, ranks->replicas.rank + 1);
     SEQLSTM_TRY(
-        sl_tree_sum_create(ranks->connection, ranks->shards, SL_METRIC_SUMS_DOUBLES, true, memory, &shards->sums, err));
+        sl_tree_sum_create(&ranks->replicas, ranks->shards, SL_METRIC_SUMS_DOUBLES, true, memory, &shards->sums, err));
     if (ranks->ordered)
-        SEQLSTM_TRY(sl_tree_sum_create(ranks->connection, ranks->shards, elems, false, memory, &shards->grads, err));
-    else if (ranks->connection)
+        SEQLSTM_TRY(sl_tree_sum_create(&ranks->replicas, ranks->shards, elems, false, memory, &shards->grads, err));
+    else if (ranks->replicas.connection && trainer->stages)
+        shards->scratch = sl_memory_alloc(memory, (size_t)(elems + 1) * sizeof *shards->scratch);
+    else if (ranks->replicas.connection)
         SEQLSTM_TRY(open_reducer(trainer, err));
+    if (!ranks->ordered && ranks->replicas.connection && !shards->scratch && !shards->reducer)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
     return open_states(trainer, err);
 }
 
@@ -126,6 +131,7 @@ void sl_trainer_close_shards(struct sl_trainer *trainer)
     say_times(trainer);
     sl_reducer_destroy(shards->reducer);
     sl_tree_sum_destroy(shards->grads);
+    sl_memory_free(trainer->request.memory, shards->scratch);
     sl_tree_sum_destroy(shards->sums);
     free(shards->states);
     free(shards->carried);
@@ -226,6 +232,25 @@ seqlstm_status sl_trainer_get_carried(struct sl_trainer *trainer, float **out_ca
     return SEQLSTM_OK;
 }
 
+/* All ranks get the states of a shard: each from the stage that writes it, in the replica that has the shard. */
+static seqlstm_status share_states(struct sl_trainer *trainer, int32_t shard, float *states, struct seqlstm_error *err)
+{
+    const struct sl_ranks *ranks = trainer->shards->ranks;
+    const struct sl_graph *graph = sl_exec_get_graph(trainer->request.exec);
+    const struct sl_owners *owners = trainer->request.owners;
+    int32_t replica = 0;
+    while (sl_shards_get_first(ranks->shards, ranks->replicas.ranks, replica + 1) <= shard)
+        replica++;
+    for (int32_t s = 0; s < graph->state_count; s++) {
+        const int64_t begin = sl_exec_get_state_offset(trainer->request.exec, s);
+        const int64_t end = s + 1 < graph->state_count ? sl_exec_get_state_offset(trainer->request.exec, s + 1)
+                                                       : trainer->shards->state_elems;
+        const int32_t from = replica * ranks->stages + (owners ? owners->states[s] : 0);
+        SEQLSTM_TRY(sl_ranks_broadcast(ranks, from, states + begin, (end - begin) * (int64_t)sizeof *states, err));
+    }
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_trainer_collect_carried(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_trainer_shards *shards = trainer->shards;
@@ -233,16 +258,12 @@ seqlstm_status sl_trainer_collect_carried(struct sl_trainer *trainer, struct seq
         return SEQLSTM_OK;
     for (int32_t shard = 0; shard < shards->ranks->shards; shard++) {
         const bool own = shard >= shards->first && shard < shards->end;
-        int32_t rank = 0;
-        while (sl_shards_get_first(shards->ranks->shards, shards->ranks->ranks, rank + 1) <= shard)
-            rank++;
         float *states = calloc((size_t)shards->state_elems + 1, sizeof *states);
         if (!states)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the states of a shard");
         if (own)
             memcpy(states, get_states(shards, shard), (size_t)shards->state_elems * sizeof *states);
-        const seqlstm_status status =
-            sl_ranks_broadcast(shards->ranks, rank, states, shards->state_elems * (int64_t)sizeof *states, err);
+        const seqlstm_status status = share_states(trainer, shard, states, err);
         if (status == SEQLSTM_OK)
             move_states(trainer, shard, states, true);
         free(states);
@@ -297,9 +318,10 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
         seqlstm_status status =
             has_rows(slice) ? sl_exec_run(trainer->request.exec, slice, &step, &result, err) : SEQLSTM_OK;
         if (status == SEQLSTM_OK && has_rows(slice)) {
-            if (sl_metric_rule_reads_output(&trainer->train_rule))
+            if (sl_trainer_is_last_stage(trainer) && sl_metric_rule_reads_output(&trainer->train_rule))
                 output = sl_exec_get_output(trainer->request.exec);
-            sl_metric_add(&trainer->train_rule, sums, slice, &output, &result);
+            if (sl_trainer_is_last_stage(trainer))
+                sl_metric_add(&trainer->train_rule, sums, slice, &output, &result);
             step.accumulate = true;
         }
         sl_batch_destroy(slice);
@@ -315,7 +337,14 @@ static seqlstm_status add_gradients(struct sl_trainer *trainer, struct seqlstm_e
     const struct sl_trainer_shards *shards = trainer->shards;
     if (shards->reducer)
         return sl_reducer_finish(shards->reducer, err);
-    return shards->grads ? sl_tree_sum_finish(shards->grads, trainer->request.params->grads, err) : SEQLSTM_OK;
+    if (!shards->grads && !shards->scratch)
+        return SEQLSTM_OK;
+    float *grads = sl_trainer_take_own(trainer);
+    SEQLSTM_TRY(shards->grads
+                    ? sl_tree_sum_finish(shards->grads, grads, err)
+                    : sl_ranks_add(shards->ranks, grads, sl_trainer_count_own(trainer), shards->scratch, err));
+    sl_trainer_put_own(trainer);
+    return SEQLSTM_OK;
 }
 
 /* With `reduce: central` rank 0 updates, and the others take its weights. */
@@ -325,6 +354,8 @@ static seqlstm_status apply(struct sl_trainer *trainer, const struct sl_exec_upd
     const struct sl_ranks *ranks = trainer->shards->ranks;
     const bool central = !ranks->ordered && ranks->reduce->how == SL_REDUCE_CENTRAL;
     struct sl_params *params = trainer->request.params;
+    if (trainer->stages)
+        return sl_trainer_update_own(trainer, update, out_squares, err);
     if (!central || ranks->rank == 0)
         SEQLSTM_TRY(sl_exec_update(trainer->request.exec, update, out_squares, err));
     if (!central)
@@ -346,10 +377,11 @@ seqlstm_status sl_trainer_run_shards(struct sl_trainer *trainer, struct sl_updat
         SEQLSTM_TRY(run_shard(trainer, update, shard, &own, err));
         SEQLSTM_TRY(sl_tree_sum_add(shards->sums, &own, err));
         if (shards->grads)
-            SEQLSTM_TRY(sl_tree_sum_add(shards->grads, trainer->request.params->grads, err));
+            SEQLSTM_TRY(sl_tree_sum_add(shards->grads, sl_trainer_take_own(trainer), err));
         if (shard + 1 == shards->end && !shards->reducer)
             SEQLSTM_TRY(sl_tree_sum_finish(shards->sums, &update->sums, err));
     }
+    SEQLSTM_TRY(sl_trainer_share_sums(trainer, &update->sums, err));
     SEQLSTM_TRY(add_gradients(trainer, err));
     if (shards->reducer) /* it has exchanged until now */
         SEQLSTM_TRY(sl_tree_sum_finish(shards->sums, &update->sums, err));

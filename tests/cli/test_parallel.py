@@ -62,6 +62,63 @@ def test_a_stream_goes_on_with_another_number_of_ranks(t):
     expect((whole / last).exists() and (parts / last).exists(), 'checkpoints')
 
 
+LAYERS = harness.LANGUAGE.replace('  - {type: lstm, units: 8, return_sequences: true}\n', '''\
+  - {type: lstm, units: 8, layers: 2, dropout: 0.1, return_sequences: true}
+  - {type: dropout, rate: 0.1}
+''').replace('train:\n  task', 'train:\n  clip_norm: 0.5\n  ema: {decay: 0.9}\n  task')
+
+
+def pipeline(stages, pieces, **more):
+    return ['--set', 'parallel=' + json.dumps({'pipeline': stages, 'pieces': pieces, **more})]
+
+
+def test_pipelines_give_the_same_bits(t):
+    t.write('m.yaml', LAYERS)
+    t.write('text.txt', TEXT)
+    tied = LAYERS.replace('embedding, dim: 4', 'embedding, name: emb, dim: 8').replace('output, ', 'output, tie: emb, ')
+    t.write('tied.yaml', tied.replace('train:\n', 'train:\n  accumulate: 2\n'))
+    for model, groups in (('m.yaml', [[pipeline(n, 8) for n in (1, 2, 4)],
+                                      [pipeline(1, 8, shards=4), pipeline(2, 8, shards=4, data=2)]]),
+                          ('tied.yaml', [[pipeline(n, 5) for n in (1, 3)]])):
+        for group, flags in enumerate(groups):
+            runs = [t.folder / f'{model}-{group}-{n}' for n in range(len(flags))]
+            for run, flag in zip(runs, flags):
+                t.run('run', model, '--out', run, *flag, *ORDER, '-q')
+            last = max(p.name for p in (runs[0] / 'checkpoints').iterdir())
+            for run in runs[1:]:
+                for name in ('final.safetensors', f'checkpoints/{last}'):
+                    expect((run / name).read_bytes() == (runs[0] / name).read_bytes(), (run, name))
+                expect(read_metrics(run / 'metrics.jsonl') == read_metrics(runs[0] / 'metrics.jsonl'), f'metrics of {run}')
+
+
+def test_a_pipeline_goes_on_with_other_stages(t):
+    t.write('m.yaml', LAYERS)
+    t.write('text.txt', TEXT)
+    long = ('--set', 'train.epochs=2', '-q')
+    t.run('run', 'm.yaml', '--out', 'whole', *pipeline(1, 3), *ORDER, *long)
+    t.run('run', 'm.yaml', '--out', 'parts', *pipeline(3, 3), *ORDER, *long, '--set', 'train.max_time=0.001s', rc=75)
+    t.run('resume', 'parts', '--set', 'parallel.pipeline=2', '--set', 'train.max_time=1000s', '-q')
+    expect(((t.folder / 'whole') / 'final.safetensors').read_bytes() ==
+           ((t.folder / 'parts') / 'final.safetensors').read_bytes(), 'other bits')
+
+
+def test_a_pipeline_explains_itself(t):
+    t.write('m.yaml', harness.TINY.replace('  - {type: lstm, units: 4}', '''\
+  - {type: lstm, units: 4, return_sequences: true}
+  - {type: gru, units: 4, direction: bidirectional, return_sequences: true}
+  - {type: lstm, units: 4}'''))
+    t.run('plan', 'm.yaml', *pipeline(2, 4), *ORDER).prints(
+        'the steps of a batch run in 4', 'stages  0: lstm_1', '`gru_1` runs on all steps at once: it reads the')
+    plan = json.loads(t.run('plan', 'm.yaml', '--set', 'parallel.pipeline=2', '--json', *ORDER).out)['parallel']
+    expect(len(plan['stages']) == 2 and plan['pieces'] > 1, plan)
+    expect([b['layer'] for b in plan['barriers']] == ['gru_1'], plan)
+    said = t.run('run', 'm.yaml', '--out', 'r', *pipeline(40, 4), '-q', rc=2).says('is more than the 5 parts')
+    expect(said.err.count('error[E0509]') == 1, said.err)
+    t.run('run', 'm.yaml', '--out', 'r', *pipeline(2, 4), '--threads', '2', '-q', rc=2).says('with `pieces` each rank')
+    environment = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '3', 'OMPI_COMM_WORLD_LOCAL_SIZE': '3'}
+    t.run('run', 'm.yaml', *pipeline(2, 4), rc=2, env=environment).says('`pipeline: 2` needs 2 ranks, or a multiple')
+
+
 def test_the_gradient_is_that_of_one_rank(t):
     """One update of plain SGD: the weights differ by rounding of the sum over rows, at most."""
     t.write('m.yaml', harness.TINY)
@@ -69,7 +126,7 @@ def test_the_gradient_is_that_of_one_rank(t):
             'train.epochs=1', '-q', *ORDER)
     t.run('run', 'm.yaml', '--out', 'one', *once)
     one = read_weights((t.folder / 'one') / 'final.safetensors')
-    for name, flags, bits in (('all', ranks(3), 24), ('central', [*ranks(3), '--set', 'parallel.reduce=central'], 24),
+    for name, flags, bits in (('all', ranks(3), 24), ('pieces', pipeline(2, 3), 24), ('central', [*ranks(3), '--set', 'parallel.reduce=central'], 24),
                               ('shards', ranks(2, 5), 24),
                               ('bf16', [*ranks(2), '--set', 'parallel.reduce={dtype: bfloat16}'], 8)):
         t.run('run', 'm.yaml', '--out', name, *once, *flags)
@@ -95,8 +152,8 @@ def test_gradients_are_exchanged_while_others_are_computed(t):
 def test_a_rank_that_dies_ends_all(t):
     t.write('m.yaml', harness.ENDLESS)
     t.write('short.yaml', harness.TINY)
-    for victim in (0, 2):
-        process = t.start('run', 'm.yaml', '--out', f'r{victim}', *ranks(3, 4), *ORDER, '-q')
+    for victim, flags in ((0, ranks(3, 4)), (2, ranks(3, 4)), (1, pipeline(3, 2))):
+        process = t.start('run', 'm.yaml', '--out', f'r{victim}', *flags, *ORDER, '-q')
         saved = (t.folder / f'r{victim}') / 'checkpoints'
         wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
         pids = children(process.pid)

@@ -2,7 +2,7 @@
 /* See pieces.h. */
 #include "base/batch/pieces.h"
 
-int32_t sl_pieces_cut(const struct seqlstm_axis *axis, int32_t pieces, int64_t *out_bounds)
+int32_t sl_steps_cut(const struct seqlstm_axis *axis, int32_t pieces, int64_t *out_bounds)
 {
     const int64_t steps = axis->rows > 0 ? axis->steps : 0;
     const int32_t count = steps < pieces ? (int32_t)steps : pieces;

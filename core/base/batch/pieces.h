@@ -11,6 +11,6 @@ enum { SL_PIECES_MOST = 1024 };
 /* Cuts the steps of the axis into `pieces` ranges with about as many rows each, or into single steps if there are
  * fewer: piece p is [out_bounds[p], out_bounds[p + 1]). Returns their number; 0: the axis has no rows. It depends on
  * nothing but the axis and `pieces`. `out_bounds` has room for pieces + 1. */
-int32_t sl_pieces_cut(const struct seqlstm_axis *axis, int32_t pieces, int64_t *out_bounds);
+int32_t sl_steps_cut(const struct seqlstm_axis *axis, int32_t pieces, int64_t *out_bounds);
 
 #endif

@@ -196,7 +196,8 @@ static bool sum_shards(struct sl_trial *trial, struct sl_connection *connection,
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_tree_sum *sum = NULL;
     const int32_t ranks = connection ? trial->ranks : 1, rank = connection ? trial->rank : 0;
-    seqlstm_status status = sl_tree_sum_create(connection, shards, elems, wide, NULL, &sum, &err);
+    const struct sl_rank_group group = {.connection = connection, .ranks = ranks, .rank = rank};
+    seqlstm_status status = sl_tree_sum_create(&group, shards, elems, wide, NULL, &sum, &err);
     for (int32_t s = (int32_t)((int64_t)shards * rank / ranks);
          status == SEQLSTM_OK && s < (int32_t)((int64_t)shards * (rank + 1) / ranks); s++) {
         for (int64_t i = 0; i < elems; i++) {

@@ -96,6 +96,7 @@ seqlstm_status sl_exec_create(const struct sl_exec_request *request, struct sl_e
     }
     exec->plan = plan;
     exec->pieces.running = -1;
+    exec->pieces.count = request->pieces > 0 ? request->pieces : plan->graph->pieces;
     exec->graph = plan->graph;
     exec->params = request->params;
     exec->memory = request->memory;

@@ -229,14 +229,14 @@ static seqlstm_status bind_pieces(struct sl_exec *exec, struct sl_exec_shape *sh
 /* Cuts the steps of a new shape. */
 static seqlstm_status cut_pieces(const struct sl_exec *exec, struct sl_exec_shape *shape, struct seqlstm_error *err)
 {
-    const int32_t pieces = exec->graph->pieces;
-    if (pieces == 0)
+    const int32_t pieces = exec->pieces.count;
+    if (exec->graph->pieces == 0)
         return SEQLSTM_OK;
     shape->piece_bounds = calloc((size_t)pieces + 1, sizeof *shape->piece_bounds);
     shape->piece_bindings = calloc((size_t)pieces * (size_t)exec->plan->call_count + 1, sizeof *shape->piece_bindings);
     if (!shape->piece_bounds || !shape->piece_bindings)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
-    shape->piece_count = sl_pieces_cut(sl_exec_get_axis(shape, SL_AXIS_STEPS), pieces, shape->piece_bounds);
+    shape->piece_count = sl_steps_cut(sl_exec_get_axis(shape, SL_AXIS_STEPS), pieces, shape->piece_bounds);
     return SEQLSTM_OK;
 }
 

@@ -37,7 +37,7 @@ void sl_exec_begin_update(struct sl_exec *exec, const struct sl_exec_update *upd
     exec->step.flags = update->skip ? SEQLSTM_BIT_STEP_SKIP : 0;
 }
 
-static seqlstm_status regularize(struct sl_exec *exec, struct seqlstm_error *err)
+seqlstm_status sl_exec_regularize(struct sl_exec *exec, const bool *owned, struct seqlstm_error *err)
 {
     const struct sl_params *params = exec->params;
     const double scale = (double)exec->step.loss_scale;
@@ -45,7 +45,7 @@ static seqlstm_status regularize(struct sl_exec *exec, struct seqlstm_error *err
         const struct sl_param_view *view = &params->views[v];
         float *grad = params->grads + view->offset_elems;
         const float *value = params->values + view->offset_elems;
-        if (!view->trainable)
+        if (!view->trainable || (owned && !owned[v]))
             continue;
         if (view->regularizer.l1 != 0)
             SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_SIGN_AXPY, grad, value, view->elems,
@@ -54,6 +54,13 @@ static seqlstm_status regularize(struct sl_exec *exec, struct seqlstm_error *err
             SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_AXPY, grad, value, view->elems,
                                        (float)(scale * 2 * view->regularizer.l2), err));
     }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status limit(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    const struct sl_params *params = exec->params;
+    const double scale = (double)exec->step.loss_scale;
     if (exec->graph->clip_value <= 0)
         return SEQLSTM_OK;
     return sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_CLAMP, params->grads, NULL, params->trainable_elems,
@@ -135,7 +142,8 @@ seqlstm_status sl_exec_make_update(struct sl_exec *exec, struct seqlstm_error *e
     SEQLSTM_TRY(sl_exec_find_vector(exec, SEQLSTM_OP_OPTIMIZER, 0, &optimizer, err));
     if (exec->params->trainable_elems <= 0)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(regularize(exec, err));
+    SEQLSTM_TRY(sl_exec_regularize(exec, NULL, err));
+    SEQLSTM_TRY(limit(exec, err));
     SEQLSTM_TRY(sum_squares(exec, norm, err));
     SEQLSTM_TRY(optimize(exec, optimizer, norm, err));
     sl_exec_note_update(exec);

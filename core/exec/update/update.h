@@ -5,6 +5,9 @@
 
 #include "exec/exec_private.h"
 
+/* Adds the terms of regularizers to the gradients of parameters with owned[p]; NULL: of all. */
+seqlstm_status sl_exec_regularize(struct sl_exec *exec, const bool *owned, struct seqlstm_error *err);
+
 /* Finds out whether captures may include the update. */
 void sl_exec_open_update(struct sl_exec *exec);
 /* Puts the update's numbers into the step block. */

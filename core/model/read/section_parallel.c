@@ -53,14 +53,20 @@ const struct sl_section sl_section_reduce = {
 
 static const struct sl_option parallel_options[] = {
     OPTION(CUSTOM, "data", AT(data), .default_text = "none", .custom = &ranks_custom,
-           .doc = "the number of ranks (processes, each with one device) that share every batch"),
+           .doc = "the number of ranks (processes, each with one device) that share every batch; with `pipeline`, of "
+                  "groups of ranks"),
+    OPTION(CUSTOM, "pipeline", AT(pipeline), .default_text = "none", .custom = &ranks_custom,
+           .doc = "the number of ranks that share the layers: each runs neighbouring layers, on one piece of the steps "
+                  "after the other"),
+    OPTION(INT, "pieces", AT(pieces), .min = 1, .max = 1024,
+           .doc = "into how many pieces the steps of each batch are cut; the weights then have the same bits for any "
+                  "`pipeline`; each rank computes with one thread. Without it, a pipeline has as many pieces as are "
+                  "fast"),
     OPTION(INT, "shards", AT(shards), .min = 1, .max = 65536,
            .doc = "into how many shards each batch is cut; the weights then have the same bits on any number of ranks "
                   "up to this; each rank computes with one thread"),
     OPTION(SECTION, "reduce", AT(reduce), .default_text = "{}", .section = &sl_section_reduce,
            .doc = "how the gradients of the ranks are added"),
-    OPTION(LATER, "pipeline", SL_NO_FIELD, .doc = "ranks that share the layers"),
-    OPTION(LATER, "pieces", SL_NO_FIELD, .doc = "ranges of steps of a pipeline"),
     OPTION(LATER, "compress", SL_NO_FIELD, .doc = "compression of gradients"),
     OPTION_END,
 };

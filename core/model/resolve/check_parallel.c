@@ -13,7 +13,7 @@ void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *roo
 {
     const struct sl_parallel_config *parallel = &model->parallel;
     const struct sl_node *node = sl_node_find(root, "parallel");
-    const bool splits = parallel->data > 1 || parallel->shards > 0;
+    const bool splits = sl_parallel_is_divided(parallel);
     if (node == NULL || reader->errors > 0)
         return;
     const struct sl_place shards = sl_reader_get_place(node, "shards"), reduce = sl_reader_get_place(node, "reduce");
@@ -29,9 +29,17 @@ void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *roo
     if (rounds && central)
         sl_reader_report(reader, "E0323", reduce, "use one of them", NULL,
                          "`reduce: central` adds in float32, so it cannot be combined with `dtype: bfloat16`");
+    if (central && (parallel->pipeline > 1 || parallel->pieces > 0))
+        sl_reader_report(reader, "E0323", reduce, "remove `reduce`, or `pipeline` and `pieces`", NULL,
+                         "in a pipeline each rank updates the weights of its own layers, so `reduce: central` is not "
+                         "possible");
+    if (parallel->data * parallel->pipeline > 4096)
+        sl_reader_report(reader, "E0323", sl_reader_get_place(node, "pipeline"), "use fewer", NULL,
+                         "%lld groups of %lld ranks are more than 4096 ranks", (long long)parallel->data,
+                         (long long)parallel->pipeline);
     if (parallel->data == 1 && (rounds || central))
         sl_reader_report(reader, "E0205", reduce, "give `data` a number of ranks, or remove `reduce`", NULL,
-                         "`reduce` has no effect with one rank");
+                         "`reduce` has no effect where no ranks share a batch");
     if (splits && model->train.teacher_forcing.kind != SL_TEACHER_ALWAYS)
         refuse_with_ranks(reader, root, "scheduled sampling");
 }

@@ -21,26 +21,27 @@ static int32_t count_ranks(const struct sl_session *session)
     const struct sl_rank_identity *identity = session->options.identity;
     if (!identity)
         return 1;
-    return identity->ranks > 0 ? identity->ranks : (int32_t)session->model->parallel.data;
+    return identity->ranks > 0 ? identity->ranks : sl_parallel_count_ranks(&session->model->parallel);
 }
 
 seqlstm_status sl_session_divide_threads(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_rank_identity *identity = session->options.identity;
-    const bool ordered = session->model->parallel.shards > 0;
+    const struct sl_parallel_config *parallel = &session->model->parallel;
+    const bool ordered = sl_parallel_keeps_bits(parallel);
     if (!sl_session_is_divided(session))
         return SEQLSTM_OK;
     if (ordered && session->options.threads_given && session->options.threads > 1) {
         seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
-                          "with `shards` each rank computes with one thread, not %d: the same bits need it; use more "
-                          "ranks (--set parallel.data=%d)",
-                          session->options.threads, session->options.threads);
+                          "with `%s` each rank computes with one thread, not %d: the same bits need it; use more "
+                          "ranks (--set parallel.%s=%d)",
+                          parallel->shards > 0 ? "shards" : "pieces", session->options.threads,
+                          parallel->shards > 0 ? "data" : "pipeline", session->options.threads);
         return SEQLSTM_INVALID_CONFIG;
     }
     if (session->options.threads_given)
         return SEQLSTM_OK;
-    int32_t local =
-        identity && identity->local_ranks > 0 ? identity->local_ranks : (int32_t)session->model->parallel.data;
+    int32_t local = identity && identity->local_ranks > 0 ? identity->local_ranks : sl_parallel_count_ranks(parallel);
     int32_t threads = ordered ? 1 : sl_cpu_count() / (local > 0 ? local : 1);
     session->options.threads = threads > 1 ? threads : 1;
     session->options.threads_given = ordered || session->stored.threads == 0;
@@ -50,8 +51,20 @@ seqlstm_status sl_session_divide_threads(struct sl_session *session, struct seql
 static seqlstm_status check_ranks(const struct sl_session *session, int32_t ranks, struct seqlstm_error *err)
 {
     const struct sl_parallel_config *parallel = &session->model->parallel;
-    if (parallel->shards > 0 ? ranks <= parallel->shards : ranks == parallel->data)
+    const int32_t stages = (int32_t)parallel->pipeline, replicas = ranks / stages;
+    if (ranks % stages != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "`pipeline: %d` needs %d ranks, or a multiple of that, and there %s %d; use --set "
+                     "parallel.pipeline=N",
+                     stages, stages, ranks == 1 ? "is" : "are", ranks);
+    if (parallel->shards > 0 ? replicas <= parallel->shards : replicas == parallel->data)
         return SEQLSTM_OK;
+    if (stages > 1 && parallel->shards == 0)
+        SEQLSTM_FAIL(
+            err, SEQLSTM_INVALID_CONFIG,
+            "`parallel: {data: %lld, pipeline: %d}` needs %d ranks, and there %s %d; use --set parallel.data=%d",
+            (long long)parallel->data, stages, sl_parallel_count_ranks(parallel), ranks == 1 ? "is" : "are", ranks,
+            replicas);
     if (parallel->shards > 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%d ranks were started for %lld shards; use at most as many ranks",
                      ranks, (long long)parallel->shards);
@@ -124,8 +137,7 @@ seqlstm_status sl_session_join(struct sl_session *session, struct seqlstm_error 
         request.job = options->identity->job;
         SEQLSTM_TRY(sl_connection_open(&request, &session->connection, err));
     }
-    sl_ranks_init(&session->ranks, session->connection, &session->model->parallel, options->interrupt);
-    return SEQLSTM_OK;
+    return sl_ranks_init(&session->ranks, session->connection, &session->model->parallel, options->interrupt, err);
 }
 
 void sl_session_leave(struct sl_session *session)

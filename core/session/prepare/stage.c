@@ -14,6 +14,7 @@
 #include "session/finding/finding.h"
 #include "session/measure/tuning.h"
 #include "session/prepare/backends.h"
+#include "session/prepare/pipeline.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_plan.h"
 #include "session/run_folder/stored_quantization.h"
@@ -197,6 +198,8 @@ seqlstm_status sl_session_open_exec(struct sl_session *session, struct sl_stage 
                                    .memory = &session->memory,
                                    .seed = session->model->seed,
                                    .class_weights = training ? session->class_weights : NULL};
+    if (training)
+        sl_session_enter_pipeline(session, &exec);
     return sl_exec_create(&exec, &stage->exec, err);
 }
 
@@ -210,6 +213,7 @@ seqlstm_status sl_session_prepare(struct sl_session *session, enum sl_phase phas
                                        .facts = &facts,
                                        .phase = phase,
                                        .need_output = need_output,
+                                       .pieces = phase == SL_PHASE_TRAIN ? sl_session_count_pieces(session) : 0,
                                        .quantization = quantization};
     return sl_session_prepare_stage(session, &request, NULL, NULL, with_exec, stage, err);
 }

@@ -12,6 +12,7 @@
 #include "session/prepare/decoding.h"
 #include "session/prepare/division.h"
 #include "session/prepare/evaluation.h"
+#include "session/prepare/pipeline.h"
 #include "session/prepare/sampling.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
@@ -100,6 +101,8 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
     SEQLSTM_TRY(weigh_classes(session, err));
     drop_phases(session);
     SEQLSTM_TRY(plan_phases(session, err));
+    SEQLSTM_TRY(sl_session_send_plan(session, err));
+    SEQLSTM_TRY(sl_session_plan_pipeline(session, err));
     SEQLSTM_TRY(sl_session_open_exec(session, &session->train, err));
     SEQLSTM_TRY(sl_sampling_open(session, &session->sampling, err));
     if (session->evaluate.plan)
@@ -108,7 +111,7 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
         SEQLSTM_TRY(sl_decoding_open(session, &session->decoding, err));
     SEQLSTM_TRY(sl_params_init(session->params, session->train.graph, session->model->seed, session->pool, err));
     sl_memory_trim(); /* frees the copies in which orthogonal weights were made */
-    return sl_session_send_plan(session, err);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_plan **out_plan,
@@ -118,6 +121,7 @@ seqlstm_status sl_session_make_plan(struct sl_session *session, const struct sl_
         SEQLSTM_TRY(sl_session_divide_threads(session, err));
         SEQLSTM_TRY(open_batchers(session, err));
         SEQLSTM_TRY(plan_phases(session, err));
+        SEQLSTM_TRY(sl_session_plan_pipeline(session, err));
     }
     *out_plan = session->train.plan;
     return SEQLSTM_OK;

@@ -14,6 +14,8 @@
 #include "base/system/pool.h"
 #include "data/batch/batcher.h"
 #include "data/dataset/dataset.h"
+#include "dispatch/stages/pipeline.h"
+#include "exec/owners.h"
 #include "model/yaml/diagnostics.h"
 #include "parallel/ranks.h"
 #include "predict/context.h"
@@ -72,6 +74,8 @@ struct sl_session {
     struct sl_recorder *recorder; /* NULL: no profile is taken */
     struct sl_timeline *timeline; /* of what it recorded; NULL: none */
 
+    struct sl_pipeline pipeline;      /* of training; stages 0: steps do not run in pieces */
+    struct sl_owners owners;          /* of its parameters */
     struct sl_connection *connection; /* to the other ranks, while they train together; NULL: there are none */
     struct sl_ranks ranks;            /* of a divided training */
 };
@@ -79,14 +83,13 @@ struct sl_session {
 /* Is each batch of its training divided into shards? */
 static inline bool sl_session_is_divided(const struct sl_session *session)
 {
-    return session->model->parallel.data > 1 || session->model->parallel.shards > 0;
+    return sl_parallel_is_divided(&session->model->parallel);
 }
 
 /* Into how many; 1: it is not. */
 static inline int32_t sl_session_count_shards(const struct sl_session *session)
 {
-    const struct sl_parallel_config *parallel = &session->model->parallel;
-    return parallel->shards > 0 ? (int32_t)parallel->shards : (int32_t)parallel->data;
+    return sl_parallel_count_shards(&session->model->parallel);
 }
 
 #endif

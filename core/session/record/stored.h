@@ -22,6 +22,7 @@ struct sl_stored_plan {
     struct sl_choices phases; /* of training and evaluation */
     struct sl_choices decoding, sampling;
     int32_t threads; /* 0: the plan has none */
+    int32_t pieces;  /* into which the steps of a batch are cut; 0: the plan has none */
     struct sl_plan_device *devices;
     int32_t device_count;
     int64_t *edges;                        /* of buckets that were measured */

@@ -131,6 +131,7 @@ static seqlstm_status create_trainer(struct sl_session *session, const struct sl
         .text_count = 1,
         .recorder = session->recorder,
         .observer = *observer,
+        .owners = session->pipeline.stages > 0 ? &session->owners : NULL,
         .ranks = sl_session_is_divided(session) ? &session->ranks : NULL,
         .interrupt = sl_session_is_divided(session) ? &session->ranks.agreed : session->options.interrupt,
         .log = session->options.log,

@@ -3,6 +3,7 @@
  * replays, and the memory of the other plans.
  *
  *   "batching": {"edges": [8, 13, 21], "step_cost": {…}}   (base/operation/cost_json.h)
+ *   "parallel": {"pieces": 8, "stages": […], …}            (dispatch/explain/explain_stages.h)
  */
 #include "session/run_folder/plan_json.h"
 
@@ -13,6 +14,7 @@
 #include "base/value/buf.h"
 #include "base/value/json_write.h"
 #include "dispatch/explain/explain.h"
+#include "dispatch/explain/explain_stages.h"
 #include "session/record/session_record.h"
 
 static struct sl_plan_pair view_pair(const struct sl_stage_pair *pair)
@@ -64,14 +66,20 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
 {
     json_t *batching = write_batching(session);
     const struct sl_plan_beside beside = get_beside(session, plan);
-    if (batching == NULL)
+    const bool pieced = session->pipeline.stages > 0 && plan == session->train.plan;
+    if (batching == NULL && !pieced)
         return sl_plan_write_json(plan, &beside, out, err);
     struct sl_buf plain = {0};
     char *text = NULL;
     seqlstm_status status = sl_plan_write_json(plan, &beside, &plain, err);
     if (status == SEQLSTM_OK) {
         json_t *root = plain.failed ? NULL : json_loadb(plain.data, plain.length_bytes, 0, NULL);
-        if (root && json_object_set(root, "batching", batching) == 0)
+        bool added = root != NULL;
+        if (added && batching)
+            added = json_object_set(root, "batching", batching) == 0;
+        if (added && pieced)
+            added = json_object_set_new(root, "parallel", sl_pipeline_write_json(plan, &session->pipeline)) == 0;
+        if (added)
             text = json_dumps(root, JSON_INDENT(2));
         json_decref(root);
         if (text == NULL)
@@ -92,6 +100,8 @@ void sl_session_write_plan_table(const struct sl_session *session, const struct 
 {
     const struct sl_plan_beside beside = get_beside(session, plan);
     sl_plan_write_table(plan, &beside, brief, out);
+    if (session->pipeline.stages > 0 && plan == session->train.plan)
+        sl_pipeline_write_table(plan, &session->pipeline, out);
 }
 
 static void write_layers(const struct sl_plan *plan, bool first, struct sl_buf *out)
@@ -139,6 +149,8 @@ void sl_session_write_choices(const struct sl_session *session, struct sl_buf *o
     }
     write_pair("decoding", &session->decoding.pair, out);
     write_pair("sampling", &session->sampling.pair, out);
+    if (session->pipeline.stages > 0)
+        sl_buf_printf(out, ",\"parallel\":{\"pieces\":%d}", session->pipeline.pieces);
     write_edges(session, out);
     sl_buf_append_char(out, '}');
 }

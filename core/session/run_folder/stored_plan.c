@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/batch/pieces.h"
 #include "base/operation/cost_json.h"
 #include "base/system/cpu.h"
 #include "base/system/file.h"
@@ -133,6 +134,20 @@ static seqlstm_status read_threads(const char *path, const json_t *root, struct 
     return SEQLSTM_OK;
 }
 
+/* {"parallel": {"pieces": 8}} */
+static seqlstm_status read_pieces(const char *path, const json_t *root, struct sl_stored_plan *out,
+                                  struct seqlstm_error *err)
+{
+    const json_t *pieces = json_object_get(json_object_get(root, "parallel"), "pieces");
+    const json_int_t count = json_integer_value(pieces);
+    if (pieces == NULL)
+        return SEQLSTM_OK;
+    if (count < 1 || count > SL_PIECES_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: \"pieces\" is not a number from 1 to %d", path, SL_PIECES_MOST);
+    out->pieces = (int32_t)count;
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status read_devices(const char *path, const json_t *root, struct sl_stored_plan *out,
                                    struct seqlstm_error *err)
 {
@@ -193,6 +208,8 @@ seqlstm_status sl_stored_plan_parse(const char *path, const char *text, size_t b
     seqlstm_status status = read_phases(path, root, out, err);
     if (status == SEQLSTM_OK)
         status = read_threads(path, root, out, err);
+    if (status == SEQLSTM_OK)
+        status = read_pieces(path, root, out, err);
     if (status == SEQLSTM_OK)
         status = read_devices(path, root, out, err);
     if (status == SEQLSTM_OK)

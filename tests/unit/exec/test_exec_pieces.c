@@ -142,15 +142,15 @@ static void pieces_cover_the_steps(void **state)
     (void)state;
     int64_t offsets[] = {0, 6, 11, 16, 18, 19, 20, 21}, bounds[10];
     struct seqlstm_axis axis = {.steps = 7, .rows = 21, .row_offsets = offsets};
-    assert_int_equal(sl_pieces_cut(&axis, 1, bounds), 1);
+    assert_int_equal(sl_steps_cut(&axis, 1, bounds), 1);
     assert_int_equal(bounds[1], 7);
-    assert_int_equal(sl_pieces_cut(&axis, 2, bounds), 2);
+    assert_int_equal(sl_steps_cut(&axis, 2, bounds), 2);
     assert_int_equal(bounds[1], 2); /* 11 of 21 rows */
-    assert_int_equal(sl_pieces_cut(&axis, 9, bounds), 7);
+    assert_int_equal(sl_steps_cut(&axis, 9, bounds), 7);
     for (int p = 0; p <= 7; p++)
         assert_int_equal(bounds[p], p);
     axis.rows = axis.steps = 0;
-    assert_int_equal(sl_pieces_cut(&axis, 4, bounds), 0);
+    assert_int_equal(sl_steps_cut(&axis, 4, bounds), 0);
 }
 
 /* Slots are float32, so what passes through n of them is off by about n eps32 of its scale; less than 100 lie between a

@@ -80,10 +80,8 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
     struct sl_ranks ranks;
     float *grads = calloc(ELEMS, sizeof *grads);
     bool fine = grads && sl_connection_open(&request, &connection, &err) == SEQLSTM_OK;
-    if (fine) {
-        sl_ranks_init(&ranks, connection, &config, NULL);
-        fine = sl_reducer_create(&ranks, grads, ELEMS, embeddings, EMBEDDINGS, NULL, &reducer, &err) == SEQLSTM_OK;
-    }
+    fine = fine && sl_ranks_init(&ranks, connection, &config, NULL, &err) == SEQLSTM_OK;
+    fine = fine && sl_reducer_create(&ranks, grads, ELEMS, embeddings, EMBEDDINGS, NULL, &reducer, &err) == SEQLSTM_OK;
     for (int u = 0; u < UPDATES && fine; u++)
         fine = add(&ranks, reducer, grads, u);
     fine = fine && sl_reducer_get_times(reducer).exchange_ns > 0;

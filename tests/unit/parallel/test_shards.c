@@ -11,6 +11,8 @@
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
 
+static const struct sl_rank_group alone = {.ranks = 1};
+
 enum { SHARDS = 40 };
 
 static void push(struct sl_shard_stack *stack, struct sl_shard_block block)
@@ -72,7 +74,7 @@ static void sums_follow_the_tree(void **state)
     const float leaves[5] = {1e8f, 3.0f, -1e8f, 5.0f, 7.0f};
     float sum = 0;
     struct sl_tree_sum *tree = NULL;
-    assert_int_equal(sl_tree_sum_create(NULL, 5, 1, false, NULL, &tree, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_tree_sum_create(&alone, 5, 1, false, NULL, &tree, NULL), SEQLSTM_OK);
     for (int repetition = 0; repetition < 2; repetition++) {
         for (int k = 0; k < 5; k++)
             assert_int_equal(sl_tree_sum_add(tree, &leaves[k], NULL), SEQLSTM_OK);
@@ -90,8 +92,8 @@ static void mistakes_of_the_caller_are_errors(void **state)
     const double leaf = 1;
     double sum;
     struct sl_tree_sum *tree = NULL;
-    assert_int_equal(sl_tree_sum_create(NULL, 0, 1, true, NULL, &tree, NULL), SEQLSTM_INVALID_ARGUMENT);
-    assert_int_equal(sl_tree_sum_create(NULL, 1, 1, true, NULL, &tree, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_tree_sum_create(&alone, 0, 1, true, NULL, &tree, NULL), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(sl_tree_sum_create(&alone, 1, 1, true, NULL, &tree, NULL), SEQLSTM_OK);
     assert_int_equal(sl_tree_sum_finish(tree, &sum, NULL), SEQLSTM_INTERNAL);
     assert_int_equal(sl_tree_sum_add(tree, &leaf, NULL), SEQLSTM_OK);
     assert_int_equal(sl_tree_sum_add(tree, &leaf, NULL), SEQLSTM_INTERNAL);

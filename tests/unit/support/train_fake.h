@@ -415,6 +415,20 @@ WEAK seqlstm_status sl_exec_update(struct sl_exec *exec, const struct sl_exec_up
     return SEQLSTM_OK;
 }
 
+WEAK seqlstm_status sl_exec_begin_owned(struct sl_exec *exec, const struct sl_exec_update *update, const bool *owned,
+                                        double *out_squares, struct seqlstm_error *err)
+{
+    (void)exec, (void)update, (void)owned, (void)out_squares;
+    SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "there are no stages");
+}
+
+WEAK seqlstm_status sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, double squares, double *out_squares,
+                                         struct seqlstm_error *err)
+{
+    (void)exec, (void)owned, (void)squares, (void)out_squares;
+    SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "there are no stages");
+}
+
 WEAK seqlstm_status sl_exec_run_empty(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
     (void)err;

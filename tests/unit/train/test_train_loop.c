@@ -37,7 +37,7 @@ static void shards_change_only_rounding(void **state)
             if (stream)
                 world->model.data.batching.unit = SL_UNIT_STREAM;
             world->train.stream = world->valid.stream = stream;
-            sl_ranks_init(&ranks, NULL, &config, NULL);
+            assert_int_equal(sl_ranks_init(&ranks, NULL, &config, NULL, NULL), SEQLSTM_OK);
             world->request.ranks = shards > 0 ? &ranks : NULL;
             run(world);
             if (shards == 0)

@@ -159,7 +159,7 @@ static int train_or_launch(struct cli_context *cli,
     if (code != CLI_OK)
         return code;
     const struct sl_model *model = sl_session_get_model(session);
-    const int32_t ranks = (int32_t)model->parallel.data;
+    const int32_t ranks = sl_parallel_count_ranks(&model->parallel);
     cli_begin_rank(cli, model);
     if (ranks > 1 && !cli->is_rank) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pipeline.h. */
+#include "dispatch/stages/pipeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where costs are not known, every call counts the same. */
+static double get_weight(const struct sl_plan *plan, int32_t c, bool known)
+{
+    return known ? sl_cost_get_ns(&plan->calls[c].cost) : 1;
+}
+
+static bool knows_costs(const struct sl_plan *plan)
+{
+    double sum = 0;
+    for (int32_t c = 0; c < plan->call_count; c++)
+        sum += sl_cost_get_ns(&plan->calls[c].cost);
+    return sum > 0;
+}
+
+/* Can a stage begin with call c? A loop stays in one stage. */
+static bool may_cut(const struct sl_plan *plan, int32_t c)
+{
+    const struct sl_unit unit = sl_plan_find_unit(plan->graph, plan->calls, plan->call_count, c);
+    return unit.first == c || unit.pieced;
+}
+
+/* least[s * (n + 1) + c]: the cost of the dearest of s + 1 stages of calls [0, c), at best; from: where its last stage
+ * then begins. */
+struct table {
+    int32_t calls, stages;
+    double *least;
+    int32_t *from;
+};
+
+static void fill(const struct sl_plan *plan, bool known, struct table *t)
+{
+    const int32_t n = t->calls;
+    for (int32_t s = 0; s < t->stages; s++)
+        for (int32_t c = 0; c <= n; c++) {
+            double *least = &t->least[s * (n + 1) + c], sum = 0;
+            *least = INFINITY;
+            for (int32_t k = c - 1; k >= 0; k--) {
+                sum += get_weight(plan, k, known);
+                const double before = s == 0 ? (k == 0 ? 0 : INFINITY) : t->least[(s - 1) * (n + 1) + k];
+                const double dearest = before > sum ? before : sum;
+                if (may_cut(plan, k) && dearest < *least) {
+                    *least = dearest;
+                    t->from[s * (n + 1) + c] = k;
+                }
+            }
+        }
+}
+
+static seqlstm_status cut(const struct sl_plan *plan, bool known, struct sl_pipeline *out, struct seqlstm_error *err)
+{
+    const int32_t n = plan->call_count, stages = out->stages;
+    struct table t = {n, stages, NULL, NULL};
+    int32_t places = 0;
+    for (int32_t c = 0; c < n; c++)
+        places += may_cut(plan, c);
+    if (stages > places || stages > SL_STAGES_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
+                     "`pipeline: %d` is more than the %d parts into which the layers can be cut; use `pipeline: %d`",
+                     stages, places, places < SL_STAGES_MOST ? places : SL_STAGES_MOST);
+    t.least = calloc((size_t)stages * (size_t)(n + 1), sizeof *t.least);
+    t.from = calloc((size_t)stages * (size_t)(n + 1), sizeof *t.from);
+    if (t.least && t.from) {
+        fill(plan, known, &t);
+        out->bounds[stages] = n;
+        for (int32_t s = stages - 1; s >= 0; s--)
+            out->bounds[s] = t.from[s * (n + 1) + out->bounds[s + 1]];
+    }
+    const bool made = t.least && t.from;
+    free(t.least);
+    free(t.from);
+    if (!made)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stages");
+    return SEQLSTM_OK;
+}
+
+/* Without known costs there are four pieces for each stage. */
+static void choose_pieces(const struct sl_plan *plan, bool known, struct sl_pipeline *out)
+{
+    static const int32_t counts[] = {1, 2, 3, 4, 6, 8, 12, SL_PIECES_AUTO_MOST};
+    double least = INFINITY;
+    int32_t best = 4 * out->stages < SL_PIECES_AUTO_MOST ? 4 * out->stages : SL_PIECES_AUTO_MOST;
+    for (size_t k = 0; known && k < sizeof counts / sizeof *counts; k++) {
+        out->pieces = counts[k];
+        const double ns = sl_pipeline_simulate(plan, out, -1);
+        if (ns < least) {
+            least = ns;
+            best = counts[k];
+        }
+    }
+    out->pieces = best < plan->graph->pieces ? best : plan->graph->pieces;
+    out->chosen = true;
+}
+
+seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int32_t pieces, struct sl_pipeline *out,
+                                struct seqlstm_error *err)
+{
+    const bool known = knows_costs(plan);
+    struct sl_pipeline made = {.stages = stages, .pieces = pieces};
+    SEQLSTM_TRY(cut(plan, known, &made, err));
+    if (pieces == 0)
+        choose_pieces(plan, known, &made);
+    for (int32_t c = 0; known && c < plan->call_count; c++)
+        made.alone_ns += sl_cost_get_ns(&plan->calls[c].cost);
+    made.step_ns = known ? sl_pipeline_simulate(plan, &made, -1) : 0;
+    *out = made;
+    return SEQLSTM_OK;
+}
+
+int32_t sl_pipeline_list_barriers(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                  struct sl_pipeline_barrier *out, int32_t capacity)
+{
+    int32_t count = 0;
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        const enum sl_barrier reason = sl_graph_find_barrier(plan->graph, call->node);
+        if (reason == SL_BARRIER_NONE || !sl_axis_is_steps(sl_graph_get_axis(plan->graph, call->node)))
+            continue;
+        const double ns = pipeline->step_ns > 0 ? pipeline->step_ns - sl_pipeline_simulate(plan, pipeline, c) : 0;
+        if (count < capacity)
+            out[count] = (struct sl_pipeline_barrier){call, reason, ns > 0 ? ns : 0};
+        count++;
+    }
+    return count;
+}
+
+const char *sl_barrier_get_reason(enum sl_barrier barrier)
+{
+    static const char *const reasons[] = {
+        [SL_BARRIER_NONE] = "it does not",
+        [SL_BARRIER_DIRECTION] = "it reads the steps in reverse",
+        [SL_BARRIER_STEPS] = "it needs whole sequences",
+        [SL_BARRIER_SOURCE] = "it belongs to the encoder",
+        [SL_BARRIER_LOOP] = "it runs step by step with input feeding",
+    };
+    return reasons[barrier];
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pipeline: the calls of a plan, cut into stages for several ranks, and how long a step takes them.
+ *
+ *   stage 0   f0 f1 f2 f3                   b3 b2 b1 b0 dW        f1: forward of piece 1 of the steps
+ *   stage 1      f0 f1 f2 f3          b3 b2 b1 b0 dW
+ *   stage 2         f0 f1 f2 f3 b3 b2 b1 b0 dW
+ *
+ * Time is computed from the costs of the calls: a stage runs a piece as soon as it is free and the stage before has
+ * finished the piece. Private to core/dispatch, apart from what is declared here.
+ */
+#ifndef SL_DISPATCH_STAGES_PIPELINE_H
+#define SL_DISPATCH_STAGES_PIPELINE_H
+
+#include "dispatch/plan/plan.h"
+
+enum { SL_STAGES_MOST = 256, SL_PIECES_AUTO_MOST = 16 };
+
+struct sl_pipeline {
+    int32_t stages; /* 0: steps do not run in pieces */
+    int32_t pieces;
+    int32_t bounds[SL_STAGES_MOST + 1]; /* stage s runs calls [bounds[s], bounds[s + 1]) */
+    double step_ns;                     /* of a mean batch, without the update; 0: the costs are not known */
+    double alone_ns;                    /* the same on one rank, without pieces */
+    bool chosen;                        /* the number of pieces follows from the costs */
+};
+
+/* Cuts the plan of a graph with pieces into stages of about equal cost, by dynamic programming, and chooses the number
+ * of pieces with the least time (`pieces` 0), at most as many as the graph has. INVALID_CONFIG: there are more stages
+ * than places to cut. NO_MEMORY. */
+seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int32_t pieces, struct sl_pipeline *out,
+                                struct seqlstm_error *err);
+
+/* The time of a step on these stages. `open` >= 0: as if that call could run in pieces. 0: no memory, or costs that are
+ * not known. */
+double sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open);
+
+/* A call on steps that runs on all of them at once, so that no other stage works at the same time. */
+struct sl_pipeline_barrier {
+    const struct sl_call *call;
+    enum sl_barrier reason;
+    double ns; /* that it adds to a step; 0: nothing, or not known */
+};
+/* Fills out[0, capacity); returns how many there are. */
+int32_t sl_pipeline_list_barriers(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                  struct sl_pipeline_barrier *out, int32_t capacity);
+/* "it reads the steps in reverse"; static. */
+const char *sl_barrier_get_reason(enum sl_barrier barrier);
+
+#endif

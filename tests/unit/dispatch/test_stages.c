@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipelines: where plans are cut, and how long a step takes, for plans of one operation for each layer. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dispatch/stages/pipeline.h"
+
+enum { LAYERS = 8, MOST = 16 };
+static const double ms = 1e6;
+
+/* A plan of layers that each read what the one before writes. Costs are so large that those of starting calls do not
+ * matter. */
+struct layers {
+    struct sl_tensor tensors[MOST + 1];
+    struct sl_node nodes[MOST];
+    int32_t slots[MOST][SEQLSTM_SLOT_UNARY_COUNT];
+    struct sl_call calls[MOST];
+    struct sl_graph graph;
+    struct sl_plan plan;
+};
+
+static void make(struct layers *l, int32_t count, int32_t pieces)
+{
+    memset(l, 0, sizeof *l);
+    for (int32_t n = 0; n <= count; n++)
+        l->tensors[n] = (struct sl_tensor){.name = "t", .axis = SL_AXIS_STEPS};
+    for (int32_t n = 0; n < count; n++) {
+        l->slots[n][SEQLSTM_SLOT_UNARY_X] = n;
+        l->slots[n][SEQLSTM_SLOT_UNARY_Y] = n + 1;
+        l->nodes[n] = (struct sl_node){.name = "layer", .layer = n, .slots = l->slots[n]};
+        l->nodes[n].slot_count = SEQLSTM_SLOT_UNARY_COUNT;
+        l->nodes[n].desc.head.op = SEQLSTM_OP_ACTIVATION;
+        l->calls[n] = (struct sl_call){.node = &l->nodes[n], .node_first = n, .node_count = 1};
+        l->calls[n].cost = (struct sl_cost){SL_COST_MEASURED, 1000 * ms, 2000 * ms};
+    }
+    l->graph = (struct sl_graph){.tensors = l->tensors, .tensor_count = count + 1, .nodes = l->nodes};
+    l->graph.node_count = count;
+    l->graph.pieces = pieces;
+    l->plan = (struct sl_plan){.graph = &l->graph, .calls = l->calls, .call_count = count};
+}
+
+static struct sl_pipeline cut(const struct layers *l, int32_t stages, int32_t pieces)
+{
+    struct sl_pipeline pipeline;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (sl_pipeline_make(&l->plan, stages, pieces, &pipeline, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    return pipeline;
+}
+
+static void assert_close(double got, double expected)
+{
+    if (!(fabs(got - expected) <= 1e-3 * expected))
+        fail_msg("%g, not %g", got, expected);
+}
+
+/* T = sum of c + (P - 1) max c, for forward and backward. */
+static void equal_layers_take_the_time_of_the_formula(void **state)
+{
+    (void)state;
+    struct layers l;
+    make(&l, LAYERS, 16);
+    for (int32_t stages = 1; stages <= 8; stages *= 2)
+        for (int32_t pieces = 1; pieces <= 16; pieces *= 4) {
+            const struct sl_pipeline pipeline = cut(&l, stages, pieces);
+            for (int32_t s = 0; s <= stages; s++)
+                assert_int_equal(pipeline.bounds[s], s * LAYERS / stages);
+            const double all = LAYERS * 3000 * ms, piece = all / stages / pieces;
+            assert_close(pipeline.alone_ns, all);
+            assert_close(pipeline.step_ns, (stages + pieces - 1) * piece);
+        }
+}
+
+static void stages_cost_about_the_same(void **state)
+{
+    (void)state;
+    struct layers l;
+    make(&l, LAYERS, 4);
+    l.calls[0].cost.forward_ns = 9000 * ms; /* 11 s; the others 3 s each, 21 s in all */
+    struct sl_pipeline pipeline = cut(&l, 3, 4);
+    assert_int_equal(pipeline.bounds[1], 1);
+    assert_true(pipeline.bounds[2] == 4 || pipeline.bounds[2] == 5);
+    make(&l, LAYERS, 16);
+    for (int32_t c = 0; c < LAYERS; c++)
+        l.calls[c].cost = (struct sl_cost){SL_COST_NONE, 0, 0};
+    pipeline = cut(&l, 3, 0);
+    assert_true(pipeline.step_ns == 0 && pipeline.chosen && pipeline.pieces == 12);
+    assert_int_equal(cut(&l, 4, 0).bounds[2], LAYERS / 2);
+}
+
+/* Long steps want many pieces; where a step costs as much as starting a call, one is best. */
+static void pieces_follow_from_costs(void **state)
+{
+    (void)state;
+    struct layers l;
+    make(&l, LAYERS, SL_PIECES_AUTO_MOST);
+    assert_int_equal(cut(&l, 4, 0).pieces, SL_PIECES_AUTO_MOST);
+    for (int32_t c = 0; c < LAYERS; c++)
+        l.calls[c].cost = (struct sl_cost){SL_COST_MEASURED, 1000, 2000};
+    assert_int_equal(cut(&l, 4, 0).pieces, 1);
+}
+
+static void a_barrier_has_a_price(void **state)
+{
+    (void)state;
+    struct layers l;
+    struct sl_pipeline_barrier barriers[2];
+    make(&l, LAYERS, 8);
+    l.nodes[4].desc.head.op = SEQLSTM_OP_POOL;
+    const struct sl_pipeline pipeline = cut(&l, 4, 8);
+    assert_int_equal(sl_pipeline_list_barriers(&l.plan, &pipeline, barriers, 2), 1);
+    assert_ptr_equal(barriers[0].call, &l.calls[4]);
+    assert_int_equal(barriers[0].reason, SL_BARRIER_STEPS);
+    assert_true(barriers[0].ns > 1000 * ms);
+    l.nodes[4].desc.head.op = SEQLSTM_OP_ACTIVATION;
+    assert_close(pipeline.step_ns - barriers[0].ns, cut(&l, 4, 8).step_ns);
+}
+
+static void too_many_stages_are_refused(void **state)
+{
+    (void)state;
+    struct layers l;
+    struct sl_pipeline pipeline;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    make(&l, 3, 2);
+    assert_int_equal(sl_pipeline_make(&l.plan, 4, 2, &pipeline, &err), SEQLSTM_INVALID_CONFIG);
+    assert_non_null(strstr(err.message, "`pipeline: 4` is more than the 3 parts"));
+    l.graph.loop = (struct sl_loop){.first = 0, .count = 2}; /* stays together */
+    assert_int_equal(sl_pipeline_make(&l.plan, 3, 2, &pipeline, &err), SEQLSTM_INVALID_CONFIG);
+    assert_int_equal(cut(&l, 2, 2).bounds[1], 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_layers_take_the_time_of_the_formula),
+        cmocka_unit_test(stages_cost_about_the_same),
+        cmocka_unit_test(pieces_follow_from_costs),
+        cmocka_unit_test(a_barrier_has_a_price),
+        cmocka_unit_test(too_many_stages_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
