@@ -71,7 +71,7 @@ static void draw_options(struct table_case *c)
     c->target_count = choose_columns(c, c->targets);
 }
 
-/* The first rows hold every group, and have all their values. */
+/* The first rows hold every group, and have all their values. v0 is around 0, the others are above it. */
 static void draw_values(struct table_case *c)
 {
     int clock[3] = {0};
@@ -81,8 +81,9 @@ static void draw_values(struct table_case *c)
         clock[g] += c->timed && draw(c, 6) == 0 ? 1 + 3 * draw(c, 2) : 2; /* a gap, or a step that is too short */
         c->time[r] = clock[g];
         for (int k = 0; k < COLUMNS; k++)
-            c->values[r][k] =
-                r >= 12 && c->fill != FILL_NONE && draw(c, 6) == 0 ? (double)NAN : (draw(c, 2001) - 1000) / 100.0;
+            c->values[r][k] = r >= 12 && c->fill != FILL_NONE && draw(c, 6) == 0
+                                  ? (double)NAN
+                                  : (draw(c, 2001) - 1000) / 100.0 + 15 * k;
     }
 }
 
