@@ -3,7 +3,7 @@
 """Time of one step of a layer alone, and of the products of all rows, by variant, once the conformance kit has found
 their values right.
 
-layers.py --program SEQLSTM --plugin ID [--plugin ID] --out FILE.json [--seconds S]
+layers.py --program SEQLSTM --plugin ID [--plugin ID] --out FILE.json [--seconds S] [--steps-only]
 
 The time of a step is the slope between two numbers of steps, so that launches and products over all rows of a fixed cost
 do not count. `inf`: forward in inference. `bwd`: weights, forward and backward, as in training. Products are those of a
@@ -18,11 +18,13 @@ import time
 import crossover
 
 SHORT, LONG = 35, 140
-LAYERS = [('inf', 'f32', 1, 64), ('bwd', 'f32', 1, 64), ('bwd', 'f32', 32, 64), ('inf', 'f32', 32, 256),
-          ('bwd', 'f32', 32, 256), ('bwd', 'f32-bf16', 32, 256), ('inf', 'f32', 132, 64), ('bwd', 'f32', 132, 64),
-          ('bwd', 'f32', 32, 128), ('inf', 'f32', 32, 512), ('bwd', 'f32', 32, 512), ('bwd', 'f32', 1, 256),
-          ('bwd', 'f32', 32, 650), ('bwd', 'f32-bf16', 1024, 512), ('bwd', 'f32-tf32', 1024, 256), ('bwd', 'f32', 32, 1024),
-          ('bwd', 'f32-bf16', 128, 1024), ('bwd', 'f32', 128, 256), ('bwd', 'f32', 1024, 512), ('bwd', 'f32', 1024, 64)]
+# The most telling first: --quick ends after some of them.
+LAYERS = [('bwd', 'f32', 32, 512), ('bwd', 'f32-bf16', 1024, 512), ('bwd', 'f32', 32, 650), ('bwd', 'f32', 32, 256),
+          ('inf', 'f32', 32, 512), ('bwd', 'f32-bf16', 128, 1024), ('bwd', 'f32-tf32', 1024, 256), ('bwd', 'f32', 32, 64),
+          ('inf', 'f32', 32, 64), ('inf', 'f32', 32, 256), ('bwd', 'f32', 1024, 512), ('bwd', 'f32', 1024, 64),
+          ('bwd', 'f32', 128, 256), ('bwd', 'f32', 32, 1024), ('bwd', 'f32', 1, 64), ('bwd', 'f32', 1, 256),
+          ('bwd', 'f32', 132, 64), ('bwd', 'f32', 32, 128), ('bwd', 'f32-bf16', 32, 256), ('inf', 'f32', 1, 64),
+          ('inf', 'f32', 132, 64)]
 
 # rows, input, output: H 256 and B 32, H 650 and B 32, H 64 and B 1024, H 1024 and B 128, each of 35 steps
 PRODUCTS = [('f32', 1120, 256, 1024), ('f32', 1120, 650, 2600), ('f32', 35840, 64, 256), ('f32', 4480, 1024, 4096),
@@ -70,9 +72,10 @@ def main():
     parser.add_argument('--plugin', action='append', required=True)
     parser.add_argument('--out', required=True)
     parser.add_argument('--seconds', type=float, default=60)
+    parser.add_argument('--steps-only', action='store_true', help='no products of all rows')
     arguments = parser.parse_args()
     end, found = time.monotonic() + arguments.seconds, []
-    generic = [plugin for plugin in arguments.plugin if plugin != 'cuda-cudnn'] # which has recurrent layers only
+    generic = [plugin for plugin in arguments.plugin if plugin != 'cuda-cudnn' and not arguments.steps_only]
     steps_end = end - PRODUCT_SECONDS * len(PRODUCTS) * len(generic)
     for layer in LAYERS:
         for plugin in arguments.plugin:

@@ -159,11 +159,12 @@ crossover() { # LIMIT_S
         --out "$logs/crossover.json" --seconds "$(within "$1")"
 }
 
-layers() {
-    local flags=()
+layers() { # LIMIT_S FLAGS...
+    local flags=() limit=$1
+    shift
     for plugin in $plugins; do flags+=(--plugin "$plugin"); done
-    step layers 60 10 python3 "$tests/layers.py" --program "$program" "${flags[@]}" --out "$logs/layers.json" \
-        --seconds "$(within 60)"
+    step layers "$limit" 10 python3 "$tests/layers.py" --program "$program" "${flags[@]}" --out "$logs/layers.json" \
+        --seconds "$(within "$limit")" "$@"
 }
 
 sanitize() {
@@ -176,17 +177,18 @@ sanitize() {
             step "$tool" 60 15 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$generic" \
                 --in-process --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
                 --case 'lstm:bwd:T7B5I6H9L2:f32:ragged:initial,final' --case 'lstm:bwd:T7B5I6H9*:layer_norm*' \
-                --case 'dense:bwd:*'
+                --case 'lstm:bwd:T3B4I3H70:f32:ragged:initial,final' --case 'dense:bwd:*'
         fi
     done
 }
 
 case $mode in
 quick)
-    timings 65
-    conformance 60
-    profile 30 2
+    timings 55
+    layers 30 --steps-only
+    conformance 50
     latencies
+    profile 30 2
     train
     ;;
 full)
@@ -197,7 +199,7 @@ full)
     ptb ptb-small 100 70
     crossover 35
     train
-    layers
+    layers 60
     sanitize
     ;;
 grid)

@@ -91,6 +91,9 @@ def check_quick(folder):
     results = json.loads((folder / 'out/results.json').read_text())
     steps = {step['name']: step for step in results['steps']}
     expect(steps['timings']['exit'], '0', done.stdout + done.stderr)
+    expect(steps['layers']['exit'], '0', done.stdout + done.stderr)
+    if ' f32 1120 ' in (folder / 'out/logs/layers.log').read_text() or 'cuda-cudnn bwd f32 32 512' not in done.stdout:
+        raise AssertionError(f'steps of layers alone: {done.stdout}')
     expect(steps['conformance-cuda-cudnn']['note'], '12 passed, 0 failed, 1 skipped, 4 not supported', 'conformance')
     expect(len([line for line in done.stdout.splitlines() if ': 2000 us (spread 0 %)' in line]), cases.QUICK,
            f'lines of timings in\n{done.stdout}')
