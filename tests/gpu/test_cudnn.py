@@ -103,7 +103,7 @@ def check_variants(folder):
 
 def check_copies(folder):
     """The plan lists every copy between the memories of host and device, however many there are."""
-    for layers in (2, 12):
+    for layers in (2, 24):
         text = '\n'.join(f'  - {{type: lstm, name: r{k}, units: 4, return_sequences: true}}' for k in range(layers))
         pins = ', '.join(f'r{k}: {("cuda-cudnn", "reference")[k % 2]}' for k in range(layers))
         model = folder / f'copies-{layers}.yaml'

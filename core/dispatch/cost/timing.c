@@ -16,9 +16,10 @@
 
 enum { PROBE_STEPS = 4, PROBES_MOST = 4, ROUNDS_BEHIND = 2, ROUNDS_LEAST = 3, REPEATS_MOST = 20 };
 static const double sample_ns = 100e3; /* samples that take less are repeated */
-/* Factors of the best: slower ops are dropped after the first probe (if they also take first_drop_ns), after the second
- * probe, after rounds. */
-static const double first_drop = 30, first_drop_ns = 250e6, second_drop = 3, round_drop = 1.5;
+/* Factors of the best: slower ops are dropped after the first probe, after the second probe (in both if they also take
+ * so long: one run of a few microseconds says little, since a page fault or a sanitizer may add hundreds), after
+ * rounds. */
+static const double first_drop = 30, first_drop_ns = 250e6, second_drop = 3, second_drop_ns = 500e3, round_drop = 1.5;
 static const double undecided = 1.1; /* ops within this factor of the best may still turn out faster */
 static const double steady = 1.2;    /* rounds of the best that differ by more are not conclusive */
 static const double again_ns = 50e6; /* a probe that takes more is not repeated */
@@ -226,7 +227,7 @@ static seqlstm_status probe(struct timing *timing, double *out_row_ns, struct se
     double best;
     SEQLSTM_TRY(enter(timing, timing->request->profiles->count / 2, 1, PROBE_STEPS, err));
     SEQLSTM_TRY(probe_once(timing, first_drop, first_drop_ns, &best, err));
-    SEQLSTM_TRY(probe_once(timing, second_drop, 0, &best, err));
+    SEQLSTM_TRY(probe_once(timing, second_drop, second_drop_ns, &best, err));
     *out_row_ns = best / (double)sl_testbed_get_rows(timing->series[0].testbed, 0);
     leave(timing);
     return SEQLSTM_OK;
