@@ -24,7 +24,7 @@ const char sl_timeline_style[] =
     "--backward)}.keys .optimizer{background:var(--optimizer)}.keys .copy{background:var(--copy)}.keys "
     ".wait{background:"
     "var(--wait)}\n"
-    ".flame .limit{text-align:left;white-space:normal;min-width:8rem}.flame "
+    ".flame .limit{text-align:left}.flame "
     ".bar{display:inline-block;width:7rem;max-width:none;margin:0 "
     ".5rem 0 "
     "0;vertical-align:middle}.flame .bar i{display:block;height:.8rem;background:var(--forward)}"
@@ -172,11 +172,10 @@ static void print_rate(double rate, struct sl_buf *out)
 
 static void print_part(const struct sl_timeline *timeline, const struct sl_timeline_part *part, struct sl_buf *out)
 {
-    char name[128], time[32], self[32], limit[128];
+    char name[128], time[32], limit[128];
     const double share = 100 * sl_timeline_get_cost(part) / timeline->ns;
     sl_timeline_format_part(part, name, sizeof name);
     sl_timeline_format_time(sl_timeline_get_cost(part) / (double)timeline->updates, time, sizeof time);
-    sl_timeline_format_time(part->self_ns / (double)timeline->updates, self, sizeof self);
     sl_timeline_format_limit(part, limit, sizeof limit);
     sl_buf_printf(out, "<tr><td style=\"padding-left:%.1frem\">", 1.2 * part->depth);
     sl_html_append_text(out, name);
@@ -188,9 +187,9 @@ static void print_part(const struct sl_timeline *timeline, const struct sl_timel
         sl_html_append_text(out, part->variant);
     }
     sl_buf_printf(out,
-                  "</td><td>%s</td><td>%s</td><td><span class=\"bar\"><i style=\"width:%.2f%%\"></i></span>%.1f %%</td>"
+                  "</td><td>%s</td><td><span class=\"bar\"><i style=\"width:%.2f%%\"></i></span>%.1f %%</td>"
                   "<td class=\"limit\">%s</td>",
-                  time, self, fmin(share, 100), share, limit);
+                  time, fmin(share, 100), share, limit);
     print_rate(part->gflops, out);
     print_rate(part->gbytes, out);
     sl_buf_append_text(out, "</tr>\n");
@@ -216,8 +215,8 @@ static void print_branch(const struct sl_timeline *timeline, int32_t p, struct s
 static void print_flame(const struct sl_timeline *timeline, struct sl_buf *out)
 {
     sl_buf_append_text(out,
-                       "<div class=\"scroll\"><table class=\"flame\"><tr><th>part</th><th>runs on</th><th>time of an "
-                       "update</th><th>without what is below</th><th>share</th><th class=\"limit\">limit</th><th>"
+                       "<div class=\"scroll\"><table class=\"flame\"><tr><th>part</th><th>runs on</th><th>time</th>"
+                       "<th>share</th><th class=\"limit\">limit</th><th>"
                        "GFLOP/s</th><th>GB/s</th></tr>\n");
     print_branch(timeline, 0, out);
     sl_buf_append_text(out, "</table></div>\n");
