@@ -244,7 +244,7 @@ static seqlstm_status read_root(struct sl_job *job, json_t *root, sl_find_model_
     if (completion == NULL)
         return fail_memory(err);
     completion->rule = (struct sl_next_token_rule){
-        .temperature = 1, .top_p = 1, .never = *sl_predictor_get_never(job->model->predictor)};
+        .temperature = 1, .top_p = 1, .never = job->model->never};
     completion->each = 1;
     completion->most = TOKENS_BY_DEFAULT;
     completion->created_s = (int64_t)time(NULL);

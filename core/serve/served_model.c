@@ -42,6 +42,7 @@ seqlstm_status sl_served_model_open(struct sl_session *session, const char *name
     out->input_classes = out->reads_ids ? facts->input.classes : 0;
     out->output_features = sl_predictor_get_features(out->predictor);
     out->steps = envelope->steps;
+    out->never = *sl_predictor_get_never(out->predictor);
     out->text_steps = limits->steps > 0 ? limits->steps : TEXT_STEPS;
     out->sequences = envelope->sequences;
     out->rows = envelope->rows;

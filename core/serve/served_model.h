@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "data/dataset/state.h"
+#include "decode/never.h"
 #include "predict/predictor.h"
 #include "session/predict/predictor.h"
 
@@ -26,6 +27,7 @@ struct sl_served_model {
     int64_t steps;           /* most steps of a sequence */
     bool continues;          /* a language model: texts can be continued */
     int64_t text_steps;      /* most tokens of a prompt and its continuation */
+    struct sl_never never;   /* tokens that are never drawn */
     int64_t sequences, rows; /* of a batch */
     bool streams;            /* it can continue from request to request */
     int64_t chunk_steps;     /* most steps of a sequence that are computed at once; 0: whole sequences */

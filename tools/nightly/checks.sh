@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport mpi writers imports python_calls python_memory python_models python_conversion site fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers serving imports python_calls python_memory python_models python_conversion site fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -50,6 +50,11 @@ mpi() {
 writers() {
     check writers 'two writers of a run folder: both work, or neither' \
         python3 "$here/tests/e2e/two_writers.py" "$program" --pairs 100
+}
+
+serving() {
+    check serving 'a million random requests to serve: a wrong answer, something lost, or memory that grows' \
+        python3 "$here/tests/e2e/serve_requests.py" "$program" --requests 1000000
 }
 
 imports() {

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""serve_requests.py PROGRAM [--requests N] [--seed S]: random requests to `seqlstm serve` from many clients at once: sequences, streams
+whose ids are used again, texts, clients that leave in the middle or read slowly, and malformed HTTP. Each answer must be that which the
+request gets alone, no state may be seen under another token, memory must stay flat, and SIGTERM must end the server with status 0."""
+import argparse
+import json
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+STEPS = """seqlstm: 1
+name: steps
+seed: 3
+data:
+  type: csv
+  group: id
+  inputs: [a, b]
+  targets: [y]
+  train: {file: train.csv}
+model:
+  - {type: gru, units: 5, return_sequences: true}
+  - {type: lstm, units: 6, return_sequences: true}
+  - {type: dense, units: from_target}
+train: {epochs: 1, loss: mse}
+"""
+LETTERS = """seqlstm: 1
+name: letters
+seed: 2
+data:
+  train: {type: text, file: text.txt}
+  tokenizer: {type: char}
+  batching: {unit: stream, bptt: 20}
+model:
+  - {type: embedding, dim: 6}
+  - {type: lstm, units: 12, return_sequences: true}
+  - {type: output, activation: softmax}
+train: {task: language_model, epochs: 3}
+"""
+TOKENS = ['the-token-of-the-first', 'the-token-of-the-second']
+CLIENTS = 16
+
+
+class Client:
+    """One connection that is kept, and opened again when it is closed."""
+
+    def __init__(self, port, token):
+        self.port, self.token, self.socket = port, token, None
+
+    def send(self, path, body, cut=None):
+        if self.socket is None:
+            self.socket = socket.create_connection(('127.0.0.1', self.port), 60)
+        request = (f'POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}\r\nContent-Type: application/json\r\n'
+                   f'Content-Length: {len(body)}\r\n\r\n').encode() + body
+        self.socket.sendall(request[:cut])
+
+    def close(self):
+        if self.socket:
+            self.socket.close()
+        self.socket = None
+
+    def read_some(self, size=65536):
+        data = self.socket.recv(size)
+        if not data:
+            raise ConnectionError
+        return data
+
+    def read(self, size=65536):
+        """Status and body, whole or in parts."""
+        data = b''
+        while b'\r\n\r\n' not in data:
+            data += self.read_some(size)
+        head, _, body = data.partition(b'\r\n\r\n')
+        status, length = int(head[9:12]), re.search(rb'\r\nContent-Length: (\d+)', head, re.I)
+        while len(body) < int(length[1]) if length else not body.endswith(b'0\r\n\r\n'):
+            body += self.read_some(size)
+        if not length:
+            parts, rest = b'', body
+            while rest:
+                count, _, rest = rest.partition(b'\r\n')
+                parts, rest = parts + rest[:int(count, 16)], rest[int(count, 16) + 2:]
+            body = parts
+        if b'Connection: close' in head:
+            self.close()
+        return status, body
+
+
+def infer_body(steps, **parameters):
+    return json.dumps({'parameters': parameters, 'inputs': [
+        {'name': 'x', 'shape': [len(steps), 2], 'datatype': 'FP32', 'data': steps}]}).encode()
+
+
+def text_body(prompt, seed, stream):
+    return json.dumps({'model': 'letters', 'prompt': prompt, 'seed': seed, 'max_tokens': 3 + seed % 30, 'stream': stream, 'n': 1 + seed % 2,
+                       'temperature': 0.5}).encode()
+
+
+def read_texts(body, stream):
+    if not stream:
+        return [choice['text'] for choice in json.loads(body)['choices']]
+    texts = {}
+    for event in body.decode().split('\n\n')[:-2]:
+        for choice in json.loads(event[6:])['choices']:
+            texts[choice['index']] = texts.get(choice['index'], '') + choice['text']
+    return [texts[k] for k in sorted(texts)]
+
+
+def close(a, b):
+    return len(a) == len(b) and all(abs(x - y) <= 1e-4 * (1 + abs(y)) for x, y in zip(a, b))
+
+
+class Load:
+    def __init__(self, port, options):
+        self.port, self.left, self.lock = port, options.requests, threading.Lock()
+        self.wrong, self.counts = [], {}
+        random_ = random.Random(options.seed)
+        alone = Client(port, TOKENS[0])
+        self.cases, self.texts = [], []
+        for _ in range(60):
+            steps = [[round(random_.gauss(0, 2), 3), round(random_.gauss(0, 2), 3)] for _ in range(random_.choice([1, 2, 5, 31, 33, 80]))]
+            alone.send('/v2/models/steps/infer', infer_body(steps))
+            self.cases.append((steps, json.loads(alone.read()[1])['outputs'][0]['data']))
+        for seed in range(40):
+            prompt = 'the cat saw the dog'[:random_.randrange(19)]
+            alone.send('/v1/completions', text_body(prompt, seed, False))
+            self.texts.append((prompt, seed, read_texts(alone.read()[1], False)))
+
+    def take(self):
+        with self.lock:
+            self.left -= 1
+            return self.left >= 0
+
+    def expect(self, kind, right, what):
+        with self.lock:
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+            if not right:
+                self.wrong.append(f'{kind}: {what}')
+
+    def sequence(self, client, random_):
+        steps, known = random_.choice(self.cases)
+        client.send('/v2/models/steps/infer', infer_body(steps))
+        status, body = client.read(random_.choice([65536, 7]))
+        self.expect('sequence', status == 200 and close(json.loads(body)['outputs'][0]['data'], known), body[:200])
+
+    def stream(self, client, random_, number):
+        """In parts; the ids of all clients are the same few, but each token has two clients of its own for each."""
+        steps, known = random_.choice(self.cases)
+        got, at = [], 0
+        while at < len(steps):
+            count = random_.randint(1, 40)
+            client.send('/v2/models/steps/infer', infer_body(steps[at:at + count], sequence_id=number, sequence_start=at == 0,
+                                                             sequence_end=at + count >= len(steps) and random_.random() < 0.7))
+            status, body = client.read()
+            if status != 200:
+                self.expect('stream', False, body[:200])
+                return
+            got += json.loads(body)['outputs'][0]['data']
+            at += count
+            if random_.random() < 0.05:
+                return  # the next one begins with the same id
+        self.expect('stream', close(got, known), (len(got), len(known)))
+
+    def text(self, client, random_):
+        prompt, seed, known = random_.choice(self.texts)
+        stream = random_.random() < 0.5
+        client.send('/v1/completions', text_body(prompt, seed, stream))
+        status, body = client.read(random_.choice([65536, 64, 5]))
+        self.expect('text', status == 200 and read_texts(body, stream) == known, body[:300])
+
+    def leave(self, client, random_):
+        """In the middle of the request, of the work, or of the answer."""
+        if random_.random() < 0.5:
+            path, body = '/v1/completions', text_body('the', random_.randrange(90), True)
+        else:
+            path, body = '/v2/models/steps/infer', infer_body(random_.choice(self.cases)[0] * 50)
+        client.send(path, body, random_.choice([None, random_.randrange(1, 200 + len(body))]))
+        if random_.random() < 0.3:
+            time.sleep(random_.random() * 0.01)
+        client.close()
+        self.expect('leave', True, '')
+
+    def nonsense(self, client, random_):
+        body = bytearray(random_.choice([infer_body(self.cases[0][0]), text_body('the', 1, False)]))
+        for _ in range(random_.randint(1, 4)):
+            body[random_.randrange(len(body))] = random_.randrange(256)
+        client.send(random_.choice(['/v2/models/steps/infer', '/v1/completions', '/v2/models/letters/infer', '/x']), bytes(body))
+        status, answer = client.read()
+        self.expect('nonsense', status in (200, 400, 404, 429), answer[:200])
+        if random_.random() < 0.2:
+            client.close()
+            client.send('/', b'')
+            client.socket.sendall(bytes(random_.randrange(256) for _ in range(random_.randrange(200))))
+            client.close()
+
+    def work(self, number, seed):
+        random_ = random.Random(seed * 1000 + number)
+        client = Client(self.port, TOKENS[number % 2])
+        while self.take() and len(self.wrong) < 20:
+            kind = random_.choices(['sequence', 'stream', 'text', 'leave', 'nonsense'], [6, 4, 2, 1, 1])[0]
+            try:
+                if kind == 'stream':
+                    self.stream(client, random_, 1 + number // 2)
+                else:
+                    getattr(self, kind)(client, random_)
+            except (OSError, ConnectionError) as error:
+                if kind not in ('leave', 'nonsense'):
+                    self.expect(kind, False, repr(error))
+                client.close()
+        client.close()
+
+
+def memory(process):
+    text = pathlib.Path(f'/proc/{process.pid}/status').read_text()
+    return int(re.search(r'VmRSS:\s+(\d+)', text)[1])
+
+
+def run(program, folder, options):
+    folder.joinpath('s.yaml').write_text(STEPS)
+    folder.joinpath('l.yaml').write_text(LETTERS)
+    folder.joinpath('text.txt').write_text('the cat saw the dog, and the dog saw a cat.\n' * 40)
+    folder.joinpath('train.csv').write_text('id,a,b,y\n' + ''.join(f'{k // 6},{k % 7},{k % 5},{k % 3}\n' for k in range(60)))
+    folder.joinpath('tokens').write_text('\n'.join(TOKENS))
+    for model in ('s.yaml', 'l.yaml'):
+        subprocess.run([program, 'run', model, '-q'], cwd=folder, check=True)
+    server = subprocess.Popen([program, 'serve', 'steps', 'letters', '--port', '0', '--workers', '2', '--max-steps', '5000', '--token-file',
+                               'tokens', *options.flag], cwd=folder, stderr=subprocess.PIPE)
+    port = int(re.search(rb':(\d+)/', server.stderr.readline())[1])
+    load = Load(port, options)
+    threads = [threading.Thread(target=load.work, args=(k, options.seed)) for k in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    while load.left > 3 * options.requests // 4 and any(thread.is_alive() for thread in threads):
+        time.sleep(0.05)
+    before = memory(server)
+    for thread in threads:
+        thread.join()
+    after = memory(server)
+    server.send_signal(signal.SIGTERM)
+    code = server.wait(60)
+    rest = server.stderr.read().decode()
+    if code != 0 or rest:
+        load.wrong.append(f'it ended with status {code}: {rest}')
+    if after > before + 4096 + before // 20 and not options.sanitized:
+        load.wrong.append(f'memory grew from {before} to {after} kB')
+    print(f'{load.counts}, memory {before} to {after} kB')
+    for wrong in load.wrong:
+        print(wrong)
+    print(f'{options.requests} requests, {len(load.wrong)} wrong')
+    return 1 if load.wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('program')
+    parser.add_argument('--requests', type=int, default=1000000)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--sanitized', action='store_true', help='memory grows: it is not compared')
+    parser.add_argument('--flag', action='append', default=[], help='another flag of the server')
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        return run(pathlib.Path(options.program).resolve(), pathlib.Path(folder), options)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
