@@ -243,8 +243,7 @@ static seqlstm_status read_root(struct sl_job *job, json_t *root, sl_find_model_
     struct sl_completion *completion = job->completion = calloc(1, sizeof *completion);
     if (completion == NULL)
         return fail_memory(err);
-    completion->rule = (struct sl_next_token_rule){
-        .temperature = 1, .top_p = 1, .never = job->model->never};
+    completion->rule = (struct sl_next_token_rule){.temperature = 1, .top_p = 1, .never = job->model->never};
     completion->each = 1;
     completion->most = TOKENS_BY_DEFAULT;
     completion->created_s = (int64_t)time(NULL);

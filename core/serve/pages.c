@@ -104,8 +104,9 @@ static void append_shapes(struct sl_buf *out, const struct sl_served_model *mode
         sl_buf_printf(out, "</td><td>ids below %lld", (long long)model->input_classes);
     else
         sl_buf_printf(out, "</td><td>%lld values", (long long)model->input_features);
-    sl_buf_printf(out, "%s</td><td>%lld values for each %s</td><td>%lld</td></tr>\n",
+    sl_buf_printf(out, "%s</td><td>%lld value%s for each %s</td><td>%lld</td></tr>\n",
                   model->reads_text ? ", or text" : "", (long long)model->output_features,
+                  model->output_features == 1 ? "" : "s",
                   model->gives_steps   ? "step"
                   : model->reads_steps ? "sequence"
                                        : "row",

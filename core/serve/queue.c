@@ -21,7 +21,6 @@ static void append(struct sl_job_queue *queue, struct sl_job *job)
     *(queue->last ? &queue->last->next : &queue->first) = job;
     queue->last = job;
     queue->count++;
-    pthread_cond_signal(&queue->filled);
 }
 
 bool sl_job_queue_add(struct sl_job_queue *queue, struct sl_job *job)
@@ -30,7 +29,10 @@ bool sl_job_queue_add(struct sl_job_queue *queue, struct sl_job *job)
     const bool added = queue->count < queue->most;
     if (added)
         append(queue, job);
+    const bool sleeps = added && queue->sleeping > 0;
     pthread_mutex_unlock(&queue->lock);
+    if (sleeps) /* without the lock, which the worker needs */
+        pthread_cond_signal(&queue->filled);
     return added;
 }
 
@@ -38,7 +40,10 @@ void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job)
 {
     pthread_mutex_lock(&queue->lock);
     append(queue, job);
+    const bool sleeps = queue->sleeping > 0;
     pthread_mutex_unlock(&queue->lock);
+    if (sleeps)
+        pthread_cond_signal(&queue->filled);
 }
 
 static struct sl_job *take(struct sl_job_queue *queue, sl_job_wanted_fn *wanted, void *context)
@@ -65,12 +70,16 @@ static struct sl_job *take(struct sl_job_queue *queue, sl_job_wanted_fn *wanted,
 struct sl_job *sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context)
 {
     pthread_mutex_lock(&queue->lock);
-    while (waits && queue->first == NULL && !queue->closed)
+    while (waits && queue->first == NULL && !queue->closed) {
+        queue->sleeping++;
         pthread_cond_wait(&queue->filled, &queue->lock);
+        queue->sleeping--;
+    }
     struct sl_job *taken = queue->first ? take(queue, wanted, context) : NULL;
-    if (queue->first)
-        pthread_cond_signal(&queue->filled);
+    const bool sleeps = queue->first && queue->sleeping > 0;
     pthread_mutex_unlock(&queue->lock);
+    if (sleeps)
+        pthread_cond_signal(&queue->filled);
     return taken;
 }
 

@@ -13,7 +13,8 @@ struct sl_job_queue {
     pthread_cond_t filled;
     struct sl_job *first, *last;
     int64_t count, most;
-    bool closed; /* take returns NULL once it is empty */
+    int64_t sleeping; /* workers that wait */
+    bool closed;      /* take returns NULL once it is empty */
 };
 
 void sl_job_queue_init(struct sl_job_queue *queue, int64_t most);

@@ -6,6 +6,9 @@
 
 #include "base/system/clock.h"
 
+/* Only clients of jobs that have waited so long are asked for whether they are there: it is a system call. */
+enum { LONG_NS = 1000000 };
+
 static struct sl_runner *find_runner(const struct sl_worker *worker, const struct sl_job *job)
 {
     struct sl_runner *runner = worker->runners;
@@ -41,7 +44,7 @@ static void begin(struct sl_worker *worker, struct sl_job *jobs)
         jobs = job->next;
         job->next = NULL;
         job->checked_ns = now;
-        if (serving->http->is_gone(job->request)) {
+        if (now - job->queued_ns > LONG_NS && serving->http->is_gone(job->request)) {
             sl_counters_note_gone(&serving->counters);
             sl_job_fail(serving, job, 499, "the client has left", false);
             continue;
