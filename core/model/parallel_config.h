@@ -15,12 +15,20 @@ struct sl_reduce_config {
     enum sl_reduce_dtype dtype;
 };
 
+enum sl_compress_kind { SL_COMPRESS_NONE, SL_COMPRESS_POWERSGD };
+
+struct sl_compress_config {
+    enum sl_compress_kind kind;
+    int64_t rank; /* of the factors; 0: the usual one */
+};
+
 struct sl_parallel_config {
     int64_t data;     /* ranks, or with a pipeline groups of ranks, that share each batch; 1: it is not shared */
     int64_t pipeline; /* ranks that share the layers; 1: they are not shared */
     int64_t pieces;   /* of the steps of each batch; 0: none, or in a pipeline as many as are fast */
     int64_t shards;   /* of each batch; 0: one for each rank, and the order of sums is that of the collectives */
     struct sl_reduce_config reduce;
+    struct sl_compress_config compress;
 };
 
 /* Is a training with it divided, though it may be on one rank? */

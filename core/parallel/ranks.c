@@ -6,7 +6,7 @@
 
 #include "base/system/clock.h"
 
-enum { RANKS_MOST = 4096 };
+enum { RANKS_MOST = 4096, USUAL_RANK = 4 };
 
 /* What a rank says at an agreement. */
 struct word {
@@ -47,6 +47,8 @@ seqlstm_status sl_ranks_init(struct sl_ranks *ranks, struct sl_connection *conne
     const int32_t replicas = ranks->ranks / ranks->stages;
     ranks->shards = ranks->ordered ? (int32_t)config->shards : replicas;
     ranks->reduce = &config->reduce;
+    if (config->compress.kind == SL_COMPRESS_POWERSGD)
+        ranks->compress_rank = config->compress.rank > 0 ? config->compress.rank : USUAL_RANK;
     ranks->own = own;
     SEQLSTM_TRY(open_group(ranks, GROUP_REPLICAS, ranks->stage, ranks->stages, replicas, &ranks->replicas, err));
     return open_group(ranks, GROUP_PIPELINE, ranks->rank - ranks->stage, 1, ranks->stages, &ranks->pipeline, err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/system/clock.h"
+#include "parallel/low_rank.h"
 
 enum {
     BUNDLE_LEAST = 16 << 10, /* elements */
@@ -20,7 +21,8 @@ enum {
 /* Elements that are added at once. */
 struct bundle {
     int64_t begin, end;
-    const struct sl_reducer_rows *rows; /* NULL: all elements are exchanged */
+    const struct sl_reducer_matrix *rows; /* of an embedding; NULL: all elements are exchanged */
+    struct sl_low_rank *factors;          /* NULL: not compressed */
 };
 
 struct sl_reducer {
@@ -28,10 +30,11 @@ struct sl_reducer {
     struct sl_memory *memory;
     float *grads;
     int64_t elems;
+    float *errors;
     float *scratch; /* [elems] */
     uint8_t *flags; /* [most rows of an embedding] */
-    struct sl_reducer_rows *embeddings;
-    int32_t embedding_count;
+    struct sl_reducer_matrix *matrices;
+    int32_t matrix_count;
     struct bundle *bundles; /* from the end of the gradients to their beginning */
     int32_t bundle_count;
     pthread_t thread;
@@ -64,7 +67,7 @@ static bool is_used(const float *row, int64_t columns)
 static seqlstm_status find_used(struct sl_reducer *r, const struct bundle *bundle, int64_t *out_used,
                                 struct seqlstm_error *err)
 {
-    const struct sl_reducer_rows *rows = bundle->rows;
+    const struct sl_reducer_matrix *rows = bundle->rows;
     for (int64_t k = 0; k < rows->rows; k++)
         r->flags[k] = is_used(r->grads + rows->offset + k * rows->columns, rows->columns);
     const struct seqlstm_exchange either = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
@@ -81,7 +84,7 @@ static seqlstm_status find_used(struct sl_reducer *r, const struct bundle *bundl
 }
 
 /* Copies the used rows to `packed`, or from there. */
-static void move_rows(const struct sl_reducer *r, const struct sl_reducer_rows *rows, float *packed, bool packs)
+static void move_rows(const struct sl_reducer *r, const struct sl_reducer_matrix *rows, float *packed, bool packs)
 {
     const size_t bytes = (size_t)rows->columns * sizeof *packed;
     for (int64_t k = 0; k < rows->rows; k++) {
@@ -111,6 +114,13 @@ static seqlstm_status add_rows(struct sl_reducer *r, const struct bundle *bundle
     return SEQLSTM_OK;
 }
 
+static seqlstm_status add_one(struct sl_reducer *r, const struct bundle *bundle, struct seqlstm_error *err)
+{
+    if (bundle->factors)
+        return sl_low_rank_add(bundle->factors, r->ranks, r->grads + bundle->begin, r->errors + bundle->begin, err);
+    return bundle->rows ? add_rows(r, bundle, err) : add_all(r, bundle, err);
+}
+
 /* ---- the thread ------------------------------------------------------------------------------------------------- */
 
 /* Is the next bundle complete? Under the lock. */
@@ -132,7 +142,7 @@ static void *work(void *reducer)
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         pthread_mutex_unlock(&r->lock);
         const int64_t begin = sl_clock_ns();
-        const seqlstm_status status = bundle->rows ? add_rows(r, bundle, &err) : add_all(r, bundle, &err);
+        const seqlstm_status status = add_one(r, bundle, &err);
         pthread_mutex_lock(&r->lock);
         r->times.exchange_ns += sl_clock_ns() - begin;
         r->status = status;
@@ -225,21 +235,26 @@ static seqlstm_status measure(struct sl_reducer *r, int64_t *out_bundle, struct 
 static void cut(struct sl_reducer *r, int64_t begin, int64_t end, int64_t bundle)
 {
     for (; end > begin; end -= end - begin < bundle ? end - begin : bundle)
-        r->bundles[r->bundle_count++] = (struct bundle){end - begin < bundle ? begin : end - bundle, end, NULL};
+        r->bundles[r->bundle_count++] =
+            (struct bundle){.begin = end - begin < bundle ? begin : end - bundle, .end = end};
 }
 
 static seqlstm_status divide(struct sl_reducer *r, int64_t bundle, struct seqlstm_error *err)
 {
     int64_t end = r->elems;
-    r->bundles = calloc((size_t)(r->elems / bundle + 2 * r->embedding_count + 2), sizeof *r->bundles);
+    r->bundles = calloc((size_t)(r->elems / bundle + 2 * r->matrix_count + 2), sizeof *r->bundles);
     if (!r->bundles)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
-    for (int32_t k = r->embedding_count - 1; k >= 0; k--) {
-        const struct sl_reducer_rows *rows = &r->embeddings[k];
-        const int64_t stop = rows->offset + rows->rows * rows->columns;
+    for (int32_t k = r->matrix_count - 1; k >= 0; k--) {
+        const struct sl_reducer_matrix *m = &r->matrices[k];
+        const int64_t stop = m->offset + m->rows * m->columns;
         cut(r, stop, end, bundle);
-        r->bundles[r->bundle_count++] = (struct bundle){rows->offset, stop, rows};
-        end = rows->offset;
+        struct bundle *own = &r->bundles[r->bundle_count++];
+        *own = (struct bundle){.begin = m->offset, .end = stop, .rows = m->compressed ? NULL : m};
+        if (m->compressed)
+            SEQLSTM_TRY(sl_low_rank_create(m->rows, m->columns, r->ranks->compress_rank, (uint64_t)m->offset,
+                                           &own->factors, err));
+        end = m->offset;
     }
     cut(r, 0, end, bundle);
     return SEQLSTM_OK;
@@ -254,21 +269,22 @@ static bool can_find_used(const struct sl_ranks *ranks)
     return transport->dtypes >> SEQLSTM_DTYPE_UINT8 & 1 && transport->reductions >> SEQLSTM_REDUCE_MAX & 1;
 }
 
-static seqlstm_status allocate(struct sl_reducer *r, const struct sl_reducer_rows *embeddings, int32_t count,
+static seqlstm_status allocate(struct sl_reducer *r, const struct sl_reducer_request *request,
                                struct seqlstm_error *err)
 {
     int64_t most = 0;
-    r->embedding_count = can_find_used(r->ranks) ? count : 0;
-    for (int32_t k = 0; k < r->embedding_count; k++)
-        most = embeddings[k].rows > most ? embeddings[k].rows : most;
-    r->embeddings = calloc((size_t)r->embedding_count + 1, sizeof *r->embeddings);
+    r->matrices = calloc((size_t)request->matrix_count + 1, sizeof *r->matrices);
+    for (int32_t k = 0; r->matrices && k < request->matrix_count; k++) {
+        const struct sl_reducer_matrix *m = &request->matrices[k];
+        if (m->compressed || can_find_used(r->ranks))
+            r->matrices[r->matrix_count++] = *m;
+        most = m->rows > most ? m->rows : most;
+    }
     r->flags = malloc((size_t)most + 1);
     r->scratch = sl_memory_alloc(r->memory, (size_t)(r->elems + 1) * sizeof *r->scratch);
-    if (!r->embeddings || !r->flags || !r->scratch)
+    if (!r->matrices || !r->flags || !r->scratch)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
     memset(r->scratch, 0, (size_t)r->elems * sizeof *r->scratch);
-    if (r->embedding_count > 0)
-        memcpy(r->embeddings, embeddings, (size_t)r->embedding_count * sizeof *embeddings);
     return SEQLSTM_OK;
 }
 
@@ -285,30 +301,30 @@ static seqlstm_status start(struct sl_reducer *r, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static seqlstm_status open_all(struct sl_reducer *r, const struct sl_reducer_rows *embeddings, int32_t count,
+static seqlstm_status open_all(struct sl_reducer *r, const struct sl_reducer_request *request,
                                struct seqlstm_error *err)
 {
     int64_t bundle = 0;
-    SEQLSTM_TRY(allocate(r, embeddings, count, err));
+    SEQLSTM_TRY(allocate(r, request, err));
     SEQLSTM_TRY(measure(r, &bundle, err));
     SEQLSTM_TRY(divide(r, bundle, err));
     return start(r, err);
 }
 
-seqlstm_status sl_reducer_create(const struct sl_ranks *ranks, float *grads, int64_t elems,
-                                 const struct sl_reducer_rows *embeddings, int32_t embedding_count,
-                                 struct sl_memory *memory, struct sl_reducer **out_reducer, struct seqlstm_error *err)
+seqlstm_status sl_reducer_create(const struct sl_reducer_request *request, struct sl_reducer **out_reducer,
+                                 struct seqlstm_error *err)
 {
     struct sl_reducer *r = calloc(1, sizeof *r);
     if (!r)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
-    r->ranks = ranks;
-    r->memory = memory;
-    r->grads = grads;
-    r->elems = r->complete = elems;
+    r->ranks = request->ranks;
+    r->memory = request->memory;
+    r->grads = request->grads;
+    r->errors = request->errors;
+    r->elems = r->complete = request->elems;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
-    const seqlstm_status status = open_all(r, embeddings, embedding_count, err);
+    const seqlstm_status status = open_all(r, request, err);
     if (status != SEQLSTM_OK) {
         sl_reducer_destroy(r);
         return status;
@@ -331,7 +347,9 @@ void sl_reducer_destroy(struct sl_reducer *r)
     pthread_mutex_destroy(&r->lock);
     sl_memory_free(r->memory, r->scratch);
     free(r->flags);
-    free(r->embeddings);
+    free(r->matrices);
+    for (int32_t k = 0; k < r->bundle_count; k++)
+        sl_low_rank_destroy(r->bundles[k].factors);
     free(r->bundles);
     free(r);
 }

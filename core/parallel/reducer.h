@@ -14,9 +14,10 @@
 
 struct sl_reducer;
 
-/* Elements [offset, offset + rows * columns) of the gradients of an embedding. */
-struct sl_reducer_rows {
+/* Elements [offset, offset + rows * columns) of the gradients, which are not exchanged as they are. */
+struct sl_reducer_matrix {
     int64_t offset, rows, columns;
+    bool compressed; /* exchanged as two factors (low_rank.h); otherwise it is an embedding */
 };
 
 struct sl_reducer_times {
@@ -24,11 +25,19 @@ struct sl_reducer_times {
     int64_t wait_ns;     /* in which `finish` waited for it */
 };
 
-/* All ranks call it. `grads` [elems] must outlive it, as must the ranks, which are more than one; `embeddings` ascend.
- * Errors: NO_MEMORY, and those of exchanges. */
-seqlstm_status sl_reducer_create(const struct sl_ranks *ranks, float *grads, int64_t elems,
-                                 const struct sl_reducer_rows *embeddings, int32_t embedding_count,
-                                 struct sl_memory *memory, struct sl_reducer **out_reducer, struct seqlstm_error *err);
+struct sl_reducer_request {
+    const struct sl_ranks *ranks; /* more than one */
+    float *grads;                 /* [elems] */
+    int64_t elems;
+    const struct sl_reducer_matrix *matrices; /* ascending; copied */
+    int32_t matrix_count;
+    float *errors; /* [elems] of compressed matrices: what this rank's factors have missed; NULL: none is compressed */
+    struct sl_memory *memory;
+};
+
+/* All ranks call it. What the request names must outlive it. Errors: NO_MEMORY, and those of exchanges. */
+seqlstm_status sl_reducer_create(const struct sl_reducer_request *request, struct sl_reducer **out_reducer,
+                                 struct seqlstm_error *err);
 void sl_reducer_destroy(struct sl_reducer *reducer);
 
 /* The gradients from element `from` on are complete, and stay as they are. */

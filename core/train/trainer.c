@@ -149,11 +149,13 @@ seqlstm_status sl_trainer_restore(struct sl_trainer *trainer, const struct sl_sa
         .average = trainer->average.values,
         .best = trainer->best,
         .state = &trainer->state,
+        .errors = sl_trainer_get_errors(trainer),
     };
     if (trainer->request.model->data.batching.unit == SL_UNIT_STREAM)
         SEQLSTM_TRY(sl_trainer_get_carried(trainer, &target.carried, &target.carried_elems, err));
     SEQLSTM_TRY(sl_checkpoint_load(checkpoint, &target, err));
     sl_trainer_spread_carried(trainer);
+    sl_trainer_spread_errors(trainer);
     trainer->average.active = trainer->state.averaging && trainer->average.kind != SL_AVERAGE_NONE;
     trainer->average.count = trainer->state.averaged;
     if (trainer->state.epoch_batches < 1)

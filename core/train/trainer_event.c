@@ -308,6 +308,7 @@ seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error 
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_CHECKPOINT, NULL);
     SEQLSTM_TRY(sl_trainer_gather_weights(trainer, err));
     SEQLSTM_TRY(sl_trainer_collect_carried(trainer, err));
+    SEQLSTM_TRY(sl_trainer_collect_errors(trainer, err));
     if (!trainer->checkpoints) {
         trainer->changed = false;
         return SEQLSTM_OK;
@@ -324,6 +325,7 @@ seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error 
         .params = trainer->request.params,
         .average = trainer->average.active ? trainer->average.values : NULL,
         .best = trainer->best && state.stopping.has_best ? trainer->best : NULL,
+        .errors = sl_trainer_get_errors(trainer),
         .state = &state,
         .texts = trainer->request.texts,
         .text_count = trainer->request.text_count,

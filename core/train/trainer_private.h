@@ -111,6 +111,10 @@ seqlstm_status sl_trainer_get_carried(struct sl_trainer *trainer, float **out_ca
                                       struct seqlstm_error *err);
 seqlstm_status sl_trainer_collect_carried(struct sl_trainer *trainer, struct seqlstm_error *err);
 void sl_trainer_spread_carried(struct sl_trainer *trainer);
+/* What the compression of gradients has missed, summed over all ranks, likewise. NULL: there is none. */
+float *sl_trainer_get_errors(struct sl_trainer *trainer);
+seqlstm_status sl_trainer_collect_errors(struct sl_trainer *trainer, struct seqlstm_error *err);
+void sl_trainer_spread_errors(struct sl_trainer *trainer);
 
 /* trainer_stages.c. For request.owners: this rank trains the parameters of its stage. */
 seqlstm_status sl_trainer_open_stages(struct sl_trainer *trainer, struct seqlstm_error *err);

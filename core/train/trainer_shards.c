@@ -7,6 +7,7 @@
 
 #include "base/batch/slice.h"
 #include "base/value/hash.h"
+#include "parallel/low_rank.h"
 #include "parallel/reducer.h"
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
@@ -19,6 +20,8 @@ struct sl_trainer_shards {
     struct sl_tree_sum *sums;
     struct sl_reducer *reducer; /* NULL: in a fixed order, in a pipeline, or alone */
     float *scratch;             /* in a pipeline, where replicas add in any order */
+    float *errors;              /* what this rank's compression has missed: as params->grads; NULL: no compression */
+    float *error_sum;           /* of all ranks, for checkpoints */
     /* Streams: the carried states of each of this rank's shards, as sl_exec_get_state has them. */
     int64_t state_elems; /* 0: there are none */
     float *states;
@@ -56,35 +59,63 @@ static seqlstm_status open_states(struct sl_trainer *trainer, struct seqlstm_err
     return SEQLSTM_OK;
 }
 
-/* The parameters of embeddings, whose gradients have few rows that are not zero. */
-static int32_t find_embeddings(const struct sl_trainer *trainer, struct sl_reducer_rows *out)
+static bool is_looked_up(const struct sl_graph *graph, int32_t p)
+{
+    for (int32_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].desc.head.op == SEQLSTM_OP_EMBEDDING &&
+            graph->nodes[n].slots[SEQLSTM_SLOT_EMBEDDING_W] == graph->params[p].tensor)
+            return true;
+    return false;
+}
+
+/* Matrices of which less is exchanged: compressed ones, and embeddings, whose gradients have few rows that are not
+ * zero. */
+static int32_t find_matrices(const struct sl_trainer *trainer, struct sl_reducer_matrix *out)
 {
     const struct sl_graph *graph = sl_exec_get_graph(trainer->request.exec);
     const struct sl_params *params = trainer->request.params;
+    const int64_t rank = trainer->request.ranks->compress_rank;
     int32_t count = 0;
     for (int32_t p = 0; p < graph->param_count; p++) {
         const struct sl_param_view *view = &params->views[p];
-        bool looked_up = false;
-        for (int32_t n = 0; n < graph->node_count; n++)
-            looked_up |= graph->nodes[n].desc.head.op == SEQLSTM_OP_EMBEDDING &&
-                         graph->nodes[n].slots[SEQLSTM_SLOT_EMBEDDING_W] == graph->params[p].tensor;
-        if (looked_up && view->trainable)
-            out[count++] = (struct sl_reducer_rows){view->offset_elems, view->rows, view->columns};
+        const bool compressed = rank > 0 && sl_low_rank_pays(view->rows, view->columns, rank);
+        if (view->trainable && (compressed || is_looked_up(graph, p)))
+            out[count++] = (struct sl_reducer_matrix){view->offset_elems, view->rows, view->columns, compressed};
     }
     return count;
+}
+
+static seqlstm_status open_errors(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_trainer_shards *shards = trainer->shards;
+    const size_t bytes = (size_t)(trainer->request.params->elems + 1) * sizeof *shards->errors;
+    if (trainer->request.ranks->compress_rank == 0)
+        return SEQLSTM_OK;
+    shards->errors = sl_memory_alloc(trainer->request.memory, bytes);
+    shards->error_sum = sl_memory_alloc(trainer->request.memory, bytes);
+    if (!shards->errors || !shards->error_sum)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the errors of compressed gradients");
+    memset(shards->errors, 0, bytes);
+    memset(shards->error_sum, 0, bytes);
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_params *params = trainer->request.params;
-    struct sl_reducer_rows *embeddings = calloc((size_t)params->view_count + 1, sizeof *embeddings);
-    if (!embeddings)
+    SEQLSTM_TRY(open_errors(trainer, err));
+    struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
+    if (!matrices)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
-    const int32_t count = find_embeddings(trainer, embeddings);
-    const seqlstm_status status =
-        sl_reducer_create(trainer->request.ranks, params->grads, params->trainable_elems, embeddings, count,
-                          trainer->request.memory, &trainer->shards->reducer, err);
-    free(embeddings);
+    const struct sl_reducer_request request = {.ranks = trainer->request.ranks,
+                                               .grads = params->grads,
+                                               .elems = params->trainable_elems,
+                                               .matrices = matrices,
+                                               .matrix_count = find_matrices(trainer, matrices),
+                                               .errors = trainer->shards->errors,
+                                               .memory = trainer->request.memory};
+    const seqlstm_status status = sl_reducer_create(&request, &trainer->shards->reducer, err);
+    free(matrices);
     return status;
 }
 
@@ -133,6 +164,8 @@ void sl_trainer_close_shards(struct sl_trainer *trainer)
     sl_tree_sum_destroy(shards->grads);
     sl_memory_free(trainer->request.memory, shards->scratch);
     sl_tree_sum_destroy(shards->sums);
+    sl_memory_free(trainer->request.memory, shards->errors);
+    sl_memory_free(trainer->request.memory, shards->error_sum);
     free(shards->states);
     free(shards->carried);
     free(shards);
@@ -277,6 +310,33 @@ void sl_trainer_spread_carried(struct sl_trainer *trainer)
     const struct sl_trainer_shards *shards = trainer->shards;
     for (int32_t shard = shards ? shards->first : 0; shards && shards->state_elems > 0 && shard < shards->end; shard++)
         move_states(trainer, shard, get_states(shards, shard), false);
+}
+
+/* ---- errors of compression -------------------------------------------------------------------------------------- */
+
+float *sl_trainer_get_errors(struct sl_trainer *trainer)
+{
+    return trainer->shards ? trainer->shards->error_sum : NULL;
+}
+
+seqlstm_status sl_trainer_collect_errors(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const struct sl_trainer_shards *shards = trainer->shards;
+    if (!shards || !shards->errors)
+        return SEQLSTM_OK;
+    const struct seqlstm_exchange sum = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
+                                         .dtype = SEQLSTM_DTYPE_FLOAT32,
+                                         .elems = trainer->request.params->elems,
+                                         .from = shards->errors,
+                                         .to = shards->error_sum};
+    return sl_connection_run(shards->ranks->connection, 0, sum, err);
+}
+
+void sl_trainer_spread_errors(struct sl_trainer *trainer)
+{
+    const struct sl_trainer_shards *shards = trainer->shards;
+    for (int64_t i = 0; shards && shards->errors && i < trainer->request.params->elems; i++)
+        shards->errors[i] = shards->error_sum[i] / (float)shards->ranks->ranks;
 }
 
 /* ---- the update ------------------------------------------------------------------------------------------------- */

@@ -149,6 +149,20 @@ def test_gradients_are_exchanged_while_others_are_computed(t):
     expect(worst <= 16 * 2.0 ** -24 * max(map(abs, one)), worst)
 
 
+def test_compressed_gradients_train_as_well(t):
+    t.write('m.yaml', harness.LANGUAGE.replace('units: 8', 'units: 32'))
+    t.write('text.txt', TEXT)
+    long = ('--set', 'train.epochs=6', '--set', 'train.optimizer={type: adam, learning_rate: 1e-2}', '-q', *ORDER)
+    compress = ('--set', 'parallel.compress={type: powersgd, rank: 2}')
+    t.run('run', 'm.yaml', '--out', 'plain', *long, *ranks(2))
+    t.run('run', 'm.yaml', '--out', 'r', *long, *ranks(2), *compress, '--set', 'train.max_time=0.001s', rc=75)
+    saved = max((t.folder / 'r/checkpoints').iterdir())
+    expect(b'"compress.lstm_1' in saved.read_bytes()[:20000], 'no errors in the checkpoint')
+    t.run('resume', 'r', *ranks(3), '--set', 'train.max_time=1000s', '-q')
+    plain, packed = (read_metrics(t.folder / name / 'metrics.jsonl')[-1][2]['loss'] for name in ('plain', 'r'))
+    expect(packed != plain and packed < plain + 0.05, (packed, plain))
+
+
 def test_a_rank_that_dies_ends_all(t):
     t.write('m.yaml', harness.ENDLESS)
     t.write('short.yaml', harness.TINY)

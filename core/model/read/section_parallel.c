@@ -51,6 +51,29 @@ const struct sl_section sl_section_reduce = {
     .doc = "how the gradients of the ranks are added",
 };
 
+static const struct sl_word compress_words[] = {
+    WORD("none", SL_COMPRESS_NONE, "gradients are exchanged whole"),
+    WORD("powersgd", SL_COMPRESS_POWERSGD,
+         "two factors of low rank stand for a matrix; what they miss is added to the next"),
+    WORD_END,
+};
+
+static const struct sl_option compress_options[] = {
+    OPTION(WORD, "type", offsetof(struct sl_compress_config, kind), .default_text = "none", .words = compress_words,
+           .doc = "how matrices of gradients are compressed"),
+    OPTION(INT, "rank", offsetof(struct sl_compress_config, rank), .min = 1, .max = 1024,
+           .doc = "the rank of the factors: more is more exact, and more bytes; 4 by default"),
+    OPTION_END,
+};
+
+const struct sl_section sl_section_compress = {
+    .path = "parallel.compress",
+    .noun = "the compression of gradients",
+    .bare_key = "type",
+    .options = compress_options,
+    .doc = "compression of the gradients that ranks exchange",
+};
+
 static const struct sl_option parallel_options[] = {
     OPTION(CUSTOM, "data", AT(data), .default_text = "none", .custom = &ranks_custom,
            .doc = "the number of ranks (processes, each with one device) that share every batch; with `pipeline`, of "
@@ -67,7 +90,8 @@ static const struct sl_option parallel_options[] = {
                   "up to this; each rank computes with one thread"),
     OPTION(SECTION, "reduce", AT(reduce), .default_text = "{}", .section = &sl_section_reduce,
            .doc = "how the gradients of the ranks are added"),
-    OPTION(LATER, "compress", SL_NO_FIELD, .doc = "compression of gradients"),
+    OPTION(SECTION, "compress", AT(compress), .default_text = "{}", .section = &sl_section_compress,
+           .doc = "how gradients are compressed between the ranks"),
     OPTION_END,
 };
 

@@ -9,6 +9,35 @@ static void refuse_with_ranks(struct sl_reader *reader, const struct sl_node *ro
                            sl_reader_printf(reader, "`parallel` together with %s", what));
 }
 
+static void check_compress(struct sl_reader *reader, const struct sl_node *node, const struct sl_model *model)
+{
+    const struct sl_parallel_config *parallel = &model->parallel;
+    const struct sl_place place = sl_reader_get_place(node, "compress");
+    if (parallel->compress.kind == SL_COMPRESS_NONE) {
+        if (parallel->compress.rank > 0)
+            sl_reader_report(reader, "E0205", place, "set `type: powersgd`, or remove `rank`", NULL,
+                             "`rank` has no effect without a `type` of compression");
+        return;
+    }
+    if (parallel->shards > 0)
+        sl_reader_report(reader, "E0323", place, "remove `compress`, or `shards`", NULL,
+                         "`shards` promises the same bits, and `compress` changes gradients");
+    if (parallel->pipeline > 1 || parallel->pieces > 0)
+        sl_reader_report(reader, "E0323", place, "remove `compress`, or `pipeline` and `pieces`", NULL,
+                         "the gradients of a pipeline are exchanged whole");
+    if (parallel->reduce.how == SL_REDUCE_CENTRAL || parallel->reduce.dtype != SL_REDUCE_FLOAT32)
+        sl_reader_report(reader, "E0323", place, "use one of them", NULL,
+                         "`compress` exchanges factors in float32 among all ranks, so `reduce` cannot change that");
+    if (model->precision == SL_PRECISION_FLOAT16)
+        sl_reader_report(
+            reader, "E0323", place, "use bfloat16, or remove `compress`", NULL,
+            "`compress` keeps errors from update to update, and with float16 the scale of gradients changes "
+            "in between");
+    if (parallel->data == 1)
+        sl_reader_report(reader, "E0205", place, "give `data` a number of ranks, or remove `compress`", NULL,
+                         "`compress` has no effect with one rank");
+}
+
 void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model)
 {
     const struct sl_parallel_config *parallel = &model->parallel;
@@ -40,6 +69,7 @@ void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *roo
     if (parallel->data == 1 && (rounds || central))
         sl_reader_report(reader, "E0205", reduce, "give `data` a number of ranks, or remove `reduce`", NULL,
                          "`reduce` has no effect where no ranks share a batch");
+    check_compress(reader, node, model);
     if (splits && model->train.teacher_forcing.kind != SL_TEACHER_ALWAYS)
         refuse_with_ranks(reader, root, "scheduled sampling");
 }

@@ -33,6 +33,7 @@ const struct sl_section *const sl_schema_sections[] = {
     &sl_section_decode,
     &sl_section_parallel,
     &sl_section_reduce,
+    &sl_section_compress,
     &sl_section_length_penalty,
     &sl_section_teacher_forcing,
     &sl_section_backend,

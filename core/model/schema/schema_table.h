@@ -142,7 +142,7 @@ extern const struct sl_section sl_section_top, sl_section_data, sl_section_sourc
     sl_section_initializer, sl_section_regularizer, sl_section_train, sl_section_loss, sl_section_optimizer,
     sl_section_schedule, sl_section_validate, sl_section_checkpoint, sl_section_early_stopping, sl_section_ema,
     sl_section_backend, sl_section_dispatch, sl_section_output, sl_section_log, sl_section_decode, sl_section_parallel,
-    sl_section_reduce, sl_section_length_penalty, sl_section_teacher_forcing;
+    sl_section_reduce, sl_section_compress, sl_section_length_penalty, sl_section_teacher_forcing;
 
 /* The word of a value, or "?"; the entry of a word, or NULL. */
 const char *sl_word_get_name(const struct sl_word *words, int value);

@@ -29,6 +29,8 @@ static seqlstm_status list_tensors(const struct sl_checkpoint_content *content, 
         SEQLSTM_TRY(sl_tensor_list_add(list, params, SL_CHECKPOINT_AVERAGE, content->average, err));
     if (content->best)
         SEQLSTM_TRY(sl_tensor_list_add(list, params, SL_CHECKPOINT_BEST, content->best, err));
+    if (content->errors)
+        SEQLSTM_TRY(sl_tensor_list_add(list, params, SL_CHECKPOINT_ERRORS, content->errors, err));
     if (content->carried && content->carried_elems > 0)
         SEQLSTM_TRY(sl_tensor_list_add_vector(list, "carried", content->carried, content->carried_elems, err));
     return SEQLSTM_OK;
@@ -199,6 +201,8 @@ seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struc
     }
     SEQLSTM_TRY(check_group(file, SL_CHECKPOINT_AVERAGE, params, target->average, err));
     SEQLSTM_TRY(check_group(file, SL_CHECKPOINT_BEST, params, target->best, err));
+    if (target->errors && has_prefix(file, SL_CHECKPOINT_ERRORS))
+        SEQLSTM_TRY(sl_tensors_check(file, SL_CHECKPOINT_ERRORS, params, err));
     SEQLSTM_TRY(check_carried(file, target, &carried, err));
     SEQLSTM_TRY(check_complete(file, target, &state, carried != NULL, err));
 
@@ -210,6 +214,8 @@ seqlstm_status sl_checkpoint_load(const struct sl_safetensors *file, const struc
         SEQLSTM_TRY(sl_tensors_read(file, SL_CHECKPOINT_AVERAGE, params, target->average, err));
     if (target->best && state.stopping.has_best)
         SEQLSTM_TRY(sl_tensors_read(file, SL_CHECKPOINT_BEST, params, target->best, err));
+    if (target->errors)
+        SEQLSTM_TRY(sl_tensors_read(file, SL_CHECKPOINT_ERRORS, params, target->errors, err));
     if (carried)
         SEQLSTM_TRY(sl_safetensors_read_float32(carried, target->carried, target->carried_elems, err));
     *target->state = state;

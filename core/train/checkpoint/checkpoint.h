@@ -5,6 +5,7 @@
  *   optimizer.1.NAME … .3.NAME  states of the optimizer
  *   average.NAME                averaged weights, once averaging is active
  *   best.NAME                   the best weights so far, with early_stopping: restore_best
+ *   compress.NAME               with parallel.compress: what it has missed so far, of all ranks
  *   carried                     recurrent states between batches (unit: stream)
  *   metadata                    format "seqlstm.checkpoint", version "1", checksum, state (JSON), "averaged": "1" if
  *                               averaging is active, and texts of the caller ("plan", "config")
@@ -29,12 +30,14 @@
 #define SL_CHECKPOINT_VERSION "1"
 #define SL_CHECKPOINT_AVERAGE "average."
 #define SL_CHECKPOINT_BEST    "best."
+#define SL_CHECKPOINT_ERRORS  "compress."
 
 /* What is written. Arrays with the layout of params; NULL where there are none. */
 struct sl_checkpoint_content {
     const struct sl_params *params; /* values and states */
     const float *average;
     const float *best;
+    const float *errors;
     const float *carried;
     int64_t carried_elems;
     const struct sl_train_state *state;
@@ -73,6 +76,7 @@ struct sl_checkpoint_target {
     struct sl_params *params;
     float *average;
     float *best;
+    float *errors; /* zero where the file has none; what it has is dropped if this is NULL */
     float *carried;
     int64_t carried_elems;
     struct sl_train_state *state;

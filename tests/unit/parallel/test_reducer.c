@@ -21,14 +21,15 @@ const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor)
 
 enum { RANKS = 3, ELEMS = 100003, UPDATES = 3 };
 
-static const struct sl_reducer_rows embeddings[] = {{64, 500, 16}, {20000, 100, 8}, {90000, 1, 3}};
+static const struct sl_reducer_matrix embeddings[] = {
+    {64, 500, 16, false}, {20000, 100, 8, false}, {90000, 1, 3, false}};
 enum { EMBEDDINGS = sizeof embeddings / sizeof *embeddings };
 
 /* Few rows of the first embedding are used, all of the second. Whole numbers: sums are exact in every order. */
 static float get_grad(int update, int rank, int64_t i)
 {
     const uint64_t dice = seqlstm_mix64((uint64_t)update, (uint64_t)rank, (uint64_t)i);
-    const struct sl_reducer_rows *e = &embeddings[0];
+    const struct sl_reducer_matrix *e = &embeddings[0];
     const int64_t row = (i - e->offset) / e->columns;
     if (i >= e->offset && row < e->rows && row % 50 != rank)
         return 0;
@@ -66,7 +67,7 @@ static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float 
 static bool be_rank(int rank, const char *job, const struct sl_reduce_config *reduce)
 {
     static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
-    const struct sl_connection_request request = {.name = "comm-shm",
+    const struct sl_connection_request joining = {.name = "comm-shm",
                                                   .builtins = &builtin,
                                                   .builtin_count = 1,
                                                   .rank = rank,
@@ -79,9 +80,11 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
     struct sl_reducer *reducer = NULL;
     struct sl_ranks ranks;
     float *grads = calloc(ELEMS, sizeof *grads);
-    bool fine = grads && sl_connection_open(&request, &connection, &err) == SEQLSTM_OK;
+    bool fine = grads && sl_connection_open(&joining, &connection, &err) == SEQLSTM_OK;
     fine = fine && sl_ranks_init(&ranks, connection, &config, NULL, &err) == SEQLSTM_OK;
-    fine = fine && sl_reducer_create(&ranks, grads, ELEMS, embeddings, EMBEDDINGS, NULL, &reducer, &err) == SEQLSTM_OK;
+    const struct sl_reducer_request request = {
+        .ranks = &ranks, .grads = grads, .elems = ELEMS, .matrices = embeddings, .matrix_count = EMBEDDINGS};
+    fine = fine && sl_reducer_create(&request, &reducer, &err) == SEQLSTM_OK;
     for (int u = 0; u < UPDATES && fine; u++)
         fine = add(&ranks, reducer, grads, u);
     fine = fine && sl_reducer_get_times(reducer).exchange_ns > 0;

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Factors of low rank in place of a matrix, on one rank: what they keep, what they miss, and that nothing is lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "parallel/low_rank.h"
+
+enum { ROWS = 12, COLUMNS = 9, ELEMS = ROWS * COLUMNS, RANK = 2 };
+
+static const struct sl_ranks alone = {.ranks = 1};
+
+static float draw(uint64_t number, int64_t i)
+{
+    return (float)(int32_t)(seqlstm_mix64(9, number, (uint64_t)i) >> 32) * 0x1p-31f;
+}
+
+static struct sl_low_rank *make(void)
+{
+    struct sl_low_rank *m = NULL;
+    assert_int_equal(sl_low_rank_create(ROWS, COLUMNS, RANK, 7, &m, NULL), SEQLSTM_OK);
+    return m;
+}
+
+static void assert_near(const float *a, const float *b, float most)
+{
+    for (int64_t i = 0; i < ELEMS; i++)
+        assert_true(fabsf(a[i] - b[i]) <= most);
+}
+
+/* A matrix of that rank is exchanged without loss. */
+static void what_has_low_rank_is_kept(void **state)
+{
+    (void)state;
+    struct sl_low_rank *m = make();
+    float values[ELEMS], before[ELEMS], error[ELEMS] = {0}, none[ELEMS] = {0};
+    for (int64_t i = 0; i < ELEMS; i++)
+        values[i] = before[i] =
+            draw(1, i / COLUMNS) * draw(2, i % COLUMNS) + draw(3, i / COLUMNS) * draw(4, i % COLUMNS);
+    assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+    assert_near(values, before, 1e-5f);
+    assert_near(error, none, 1e-5f);
+    sl_low_rank_destroy(m);
+}
+
+/* Without the error, the factors of one matrix become its best approximation: that of the largest singular values. */
+static void factors_find_the_largest_singular_values(void **state)
+{
+    (void)state;
+    struct sl_low_rank *m = make();
+    float values[ELEMS], best[ELEMS] = {0};
+    best[0] = 10;
+    best[COLUMNS + 1] = -5;
+    for (int u = 0; u < 20; u++) {
+        float error[ELEMS] = {0};
+        memset(values, 0, sizeof values);
+        for (int k = 0; k < COLUMNS; k++)
+            values[k * COLUMNS + k] = k == 0 ? 10 : k == 1 ? -5 : 1.0f / (float)k;
+        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+    }
+    assert_near(values, best, 1e-4f);
+    sl_low_rank_destroy(m);
+}
+
+/* All results and the last error are all that was given, and the error does not grow. */
+static void nothing_is_lost(void **state)
+{
+    (void)state;
+    enum { UPDATES = 200 };
+    struct sl_low_rank *m = make();
+    double given[ELEMS] = {0}, got[ELEMS] = {0};
+    float error[ELEMS] = {0};
+    for (int u = 0; u < UPDATES; u++) {
+        float values[ELEMS];
+        for (int64_t i = 0; i < ELEMS; i++) {
+            values[i] = draw(5, i) + (u % 3 == 0 ? draw((uint64_t)u + 10, i) : 0);
+            given[i] += (double)values[i];
+        }
+        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        for (int64_t i = 0; i < ELEMS; i++)
+            got[i] += (double)values[i];
+    }
+    for (int64_t i = 0; i < ELEMS; i++) {
+        assert_true(fabs(got[i] + (double)error[i] - given[i]) <= 1e-3);
+        assert_true(fabsf(error[i]) < 20);
+    }
+    sl_low_rank_destroy(m);
+}
+
+/* A gradient of zeros, or one that is not finite, leaves factors that work. */
+static void zeros_and_nan_do_no_harm(void **state)
+{
+    (void)state;
+    struct sl_low_rank *m = make();
+    float values[ELEMS], error[ELEMS], before[ELEMS];
+    for (int u = 0; u < 2; u++) {
+        for (int64_t i = 0; i < ELEMS; i++)
+            error[i] = before[i] = u == 0 ? 0 : draw(6, i);
+        memset(values, 0, sizeof values);
+        values[5] = u == 0 ? 0 : NAN;
+        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        assert_memory_equal(error, before, sizeof error);
+        assert_true(u == 0 ? values[5] == 0 : isnan(values[0]));
+        memset(error, 0, sizeof error);
+        for (int64_t i = 0; i < ELEMS; i++)
+            values[i] = before[i] = draw(7, i / COLUMNS) * draw(8, i % COLUMNS);
+        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        assert_near(values, before, 1e-5f);
+    }
+    sl_low_rank_destroy(m);
+}
+
+static void only_large_matrices_pay(void **state)
+{
+    (void)state;
+    assert_true(sl_low_rank_pays(800, 200, 4));
+    assert_false(sl_low_rank_pays(800, 1, 1));
+    assert_false(sl_low_rank_pays(16, 16, 4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_has_low_rank_is_kept), cmocka_unit_test(factors_find_the_largest_singular_values),
+        cmocka_unit_test(nothing_is_lost),           cmocka_unit_test(zeros_and_nan_do_no_harm),
+        cmocka_unit_test(only_large_matrices_pay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
