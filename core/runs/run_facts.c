@@ -64,16 +64,17 @@ struct collector {
     struct sl_run_metric metrics[METRICS_MOST];
 };
 
+/* Numbers below 0 are not what the program wrote. */
 static double find_number(json_t *object, const char *key, double otherwise)
 {
     json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : otherwise;
+    return json_is_number(value) && json_number_value(value) >= 0 ? json_number_value(value) : otherwise;
 }
 
 static int64_t find_count(json_t *object, const char *key, int64_t otherwise)
 {
     json_t *value = json_object_get(object, key);
-    return json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
+    return json_is_integer(value) && json_integer_value(value) >= 0 ? (int64_t)json_integer_value(value) : otherwise;
 }
 
 /* A later value takes the place of an earlier one. */

@@ -45,7 +45,7 @@ for target in "${targets[@]}"; do
     inputs "$target" | xargs -r cp --parents -t "$corpus"
     code=0
     SEQLSTM_FUZZ_SEEDS=$corpus "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=65536 -timeout=20 \
-        -rss_limit_mb=4096 -artifact_prefix="$build/found/$target-" -print_final_stats=1 "$corpus" || code=$?
+        -rss_limit_mb=4096 -error_exitcode=1 -artifact_prefix="$build/found/$target-" -print_final_stats=1 "$corpus" || code=$?
     if [ "$code" -eq 77 ]; then
         echo "==> $target: skipped"
     elif [ "$code" -ne 0 ]; then
