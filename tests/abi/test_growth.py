@@ -17,8 +17,8 @@ HERE = SOURCE / 'tests' / 'abi'
 # the loader and what it depends on: all of base
 HOST = [HERE / 'growth_host.c', *sorted((SOURCE / 'core/base').rglob('*.c')),
         *(SOURCE / 'core/registry' / f'{name}.c' for name in (
-            'kind/kind', 'kind/backend_kind', 'opening',
-            'answer', 'elf', 'host', 'instance', 'loader', 'mapped_files', 'objects', 'plugin', 'record', 'table',
+            'kind/kind', 'kind/backend_kind', 'kind/elf', 'opening',
+            'answer', 'host', 'instance', 'loader', 'mapped_files', 'objects', 'plugin', 'record', 'table',
             'watch/environment', 'watch/fp_state', 'watch/guard', 'watch/outlet', 'watch/plugin_text', 'watch/running',
             'watch/watch'))]
 FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O0', '-w', f'-I{SOURCE / "core"}', f'-I{BUILD / "core"}', f'-I{HERE}']

@@ -93,7 +93,7 @@ static void write_time(struct sl_buf *out, const struct sl_run_result *result)
     sl_buf_append_text(out, "</div>\n<table>\n");
     for (int p = 0; p < PARTS; p++) {
         sl_buf_printf(out, "<tr><td><i class=\"%s\"></i>%s</td>", parts[p].color, parts[p].what);
-        sl_html_append_number(out, "<td>%.3g s</td>", parts[p].seconds);
+        sl_html_append_number(out, parts[p].seconds < 10 ? "<td>%.3f s</td>" : "<td>%.1f s</td>", parts[p].seconds);
         sl_html_append_number(out, "<td>%.1f %%</td></tr>\n", 100 * parts[p].seconds / total);
     }
     sl_buf_append_text(out, "</table>\n");
