@@ -4,8 +4,8 @@
 #define SL_SERVE_PAGES_H
 
 #include "base/value/buf.h"
-#include "serve/counters.h"
-#include "serve/served_model.h"
+#include "serve/job/counters.h"
+#include "serve/job/served_model.h"
 
 /* Metadata of the server and of a model in the Open Inference Protocol. */
 void sl_pages_write_server(struct sl_buf *out);

@@ -10,12 +10,12 @@
 
 #include "base/system/clock.h"
 #include "base/system/interrupt.h"
-#include "serve/access.h"
-#include "serve/completion.h"
-#include "serve/infer_read.h"
+#include "serve/http/access.h"
+#include "serve/body/completion_read.h"
+#include "serve/body/infer_read.h"
 #include "serve/pages.h"
-#include "serve/replies.h"
-#include "serve/worker.h"
+#include "serve/work/replies.h"
+#include "serve/work/worker.h"
 
 enum { HEADER_BYTES = 16 << 10, IDLE_SECONDS = 60, PAUSE_NS = 20000000, EXPIRE_PAUSES = 25, CHUNK_STEPS = 32 };
 

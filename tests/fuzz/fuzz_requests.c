@@ -12,9 +12,10 @@
 #include "fuzz.h"
 #include "model/model.h"
 #include "model/yaml/diagnostics.h"
-#include "serve/completion.h"
-#include "serve/infer_read.h"
-#include "serve/infer_write.h"
+#include "serve/body/completion_read.h"
+#include "serve/body/completion_write.h"
+#include "serve/body/infer_read.h"
+#include "serve/body/infer_write.h"
 
 enum { VALUES, ROWS, IDS, DECODER, COMPLETION, KINDS, STEPS = 40, TOKENS = 6, ALL_JSON = 255 };
 

@@ -12,8 +12,8 @@
 
 #include "base/system/file.h"
 #include "base/value/buf.h"
-#include "serve/access.h"
-#include "serve/http.h"
+#include "serve/http/access.h"
+#include "serve/http/http.h"
 #include "session/report/growing.h"
 
 enum { TOKEN_BYTES = 16, HEADER_BYTES = 8192, IDLE_SECONDS = 30 };

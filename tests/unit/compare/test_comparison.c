@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "compare/backend_spec.h"
+#include "compare/sample/backend_spec.h"
 #include "measure/flops.h"
 #include "measure/interval.h"
-#include "compare/match.h"
-#include "compare/repeat.h"
+#include "compare/ab/match.h"
+#include "compare/sample/repeat.h"
 #include "oom.h"
 
 /* ---- naming a side -------------------------------------------------------------------------------------------- */

@@ -6,10 +6,10 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
-#include "compare/ab.h"
-#include "compare/ab_time.h"
-#include "compare/remote_side.h"
-#include "compare/sample.h"
+#include "compare/ab/ab.h"
+#include "compare/ab/ab_time.h"
+#include "compare/side/remote_side.h"
+#include "compare/sample/sample.h"
 
 enum { COMMAND_LINE_MOST = 1 << 20 };
 

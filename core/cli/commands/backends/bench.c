@@ -6,8 +6,8 @@
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "cli/commands/backends/bench_serve.h"
-#include "compare/sample.h"
-#include "compare/sweep.h"
+#include "compare/sample/sample.h"
+#include "compare/sweep/sweep.h"
 
 struct state {
     struct cli_context *cli;

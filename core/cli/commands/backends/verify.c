@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "compare/verify.h"
+#include "compare/verify/verify.h"
 
 /* One sentence about a failure or a refusal, below the table. */
 static void explain(const struct sl_judgement *j, enum sl_phase phase, struct sl_buf *out)

@@ -6,7 +6,7 @@
 #include "base/system/cpu.h"
 #include "base/system/file.h"
 #include "cli/cli.h"
-#include "serve/access.h"
+#include "serve/http/access.h"
 #include "serve/server.h"
 
 enum { RUNS_MOST = 64, TOKENS_MOST = 256, TOKEN_FILE_BYTES = 1 << 20, TOKEN_BYTES_LEAST = 16, PORT = 8000 };

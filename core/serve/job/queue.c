@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See queue.h. */
+#include "serve/job/queue.h"
+
+void sl_job_queue_init(struct sl_job_queue *queue, int64_t most)
+{
+    *queue = (struct sl_job_queue){.most = most};
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->filled, NULL);
+}
+
+void sl_job_queue_deinit(struct sl_job_queue *queue)
+{
+    pthread_cond_destroy(&queue->filled);
+    pthread_mutex_destroy(&queue->lock);
+}
+
+static void append(struct sl_job_queue *queue, struct sl_job *job)
+{
+    job->next = NULL;
+    *(queue->last ? &queue->last->next : &queue->first) = job;
+    queue->last = job;
+    queue->count++;
+}
+
+bool sl_job_queue_add(struct sl_job_queue *queue, struct sl_job *job)
+{
+    pthread_mutex_lock(&queue->lock);
+    const bool added = queue->count < queue->most;
+    if (added)
+        append(queue, job);
+    const bool sleeps = added && queue->sleeping > 0;
+    pthread_mutex_unlock(&queue->lock);
+    if (sleeps) /* without the lock, which the worker needs */
+        pthread_cond_signal(&queue->filled);
+    return added;
+}
+
+void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job)
+{
+    pthread_mutex_lock(&queue->lock);
+    append(queue, job);
+    const bool sleeps = queue->sleeping > 0;
+    pthread_mutex_unlock(&queue->lock);
+    if (sleeps)
+        pthread_cond_signal(&queue->filled);
+}
+
+static struct sl_job *take(struct sl_job_queue *queue, sl_job_wanted_fn *wanted, void *context)
+{
+    struct sl_job *taken = NULL, **end = &taken, **at = &queue->first, *before = NULL;
+    while (*at) {
+        struct sl_job *job = *at;
+        if (!wanted(context, job)) {
+            before = job;
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        if (queue->last == job)
+            queue->last = before;
+        job->next = NULL;
+        *end = job;
+        end = &job->next;
+        queue->count--;
+    }
+    return taken;
+}
+
+struct sl_job *sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (waits && queue->first == NULL && !queue->closed) {
+        queue->sleeping++;
+        pthread_cond_wait(&queue->filled, &queue->lock);
+        queue->sleeping--;
+    }
+    struct sl_job *taken = queue->first ? take(queue, wanted, context) : NULL;
+    const bool sleeps = queue->first && queue->sleeping > 0;
+    pthread_mutex_unlock(&queue->lock);
+    if (sleeps)
+        pthread_cond_signal(&queue->filled);
+    return taken;
+}
+
+void sl_job_queue_close(struct sl_job_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->closed = true;
+    pthread_cond_broadcast(&queue->filled);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+int64_t sl_job_queue_count(struct sl_job_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    const int64_t count = queue->count;
+    pthread_mutex_unlock(&queue->lock);
+    return count;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that wait for a worker, in the order of arrival, up to a limit. */
+#ifndef SL_SERVE_JOB_QUEUE_H
+#define SL_SERVE_JOB_QUEUE_H
+
+#include <pthread.h>
+
+#include "serve/job/job.h"
+
+/* Any thread may call any of these. */
+struct sl_job_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    struct sl_job *first, *last;
+    int64_t count, most;
+    int64_t sleeping; /* workers that wait */
+    bool closed;      /* take returns NULL once it is empty */
+};
+
+void sl_job_queue_init(struct sl_job_queue *queue, int64_t most);
+void sl_job_queue_deinit(struct sl_job_queue *queue);
+
+/* False: the queue is full, and the job stays the caller's. */
+bool sl_job_queue_add(struct sl_job_queue *queue, struct sl_job *job);
+/* Adds a job that has waited for its stream, also to a full queue. */
+void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job);
+
+/* Is the job to be taken? It then is, so the function may count it. */
+typedef bool sl_job_wanted_fn(void *context, const struct sl_job *job);
+
+/* Takes the jobs that are wanted, in their order, as a list. With `waits` it waits for the first job, which must then
+ * be wanted, and returns NULL when the queue is closed and empty; else NULL says that there is none. */
+struct sl_job *sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context);
+
+/* Wakes all workers. */
+void sl_job_queue_close(struct sl_job_queue *queue);
+int64_t sl_job_queue_count(struct sl_job_queue *queue);
+
+#endif

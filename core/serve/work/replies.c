@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See replies.h. */
+#include "serve/work/replies.h"
+
+#include <stdio.h>
+
+#include "base/value/json_write.h"
+#include "serve/body/completion_write.h"
+#include "serve/body/infer_write.h"
+
+/* Of an answer in parts that a client has not read: it is not worth more memory. */
+enum { UNREAD_BYTES_MOST = 1 << 20 };
+
+/* Ends an answer in parts: with an error, or as it should. */
+static void end_parts(struct sl_serving *serving, struct sl_job *job, const char *message)
+{
+    struct sl_buf last = {0};
+    if (message) {
+        sl_buf_append_text(&last, "data: {\"error\":{\"message\":");
+        sl_json_append_string(&last, message);
+        sl_buf_append_text(&last, ",\"type\":\"server_error\",\"param\":null,\"code\":null}}\n\n");
+    } else
+        sl_completion_write_end(job, &last);
+    if (!last.failed)
+        serving->http->add(job->request, last.data, last.length_bytes, NULL);
+    serving->http->end(job->request);
+    sl_buf_deinit(&last);
+    sl_job_destroy(job);
+}
+
+static void refuse(struct sl_serving *serving, struct sl_job *job, int status, const char *message)
+{
+    sl_counters_note_reply(&serving->counters, status);
+    if (job->completion && job->completion->begun) {
+        end_parts(serving, job, message);
+        return;
+    }
+    sl_http_fail(serving->http, job->request, status, message);
+    sl_job_destroy(job);
+}
+
+bool sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k)
+{
+    static const struct seqlstm_http_header headers[] = {
+        {"Content-Type", "text/event-stream; charset=utf-8"}, {"Cache-Control", "no-cache"}, {NULL, NULL}};
+    struct sl_buf part = {0};
+    sl_completion_write_event(job, k, &part);
+    if (!job->completion->begun)
+        serving->http->begin(job->request, 200, headers, NULL);
+    job->completion->begun = true;
+    if (part.length_bytes > 0 && !part.failed)
+        serving->http->add(job->request, part.data, part.length_bytes, NULL);
+    const bool fine = !part.failed && serving->http->count_unread(job->request) <= UNREAD_BYTES_MOST;
+    sl_buf_deinit(&part);
+    return fine;
+}
+
+/* Gives the stream back before the client hears of it, and may ask again. */
+static void leave_stream(struct sl_serving *serving, struct sl_job *job, bool ran, bool broken)
+{
+    struct sl_job *next, *orphans;
+    if (job->stream == NULL)
+        return;
+    sl_stream_table_release(&serving->streams, job, ran, broken, &next, &orphans);
+    if (next)
+        sl_job_queue_add_again(&serving->queue, next);
+    while (orphans) {
+        struct sl_job *orphan = orphans;
+        orphans = orphan->next;
+        refuse(serving, orphan, 400, "the stream has ended while the request waited for it");
+    }
+}
+
+void sl_job_fail(struct sl_serving *serving, struct sl_job *job, int status, const char *message, bool broken)
+{
+    leave_stream(serving, job, broken, broken);
+    refuse(serving, job, status, message);
+}
+
+/* A whole answer. */
+static void reply(struct sl_serving *serving, struct sl_job *job, const char *type, const char *json_size,
+                  struct sl_buf *body)
+{
+    const struct seqlstm_http_header headers[] = {
+        {"Content-Type", type}, {json_size ? "Inference-Header-Content-Length" : NULL, json_size}, {NULL, NULL}};
+    leave_stream(serving, job, true, false);
+    sl_counters_note_reply(&serving->counters, 200);
+    serving->http->reply(job->request, 200, headers, body->data, body->length_bytes, NULL);
+    sl_job_destroy(job);
+}
+
+void sl_job_answer(struct sl_serving *serving, struct sl_job *job)
+{
+    struct sl_buf body = {0};
+    int64_t json_bytes = -1;
+    char size[24];
+    if (job->completion && job->completion->begun) {
+        sl_counters_note_reply(&serving->counters, 200);
+        end_parts(serving, job, NULL);
+        return;
+    }
+    if (job->completion)
+        sl_completion_write(job, &body);
+    else
+        sl_infer_write(job, &body, &json_bytes);
+    snprintf(size, sizeof size, "%lld", (long long)json_bytes);
+    if (body.failed)
+        sl_job_fail(serving, job, 503, "no memory for the answer", true);
+    else
+        reply(serving, job, json_bytes < 0 ? "application/json" : "application/octet-stream",
+              json_bytes < 0 ? NULL : size, &body);
+    sl_buf_deinit(&body);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How jobs end: each is answered once, counted, and gives its stream back. */
+#ifndef SL_SERVE_WORK_REPLIES_H
+#define SL_SERVE_WORK_REPLIES_H
+
+#include "serve/job/counters.h"
+#include "serve/job/queue.h"
+#include "serve/job/stream_table.h"
+
+/* What a server consists of, for its threads. */
+struct sl_serving {
+    const struct seqlstm_http_module *http;
+    struct sl_job_queue queue;
+    struct sl_counters counters;
+    struct sl_stream_table streams;
+    int64_t target_ns; /* of the 99th percentile of latency; 0: none */
+};
+
+/* Sends what choice k of a completion in parts has more. False: the client reads too slowly, or has left. */
+bool sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k);
+
+/* These free the job. [any thread] */
+void sl_job_answer(struct sl_serving *serving, struct sl_job *job);
+/* `broken`: the job has changed the state of its stream, which therefore ends. */
+void sl_job_fail(struct sl_serving *serving, struct sl_job *job, int status, const char *message, bool broken);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sequences of one model that one worker computes.
+ *
+ * They are computed together as one packed batch, a number of steps at a time. Between two such batches sequences that
+ * have ended leave, and others join; none waits for the longest. Models that need whole sequences compute them in one
+ * batch. Once a request on a stream has begun it is computed to its end, whether its client is there or not, so that
+ * the state is that before the request or that after it. */
+#ifndef SL_SERVE_WORK_RUNNER_H
+#define SL_SERVE_WORK_RUNNER_H
+
+#include "predict/stream.h"
+#include "serve/job/completion.h"
+#include "serve/work/replies.h"
+
+/* A sequence in progress. */
+struct sl_running {
+    struct sl_job *job;
+    struct sl_stream *state;  /* its own, or its stream's; NULL: it has not needed one yet */
+    struct sl_choice *choice; /* the text that it writes; NULL: it only reads */
+    const char *x;            /* its next step, */
+    int64_t left;             /* and how many are known and left */
+    float *y;                 /* where the next row of output goes; NULL for texts */
+    int64_t steps;            /* in the present batch; -1: it is not in it */
+    seqlstm_status failure;   /* of its text; job->failure says what */
+};
+
+struct sl_runner {
+    struct sl_serving *serving;
+    const struct sl_served_model *model;
+    struct sl_context *context;
+    struct sl_running *running; /* [model->sequences] */
+    int64_t count, promised;    /* sequences in progress; of jobs that are about to be added */
+    struct sl_job *first;       /* jobs, some of whose sequences have not begun, in order */
+    struct sl_stream **spare;   /* [model->sequences] states that no sequence uses */
+    int64_t spare_count;
+    struct sl_running **asked; /* [model->sequences] of a batch of texts */
+    const char **texts;        /* [model->sequences] */
+    size_t *text_bytes;
+    struct sl_chunk *chunks; /* [model->sequences], of a batch */
+    int64_t *lengths;        /* [model->sequences] */
+    void *x;                 /* [x_rows, features] inputs and outputs of a batch of whole sequences */
+    float *y;
+    int64_t x_rows, y_rows;
+    float *probabilities;                   /* [model->sequences, classes] after the last tokens of texts */
+    struct sl_sample_candidate *candidates; /* [classes] */
+    double step_ns, row_ns;                 /* what a step of a batch takes, and a row of one; 0: not known yet */
+};
+
+/* Opens the context, so that the first request finds everything ready. Errors of backends; NO_MEMORY. Deinit accepts a
+ * zeroed struct. */
+seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *serving, const struct sl_served_model *model,
+                              struct seqlstm_error *err);
+void sl_runner_deinit(struct sl_runner *runner);
+
+/* Can it begin with another job now? */
+bool sl_runner_has_room(const struct sl_runner *runner);
+bool sl_runner_is_busy(const struct sl_runner *runner);
+/* Takes the job over. */
+void sl_runner_add(struct sl_runner *runner, struct sl_job *job);
+/* Computes one batch, and answers the jobs that are finished. */
+void sl_runner_run(struct sl_runner *runner);
+
+#endif
