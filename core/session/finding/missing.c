@@ -103,7 +103,7 @@ static seqlstm_status find_missing_device(struct sl_session *session, struct seq
         const bool there = record->status == SL_BACKEND_OK;
         if (there && strncmp(record->devices[0].device_class, "cuda", 4) == 0)
             return SEQLSTM_OK;
-        if (!there && strncmp(record->id, "cuda", 4) == 0)
+        if (!there && record->status != SL_BACKEND_SHADOWED && strncmp(record->id, "cuda", 4) == 0)
             sl_text_snprintf(why, sizeof why, "%s: %.400s", record->id,
                              record->reason ? record->reason : "unavailable");
     }
