@@ -240,6 +240,9 @@ def main(names):
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     failed = 0
+    # `nohup`, and shells for what runs in the background, ignore signals, which the program would go on to ignore.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, test in list(names.items()):
         if not name.startswith('test_') or (options.only and options.only not in name):
             continue
