@@ -32,9 +32,9 @@ static void load(void)
     char path[600];
     const char *folder = fuzz_make_folder();
     struct sl_diagnostics *diagnostics = NULL;
-    struct sl_model *model = NULL;
+    static struct sl_model *model;
+    static struct sl_data_state *state; /* of the models that are served, to the end of the process */
     struct sl_dataset *train = NULL;
-    struct sl_data_state *state = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     snprintf(path, sizeof path, "%s/f", folder);
     fuzz_write_file(path, "abc d\xC3\xA9\nab", 10);
