@@ -43,7 +43,7 @@ def has_mpi():
 
 def test_cases_run_under_a_launcher(t):
     if not has_mpi():
-        return
+        return 'MPI is not installed'
     said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, '--case', 'many', '--case', 'death')
     said.prints('comm-mpi 0.1.0', '2 cases on 3 ranks: 2 passed, 0 failed')
     t.run('conformance', str(MPI), '--ranks', '2', '--launcher', '/no/such/launcher', '--case', 'barrier',
@@ -52,19 +52,22 @@ def test_cases_run_under_a_launcher(t):
 
 def test_mpirun_trains_the_same_bits(t):
     if not has_mpi():
-        return
+        return 'MPI is not installed'
     t.write('m.yaml', harness.TINY)
     t.run('run', 'm.yaml', '--out', 'one', *ORDER)
     command = [*MPIRUN.split(), '-n', '2', t.program, 'run', 'm.yaml', '--out', 'two', '--set', 'parallel.data=2',
                '--collectives', 'comm-mpi', *ORDER]
-    done = subprocess.run(command, cwd=t.folder, env=t.environment(), capture_output=True, timeout=120)
+    environment = t.environment()
+    if t.sanitized:  # MPI itself never frees some of its memory
+        environment['ASAN_OPTIONS'] = environment.get('ASAN_OPTIONS', '') + ':detect_leaks=0'
+    done = subprocess.run(command, cwd=t.folder, env=environment, capture_output=True, timeout=120)
     expect(done.returncode == 0, done)
     expect((t.folder / 'one/final.safetensors').read_bytes() == (t.folder / 'two/final.safetensors').read_bytes(), 'bits')
 
 
 def test_without_a_launcher_the_message_names_one(t):
     if not has_mpi():
-        return
+        return 'MPI is not installed'
     t.write('m.yaml', harness.TINY)
     said = t.run('run', 'm.yaml', '--set', 'parallel.data=2', '--collectives', 'comm-mpi', rc=3)
     said.says('no launcher of MPI has started this process', 'mpirun -n 2 seqlstm')

@@ -142,11 +142,10 @@ static int embed(struct cli_context *cli)
     if (!cli_get_int(cli, "nearest", 1, 1000, &s.nearest))
         return CLI_USAGE;
     int code = cli_prediction_writer_init(&s.writer, cli, CLI_PREDICTION_CSV);
-    if (code != CLI_OK)
-        return code;
-    code = s.nearest && cli_get(cli, "format")
-               ? cli_usage_error(cli, "`--format` cannot be combined with `--nearest`; `--json` can")
-               : cli_with_run(cli, work, &s);
+    if (code == CLI_OK && s.nearest && cli_get(cli, "format"))
+        code = cli_usage_error(cli, "`--format` cannot be combined with `--nearest`; `--json` can");
+    else if (code == CLI_OK)
+        code = cli_with_run(cli, work, &s);
     cli_prediction_writer_deinit(&s.writer);
     return code;
 }

@@ -108,9 +108,8 @@ static int predict(struct cli_context *cli)
 {
     struct state s = {.page_path = NULL};
     int code = read_flags(cli, &s);
-    if (code != CLI_OK)
-        return code;
-    code = cli_with_run(cli, work, &s);
+    if (code == CLI_OK)
+        code = cli_with_run(cli, work, &s);
     sl_buf_deinit(&s.page);
     cli_prediction_writer_deinit(&s.writer);
     return code;
