@@ -91,6 +91,41 @@ def test_pipelines_give_the_same_bits(t):
                 expect(read_metrics(run / 'metrics.jsonl') == read_metrics(runs[0] / 'metrics.jsonl'), f'metrics of {run}')
 
 
+PAIRS = """seqlstm: 1
+seed: 3
+data:
+  type: lines
+  train: {source: source.txt, target: target.txt}
+  tokenizer: {type: char}
+  batch_size: 4
+model:
+  encoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, name: reader, units: 4, direction: bidirectional, return_sequences: true}
+  decoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 8, return_sequences: true, initial_state: reader}
+    - {type: attention, score: general}
+    - {type: lstm, units: 8, return_sequences: true}
+    - {type: output, activation: softmax}
+train: {updates: 3, optimizer: {type: sgd, learning_rate: 1}, clip_norm: 1}
+"""
+
+
+def test_a_pipeline_of_an_encoder_and_a_decoder(t):
+    """Only the first piece begins from the states of the encoder, which are layers of another unit."""
+    t.write('m.yaml', PAIRS)
+    for name, turn in (('source', 1), ('target', -1)):
+        t.write(f'{name}.txt', ''.join(word[::turn] + '\n' for word in TEXT.split()[:16]))
+    t.run('run', 'm.yaml', '--out', 'plain', '--threads', '1', *ORDER, '-q')
+    for n in (1, 2, 4):
+        t.run('run', 'm.yaml', '--out', f'p{n}', *pipeline(n, 3), *ORDER, '-q')
+        expect((t.folder / f'p{n}/final.safetensors').read_bytes() == (t.folder / 'p1/final.safetensors').read_bytes(), n)
+    plain, pieces = (read_weights(t.folder / f'{run}/final.safetensors') for run in ('plain', 'p1'))
+    # float32 sums of at most some hundred terms, over three updates of length 1
+    expect(max(abs(a - b) for a, b in zip(plain, pieces)) < 1e-5, 'gradients of pieces')
+
+
 def test_a_pipeline_goes_on_with_other_stages(t):
     t.write('m.yaml', LAYERS)
     t.write('text.txt', TEXT)

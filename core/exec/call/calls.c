@@ -263,6 +263,12 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
 /* x, and h0 and c0 of every (layer, direction) of the deepest stack; more than a merge has. */
 enum { INPUTS_MOST = 1 + 2 * 2 * SEQLSTM_MAX_LAYERS };
 
+/* Is slot s the state from which a piece other than the first one begins? It is not the model's tensor then. */
+static bool is_between_pieces(const struct sl_exec *exec, const struct sl_node *node, int32_t s)
+{
+    return exec->pieces.running > 0 && find_state(node, s, true) >= 0;
+}
+
 /* What one call's backward is asked for. */
 struct request {
     uint32_t parts;
@@ -298,7 +304,7 @@ static seqlstm_status collect_grads(struct sl_exec *exec, int32_t c, struct requ
         } else if (own->roles[s] == SL_SLOT_PARAM && !(pieced && own->gathers_weights)) {
             SEQLSTM_TRY(sl_exec_locate_param(exec, c, s, &grad, err));
             request->parts |= SEQLSTM_BIT_BACKWARD_WEIGHTS;
-        } else if (own->roles[s] == SL_SLOT_INPUT && !(exec->pieces.running > 0 && find_state(node, s, true) >= 0)) {
+        } else if (own->roles[s] == SL_SLOT_INPUT && !is_between_pieces(exec, node, s)) {
             request->parts |=
                 find_state(node, s, true) >= 0 ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
             grad = sl_exec_grad_at(exec, own->place, t);
@@ -324,7 +330,8 @@ static seqlstm_status settle_inputs(struct sl_exec *exec, int32_t c, const struc
     const struct sl_exec_call *own = &exec->calls[c];
     for (int32_t s = 0; s < node->slot_count; s++) {
         int32_t t = node->slots[s];
-        if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && exec->grad_valid[t] == 0)
+        if (own->roles[s] == SL_SLOT_INPUT && own->grads[s] && exec->grad_valid[t] == 0 &&
+            !is_between_pieces(exec, node, s))
             exec->grad_valid[t] = (uint8_t)(1u << own->place);
     }
     int32_t adder = sl_exec_get_vector_place(exec, SEQLSTM_OP_VECTOR, SEQLSTM_KIND_VECTOR_AXPY);

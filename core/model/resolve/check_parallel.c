@@ -70,8 +70,6 @@ void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *roo
         sl_reader_report(reader, "E0205", reduce, "give `data` a number of ranks, or remove `reduce`", NULL,
                          "`reduce` has no effect where no ranks share a batch");
     check_compress(reader, node, model);
-    if ((parallel->pipeline > 1 || parallel->pieces > 0) && model->encoder_count > 0)
-        sl_reader_refuse_later(reader, sl_reader_get_place(root, "parallel"), "a pipeline of a model with an encoder");
     if (splits && model->train.teacher_forcing.kind != SL_TEACHER_ALWAYS)
         refuse_with_ranks(reader, root, "scheduled sampling");
 }
