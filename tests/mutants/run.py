@@ -4,6 +4,7 @@
 
 run.py SOURCE [--build FOLDER] [NAME ...]   exit 1 if a bug is not noticed, 2 if it cannot be planted or does not build
 run.py SOURCE --list                        the names
+run.py SOURCE --check                       plants nothing, and checks that all can be planted
 
 The bugs are in the *.txt files of this folder:
 
@@ -86,6 +87,14 @@ def run_tests(build, tests):
     return ('passed' if sound else 'failed'), done.stdout
 
 
+def list_plugins(build):
+    """Few tests name the plugins that they load, so `meson test` does not build these."""
+    done = subprocess.run(['meson', 'introspect', build, '--targets'], capture_output=True, text=True, check=True)
+    return [str(pathlib.Path(name).relative_to(build)) for target in json.loads(done.stdout)
+            if target['type'] in ('shared library', 'shared module') for name in target['filename']
+            if '/plugins/' in name or '/modules/' in name]
+
+
 def list_tests(build):
     """The names of the tests that this machine has: without some libraries, some are not there."""
     done = subprocess.run(['meson', 'test', '-C', build, '--list'], capture_output=True, text=True, check=True)
@@ -98,10 +107,16 @@ def main():
     parser.add_argument('names', nargs='*')
     parser.add_argument('--build', type=pathlib.Path)
     parser.add_argument('--list', action='store_true')
+    parser.add_argument('--check', action='store_true')
     options = parser.parse_intermixed_args()
     mutants = read_mutants()
     if options.list:
         print('\n'.join(f'{m.name:24} {m.meaning}' for m in mutants))
+        return 0
+    if options.check:
+        for mutant in mutants:
+            mutant.plant((options.source / mutant.file).read_text())
+        print(f'{len(mutants)} bugs can be planted')
         return 0
     unknown = set(options.names) - {m.name for m in mutants}
     if unknown:
@@ -113,7 +128,7 @@ def main():
         copy_sources(options.source.resolve(), copy)
         if not (build / 'build.ninja').exists():
             subprocess.run(['meson', 'setup', build, copy, *OPTIONS], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(['ninja', '-C', build], check=True, stdout=subprocess.DEVNULL)  # plugins, which few tests name
+        subprocess.run(['ninja', '-C', build, *list_plugins(build)], check=True, stdout=subprocess.DEVNULL)
         there = list_tests(build)
         for mutant in [m for m in mutants if not set(m.tests) & there]:
             print(f'{"skipped":8} {mutant.name:24} none of its tests is built here: {" ".join(mutant.tests)}')
