@@ -90,7 +90,7 @@ static void add_backends(struct finder *finder)
     const struct sl_session *session = finder->request->session;
     const struct sl_dispatch_config *dispatch = &session->model->dispatch;
     if (dispatch->pin_count > 0)
-        add_assignment(finder, "dispatch.pin={}", "each layer then runs where it is fastest");
+        add_assignment(finder, "dispatch.pin=null", "each layer then runs where it is fastest");
     if (dispatch->policy != SL_POLICY_MEASURED)
         add_assignment(finder, "dispatch.policy=measured", "");
     if (session->options.forced_backend) {

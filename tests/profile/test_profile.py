@@ -58,8 +58,10 @@ def test_text_and_trials(t):
     text = done.out.decode()
     first = text.split('\n')[0]
     expect('lstm_1 takes ' in first, 'the sentence names the layer')
-    for change in ('--set data.batch_size=8', '--set dispatch.pin={}', '--set dispatch.policy=measured'):
+    for change in ('--set data.batch_size=8', '--set dispatch.pin=null', '--set dispatch.policy=measured'):
         expect(change in text, f'{change} was tried out')
+        changed = json.loads(t.run('plan', 'pinned.yaml', '--json', '--set', change.split(' ')[1]).out)
+        expect(('reference' in str(changed['layers'][0]['backend'])) == ('pin' not in change), f'{change} has its effect')
     expect('not attributed' in text and '3 updates of' in text, 'the table')
 
 
