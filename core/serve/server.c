@@ -14,8 +14,8 @@
 #include "serve/body/completion_read.h"
 #include "serve/body/infer_read.h"
 #include "serve/pages.h"
-#include "serve/work/replies.h"
-#include "serve/work/worker.h"
+#include "serve/compute/replies.h"
+#include "serve/compute/worker.h"
 
 enum { HEADER_BYTES = 16 << 10, IDLE_SECONDS = 60, PAUSE_NS = 20000000, EXPIRE_PAUSES = 25, CHUNK_STEPS = 32 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread that computes jobs: a batch of each model that it has sequences of, again and again. */
-#ifndef SL_SERVE_WORK_WORKER_H
-#define SL_SERVE_WORK_WORKER_H
+#ifndef SL_SERVE_COMPUTE_WORKER_H
+#define SL_SERVE_COMPUTE_WORKER_H
 
 #include <pthread.h>
 
-#include "serve/work/runner.h"
+#include "serve/compute/runner.h"
 
 struct sl_worker {
     struct sl_serving *serving;

@@ -5,12 +5,12 @@
  * have ended leave, and others join; none waits for the longest. Models that need whole sequences compute them in one
  * batch. Once a request on a stream has begun it is computed to its end, whether its client is there or not, so that
  * the state is that before the request or that after it. */
-#ifndef SL_SERVE_WORK_RUNNER_H
-#define SL_SERVE_WORK_RUNNER_H
+#ifndef SL_SERVE_COMPUTE_RUNNER_H
+#define SL_SERVE_COMPUTE_RUNNER_H
 
 #include "predict/stream.h"
 #include "serve/job/completion.h"
-#include "serve/work/replies.h"
+#include "serve/compute/replies.h"
 
 /* A sequence in progress. */
 struct sl_running {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See replies.h. */
-#include "serve/work/replies.h"
+#include "serve/compute/replies.h"
 
 #include <stdio.h>
 

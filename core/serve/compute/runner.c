@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See runner.h. */
-#include "serve/work/runner.h"
+#include "serve/compute/runner.h"
 
 #include <stdlib.h>
 #include <string.h>

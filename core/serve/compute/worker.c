@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See worker.h. */
-#include "serve/work/worker.h"
+#include "serve/compute/worker.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How jobs end: each is answered once, counted, and gives its stream back. */
-#ifndef SL_SERVE_WORK_REPLIES_H
-#define SL_SERVE_WORK_REPLIES_H
+#ifndef SL_SERVE_COMPUTE_REPLIES_H
+#define SL_SERVE_COMPUTE_REPLIES_H
 
 #include "serve/job/counters.h"
 #include "serve/job/queue.h"
