@@ -9,7 +9,7 @@
 # make deb                     Debian packages, in build/deb; needs debhelper, and what packaging/debian/control names
 # make clean                   delete build/
 #
-# Each names the packages that it needs and installs those that are missing, if it can. MESON_FLAGS are the options of a
+# All but docs, deb and clean install the packages that are missing, if they can, or name them. MESON_FLAGS are the options of a
 # new build folder, such as -Dprefix=/usr.
 
 MODEL ?= configs/quickstart.yaml

@@ -126,7 +126,8 @@ def _read_keras_layer(layer):
             _refuse(f'layer `{name}` does not merge its directions', 'set merge_mode')
         return {**found, 'direction': 'bidirectional', 'merge': config['merge_mode']}
     if kind == 'TimeDistributed':
-        return {**_read_keras_layer(layer.layer), 'name': name}
+        inner = _read_keras_layer(layer.layer)
+        return None if inner is None else {**inner, 'name': name}
     if kind == 'Dense':
         return {'type': 'dense', 'name': name, 'units': config['units'], 'activation': config['activation'],
                 'use_bias': config['use_bias']}

@@ -17,6 +17,9 @@ def encode_table(columns):
     """Columns {name: values} as the bytes of a CSV file."""
     import csv
     import io
+    if len({len(values) for values in columns.values()}) > 1:
+        sizes = ', '.join(f'{name} {len(values)}' for name, values in columns.items())
+        raise _errors.InvalidArgumentError(f'the columns have different lengths: {sizes}')
     out = io.StringIO()
     writer = csv.writer(out, lineterminator='\n')
     writer.writerow(columns)
@@ -30,13 +33,15 @@ def pad(sequences):
     arrays = [np.asarray(s) for s in sequences]
     if not arrays:
         raise _errors.InvalidArgumentError('there are no sequences')
+    shapes = sorted({array.shape[1:] for array in arrays})
+    if len(shapes) > 1 or any(array.ndim == 0 for array in arrays):
+        found = ' and '.join(str(list(shape)) for shape in shapes) if len(shapes) > 1 else 'single numbers'
+        raise _errors.InvalidArgumentError(f'the sequences do not fit together: their steps are {found}, expected arrays '
+                                           '[T, F] with the same F')
     lengths = np.array([len(a) for a in arrays], 'int64')
-    try:
-        padded = np.zeros((len(arrays), max(1, int(lengths.max())), *arrays[0].shape[1:]), np.result_type(*arrays))
-        for row, array in zip(padded, arrays):
-            row[:len(array)] = array
-    except (TypeError, ValueError) as reason:
-        raise _errors.InvalidArgumentError(f'the sequences do not fit together: {reason}') from None
+    padded = np.zeros((len(arrays), max(1, int(lengths.max())), *shapes[0]), np.result_type(*arrays))
+    for row, array in zip(padded, arrays):
+        row[:len(array)] = array
     return padded, lengths
 
 
@@ -54,13 +59,16 @@ def _encode_texts(split, texts, labels):
             raise _errors.InvalidArgumentError(f'{split}: {len(lines)} texts, but {len(labels)} labels')
         lines = [f'{label}\t{line}' for label, line in zip(labels, lines)]
     for number, line in enumerate(lines):
-        if not line.isprintable() and (line.count('\t') > (labels is not None) or len(line.splitlines()) > 1):
+        if not line.isprintable() and (line.count('\t') > (labels is not None) or line.splitlines() != [line]):
             raise _errors.InvalidArgumentError(f'{split}: text {number} or its label contains a tab or a line break')
     return settings, {split: ('\n'.join(lines) + '\n').encode('utf-8', 'surrogatepass')}
 
 
 def _encode_arrays(split, x, y, lengths):
     if isinstance(x, (list, tuple)):
+        if lengths is not None:
+            raise _errors.InvalidArgumentError(f'{split}: lengths belong to an array: a list has sequences of their own '
+                                               'lengths')
         x, lengths = pad(x)
         if isinstance(y, (list, tuple)) and y and getattr(y[0], 'ndim', 0) > 0:
             y = pad(y)[0]
@@ -84,12 +92,20 @@ def encode_split(split, value):
         settings = {'type': 'csv', 'file': f'memory:{split}'}
         settings.update({side: side for side in ('source', 'target') if side in columns})
         return settings, {split: encode_table(columns)}
+    names = ('x', 'y', 'lengths')
     if isinstance(value, dict):
-        parts = [value.get(key) for key in ('x', 'y', 'lengths')]
+        unknown = [name for name in value if name not in names]
+        if unknown:
+            raise _errors.InvalidArgumentError(f'{split}: no key `{unknown[0]}` beside x, expected y or lengths')
+        parts = [value.get(name) for name in names]
     elif isinstance(value, tuple):
-        parts = [*value, None, None][:3]
+        if not 1 <= len(value) <= len(names):
+            raise _errors.InvalidArgumentError(f'{split}: {len(value)} values, expected (x, y) or (x, y, lengths)')
+        parts = [*value, None, None][:len(names)]
     else:
         parts = [value, None, None]
-    if are_texts(parts[0]):
-        return _encode_texts(split, parts[0], parts[1])
-    return _encode_arrays(split, *parts)
+    if not are_texts(parts[0]):
+        return _encode_arrays(split, *parts)
+    if parts[2] is not None:
+        raise _errors.InvalidArgumentError(f'{split}: texts have no lengths, expected (texts, labels)')
+    return _encode_texts(split, parts[0], parts[1])

@@ -12,8 +12,6 @@ except ImportError as _reason:
     raise ImportError(f'{_reason}. The Python package is not complete here: install it with `pip install .` in the '
                       'sources of seqlstm, which also installs cffi') from _reason
 
-__all__ = ['ffi', 'lib', 'version', 'check', 'text', 'new_error', 'folder', 'Handle', 'encode']
-
 folder = os.path.dirname(__file__)
 
 

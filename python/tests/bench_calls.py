@@ -15,7 +15,7 @@ import numpy as np
 
 import seqlstm
 from models import make_model, silent
-from seqlstm._library import ffi, lib
+from seqlstm._library import ffi, lib, new_error
 
 
 def find_least(call, calls=200, rounds=400):
@@ -29,9 +29,9 @@ def find_least(call, calls=200, rounds=400):
 
 
 def time_empty_call():
-    """What cffi itself takes for a call, of a function that only reads two numbers."""
-    weight = ffi.new('struct seqlstm_error *')
-    return find_least(lambda: lib.seqlstm_find_error_code(weight))
+    """What cffi itself takes for a call, of a function that does next to nothing."""
+    error = new_error()
+    return find_least(lambda: lib.seqlstm_find_error_code(error))
 
 
 def time_import():

@@ -197,6 +197,16 @@ class Runs(unittest.TestCase):
         rows = seqlstm.train(model, data={'train': frame}, folder=next(folders), on_progress=silent)
         self.assertEqual(rows.predict(np.zeros((5, 2))).shape, (5, 1))
 
+    def test_data_that_would_be_lost_are_refused(self):
+        short = [x[0], x[1][:, :1]]
+        for wrong, word in (((x, y, [6] * 16, x), '4 values'), ((), '0 values'), ({'x': x, 'length': [6] * 16}, 'key `length`'),
+                            ((list(x), y, [2] * 16), 'lengths'), ((short, y), r'steps are \[1\] and \[3\]'),
+                            (([1.0, 2.0], y), 'single numbers'), ((TEXTS, LABELS, [1] * 12), 'no lengths'),
+                            ((['good\n'] + TEXTS[1:], LABELS), 'text 0 .* line break'), ((TEXTS, LABELS[1:]), '11 labels'),
+                            ({'source': ['a', 'b'], 'target': ['c']}, 'source 2, target 1')):
+            with self.subTest(word=word), self.assertRaisesRegex(seqlstm.InvalidArgumentError, word):
+                seqlstm.train(make_model(), data={'train': wrong}, folder=next(folders))
+
     def test_a_language_model_generates(self):
         model = {'seqlstm': 1, 'seed': 1, 'data': {'train': {'type': 'text', 'file': f'{scratch.name}/text.txt'},
                                                    'tokenizer': 'char', 'batch_size': 2,
