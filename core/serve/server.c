@@ -3,6 +3,7 @@
 #include "serve/server.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -31,6 +32,7 @@ struct sl_server {
     struct sl_worker *workers;
     int64_t start_ns;
     pthread_t guard;
+    atomic_bool over; /* the loop has ended */
 };
 
 /* ---- requests ---------------------------------------------------------------------------------------------- */
@@ -327,7 +329,7 @@ static void *guard(void *context)
 {
     struct sl_server *server = context;
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    for (int64_t n = 1; !sl_interrupt_get_stop(server->made.interrupt); n++) {
+    for (int64_t n = 1; !sl_interrupt_get_stop(server->made.interrupt) && !atomic_load(&server->over); n++) {
         nanosleep(&pause, NULL);
         if (n % EXPIRE_PAUSES == 0)
             sl_stream_table_expire(&server->serving.streams, sl_clock_ns());
@@ -345,6 +347,7 @@ seqlstm_status sl_server_run(struct sl_server *server, struct seqlstm_error *err
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "a thread cannot be started");
     server->start_ns = sl_clock_ns();
     const seqlstm_status status = server->module->run(server->http, err);
+    atomic_store(&server->over, true);
     pthread_join(server->guard, NULL);
     return status;
 }

@@ -125,9 +125,7 @@ void sl_timeline_judge(struct sl_timeline *timeline)
     for (int32_t p = 1; p < timeline->part_count; p++) {
         struct sl_timeline_part *part = &timeline->parts[p];
         const struct sl_call *call = find_call(plan, part->name);
-        const bool calls =
-            part->kind == SL_ACTIVITY_FORWARD || part->kind == SL_ACTIVITY_BACKWARD || part->kind == SL_ACTIVITY_PACK;
-        if (calls && call && part->depth == 1)
+        if (sl_timeline_part_is_call(part) && call && part->depth == 1)
             count_call(plan->graph, call, part);
         else if (part->kind == SL_ACTIVITY_OPTIMIZER && find_vector(plan, part->name))
             part->bytes = 4 * count_floats(part->name, timeline->request.optimizer_states) * (double)part->amount;

@@ -25,18 +25,13 @@ static double get_share(const struct sl_timeline *timeline, double ns)
 
 /* ---- the sentence ----------------------------------------------------------------------------------------------- */
 
-static bool is_call(const struct sl_timeline_part *part)
-{
-    return part->kind == SL_ACTIVITY_FORWARD || part->kind == SL_ACTIVITY_BACKWARD || part->kind == SL_ACTIVITY_PACK;
-}
-
 /* Time of all calls of the layer. */
 static double sum_layer(const struct sl_timeline *timeline, const char *name)
 {
     double ns = 0;
     for (int32_t k = 0; k < timeline->order_count; k++) {
         const struct sl_timeline_part *part = &timeline->parts[timeline->order[k]];
-        if (is_call(part) && part->name && strcmp(part->name, name) == 0)
+        if (sl_timeline_part_is_call(part) && part->name && strcmp(part->name, name) == 0)
             ns += sl_timeline_get_cost(part);
     }
     return ns;
@@ -58,7 +53,7 @@ static const struct sl_timeline_part *find_heaviest(const struct sl_timeline *ti
     *out_ns = 0;
     for (int32_t k = 0; k < timeline->order_count; k++) {
         const struct sl_timeline_part *part = &timeline->parts[timeline->order[k]];
-        const double ns = is_call(part) && part->name ? sum_layer(timeline, part->name) : 0;
+        const double ns = sl_timeline_part_is_call(part) && part->name ? sum_layer(timeline, part->name) : 0;
         if (ns > *out_ns) {
             heaviest = part;
             *out_ns = ns;
@@ -168,7 +163,7 @@ static void print_row(const struct sl_timeline *timeline, const struct sl_timeli
     sl_buf_printf(out, limit[0] ? "  %s\n" : "\n", limit);
 }
 
-/* Tracks of one name, as those of the threads of a pool, are one line. */
+/* All threads and devices in one line. */
 static void print_threads(const struct sl_timeline *timeline, struct sl_buf *out)
 {
     const char *lead = "busy: ";

@@ -22,7 +22,7 @@ void sl_timeline_print_trace(const struct sl_timeline *timeline, struct sl_buf *
 /* A section of a page (base/value/html.h): sentence, timeline, table, threads and memory. sl_timeline_style goes into
  * the style of the page. */
 void sl_timeline_print_section(const struct sl_timeline *timeline, const struct sl_timeline_advices *advices,
-                               const char *command, struct sl_buf *out);
+                               struct sl_buf *out);
 extern const char sl_timeline_style[];
 
 /* "2.31 ms", "45 us" */

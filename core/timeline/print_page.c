@@ -259,10 +259,10 @@ static void print_threads(const struct sl_timeline *timeline, struct sl_buf *out
 }
 
 void sl_timeline_print_section(const struct sl_timeline *timeline, const struct sl_timeline_advices *advices,
-                               const char *command, struct sl_buf *out)
+                               struct sl_buf *out)
 {
     struct sl_buf sentence = {0};
-    sl_timeline_print_sentence(timeline, advices, command, &sentence);
+    sl_timeline_print_sentence(timeline, advices, "seqlstm profile", &sentence);
     sl_buf_append_text(out, "<h2>Profile</h2>\n<p>");
     sl_html_append_text(out, sl_buf_text(&sentence));
     sl_buf_append_text(out, "</p>\n");

@@ -18,11 +18,9 @@ double sl_timeline_get_cost(const struct sl_timeline_part *part)
 void sl_timeline_format_part(const struct sl_timeline_part *part, char *out, size_t capacity_bytes)
 {
     const char *kind = sl_activity_kind_get_name(part->kind);
-    const bool is_call =
-        part->kind == SL_ACTIVITY_FORWARD || part->kind == SL_ACTIVITY_BACKWARD || part->kind == SL_ACTIVITY_PACK;
     if (!part->name)
         sl_text_snprintf(out, capacity_bytes, "%s", kind);
-    else if (is_call)
+    else if (sl_timeline_part_is_call(part))
         sl_text_snprintf(out, capacity_bytes, "%s %s", part->name, kind);
     else
         sl_text_snprintf(out, capacity_bytes, "%s: %s", kind, part->name);

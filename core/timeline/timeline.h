@@ -6,8 +6,8 @@
  * measure/flops.h. Bytes are those that a call must move at least: its parameters, inputs and outputs once. Both are
  * compared with what this machine reaches at most.
  */
-#ifndef SL_TIMELINE_PROFILE_H
-#define SL_TIMELINE_PROFILE_H
+#ifndef SL_TIMELINE_TIMELINE_H
+#define SL_TIMELINE_TIMELINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +31,6 @@ struct sl_timeline_request {
     int32_t optimizer_states;   /* buffers that the optimizer keeps */
     double plain_ns_per_row;    /* time of training per row while nothing was recorded; 0: unknown */
     double recorded_ns_per_row; /* and while something was */
-    const char *device_method;  /* how times of kernels were found; NULL: they were not */
 };
 
 /* What a part is limited by. */
@@ -61,6 +60,12 @@ struct sl_timeline_part {
     double of_peak;        /* share of the peak that `limit` is about; else the larger one */
     enum sl_timeline_limit limit;
 };
+
+/* Is it a call of a backend for a layer? */
+static inline bool sl_timeline_part_is_call(const struct sl_timeline_part *part)
+{
+    return part->kind == SL_ACTIVITY_FORWARD || part->kind == SL_ACTIVITY_BACKWARD || part->kind == SL_ACTIVITY_PACK;
+}
 
 /* A thread, or a device. */
 struct sl_timeline_track {
@@ -100,7 +105,6 @@ struct sl_timeline {
 /* A change that was tried out, with what it brought. */
 struct sl_timeline_advice {
     char change[96];  /* as a flag: "--threads 2" */
-    char what[96];    /* "2 threads instead of 1" */
     char note[160];   /* what else changes with it; "": nothing */
     double speed;     /* real steps per second, compared with the profiled training */
     double low, high; /* of the rounds */

@@ -222,7 +222,7 @@ static seqlstm_status read_settings(struct sl_job *job, json_t *root, int64_t *s
         if (strcmp(key, "model") != 0 && strcmp(key, "prompt") != 0 && !json_is_null(value))
             SEQLSTM_TRY(read_setting(completion, key, value, seed, err));
     }
-    if (json_object_get(root, "stream_options") && !completion->in_parts)
+    if (json_is_object(json_object_get(root, "stream_options")) && !completion->in_parts)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`stream_options` needs `stream`");
     return SEQLSTM_OK;
 }

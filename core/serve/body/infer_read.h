@@ -7,9 +7,9 @@
 
 /* Fills the job from the body of an `infer` request. Inputs:
  *
- *   x        FP32 or FP64 [rows, features], or INT32 or INT64 ids [rows]; the steps of all sequences one after the
- * other lengths  INT32 or INT64 [sequences]; absent: x is one sequence text     BYTES [texts], in place of both: each
- * becomes a sequence of tokens
+ *   - x: FP32 or FP64 [rows, features], or INT32 or INT64 ids [rows]; the steps of all sequences, one after the other
+ *   - lengths: INT32 or INT64 [sequences]; absent: x is one sequence
+ *   - text: BYTES [texts], in place of both: each becomes a sequence of tokens
  *
  * `json_bytes`: of the body, the rest is binary; -1: all is JSON. INVALID_ARGUMENT: the message says what is wrong;
  * NO_MEMORY. [any thread] */

@@ -37,7 +37,6 @@ bool sl_runner_is_busy(const struct sl_runner *runner)
 void sl_runner_add(struct sl_runner *runner, struct sl_job *job)
 {
     struct sl_job **end = &runner->first;
-    runner->promised = 0;
     job->out_rows = job->completion ? 0 : count_outputs(job);
     job->y = malloc((size_t)(job->out_rows * job->model->output_features) * sizeof *job->y + 1);
     if (job->y == NULL) {

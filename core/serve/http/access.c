@@ -10,8 +10,7 @@ bool sl_access_is_loopback(const char *address)
     return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0 || strcmp(address, "localhost") == 0;
 }
 
-/* Compares all bytes of the token that was sent. */
-static bool is_equal(const char *sent, const char *token)
+bool sl_access_is_equal(const char *sent, const char *token)
 {
     const size_t sent_bytes = strlen(sent), token_bytes = strlen(token);
     unsigned char differs = sent_bytes != token_bytes;
@@ -29,7 +28,7 @@ int sl_access_find_token(const struct seqlstm_http_module *http, const struct se
     if (header == NULL || strncasecmp(header, scheme, sizeof scheme - 1) != 0)
         return -1;
     for (int k = 0; tokens[k]; k++)
-        found = is_equal(header + sizeof scheme - 1, tokens[k]) ? k : found;
+        found = sl_access_is_equal(header + sizeof scheme - 1, tokens[k]) ? k : found;
     return found;
 }
 

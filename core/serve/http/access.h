@@ -10,8 +10,10 @@
 /* Only this machine can reach the address: "127.0.0.1", "::1", "localhost". */
 bool sl_access_is_loopback(const char *address);
 
-/* Number of the token that the request carries, -1: none of them ("Authorization: Bearer TOKEN"). The time that this
- * takes does not depend on where a wrong token differs. */
+/* Is what was sent the token? The time that this takes does not depend on where they differ. */
+bool sl_access_is_equal(const char *sent, const char *token);
+
+/* Number of the token that the request carries, -1: none of them ("Authorization: Bearer TOKEN"). */
 int sl_access_find_token(const struct seqlstm_http_module *http, const struct seqlstm_http_request *request,
                          const char *const *tokens);
 

@@ -105,7 +105,7 @@ void sl_counters_write(struct sl_counters *counters, const struct sl_counter_gau
     write_number(out, "seqlstm_rows_total", "counter", "Steps of all sequences that were computed.", now.rows);
     write_number(out, "seqlstm_batches_total", "counter", "Batches that were computed.", now.batches);
     write_number(out, "seqlstm_clients_gone_total", "counter",
-                 "Requests whose client had left before they were computed.", now.gone);
+                 "Requests whose client left before they were computed to their ends.", now.gone);
     write_number(out, "seqlstm_queue_length", "gauge", "Requests that wait for a worker.", gauges->waiting);
     write_number(out, "seqlstm_streams", "gauge", "Streams that are open.", gauges->streams);
     write_number(out, "seqlstm_streams_expired_total", "counter", "Streams that ended because they were not used.",

@@ -43,8 +43,8 @@ static struct sl_served_stream **find_bucket(struct sl_stream_table *table, int 
 static struct sl_served_stream *find(struct sl_stream_table *table, const struct sl_job *job)
 {
     struct sl_served_stream *stream = *find_bucket(table, job->token, job->stream_id);
-    while (stream && (stream->token != job->token || strcmp(stream->model->name, job->model->name) != 0 ||
-                      strcmp(stream->id, job->stream_id) != 0))
+    while (stream &&
+           (stream->token != job->token || stream->model != job->model || strcmp(stream->id, job->stream_id) != 0))
         stream = stream->next;
     return stream;
 }
@@ -115,7 +115,6 @@ static seqlstm_status claim(struct sl_stream_table *table, struct sl_job *job, b
     if (stream->busy && table->waiting >= table->most_waiting)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "too many requests wait");
     job->stream = stream;
-    job->model = stream->model;
     *out_waits = stream->busy;
     if (stream->busy) {
         job->next = NULL;

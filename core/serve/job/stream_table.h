@@ -49,8 +49,9 @@ seqlstm_status sl_stream_table_claim(struct sl_stream_table *table, struct sl_jo
 void sl_stream_table_release(struct sl_stream_table *table, struct sl_job *job, bool ran, bool broken,
                              struct sl_job **out_next, struct sl_job **out_orphans);
 
-/* Ends the streams that have not been used for a time, or all idle ones of a model. `model` NULL: of all. */
+/* Ends the streams that have not been used for a time. */
 void sl_stream_table_expire(struct sl_stream_table *table, int64_t now_ns);
+/* Those that are open; *out_expired: those that have ended because they were not used. */
 int64_t sl_stream_table_count(struct sl_stream_table *table, int64_t *out_expired);
 
 #endif

@@ -28,16 +28,6 @@ struct sl_live_page {
     char address[SL_LIVE_ADDRESS_BYTES];
 };
 
-/* Compares all bytes. */
-static bool is_equal(const char *sent, const char *path)
-{
-    const size_t bytes = strlen(path);
-    unsigned char differs = strlen(sent) != bytes;
-    for (size_t i = 0; i < bytes && !(differs && strlen(sent) < bytes); i++)
-        differs |= (unsigned char)(sent[i] ^ path[i]);
-    return differs == 0;
-}
-
 static void reply(const struct sl_live_page *page, struct seqlstm_http_request *request, int status, const char *type,
                   const struct sl_buf *body)
 {
@@ -57,7 +47,8 @@ static void answer(void *context, struct seqlstm_http_request *request)
     const char *method = module->get_method(request);
     struct sl_buf body = {0};
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (!reads || !sl_access_names_loopback(module, request) || !is_equal(module->get_path(request), page->path)) {
+    if (!reads || !sl_access_names_loopback(module, request) ||
+        !sl_access_is_equal(module->get_path(request), page->path)) {
         sl_buf_append_text(&body, "there is no such page\n");
         reply(page, request, 404, "text/plain; charset=utf-8", &body);
     } else {

@@ -16,8 +16,8 @@ struct sl_curve {
     int32_t count;
 };
 
-/* `rates` [count]: requests per second; count 0: 0.1 to 0.95 of the highest throughput. `request->rate` does not count;
- * its seconds are those of one point. Errors as sl_load_run. */
+/* `rates` [count]: requests per second, in order; count 0: 0.1 to 0.95 of the highest throughput. `request->rate` does
+ * not count; its seconds are those of one point. Errors as sl_load_run. */
 seqlstm_status sl_curve_measure(struct sl_curve *curve, const struct sl_load_request *request, const double *rates,
                                 int32_t count, struct seqlstm_error *err);
 

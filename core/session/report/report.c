@@ -162,7 +162,7 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
         sl_examples_write(result->examples, &out);
     write_time(&out, result);
     if (session->timeline)
-        sl_timeline_print_section(session->timeline, NULL, "seqlstm profile", &out);
+        sl_timeline_print_section(session->timeline, NULL, &out);
     sl_data_section_write(session, &out);
     write_rows(&out, session, result);
     sl_session_write_plan_table(session, session->train.plan, false, &table);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profile of a training: what was recorded, against the plan and the peaks of the machine. */
-#ifndef SL_SESSION_RUN_PROFILE_H
-#define SL_SESSION_RUN_PROFILE_H
+#ifndef SL_SESSION_RUN_TIMELINE_H
+#define SL_SESSION_RUN_TIMELINE_H
 
 #include <seqlstm/status.h>
 

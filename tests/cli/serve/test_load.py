@@ -22,7 +22,7 @@ def train(t):
 
 def test_a_server_in_the_same_process(t):
     train(t)
-    report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.6', '--load', '100,300', '--html', 'load.html', '--json').text)
+    report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.6', '--load', '300,100', '--html', 'load.html', '--json').text)
     expect(report['name'] == 'tiny' and 5 <= report['steps'] <= 8 and len(report['points']) == 2, report)
     for point in [report['closed'], *report['points']]:
         expect(point['answered'] > 0 and point['refused'] == point['lost'] == 0, point)

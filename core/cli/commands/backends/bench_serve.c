@@ -20,6 +20,7 @@ struct served {
     struct sl_server *server; /* NULL: it is another process */
     struct sl_interrupt interrupt;
     pthread_t thread;
+    seqlstm_status status; /* of its run */
     struct seqlstm_error err;
     char address[ADDRESS_BYTES];
     uint16_t port;
@@ -48,7 +49,7 @@ static int read_url(struct cli_context *cli, const char *url, struct served *ser
 static void *serve(void *context)
 {
     struct served *served = context;
-    sl_server_run(served->server, &served->err);
+    served->status = sl_server_run(served->server, &served->err);
     return NULL;
 }
 
@@ -76,7 +77,8 @@ static int start(struct cli_context *cli, struct sl_session *session, const char
         return CLI_OK;
     sl_server_close(served->server);
     served->server = NULL;
-    return cli_usage_error(cli, "a thread cannot be started");
+    seqlstm_error_set(&err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "a thread cannot be started");
+    return cli_fail(cli, SEQLSTM_UNAVAILABLE, &err);
 }
 
 static void stop(struct served *served)
@@ -90,6 +92,7 @@ static void stop(struct served *served)
 
 /* ---- flags ------------------------------------------------------------------------------------------------- */
 
+/* In the order of load. */
 static int read_rates(struct cli_context *cli, double rates[SL_CURVE_POINTS_MOST], int32_t *out_count)
 {
     const char *text = cli_get(cli, "load");
@@ -101,7 +104,10 @@ static int read_rates(struct cli_context *cli, double rates[SL_CURVE_POINTS_MOST
             return cli_usage_error(cli,
                                    "`--load %s`: expected at most %d numbers of requests per second, as in 100,200",
                                    text, SL_CURVE_POINTS_MOST);
-        rates[(*out_count)++] = rate;
+        int32_t k = (*out_count)++;
+        for (; k > 0 && rates[k - 1] > rate; k--)
+            rates[k] = rates[k - 1];
+        rates[k] = rate;
         at += bytes + (at[bytes] == ',');
     }
     return CLI_OK;
@@ -153,7 +159,8 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
     char where[ADDRESS_BYTES + 16];
     snprintf(where, sizeof where, "%s:%d", served->address, served->port);
     seqlstm_status status =
-        curve ? sl_load_bodies_init(&bodies, session, name, where, BODIES, 1, &err) : SEQLSTM_NO_MEMORY;
+        curve ? sl_load_bodies_init(&bodies, session, name, where, BODIES, 1, &err)
+              : seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the load");
     const struct sl_load_request request = {.address = served->address,
                                             .port = served->port,
                                             .bodies = &bodies,
@@ -189,6 +196,8 @@ int cli_bench_serve(struct cli_context *cli)
     if (code == CLI_OK)
         code = measure(cli, session, &served, name);
     stop(&served);
+    if (served.status != SEQLSTM_OK)
+        code = cli_fail(cli, served.status, &served.err);
     sl_session_close(session);
     return code;
 }

@@ -81,7 +81,7 @@ static void print_page(const struct state *s, struct sl_buf *out)
     sl_buf_append_text(out, "<h1>");
     sl_html_append_text(out, name);
     sl_buf_append_text(out, "</h1>\n");
-    sl_timeline_print_section(s->timeline, get_advices(s), "seqlstm profile", out);
+    sl_timeline_print_section(s->timeline, get_advices(s), out);
     sl_html_end_page(out);
 }
 
