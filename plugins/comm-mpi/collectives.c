@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/collectives_check.h"
 #include "common/collectives_table.h"
 #include "common/host_memory.h"
 #include "connection.h"
-#include "elements.h"
 
 enum { SPIN_NS = 100 * 1000 };
 
@@ -16,7 +16,7 @@ static seqlstm_status mpi_describe(struct seqlstm_transport *transport, struct s
     transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
     transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
     for (uint32_t dtype = 0; dtype < 32; dtype++)
-        transport->dtypes |= mpi_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
+        transport->dtypes |= collectives_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
     transport->groups = MPI_GROUPS;
     snprintf(transport->name, sizeof transport->name, "MPI");
     snprintf(transport->domain, sizeof transport->domain, "host");
@@ -81,30 +81,19 @@ static seqlstm_status split(struct seqlstm_group *g, struct seqlstm_error *err)
     int code = MPI_Group_incl(all, g->members, g->ranks, &some);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_create_group(c->all, some, (int)g->number, &g->comm);
-    if (code == MPI_SUCCESS) {
+    if (code == MPI_SUCCESS)
         MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN);
+    if (some != MPI_GROUP_NULL)
         MPI_Group_free(&some);
-    }
     MPI_Group_free(&all);
     pthread_mutex_unlock(&c->lock);
     return mpi_check(code, "a group", err);
 }
 
-static int32_t find_place(const struct seqlstm_connection *c, const int32_t *ranks, int32_t count)
-{
-    int32_t place = -1;
-    for (int32_t m = 0; m < count; m++) {
-        if (ranks[m] < 0 || ranks[m] >= c->ranks || (m > 0 && ranks[m] <= ranks[m - 1]))
-            return -1;
-        place = ranks[m] == c->rank ? m : place;
-    }
-    return place;
-}
-
 static seqlstm_status mpi_group_create(struct seqlstm_connection *c, uint32_t number, const int32_t *ranks,
                                        int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
 {
-    const int32_t place = find_place(c, ranks, count);
+    const int32_t place = collectives_find_place(c->rank, c->ranks, ranks, count);
     if (place < 0 || number >= MPI_GROUPS || c->used_groups >> number & 1)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
                      place < 0 ? "its ranks are not ascending, or this one is not among them"
@@ -140,15 +129,7 @@ static seqlstm_status mpi_run(struct seqlstm_group *group, struct seqlstm_queue 
 {
     (void)queue;
     struct seqlstm_connection *c = group->connection;
-    const bool pairs = e->kind == SEQLSTM_COLLECTIVE_SEND || e->kind == SEQLSTM_COLLECTIVE_RECEIVE;
-    if (e->kind >= SEQLSTM_COLLECTIVE_COUNT || e->reduction >= SEQLSTM_REDUCE_COUNT || mpi_elem_bytes(e->dtype) == 0 ||
-        e->elems < 0)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no exchange of kind %u, dtype %u and reduction %u", e->kind, e->dtype,
-                     e->reduction);
-    if ((pairs || e->kind == SEQLSTM_COLLECTIVE_BROADCAST) && (e->peer < 0 || e->peer >= group->members))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a group of %d has no member %d", group->members, e->peer);
-    if (pairs && e->peer == group->place)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a rank does not send to itself");
+    SEQLSTM_TRY(collectives_check(e, group->place, group->members, err));
     if (c->failed && !atomic_load(&c->aborted))
         SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "an earlier exchange has failed");
     const seqlstm_status status = mpi_exchange(group, e, err);

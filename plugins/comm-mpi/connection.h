@@ -3,7 +3,7 @@
  *
  * MPI says nothing about ranks that leave, abort or do not come. So each rank keeps one receive open for the *notices*
  * of the others (notice.c), and reads them while it waits. All calls of MPI are made under one lock, which is enough
- * for MPI_THREAD_SERIALIZED, and none of them waits.
+ * for MPI_THREAD_SERIALIZED, and only the one that makes a group waits for other ranks.
  */
 #ifndef COMM_MPI_CONNECTION_H
 #define COMM_MPI_CONNECTION_H

@@ -8,16 +8,6 @@
 
 #include "common/half.h"
 
-int64_t mpi_elem_bytes(uint32_t dtype)
-{
-    static const int8_t bytes[] = {
-        [SEQLSTM_DTYPE_FLOAT32] = 4, [SEQLSTM_DTYPE_BFLOAT16] = 2, [SEQLSTM_DTYPE_FLOAT16] = 2,
-        [SEQLSTM_DTYPE_FLOAT64] = 8, [SEQLSTM_DTYPE_INT32] = 4,    [SEQLSTM_DTYPE_INT8] = 1,
-        [SEQLSTM_DTYPE_UINT8] = 1,
-    };
-    return dtype < sizeof bytes ? bytes[dtype] : 0;
-}
-
 MPI_Datatype mpi_elem_type(uint32_t dtype)
 {
     switch (dtype) {

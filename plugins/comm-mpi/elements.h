@@ -6,8 +6,6 @@
 #include <mpi.h>
 #include <stdint.h>
 
-/* Bytes of an element; 0: no such dtype. */
-int64_t mpi_elem_bytes(uint32_t dtype);
 MPI_Datatype mpi_elem_type(uint32_t dtype);
 /* MPI_OP_NULL: it could not be made. After MPI_Init, under the lock. */
 MPI_Op mpi_get_operation(uint32_t dtype, uint32_t reduction);

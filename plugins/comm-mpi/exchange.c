@@ -2,6 +2,7 @@
 /* The exchanges, as calls of MPI that do not wait. MPI counts in int, so large ones are made chunk by chunk. */
 #include <string.h>
 
+#include "common/collectives_check.h"
 #include "connection.h"
 #include "elements.h"
 
@@ -171,11 +172,9 @@ seqlstm_status mpi_exchange(struct seqlstm_group *group, const struct seqlstm_ex
                  .deadline_ns = now > INT64_MAX - exchange->timeout_ns ? INT64_MAX : now + exchange->timeout_ns,
                  .err = err},
         .exchange = exchange,
-        .elem_bytes = mpi_elem_bytes(exchange->dtype),
+        .elem_bytes = collectives_elem_bytes(exchange->dtype),
     };
     if (atomic_load(&group->connection->aborted))
         return mpi_look(&p.wait);
-    return exchange->kind == SEQLSTM_COLLECTIVE_SEND || exchange->kind == SEQLSTM_COLLECTIVE_RECEIVE
-               ? run_pair(&p, group->ranks[exchange->peer])
-               : run_group(&p);
+    return collectives_is_pair(exchange) ? run_pair(&p, group->ranks[exchange->peer]) : run_group(&p);
 }

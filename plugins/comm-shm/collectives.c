@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/collectives_check.h"
 #include "common/collectives_table.h"
 #include "common/host_memory.h"
 #include "connection.h"
@@ -19,7 +20,7 @@ static seqlstm_status shm_describe(struct seqlstm_transport *transport, struct s
     transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
     transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
     for (uint32_t dtype = 0; dtype < 32; dtype++)
-        transport->dtypes |= shm_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
+        transport->dtypes |= collectives_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
     transport->groups = SHM_GROUPS;
     transport->ranks_most = SHM_RANKS;
     transport->one_host = 1;
@@ -90,16 +91,11 @@ static seqlstm_status shm_open_connection(const struct seqlstm_host *host, const
 static seqlstm_status shm_group_create(struct seqlstm_connection *connection, uint32_t number, const int32_t *ranks,
                                        int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
 {
-    int32_t place = -1;
-    for (int32_t m = 0; m < count; m++) {
-        if (ranks[m] < 0 || ranks[m] >= connection->ranks || (m > 0 && ranks[m] <= ranks[m - 1]))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the ranks of a group are not ascending");
-        if (ranks[m] == connection->rank)
-            place = m;
-    }
+    const int32_t place = collectives_find_place(connection->rank, connection->ranks, ranks, count);
     if (place < 0 || number >= SHM_GROUPS || connection->used_groups >> number & 1)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
-                     place < 0 ? "this rank is not in it" : "the number is used, or too large");
+                     place < 0 ? "its ranks are not ascending, or this one is not among them"
+                               : "the number is used, or too large");
     const struct seqlstm_host *host = connection->host;
     struct seqlstm_group *group =
         host_allocate(host, sizeof *group + (uint64_t)count * (sizeof *group->boxes + sizeof *group->ranks));
@@ -129,19 +125,12 @@ static seqlstm_status shm_run(struct seqlstm_group *group, struct seqlstm_queue 
                               const struct seqlstm_exchange *e, struct seqlstm_error *err)
 {
     (void)queue;
-    const int64_t bytes = shm_elem_bytes(e->dtype), now = shm_now_ns();
+    const int64_t bytes = collectives_elem_bytes(e->dtype), now = shm_now_ns();
     const int64_t deadline_ns = now > INT64_MAX - e->timeout_ns ? INT64_MAX : now + e->timeout_ns;
-    const bool pairs = e->kind == SEQLSTM_COLLECTIVE_SEND || e->kind == SEQLSTM_COLLECTIVE_RECEIVE;
-    if (e->kind >= SEQLSTM_COLLECTIVE_COUNT || e->reduction >= SEQLSTM_REDUCE_COUNT || bytes == 0 || e->elems < 0)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no exchange of kind %u, dtype %u and reduction %u", e->kind, e->dtype,
-                     e->reduction);
-    if ((pairs || e->kind == SEQLSTM_COLLECTIVE_BROADCAST) && (e->peer < 0 || e->peer >= group->members))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a group of %d has no member %d", group->members, e->peer);
-    if (pairs && e->peer == group->place)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a rank does not send to itself");
+    SEQLSTM_TRY(collectives_check(e, group->place, group->members, err));
     if (atomic_load_explicit(&shm_segment_head(group->connection->segment)->aborted, memory_order_relaxed) != 0)
         return shm_check(group->connection, err);
-    if (!pairs)
+    if (!collectives_is_pair(e))
         return shm_run_group(group, e, bytes, deadline_ns, err);
     const int32_t peer = group->ranks[e->peer];
     return e->kind == SEQLSTM_COLLECTIVE_SEND

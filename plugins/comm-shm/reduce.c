@@ -10,16 +10,6 @@
 
 enum { BLOCK = 512 }; /* elements that are reduced over all vectors before the next */
 
-int64_t shm_elem_bytes(uint32_t dtype)
-{
-    static const int8_t bytes[] = {
-        [SEQLSTM_DTYPE_FLOAT32] = 4, [SEQLSTM_DTYPE_BFLOAT16] = 2, [SEQLSTM_DTYPE_FLOAT16] = 2,
-        [SEQLSTM_DTYPE_FLOAT64] = 8, [SEQLSTM_DTYPE_INT32] = 4,    [SEQLSTM_DTYPE_INT8] = 1,
-        [SEQLSTM_DTYPE_UINT8] = 1,
-    };
-    return dtype < sizeof bytes ? bytes[dtype] : 0;
-}
-
 #define AS_IS(x)      (x)
 #define SUM(a, b)     ((a) + (b))
 #define MAXIMUM(a, b) ((a) > (b) ? (a) : (b))

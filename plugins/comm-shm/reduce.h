@@ -5,9 +5,6 @@
 
 #include <stdint.h>
 
-/* Bytes of an element; 0: no such dtype. */
-int64_t shm_elem_bytes(uint32_t dtype);
-
 /* to[i] = from[0][i] ∘ from[1][i] ∘ …, in this order; 16-bit floats are reduced in float32 and rounded once. `to` may
  * be one of `from`. */
 void shm_reduce(uint32_t dtype, uint32_t reduction, void *to, const void *const *from, int32_t count, int64_t elems);
