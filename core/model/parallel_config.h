@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SL_RANKS_MOST = 4096 };
+
 enum sl_reduce_kind { SL_REDUCE_ALL, SL_REDUCE_CENTRAL };
 
 enum sl_reduce_dtype { SL_REDUCE_FLOAT32, SL_REDUCE_BFLOAT16 };
@@ -41,6 +43,12 @@ static inline bool sl_parallel_is_divided(const struct sl_parallel_config *confi
 static inline int32_t sl_parallel_count_shards(const struct sl_parallel_config *config)
 {
     return (int32_t)(config->shards > 0 ? config->shards : config->data);
+}
+
+/* Of the factors of compressed gradients; 0: they are not compressed. */
+static inline int64_t sl_parallel_get_compress_rank(const struct sl_parallel_config *config)
+{
+    return config->compress.kind == SL_COMPRESS_NONE ? 0 : config->compress.rank > 0 ? config->compress.rank : 4;
 }
 
 /* Ranks that `run` starts. */

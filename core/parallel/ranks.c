@@ -6,8 +6,6 @@
 
 #include "base/system/clock.h"
 
-enum { RANKS_MOST = 4096, USUAL_RANK = 4 };
-
 /* What a rank says at an agreement. */
 struct word {
     int32_t stop, save;
@@ -20,7 +18,7 @@ enum { GROUP_ALL, GROUP_REPLICAS, GROUP_PIPELINE };
 static seqlstm_status open_group(struct sl_ranks *ranks, uint32_t number, int32_t first, int32_t stride, int32_t count,
                                  struct sl_rank_group *out, struct seqlstm_error *err)
 {
-    int32_t members[RANKS_MOST];
+    int32_t members[SL_RANKS_MOST];
     *out = (struct sl_rank_group){.ranks = count, .rank = (ranks->rank - first) / stride};
     if (count == 1)
         return SEQLSTM_OK;
@@ -47,8 +45,7 @@ seqlstm_status sl_ranks_init(struct sl_ranks *ranks, struct sl_connection *conne
     const int32_t replicas = ranks->ranks / ranks->stages;
     ranks->shards = ranks->ordered ? (int32_t)config->shards : replicas;
     ranks->reduce = &config->reduce;
-    if (config->compress.kind == SL_COMPRESS_POWERSGD)
-        ranks->compress_rank = config->compress.rank > 0 ? config->compress.rank : USUAL_RANK;
+    ranks->compress_rank = sl_parallel_get_compress_rank(config);
     ranks->own = own;
     SEQLSTM_TRY(open_group(ranks, GROUP_REPLICAS, ranks->stage, ranks->stages, replicas, &ranks->replicas, err));
     return open_group(ranks, GROUP_PIPELINE, ranks->rank - ranks->stage, 1, ranks->stages, &ranks->pipeline, err);
@@ -85,7 +82,7 @@ seqlstm_status sl_ranks_gather(const struct sl_ranks *ranks, const void *bytes, 
 
 seqlstm_status sl_ranks_agree(struct sl_ranks *ranks, struct seqlstm_error *err)
 {
-    struct word words[RANKS_MOST];
+    struct word words[SL_RANKS_MOST];
     const struct word own = {
         .stop = sl_interrupt_get_stop(ranks->own), .save = sl_interrupt_take_save(ranks->own), .now_ns = sl_clock_ns()};
     SEQLSTM_TRY(sl_ranks_gather(ranks, &own, (int64_t)sizeof own, words, err));

@@ -196,6 +196,8 @@ def test_compressed_gradients_train_as_well(t):
     t.run('resume', 'r', *ranks(3), '--set', 'train.max_time=1000s', '-q')
     plain, packed = (read_metrics(t.folder / name / 'metrics.jsonl')[-1][2]['loss'] for name in ('plain', 'r'))
     expect(packed != plain and packed < plain + 0.05, (packed, plain))
+    t.run('run', 'm.yaml', '--out', 'none', *ranks(2), '--set', 'parallel.compress={type: powersgd, rank: 1000}', '-q',
+          rc=2).says('E0503', '`compress` has no effect')
 
 
 def test_a_rank_that_dies_ends_all(t):

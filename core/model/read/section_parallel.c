@@ -6,12 +6,10 @@
 
 #define AT(member) offsetof(struct sl_parallel_config, member)
 
-enum { RANKS_MOST = 4096 };
-
 /* A number of ranks, or `none`. */
 static void read_ranks(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option number = {.key = "data", .kind = SL_VALUE_INT, .min = 1, .max = RANKS_MOST};
+    static const struct sl_option number = {.key = "data", .kind = SL_VALUE_INT, .min = 1, .max = SL_RANKS_MOST};
     (void)option;
     if (node->kind == SL_NODE_SCALAR && strcmp(node->text, "none") == 0)
         *(int64_t *)field = 1;

@@ -62,10 +62,10 @@ void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *roo
         sl_reader_report(reader, "E0323", reduce, "remove `reduce`, or `pipeline` and `pieces`", NULL,
                          "in a pipeline each rank updates the weights of its own layers, so `reduce: central` is not "
                          "possible");
-    if (parallel->data * parallel->pipeline > 4096)
+    if (parallel->data * parallel->pipeline > SL_RANKS_MOST)
         sl_reader_report(reader, "E0323", sl_reader_get_place(node, "pipeline"), "use fewer", NULL,
-                         "%lld groups of %lld ranks are more than 4096 ranks", (long long)parallel->data,
-                         (long long)parallel->pipeline);
+                         "%lld groups of %lld ranks are more than %d ranks", (long long)parallel->data,
+                         (long long)parallel->pipeline, SL_RANKS_MOST);
     if (parallel->data == 1 && (rounds || central))
         sl_reader_report(reader, "E0205", reduce, "give `data` a number of ranks, or remove `reduce`", NULL,
                          "`reduce` has no effect where no ranks share a batch");

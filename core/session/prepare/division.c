@@ -7,6 +7,7 @@
 
 #include "base/system/cpu.h"
 #include "base/value/buf.h"
+#include "parallel/low_rank.h"
 #include "session/finding/finding.h"
 #include "session/prepare/collectives.h"
 #include "session/record/session_record.h"
@@ -184,6 +185,22 @@ seqlstm_status sl_session_take_plan(struct sl_session *session, struct seqlstm_e
     return status;
 }
 
+/* Refuses a `compress` that makes the gradient of no matrix smaller. */
+static seqlstm_status check_compress(struct sl_session *session, struct seqlstm_error *err)
+{
+    const struct sl_graph *graph = session->train.plan->graph;
+    const int64_t rank = sl_parallel_get_compress_rank(&session->model->parallel);
+    for (int32_t p = 0; p < graph->param_count; p++)
+        if (graph->params[p].trainable && sl_low_rank_pays(graph->params[p].rows, graph->params[p].columns, rank))
+            return SEQLSTM_OK;
+    seqlstm_error_set(
+        err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+        "`compress` has no effect: no matrix of this model has fewer bytes as two factors of rank %d; use "
+        "a smaller `rank`, or remove `compress`",
+        (int)rank);
+    return sl_session_add_finding(session, "E0503", "parallel.compress", SEQLSTM_INVALID_CONFIG, err);
+}
+
 seqlstm_status sl_session_check_division(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_plan *plan = session->train.plan;
@@ -198,5 +215,5 @@ seqlstm_status sl_session_check_division(struct sl_session *session, struct seql
                           call->node->name, device->device_class);
         return sl_session_add_finding(session, "E0503", "parallel", SEQLSTM_UNSUPPORTED, err);
     }
-    return SEQLSTM_OK;
+    return session->model->parallel.compress.kind == SL_COMPRESS_NONE ? SEQLSTM_OK : check_compress(session, err);
 }

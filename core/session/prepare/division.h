@@ -25,7 +25,8 @@ void sl_session_leave(struct sl_session *session);
 seqlstm_status sl_session_send_plan(struct sl_session *session, struct seqlstm_error *err);
 seqlstm_status sl_session_take_plan(struct sl_session *session, struct seqlstm_error *err);
 
-/* UNSUPPORTED: the plan of a divided training has calls on another device than the processor. */
+/* UNSUPPORTED: the plan of a divided training has calls on another device than the processor. INVALID_CONFIG:
+ * `compress` makes no gradient smaller. */
 seqlstm_status sl_session_check_division(struct sl_session *session, struct seqlstm_error *err);
 
 #endif
