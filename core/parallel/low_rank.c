@@ -130,16 +130,6 @@ static void orthonormalize(const struct sl_low_rank *m)
     }
 }
 
-static seqlstm_status exchange(const struct sl_ranks *ranks, float *values, int64_t elems, struct seqlstm_error *err)
-{
-    const struct seqlstm_exchange sum = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
-                                         .dtype = SEQLSTM_DTYPE_FLOAT32,
-                                         .elems = elems,
-                                         .from = values,
-                                         .to = values};
-    return ranks->connection ? sl_connection_run(ranks->connection, 0, sum, err) : SEQLSTM_OK;
-}
-
 static bool is_finite(const float *values, int64_t elems)
 {
     for (int64_t i = 0; i < elems; i++)
@@ -163,12 +153,12 @@ seqlstm_status sl_low_rank_add(struct sl_low_rank *m, const struct sl_ranks *ran
     for (int64_t i = 0; i < elems; i++)
         values[i] += error[i];
     multiply(m, values);
-    SEQLSTM_TRY(exchange(ranks, m->p, m->rows * m->rank, err));
+    SEQLSTM_TRY(sl_ranks_add(ranks, m->p, m->rows * m->rank, NULL, err));
     const bool fine = is_finite(m->p, m->rows * m->rank);
     orthonormalize(m);
     multiply_transposed(m, values);
     memcpy(m->q, m->own, (size_t)factor * sizeof *m->q);
-    SEQLSTM_TRY(exchange(ranks, m->q, factor, err));
+    SEQLSTM_TRY(sl_ranks_add(ranks, m->q, factor, NULL, err));
     if (!fine || !is_finite(m->q, factor)) {
         give_up(m, values);
         return SEQLSTM_OK;

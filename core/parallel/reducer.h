@@ -3,8 +3,9 @@
  * the flat gradients to their beginning, as soon as they are complete. The size of a bundle follows from the measured
  * latency and bandwidth of the collectives. Of an embedding, only rows that are not zero on some rank are exchanged.
  *
- * The thread that computes makes no exchange between the first `note` of an update and its `finish`. The sums are those
- * of sl_ranks_add: each element is added in the same order, whatever the bundles are.
+ * The thread that computes makes no exchange between the first `note` of an update and its `finish`. Through
+ * shared memory the sums are those of sl_ranks_add on all elements at once, whatever the bundles are; other collectives
+ * may add an element in another order in another bundle.
  */
 #ifndef SL_PARALLEL_REDUCER_H
 #define SL_PARALLEL_REDUCER_H
