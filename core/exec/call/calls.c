@@ -155,7 +155,8 @@ seqlstm_status sl_exec_fill_empty(struct sl_exec *exec, int32_t c, struct seqlst
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+/* The gradient of the initial state of sequences without a step is that of their final one, or zero. */
+static seqlstm_status fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_node *node = exec->plan->calls[c].node;
     const struct sl_exec_call *own = &exec->calls[c];
@@ -400,7 +401,7 @@ seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accum
     if (!is_loss && !request.any_output_grad)
         return accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err);
     if (get_binding(exec, c) == NULL) { /* every sequence is empty */
-        SEQLSTM_TRY(sl_exec_fill_empty_grads(exec, c, err));
+        SEQLSTM_TRY(fill_empty_grads(exec, c, err));
         SEQLSTM_TRY(accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err));
         return settle_inputs(exec, c, &request, err);
     }
@@ -410,7 +411,7 @@ seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accum
     struct seqlstm_backward args =
         sl_exec_get_backward(exec, c, request.parts | (add ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0));
     SEQLSTM_TRY(sl_exec_call_backward(exec, c, &args, err));
-    SEQLSTM_TRY(sl_exec_fill_empty_grads(exec, c, err));
+    SEQLSTM_TRY(fill_empty_grads(exec, c, err));
     sl_exec_note_params(exec, c);
     return settle_inputs(exec, c, &request, err);
 }

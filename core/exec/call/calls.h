@@ -9,8 +9,6 @@
 seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 /* Outputs of call c on the sequences axis: rows of sequences without a step are their initial state, or zero. */
 seqlstm_status sl_exec_fill_empty(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
-/* Backward: the gradient of their initial state is that of their final one, or zero. */
-seqlstm_status sl_exec_fill_empty_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 
 /* Runs call c backward, on the running piece or on all rows: collects the gradients of its outputs, makes and adds up
  * those of its inputs and, unless one call makes them for all pieces later, of its parameters. */

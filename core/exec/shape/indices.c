@@ -55,7 +55,8 @@ static void fill_memories(const struct seqlstm_axis *source, int64_t capacity, i
     offset[capacity] = first;
 }
 
-double sl_exec_weigh_row(const struct sl_exec *exec, const struct sl_batch *batch, int64_t row)
+/* The weight of a row of the target in the loss. */
+static double weigh_row(const struct sl_exec *exec, const struct sl_batch *batch, int64_t row)
 {
     const struct sl_field *target = &batch->target;
     const float *classes = exec->places[SL_PLACE_HOST].class_weights;
@@ -73,7 +74,7 @@ double sl_exec_weigh(const struct sl_exec *exec, const struct sl_batch *batch)
     int64_t rows = target->on_steps ? batch->axis.rows : batch->sequences;
     double sum = 0;
     for (int64_t r = 0; r < rows; r++)
-        sum += sl_exec_weigh_row(exec, batch, r);
+        sum += weigh_row(exec, batch, r);
     return sum;
 }
 
@@ -82,7 +83,7 @@ static void fill_weights(struct sl_exec *exec, const struct sl_batch *batch)
     float *weights = (float *)(void *)get(exec, SL_TENSOR_ROW_WEIGHT);
     const int64_t rows = batch->target.on_steps ? batch->axis.rows : batch->sequences;
     for (int64_t r = 0; weights && r < rows; r++)
-        weights[r] = (float)sl_exec_weigh_row(exec, batch, r);
+        weights[r] = (float)weigh_row(exec, batch, r);
 }
 
 void sl_exec_fill_indices(struct sl_exec *exec, const struct sl_batch *batch)

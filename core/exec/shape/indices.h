@@ -11,7 +11,4 @@ void sl_exec_close_indices(struct sl_exec *exec);
 /* Their values for a batch. */
 void sl_exec_fill_indices(struct sl_exec *exec, const struct sl_batch *batch);
 
-/* The weight of a row of the target in the loss. */
-double sl_exec_weigh_row(const struct sl_exec *exec, const struct sl_batch *batch, int64_t row);
-
 #endif
