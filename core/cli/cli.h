@@ -227,6 +227,8 @@ void cli_show_diagnostics(const struct cli_context *cli);
 int cli_get_exit(seqlstm_status status);
 /* Writes a text to stdout; prints an error and returns false if that fails (a full disk). */
 bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf);
+/* Writes the buffer to a file and releases it; prints an error if that fails. */
+int cli_write_file(const struct cli_context *cli, const char *path, struct sl_buf *buf);
 /* Writes a JSON value to stdout and frees it (NULL: out of memory); CLI_OK or CLI_FAILURE. */
 int cli_write_json(const struct cli_context *cli, struct json_t *root);
 void cli_print_help(const struct cli_command *command, FILE *out);

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "base/system/file_writer.h"
 #include "base/value/json_write.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
@@ -222,6 +223,16 @@ bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf)
         buf->failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the output")
                     : cli_put_text(sl_buf_text(buf), buf->length_bytes, true, &err);
     return status == SEQLSTM_OK || cli_fail(cli, status, &err) == CLI_OK;
+}
+
+int cli_write_file(const struct cli_context *cli, const char *path, struct sl_buf *buf)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const seqlstm_status status =
+        buf->failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", path)
+                    : sl_file_write(path, buf->data, buf->length_bytes, &err);
+    sl_buf_deinit(buf);
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
 }
 
 seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlstm_error *err)

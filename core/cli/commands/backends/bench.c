@@ -2,7 +2,6 @@
 /* seqlstm bench */
 #include <string.h>
 
-#include "base/system/file_writer.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "cli/commands/backends/bench_serve.h"
@@ -82,16 +81,11 @@ static int read_flags(struct state *s)
 static int write_html(struct state *s, const struct sl_sweep_report *report)
 {
     const char *path = cli_get(s->cli, "html");
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf page = {0};
     if (!path)
         return CLI_OK;
     sl_sweep_print_html(report, &page);
-    seqlstm_status status =
-        page.failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the page")
-                    : sl_file_write(path, page.data, page.length_bytes, &err);
-    sl_buf_deinit(&page);
-    return status == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, status, &err);
+    return cli_write_file(s->cli, path, &page);
 }
 
 static int report_result(struct state *s, const struct sl_sweep_report *report)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/system/cpu.h"
-#include "base/system/file_writer.h"
 #include "base/system/interrupt.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
@@ -116,16 +115,11 @@ static int read_rates(struct cli_context *cli, double rates[SL_CURVE_POINTS_MOST
 static int write_html(struct cli_context *cli, const struct sl_curve *curve)
 {
     const char *path = cli_get(cli, "html");
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf page = {0};
     if (path == NULL)
         return CLI_OK;
     sl_curve_print_html(curve, &page);
-    const seqlstm_status status =
-        page.failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the page")
-                    : sl_file_write(path, page.data, page.length_bytes, &err);
-    sl_buf_deinit(&page);
-    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
+    return cli_write_file(cli, path, &page);
 }
 
 static int print(struct cli_context *cli, const struct sl_curve *curve)

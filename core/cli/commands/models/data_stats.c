@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/operation/cost_json.h"
-#include "base/system/file_writer.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "cli/output/data_page.h"
@@ -274,14 +273,10 @@ static int write(struct cli_context *cli, const struct sl_data_stats *stats, con
     const char *page = cli_get(cli, "html");
     if (page) {
         struct sl_buf buf = {0};
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         cli_write_data_page(&buf, cli->values.operands[0], stats, cost);
-        seqlstm_status status =
-            buf.failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the page")
-                       : sl_file_write(page, buf.data, buf.length_bytes, &err);
-        sl_buf_deinit(&buf);
-        if (status != SEQLSTM_OK)
-            return cli_fail(cli, status, &err);
+        const int code = cli_write_file(cli, page, &buf);
+        if (code != CLI_OK)
+            return code;
     }
     return cli->json ? write_json(cli, stats, content, cost) : write_table(cli, stats, content, cost != NULL);
 }

@@ -2,7 +2,6 @@
 /* seqlstm profile */
 #include <string.h>
 
-#include "base/system/file_writer.h"
 #include "base/value/html.h"
 #include "cli/cli.h"
 #include "compare/advice.h"
@@ -89,16 +88,11 @@ static void print_page(const struct state *s, struct sl_buf *out)
 static int write_file(const struct state *s, const char *flag, void (*print)(const struct state *s, struct sl_buf *out))
 {
     const char *path = cli_get(s->cli, flag);
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf buf = {0};
     if (!path)
         return CLI_OK;
     print(s, &buf);
-    const seqlstm_status status =
-        buf.failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", path)
-                   : sl_file_write(path, buf.data, buf.length_bytes, &err);
-    sl_buf_deinit(&buf);
-    return status == SEQLSTM_OK ? CLI_OK : cli_fail(s->cli, status, &err);
+    return cli_write_file(s->cli, path, &buf);
 }
 
 static void print_trace(const struct state *s, struct sl_buf *out)
