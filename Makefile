@@ -9,8 +9,8 @@
 # make deb                     Debian packages, in build/deb; needs debhelper, and what packaging/debian/control names
 # make clean                   delete build/
 #
-# All but docs, deb and clean install the packages that are missing, if they can, or name them. MESON_FLAGS are the options of a
-# new build folder, such as -Dprefix=/usr.
+# All but docs, deb and clean install the packages that are missing, if they can, or name them. MESON_FLAGS are the
+# options of a new build folder, such as -Dprefix=/usr.
 
 MODEL ?= configs/quickstart.yaml
 BUILD ?= build
