@@ -6,27 +6,12 @@
 #include <string.h>
 
 #include "base/memory/memory.h"
+#include "base/operation/op_signature.h"
 #include "conformance/collectives/trial.h"
 #include "parallel/tree_sum.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 17, 1000, 4097, 70001};
 enum { SIZES = sizeof sizes / sizeof *sizes, LARGE_ELEMS = 100000000 };
-
-static int64_t get_elem_bytes(uint32_t dtype)
-{
-    switch (dtype) {
-    case SEQLSTM_DTYPE_FLOAT64:
-        return 8;
-    case SEQLSTM_DTYPE_FLOAT16:
-    case SEQLSTM_DTYPE_BFLOAT16:
-        return 2;
-    case SEQLSTM_DTYPE_INT8:
-    case SEQLSTM_DTYPE_UINT8:
-        return 1;
-    default:
-        return 4;
-    }
-}
 
 /* The bits of an integer 0 … 256 in a float of 16 bits with so many bits of exponent. */
 static uint16_t narrow(int value, int exponent_bits)
@@ -90,7 +75,7 @@ static int get_expected(const struct sl_trial *trial, uint32_t reduction, int64_
 static void reduce(struct sl_trial *trial, uint32_t dtype, uint32_t reduction, int64_t elems, bool scatter,
                    bool in_place)
 {
-    const int64_t bytes = get_elem_bytes(dtype), given = scatter ? elems * trial->ranks : elems;
+    const int64_t bytes = sl_dtype_bytes(dtype), given = scatter ? elems * trial->ranks : elems;
     void *from = sl_trial_allocate(trial, given * bytes), *to = sl_trial_allocate(trial, elems * bytes);
     void *expected = sl_trial_allocate(trial, elems * bytes);
     if (from && to && expected) {
