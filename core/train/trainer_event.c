@@ -8,8 +8,8 @@
 #include "base/system/path.h"
 #include "base/system/trace.h"
 #include "base/value/buf.h"
-#include "train/checkpoint/checksums.h"
 #include "base/value/text.h"
+#include "train/checkpoint/checksums.h"
 #include "train/evaluate.h"
 #include "train/trainer_private.h"
 
