@@ -94,6 +94,7 @@ def test_texts_are_those_of_generate(t):
         likeliest = texts(server, 'the ', temperature=0, max_tokens=40)
         expect(likeliest == texts(server, 'the ', temperature=0.001, max_tokens=40) == texts(server, 'the ', top_k=1, max_tokens=40)
                == texts(server, 'the ', top_p=1e-6, max_tokens=40), likeliest)
+        expect(texts(server, 'the ', temperature=0, max_tokens=40, stop=None, stream_options=None) == likeliest, 'null is as if it were absent')
 
 
 def test_many_at_once(t):
