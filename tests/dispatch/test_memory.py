@@ -27,6 +27,14 @@ def measure_peak(t, *args):
     return usage.ru_maxrss * 1024
 
 
+def why_unmeasured(t):
+    if t.sanitized:
+        return 'sanitizers use memory of their own'
+    if not pathlib.Path('/sys/kernel').exists():
+        return '/sys is not mounted, which says how large pages are'
+    return ''
+
+
 def is_there(t, backend):
     known = {r['id']: r for r in t.run('backends', '--json').json['backends'] if r['status'] == 'ok'}
     return known.get(backend)
@@ -42,8 +50,8 @@ def train_measured(t, layers, *args):
 def test_memory(t):
     """The peak that the plan predicts is within 10 % of the real one, whatever backends were loaded and timed, and
     also if reading the data needed more than the run."""
-    if t.sanitized:
-        return 'sanitizers use memory of their own'
+    if reason := why_unmeasured(t):
+        return reason
     if not is_there(t, 'cpu-blas'):
         return 'cpu-blas is not built'
     t.write('m.yaml', LARGE)
@@ -95,8 +103,8 @@ backends: [cpu-blas]
 def test_memory_of_decoding(t):
     """Decoding for metrics and for scheduled sampling is planned beside training and counted; so it is for `eval`.
     Without it the plan would predict 15 % less than the run needs."""
-    if t.sanitized:
-        return 'sanitizers use memory of their own'
+    if reason := why_unmeasured(t):
+        return reason
     if not is_there(t, 'cpu-blas'):
         return 'cpu-blas is not built'
     for name, count, seed in (('train', 512, 1), ('valid', 128, 2), ('test', 128, 3)):
@@ -148,8 +156,8 @@ backends: [cpu-blas]
 
 def test_memory_of_shared_units(t):
     """Threads that share the units of a layer use one workspace: memory is reserved once, not for each of them."""
-    if t.sanitized:
-        return 'sanitizers use memory of their own'
+    if reason := why_unmeasured(t):
+        return reason
     if not is_there(t, 'cpu-blas'):
         return 'cpu-blas is not built'
     t.write('m.yaml', SUMS)
@@ -163,8 +171,8 @@ def test_memory_of_shared_units(t):
 def test_memory_of_shuffled_batches(t):
     """Buffers are sized for a batch of only the longest sequences, which shuffling does not produce. What the
     batches of the epoch leave untouched is not counted, neither in a backend's buffers nor in activations."""
-    if t.sanitized:
-        return 'sanitizers use memory of their own'
+    if reason := why_unmeasured(t):
+        return reason
     if not is_there(t, 'cpu-blas'):
         return 'cpu-blas is not built'
     t.write('m.yaml', LARGE)
@@ -207,8 +215,8 @@ def test_memory_of_a_row(t):
 def test_memory_of_narrow_types(t):
     """The library does not touch all that it requests, and allocates memory of its own on its first run and for each
     shape; mixed lengths are cut into fewer rectangles than the limit. The plan knows this, and is within 10 %."""
-    if t.sanitized:
-        return 'sanitizers use memory of their own'
+    if reason := why_unmeasured(t):
+        return reason
     onednn = is_there(t, 'cpu-onednn')
     if not onednn or 'v4' not in onednn['devices'][0]['class'] or not is_there(t, 'cpu-blas'):
         return 'cpu-onednn with AVX-512 and cpu-blas are not both there'
