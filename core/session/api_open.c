@@ -177,8 +177,13 @@ static seqlstm_status take_overrides(struct seqlstm_session *s, const struct seq
     return SEQLSTM_OK;
 }
 
-static void take_options(struct seqlstm_session *s, const struct seqlstm_options *options)
+static seqlstm_status take_options(struct seqlstm_session *s, const struct seqlstm_options *options,
+                                   struct seqlstm_error *err)
 {
+    const uint32_t unknown = options->flags & ~(uint32_t)SEQLSTM_OPEN_TRUST;
+    if (unknown != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "the options have flags that this library does not know: %#x; use a newer library", unknown);
     s->options.backend_folders = options->backend_folders;
     s->options.backend_folder_count = options->folder_count;
     s->options.forced_backend = options->backend;
@@ -191,6 +196,7 @@ static void take_options(struct seqlstm_session *s, const struct seqlstm_options
     s->log_context = options->context;
     if (options->log)
         s->log = (struct sl_log){.write = write_log, .context = s, .level = SL_LOG_DEBUG};
+    return take_overrides(s, options, err);
 }
 
 /* Options of an earlier version are shorter. */
@@ -213,8 +219,7 @@ static seqlstm_status prepare(const char *path, const struct seqlstm_options *gi
     s->options.model = &s->request;
     s->options.log = &s->log;
     s->options.interrupt = &s->interrupt;
-    take_options(s, &options);
-    seqlstm_status status = take_overrides(s, &options, err);
+    seqlstm_status status = take_options(s, &options, err);
     if (status == SEQLSTM_OK)
         status = take_files(s, &options, err);
     if (status == SEQLSTM_OK)

@@ -29,12 +29,19 @@ static struct sl_stream *inner_stream(const struct seqlstm_stream *stream)
     return (struct sl_stream *)(uintptr_t)stream;
 }
 
+/* Options of an earlier version are shorter. */
+static struct seqlstm_predictor_options copy_options(const struct seqlstm_predictor_options *options)
+{
+    struct seqlstm_predictor_options copy = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    if (options)
+        memcpy(&copy, options, options->struct_size < sizeof copy ? options->struct_size : sizeof copy);
+    return copy;
+}
+
 seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const struct seqlstm_predictor_options *options,
                                       struct seqlstm_predictor **out_predictor, struct seqlstm_error *err)
 {
-    struct seqlstm_predictor_options said = SEQLSTM_PREDICTOR_OPTIONS_INIT;
-    if (options && options->struct_size >= sizeof said)
-        said = *options;
+    const struct seqlstm_predictor_options said = copy_options(options);
     if ((said.flags & ~(uint32_t)SEQLSTM_PREDICTOR_EMBED) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's options have unknown flags: %#x", said.flags);
     const struct sl_predictor_limits limits = {.sequences = said.sequences,

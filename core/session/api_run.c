@@ -139,16 +139,10 @@ seqlstm_status seqlstm_get_weight(struct seqlstm_session *session, int64_t index
                      (long long)count);
     const struct sl_param_view *view = &params->views[index];
     const struct sl_model *model = sl_session_get_model(session->session);
-    const char *layer = "";
-    for (size_t l = 0; l < model->layer_count; l++) {
-        const size_t bytes = strlen(model->layers[l].name);
-        if (strncmp(view->name, model->layers[l].name, bytes) == 0 && view->name[bytes] == '.')
-            layer = model->layers[l].name;
-    }
     const struct seqlstm_weight known = {.struct_size = out_weight->struct_size,
                                          .is_trainable = view->trainable,
                                          .name = view->name,
-                                         .layer = layer,
+                                         .layer = model->layers[view->layer].name,
                                          .rows = view->rows,
                                          .columns = view->columns,
                                          .values = params->values + view->offset_elems};

@@ -42,6 +42,7 @@ seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int
                                                   .rows = param->rows,
                                                   .columns = param->columns,
                                                   .elems = param->rows * param->columns,
+                                                  .layer = param->layer,
                                                   .trainable = param->trainable,
                                                   .regularizer = param->regularizer};
         if (params->views[p].name == NULL)

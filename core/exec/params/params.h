@@ -25,6 +25,7 @@ struct sl_param_view {
     int64_t rows, columns;
     int64_t offset_elems;
     int64_t elems; /* rows * columns */
+    int32_t layer; /* index in model->layers */
     bool trainable;
     struct sl_regularizer regularizer;
 };

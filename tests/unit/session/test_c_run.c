@@ -251,7 +251,48 @@ static void errors_have_code_place_and_reason(void **state)
     seqlstm_close(session);
 }
 
-/* A program that was built before `files` existed. */
+/* The name of one layer begins with that of another. */
+static void weights_name_their_layer(void **state)
+{
+    (void)state;
+    static struct memory m;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    struct seqlstm_weight weight = {.struct_size = sizeof weight};
+    static const char *const names[] = {"model[0].name=a", "model[1].name=a.l0"};
+    int64_t count = 0;
+    fill(&m, "names");
+    m.options.overrides = names;
+    m.options.override_count = 2;
+    ok(seqlstm_open_text("model", MODEL, strlen(MODEL), &m.options, &session, &err), &err);
+    ok(seqlstm_train(session, NULL, NULL, &err), &err);
+    ok(seqlstm_load_weights(session, &count, &err), &err);
+    int of_lstm = 0, of_dense = 0;
+    for (int64_t k = 0; k < count; k++) {
+        ok(seqlstm_get_weight(session, k, &weight, &err), &err);
+        of_lstm += strcmp(weight.layer, "a") == 0 && strncmp(weight.name, "a.l0.forward.", 13) == 0;
+        of_dense += strcmp(weight.layer, "a.l0") == 0 && strchr(weight.name + 5, '.') == NULL;
+    }
+    assert_int_equal(of_lstm, 3);
+    assert_int_equal(of_dense, 2);
+    seqlstm_close(session);
+}
+
+static void unknown_flags_are_refused(void **state)
+{
+    (void)state;
+    static struct memory m;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    fill(&m, "flags");
+    m.options.flags = 1u << 7;
+    assert_int_equal(seqlstm_open_text("m", MODEL, strlen(MODEL), &m.options, &session, &err),
+                     SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "0x80"));
+    assert_null(session);
+}
+
+/* A program that was built before `files` and `threads` existed. */
 static void shorter_options_count(void **state)
 {
     (void)state;
@@ -266,6 +307,19 @@ static void shorter_options_count(void **state)
     options.file_count = 7;
     assert_int_equal(seqlstm_open_text("m", MODEL, strlen(MODEL), &options, &session, &err), SEQLSTM_INVALID_CONFIG);
     assert_non_null(strstr(err.message, "nonsense"));
+    static struct memory m;
+    struct seqlstm_predictor_options short_ones = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    struct seqlstm_predictor *predictor = NULL;
+    session = train(&m, "shorter");
+    short_ones.struct_size = (uint32_t)offsetof(struct seqlstm_predictor_options, threads);
+    short_ones.threads = -7; /* not read */
+    short_ones.steps = STEPS + 4;
+    ok(seqlstm_predictor_open(session, &short_ones, &predictor, &err), &err);
+    struct seqlstm_predictor_info info = {.struct_size = sizeof info};
+    seqlstm_predictor_get_info(predictor, &info);
+    assert_int_equal(info.steps, STEPS + 4);
+    seqlstm_predictor_close(predictor);
+    seqlstm_close(session);
 }
 
 int main(void)
@@ -275,6 +329,8 @@ int main(void)
         cmocka_unit_test(weights_are_views_of_what_predicts),
         cmocka_unit_test(embeddings_are_the_output_of_the_layer),
         cmocka_unit_test(errors_have_code_place_and_reason),
+        cmocka_unit_test(weights_name_their_layer),
+        cmocka_unit_test(unknown_flags_are_refused),
         cmocka_unit_test(shorter_options_count),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -171,9 +171,9 @@ struct fake_params {
 static inline void fake_params_init(struct fake_params *fake)
 {
     memset(fake, 0, sizeof *fake);
-    fake->views[0] = (struct sl_param_view){"dense.w", 1, FAKE_FEATURES, 0, FAKE_FEATURES, true, {0.001, 0.01}};
-    fake->views[1] = (struct sl_param_view){"dense.bias", 1, 1, 16, 1, true, {0, 0}};
-    fake->views[2] = (struct sl_param_view){"frozen.w", 2, 1, 24, 2, false, {0, 0}};
+    fake->views[0] = (struct sl_param_view){"dense.w", 1, FAKE_FEATURES, 0, FAKE_FEATURES, 0, true, {0.001, 0.01}};
+    fake->views[1] = (struct sl_param_view){"dense.bias", 1, 1, 16, 1, 0, true, {0, 0}};
+    fake->views[2] = (struct sl_param_view){"frozen.w", 2, 1, 24, 2, 0, false, {0, 0}};
     fake->params = (struct sl_params){
         .views = fake->views,
         .view_count = 3,
