@@ -216,12 +216,11 @@ seqlstm_status sl_advice_find(const struct sl_advice_request *request, struct sl
         bool failed = false;
         if (1e-9 * (double)(sl_clock_ns() - finder->begin_ns) > request->seconds)
             break;
-        if (sl_interrupt_get_stop(request->options->interrupt))
-            status = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "interrupted");
-        if (request->on_trial && status == SEQLSTM_OK)
+        if (request->on_trial)
             request->on_trial(request->context, finder->trials[t].advice.change);
-        if (status == SEQLSTM_OK)
-            status = run_trial(finder, &finder->trials[t], &failed, err);
+        status = run_trial(finder, &finder->trials[t], &failed, err);
+        if (status == SEQLSTM_OK && sl_interrupt_get_stop(request->options->interrupt))
+            status = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "interrupted");
         if (status == SEQLSTM_OK && !failed)
             keep(out_advices, &finder->trials[t].advice);
     }

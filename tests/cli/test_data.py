@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the program says about data: wrong files, odd files, and the records of a prediction."""
+import struct
 import sys
 
 sys.dont_write_bytecode = True
@@ -204,9 +205,37 @@ train: {loss: cross_entropy, epochs: 1}
     expect(stats['class_counts'] == [{'name': 'x', 'count': 3}, {'name': 'y', 'count': 1}], stats['class_counts'])
     text = t.run('data', 'stats', 'm.yaml').text
     expect('1.5 to 4, mean 2.75' in text and '2 categories: north 2, south 1' in text and '75.0 %' in text, text)
+    t.run('data', 'stats', 'm.yaml', '--html', 'page.html')
+    page = t.read('page.html').decode()
+    for cell in ('<td>x</td><td>3</td><td>75.0 %</td>', '<td>a</td><td class="words">input</td><td>2</td><td class="words">1.5 to 4, mean 2.75</td>',
+                 '<td class="words">2 categories: north 2, south 1</td>'):
+        expect(cell in page, f'{cell} in {page}')
     t.run('run', 'm.yaml', '-q')
     page = t.read('runs/kinds/001/report.html').decode()
     expect('<h2>Class balance</h2>' in page and '<td>75.0 %</td>' in page, 'the report')
+
+
+def write_npy(t, name, kind, shape, data):
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
+    t.write(name, b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + data)
+
+
+def test_features_of_arrays(t):
+    """data stats of arrays: each feature of x and y, without what lies behind the ends of sequences."""
+    t.write('m.yaml', """seqlstm: 1
+name: arrays
+data: {type: npy, train: {x: x.npy, y: y.npy, lengths: n.npy}, missing: {type: zero}}
+model: [{type: lstm, units: 2}, {type: dense, units: from_target}]
+train: {loss: mse, epochs: 1}
+""")
+    nan = float('nan')
+    write_npy(t, 'x.npy', '<f4', (2, 2, 2), struct.pack('<8f', 1, 5, 3, nan, -1, 9, 100, 100))
+    write_npy(t, 'y.npy', '<f4', (2,), struct.pack('<2f', 0.5, 1.5))
+    write_npy(t, 'n.npy', '<i8', (2,), struct.pack('<2q', 2, 1))
+    columns = t.run('data', 'stats', 'm.yaml', '--json').json['columns']
+    expect([(c['name'], c['use'], c['missing'], c['low'], c['high'], c['mean']) for c in columns] ==
+           [('x[0]', 'input', 0, -1, 3, 1), ('x[1]', 'input', 1, 5, 9, 7), ('y', 'target', 0, 0.5, 1.5, 1)], columns)
+    expect('columns of 3 rows' in t.run('data', 'stats', 'm.yaml').text, 'real steps')
 
 
 if __name__ == '__main__':

@@ -5,13 +5,23 @@
 #include "base/value/html.h"
 #include "base/value/text.h"
 
-enum { LEFT = 64, TOP = 24, WIDTH = 760, HEIGHT = 260, BARS_MOST = 160, TICKS = 5 };
+enum {
+    LEFT = 64,
+    TOP = 24,
+    WIDTH = 760,
+    HEIGHT = 260,
+    BARS_MOST = 160,
+    TICKS = 5,
+    CLASSES_MOST = 30,
+    COLUMNS_MOST = 200
+};
 
 static const char style[] =
     ":root{--bar:#2a6fc9;--edge:#d9662b}@media(prefers-color-scheme:dark){:root{--bar:#6aa5f0;--edge:#f0935e}}\n"
     "td,th{padding:.15rem .9rem .15rem 0;white-space:nowrap;vertical-align:baseline}tr.chosen td{font-weight:600}\n"
     ".bar{fill:var(--bar)}.edge{stroke:var(--edge)}\n"
-    "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n";
+    "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n"
+    "td.share{width:min(24rem,40vw);text-align:left}td.share i{display:block;height:.8rem;background:var(--bar)}\n";
 
 /* The strategy whose bucket edges are drawn, or NULL. */
 static const struct sl_batching_cost *find_drawn(const struct sl_data_stats *stats)
@@ -166,8 +176,64 @@ static void write_side(struct sl_buf *out, const char *name, const struct sl_len
         sl_buf_printf(out, ", vocabulary %lld", (long long)vocabulary);
 }
 
+/* ---- classes and columns ---------------------------------------------------------------------------------------- */
+
+static void write_classes(struct sl_buf *out, const struct cli_data_content *content)
+{
+    int64_t most = 1, all = 0;
+    if (!content->counts)
+        return;
+    for (int64_t c = 0; c < content->classes; c++) {
+        most = content->counts[c] > most ? content->counts[c] : most;
+        all += content->counts[c];
+    }
+    sl_buf_append_text(out, "<h2>Classes</h2>\n<div class=\"scroll\"><table><tr><th>class</th><th>targets</th>"
+                            "<th>share</th><th></th></tr>\n");
+    for (int64_t c = 0; c < content->classes && c < CLASSES_MOST; c++) {
+        const double count = (double)content->counts[c];
+        sl_buf_append_text(out, "<tr><td>");
+        sl_html_append_text(out, sl_vocabulary_get_text(content->names, (int32_t)c, NULL));
+        sl_buf_printf(out, "</td><td>%lld</td>", (long long)content->counts[c]);
+        sl_html_append_number(out, "<td>%.1f %%</td>", all > 0 ? 100 * count / (double)all : 0);
+        sl_html_append_number(out, "<td class=\"share\"><i style=\"width:%.1f%%\"></i></td></tr>\n",
+                              100 * count / (double)most);
+    }
+    sl_buf_append_text(out, "</table></div>\n");
+    if (content->classes > CLASSES_MOST)
+        sl_buf_printf(out, "<p>and %lld more classes</p>\n", (long long)content->classes - CLASSES_MOST);
+}
+
+static void write_column(struct sl_buf *out, const struct sl_column *column)
+{
+    struct sl_buf values = {0};
+    sl_column_print_values(column, &values);
+    sl_buf_append_text(out, "<tr><td>");
+    sl_html_append_text(out, column->name);
+    sl_buf_printf(out, "</td><td class=\"words\">%s</td><td>%lld</td><td class=\"words\">", column->use,
+                  (long long)column->missing);
+    sl_html_append_text(out, sl_buf_text(&values));
+    sl_buf_append_text(out, "</td></tr>\n");
+    out->failed = out->failed || values.failed;
+    sl_buf_deinit(&values);
+}
+
+static void write_columns(struct sl_buf *out, const struct sl_columns *columns)
+{
+    if (columns->count == 0)
+        return;
+    sl_buf_printf(out,
+                  "<h2>Columns of %lld rows</h2>\n<div class=\"scroll\"><table><tr><th>column</th>"
+                  "<th class=\"words\">use</th><th>missing</th><th class=\"words\">values</th></tr>\n",
+                  (long long)columns->rows);
+    for (int32_t c = 0; c < columns->count && c < COLUMNS_MOST; c++)
+        write_column(out, &columns->items[c]);
+    sl_buf_append_text(out, "</table></div>\n");
+    if (columns->count > COLUMNS_MOST)
+        sl_buf_printf(out, "<p>and %d more columns</p>\n", columns->count - COLUMNS_MOST);
+}
+
 void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_stats *stats,
-                         const struct sl_step_cost *cost)
+                         const struct cli_data_content *content, const struct sl_step_cost *cost)
 {
     sl_html_begin_page(out, style, "%s", model);
     sl_buf_append_text(out, "<h1>");
@@ -186,6 +252,8 @@ void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_
     if (source)
         write_histogram(out, "Sources", source, NULL);
     write_histogram(out, source ? "Targets" : "Sequences", target, find_drawn(stats));
+    write_classes(out, content);
+    write_columns(out, &content->columns);
     write_strategies(out, stats, cost != NULL);
     if (cost && cost->count > 0)
         write_cost(out, cost);

@@ -9,6 +9,7 @@
 #include "base/value/text.h"
 #include "data/no_memory.h"
 #include "data/read/load_text.h"
+#include "data/table/columns_npy.h"
 #include "data/table/table_read.h"
 
 /* ---- the use of a column ---------------------------------------------------------------------------------------- */
@@ -139,6 +140,8 @@ seqlstm_status sl_columns_read(const struct sl_model *model, struct sl_string_li
     const struct sl_source *source = &model->data.splits[SL_SPLIT_TRAIN];
     const struct sl_read read = {.model = model, .source = source, .split = SL_SPLIT_TRAIN};
     *out_columns = (struct sl_columns){.rows = 0};
+    if (source->type == SL_SOURCE_NPY)
+        return sl_columns_read_npy(model, out_columns, err);
     if ((source->type != SL_SOURCE_CSV && source->type != SL_SOURCE_TSV) || !source->file)
         return SEQLSTM_OK;
     const struct sl_table_form form = sl_table_make_form(source, false);
@@ -162,4 +165,23 @@ void sl_columns_deinit(struct sl_columns *columns)
 {
     free(columns->items);
     *columns = (struct sl_columns){.rows = 0};
+}
+
+void sl_column_print_values(const struct sl_column *column, struct sl_buf *out)
+{
+    char low[32], high[32], mean[32];
+    if (column->is_number) {
+        sl_text_snprintf(low, sizeof low, "%.6g", column->low);
+        sl_text_snprintf(high, sizeof high, "%.6g", column->high);
+        sl_text_snprintf(mean, sizeof mean, "%.6g", column->mean);
+        sl_buf_printf(out, "%s to %s, mean %s", low, high, mean);
+        return;
+    }
+    sl_buf_printf(out, column->categories > SL_COLUMN_CATEGORIES ? "more than %lld categories" : "%lld categor%s",
+                  (long long)(column->categories > SL_COLUMN_CATEGORIES ? SL_COLUMN_CATEGORIES : column->categories),
+                  column->categories == 1 ? "y" : "ies");
+    for (int32_t k = 0; k < column->common_count; k++)
+        sl_buf_printf(out, "%s%s %lld", k ? ", " : ": ", column->common[k].text, (long long)column->common[k].count);
+    if (column->categories > column->common_count)
+        sl_buf_append_text(out, ", …");
 }

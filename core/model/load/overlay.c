@@ -155,7 +155,7 @@ static bool overlay_pair(struct sl_arena *arena, struct sl_site site, struct sl_
 
 struct sl_node *sl_doc_overlay(struct sl_arena *arena, struct sl_site site, struct sl_node *base, struct sl_node *over)
 {
-    if (base == NULL || over->kind != SL_NODE_MAP || base->kind == SL_NODE_LIST)
+    if (base == NULL || over->kind != SL_NODE_MAP || base->kind == SL_NODE_LIST || over->count == 0)
         return over;
     if (base->kind == SL_NODE_SCALAR) {
         if (sl_node_is_null(base))

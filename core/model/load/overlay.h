@@ -4,7 +4,8 @@
  * Maps merge key by key; lists and single values replace. A map with another `type` than the one below replaces it, and
  * so does a map of another form (`{file: …}` on `{split: 0.1}`); of an activation for both directions, `{forward:
  * relu}` replaces one. A map laid on a bare word keeps the word under the key that it stands for (`type`, or the
- * `bare_key` of the section); a word that stands for no key (`class_weight: balanced`) is replaced. `~` removes a key.
+ * `bare_key` of the section); a word that stands for no key (`class_weight: balanced`) is replaced. `~` removes a key,
+ * and `{}` all keys of a map.
  */
 #ifndef SL_MODEL_LOAD_OVERLAY_H
 #define SL_MODEL_LOAD_OVERLAY_H

@@ -121,6 +121,24 @@ static void test_set_errors(void **state)
     "train: {epochs: 1, ema: 0.9, class_weight: balanced, validate: 1e, "                                              \
     "schedule: {type: step, every: 1e, factor: 0.5}}\n"
 
+/* An empty map takes all keys away, as a flag and in an overlay. */
+static void test_empty_map(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"dispatch.pin={cell: cpu-blas}", "dispatch.pin={}"};
+    struct loaded l = load_sets(BASE, sets, 1);
+    assert_int_equal(l.model->dispatch.pin_count, 1);
+    unload(&l);
+    l = load_sets(BASE, sets, 2);
+    assert_string_equal(sl_buf_text(&l.text), "");
+    assert_int_equal(l.model->dispatch.pin_count, 0);
+    unload(&l);
+    static const char *const emptied[] = {"data={}"};
+    l = load_sets(BASE, emptied, 1);
+    assert_int_not_equal(l.status, SEQLSTM_OK); /* no data are left */
+    unload(&l);
+}
+
 /* A map on a bare word, and a map of another form, as an overlay and as a flag: what the configuration then says. */
 static void test_map_over_word(void **state)
 {
@@ -341,9 +359,9 @@ static void test_map_over_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set),           cmocka_unit_test(test_set_errors), cmocka_unit_test(test_map_over_word),
-        cmocka_unit_test(test_map_over_null), cmocka_unit_test(test_overlays),   cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_includes),
+        cmocka_unit_test(test_set),           cmocka_unit_test(test_set_errors),    cmocka_unit_test(test_empty_map),
+        cmocka_unit_test(test_map_over_word), cmocka_unit_test(test_map_over_null), cmocka_unit_test(test_overlays),
+        cmocka_unit_test(test_paths),         cmocka_unit_test(test_includes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -9,15 +9,6 @@
 #include "cli/output/data_page.h"
 #include "data/batch/stats.h"
 #include "data/dataset/census.h"
-#include "data/table/columns.h"
-
-/* What the data hold, besides their lengths. */
-struct content {
-    struct sl_columns columns;
-    int64_t *counts; /* of each class; NULL: none */
-    int64_t classes;
-    const struct sl_vocabulary *names;
-};
 
 static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool pairs)
 {
@@ -71,7 +62,7 @@ static json_t *pack_columns(const struct sl_columns *columns)
     return out;
 }
 
-static json_t *pack_classes(const struct content *content)
+static json_t *pack_classes(const struct cli_data_content *content)
 {
     json_t *out = json_array();
     for (int64_t c = 0; c < content->classes; c++)
@@ -81,8 +72,8 @@ static json_t *pack_classes(const struct content *content)
     return out;
 }
 
-static int write_json(struct cli_context *cli, const struct sl_data_stats *stats, const struct content *content,
-                      const struct sl_step_cost *measured)
+static int write_json(struct cli_context *cli, const struct sl_data_stats *stats,
+                      const struct cli_data_content *content, const struct sl_step_cost *measured)
 {
     int count;
     const struct sl_batching_cost *costs = sl_data_stats_get_costs(stats, &count);
@@ -124,38 +115,24 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
 
 /* ---- columns and classes ---------------------------------------------------------------------------------------- */
 
-static void write_values(struct sl_buf *buf, const struct sl_column *column)
-{
-    char low[32], high[32], mean[32];
-    if (column->is_number) {
-        sl_text_snprintf(low, sizeof low, "%.6g", column->low);
-        sl_text_snprintf(high, sizeof high, "%.6g", column->high);
-        sl_text_snprintf(mean, sizeof mean, "%.6g", column->mean);
-        sl_buf_printf(buf, "%s to %s, mean %s\n", low, high, mean);
-        return;
-    }
-    sl_buf_printf(buf, column->categories > SL_COLUMN_CATEGORIES ? "more than %lld categories" : "%lld categor%s",
-                  (long long)(column->categories > SL_COLUMN_CATEGORIES ? SL_COLUMN_CATEGORIES : column->categories),
-                  column->categories == 1 ? "y" : "ies");
-    for (int32_t k = 0; k < column->common_count; k++)
-        sl_buf_printf(buf, "%s%s %lld", k ? ", " : ": ", column->common[k].text, (long long)column->common[k].count);
-    sl_buf_append_text(buf, column->categories > column->common_count ? ", …\n" : "\n");
-}
-
 static void write_columns(struct sl_buf *buf, const struct sl_columns *columns)
 {
+    enum { SHOWN = 50 };
     if (columns->count == 0)
         return;
     sl_buf_printf(buf, "columns of %lld rows\n  %-20s %-13s %8s  %s\n", (long long)columns->rows, "name", "use",
                   "missing", "values");
-    for (int32_t c = 0; c < columns->count; c++) {
+    for (int32_t c = 0; c < columns->count && c < SHOWN; c++) {
         const struct sl_column *column = &columns->items[c];
         sl_buf_printf(buf, "  %-20s %-13s %8lld  ", column->name, column->use, (long long)column->missing);
-        write_values(buf, column);
+        sl_column_print_values(column, buf);
+        sl_buf_append_char(buf, '\n');
     }
+    if (columns->count > SHOWN)
+        sl_buf_printf(buf, "  and %d more\n", columns->count - SHOWN);
 }
 
-static void write_classes(struct sl_buf *buf, const struct content *content)
+static void write_classes(struct sl_buf *buf, const struct cli_data_content *content)
 {
     enum { SHOWN = 20 };
     int64_t most = 1, all = 0;
@@ -234,8 +211,8 @@ static void write_strategies(struct sl_buf *buf, const struct sl_data_stats *sta
         sl_buf_append_text(buf, "  rows and steps count both sides\n");
 }
 
-static int write_table(struct cli_context *cli, const struct sl_data_stats *stats, const struct content *content,
-                       bool measured)
+static int write_table(struct cli_context *cli, const struct sl_data_stats *stats,
+                       const struct cli_data_content *content, bool measured)
 {
     struct sl_buf buf = {0};
     const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
@@ -267,13 +244,13 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
     return code;
 }
 
-static int write(struct cli_context *cli, const struct sl_data_stats *stats, const struct content *content,
+static int write(struct cli_context *cli, const struct sl_data_stats *stats, const struct cli_data_content *content,
                  const struct sl_step_cost *cost)
 {
     const char *page = cli_get(cli, "html");
     if (page) {
         struct sl_buf buf = {0};
-        cli_write_data_page(&buf, cli->values.operands[0], stats, cost);
+        cli_write_data_page(&buf, cli->values.operands[0], stats, content, cost);
         const int code = cli_write_file(cli, page, &buf);
         if (code != CLI_OK)
             return code;
@@ -281,7 +258,8 @@ static int write(struct cli_context *cli, const struct sl_data_stats *stats, con
     return cli->json ? write_json(cli, stats, content, cost) : write_table(cli, stats, content, cost != NULL);
 }
 
-static seqlstm_status take_content(struct sl_session *session, struct content *content, struct seqlstm_error *err)
+static seqlstm_status take_content(struct sl_session *session, struct cli_data_content *content,
+                                   struct seqlstm_error *err)
 {
     const struct sl_data_state *state = sl_session_find_data_state(session);
     content->names = sl_data_state_find_classes(state);
@@ -298,7 +276,7 @@ static int data_stats(struct cli_context *cli)
         return code;
     struct sl_data_stats *stats = NULL;
     const struct sl_step_cost *cost = NULL;
-    struct content content = {.counts = NULL};
+    struct cli_data_content content = {.counts = NULL};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_read_data(session, &err);
     if (status == SEQLSTM_OK && cli_has(cli, "measure"))
@@ -317,7 +295,9 @@ static int data_stats(struct cli_context *cli)
 
 static const struct cli_flag flags[] = {
     {.name = "measure", .help = "load the backends, measure the cost of a step, and show predicted times"},
-    {.name = "html", .argument = "FILE", .help = "also write an HTML page with the histogram and the bucket edges"},
+    {.name = "html",
+     .argument = "FILE",
+     .help = "also write an HTML page with the same, and with a drawing of the lengths"},
     {0},
 };
 
