@@ -80,7 +80,7 @@ static seqlstm_status read_state(struct sl_session *session, struct seqlstm_erro
     return status;
 }
 
-/* Logs what overrides and overlays change in the run. */
+/* Logs what overrides and overlays change in the run, and refuses what would have no effect. */
 static seqlstm_status note_changes(struct sl_session *session, const char *config, struct seqlstm_error *err)
 {
     const struct sl_model_request *said = session->options.model;
@@ -90,11 +90,14 @@ static seqlstm_status note_changes(struct sl_session *session, const char *confi
     struct sl_model *before = NULL;
     struct sl_diagnostics *ignored = NULL;
     SEQLSTM_TRY(sl_diagnostics_create(&ignored, err));
+    seqlstm_status status = SEQLSTM_OK;
+    size_t changes = 0;
     if (sl_model_load(&request, ignored, &before, NULL) == SEQLSTM_OK)
-        session->changed = sl_session_log_changes(session, before) > 0;
+        status = sl_session_review_changes(session, before, &changes, err);
+    session->changed = changes > 0;
     sl_model_destroy(before);
     sl_diagnostics_destroy(ignored);
-    return SEQLSTM_OK;
+    return status;
 }
 
 /* Before anything of the folder is read: nothing in it is a link, no other process writes into it, and what was changed

@@ -100,6 +100,23 @@ def test_defaults_of_an_older_version(t):
     t.refuse(2, 'eval', 'r', '--set', 'train.loss.reduction=step_mean').says('E0205', '`reduction`', '--set')
 
 
+def test_keys_of_training(t):
+    """What only a training reads is refused where nothing is trained, and what measures is not."""
+    make_classes(t)
+    changes = ('train.epochs=3', 'train.clip_norm=1', 'train.loss.label_smoothing=0.1', 'output.tensorboard=true')
+    for command in ('eval', 'predict'):
+        for change in changes:
+            said = t.refuse(2, command, 'r', '--set', change, stdin=b'a film\n')
+            said.says('E0602', f"`{change.split('=')[0]}` belongs to the training", '`seqlstm resume RUN --set ')
+    said = t.run('eval', 'r', '--set', 'train.metrics=[f1_macro]', '--set', 'data.batch_size=3').out
+    expect(said.count('f1_macro') == 1 and 'accuracy' not in said, said)
+    t.run('plan', 'r', '--set', 'train.optimizer=sgd')
+    t.run('resume', 'r', '--set', 'train.epochs=2', '-q')
+    make_classes(t, 'v', '--set', 'data.valid={split: 0.5}')
+    t.refuse(2, 'eval', 'v', '--set', 'train.metrics=[f1_macro]').says('`train.metrics` belongs to the training')
+    t.run('eval', 'v', '--set', 'train.validate.metrics=[f1_macro]').says('f1_macro')
+
+
 def test_metrics_of_another_hand(t):
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q', '--set', 'train.checkpoint.every=5u')

@@ -23,7 +23,8 @@ struct sl_session_options {
     int32_t threads;            /* 0: auto */
     bool threads_given;         /* `threads` takes precedence over the count of a stored plan */
     bool trust;
-    bool writes; /* open_run: the session will write into the run folder, which is locked before it is read */
+    bool writes;  /* open_run: the session will write into the run folder, which is locked before it is read */
+    bool trained; /* open_run: nothing will be trained, so changes of keys that only training reads are refused */
     const struct sl_rank_identity *identity; /* this process among the ranks of a training; NULL: there are no others */
     const char *collectives;                 /* --collectives: id or file of the plugin; NULL: chosen */
     int64_t stall_ns;                        /* after which a rank that does not come is given up; 0: 10 minutes */

@@ -5,10 +5,14 @@
 
 #include <stddef.h>
 
+#include <seqlstm/status.h>
+
 struct sl_model;
 struct sl_session;
 
-/* Logs each key that differs from the saved configuration `before`; returns how many there are. */
-size_t sl_session_log_changes(const struct sl_session *session, const struct sl_model *before);
+/* Logs each key that differs from the saved configuration `before`, and counts them. INVALID_ARGUMENT if nothing will
+ * be trained (`options.trained`) and a key is one that only training reads. */
+seqlstm_status sl_session_review_changes(const struct sl_session *session, const struct sl_model *before,
+                                         size_t *out_changes, struct seqlstm_error *err);
 
 #endif

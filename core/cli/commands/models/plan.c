@@ -70,6 +70,7 @@ const struct cli_command cli_command_plan = {
             "shows the plan and memory of the evaluation that `seqlstm eval RUN` would do.\n",
     .takes_model_flags = true,
     .takes_backend_flags = true,
+    .trains = true,
     .operands_min = 1,
     .operands_max = 1,
     .run = plan,

@@ -220,6 +220,7 @@ const struct cli_command cli_command_resume = {
     .flags = resume_flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
+    .trains = true,
     .operands_min = 1,
     .operands_max = 1,
     .run = resume,
