@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that opening data gives, as text, compared as a whole with tests/fixtures/dumps/NAME.txt: facts, counts, what was
+ * learned, records, the batches of two epochs, other ways of batching, inputs of predict.
+ *
+ * `== FILE` is followed by the lines of a data file, in which \r, \t, \xHH and \\ mean bytes; \c at the end of a line
+ * leaves its line end out. `? npy FILE TYPE SHAPE: NUMBERS` writes an array. `? data: …` begins a case; `? model: …`
+ * and
+ * `? train: …` belong to it, `? input: FILE [COLUMN …]` are inputs to predict, and `? ways`
+ * shows other ways of batching. What comes out follows, with `|`
+ * before each line. With SEQLSTM_UPDATE set it is written instead of compared: look at the difference.
+ */
+#include "data_dump.h"
+
+#include "base/system/file.h"
+#include "base/system/file_writer.h"
+
+enum { LINES_MOST = 4000, INPUTS_MOST = 4, BYTES_MOST = 1 << 20 };
+
+static const struct {
+    const char *name, *layers;
+} models[] = {{"language", MODEL_LM},
+              {"classify", MODEL_CLASSIFY},
+              {"classify values", MODEL_CLASSIFY_VALUES},
+              {"pairs", MODEL_PAIRS},
+              {"regress", MODEL_REGRESS},
+              {"regress steps", MODEL_REGRESS_STEPS},
+              {"dense", MODEL_DENSE},
+              {"dense classes", "[{type: dense, units: 3}, {type: output, activation: softmax}]"}};
+
+struct dump_case {
+    char *data, *model, *train, *inputs[INPUTS_MOST];
+    int input_count;
+    bool ways;
+};
+
+static void add_case(struct sl_buf *out, const struct dump_case *c)
+{
+    const char *layers = c->model ? c->model : MODEL_DENSE;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (strcmp(models[i].name, layers) == 0)
+            layers = models[i].layers;
+    struct data_open o = {.model = data_model(c->data, layers, c->train ? c->train : "loss: mse")};
+    if (sl_dataset_open_train(o.model, &o.train, &o.state, &err) != SEQLSTM_OK) {
+        sl_buf_printf(out, "refused %d: %s\n", (int)err.code, err.message);
+        sl_model_destroy(o.model);
+        return;
+    }
+    add_state(out, o.state);
+    for (enum sl_split split = SL_SPLIT_TRAIN; split < SL_SPLIT_COUNT; split++) {
+        struct sl_dataset *d = o.train;
+        if (!sl_dataset_has_split(o.model, split))
+            continue;
+        if (split != SL_SPLIT_TRAIN && sl_dataset_open(o.model, split, o.state, &d, &err) != SEQLSTM_OK) {
+            sl_buf_printf(out, "-- %s\nrefused %d: %s\n", sl_split_get_name(split), (int)err.code, err.message);
+            continue;
+        }
+        add_split(out, d, split, c->ways);
+        if (split != SL_SPLIT_TRAIN)
+            sl_dataset_close(d);
+    }
+    for (int i = 0; i < c->input_count; i++)
+        add_input(out, &o, c->inputs[i]);
+    data_close(&o);
+}
+
+/* ---- the files of cases ----------------------------------------------------------------------------- */
+
+/* Without the folder of the test, and with a mark before each line. */
+static void quote(struct sl_buf *out, const struct sl_buf *from)
+{
+    char *copy = strdup(sl_buf_text(from)), *rest = copy, *line;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (rest == NULL && *line == '\0')
+            break;
+        sl_buf_append_char(out, '|');
+        for (char *at; (at = strstr(line, data_folder)) != NULL; line = at + strlen(data_folder))
+            sl_buf_printf(out, "%.*sFOLDER", (int)(at - line), line);
+        sl_buf_printf(out, "%s\n", line);
+    }
+    free(copy);
+}
+
+static void end_case(struct sl_buf *out, struct dump_case *c)
+{
+    struct sl_buf text = {0};
+    if (!c->data)
+        return;
+    add_case(&text, c);
+    quote(out, &text);
+    sl_buf_deinit(&text);
+    memset(c, 0, sizeof *c);
+}
+
+/* A line of a data file, with the bytes that it names. */
+static void add_file_line(struct sl_buf *file, const char *line)
+{
+    for (; *line; line++) {
+        char byte = *line;
+        if (byte == '\\' && line[1] == 'c' && line[2] == '\0')
+            return;
+        if (byte == '\\' && line[1] == 'x') {
+            char hex[3] = {line[2], line[3], '\0'};
+            byte = (char)strtol(hex, NULL, 16);
+            line += 3;
+        } else if (byte == '\\' && line[1] != '\0') {
+            line++;
+            byte = *line == 'r' ? '\r' : *line == 't' ? '\t' : *line;
+        }
+        sl_buf_append_char(file, byte);
+    }
+    sl_buf_append_char(file, '\n');
+}
+
+static void end_file(const char *name, struct sl_buf *file)
+{
+    if (name)
+        data_write_bytes(name, file->length_bytes ? file->data : "", file->length_bytes);
+    sl_buf_truncate(file, 0);
+}
+
+/* "x.npy <f4 (2, 3): 1 2 3 4 5 6" */
+static void write_npy(char *words)
+{
+    struct sl_buf out = {0};
+    char *name = strtok(words, " "), *type = strtok(NULL, " "), *shape = strtok(NULL, ":"), header[119];
+    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
+    sl_buf_append(&out, "\x93NUMPY\x01\x00\x76\x00", 10);
+    sl_buf_printf(&out, "%-117s\n", header);
+    for (const char *word; (word = strtok(NULL, " ")) != NULL;) {
+        const double value = strtod(word, NULL);
+        const float single = (float)value;
+        const int64_t whole = strtoll(word, NULL, 10);
+        sl_buf_append(&out, type[1] == 'f' ? type[2] == '8' ? (const void *)&value : &single : &whole,
+                      (size_t)(type[2] - '0'));
+    }
+    data_write_bytes(name, out.data, out.length_bytes);
+    sl_buf_deinit(&out);
+}
+
+static void take_directive(struct sl_buf *out, struct dump_case *c, char *line)
+{
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", line);
+    if (strncmp(line, "data: ", 6) == 0 || strncmp(line, "npy ", 4) == 0)
+        end_case(out, c);
+    sl_buf_printf(out, "? %s\n", line);
+    if (strncmp(line, "npy ", 4) == 0)
+        write_npy(copy + 4);
+    else if (strncmp(line, "data: ", 6) == 0)
+        c->data = line + 6;
+    else if (strncmp(line, "model: ", 7) == 0)
+        c->model = line + 7;
+    else if (strncmp(line, "train: ", 7) == 0)
+        c->train = line + 7;
+    else if (strcmp(line, "ways") == 0)
+        c->ways = true;
+    else if (strncmp(line, "input: ", 7) == 0 && c->input_count < INPUTS_MOST)
+        c->inputs[c->input_count++] = line + 7;
+    else
+        fail_msg("unknown line: ? %s", line);
+}
+
+/* The file of cases as it is now. Its text is changed. */
+static void replay(struct sl_buf *out, char *text)
+{
+    struct sl_buf file = {0};
+    struct dump_case c = {0};
+    const char *name = NULL;
+    char *rest = text, *line;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        bool is_name = strncmp(line, "== ", 3) == 0, is_directive = strncmp(line, "? ", 2) == 0;
+        if (*line == '|' || (rest == NULL && *line == '\0'))
+            continue;
+        if (is_name || is_directive) {
+            end_file(name, &file);
+            name = NULL;
+        }
+        if (is_name)
+            end_case(out, &c);
+        if (is_directive) {
+            take_directive(out, &c, line + 2);
+            continue;
+        }
+        sl_buf_printf(out, "%s\n", line);
+        if (is_name)
+            name = line + 3;
+        else
+            add_file_line(&file, line);
+    }
+    end_case(out, &c);
+    sl_buf_deinit(&file);
+}
+
+static void expect_same(const char *path, char *now, char *then)
+{
+    char *a, *b, *command = NULL;
+    for (int line = 1; (a = strsep(&now, "\n")) != NULL && (b = strsep(&then, "\n")) != NULL; line++) {
+        if (strncmp(b, "? data", 6) == 0)
+            command = b;
+        if (strcmp(a, b) != 0)
+            fail_msg("%s:%d: %s\n  expected  %s\n  now       %s", path, line, command ? command : "", b, a);
+    }
+    assert_true(a == NULL && then == NULL);
+}
+
+static void compare(const char *name)
+{
+    struct sl_buf now = {0};
+    char *path, *text, *then;
+    assert_true(asprintf(&path, "%s/tests/fixtures/dumps/%s.txt", getenv("SEQLSTM_SOURCE"), name) > 0);
+    assert_int_equal(sl_file_read(path, BYTES_MOST, &text, NULL, NULL), SEQLSTM_OK);
+    then = strdup(text);
+    replay(&now, text);
+    if (getenv("SEQLSTM_UPDATE") != NULL)
+        assert_int_equal(sl_file_write(path, now.data, now.length_bytes, NULL), SEQLSTM_OK);
+    else
+        expect_same(path, now.data, then);
+    free(then);
+    free(text);
+    free(path);
+    sl_buf_deinit(&now);
+}
+
+#define DUMP(name)                                                                                                     \
+    static void test_##name(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        compare(#name);                                                                                                \
+    }
+
+DUMP(tables)
+DUMP(gaps)
+DUMP(texts)
+DUMP(pairs)
+DUMP(arrays)
+DUMP(generators)
+DUMP(batches)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables),  cmocka_unit_test(test_gaps),   cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_arrays), cmocka_unit_test(test_generators),
+        cmocka_unit_test(test_batches),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
