@@ -7,11 +7,14 @@ writes: standard output, then standard error with `! ` before each line, then `e
 `$ seqlstm …` runs the program; `$ echo TEXT | seqlstm …` gives it an input, in which \\n ends a line; `$ cat FILE` shows
 a file, `$ text FILE` what a browser shows of a page, and `$ ls FOLDER` its names.
 
-Everything runs on the reference with one thread. Numbers are rounded to five digits; times, sizes of memory and dates are
-masked. A JSON object is written with a line for each key. `test_transcripts.py PROGRAM --update NAME` writes a transcript anew: look at the difference.
+Everything runs on the reference with one thread, on the backends of `tests/dispatch` (the folder PLUGINS) or on the
+pretended devices of `tests/gpu` (DEVICES). Numbers are rounded to five digits; times, sizes of memory and dates are
+masked, after `$ exact seqlstm …` only those that depend on the machine. A JSON object is written with a line for each
+key. `test_transcripts.py PROGRAM --update NAME` writes a transcript anew: look at the difference.
 """
 import html.parser
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -23,6 +26,8 @@ import harness
 from harness import expect
 
 FOLDER = pathlib.Path(__file__).resolve().parent / 'transcripts'
+TESTS = pathlib.Path(os.environ.get('SEQLSTM_BUILD', 'build')) / 'tests'
+PLACES = {'PLUGINS': str(TESTS / 'dispatch'), 'DEVICES': str(TESTS / 'gpu')}
 ENVIRONMENT = {'SEQLSTM_THREADS': '1', 'COLUMNS': '100'}
 
 MASKS = [
@@ -39,7 +44,14 @@ MASKS = [
     (r'"error_over_tolerance": [\d.e+-]+', '"error_over_tolerance": ERROR'),
     (r'\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?Z?', 'DATE'),
 ]
-NOISE = re.compile(r'^(timed \d+ candidates|waiting for data|\s+\(the peak was reached|memory  peak|        activations)')
+# Of costs that are estimated and of memory, what the machine decides.
+EXACT_MASKS = [
+    (r'"((?:process|reached|peak)_bytes)": ?\d+', r'"\1": SIZE'),
+    (r'(peak|program and data) [\d.]+ [kMG]?B', r'\1 SIZE'),
+    (r'"class": "cpu:[^"]*", "name": "[^"]*"', r'"class": "cpu", "name": NAME'),
+]
+NOISE = re.compile(r'^(timed \d+ candidates|waiting for data|\s+\(the peak was reached)')
+MEMORY = re.compile(r'^(memory  peak|        activations)')
 
 
 def round_numbers(text):
@@ -49,9 +61,11 @@ def round_numbers(text):
     return re.sub(r'(?<![\w.])-?\d+\.\d+(?:[eE][-+]?\d+)?', shorten, text)
 
 
-def mask(text, folder):
+def mask(text, folder, masks=MASKS):
     text = text.replace(str(folder), 'FOLDER')
-    for pattern, to in MASKS:
+    for name, place in PLACES.items():
+        text = text.replace(place, name)
+    for pattern, to in masks:
         text = re.sub(pattern, to, text)
     return round_numbers(text)
 
@@ -105,7 +119,7 @@ def run_command(t, command):
     if command.startswith('echo '):
         text, command = re.fullmatch(r"echo '(.*)' \| (.*)", command).groups()
         stdin = (text.replace('\\n', '\n') + '\n').encode()
-    words = shlex.split(command)
+    words = [PLACES.get(word, word) for word in shlex.split(command)]
     if words[0] in ('cat', 'ls', 'text') and not (t.folder / words[1]).exists():
         return ['(nothing there)']
     if words[0] == 'text':
@@ -119,6 +133,10 @@ def run_command(t, command):
     return lines + ([f'exit {result.rc}'] if result.rc else [])
 
 
+def is_noise(line, exact):
+    return NOISE.match(line) or not exact and MEMORY.match(line)
+
+
 def replay(t, text):
     """The transcript as it comes out now."""
     out = []
@@ -127,8 +145,10 @@ def replay(t, text):
             t.write(title, ''.join(line + '\n' for line in lines))
             out += [f'== {title}', *lines]
         else:
-            now = [mask(line, t.folder) for line in run_command(t, title)]
-            out += [f'$ {title}', *(line.rstrip() for line in now if not NOISE.match(line.removeprefix('! ')))]
+            exact = title.startswith('exact ')
+            now = [mask(line, t.folder, EXACT_MASKS if exact else MASKS)
+                   for line in run_command(t, title.removeprefix('exact '))]
+            out += [f'$ {title}', *(line.rstrip() for line in now if not is_noise(line.removeprefix('! '), exact))]
     return out
 
 

@@ -200,6 +200,34 @@ train: {epochs: 1, optimizer: adam}
 """
 
 
+# Values beside each weight.
+STATES = [('sgd', 0), ('{type: nt_asgd}', 0), ('momentum', 1), ('nesterov', 1), ('adagrad', 1), ('rmsprop', 1),
+          ('{type: rmsprop, momentum: 0.5}', 2), ('{type: rmsprop, centered: true}', 3), ('adadelta', 2), ('adam', 2),
+          ('adamw', 2), ('{type: adam, amsgrad: true}', 3), ('{type: adamw, amsgrad: true}', 3)]
+
+
+def test_memory_adds_up(t):
+    """What is trained needs gradients and the optimizer's values, and a copy of all but the gradients for a
+    checkpoint; the peak is the sum of the parts."""
+    t.write('m.yaml', TINY)
+    for optimizer, states in STATES:
+        for test in ((), ('--set', 'data.test=~', '--set', 'data.valid=~')):
+            made = t.run('plan', 'm.yaml', '--json', *ORDER, '--set', 'backends=[reference]', '--set',
+                         f'train.optimizer={optimizer}', '--set', 'train.schedule=constant', *test).json
+            memory = {key.removesuffix('_bytes'): value for key, value in made['memory'].items()}
+            weights = memory['weights']
+            params = sum(layer['params'] for layer in made['layers'])
+            expect(4 * params <= weights < 4 * params + 64 * 8, (optimizer, params, weights))
+            expect(memory['gradients'] == weights, (optimizer, memory))
+            expect(memory['optimizer'] == states * weights, (optimizer, memory))
+            expect(memory['checkpoint'] == (1 + states) * weights, (optimizer, memory))
+            expect((memory['test'] > 0) == (not test), (optimizer, memory))
+            parts = sum(memory[key] for key in ('weights', 'gradients', 'optimizer', 'activations', 'workspace',
+                                                'backends', 'batches', 'decoding', 'process'))
+            parts += max(memory['checkpoint'], memory['test'])
+            expect(memory['peak'] == max(parts, memory['reached']), (optimizer, memory, parts))
+
+
 def test_memory_of_a_row(t):
     """The test of a stream has one row, and its operations are created for one: the batches of the validation, which
     has eight, do not use them."""

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <seqlstm/philox.h>
+
 #include "train/schedule/loss_scale.h"
 #include "train/schedule/schedule.h"
 #include "train/schedule/teacher.h"
@@ -173,6 +175,56 @@ static void plateau_waits_reduces_and_cools(void **state)
     assert_false(sl_schedule_observe(&config, &s, 5));
 }
 
+static double uniform(uint64_t seed, uint64_t draw)
+{
+    return (double)seqlstm_uniform(seed, draw, 5, 0);
+}
+
+/* The rule in other words: a validation that is no better than the best so far counts, except while the schedule cools
+ * down; `patience` of them in a row, at least one, reduce the rate. */
+static void plateaus_follow_what_is_watched(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *monitor;
+        double sign; /* -1: more is better */
+    } watched[] = {{NULL, 1},          {"valid.loss", 1},       {"valid.accuracy", -1}, {"train.f1_macro", -1},
+                   {"valid.bleu", -1}, {"train.perplexity", 1}, {"valid.mae", 1},       {"valid.exact_match", -1}};
+    int reduced[2] = {0, 0};
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        const double sign = watched[seed % 8].sign;
+        struct sl_schedule_state got = {0};
+        struct sl_train_config config = {
+            .optimizer.learning_rate = 0.5,
+            .schedule = {.kind = SL_SCHEDULE_PLATEAU, .factor = 0.5, .monitor = watched[seed % 8].monitor}};
+        config.schedule.patience = (int64_t)(uniform(seed, 0) * 4);
+        config.schedule.cooldown = (int64_t)(uniform(seed, 1) * 3);
+        config.schedule.min_delta = uniform(seed, 2) < 0.5 ? 0 : 0.25;
+        const int64_t patience = config.schedule.patience > 1 ? config.schedule.patience : 1;
+        double best = INFINITY;
+        int64_t waited = 0, cooling = 0, reductions = 0;
+        for (uint64_t k = 3; k < 23; k++) {
+            const double value = floor(uniform(seed, k) * 8) / 4 - 1;
+            const bool better = isinf(best) || sign * value < best - config.schedule.min_delta;
+            best = better ? sign * value : best;
+            waited = better || cooling > 0 ? 0 : waited + 1;
+            cooling -= cooling > 0;
+            const bool reduces = waited >= patience;
+            if (reduces) {
+                reductions++;
+                waited = 0;
+                cooling = config.schedule.cooldown;
+            }
+            assert_int_equal(sl_schedule_observe(&config, &got, value), reduces);
+            assert_int_equal(got.reductions, reductions);
+        }
+        const struct sl_progress progress = {0};
+        ASSERT_NEAR(sl_schedule_rate(&config, &got, &progress), 0.5 * pow(0.5, (double)reductions));
+        reduced[sign < 0] += reductions > 0;
+    }
+    assert_true(reduced[0] > 100 && reduced[1] > 100);
+}
+
 static void impossible_schedules_are_refused(void **state)
 {
     (void)state;
@@ -315,6 +367,7 @@ int main(void)
         cmocka_unit_test(cosine_and_one_cycle),
         cmocka_unit_test(warm_up_multiplies),
         cmocka_unit_test(plateau_waits_reduces_and_cools),
+        cmocka_unit_test(plateaus_follow_what_is_watched),
         cmocka_unit_test(impossible_schedules_are_refused),
         cmocka_unit_test(monitors_count_what_does_not_improve),
         cmocka_unit_test(non_monotone_trigger),
