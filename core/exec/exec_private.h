@@ -107,6 +107,7 @@ struct sl_exec_call {
     enum sl_slot_role *roles; /* [slot_count] */
     void **slots;             /* [slot_count] filled at every run */
     void **grads;
+    uint64_t *hashes; /* [slot_count] of what a running call reads (call/fences.h) */
     /* In the host's memory: [0, gap_counts[0]) behind what forward writes, then gap_counts[1] behind the gradients that
      * backward writes. */
     struct sl_exec_gap *gaps;
@@ -260,8 +261,8 @@ struct sl_exec {
     sl_exec_watch_fn *watch; /* NULL: none */
     void *watch_context;
 
-    bool is_fenced; /* the bytes behind buffers are looked at in this run: those of the first runs of a shape, and
-                     * each eighth later */
+    bool is_fenced; /* calls are looked at in this run (call/fences.h): in the first runs of a shape, and in each eighth
+                     * later */
     const struct sl_batch *batch;  /* of the last run */
     const struct sl_batch *staged; /* of the next, known by its address and ordinal; NULL: none */
     uint64_t staged_ordinal;

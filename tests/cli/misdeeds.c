@@ -286,6 +286,8 @@ static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_qu
     float *h = args->slots[SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_HN)];
     if (is_wanted("forward", "beyond_output"))
         memset(h + binding->axis->sequences * binding->op->desc.hidden, 0x5A, 4096);
+    if (is_wanted("forward", "change_input"))
+        *(float *)args->slots[SEQLSTM_SLOT_RECURRENT_X] += 1;
     if (is_wanted("forward", "nan"))
         h[0] = NAN;
     if (is_wanted("forward", "wrong"))
@@ -298,6 +300,8 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
 {
     MISBEHAVE("backward");
     seqlstm_status status = seqlstm_prim_table_backward(binding, queue, args, err);
+    if (is_wanted("backward", "change_weight"))
+        *(float *)args->slots[SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X)] = 0;
     float *dx = args->grads[SEQLSTM_SLOT_RECURRENT_X];
     if (is_wanted("backward", "beyond_grad") && dx)
         memset(dx + binding->op->desc.head.max_rows * binding->op->desc.input, 0x5A, 4096);

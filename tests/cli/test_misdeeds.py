@@ -172,6 +172,8 @@ def test_lies_are_named(t):
             ('op_sizes', 'half_reserve', 'of reserve that its op_sizes asked for'),
             ('forward', 'beyond', 'of workspace that its op_sizes asked for'),
             ('forward', 'beyond_output', 'its forward wrote beyond its output `lstm_1.l0.forward.last`'),
+            ('forward', 'change_input', 'its forward changed `input`, which it may only read'),
+            ('backward', 'change_weight', 'its backward changed `lstm_1.l0.forward.w_x`, which it may only read'),
             ('forward', 'status', 'its forward returned 4711, which is no status')]:
         if not t.sanitized or ('asked for' not in pieces[0] and 'beyond' not in pieces[0]):
             says(do(t, function, what, rc=1), function, what, 'the backend misdeeds is faulty', *pieces)

@@ -7,11 +7,10 @@
  */
 #include "exec/call/calls.h"
 
-#include <stdio.h>
-
 #include "base/memory/alignment.h"
 #include "base/system/clock.h"
 #include "dispatch/plan/blame.h"
+#include "exec/call/fences.h"
 #include "exec/call/param_grads.h"
 #include "exec/call/piece_states.h"
 #include "exec/place/place.h"
@@ -29,50 +28,6 @@ static struct sl_exec_place *get_place(struct sl_exec *exec, int32_t c)
 static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t c)
 {
     return &get_place(exec, c)->domain->queue.queue;
-}
-
-/* The bytes behind the buffers of a call, as it begins, in a run that looks at them. */
-struct fences {
-    struct sl_fence workspace, reserve;
-};
-
-/* The gaps behind what a call writes, forward or backward. */
-static const struct sl_exec_gap *get_gaps(const struct sl_exec *exec, int32_t c, bool backward, int32_t *out_count)
-{
-    const struct sl_exec_call *own = &exec->calls[c];
-    *out_count = own->gap_counts[backward];
-    return own->gaps + (backward ? own->gap_counts[0] : 0);
-}
-
-static void begin_fences(const struct sl_exec *exec, int32_t c, bool backward, const void *workspace,
-                         const void *reserve, struct fences *fences)
-{
-    const struct seqlstm_sizes *sizes = &exec->plan->calls[c].sizes;
-    bool host = exec->calls[c].place == SL_PLACE_HOST;
-    int32_t count;
-    const struct sl_exec_gap *gaps = get_gaps(exec, c, backward, &count);
-    sl_fence_begin(&fences->workspace, host ? workspace : NULL, sizes->workspace_bytes);
-    sl_fence_begin(&fences->reserve, host ? reserve : NULL, sizes->reserve_bytes);
-    for (int32_t g = 0; g < count; g++)
-        sl_fence_fill(exec->places[SL_PLACE_HOST].activations + gaps[g].offset);
-}
-
-static seqlstm_status end_fences(const struct sl_exec *exec, int32_t c, bool backward, const struct fences *fences,
-                                 struct seqlstm_error *err)
-{
-    const struct seqlstm_backend *table = sl_backend_get_table(exec->plan->calls[c].backend);
-    const enum sl_plugin_function function = backward ? SL_FUNCTION_BACKWARD : SL_FUNCTION_FORWARD;
-    char buffer[160];
-    int32_t count;
-    const struct sl_exec_gap *gaps = get_gaps(exec, c, backward, &count);
-    for (int32_t g = 0; g < count; g++)
-        if (!sl_fence_is_filled(exec->places[SL_PLACE_HOST].activations + gaps[g].offset)) {
-            snprintf(buffer, sizeof buffer, "%s `%.100s`", backward ? "the gradient of" : "its output",
-                     exec->graph->tensors[gaps[g].tensor].name);
-            return sl_fence_fail(table, function, buffer, err);
-        }
-    SEQLSTM_TRY(sl_fence_end(&fences->workspace, table, function, "workspace", err));
-    return sl_fence_end(&fences->reserve, table, function, "reserve", err);
 }
 
 static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
@@ -238,14 +193,14 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
             .packed = call->packed_offset >= 0 ? place->packed + call->packed_offset : NULL,
             .step = &exec->step,
         };
-        struct fences fences;
-        const struct sl_call_time time = sl_call_time_begin(place->domain, SL_ACTIVITY_FORWARD, call->node->name);
+        struct sl_exec_fences fences;
         if (exec->is_fenced)
-            begin_fences(exec, c, false, args.workspace, args.reserve, &fences);
+            sl_exec_begin_fences(exec, c, SL_FUNCTION_FORWARD, args.workspace, args.reserve, &fences);
+        const struct sl_call_time time = sl_call_time_begin(place->domain, SL_ACTIVITY_FORWARD, call->node->name);
         seqlstm_status status =
             sl_plugin_forward(sl_backend_get_table(call->backend), binding, get_queue(exec, c), &args, err);
         if (status == SEQLSTM_OK && exec->is_fenced)
-            status = end_fences(exec, c, false, &fences, err);
+            status = sl_exec_end_fences(exec, c, SL_FUNCTION_FORWARD, &fences, err);
         if (status != SEQLSTM_OK)
             return sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
         sl_call_time_end(&time, place->domain, SL_ACTIVITY_FORWARD, call->node->name,
@@ -375,15 +330,15 @@ seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const stru
 {
     const struct sl_call *call = &exec->plan->calls[c];
     int64_t start = sl_clock_ns();
-    struct fences fences;
+    struct sl_exec_fences fences;
     struct sl_domain *domain = get_place(exec, c)->domain;
-    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_BACKWARD, call->node->name);
     if (exec->is_fenced)
-        begin_fences(exec, c, true, args->workspace, args->reserve, &fences);
+        sl_exec_begin_fences(exec, c, SL_FUNCTION_BACKWARD, args->workspace, args->reserve, &fences);
+    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_BACKWARD, call->node->name);
     seqlstm_status status =
         sl_plugin_backward(sl_backend_get_table(call->backend), get_binding(exec, c), get_queue(exec, c), args, err);
     if (status == SEQLSTM_OK && exec->is_fenced)
-        status = end_fences(exec, c, true, &fences, err);
+        status = sl_exec_end_fences(exec, c, SL_FUNCTION_BACKWARD, &fences, err);
     if (status != SEQLSTM_OK)
         return sl_plan_blame(call, SL_FUNCTION_BACKWARD, status, err);
     sl_call_time_end(&time, domain, SL_ACTIVITY_BACKWARD, call->node->name, sl_backend_get_table(call->backend)->id,

@@ -27,7 +27,8 @@ static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_sl
     call->slots = calloc((size_t)node->slot_count + 1, sizeof *call->slots);
     call->grads = calloc((size_t)node->slot_count + 1, sizeof *call->grads);
     call->gaps = calloc(2 * (size_t)node->slot_count + 1, sizeof *call->gaps);
-    if (!call->roles || !call->slots || !call->grads || !call->gaps)
+    call->hashes = calloc((size_t)node->slot_count + 1, sizeof *call->hashes);
+    if (!call->roles || !call->slots || !call->grads || !call->gaps || !call->hashes)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
     for (int32_t s = 0; s < node->slot_count; s++)
         call->roles[s] = s < count && node->slots[s] >= 0 ? signature[s].role : SL_SLOT_ABSENT;
@@ -171,6 +172,7 @@ void sl_exec_destroy(struct sl_exec *exec)
         free(exec->calls[c].slots);
         free(exec->calls[c].grads);
         free(exec->calls[c].gaps);
+        free(exec->calls[c].hashes);
     }
     free(exec->calls);
     free(exec->units);

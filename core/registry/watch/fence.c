@@ -15,12 +15,12 @@ void sl_fence_begin(struct sl_fence *fence, const void *buffer, uint64_t bytes)
         memcpy(fence->kept, fence->behind, SL_FENCE_BYTES);
 }
 
-seqlstm_status sl_fence_fail(const struct seqlstm_backend *table, enum sl_plugin_function function, const char *buffer,
+seqlstm_status sl_fence_fail(const struct seqlstm_backend *table, enum sl_plugin_function function, const char *damage,
                              struct seqlstm_error *err)
 {
     struct seqlstm_error own = SEQLSTM_ERROR_INIT;
-    seqlstm_error_set(&own, SEQLSTM_INTERNAL, __FILE__, __LINE__, "the backend %s is faulty: its %s wrote beyond %s",
-                      table->id, sl_plugin_function_name(function), buffer);
+    seqlstm_error_set(&own, SEQLSTM_INTERNAL, __FILE__, __LINE__, "the backend %s is faulty: its %s %s", table->id,
+                      sl_plugin_function_name(function), damage);
     sl_watch_note_damage(own.message);
     if (err)
         *err = own;
@@ -30,12 +30,12 @@ seqlstm_status sl_fence_fail(const struct seqlstm_backend *table, enum sl_plugin
 seqlstm_status sl_fence_end(const struct sl_fence *fence, const struct seqlstm_backend *table,
                             enum sl_plugin_function function, const char *name, struct seqlstm_error *err)
 {
-    char buffer[128];
+    char damage[160];
     if (!fence->behind || memcmp(fence->behind, fence->kept, SL_FENCE_BYTES) == 0)
         return SEQLSTM_OK;
-    snprintf(buffer, sizeof buffer, "the %llu bytes of %s that its op_sizes asked for",
+    snprintf(damage, sizeof damage, "wrote beyond the %llu bytes of %s that its op_sizes asked for",
              (unsigned long long)fence->bytes, name);
-    return sl_fence_fail(table, function, buffer, err);
+    return sl_fence_fail(table, function, damage, err);
 }
 
 enum { FILLING = 0xA5 };

@@ -31,8 +31,8 @@ struct sl_fence {
  * looked at after it. `gap`: SL_FENCE_BYTES, or NULL. */
 void sl_fence_fill(void *gap);
 bool sl_fence_is_filled(const void *gap);
-/* What to answer if a gap is not filled: INTERNAL, with a message that names plugin, function and buffer. */
-seqlstm_status sl_fence_fail(const struct seqlstm_backend *table, enum sl_plugin_function function, const char *buffer,
+/* What to answer to damage ("wrote beyond its output `x`"): INTERNAL, with a message that names plugin and function. */
+seqlstm_status sl_fence_fail(const struct seqlstm_backend *table, enum sl_plugin_function function, const char *damage,
                              struct seqlstm_error *err);
 
 /* `buffer` may be NULL. */
