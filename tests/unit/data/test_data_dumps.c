@@ -10,11 +10,9 @@
  * before each line. With SEQLSTM_UPDATE set it is written instead of compared: look at the difference.
  */
 #include "data_dump.h"
+#include "golden.h"
 
-#include "base/system/file.h"
-#include "base/system/file_writer.h"
-
-enum { LINES_MOST = 4000, INPUTS_MOST = 4, BYTES_MOST = 1 << 20 };
+enum { INPUTS_MOST = 4, BYTES_MOST = 1 << 20 };
 
 static const struct {
     const char *name, *layers;
@@ -192,31 +190,15 @@ static void replay(struct sl_buf *out, char *text)
     sl_buf_deinit(&file);
 }
 
-static void expect_same(const char *path, char *now, char *then)
-{
-    char *a, *b, *command = NULL;
-    for (int line = 1; (a = strsep(&now, "\n")) != NULL && (b = strsep(&then, "\n")) != NULL; line++) {
-        if (strncmp(b, "? data", 6) == 0)
-            command = b;
-        if (strcmp(a, b) != 0)
-            fail_msg("%s:%d: %s\n  expected  %s\n  now       %s", path, line, command ? command : "", b, a);
-    }
-    assert_true(a == NULL && then == NULL);
-}
-
 static void compare(const char *name)
 {
     struct sl_buf now = {0};
-    char *path, *text, *then;
-    assert_true(asprintf(&path, "%s/tests/fixtures/dumps/%s.txt", getenv("SEQLSTM_SOURCE"), name) > 0);
+    char file[64], *path, *text;
+    snprintf(file, sizeof file, "dumps/%s.txt", name);
+    path = golden_path(file);
     assert_int_equal(sl_file_read(path, BYTES_MOST, &text, NULL, NULL), SEQLSTM_OK);
-    then = strdup(text);
     replay(&now, text);
-    if (getenv("SEQLSTM_UPDATE") != NULL)
-        assert_int_equal(sl_file_write(path, now.data, now.length_bytes, NULL), SEQLSTM_OK);
-    else
-        expect_same(path, now.data, then);
-    free(then);
+    golden_expect(file, "? data", sl_buf_text(&now));
     free(text);
     free(path);
     sl_buf_deinit(&now);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What core/timeline prints of recordings that the test makes up, as a whole: tables, sentences, JSON, the trace and
+ * the section of a page.
+ */
+#include <math.h>
+
+#include "golden.h"
+
+#include "timeline/print.h"
+#include "timeline/timeline.h"
+
+enum { US = 1000 };
+
+static struct sl_activity activities[3][64];
+static struct sl_trace_sample memory[] = {{0, 1 << 20}, {250 * US, 5 << 20}, {500 * US, 3 << 20}};
+static struct sl_plan plan = {.memory = {.peak_bytes = 4 << 20}};
+
+/* Times in microseconds. */
+static void add(struct sl_trace *trace, int track, enum sl_activity_kind kind, const char *name, int64_t begin,
+                int64_t end, int64_t amount)
+{
+    trace->tracks[track].activities[trace->tracks[track].count++] =
+        (struct sl_activity){.begin_ns = begin * US, .end_ns = end * US, .name = name, .amount = amount, .kind = kind};
+}
+
+static struct sl_trace make_trace(int tracks)
+{
+    struct sl_trace trace = {.track_count = tracks, .memory = memory, .memory_count = 3, .end_ns = 1000 * US};
+    trace.tracks[0] = (struct sl_trace_track){.name = "seqlstm", .activities = activities[0]};
+    trace.tracks[1] = (struct sl_trace_track){.name = "seqlstm-1", .activities = activities[1], .dropped = 2};
+    trace.tracks[2] = (struct sl_trace_track){.name = "cuda:0", .is_device = true, .activities = activities[2]};
+    return trace;
+}
+
+/* Updates of 100 us with every kind of part; each third one saves. */
+static void add_updates(struct sl_trace *trace, int updates)
+{
+    for (int u = 0; u < updates; u++) {
+        const int64_t at = 10 + 110 * u;
+        add(trace, 0, SL_ACTIVITY_FETCH, NULL, at, at + 6, 0);
+        add(trace, 0, SL_ACTIVITY_COPY, "to <the> host", at + 20, at + 30, 900);
+        add(trace, 0, SL_ACTIVITY_FORWARD, "reader", at + 8, at + 38, 50);
+        add(trace, 0, SL_ACTIVITY_FORWARD, "output", at + 38, at + 44, 50);
+        add(trace, 0, SL_ACTIVITY_BACKWARD, "output", at + 44, at + 52, 50);
+        add(trace, 0, SL_ACTIVITY_BACKWARD, "reader", at + 52, at + 92, 50);
+        if (u % 3 == 2)
+            add(trace, 0, SL_ACTIVITY_REPORT, NULL, at + 93, at + 97, 0);
+        add(trace, 0, SL_ACTIVITY_UPDATE, NULL, at, at + 100, 50);
+        add(trace, 1, SL_ACTIVITY_WORK, NULL, at + 10, at + 50 + 5 * u, 0);
+        add(trace, 2, SL_ACTIVITY_DEVICE, "gemm", at + 12, at + 22, 0);
+        add(trace, 2, SL_ACTIVITY_DEVICE, "gemm", at + 22, at + 30, 0);
+        add(trace, 2, SL_ACTIVITY_DEVICE, "cell", at + 30, at + 34, 0);
+        add(trace, 2, SL_ACTIVITY_FORWARD, "reader", at + 12, at + 34, 50);
+    }
+}
+
+static void print_all(struct sl_buf *out, const char *title, const struct sl_timeline *timeline,
+                      const struct sl_timeline_advices *advices)
+{
+    sl_buf_printf(out, "%s== %s\n", out->length_bytes ? "\n" : "", title);
+    sl_timeline_print_sentence(timeline, advices, "seqlstm profile m.yaml", out);
+    sl_timeline_print_table(timeline, out);
+    if (advices)
+        sl_timeline_print_advices(advices, out);
+    sl_timeline_print_json(timeline, advices, out);
+    sl_buf_append_char(out, '\n');
+    sl_timeline_print_trace(timeline, out);
+    sl_buf_append_char(out, '\n');
+    sl_timeline_print_section(timeline, advices, out);
+}
+
+static struct sl_timeline *make(struct sl_trace *trace, double gflops, double gbytes, double plain, double recorded)
+{
+    const struct sl_timeline_request request = {.trace = trace,
+                                                .plan = &plan,
+                                                .peaks = {.gflops = gflops, .gbytes = gbytes},
+                                                .optimizer_states = 2,
+                                                .plain_ns_per_row = plain,
+                                                .recorded_ns_per_row = recorded};
+    struct sl_timeline *timeline = NULL;
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
+    return timeline;
+}
+
+static void test_print(void **state)
+{
+    static const struct sl_timeline_advices advices = {
+        .count = 3,
+        .items = {{.change = "--threads 2",
+                   .note = "\"quiet\" & small",
+                   .speed = 1.5,
+                   .low = 1.4,
+                   .high = 1.625,
+                   .helps = true},
+                  {.change = "--set data.batch_size=8", .speed = 1.02, .low = 0.99, .high = 1.05},
+                  {.change = "--backend other", .speed = 0.5, .low = 0.4, .high = 0.6}}};
+    static const struct sl_timeline_advices none = {.count = 0};
+    struct sl_trace trace = make_trace(3);
+    struct sl_buf out = {0};
+    (void)state;
+    add_updates(&trace, 4);
+    struct sl_timeline *timeline = make(&trace, 100, 0.1, 10, 10.5);
+    print_all(&out, "a device", timeline, &advices);
+    sl_timeline_destroy(timeline);
+    trace = make_trace(2);
+    add(&trace, 0, SL_ACTIVITY_FETCH, NULL, 0, 60, 0);
+    add(&trace, 0, SL_ACTIVITY_FORWARD, "reader", 60, 80, 5);
+    add(&trace, 0, SL_ACTIVITY_BACKWARD, "reader", 80, 99, 5);
+    add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 100, 5);
+    trace.tracks[1].dropped = 0;
+    timeline = make(&trace, 0, 0, 0, 0);
+    print_all(&out, "waiting for data", timeline, &none);
+    print_all(&out, "nothing tried", timeline, NULL);
+    sl_timeline_destroy(timeline);
+    trace = make_trace(1);
+    for (int k = 0; k < 12; k++) { /* more parts than a table has rows */
+        static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+        add(&trace, 0, SL_ACTIVITY_FORWARD, names[k], 10 * k, 10 * k + 5 + k % 4, 5);
+    }
+    add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 130, 7);
+    timeline = make(&trace, 1, 1, 20, 20);
+    print_all(&out, "many parts", timeline, NULL);
+    sl_timeline_destroy(timeline);
+    golden_expect("reports/timeline.txt", "== ", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+}
+
+static void test_times(void **state)
+{
+    static const double round[] = {0, 0.4, 1, 999, 999.6, 1000, 9995, 1e6};
+    char text[32];
+    struct sl_buf out = {0};
+    (void)state;
+    for (size_t k = 0; k < sizeof round / sizeof *round; k++) {
+        sl_timeline_format_time(round[k], text, sizeof text);
+        sl_buf_printf(&out, "%.6g: %s\n", round[k], text);
+    }
+    for (double ns = 1.2345; ns < 1e12; ns *= 9.97) {
+        sl_timeline_format_time(ns, text, sizeof text);
+        sl_buf_printf(&out, "%.6g: %s\n", ns, text);
+    }
+    golden_expect("reports/times.txt", "", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
