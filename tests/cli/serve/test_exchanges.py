@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replies of `seqlstm serve` as a whole, compared with `exchanges.txt`.
+
+`> METHOD PATH` begins a request; `+ NAME: VALUE` adds a header, and other lines are the body, in which {{F 1 2}} stands for
+binary float32, {{I …}} for int64, {{i …}} for int32 and {{T word …}} for texts with their lengths. `< STATUS` and what
+follows up to the next request is the reply: its headers, but those that never differ, and its body, binary parts as
+numbers. Numbers are rounded to five digits, times are masked. `test_exchanges.py PROGRAM --update` writes the replies
+anew: look at the difference.
+"""
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import harness
+from harness import CLASSES, TABLE, TINY, expect
+from serving import Server
+
+FILE = pathlib.Path(__file__).resolve().parent / 'exchanges.txt'
+ORDER = 'backends: [reference]\ndispatch: {policy: order}\n'
+
+LETTERS = """seqlstm: 1
+name: letters
+seed: 2
+data:
+  train: {type: text, file: text.txt}
+  tokenizer: {type: word, specials: [unk, eos]}
+  batching: {unit: sequence}
+  batch_size: 4
+model:
+  - {type: embedding, dim: 6}
+  - {type: lstm, units: 8, return_sequences: true}
+  - {type: output, activation: softmax}
+train: {task: language_model, epochs: 4, optimizer: {type: adam, learning_rate: 3e-2}}
+"""
+
+PAIRS = """seqlstm: 1
+name: pairs
+data:
+  train: {type: generator, name: addition, digits: 1, size: 38}
+  batch_size: 8
+model:
+  encoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 4}
+  decoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 4, return_sequences: true}
+    - {type: output, activation: softmax}
+train: {epochs: 20, optimizer: {type: adam, learning_rate: 2e-2}, loss: cross_entropy}
+"""
+
+STEPS = """seqlstm: 1
+name: steps
+seed: 3
+data: {type: csv, group: id, inputs: [a, b], targets: [y], scale: standard, train: {file: steps.csv}, batch_size: 4}
+model:
+  - {type: gru, units: 3, return_sequences: true}
+  - {type: dense, units: from_target}
+train: {epochs: 1, loss: mse}
+"""
+
+
+def train(t):
+    t.write('train.txt', 'good a fine day\nbad a bad day\ngood fine fine\nbad bad bad bad\n' * 2)
+    t.write('text.txt', 'the cat saw the dog.\na dog saw the cat!\n' * 5)
+    t.write('steps.csv', 'id,a,b,y\n' + ''.join(f'{k // 3},{k * k % 7},{k % 5 - 2},{k % 4}\n' for k in range(12)))
+    t.write('train.csv', 'a,b,y\n' + ''.join(f'{k},{k % 3},{k / 2}\n' for k in range(6)))
+    for name, text in (('tiny', TINY), ('classes', CLASSES), ('letters', LETTERS), ('pairs', PAIRS), ('steps', STEPS), ('table', TABLE)):
+        t.write(f'{name}.yaml', text + ORDER)
+        t.run('run', f'{name}.yaml', '-q')
+
+
+def encode(text):
+    """The body that a text stands for."""
+    out = b''
+    for part in re.split(r'(\{\{.*?\}\})', text):
+        if part.startswith('{{'):
+            kind, *words = part[2:-2].split()
+            if kind == 'T':
+                out += b''.join(struct.pack('<I', len(word.encode())) + word.encode() for word in words)
+            else:
+                number = float if kind == 'F' else int
+                out += struct.pack(f'<{len(words)}{ {"F": "f", "I": "q", "i": "i"}[kind] }', *map(number, words))
+        else:
+            out += part.encode()
+    return out
+
+
+def round_number(match):
+    return f'{float(match[0]):.4g}'
+
+
+def decode(reply, data, seeded):
+    """The lines of a reply."""
+    kind = reply.headers.get('Content-Type', '')
+    lines = [f'< {reply.status} {kind}']
+    lines += [f'< {name}: {value}' for name, value in sorted(reply.headers.items())
+              if name not in ('Content-Type', 'Content-Length', 'Date', 'Connection', 'Transfer-Encoding')]
+    size = int(reply.headers.get('Inference-Header-Content-Length', len(data)))
+    text = data[:size].decode()
+    text = re.sub(r'"created":[1-9]\d+', '"created":TIME', text)
+    text = text if seeded else re.sub(r'"cmpl-\w+"', '"cmpl-RANDOM"', text)
+    text = re.sub(r'^(seqlstm_(?:queue|batch)_seconds_(?:bucket\{le="[\d.e-]+"\}|sum)) .*', r'\1 TIME', text, flags=re.M)
+    text = re.sub(r'(<td>(?:seconds|milliseconds of a mean batch)</td><td>)[\d.]+', r'\1TIME', text)
+    lines += re.sub(r'-?\d+\.\d+(?:[eE][-+]?\d+)?', round_number, text).splitlines()
+    if size < len(data):
+        outputs = [o['parameters']['binary_data_size'] if o['datatype'] == 'FP32' else None for o in json.loads(text)['outputs']
+                   if 'parameters' in o]
+        rest = data[size:]
+        for bytes_ in outputs:
+            if bytes_ is None:
+                lines.append(f'  {rest!r}')
+            else:
+                lines.append('  ' + ' '.join(f'{x:.4g}' for x in struct.unpack(f'<{bytes_ // 4}f', rest[:bytes_])))
+                rest = rest[bytes_:]
+    return lines
+
+
+def read_requests(lines):
+    """(lines, method, path, headers, body) of each request."""
+    requests, in_reply = [], True
+    for line in lines:
+        if line.startswith('> '):
+            method, path = line[2:].split()
+            requests.append(([line], method, path, {}, []))
+            in_reply = False
+        elif line.startswith('< '):
+            in_reply = True
+        elif not in_reply:
+            requests[-1][0].append(line)
+            if line.startswith('+ '):
+                name, value = line[2:].split(': ', 1)
+                requests[-1][3][name] = value
+            else:
+                requests[-1][4].append(line)
+    return requests
+
+
+def replay(t, lines):
+    train(t)
+    out = []
+    with Server(t, 'tiny', 'c=classes', 'letters', 'pairs', 'steps', 'table', '--max-steps', '12', '--workers', '1') as server:
+        for said, method, path, headers, body in read_requests(lines):
+            data = encode('\n'.join(body))
+            if data and 'Content-Type' not in headers:
+                headers['Content-Type'] = 'application/json'
+            if '{{' in ''.join(body):
+                headers['Inference-Header-Content-Length'] = str(len(encode('\n'.join(body).split('{{')[0])))
+            _, reply, answer = server.ask(method, path, data or None, headers)
+            out += said + decode(reply, answer, b'"seed"' in data)
+    return out
+
+
+def test_exchanges(t):
+    want = FILE.read_text().splitlines()
+    now = replay(t, want)
+    for k, (a, b) in enumerate(zip(now + ['(end)'], want + ['(end)'])):
+        if a != b:
+            request = next((k for k in range(k, -1, -1) if want[k].startswith('> ')), 0)
+            expect(False, f'{FILE.name}:{k + 1}: {" ".join(want[request:request + 2])}\n  expected  {b}\n  now       {a}')
+
+
+def update(program):
+    import tempfile
+    with tempfile.TemporaryDirectory(prefix='seqlstm-cli-') as folder:
+        bench = harness.Bench(str(pathlib.Path(program).resolve()), pathlib.Path(folder).resolve(), False)
+        FILE.write_text('\n'.join(replay(bench, FILE.read_text().splitlines())) + '\n')
+    subprocess.run(['git', 'diff', '--stat', str(FILE)], check=False)
+
+
+if __name__ == '__main__':
+    if '--update' in sys.argv:
+        update(sys.argv[1])
+    else:
+        harness.main(globals())
