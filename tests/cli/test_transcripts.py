@@ -5,7 +5,8 @@
 A transcript has blocks. `== FILE` is followed by the lines of an input file. `$ COMMAND` is followed by what the command
 writes: standard output, then standard error with `! ` before each line, then `exit N` where the status is not 0.
 `$ seqlstm …` runs the program; `$ echo TEXT | seqlstm …` gives it an input, in which \\n ends a line; `$ cat FILE` shows
-a file, `$ text FILE` what a browser shows of a page, and `$ ls FOLDER` its names.
+a file, `$ text FILE` what a browser shows of a page, `$ drawings FILE` the elements of its drawings, and `$ ls FOLDER` its
+names.
 
 Everything runs on the reference with one thread, on the backends of `tests/dispatch` (the folder PLUGINS) or on the
 pretended devices of `tests/gpu` (DEVICES). Numbers are rounded to five digits; times, sizes of memory and dates are
@@ -82,29 +83,46 @@ def read_blocks(text):
 
 
 class Page(html.parser.HTMLParser):
-    """The texts of a page. Cells of a row are a line; of drawings, lines and points are left out."""
+    """The texts of a page, and the elements of its drawings. Cells of a row are a line; of drawings, lines and points are
+    no text. Elements that are not closed, or not in their order, are reported."""
+
+    VOID = ('meta', 'br', 'link', 'line', 'circle', 'path', 'polyline', 'rect', 'img', 'input', 'hr')
 
     def __init__(self):
         super().__init__()
-        self.lines, self.hidden = [''], 0
+        self.lines, self.hidden, self.open, self.drawn, self.wrong = [''], 0, [], [], []
 
     def handle_starttag(self, tag, attributes):
         self.hidden += tag in ('style', 'script')
+        if 'svg' in [*self.open, tag]:
+            self.drawn.append(' '.join([tag, *(f'{name}={value}' for name, value in attributes)]))
+        if tag not in self.VOID:
+            self.open.append(tag)
         if tag not in ('td', 'th', 'code', 'b', 'a', 'span', 'tspan'):
             self.lines.append('')
 
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
     def handle_endtag(self, tag):
+        if tag not in self.VOID and (not self.open or self.open.pop() != tag):
+            self.wrong.append(f'(</{tag}> at {self.getpos()[0]} closes another element)')
         self.hidden -= tag in ('style', 'script')
 
     def handle_data(self, data):
         if not self.hidden:
             self.lines[-1] += ' ' + ' '.join(data.split())
+        if 'svg' in self.open and data.strip():
+            self.drawn.append('  ' + ' '.join(data.split()))
 
 
-def read_page(text):
+def read_page(text, drawings):
     page = Page()
     page.feed(text)
-    return [' '.join(line.split()) for line in page.lines if line.strip()]
+    wrong = page.wrong + [f'(<{tag}> is not closed)' for tag in page.open]
+    return wrong + (page.drawn if drawings else [' '.join(line.split()) for line in page.lines if line.strip()])
 
 
 def split_lines(text):
@@ -120,10 +138,10 @@ def run_command(t, command):
         text, command = re.fullmatch(r"echo '(.*)' \| (.*)", command).groups()
         stdin = (text.replace('\\n', '\n') + '\n').encode()
     words = [PLACES.get(word, word) for word in shlex.split(command)]
-    if words[0] in ('cat', 'ls', 'text') and not (t.folder / words[1]).exists():
+    if words[0] in ('cat', 'ls', 'text', 'drawings') and not (t.folder / words[1]).exists():
         return ['(nothing there)']
-    if words[0] == 'text':
-        return read_page(t.read(words[1]).decode())
+    if words[0] in ('text', 'drawings'):
+        return read_page(t.read(words[1]).decode(), words[0] == 'drawings')
     if words[0] == 'cat':
         return split_lines(t.read(words[1]).decode())
     if words[0] == 'ls':
