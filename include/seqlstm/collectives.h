@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 #define SEQLSTM_COLLECTIVES_MAJOR        0u
-#define SEQLSTM_COLLECTIVES_MINOR        1u
+#define SEQLSTM_COLLECTIVES_MINOR        2u
 #define SEQLSTM_COLLECTIVES_QUERY_SYMBOL "seqlstm_collectives_query_v0"
 
 enum {
@@ -50,9 +50,11 @@ struct seqlstm_rendezvous {
     int32_t rank;        /* 0 .. ranks - 1 */
     int32_t ranks;       /* >= 1 */
     int32_t local_ranks; /* those on this host; 0: unknown */
-    const char *job;     /* the same text for all ranks of the job, and for no other job: [A-Za-z0-9.:_-]+ */
-    const char *folder;  /* that all ranks can write to; NULL: there is none */
-    int64_t timeout_ns;  /* in which all ranks must have come; > 0 */
+    int32_t device;      /* on which this rank computes, by the count of the backends; -1: on the processor */
+    uint32_t reserved0;
+    const char *job;    /* the same text for all ranks of the job, and for no other job: [A-Za-z0-9.:_-]+ */
+    const char *folder; /* that all ranks can write to; NULL: there is none */
+    int64_t timeout_ns; /* in which all ranks must have come; > 0 */
 };
 
 /* Filled by `describe`. Zeroed by the host, struct_size set. */
@@ -87,8 +89,8 @@ struct seqlstm_exchange {
     int64_t timeout_ns; /* for the whole exchange; > 0 */
 };
 
-/* The table of a plugin, constant. Its first members, up to `sanitizers`, are those of struct seqlstm_backend. All
- * functions are required. */
+/* The table of a plugin, constant. Its first members, up to `sanitizers`, are those of struct seqlstm_backend. The
+ * functions up to `abort` are required. */
 struct seqlstm_collectives {
     uint32_t struct_size;
     uint32_t magic;            /* SEQLSTM_MAGIC */
@@ -127,6 +129,13 @@ struct seqlstm_collectives {
     seqlstm_status (*poll)(struct seqlstm_connection *connection, struct seqlstm_error *err);
     /* Ends every running and later exchange of all ranks with CANCELLED, as far as they can be reached. [any] */
     void (*abort)(struct seqlstm_connection *connection);
+    /* (optional; without it: the host's memory is as good) Memory of `bytes` bytes in which exchanges are fastest, as
+     * comm-shm's, which all ranks see. It is zero at first, aligned to SEQLSTM_ALIGNMENT, and lives until `close`. All
+     * ranks of the job call it with the same `bytes` in the same order. If a member makes an ALL_REDUCE in place in
+     * such memory, all members do, at the same distance from its beginning. Errors: NO_MEMORY, and those of `run`.
+     * [control] */
+    seqlstm_status (*allocate)(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns,
+                               void **out_memory, struct seqlstm_error *err);
 };
 
 /* The one exported function, under the rules of seqlstm_backend_query_fn. [any] */

@@ -136,6 +136,7 @@ static seqlstm_status join(struct sl_connection *c, const struct sl_connection_r
                                                   .rank = request->rank,
                                                   .ranks = request->ranks,
                                                   .local_ranks = request->local_ranks,
+                                                  .device = request->device,
                                                   .job = request->job,
                                                   .folder = request->folder,
                                                   .timeout_ns = request->timeout_ns};
@@ -277,6 +278,22 @@ seqlstm_status sl_connection_run(struct sl_connection *c, uint32_t group, struct
     WATCHED(c, SL_FUNCTION_RUN, status =, c->table.run(c->groups[group], NULL, &exchange, err));
     sl_trace_end(begin, SL_ACTIVITY_EXCHANGE, c->table.id, c->table.id, 0);
     return check(c, SL_FUNCTION_RUN, status, err);
+}
+
+seqlstm_status sl_connection_allocate(struct sl_connection *c, int64_t bytes, void **out_memory,
+                                      struct seqlstm_error *err)
+{
+    seqlstm_status status;
+    *out_memory = NULL;
+    if (!c->table.allocate)
+        return SEQLSTM_OK;
+    WATCHED(c, SL_FUNCTION_ALLOCATE, status =,
+            c->table.allocate(c->native, (uint64_t)bytes, c->timeout_ns, out_memory, err));
+    SEQLSTM_TRY(check(c, SL_FUNCTION_ALLOCATE, status, err));
+    if (!*out_memory || (uintptr_t)*out_memory % SEQLSTM_ALIGNMENT != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "%s is faulty: its allocate returned OK but no aligned memory",
+                     c->table.id);
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_connection_poll(struct sl_connection *c, struct seqlstm_error *err)

@@ -36,6 +36,7 @@ struct sl_connection_request {
     uint32_t setting_count;
     int32_t rank, ranks;
     int32_t local_ranks; /* on this host; 0: unknown */
+    int32_t device;      /* struct seqlstm_rendezvous */
     const char *job;     /* struct seqlstm_rendezvous */
     const char *folder;  /* may be NULL */
     int64_t timeout_ns;  /* for meeting; and for each exchange unless it is given one */
@@ -67,6 +68,11 @@ seqlstm_status sl_connection_add_group(struct sl_connection *connection, uint32_
  * <seqlstm/collectives.h>; err->native_code is 1 + the rank that is to blame, or 0. */
 seqlstm_status sl_connection_run(struct sl_connection *connection, uint32_t group, struct seqlstm_exchange exchange,
                                  struct seqlstm_error *err);
+/* Memory for `bytes` bytes in which exchanges are fastest; it lives until the connection is closed. NULL: the plugin
+ * has none, and any memory is as good. All ranks call it, with the same bytes in the same order. Errors: NO_MEMORY, and
+ * those of exchanges. */
+seqlstm_status sl_connection_allocate(struct sl_connection *connection, int64_t bytes, void **out_memory,
+                                      struct seqlstm_error *err);
 seqlstm_status sl_connection_poll(struct sl_connection *connection, struct seqlstm_error *err);
 /* Ends the exchanges of all ranks. [any thread] */
 void sl_connection_abort(struct sl_connection *connection);

@@ -19,7 +19,8 @@ const char *sl_plugin_function_name(uint32_t function)
         "forward",       "backward",      "estimate",    "binding_destroy",
         "op_destroy",    "get_extension", "idle_ranges", "own_bytes",
         "memory",        "streams",       "describe",    "group_create",
-        "group_destroy", "run",           "poll",        "abort"};
+        "group_destroy", "run",           "poll",        "abort",
+        "allocate"};
     return function < SL_FUNCTION_COUNT ? names[function] : "?";
 }
 

@@ -42,6 +42,7 @@ enum sl_plugin_function {
     SL_FUNCTION_RUN,
     SL_FUNCTION_POLL,
     SL_FUNCTION_ABORT,
+    SL_FUNCTION_ALLOCATE,
     SL_FUNCTION_COUNT
 };
 

@@ -100,6 +100,7 @@ static struct sl_connection_request make_request(const struct sl_session *sessio
         .folders = options->backend_folders,
         .folder_count = options->backend_folder_count,
         .trust = options->trust,
+        .device = -1,
         .timeout_ns = options->stall_ns > 0 ? options->stall_ns : usual_stall_ns,
         .log = options->log,
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives that break a rule each: they are refused, or their call fails, with a reason that names what they did. */
 #include <setjmp.h>
+#include <stdalign.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,6 +85,17 @@ static seqlstm_status run(struct seqlstm_group *group, struct seqlstm_queue *que
 {
     (void)group, (void)queue, (void)err;
     return exchange->timeout_ns > 0 ? run_status : SEQLSTM_INTERNAL;
+}
+
+static alignas(SEQLSTM_ALIGNMENT) char memory[2 * SEQLSTM_ALIGNMENT];
+static void *given; /* by `allocate` */
+
+static seqlstm_status allocate(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns,
+                               void **out_memory, struct seqlstm_error *err)
+{
+    (void)connection, (void)err;
+    *out_memory = given;
+    return bytes == 40 && timeout_ns > 0 ? SEQLSTM_OK : SEQLSTM_NO_MEMORY;
 }
 
 static seqlstm_status poll_it(struct seqlstm_connection *connection, struct seqlstm_error *err)
@@ -177,6 +189,30 @@ static void a_sound_plugin_is_used_and_closed(void **state)
     assert_int_equal(closed, 1);
 }
 
+static void memory_of_a_plugin_is_optional_and_aligned(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    void *got = memory;
+    assert_int_equal(open_as(1, 3, &connection, &err), SEQLSTM_OK);
+    assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_OK);
+    assert_null(got);
+    sl_connection_close(connection);
+    table.allocate = allocate;
+    assert_int_equal(open_as(1, 3, &connection, &err), SEQLSTM_OK);
+    given = memory;
+    assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_OK);
+    assert_ptr_equal(got, memory);
+    assert_int_equal(sl_connection_allocate(connection, 41, &got, &err), SEQLSTM_NO_MEMORY);
+    given = memory + 4;
+    assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_INTERNAL);
+    assert_non_null(strstr(err.message, "no aligned memory"));
+    given = NULL;
+    assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_INTERNAL);
+    sl_connection_close(connection);
+}
+
 static void what_is_wrong_is_said(void **state)
 {
     (void)state;
@@ -216,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_sound_plugin_is_used_and_closed, make_sound),
+        cmocka_unit_test_setup(memory_of_a_plugin_is_optional_and_aligned, make_sound),
         cmocka_unit_test_setup(what_is_wrong_is_said, make_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
