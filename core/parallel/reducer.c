@@ -32,6 +32,7 @@ struct sl_reducer {
     int64_t elems;
     float *errors;
     float *scratch; /* [elems] */
+    bool lent;      /* the scratch is memory of the connection */
     uint8_t *flags; /* [most rows of an embedding] */
     struct sl_reducer_matrix *matrices;
     int32_t matrix_count;
@@ -269,6 +270,18 @@ static bool can_find_used(const struct sl_ranks *ranks)
     return transport->dtypes >> SEQLSTM_DTYPE_UINT8 & 1 && transport->reductions >> SEQLSTM_REDUCE_MAX & 1;
 }
 
+static seqlstm_status allocate_scratch(struct sl_reducer *r, struct seqlstm_error *err)
+{
+    const int64_t bytes = (r->elems + 1) * (int64_t)sizeof *r->scratch;
+    void *memory;
+    SEQLSTM_TRY(sl_connection_allocate(r->ranks->connection, bytes, &memory, err));
+    r->lent = memory != NULL;
+    r->scratch = r->lent ? memory : sl_memory_alloc(r->memory, (size_t)bytes);
+    if (!r->scratch)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status allocate(struct sl_reducer *r, const struct sl_reducer_request *request,
                                struct seqlstm_error *err)
 {
@@ -281,9 +294,9 @@ static seqlstm_status allocate(struct sl_reducer *r, const struct sl_reducer_req
         most = m->rows > most ? m->rows : most;
     }
     r->flags = malloc((size_t)most + 1);
-    r->scratch = sl_memory_alloc(r->memory, (size_t)(r->elems + 1) * sizeof *r->scratch);
-    if (!r->matrices || !r->flags || !r->scratch)
+    if (!r->matrices || !r->flags)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
+    SEQLSTM_TRY(allocate_scratch(r, err));
     memset(r->scratch, 0, (size_t)r->elems * sizeof *r->scratch);
     return SEQLSTM_OK;
 }
@@ -345,7 +358,8 @@ void sl_reducer_destroy(struct sl_reducer *r)
         pthread_join(r->thread, NULL);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
-    sl_memory_free(r->memory, r->scratch);
+    if (!r->lent)
+        sl_memory_free(r->memory, r->scratch);
     free(r->flags);
     free(r->matrices);
     for (int32_t k = 0; k < r->bundle_count; k++)

@@ -18,6 +18,7 @@ struct sl_trainer_shards {
     int32_t first, end;        /* this rank's shards */
     struct sl_tree_sum *grads; /* NULL: not in a fixed order */
     struct sl_tree_sum *sums;
+    bool lends;                 /* gradients lie in memory of the collectives */
     struct sl_reducer *reducer; /* NULL: in a fixed order, in a pipeline, or alone */
     float *scratch;             /* in a pipeline, where replicas add in any order */
     float *errors;              /* what this rank's compression has missed: as params->grads; NULL: no compression */
@@ -100,10 +101,26 @@ static seqlstm_status open_errors(struct sl_trainer *trainer, struct seqlstm_err
     return SEQLSTM_OK;
 }
 
+/* Gradients of the processor are added fastest in memory of the collectives. */
+static seqlstm_status place_grads(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_params *params = trainer->request.params;
+    void *memory;
+    if (params->mirrors)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_connection_allocate(trainer->request.ranks->connection,
+                                       (params->elems + 1) * (int64_t)sizeof *params->grads, &memory, err));
+    trainer->shards->lends = memory != NULL;
+    if (memory)
+        sl_params_lend_grads(params, memory);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_params *params = trainer->request.params;
     SEQLSTM_TRY(open_errors(trainer, err));
+    SEQLSTM_TRY(place_grads(trainer, err));
     struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
     if (!matrices)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
@@ -161,6 +178,8 @@ void sl_trainer_close_shards(struct sl_trainer *trainer)
         return;
     say_times(trainer);
     sl_reducer_destroy(shards->reducer);
+    if (shards->lends)
+        sl_params_lend_grads(trainer->request.params, NULL);
     sl_tree_sum_destroy(shards->grads);
     sl_memory_free(trainer->request.memory, shards->scratch);
     sl_tree_sum_destroy(shards->sums);

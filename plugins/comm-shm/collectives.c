@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/collectives_check.h"
 #include "common/collectives_table.h"
@@ -22,7 +21,7 @@ static seqlstm_status shm_describe(struct seqlstm_transport *transport, struct s
     for (uint32_t dtype = 0; dtype < 32; dtype++)
         transport->dtypes |= collectives_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
     transport->groups = SHM_GROUPS;
-    transport->ranks_most = SHM_RANKS;
+    transport->ranks_most = HOST_RANKS_MOST;
     transport->one_host = 1;
     snprintf(transport->name, sizeof transport->name, "shared memory");
     snprintf(transport->domain, sizeof transport->domain, "host");
@@ -40,15 +39,8 @@ static void shm_close(struct seqlstm_connection *c)
 {
     if (c == NULL)
         return;
-    if (c->segment) {
-        atomic_store(&shm_segment_rank(c->segment, c->rank)->left, 1);
-        shm_segment_unmap(c->segment, c->ranks);
-    }
-    for (int32_t r = 0; c->watched && r < c->ranks; r++)
-        if (c->watched[r] >= 0)
-            close(c->watched[r]);
-    const struct seqlstm_host *host = c->host;
-    host_release(host, c->watched);
+    const struct seqlstm_host *host = c->ranks.host;
+    host_ranks_close(&c->ranks);
     host_release(host, c);
 }
 
@@ -57,29 +49,12 @@ static seqlstm_status shm_open_connection(const struct seqlstm_host *host, const
                                           struct seqlstm_connection **out_connection, struct seqlstm_error *err)
 {
     (void)settings, (void)setting_count;
-    if (rendezvous->ranks > SHM_RANKS)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "shared memory connects at most %d ranks, not %d", SHM_RANKS,
-                     rendezvous->ranks);
-    if (rendezvous->local_ranks > 0 && rendezvous->local_ranks < rendezvous->ranks)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "only %d of the %d ranks are on this host", rendezvous->local_ranks,
-                     rendezvous->ranks);
     struct seqlstm_connection *c = host_allocate(host, sizeof *c);
-    int *watched = host_allocate(host, (uint64_t)rendezvous->ranks * sizeof *watched);
-    if (c == NULL || watched == NULL) {
-        host_release(host, watched);
-        host_release(host, c);
+    if (c == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a connection");
-    }
-    c->host = host;
-    c->rank = rendezvous->rank;
-    c->ranks = rendezvous->ranks;
-    c->watched = watched;
-    c->spin_ns = has_cores(c->ranks) ? SPIN_NS : 0;
-    for (int32_t r = 0; r < c->ranks; r++)
-        watched[r] = -1;
-    seqlstm_status status = shm_meet(c, rendezvous, err);
-    if (status == SEQLSTM_OK)
-        status = shm_watch_ranks(c, err);
+    c->spin_ns = has_cores(rendezvous->ranks) ? SPIN_NS : 0;
+    const seqlstm_status status =
+        host_ranks_open(&c->ranks, host, rendezvous, shm_segment_bytes(rendezvous->ranks), err);
     if (status != SEQLSTM_OK) {
         shm_close(c);
         return status;
@@ -91,12 +66,12 @@ static seqlstm_status shm_open_connection(const struct seqlstm_host *host, const
 static seqlstm_status shm_group_create(struct seqlstm_connection *connection, uint32_t number, const int32_t *ranks,
                                        int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
 {
-    const int32_t place = collectives_find_place(connection->rank, connection->ranks, ranks, count);
+    const int32_t place = collectives_find_place(connection->ranks.rank, connection->ranks.ranks, ranks, count);
     if (place < 0 || number >= SHM_GROUPS || connection->used_groups >> number & 1)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
                      place < 0 ? "its ranks are not ascending, or this one is not among them"
                                : "the number is used, or too large");
-    const struct seqlstm_host *host = connection->host;
+    const struct seqlstm_host *host = connection->ranks.host;
     struct seqlstm_group *group =
         host_allocate(host, sizeof *group + (uint64_t)count * (sizeof *group->boxes + sizeof *group->ranks));
     if (group == NULL)
@@ -108,7 +83,7 @@ static seqlstm_status shm_group_create(struct seqlstm_connection *connection, ui
     group->ranks = (int32_t *)(void *)(group->boxes + count);
     for (int32_t m = 0; m < count; m++) {
         group->ranks[m] = ranks[m];
-        group->boxes[m] = shm_segment_box(connection->segment, connection->ranks, number, ranks[m]);
+        group->boxes[m] = shm_segment_box(connection->ranks.memory, connection->ranks.ranks, number, ranks[m]);
     }
     connection->used_groups |= 1u << number;
     *out_group = group;
@@ -118,18 +93,18 @@ static seqlstm_status shm_group_create(struct seqlstm_connection *connection, ui
 static void shm_group_destroy(struct seqlstm_group *group)
 {
     if (group)
-        host_release(group->connection->host, group);
+        host_release(group->connection->ranks.host, group);
 }
 
 static seqlstm_status shm_run(struct seqlstm_group *group, struct seqlstm_queue *queue,
                               const struct seqlstm_exchange *e, struct seqlstm_error *err)
 {
     (void)queue;
-    const int64_t bytes = collectives_elem_bytes(e->dtype), now = shm_now_ns();
-    const int64_t deadline_ns = now > INT64_MAX - e->timeout_ns ? INT64_MAX : now + e->timeout_ns;
+    const int64_t bytes = collectives_elem_bytes(e->dtype);
+    const int64_t deadline_ns = host_ranks_deadline_ns(e->timeout_ns);
     SEQLSTM_TRY(collectives_check(e, group->place, group->members, err));
-    if (atomic_load_explicit(&shm_segment_head(group->connection->segment)->aborted, memory_order_relaxed) != 0)
-        return shm_check(group->connection, err);
+    if (host_ranks_is_over(&group->connection->ranks))
+        return host_ranks_check(&group->connection->ranks, err);
     if (!collectives_is_pair(e))
         return shm_run_group(group, e, bytes, deadline_ns, err);
     const int32_t peer = group->ranks[e->peer];
@@ -140,13 +115,18 @@ static seqlstm_status shm_run(struct seqlstm_group *group, struct seqlstm_queue 
 
 static seqlstm_status shm_poll(struct seqlstm_connection *connection, struct seqlstm_error *err)
 {
-    return shm_check(connection, err);
+    return host_ranks_check(&connection->ranks, err);
 }
 
 static void shm_abort(struct seqlstm_connection *connection)
 {
-    int32_t none = 0;
-    atomic_compare_exchange_strong(&shm_segment_head(connection->segment)->aborted, &none, 1 + connection->rank);
+    host_ranks_abort(&connection->ranks);
+}
+
+static seqlstm_status shm_allocate(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns,
+                                   void **out_memory, struct seqlstm_error *err)
+{
+    return host_ranks_share(&connection->ranks, bytes, host_ranks_deadline_ns(timeout_ns), out_memory, err);
 }
 
 static const struct seqlstm_collectives table = {
@@ -159,6 +139,7 @@ static const struct seqlstm_collectives table = {
     .run = shm_run,
     .poll = shm_poll,
     .abort = shm_abort,
+    .allocate = shm_allocate,
 };
 
 COLLECTIVES_EXPORT(table)

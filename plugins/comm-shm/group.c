@@ -4,6 +4,9 @@
  * Two members, and small data: each member copies its chunk into its box, waits for the others, and reduces all of them
  * itself. More: each reduces its part of the chunk (first phase), and copies the parts of the others (second phase).
  * Both add in the order of the members, so all get the same bits.
+ *
+ * Large data in memory that the ranks share (`allocate`) are copied nowhere: each member reduces its part of the
+ * vectors of all, and writes the result into all of them. These are the same bits, too.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -11,7 +14,7 @@
 #include "connection.h"
 #include "reduce.h"
 
-enum { SMALL_BYTES = 16 << 10 };
+enum { SMALL_BYTES = 16 << 10, LINE_BYTES = 64 };
 
 /* An exchange on its way. */
 struct passage {
@@ -67,7 +70,7 @@ static seqlstm_status wait_for_all(const struct passage *p)
 /* Reduces elements [first, first + elems) of the chunks of all. */
 static void reduce(const struct passage *p, void *to, int64_t first, int64_t elems)
 {
-    const void *from[SHM_RANKS];
+    const void *from[HOST_RANKS_MOST];
     for (int32_t m = 0; m < p->group->members; m++)
         from[m] = chunk_of(p->group, m) + first * p->elem_bytes;
     shm_reduce(p->exchange->dtype, p->exchange->reduction, to, from, p->group->members, elems);
@@ -96,10 +99,47 @@ static seqlstm_status reduce_in_parts(const struct passage *p, unsigned char *to
     return SEQLSTM_OK;
 }
 
+/* The vectors of all members, if this exchange is made in memory that they share, and is not too small. */
+static bool find_shared(const struct passage *p, void *vectors[HOST_RANKS_MOST])
+{
+    const struct seqlstm_exchange *e = p->exchange;
+    const struct seqlstm_group *g = p->group;
+    const uint64_t bytes = (uint64_t)(e->elems * p->elem_bytes);
+    uint64_t offset;
+    if (e->from != e->to || bytes <= SMALL_BYTES)
+        return false;
+    const struct host_ranks_region *region = host_ranks_find(&g->connection->ranks, e->to, bytes, &offset);
+    for (int32_t m = 0; region && m < g->members; m++)
+        vectors[m] = region->base + (uint64_t)g->ranks[m] * region->bytes + offset;
+    return region != NULL;
+}
+
+static seqlstm_status reduce_shared(const struct passage *p, void *vectors[HOST_RANKS_MOST])
+{
+    const struct seqlstm_exchange *e = p->exchange;
+    struct seqlstm_group *g = p->group;
+    const int64_t line = LINE_BYTES / p->elem_bytes, lines = (e->elems + line - 1) / line;
+    const int64_t first = part_begin(lines, g->place, g->members) * line;
+    const int64_t end = part_begin(lines, g->place + 1, g->members) * line;
+    SEQLSTM_TRY(begin_chunk(p, false));
+    end_phase(g);
+    SEQLSTM_TRY(wait_for_all(p));
+    for (int32_t m = 0; m < g->members; m++)
+        vectors[m] = (char *)vectors[m] + first * p->elem_bytes;
+    shm_reduce_in_place(e->dtype, e->reduction, vectors, g->members, (end < e->elems ? end : e->elems) - first);
+    end_phase(g);
+    SEQLSTM_TRY(wait_for_all(p));
+    end_chunk(g);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status all_reduce(const struct passage *p)
 {
     const struct seqlstm_exchange *e = p->exchange;
     struct seqlstm_group *g = p->group;
+    void *vectors[HOST_RANKS_MOST];
+    if (find_shared(p, vectors))
+        return reduce_shared(p, vectors);
     const int64_t most = SHM_CHUNK_BYTES / p->elem_bytes;
     for (int64_t at = 0; at < e->elems; at += most) {
         const int64_t elems = e->elems - at < most ? e->elems - at : most;

@@ -7,7 +7,8 @@
 seqlstm_status shm_send(struct seqlstm_connection *connection, int32_t to, const void *from, int64_t bytes,
                         int64_t deadline_ns, struct seqlstm_error *err)
 {
-    struct shm_mailbox *box = shm_segment_mailbox(connection->segment, connection->ranks, connection->rank, to);
+    struct shm_mailbox *box =
+        shm_segment_mailbox(connection->ranks.memory, connection->ranks.ranks, connection->ranks.rank, to);
     uint32_t number = atomic_load_explicit(&box->sent.value, memory_order_relaxed);
     for (int64_t at = 0; at < bytes; at += SHM_PACKET_BYTES) {
         number++;
@@ -22,7 +23,8 @@ seqlstm_status shm_send(struct seqlstm_connection *connection, int32_t to, const
 seqlstm_status shm_receive(struct seqlstm_connection *connection, int32_t from, void *to, int64_t bytes,
                            int64_t deadline_ns, struct seqlstm_error *err)
 {
-    struct shm_mailbox *box = shm_segment_mailbox(connection->segment, connection->ranks, from, connection->rank);
+    struct shm_mailbox *box =
+        shm_segment_mailbox(connection->ranks.memory, connection->ranks.ranks, from, connection->ranks.rank);
     uint32_t number = atomic_load_explicit(&box->taken.value, memory_order_relaxed);
     for (int64_t at = 0; at < bytes; at += SHM_PACKET_BYTES) {
         number++;

@@ -6,7 +6,9 @@
 
 #include <seqlstm/collectives.h>
 
+#include "common/collectives_check.h"
 #include "common/half.h"
+#include "common/host_ranks.h"
 
 enum { BLOCK = 512 }; /* elements that are reduced over all vectors before the next */
 
@@ -77,5 +79,57 @@ void shm_reduce(uint32_t dtype, uint32_t reduction, void *to, const void *const 
     default:
         reduce_float32(reduction, to, from, count, elems);
         break;
+    }
+}
+
+/* ---- in place --------------------------------------------------------------------------------------------------- */
+
+#define ADD_PAIR(a, b, elems)                                                                                          \
+    for (int64_t i = 0; i < (elems); i++) {                                                                            \
+        const float sum = (a)[i] + (b)[i];                                                                             \
+        (a)[i] = sum;                                                                                                  \
+        (b)[i] = sum;                                                                                                  \
+    }
+
+static void add_pair(float *restrict a, float *restrict b, int64_t elems)
+{
+    ADD_PAIR(a, b, elems)
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void add_pair_avx2(float *restrict a, float *restrict b, int64_t elems)
+{
+    ADD_PAIR(a, b, elems)
+}
+#endif
+
+/* Two vectors of floats, by far the most frequent case. */
+static void add_floats(float *a, float *b, int64_t elems)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        add_pair_avx2(a, b, elems);
+        return;
+    }
+#endif
+    add_pair(a, b, elems);
+}
+
+void shm_reduce_in_place(uint32_t dtype, uint32_t reduction, void *const *vectors, int32_t count, int64_t elems)
+{
+    double sums[BLOCK]; /* of the widest dtype */
+    const void *from[HOST_RANKS_MOST];
+    const int64_t bytes = collectives_elem_bytes(dtype);
+    if (dtype == SEQLSTM_DTYPE_FLOAT32 && reduction == SEQLSTM_REDUCE_SUM && count == 2) {
+        add_floats(vectors[0], vectors[1], elems);
+        return;
+    }
+    for (int64_t at = 0; at < elems; at += BLOCK) {
+        const int64_t now = elems - at < BLOCK ? elems - at : BLOCK;
+        for (int32_t k = 0; k < count; k++)
+            from[k] = (const char *)vectors[k] + at * bytes;
+        shm_reduce(dtype, reduction, sums, from, count, now);
+        for (int32_t k = 0; k < count; k++)
+            memcpy((char *)vectors[k] + at * bytes, sums, (size_t)(now * bytes));
     }
 }

@@ -9,4 +9,7 @@
  * be one of `from`. */
 void shm_reduce(uint32_t dtype, uint32_t reduction, void *to, const void *const *from, int32_t count, int64_t elems);
 
+/* The same, of vectors that all become the result. */
+void shm_reduce_in_place(uint32_t dtype, uint32_t reduction, void *const *vectors, int32_t count, int64_t elems);
+
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that the ranks of a job share: an unnamed file (memfd), mapped by all.
+/* What the ranks of a job share (common/host_ranks.h), behind the ranks:
  *
- *   head │ rank 0, rank 1, … │ for each group: a box of each rank │ for each ordered pair of ranks: a mailbox
+ *   for each group: a box of each rank │ for each ordered pair of ranks: a mailbox
  *
- * Counters only grow, and each has one writer. A page takes memory when it is first written, so what is not used costs
- * nothing.
+ * Counters only grow, and each has one writer.
  */
 #ifndef COMM_SHM_SEGMENT_H
 #define COMM_SHM_SEGMENT_H
@@ -13,11 +12,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <seqlstm/collectives.h>
+#include "common/host_ranks.h"
 
 enum {
     SHM_GROUPS = 8,
-    SHM_RANKS = 128,
     SHM_CHUNK_BYTES = 64 << 10, /* of a group's data at a time: two chunks of each rank stay in a second-level cache */
     SHM_PACKET_BYTES = 32 << 10 /* of a pair's data at a time */
 };
@@ -26,16 +24,6 @@ enum {
 struct shm_counter {
     alignas(64) _Atomic uint32_t value;
     _Atomic uint32_t sleepers;
-};
-
-struct shm_rank {
-    alignas(64) _Atomic int32_t pid; /* 0: not there yet */
-    _Atomic int32_t left;            /* 1: it has closed its connection */
-};
-
-struct shm_head {
-    alignas(64) _Atomic int32_t aborted; /* 1 + the rank that aborted; 0: none */
-    int32_t ranks;
 };
 
 /* Of one rank in one group. It fills chunk c into `chunks[c % 2]` when all members have `done` chunk c - 2. */
@@ -54,16 +42,8 @@ struct shm_mailbox {
 
 uint64_t shm_segment_bytes(int32_t ranks);
 
-/* Where things are in a segment of `ranks` ranks. */
-struct shm_head *shm_segment_head(void *segment);
-struct shm_rank *shm_segment_rank(void *segment, int32_t rank);
+/* Where things are in the memory of `ranks` ranks. */
 struct shm_box *shm_segment_box(void *segment, int32_t ranks, uint32_t group, int32_t rank);
 struct shm_mailbox *shm_segment_mailbox(void *segment, int32_t ranks, int32_t from, int32_t to);
-
-/* A new file of zeros, or -1 with errno. */
-int shm_segment_make(int32_t ranks);
-/* NULL with errno. */
-void *shm_segment_map(int file, int32_t ranks);
-void shm_segment_unmap(void *segment, int32_t ranks);
 
 #endif

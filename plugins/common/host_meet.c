@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "connection.h"
+#include "common/host_ranks.h"
 
 enum { RETRY_MS = 5, LOOK_MS = 50 };
 
@@ -94,29 +95,26 @@ static seqlstm_status fail(const char *what, struct seqlstm_error *err)
 }
 
 /* Has the user stopped it, or is the time over? */
-static seqlstm_status check_time(const struct seqlstm_connection *c, int64_t deadline_ns, int32_t missing,
+static seqlstm_status check_time(const struct host_ranks *c, int64_t deadline_ns, int32_t missing,
                                  struct seqlstm_error *err)
 {
     if (c->host->cancelled && c->host->cancelled(c->host->context))
         SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "the user stopped it");
-    if (shm_now_ns() < deadline_ns)
+    if (host_ranks_now_ns() < deadline_ns)
         return SEQLSTM_OK;
-    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "rank %d did not come in time", missing);
-    if (err)
-        err->native_code = 1 + missing;
-    return SEQLSTM_DEVICE;
+    return host_ranks_blame(missing, SEQLSTM_DEVICE, "did not come in time", err);
 }
 
 /* Serves one rank that has connected. */
-static seqlstm_status serve(const struct seqlstm_connection *c, int peer, int file, bool *served,
-                            struct seqlstm_error *err)
+static seqlstm_status serve(const struct host_ranks *c, int peer, int file, bool *served, struct seqlstm_error *err)
 {
     struct greeting said;
     struct pollfd look = {.fd = peer, .events = POLLIN};
     if (!is_own(peer) || poll(&look, 1, 1000) <= 0 || recv(peer, &said, sizeof said, 0) != sizeof said ||
         said.magic != SEQLSTM_MAGIC)
         return SEQLSTM_OK; /* not one of ours */
-    const bool same_build = said.minor == SEQLSTM_COLLECTIVES_MINOR && said.bytes == shm_segment_bytes(said.ranks);
+    const bool same_build =
+        said.minor == SEQLSTM_COLLECTIVES_MINOR && (said.ranks != c->ranks || said.bytes == c->bytes);
     if (!same_build || said.ranks != c->ranks || said.rank < 1 || said.rank >= c->ranks || served[said.rank])
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "a process calls itself rank %d of %d, in a job of %d ranks%s",
                      said.rank, said.ranks, c->ranks, same_build ? "" : ", and is of another version of seqlstm");
@@ -124,11 +122,11 @@ static seqlstm_status serve(const struct seqlstm_connection *c, int peer, int fi
     return SEQLSTM_OK;
 }
 
-static seqlstm_status host_ranks(struct seqlstm_connection *c, const struct seqlstm_rendezvous *r, int listening,
-                                 int file, int64_t deadline_ns, struct seqlstm_error *err)
+static seqlstm_status serve_all(struct host_ranks *c, const struct seqlstm_rendezvous *r, int listening, int file,
+                                int64_t deadline_ns, struct seqlstm_error *err)
 {
     struct sockaddr_un name;
-    bool served[SHM_RANKS] = {true};
+    bool served[HOST_RANKS_MOST] = {true};
     const socklen_t bytes = name_socket(r->job, &name);
     if (bind(listening, (const struct sockaddr *)&name, bytes) != 0 || listen(listening, c->ranks) != 0)
         return fail("no socket for rank 0", err);
@@ -150,14 +148,13 @@ static seqlstm_status host_ranks(struct seqlstm_connection *c, const struct seql
 }
 
 /* Asks rank 0 for the file. */
-static seqlstm_status ask(struct seqlstm_connection *c, const struct seqlstm_rendezvous *r, int64_t deadline_ns,
-                          int *out_file, struct seqlstm_error *err)
+static seqlstm_status ask(struct host_ranks *c, const struct seqlstm_rendezvous *r, int64_t deadline_ns, int *out_file,
+                          struct seqlstm_error *err)
 {
     struct sockaddr_un name;
     const socklen_t bytes = name_socket(r->job, &name);
     const struct timespec retry = {.tv_nsec = RETRY_MS * 1000000};
-    const struct greeting own = {SEQLSTM_MAGIC, SEQLSTM_COLLECTIVES_MINOR, c->rank, c->ranks,
-                                 shm_segment_bytes(c->ranks)};
+    const struct greeting own = {SEQLSTM_MAGIC, SEQLSTM_COLLECTIVES_MINOR, c->rank, c->ranks, c->bytes};
     for (;; nanosleep(&retry, NULL)) {
         const int peer = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (peer < 0)
@@ -173,12 +170,12 @@ static seqlstm_status ask(struct seqlstm_connection *c, const struct seqlstm_ren
 }
 
 /* Returns when all have mapped the file, and so can be watched. */
-static seqlstm_status wait_for_all(struct seqlstm_connection *c, int64_t deadline_ns, struct seqlstm_error *err)
+static seqlstm_status wait_for_all(struct host_ranks *c, int64_t deadline_ns, struct seqlstm_error *err)
 {
     const struct timespec pause = {.tv_nsec = 200000};
-    atomic_store(&shm_segment_rank(c->segment, c->rank)->pid, (int32_t)getpid());
+    atomic_store(&host_ranks_get_rank(c, c->rank)->pid, (int32_t)getpid());
     for (int32_t r = 0; r < c->ranks; nanosleep(&pause, NULL)) {
-        while (r < c->ranks && atomic_load(&shm_segment_rank(c->segment, r)->pid) != 0)
+        while (r < c->ranks && atomic_load(&host_ranks_get_rank(c, r)->pid) != 0)
             r++;
         if (r == c->ranks)
             break;
@@ -187,24 +184,44 @@ static seqlstm_status wait_for_all(struct seqlstm_connection *c, int64_t deadlin
     return SEQLSTM_OK;
 }
 
-seqlstm_status shm_meet(struct seqlstm_connection *c, const struct seqlstm_rendezvous *r, struct seqlstm_error *err)
+/* A new file of zeros, or -1 with errno. */
+static int make_file(uint64_t bytes)
 {
-    const int64_t now = shm_now_ns(), deadline_ns = now > INT64_MAX - r->timeout_ns ? INT64_MAX : now + r->timeout_ns;
-    seqlstm_status status = SEQLSTM_OK;
-    int file = -1, listening = -1;
-    if (c->rank == 0) {
-        file = shm_segment_make(c->ranks);
-        listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        status = file < 0 || listening < 0 ? fail("no shared memory", err) : SEQLSTM_OK;
-    } else {
-        status = ask(c, r, deadline_ns, &file, err);
-    }
-    if (status == SEQLSTM_OK && (c->segment = shm_segment_map(file, c->ranks)) == NULL)
-        status = fail("the shared memory cannot be mapped", err);
-    if (status == SEQLSTM_OK && c->rank == 0)
-        status = host_ranks(c, r, listening, file, deadline_ns, err);
-    if (file >= 0)
+    const int file = memfd_create("seqlstm-ranks", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, (off_t)bytes) != 0) {
+        const int error = errno;
         close(file);
+        errno = error;
+        return -1;
+    }
+    return file;
+}
+
+static seqlstm_status map_file(struct host_ranks *c, struct seqlstm_error *err)
+{
+    void *memory = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->file, 0);
+    if (memory == MAP_FAILED)
+        return fail("the shared memory cannot be mapped", err);
+    c->memory = memory;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status host_ranks_meet(struct host_ranks *c, const struct seqlstm_rendezvous *r, struct seqlstm_error *err)
+{
+    const int64_t deadline_ns = host_ranks_deadline_ns(r->timeout_ns);
+    seqlstm_status status = SEQLSTM_OK;
+    int listening = -1;
+    if (c->rank == 0) {
+        c->file = make_file(c->bytes);
+        listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        status = c->file < 0 || listening < 0 ? fail("no shared memory", err) : SEQLSTM_OK;
+    } else {
+        status = ask(c, r, deadline_ns, &c->file, err);
+    }
+    if (status == SEQLSTM_OK)
+        status = map_file(c, err);
+    if (status == SEQLSTM_OK && c->rank == 0)
+        status = serve_all(c, r, listening, c->file, deadline_ns, err);
     if (listening >= 0)
         close(listening);
     return status == SEQLSTM_OK ? wait_for_all(c, deadline_ns, err) : status;

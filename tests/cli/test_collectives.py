@@ -26,7 +26,7 @@ def test_a_file_is_a_plugin_too(t):
     said = t.run('conformance', str(MODULE), '--ranks', '2', '--case', 'barrier')
     said.prints('1 case on 2 ranks: 1 passed')
     listed = t.run('conformance', 'comm-shm', '--list')
-    expect(listed.text.split()[:2] == ['all_reduce', 'reduce_scatter'] and 'times' not in listed.text, listed.text)
+    expect(listed.text.split()[:2] == ['all_reduce', 'shared'] and 'times' not in listed.text, listed.text)
 
 
 def test_flags_of_the_other_kind_are_refused(t):

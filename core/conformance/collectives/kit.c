@@ -50,6 +50,7 @@ seqlstm_status sl_collectives_kit_work(const struct sl_collectives_kit_request *
     struct sl_trial trial = {.rank = rank, .ranks = request->ranks, .seed = request->seed, .results = request->results};
     connection.rank = rank;
     connection.ranks = connection.local_ranks = request->ranks;
+    connection.device = rank;
     connection.job = job;
     connection.timeout_ns = request->timeout_ns;
     SEQLSTM_TRY(sl_connection_open(&connection, &trial.connection, err));

@@ -117,6 +117,59 @@ void sl_trial_reduce_scatter(struct sl_trial *trial)
     reduce_all(trial, true);
 }
 
+/* Reductions in memory of the plugin. Elements beside the reduced ones stay as they are. */
+static void reduce_in(struct sl_trial *trial, unsigned char *memory, uint32_t dtype, uint32_t reduction, int64_t elems,
+                      int64_t before)
+{
+    const int64_t bytes = sl_dtype_bytes(dtype);
+    unsigned char *at = memory + before * bytes;
+    unsigned char *expected = sl_trial_allocate(trial, elems * bytes);
+    for (int64_t i = 0; expected && i < elems; i++) {
+        store(at, dtype, i, get_value(trial, trial->rank, i));
+        store(expected, dtype, i, get_expected(trial, reduction, i));
+    }
+    memset(at - before * bytes, 0x5A, (size_t)(before * bytes));
+    memset(at + elems * bytes, 0x5A, 8);
+    if (expected && sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_ALL_REDUCE, dtype, reduction, 0, at, at, elems)) {
+        bool beside = true;
+        for (int64_t i = 0; i < before * bytes; i++)
+            beside &= memory[i] == 0x5A;
+        for (int64_t i = 0; i < 8; i++)
+            beside &= at[elems * bytes + i] == 0x5A;
+        sl_trial_check(trial, memcmp(at, expected, (size_t)(elems * bytes)) == 0,
+                       "reduction %u of %lld elements of dtype %u in memory of the plugin is wrong", reduction,
+                       (long long)elems, dtype);
+        sl_trial_check(trial, beside, "a reduction of %lld elements of dtype %u wrote beside them", (long long)elems,
+                       dtype);
+    }
+    free(expected);
+}
+
+/* Memory of the plugin, where it has any: zero at first, and twice, so that the second is not the first. */
+void sl_trial_shared(struct sl_trial *trial)
+{
+    enum { MOST = 40000, BEFORE = 5 };
+    static const int64_t counts[] = {1, 4097, 33333, MOST};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int round = 0; round < 2 && !trial->failed; round++) {
+        void *memory = NULL;
+        const int64_t bytes = (MOST + BEFORE + 1) * 8;
+        const seqlstm_status status = sl_connection_allocate(trial->connection, bytes, &memory, &err);
+        sl_trial_check(trial, status == SEQLSTM_OK, "allocate: %s", err.message);
+        bool zero = true;
+        for (int64_t i = 0; memory && i < bytes; i++)
+            zero &= ((const unsigned char *)memory)[i] == 0;
+        sl_trial_check(trial, zero, "memory of the plugin is not zero at first");
+        /* No rank writes before all have looked at theirs. */
+        sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_BARRIER, SEQLSTM_DTYPE_UINT8, 0, 0, NULL, NULL, 0);
+        for (uint32_t dtype = 0; memory && dtype < 32; dtype++)
+            for (uint32_t reduction = 0; reduction < SEQLSTM_REDUCE_COUNT; reduction++)
+                for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+                    if (trial->transport->dtypes >> dtype & 1 && trial->transport->reductions >> reduction & 1)
+                        reduce_in(trial, memory, dtype, reduction, counts[k], k % 2 ? BEFORE : 0);
+    }
+}
+
 void sl_trial_large(struct sl_trial *trial)
 {
     float *values = sl_trial_allocate(trial, (int64_t)LARGE_ELEMS * 4);

@@ -51,6 +51,16 @@ static void pin(const struct sl_trial *trial)
     sched_setaffinity(0, sizeof own, &own);
 }
 
+/* Gradients lie in memory of the plugin, if it has any. */
+static void *allocate_shared(struct sl_trial *trial, int64_t bytes)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    void *memory = NULL;
+    sl_trial_check(trial, sl_connection_allocate(trial->connection, bytes, &memory, &err) == SEQLSTM_OK, "allocate: %s",
+                   err.message);
+    return memory;
+}
+
 void sl_trial_time(struct sl_trial *trial)
 {
     static const int64_t bytes[] = {4, 1 << 10, 64 << 10, 1 << 20, 4 * INT64_C(4700000)};
@@ -58,17 +68,20 @@ void sl_trial_time(struct sl_trial *trial)
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
         const int64_t elems = bytes[i] / 4;
         const int repetitions = bytes[i] < 1 << 16 ? 2000 : bytes[i] < 1 << 22 ? 50 : 2;
-        float *values = sl_trial_allocate(trial, bytes[i]), *copy = sl_trial_allocate(trial, bytes[i]);
-        if (values && copy) {
+        void *shared = allocate_shared(trial, bytes[i]);
+        float *own = sl_trial_allocate(trial, bytes[i]), *copy = sl_trial_allocate(trial, bytes[i]);
+        float *values = shared ? shared : own;
+        if (own && copy) {
             memset(values, 0, (size_t)bytes[i]);
+            memset(own, 0, (size_t)bytes[i]);
             memset(copy, 0, (size_t)bytes[i]);
             const double exchange = time_one(trial, values, copy, elems, repetitions, false);
-            const double copying = time_one(trial, values, copy, elems, repetitions, true);
+            const double copying = time_one(trial, own, copy, elems, repetitions, true);
             const size_t used = strlen(trial->report);
             snprintf(trial->report + used, sizeof trial->report - used, "%12lld %14.2f %14.2f %8.2f\n",
                      (long long)bytes[i], exchange * 1e-3, copying * 1e-3, exchange / copying);
         }
-        free(values);
+        free(own);
         free(copy);
     }
 }

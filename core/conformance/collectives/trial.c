@@ -10,6 +10,7 @@
 
 const struct sl_trial_case sl_trial_cases[] = {
     {"all_reduce", SL_TRIAL_USUAL, sl_trial_all_reduce},
+    {"shared", SL_TRIAL_USUAL, sl_trial_shared},
     {"reduce_scatter", SL_TRIAL_USUAL, sl_trial_reduce_scatter},
     {"all_gather", SL_TRIAL_USUAL, sl_trial_all_gather},
     {"broadcast", SL_TRIAL_USUAL, sl_trial_broadcast},

@@ -54,6 +54,7 @@ void sl_trial_time(struct sl_trial *trial);
 /* numbers.c */
 void sl_trial_all_reduce(struct sl_trial *trial);
 void sl_trial_reduce_scatter(struct sl_trial *trial);
+void sl_trial_shared(struct sl_trial *trial);
 void sl_trial_rounding(struct sl_trial *trial);
 void sl_trial_ordered_sum(struct sl_trial *trial);
 void sl_trial_large(struct sl_trial *trial);

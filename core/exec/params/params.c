@@ -66,6 +66,14 @@ out_of_memory:
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the parameters of the model");
 }
 
+void sl_params_lend_grads(struct sl_params *params, float *grads)
+{
+    if (!params->lent_grads)
+        sl_memory_free(params->memory, params->grads);
+    params->grads = grads;
+    params->lent_grads = true;
+}
+
 seqlstm_status sl_params_share(const struct sl_params *from, struct sl_params **out_params, struct seqlstm_error *err)
 {
     struct sl_params *params = malloc(sizeof *params);
@@ -92,7 +100,8 @@ void sl_params_destroy(struct sl_params *params)
     free(params->views);
     sl_mirrors_destroy(params->mirrors);
     sl_memory_free(params->memory, params->values);
-    sl_memory_free(params->memory, params->grads);
+    if (!params->lent_grads)
+        sl_memory_free(params->memory, params->grads);
     for (int s = 0; s < 3; s++)
         sl_memory_free(params->memory, params->states[s]);
     free(params);

@@ -42,13 +42,18 @@ struct sl_params {
     uint64_t version;           /* counts changes of the values; executors repack when it moved */
     struct sl_mirrors *mirrors; /* copies in other domains; NULL: there are none */
     struct sl_memory *memory;
-    bool shares; /* views and buffers belong to another */
+    bool shares;     /* views and buffers belong to another */
+    bool lent_grads; /* so does `grads` */
 };
 
 /* `optimizer_states` 0 .. 3; `training` false: no gradients. All zero. */
 seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int32_t optimizer_states,
                                 struct sl_memory *memory, struct sl_params **out_params, struct seqlstm_error *err);
 void sl_params_destroy(struct sl_params *params);
+
+/* From now on gradients lie in `grads`, which has room for `elems` floats, all zero; what they were is lost. NULL:
+ * there are none any more. Nothing of them may lie in other domains. */
+void sl_params_lend_grads(struct sl_params *params, float *grads);
 
 /* The same values for reading on another thread: with copies of its own on devices, once they are needed. What is on
  * the host must be the newest, and must not change while this lives. `from` must outlive it. NO_MEMORY. */
