@@ -232,9 +232,9 @@ def build(out):
 def main():
     out = pathlib.Path(sys.argv[1]).resolve()
     try:
-        import mkdocs  # noqa: F401
-    except ImportError:
-        sys.exit('mkdocs is missing: apt-get install mkdocs mkdocs-material')
+        import mkdocs, material  # noqa: F401, E401
+    except ImportError as missing:
+        sys.exit(f'{missing}: apt-get install mkdocs mkdocs-material')
     build(out)
     dead = list(find_dead(out))
     print('\n'.join(dead[:40]))

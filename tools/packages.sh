@@ -6,11 +6,12 @@
 # package, and fails without a required one.
 set -u
 
-line='apt-get install -y gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev libevent-dev libopenmpi-dev'
+packages='gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev libevent-dev libopenmpi-dev'
 groups=" $* "
 wants() { case "$groups" in *" $1 "*) true ;; *) false ;; esac; }
-! wants tests || line="$line libcmocka-dev python3-numpy python3-cffi python3-jsonschema python3-yaml"
-! wants lint || line="$line clang-format-14"
+! wants tests || packages="$packages libcmocka-dev python3-numpy python3-cffi python3-jsonschema python3-yaml"
+! wants lint || packages="$packages clang-format-14"
+line="apt-get install -y $packages"
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 has_header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
@@ -39,6 +40,24 @@ look() {
     ! wants lint || has_command clang-format-14 || missing="$missing clang-format-14"
 }
 
+# get PACKAGE...: installs them; what apt-get prints is in $log.
+get() {
+    # shellcheck disable=SC2086
+    $as_root DEBIAN_FRONTEND=noninteractive apt-get install -y "$@" >"$log" 2>&1
+}
+
+# All at once; if that fails, one by one, so that one package which cannot be had does not stop the others.
+get_all() {
+    # shellcheck disable=SC2086
+    get $packages && return
+    $as_root apt-get update >"$log" 2>&1 || echo "packages: apt-get update: $(grep '^[EW]:' "$log" | tail -1)"
+    # shellcheck disable=SC2086
+    get $packages && return
+    for package in $packages; do
+        get "$package" || echo "packages: cannot install $package: $(grep '^E:' "$log" | tail -1)"
+    done
+}
+
 # left_out NAME SENTENCE: prints what is left out if NAME is missing.
 left_out() {
     case " $missing " in *" $1 "*) echo "packages: $2" ;; esac
@@ -59,12 +78,9 @@ if has_command apt-get; then
 fi
 if [ -n "$as_root" ]; then
     echo "packages: installing"
-    # shellcheck disable=SC2086
-    $as_root DEBIAN_FRONTEND=noninteractive $line >/tmp/seqlstm-packages.$$ 2>&1 ||
-        { $as_root apt-get update >/dev/null 2>&1
-          $as_root DEBIAN_FRONTEND=noninteractive $line >/tmp/seqlstm-packages.$$ 2>&1; } ||
-        tail -5 /tmp/seqlstm-packages.$$
-    rm -f /tmp/seqlstm-packages.$$
+    log=$(mktemp)
+    get_all
+    rm -f "$log"
     look
 fi
 
