@@ -10,12 +10,12 @@ from ._errors import (CancelledError, DataError, FileError, InvalidArgumentError
 from ._library import version as __version__
 from ._run import Layer, Run, open, plan, train
 
-__all__ = ['train', 'open', 'plan', 'Run', 'Layer', 'Stream', 'Predictor', 'from_torch', 'from_keras',
+__all__ = ['train', 'open', 'plan', 'Run', 'Layer', 'Stream', 'Streams', 'Predictor', 'from_torch', 'from_keras',
            'SeqlstmClassifier', 'SeqlstmRegressor', 'SeqlstmError', 'SeqlstmWarning', 'CancelledError', 'DataError',
            'FileError', 'InvalidArgumentError', 'InvalidConfigError', 'NotFoundError', 'NumericError',
            'OutOfMemoryError', 'UnavailableError', 'UnsupportedError', '__version__']
 
-_later = {'Stream': '_predictor', 'Predictor': '_predictor', 'from_torch': '_convert', 'from_keras': '_convert',
+_later = {'Stream': '_predictor', 'Streams': '_predictor', 'Predictor': '_predictor', 'from_torch': '_convert', 'from_keras': '_convert',
           'SeqlstmClassifier': '_estimators', 'SeqlstmRegressor': '_estimators'}
 
 

@@ -81,11 +81,18 @@ def _encode_arrays(split, x, y, lengths):
     return settings, files
 
 
+def _read_column(column):
+    """The values of a column of pandas; a missing one is None, which is an empty field of CSV."""
+    missing = column.isna()
+    values = column.tolist()
+    return [None if gone else value for value, gone in zip(values, missing)] if missing.any() else values
+
+
 def encode_split(split, value):
     """`value` is a table (pandas.DataFrame), x, (x, y), (x, y, lengths), or {"x", "y", "lengths"}; or a dict of
     columns {"source": texts, "target": texts} for an encoder and a decoder."""
     if hasattr(value, 'columns') and hasattr(value, 'iloc'):
-        columns = {str(name): value[name].tolist() for name in value.columns}
+        columns = {str(name): _read_column(value[name]) for name in value.columns}
         return {'type': 'csv', 'file': f'memory:{split}'}, {split: encode_table(columns)}
     if isinstance(value, dict) and 'x' not in value:
         columns = {name: list(values) for name, values in value.items()}

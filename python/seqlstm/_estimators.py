@@ -86,6 +86,11 @@ class _Estimator(BaseEstimator):
     def __getstate__(self):
         return {**super().__getstate__(), 'run_': None}
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
 
 class SeqlstmClassifier(ClassifierMixin, _Estimator):
     """Classifies sequences by a recurrent network.
@@ -131,6 +136,11 @@ class SeqlstmRegressor(RegressorMixin, _Estimator):
         self.flat_ = y.ndim == 1
         y = np.asarray(y, 'float32').reshape(len(y), -1)
         return self._train(X, y, self._make_model('from_target', 'mse', 'regress'))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def predict(self, X):
         """[N] or [N, O] values."""

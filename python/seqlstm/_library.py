@@ -24,11 +24,13 @@ def _find():
 
 def _load():
     name = _find()
+    fix = 'install seqlstm (`make install`, then `ldconfig`), or set SEQLSTM_LIBRARY to the path of libseqlstm.so.0'
+    if name.startswith(folder):
+        fix = 'the package is damaged: install it again, `pip install --force-reinstall` with its wheel or its sources'
     try:
         library = ffi.dlopen(name)
     except OSError as reason:
-        raise ImportError(f'the library of seqlstm cannot be loaded: {reason}. Install seqlstm (`make install`, then '
-                          '`ldconfig`), or set SEQLSTM_LIBRARY to the path of libseqlstm.so.0') from None
+        raise ImportError(f'the library of seqlstm cannot be loaded: {reason}; {fix}') from None
     try:
         found = ffi.string(library.seqlstm_get_version()).decode()
     except (AttributeError, ffi.error):
@@ -53,7 +55,8 @@ class Handle:
 
     __slots__ = ('pointer', 'key')
     # key: [handles of the node and of its children, close, pointer, key of the parent, what must stay alive]
-    nodes, lock, numbers = {}, RLock(), count()
+    nodes: 'dict[int, list]' = {}
+    lock, numbers = RLock(), count()
 
     def __init__(self, pointer, close, parent=None, kept=None):
         self.pointer, self.key = pointer, next(self.numbers)

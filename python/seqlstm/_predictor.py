@@ -9,6 +9,7 @@ from ._library import Handle, check, encode, ffi, lib, new_error, text
 
 _from_buffer, _empty, _array = ffi.from_buffer, np.empty, np.ndarray
 _predict, _step = lib.seqlstm_predict, lib.seqlstm_stream_step
+_FOREIGN = (TypeError, BufferError, ValueError, RuntimeError)  # what other libraries raise from DLPack
 
 
 def to_numpy(values):
@@ -17,12 +18,16 @@ def to_numpy(values):
         return np.asarray(values)
     if hasattr(values, 'requires_grad') and values.requires_grad:
         values = values.detach()
-    if values.__dlpack_device__()[0] not in (1, 3, 11):  # CPU, and memory of the host that CUDA has pinned
-        try:
-            return np.from_dlpack(values, device='cpu')
-        except (TypeError, BufferError, ValueError, RuntimeError):
-            raise _errors.InvalidArgumentError('the tensor is in the memory of a device: pass tensor.cpu()') from None
-    return np.from_dlpack(values)
+    try:
+        if values.__dlpack_device__()[0] in (1, 3, 11):  # CPU, and memory of the host that CUDA has pinned
+            return np.from_dlpack(values)
+    except _FOREIGN as reason:
+        raise _errors.InvalidArgumentError(f'the tensor cannot be read: {reason}; pass tensor.float().cpu()') from None
+    try:
+        return np.from_dlpack(values, device='cpu')
+    except _FOREIGN:
+        raise _errors.InvalidArgumentError('the tensor is in the memory of a device: pass tensor.cpu()') from None
+
 
 
 class _Context:
@@ -228,7 +233,7 @@ class Stream:
     __slots__ = ('_predictor', '_handle', '_pointer', '_lock', '_dtype', '_step_bytes', '_outputs', '_float32',
                  '__weakref__')
 
-    def __init__(self, predictor):
+    def __init__(self, predictor, lock=None):
         record = new_error()
         out = ffi.new('struct seqlstm_stream **')
         check(lib.seqlstm_stream_open(predictor.handle.pointer, out, record), record)
@@ -236,7 +241,7 @@ class Stream:
         self._pointer = out[0]
         self._predictor, self._dtype = predictor, predictor.dtype
         self._step_bytes, self._outputs, self._float32 = 4 * predictor.features, predictor.outputs, predictor.float32
-        self._lock = threading.Lock()
+        self._lock = threading.Lock() if lock is None else lock
 
     def __call__(self, x):
         predictor = self._predictor
@@ -308,3 +313,48 @@ class Stream:
 
     def __repr__(self):
         return f'<seqlstm stream at step {self.position}>'
+
+
+class Streams:
+    """Several sequences in progress: `y = streams(x)` computes the next step of all of them as one batch.
+
+    x: float32 [count, F]; for a model of token ids integers [count]
+    result: float32 [count, O]
+
+    streams[k] is the `Stream` of one of them, which can be reset, saved and loaded. They are advanced by one thread at
+    a time, all together.
+    """
+
+    __slots__ = ('_predictor', '_lock', '_streams', '_pointers')
+
+    def __init__(self, predictor, count):
+        self._predictor, self._lock = predictor, threading.Lock()
+        self._streams = [Stream(predictor, self._lock) for _ in range(count)]
+        self._pointers = ffi.new('struct seqlstm_stream *[]', [stream._pointer for stream in self._streams])
+
+    def __len__(self):
+        return len(self._streams)
+
+    def __getitem__(self, index):
+        return self._streams[index]
+
+    def __call__(self, x):
+        predictor, count = self._predictor, len(self._streams)
+        x = to_numpy(x)
+        expected = (count,) if predictor.is_ids else (count, predictor.features)
+        if x.shape != expected:
+            raise _errors.InvalidArgumentError(f'x has the shape {list(x.shape)}, expected {list(expected)}: one step for '
+                                               'each stream')
+        x, y = predictor._convert(x, 'x'), _empty((count, predictor.outputs), predictor.float32)
+        if not self._lock.acquire(False):
+            raise _errors.InvalidArgumentError('another thread is using the streams: give each thread its own')
+        try:
+            context = predictor.get_context()
+            check(lib.seqlstm_streams_step(context.pointer, self._pointers, count, _from_buffer(x), _from_buffer(y),
+                                           context.error), context.error)
+        finally:
+            self._lock.release()
+        return y
+
+    def __repr__(self):
+        return f'<{len(self)} seqlstm streams>'

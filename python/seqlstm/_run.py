@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trained model in its run folder."""
+import operator
 import os
 from _thread import allocate_lock
 
@@ -63,16 +64,17 @@ class Run:
         return Predictor(self._get_session(), 0, layer or self._layer, sequences, steps, rows, streams, stream_steps,
                          threads)
 
-    def _get_predictor(self, flags=0, layer=None):
-        found = self._predictors.get((flags, layer))
-        return found if found is not None else self._open_predictor(flags, layer)
+    def _get_predictor(self, flags=0, layer=None, streams=0):
+        found = self._predictors.get((flags, layer, streams))
+        return found if found is not None else self._open_predictor(flags, layer, streams)
 
-    def _open_predictor(self, flags, layer):
+    def _open_predictor(self, *key):
         from ._predictor import Predictor
         with self._lock:
-            if (flags, layer) not in self._predictors:
-                self._predictors[flags, layer] = Predictor(self._get_session(), flags, layer)
-            return self._predictors[flags, layer]
+            if key not in self._predictors:
+                flags, layer, streams = key
+                self._predictors[key] = Predictor(self._get_session(), flags, layer, streams=streams)
+            return self._predictors[key]
 
     # ---- predictions
 
@@ -84,8 +86,8 @@ class Run:
         result: float32 [N, O], or per step [N, T, O] (zeros beyond the lengths) or a list of [T, O]; probabilities of
            `classes`, or values. A decoder gives a list of strings.
         """
-        found = self._predictors.get((0, self._layer))
-        return (found if found is not None else self._open_predictor(0, self._layer))(x, lengths)
+        found = self._predictors.get((0, self._layer, 0))
+        return (found if found is not None else self._open_predictor(0, self._layer, 0))(x, lengths)
 
     __call__ = predict
 
@@ -100,6 +102,14 @@ class Run:
         from ._predictor import Stream
         stream = Stream(self._get_predictor(0, self._layer))
         return stream if state is None else stream.load(state)
+
+    def streams(self, count):
+        """`Streams`: as many sequences, whose next steps one call computes together, which is faster than one by one."""
+        from ._predictor import Streams
+        count = operator.index(count)
+        if count < 1:
+            raise _errors.InvalidArgumentError(f'there are {count} streams, expected at least 1')
+        return Streams(self._get_predictor(0, self._layer, count), count)
 
     @property
     def classes(self):

@@ -21,7 +21,7 @@ def main():
     calls, grown = int(sys.argv[1]), 0
     with tempfile.TemporaryDirectory() as scratch:
         run, (x, _) = train_small(f'{scratch}/run'), make_arrays()
-        stream, step = run.stream(), np.ascontiguousarray(x[0, 0])
+        stream, streams, step = run.stream(), run.streams(16), np.ascontiguousarray(x[0, 0])
 
         def refuse():
             try:
@@ -30,6 +30,7 @@ def main():
                 pass
 
         kinds = {'predict one': lambda: run.predict(x[0]), 'stream': lambda: stream(step), 'wrong shape': refuse,
+                 'streams': lambda: streams(x[:, 0]),
                  'predict many': lambda: run.predict(x), 'save and load': lambda: stream.load(stream.save())}
         for name, call in kinds.items():
             for _ in range(calls // 10):

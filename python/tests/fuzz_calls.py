@@ -13,7 +13,7 @@ import numpy as np
 import seqlstm
 from models import make_arrays, train_small
 
-EXPECTED = (seqlstm.SeqlstmError, TypeError, ValueError, OverflowError)
+EXPECTED = (seqlstm.SeqlstmError, TypeError, ValueError, OverflowError, IndexError)
 
 
 def make_array(rng):
@@ -42,13 +42,15 @@ def make_value(rng):
         lambda: memoryview(b'abc'), lambda: iter('ab')])()
 
 
-def make_call(rng, run, closed, stream):
+def make_call(rng, run, closed, stream, streams):
     target = rng.choice([run, run, run, closed])
     return rng.choice([
         lambda: target.predict(make_value(rng)), lambda: target.predict(make_value(rng)),
         lambda: target.predict(make_value(rng), make_value(rng)),
         lambda: target.embed(make_value(rng), layer=rng.choice([None, 'first', 'none', 'x\0y', 3])),
-        lambda: stream(make_value(rng)), lambda: stream(make_value(rng)),
+        lambda: stream(make_value(rng)), lambda: stream(make_value(rng)), lambda: streams(make_value(rng)),
+        lambda: streams(make_arrays(count=4)[0][:, 0]), lambda: streams[rng.choice([0, 3, -1, 9, 'x'])].reset(),
+        lambda: target.streams(rng.choice([0, 1, 2, -3, 2.5, 'x', None, 10 ** 30])),
         lambda: stream.load(rng.choice([
             b'', b'x' * 200, stream.save()[:-1], bytes(rng.getrandbits(8) for _ in range(64)), stream.save(), 'text',
             None])),
@@ -60,10 +62,10 @@ def make_call(rng, run, closed, stream):
 
 
 def work(run, closed, calls, seed, wrong):
-    rng, stream = random.Random(seed), run.stream()
+    rng, stream, streams = random.Random(seed), run.stream(), run.streams(4)
     for k in range(calls):
         try:
-            make_call(rng, run, closed, stream)()
+            make_call(rng, run, closed, stream, streams)()
         except EXPECTED:
             pass
         except Exception as fault:

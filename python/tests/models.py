@@ -34,3 +34,8 @@ CLASSES = {'seqlstm': 1, 'seed': 1, 'data': {'batch_size': 4, 'tokenizer': {'typ
                      'optimizer': {'type': 'adam', 'learning_rate': 0.1}}, 'dispatch': {'policy': 'estimate'}}
 TEXTS = ['good day', 'bad day', 'good night', 'bad night', 'a good one', 'a bad, "quoted" one'] * 2
 LABELS = ['yes', 'no'] * 6
+
+
+def train_texts(folder):
+    """A classifier of texts."""
+    return seqlstm.train(CLASSES, data={'train': (TEXTS, LABELS)}, folder=folder, on_progress=silent)

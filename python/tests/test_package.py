@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: what it computes is what the C library computes, and every mistake is an exception."""
 import ast
+import contextlib
 import inspect
+import io
 import json
 import os
 import pathlib
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +24,7 @@ import warnings
 import numpy as np
 
 import seqlstm
-from models import CLASSES, LABELS, TEXTS, make_arrays, make_model, silent, train_small
+from models import CLASSES, LABELS, TEXTS, make_arrays, make_model, silent, train_small, train_texts
 
 scratch = tempfile.TemporaryDirectory(prefix='seqlstm-python-')
 folders = iter(f'{scratch.name}/{number}' for number in range(1000))
@@ -96,10 +99,17 @@ class Predictions(unittest.TestCase):
             def __dlpack_device__(self):
                 return (self.device, 0)
 
+            def fail(self):
+                raise BufferError('Unsupported dtype in DLTensor.')
+
             def __dlpack__(self, **_):
                 return x.__dlpack__()
 
         np.testing.assert_array_equal(run.predict(Tensor(1)), run.predict(x))
+        bad = Tensor(1)
+        bad.__class__ = type('Bfloat16', (Tensor,), {'__dlpack__': lambda self, **_: self.fail()})
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'Unsupported dtype.*pass tensor\.float\(\)'):
+            run.predict(bad)
         if np.__version__.startswith('1.'):
             with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'pass tensor\.cpu\(\)'):
                 run.predict(Tensor(2))
@@ -119,6 +129,29 @@ class Streams(unittest.TestCase):
         np.testing.assert_allclose(other(x[1, 3:]), whole[1], rtol=1e-4, atol=1e-5)
         with self.assertRaises(seqlstm.SeqlstmError):
             other.load(b'nonsense')
+
+    def test_many_step_together(self):
+        streams, whole = run.streams(4), run.predict(x)
+        self.assertEqual(len(streams), 4)
+        for step in range(6):
+            last = streams(x[:4, step])
+        self.assertEqual((last.shape, streams[3].position), ((4, 1), 6))
+        np.testing.assert_allclose(last, whole[:4], rtol=1e-4, atol=1e-5)
+        streams[1].reset()
+        self.assertEqual([stream.position for stream in streams], [6, 0, 6, 6])
+        streams[1].load(streams[2].save())
+        again = streams(np.repeat(x[4:5, 0], 4, axis=0).astype('float64'))
+        np.testing.assert_array_equal(again[1], again[2])
+        for wrong in (x[:3, 0], x[0, 0], x[:4, 0, :2], x[:4]):
+            with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'expected \[4, 3\]'):
+                streams(wrong)
+        for count in (0, -1):
+            with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'at least 1'):
+                run.streams(count)
+        with streams._lock, self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'give each thread its own'):
+            streams(x[:4, 0])
+        with streams._lock, self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'another thread'):
+            streams[0](x[0, 0])
 
     def test_one_thread_at_a_time(self):
         stream = run.stream()
@@ -179,7 +212,7 @@ class Runs(unittest.TestCase):
             seqlstm.open(run.folder).evaluate('valid')
 
     def test_texts_and_tables(self):
-        texts = seqlstm.train(CLASSES, data={'train': (TEXTS, LABELS)}, folder=next(folders), on_progress=silent)
+        texts = train_texts(next(folders))
         self.assertEqual(texts.classes, ['no', 'yes'])
         found = texts.predict(['good one', 'bad one'])
         self.assertEqual(found.argmax(1).tolist(), [1, 0])
@@ -188,11 +221,15 @@ class Runs(unittest.TestCase):
         class Column(list):
             tolist = list.copy
 
+            def isna(self):
+                return np.array([value is missing for value in self])
+
         class Frame(dict):  # what of pandas is used
             columns, iloc = ['a', 'b', 'y'], None
 
-        frame = Frame(a=Column([.1, .2, .3, .4]), b=Column([1, 2, 3, 4]), y=Column([1.5, 2, 3, 4.5]))
-        model = {'seqlstm': 1, 'data': {'inputs': ['a', 'b'], 'targets': ['y'], 'batch_size': 2},
+        missing = object()  # as pandas.NA: its text is no number
+        frame = Frame(a=Column([.1, .2, missing, .4]), b=Column([1, 2, 3, 4]), y=Column([1.5, 2, 3, 4.5]))
+        model = {'seqlstm': 1, 'data': {'inputs': ['a', 'b'], 'targets': ['y'], 'batch_size': 2, 'missing': 'zero'},
                  'model': [{'type': 'dense', 'units': 'from_target'}], 'train': {'epochs': 1, 'loss': 'mse'}}
         rows = seqlstm.train(model, data={'train': frame}, folder=next(folders), on_progress=silent)
         self.assertEqual(rows.predict(np.zeros((5, 2))).shape, (5, 1))
@@ -240,6 +277,14 @@ class Readme(unittest.TestCase):
         got = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, cwd=scratch.name)
         self.assertEqual((got.returncode, got.stderr), (0, ''))
         self.assertIn("{'loss': ", got.stdout)
+
+
+class Typed(unittest.TestCase):
+    def test_the_typed_program_runs(self):
+        import typed_program
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            typed_program.main(next(folders))
+        self.assertRegex(said.getvalue(), r'(?s) 2 \(16, 3\) .*E\d{4} ')
 
 
 class Notebooks(unittest.TestCase):
@@ -347,12 +392,63 @@ class Mistakes(unittest.TestCase):
             seqlstm.open(other)
 
     def test_missing_and_foreign_libraries(self):
-        for library, words in (('/nowhere/libseqlstm.so', 'SEQLSTM_LIBRARY'), ('libm.so.6', 'install both')):
+        other = pathlib.Path(f'{scratch.name}/libother.so')
+        other.write_bytes(pathlib.Path(os.environ['SEQLSTM_LIBRARY']).read_bytes().replace(
+            seqlstm.__version__.encode() + b'\0', b'9' + seqlstm.__version__.encode()[1:] + b'\0'))
+        for library, words in (('/nowhere/libseqlstm.so', 'SEQLSTM_LIBRARY'), ('libm.so.6', 'install both'),
+                               (str(other), rf'is 9{seqlstm.__version__[1:]}, but .* for {seqlstm.__version__}: install both')):
             got = subprocess.run([sys.executable, '-c', 'import seqlstm'], capture_output=True, text=True,
                                  env={**os.environ, 'SEQLSTM_LIBRARY': library})
             self.assertEqual(got.returncode, 1)
             self.assertIn('ImportError', got.stderr)
-            self.assertIn(words, got.stderr)
+            self.assertRegex(got.stderr, words)
+
+
+class Installed(unittest.TestCase):
+    """The layout of a wheel, whose library is inside the package."""
+
+    PROGRAM = ('import os, sys, seqlstm; sys.path.append(sys.argv[1]); from models import make_arrays, make_model, silent\n'
+               'data = {"train": make_arrays()}\n'
+               'print(seqlstm.train(make_model(), data=data, folder=sys.argv[2], on_progress=silent).predict(data["train"][0][0]))\n'
+               'os.chdir(os.path.dirname(os.path.dirname(seqlstm.__file__)))\n'
+               'try:\n    seqlstm.train(make_model(), data=data)\nexcept seqlstm.FileError as error:\n    print(error)\n')
+
+    def call(self, *command):
+        site = os.path.realpath(f'{scratch.name}/site')
+        if not os.path.exists(site):
+            shutil.copytree(os.path.dirname(seqlstm.__file__), f'{site}/seqlstm', ignore=shutil.ignore_patterns('__pycache__'))
+            os.mkdir(f'{site}/seqlstm/lib')
+            shutil.copy(os.environ['SEQLSTM_LIBRARY'], f'{site}/seqlstm/lib/libseqlstm.so')
+        environment = {key: value for key, value in os.environ.items() if key not in ('SEQLSTM_LIBRARY', 'XDG_CACHE_HOME')}
+        return site, subprocess.run([word.replace('SITE', site) for word in command], capture_output=True, text=True,
+                                    env={**environment, 'HOME': site, 'PYTHONPATH': site})
+
+    def test_a_folder_that_cannot_be_written(self):
+        script = 'exec "$0" "$@"'
+        if os.getuid() == 0:
+            script = f'mount --bind SITE SITE && mount -o remount,bind,ro SITE || exit 77\n{script}'
+        prefix = ['unshare', '--mount'] if os.getuid() == 0 else []
+        site, _ = self.call('true')
+        if os.getuid() != 0:
+            subprocess.run(['chmod', '-R', 'a-w', site], check=True)
+        _, got = self.call(*prefix, 'sh', '-c', script, sys.executable, '-c', self.PROGRAM, os.path.dirname(__file__),
+                           next(folders))
+        if os.getuid() != 0:
+            subprocess.run(['chmod', '-R', 'u+w', site], check=True)
+        elif got.returncode == 77 or 'unshare failed' in got.stderr:
+            self.skipTest(f'no mounts here: {got.stderr}')
+        self.assertEqual((got.returncode, got.stderr), (0, ''))
+        self.assertRegex(got.stdout, r'^\[-?\d.*\]\n.*cannot make the folder `runs`.*use another folder')
+
+    def test_a_damaged_package(self):
+        site, got = self.call(sys.executable, '-c', 'import seqlstm; print(seqlstm.__file__)')
+        self.assertTrue(got.stdout.startswith(site), got)
+        library = pathlib.Path(site, 'seqlstm', 'lib', 'libseqlstm.so')
+        whole = library.read_bytes()
+        library.write_bytes(b'no library')
+        _, got = self.call(sys.executable, '-c', 'import seqlstm')
+        library.write_bytes(whole)
+        self.assertRegex(got.stderr, 'ImportError: .*the package is damaged: install it again, `pip install --force-reinstall`')
 
 
 class Interruptions(unittest.TestCase):
@@ -415,21 +511,28 @@ class Interruptions(unittest.TestCase):
                 time.sleep(0)
 
         thread = threading.Thread(target=count)
-        big, others = np.zeros((64, 200, 3), 'float32'), False
+        big = np.zeros((64, 200, 3), 'float32')
+        stream, streams, texts, predictor = run.stream(), run.streams(64), train_texts(next(folders)), run.predictor()
+        calls = {'predict': lambda: run.predict(big), 'one': lambda: predictor(big[0]), 'embed': lambda: run.embed(big),
+                 'stream': lambda: stream(big[0]), 'streams': lambda: streams(big[:, 0]),
+                 'texts': lambda: texts.predict(TEXTS * 20), 'evaluate': lambda: run.evaluate('valid'),
+                 'open': lambda: seqlstm.open(run.folder), 'train': lambda: train_small(next(folders))}
+        ran = set()
         thread.start()
         sys.setswitchinterval(1000)
         try:
-            for _ in range(1000):
-                before = counted[0]
-                run.predict(big)
-                others = counted[0] > before
-                if others:
-                    break
+            for name, call in calls.items():
+                for _ in range(1000):
+                    before = counted[0]
+                    call()
+                    if counted[0] > before:
+                        ran.add(name)
+                        break
         finally:
             sys.setswitchinterval(interval)
             stop.append(True)
             thread.join()
-        self.assertTrue(others)
+        self.assertEqual(ran, set(calls))
 
 
 if __name__ == '__main__':
