@@ -8,15 +8,17 @@
 #                                          ranks (200 kills of a rank), transport (comm-shm on 8 ranks),
 #                                          writers (100 pairs of processes for one run folder), imports (400 random
 #                                          ONNX graphs), fuzz (each target of tests/fuzz for an hour), large (large
-#                                          matrices under the sanitizers), mutants (bugs that tests must notice)
+#                                          matrices under the sanitizers), mutants (bugs that tests must notice), bare
+#                                          (installing on a bare Debian 12), and python_… (tools/nightly/checks.sh)
 #
+# PYTHON: an interpreter with PyTorch, Keras, pandas, scikit-learn and mypy, for the checks that need them.
 # SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: the folder of the runs (a temporary one); a
 # run that exists there is continued, so that an interrupted night is not lost. OUT: the table
 # (docs/measurements/archive/<date>-models.md). UPDATES: train only so many updates, to try the script; then checks run
 # only if they are named. Exit status 1: a bar was missed or a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 1 ] || { sed -n '3,15s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,17s/^# \{0,1\}//p' "$0"; exit 2; }
 SEQLSTM_DATA=$(cd "$1" && pwd)
 export SEQLSTM_DATA
 shift

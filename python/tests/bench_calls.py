@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the Python layer costs: the import, a call of predict and a step of a stream beside the same calls of the C
-library, and two threads beside one. bench_calls.py
+library. bench_calls.py
 
 The least of many rounds counts: on a busy machine the others measure the neighbours.
 """
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 import numpy as np
@@ -40,16 +39,6 @@ def time_import():
                for _ in range(20)) * 1e3
 
 
-def time_threads(run, x, count, calls=40):
-    threads = [threading.Thread(target=lambda: [run.predict(x) for _ in range(calls)]) for _ in range(count)]
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return count * calls / (time.perf_counter() - begin)
-
-
 def main():
     model, x = make_model(), np.random.default_rng(0).normal(size=(64, 30, 8)).astype('float32')
     model['model'][0]['units'] = 64
@@ -71,8 +60,6 @@ def main():
         print(f'{name}: {python:.2f} us, of which the C function takes at most {call:.2f} us and at least '
               f'{call - foreign:.2f} us')
     print(f'import: {time_import():.1f} ms')
-    least = [max(time_threads(run, x[:1], count) for _ in range(20)) for count in (1, 2)]
-    print(f'two threads: {least[1] / least[0]:.2f} times the calls of one')
 
 
 if __name__ == '__main__':

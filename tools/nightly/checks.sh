@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport mpi writers serving imports python_calls python_memory python_models python_conversion site fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers serving imports python_calls python_memory python_models python_conversion python_frames python_types bare site fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -62,11 +62,11 @@ imports() {
         python3 "$here/tests/fuzz/import_graphs.py" "$program"
 }
 
-# A test of the Python package, with the first Python that has what it imports.
+# A test of the Python package, with the first Python that has what it imports: PYTHON, or that of the system.
 package() {
     local needs=$1 candidate
     shift
-    for candidate in python3 /usr/bin/python3; do
+    for candidate in "${PYTHON:-python3}" python3 /usr/bin/python3; do
         "$candidate" -c "import cffi, numpy, $needs" 2>/dev/null || continue
         PYTHONPATH=$here/build/python SEQLSTM_LIBRARY=$here/build/core/libseqlstm.so.0 \
             SEQLSTM_BACKEND_PATH=$here/build/backends "$candidate" "$@"
@@ -94,11 +94,25 @@ python_conversion() {
     check python_conversion 'models of PyTorch and Keras that are converted wrongly' package torch "$here/python/tests/check_conversion.py"
 }
 
+python_frames() {
+    check python_frames 'tables of pandas and tensors of PyTorch that are read wrongly' \
+        package 'pandas, torch' "$here/python/tests/check_frames.py"
+}
+
+python_types() {
+    check python_types 'types of the Python package that mypy refuses, or that differ from it' \
+        package mypy "$here/python/tests/check_types.py"
+}
+
+bare() {
+    check bare 'installations in a bare Debian 12 that fail' "$here/tools/nightly/bare.sh" "$runs/bare"
+}
+
 site() {
-    if /usr/bin/python3 -c 'import mkdocs' 2>/dev/null; then
+    if /usr/bin/python3 -c 'import mkdocs, material' 2>/dev/null; then
         check site 'dead links of the documentation site' /usr/bin/python3 "$here/packaging/site.py" "$runs/site"
     else
-        check site 'dead links of the documentation site' sh -c 'echo "no mkdocs"; exit 77'
+        check site 'dead links of the documentation site' sh -c 'echo "no mkdocs and mkdocs-material"; exit 77'
     fi
 }
 
