@@ -66,6 +66,7 @@ struct sl_predictor_request {
     struct sl_never never;   /* of a decoder */
     bool warms;              /* contexts run what streams need once as they open */
     bool attention;          /* the decoder keeps attention weights */
+    bool reproducible;       /* each sequence and stream is computed by itself: its bits depend on nothing else */
 };
 
 seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, struct sl_predictor **out_predictor,

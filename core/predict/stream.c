@@ -199,7 +199,8 @@ seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *con
         if (streams[k]->predictor != context->predictor)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stream %lld and the context are of different predictors",
                          (long long)k);
-    const bool batches = context->predictor->made.plans[SL_USE_STREAMS].plan != NULL;
+    const struct sl_predictor_request *made = &context->predictor->made;
+    const bool batches = !made->reproducible && made->plans[SL_USE_STREAMS].plan != NULL;
     SEQLSTM_TRY(sl_context_provide(context, batches ? SL_USE_STREAMS : SL_USE_STREAM, &lane, err));
     while (count > 0) {
         const int64_t now = count < lane->packer.sequences ? count : lane->packer.sequences;
@@ -263,23 +264,6 @@ static void hand_out_chunk(const struct sl_predictor *predictor, const struct sl
         sl_data_state_undo_targets(predictor->made.state, chunk->y, rows);
 }
 
-seqlstm_status sl_streams_advance(struct sl_context *context, const struct sl_chunk *chunks, int64_t count,
-                                  struct seqlstm_error *err)
-{
-    struct sl_predictor_lane *lane;
-    SEQLSTM_TRY(sl_context_provide(context, SL_USE_CHUNKS, &lane, err));
-    struct sl_packer *packer = &lane->packer;
-    SEQLSTM_TRY(check_chunks(context, packer, chunks, count, err));
-    const struct members members = {.chunks = chunks, .order = packer->order, .count = count};
-    gather(lane, chunks, count);
-    SEQLSTM_TRY(run(context->predictor, lane, &members, lane->gathered, err));
-    const struct sl_field output = sl_exec_get_output(lane->exec);
-    for (int64_t k = 0; k < count; k++)
-        if (chunks[packer->order[k]].y)
-            hand_out_chunk(context->predictor, packer, output, k, &chunks[packer->order[k]]);
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_stream_find_last(struct sl_context *context, const float **out_row, struct seqlstm_error *err)
 {
     struct sl_predictor_lane *lane;
@@ -287,5 +271,41 @@ seqlstm_status sl_stream_find_last(struct sl_context *context, const float **out
     const struct sl_field output = sl_exec_get_output(lane->exec);
     const int64_t row = output.on_steps ? lane->packer.batch.axis.rows - 1 : 0;
     *out_row = output.values + row * output.features;
+    return SEQLSTM_OK;
+}
+
+/* By itself. */
+static seqlstm_status advance_one(struct sl_context *context, const struct sl_chunk *chunk, struct seqlstm_error *err)
+{
+    const float *row = NULL;
+    if (!chunk->last || chunk->y == NULL)
+        return sl_stream_step(context, chunk->stream, chunk->x, chunk->steps, chunk->y, err);
+    SEQLSTM_TRY(sl_stream_step(context, chunk->stream, chunk->x, chunk->steps, NULL, err));
+    SEQLSTM_TRY(sl_stream_find_last(context, &row, err));
+    memcpy(chunk->y, row, (size_t)sl_predictor_get_features(context->predictor) * sizeof *row);
+    if (context->predictor->undoes_targets)
+        sl_data_state_undo_targets(context->predictor->made.state, chunk->y, 1);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_streams_advance(struct sl_context *context, const struct sl_chunk *chunks, int64_t count,
+                                  struct seqlstm_error *err)
+{
+    struct sl_predictor_lane *lane;
+    SEQLSTM_TRY(sl_context_provide(context, SL_USE_CHUNKS, &lane, err));
+    struct sl_packer *packer = &lane->packer;
+    SEQLSTM_TRY(check_chunks(context, packer, chunks, count, err));
+    if (count == 1 || context->predictor->made.reproducible) {
+        for (int64_t k = 0; k < count; k++)
+            SEQLSTM_TRY(advance_one(context, &chunks[k], err));
+        return SEQLSTM_OK;
+    }
+    const struct members members = {.chunks = chunks, .order = packer->order, .count = count};
+    gather(lane, chunks, count);
+    SEQLSTM_TRY(run(context->predictor, lane, &members, lane->gathered, err));
+    const struct sl_field output = sl_exec_get_output(lane->exec);
+    for (int64_t k = 0; k < count; k++)
+        if (chunks[packer->order[k]].y)
+            hand_out_chunk(context->predictor, packer, output, k, &chunks[packer->order[k]]);
     return SEQLSTM_OK;
 }

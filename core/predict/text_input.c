@@ -88,7 +88,7 @@ static seqlstm_status predict(struct sl_context *context, const struct sl_datase
     const struct sl_predictor_request *made = &context->predictor->made;
     const struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT,
                                                .seed = made->model->seed,
-                                               .batch_size = made->sequences,
+                                               .batch_size = made->reproducible ? 1 : made->sequences,
                                                .max_tokens = made->rows};
     struct sl_batcher *batcher = NULL;
     SEQLSTM_TRY(check(context->predictor, data, count, err));

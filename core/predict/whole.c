@@ -27,13 +27,14 @@ static seqlstm_status check(const struct sl_context *context, const int64_t *len
     return SEQLSTM_OK;
 }
 
-/* How many sequences from the first on fit in one batch, and their rows. At least one does. */
+/* How many sequences from the first on are computed in one batch, and their rows. At least one fits. */
 static int64_t take(const struct sl_predictor *predictor, const int64_t *lengths, int64_t count, int64_t *out_rows)
 {
     const struct sl_envelope *most = &predictor->made.plans[SL_USE_WHOLE].graph->facts.envelope;
+    const int64_t sequences = predictor->made.reproducible ? 1 : most->sequences;
     int64_t taken = 0;
     *out_rows = 0;
-    while (taken < count && taken < most->sequences && (lengths == NULL || *out_rows + lengths[taken] <= most->rows)) {
+    while (taken < count && taken < sequences && (lengths == NULL || *out_rows + lengths[taken] <= most->rows)) {
         *out_rows += lengths ? lengths[taken] : 1;
         taken++;
     }

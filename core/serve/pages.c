@@ -56,13 +56,13 @@ void sl_pages_write_entry(const struct sl_served_model *model, struct sl_buf *ou
     sl_buf_append_text(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"seqlstm\"}");
 }
 
-void sl_pages_write_list(const struct sl_served_model *models, int count, struct sl_buf *out)
+void sl_pages_write_list(const struct sl_served_model *const *models, int count, struct sl_buf *out)
 {
     sl_buf_append_text(out, "{\"object\":\"list\",\"data\":[");
     for (int m = 0; m < count; m++) {
         if (m > 0)
             sl_buf_append_char(out, ',');
-        sl_pages_write_entry(&models[m], out);
+        sl_pages_write_entry(models[m], out);
     }
     sl_buf_append_text(out, "]}\n");
 }
@@ -113,14 +113,14 @@ static void append_shapes(struct sl_buf *out, const struct sl_served_model *mode
                   (long long)model->steps);
 }
 
-void sl_pages_write_status(const struct sl_served_model *models, int count, struct sl_counters *counters,
+void sl_pages_write_status(const struct sl_served_model *const *models, int count, struct sl_counters *counters,
                            const struct sl_counter_gauges *gauges, double seconds, struct sl_buf *out)
 {
     sl_html_begin_page(out, "td:first-child{padding-right:2rem}\n", "seqlstm serve");
     sl_buf_append_text(out, "<h1>seqlstm serve</h1>\n<h2>Models</h2>\n<div class=\"scroll\"><table><tr><th>name</th>"
                             "<th>input</th><th>output</th><th>most steps</th></tr>\n");
     for (int m = 0; m < count; m++) {
-        const struct sl_served_model *model = &models[m];
+        const struct sl_served_model *model = models[m];
         sl_buf_append_text(out, "<tr><td>");
         sl_html_append_text(out, model->name);
         append_shapes(out, model);

@@ -17,8 +17,9 @@
 #include "serve/pages.h"
 #include "serve/compute/replies.h"
 #include "serve/compute/worker.h"
+#include "serve/follow.h"
 
-enum { HEADER_BYTES = 16 << 10, IDLE_SECONDS = 60, PAUSE_NS = 20000000, EXPIRE_PAUSES = 25, CHUNK_STEPS = 32 };
+enum { HEADER_BYTES = 16 << 10, IDLE_SECONDS = 60, PAUSE_NS = 20000000, EXPIRE_PAUSES = 25 };
 
 /* Bytes of an answer, at most: outputs may be far larger than inputs. */
 #define ANSWER_MOST ((int64_t)512 << 20)
@@ -27,7 +28,8 @@ struct sl_server {
     struct sl_server_request made;
     const struct seqlstm_http_module *module;
     struct seqlstm_http *http;
-    struct sl_served_model *models;
+    struct sl_models models;
+    struct sl_follower follower;
     struct sl_serving serving; /* what its workers share */
     struct sl_worker *workers;
     int64_t start_ns;
@@ -108,11 +110,13 @@ static void queue_job(struct sl_server *server, struct sl_job *job)
         sl_job_fail(serving, job, 429, "too many requests wait", false);
 }
 
+/* Takes over one use of the model. */
 static void infer(struct sl_server *server, const struct sl_served_model *model, struct seqlstm_http_request *request,
                   int token)
 {
     struct sl_job *job = sl_job_create(model, request);
     if (job == NULL) {
+        sl_served_model_release(model);
         fail(server, request, 503, "no memory for the request");
         return;
     }
@@ -127,11 +131,7 @@ static void infer(struct sl_server *server, const struct sl_served_model *model,
 
 static const struct sl_served_model *find_named(void *context, const char *name)
 {
-    struct sl_server *server = context;
-    for (int m = 0; m < server->made.count; m++)
-        if (strcmp(server->models[m].name, name) == 0)
-            return &server->models[m];
-    return NULL;
+    return sl_models_find(context, name);
 }
 
 static void complete(struct sl_server *server, struct seqlstm_http_request *request, int token)
@@ -149,7 +149,7 @@ static void complete(struct sl_server *server, struct seqlstm_http_request *requ
         sl_job_fail(&server->serving, job, 415, "the content type is not application/json", false);
         return;
     }
-    const seqlstm_status status = sl_completion_read(job, body, bytes, find_named, server, &err);
+    const seqlstm_status status = sl_completion_read(job, body, bytes, find_named, &server->models, &err);
     job->token = token;
     job->queued_ns = sl_clock_ns();
     if (status == SEQLSTM_OK)
@@ -164,30 +164,23 @@ static void complete(struct sl_server *server, struct seqlstm_http_request *requ
 
 /* ---- paths ------------------------------------------------------------------------------------------------- */
 
-/* The model of "/v2/models/NAME…", and what follows its name; NULL: there is none. */
-static const struct sl_served_model *find_model(const struct sl_server *server, const char *path, const char **out_rest)
+static void write_models(struct sl_server *server, const struct sl_counter_gauges *gauges, struct sl_buf *body)
 {
-    static const char prefix[] = "/v2/models/";
-    if (strncmp(path, prefix, sizeof prefix - 1) != 0)
-        return NULL;
-    path += sizeof prefix - 1;
-    for (int m = 0; m < server->made.count; m++) {
-        const char *name = server->models[m].name, *rest = path + strlen(name);
-        if (strncmp(path, name, strlen(name)) != 0 || (*rest != '\0' && *rest != '/'))
-            continue;
-        static const char version[] = "/versions/1";
-        if (strncmp(rest, version, sizeof version - 1) == 0)
-            rest += sizeof version - 1;
-        *out_rest = rest;
-        return &server->models[m];
-    }
-    return NULL;
+    const struct sl_served_model *const *newest = sl_models_lock(&server->models);
+    if (gauges)
+        sl_pages_write_status(newest, server->made.count, &server->serving.counters, gauges,
+                              (double)(sl_clock_ns() - server->start_ns) * 1e-9, body);
+    else
+        sl_pages_write_list(newest, server->made.count, body);
+    sl_models_unlock(&server->models);
 }
 
-static void on_get(struct sl_server *server, struct seqlstm_http_request *request, const char *path)
+/* `model` and `rest`: of a path below /v2/models/. */
+static void on_get(struct sl_server *server, struct seqlstm_http_request *request, const char *path,
+                   const struct sl_served_model *model, const char *rest)
 {
-    const char *rest = "", *type = "application/json";
-    const struct sl_served_model *model = find_model(server, path, &rest);
+    const char *type = "application/json";
+    const struct sl_served_model *named = NULL;
     struct sl_counter_gauges gauges = {.waiting = sl_job_queue_count(&server->serving.queue)};
     struct sl_buf body = {0};
     gauges.streams = sl_stream_table_count(&server->serving.streams, &gauges.expired);
@@ -197,9 +190,9 @@ static void on_get(struct sl_server *server, struct seqlstm_http_request *reques
         else
             sl_buf_append_text(&body, "{\"ready\": true}\n");
     } else if (strcmp(path, "/v1/models") == 0)
-        sl_pages_write_list(server->models, server->made.count, &body);
-    else if (strncmp(path, "/v1/models/", 11) == 0 && (model = find_named(server, path + 11)) != NULL)
-        sl_pages_write_entry(model, &body);
+        write_models(server, NULL, &body);
+    else if (strncmp(path, "/v1/models/", 11) == 0 && (named = sl_models_find(&server->models, path + 11)) != NULL)
+        sl_pages_write_entry(named, &body);
     else if (strcmp(path, "/v2") == 0)
         sl_pages_write_server(&body);
     else if (strcmp(path, "/metrics") == 0) {
@@ -207,12 +200,12 @@ static void on_get(struct sl_server *server, struct seqlstm_http_request *reques
         sl_counters_write(&server->serving.counters, &gauges, &body);
     } else if (strcmp(path, "/") == 0) {
         type = "text/html; charset=utf-8";
-        sl_pages_write_status(server->models, server->made.count, &server->serving.counters, &gauges,
-                              (double)(sl_clock_ns() - server->start_ns) * 1e-9, &body);
+        write_models(server, &gauges, &body);
     } else {
         fail(server, request, 404, "there is nothing at this path: /v2/models/NAME/infer predicts");
         return;
     }
+    sl_served_model_release(named);
     reply(server, request, type, &body);
 }
 
@@ -248,36 +241,33 @@ static void on_request(void *context, struct seqlstm_http_request *request)
     int token;
     if (!may_ask(server, request, &token))
         return;
-    if (!post) {
-        on_get(server, request, path);
+    if (post && strcmp(path, "/v1/completions") == 0) {
+        complete(server, request, token);
         return;
     }
-    const struct sl_served_model *model = find_model(server, path, &rest);
-    if (strcmp(path, "/v1/completions") == 0)
-        complete(server, request, token);
-    else if (model == NULL || strcmp(rest, "/infer") != 0)
+    const struct sl_served_model *model = sl_models_find_path(&server->models, path, &rest);
+    if (post && model && strcmp(rest, "/infer") == 0) {
+        infer(server, model, request, token);
+        return;
+    }
+    if (post)
         fail(server, request, 404, "there is nothing at this path: /v2/models/NAME/infer predicts");
     else
-        infer(server, model, request, token);
+        on_get(server, request, path, model, rest);
+    sl_served_model_release(model);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------- */
 
+/* The signs of the weights come first: newer ones that come meanwhile are then found. */
 static seqlstm_status open_models(struct sl_server *server, struct seqlstm_error *err)
 {
     const struct sl_server_request *made = &server->made;
-    const struct sl_predictor_limits limits = {.sequences = made->sequences,
-                                               .steps = made->steps,
-                                               .threads = made->threads,
-                                               .stream_steps = CHUNK_STEPS,
-                                               .chunk_steps = CHUNK_STEPS};
-    server->models = calloc((size_t)made->count, sizeof *server->models);
     server->workers = calloc((size_t)made->workers, sizeof *server->workers);
-    if (server->models == NULL || server->workers == NULL)
+    if (server->workers == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a server");
-    for (int m = 0; m < made->count; m++)
-        SEQLSTM_TRY(sl_served_model_open(made->sessions[m], made->names[m], &limits, &server->models[m], err));
-    return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_follower_init(&server->follower, made, err));
+    return sl_models_init(&server->models, made, err);
 }
 
 static seqlstm_status bind_address(struct sl_server *server, struct seqlstm_error *err)
@@ -306,6 +296,8 @@ seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl
     server->module = module;
     server->serving.http = module;
     server->serving.target_ns = request->target_ns;
+    server->serving.batching = request->batching;
+    server->serving.reproducible = request->reproducible;
     sl_job_queue_init(&server->serving.queue, request->queue);
     sl_counters_init(&server->serving.counters);
     sl_stream_table_init(&server->serving.streams, request->streams, request->queue, request->stream_idle_ns);
@@ -338,11 +330,25 @@ static void *guard(void *context)
     return NULL;
 }
 
+static seqlstm_status start_workers(struct sl_server *server, struct seqlstm_error *err)
+{
+    const struct sl_server_request *made = &server->made;
+    for (int w = 0; w < made->workers; w++) {
+        sl_worker_init(&server->workers[w], &server->serving);
+        for (int m = 0; m < made->count; m++) /* before any is replaced */
+            SEQLSTM_TRY(sl_worker_add(&server->workers[w], server->models.newest[m], err));
+    }
+    for (int w = 0; w < made->workers; w++)
+        SEQLSTM_TRY(sl_worker_start(&server->workers[w], err));
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_server_run(struct sl_server *server, struct seqlstm_error *err)
 {
     const struct sl_server_request *made = &server->made;
-    for (int w = 0; w < made->workers; w++)
-        SEQLSTM_TRY(sl_worker_start(&server->workers[w], &server->serving, server->models, made->count, err));
+    SEQLSTM_TRY(start_workers(server, err));
+    if (made->reopen)
+        SEQLSTM_TRY(sl_follower_start(&server->follower, &server->models, &server->serving, server->workers, err));
     if (pthread_create(&server->guard, NULL, guard, server) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "a thread cannot be started");
     server->start_ns = sl_clock_ns();
@@ -356,17 +362,17 @@ void sl_server_close(struct sl_server *server)
 {
     if (server == NULL)
         return;
+    sl_follower_end(&server->follower);
     sl_job_queue_close(&server->serving.queue);
     for (int w = 0; server->workers && w < server->made.workers; w++)
         sl_worker_end(&server->workers[w]);
     if (server->http)
         server->module->close(server->http);
     sl_stream_table_deinit(&server->serving.streams);
-    for (int m = 0; server->models && m < server->made.count; m++)
-        sl_served_model_close(&server->models[m]);
+    sl_models_deinit(&server->models);
+    sl_follower_deinit(&server->follower);
     sl_job_queue_deinit(&server->serving.queue);
     sl_counters_deinit(&server->serving.counters);
     free(server->workers);
-    free(server->models);
     free(server);
 }

@@ -8,6 +8,8 @@
 
 #include <seqlstm/status.h>
 
+#include "serve/compute/replies.h"
+
 struct sl_interrupt;
 struct sl_server;
 struct sl_session;
@@ -18,18 +20,27 @@ struct sl_server_request {
     const char *const *names;
     int count;
     const char *address;
-    uint16_t port;                  /* 0: a free one */
-    const char *const *tokens;      /* that may ask; NULL: no token is needed. Ends with NULL */
-    int workers;                    /* threads that take batches, 1 to 256 */
-    int32_t threads;                /* that compute one batch */
-    int64_t queue;                  /* requests that may wait */
-    int64_t body_bytes;             /* of a request, at most */
-    int64_t steps;                  /* of a sequence, at most; 0: as in the training data */
-    int64_t sequences;              /* of a batch, at most; 0: the default of predictors */
-    int64_t streams;                /* that may be open */
-    int64_t stream_idle_ns;         /* after which a stream that is not used ends */
-    int64_t target_ns;              /* of the 99th percentile of latency; 0: none */
+    uint16_t port;             /* 0: a free one */
+    const char *const *tokens; /* that may ask; NULL: no token is needed. Ends with NULL */
+    int workers;               /* threads that take batches, 1 to 256 */
+    int32_t threads;           /* that compute one batch */
+    int64_t queue;             /* requests that may wait */
+    int64_t body_bytes;        /* of a request, at most */
+    int64_t steps;             /* of a sequence, at most; 0: as in the training data */
+    int64_t sequences;         /* of a batch, at most; 0: the default of predictors */
+    int64_t streams;           /* that may be open */
+    int64_t stream_idle_ns;    /* after which a stream that is not used ends */
+    int64_t target_ns;         /* of the 99th percentile of latency; 0: none */
+    enum sl_serve_batching batching;
+    bool reproducible;              /* answers have the same bits whatever else is computed */
     struct sl_interrupt *interrupt; /* ends the server when it asks to stop */
+
+    /* Opens the run of a session again, to take over its newer weights; NULL: they are not. The server owns the new
+     * session. `tell` says what became of it. Both are called by one thread of the server. */
+    seqlstm_status (*reopen)(void *context, const struct sl_session *session, struct sl_session **out_session,
+                             struct seqlstm_error *err);
+    void (*tell)(void *context, const char *text);
+    void *follow_context;
 };
 
 enum { SL_SERVER_WORKERS_MOST = 256 };

@@ -41,6 +41,7 @@
 #include "session/run/run.h"
 #include "session/run_folder/plan_json.h"
 #include "session/weights/exchange.h"
+#include "session/weights/trained.h"
 #include "train/evaluate.h"
 #include "train/trainer.h"
 

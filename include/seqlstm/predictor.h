@@ -58,8 +58,10 @@ struct seqlstm_stream;
  */
 
 enum {
-    SEQLSTM_PREDICTOR_EMBED = 1u << 0 /* the output of the layer that `seqlstm embed` writes: in a list of layers the
-                                         input of the last one. `layer` must be NULL */
+    SEQLSTM_PREDICTOR_EMBED = 1u << 0, /* the output of the layer that `seqlstm embed` writes: in a list of layers the
+                                          input of the last one. `layer` must be NULL */
+    SEQLSTM_PREDICTOR_REPRODUCIBLE = 1u << 1 /* each sequence, stream and text is computed by itself, so that its output
+                                                has the same bits whatever else is in the call. Batches take longer */
 };
 
 /* How to open a predictor. All zero but struct_size: the defaults. The limits decide how much memory each context

@@ -2,10 +2,12 @@
 /* What a call costs with a prepared predictor, for a model of the adding problem. Driven by predictor.py, which makes
  * the runs.
  *
- *   bench_predictor step  RUN CALLS           one stream, one step a call: median, 99.9th percentile, page faults
+ *   bench_predictor step  RUN CALLS           one stream, one step a call: median, 99.9th percentile, page faults; then
+ *                                             the same of a loop that only looks at the clock for the median time
  *   bench_predictor many  RUN STREAMS WIDTH   all streams, one step each, in batches of WIDTH: time of a stream-step
- *   bench_predictor cells RUN THREADS         whole sequences: a line "steps sequences median_us least_us calls" each
- *   bench_predictor peer  LIBRARY MODEL.onnx THREADS   the same with ONNX Runtime, through its C API
+ *   bench_predictor cells RUN THREADS [STEPS] whole sequences, of at most STEPS: a line "steps sequences median_us
+ *                                             least_us calls" each
+ *   bench_predictor peer  LIBRARY MODEL.onnx THREADS [STEPS]   the same with ONNX Runtime, through its C API
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -53,6 +55,20 @@ static void show(const char *what, int64_t *times, int64_t count, long faults)
            (double)times[count * 999 / 1000] * 1e-3, faults, (long long)count);
 }
 
+/* What the machine takes away: nothing but the clock is between the two ends of a call. */
+static void wait_as_long(int64_t *times, int64_t calls, int64_t ns)
+{
+    const long faults = count_faults();
+    for (int64_t c = 0; c < calls; c++) {
+        const int64_t begin = now_ns();
+        int64_t now = begin;
+        while (now - begin < ns)
+            now = now_ns();
+        times[c] = now - begin;
+    }
+    show("empty loop", times, calls, count_faults() - faults);
+}
+
 static void step(struct seqlstm_predictor *p, struct seqlstm_context *k, int64_t calls, struct seqlstm_error *err)
 {
     struct seqlstm_stream *s = NULL;
@@ -72,6 +88,7 @@ static void step(struct seqlstm_predictor *p, struct seqlstm_context *k, int64_t
     }
     show("step", times, calls, count_faults() - faults);
     seqlstm_stream_close(s);
+    wait_as_long(times, calls, times[calls / 2]);
     free(times);
 }
 
@@ -114,6 +131,7 @@ struct side {
     struct peer *peer;
     float *x, *y;
     int64_t *lengths;
+    int64_t most; /* steps */
 };
 
 /* Calls for about 150 ms, or three, or as many as begin in the first second. */
@@ -147,7 +165,7 @@ static void time_cells(struct side *side)
         exit(1);
     for (int64_t r = 0; r < STEPS_MOST * SEQUENCES_MOST; r++)
         side->x[2 * r] = (float)(r % 100) / 100;
-    for (size_t t = 0; t < sizeof all_steps / sizeof *all_steps; t++)
+    for (size_t t = 0; t < sizeof all_steps / sizeof *all_steps && all_steps[t] <= side->most; t++)
         for (size_t n = 0; n < sizeof all_sequences / sizeof *all_sequences; n++)
             time_cell(side, all_steps[t], all_sequences[n]);
     free(side->x);
@@ -254,7 +272,7 @@ static void call_peer(struct side *side, int64_t steps, int64_t sequences)
 static int run_peer(char **argv)
 {
     struct peer peer = {.api = NULL};
-    struct side side = {.call = call_peer, .peer = &peer};
+    struct side side = {.call = call_peer, .peer = &peer, .most = argv[5] ? atoll(argv[5]) : STEPS_MOST};
     open_peer(&peer, argv[2], argv[3], atoi(argv[4]));
     time_cells(&side);
     return 0;
@@ -271,8 +289,8 @@ int main(int argc, char **argv)
     if (argc > 4 && strcmp(argv[1], "peer") == 0)
         return run_peer(argv);
     if (argc < 4) {
-        fprintf(stderr, "usage: bench_predictor step RUN CALLS | many RUN STREAMS WIDTH | cells RUN THREADS | peer "
-                        "LIBRARY MODEL.onnx THREADS\n");
+        fprintf(stderr, "usage: bench_predictor step RUN CALLS | many RUN STREAMS WIDTH | cells RUN THREADS [STEPS] | "
+                        "peer LIBRARY MODEL.onnx THREADS [STEPS]\n");
         return 2;
     }
     const bool cells = strcmp(argv[1], "cells") == 0, manys = strcmp(argv[1], "many") == 0;
@@ -286,7 +304,7 @@ int main(int argc, char **argv)
     need(seqlstm_predictor_open(session, &options, &p, &err), &err);
     need(seqlstm_context_open(p, &k, &err), &err);
     if (cells)
-        time_cells(&(struct side){.call = call_ours, .context = k});
+        time_cells(&(struct side){.call = call_ours, .context = k, .most = argc > 4 ? atoll(argv[4]) : STEPS_MOST});
     else if (manys)
         many(p, k, atoll(argv[3]), &err);
     else

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times prepared predictions, and ONNX Runtime on the exported model beside them.
 
-predictor.py BUILD step|many|cells [LIBRARY] [--threads N] [--units 32,64] [--rounds N]
+predictor.py BUILD step|many|cells [LIBRARY] [--threads N] [--units 32,64] [--steps N] [--rounds N]
 
 BUILD is the build folder with tests/bench/bench_predictor built; LIBRARY is libonnxruntime.so (of the package onnxruntime).
 `cells` runs both programs in turn, and prints for every cell both medians and their ratio: theirs by ours.
@@ -38,11 +38,11 @@ def read_cells(text):
     return {(int(r[0]), int(r[1])): float(r[2]) for r in rows}
 
 
-def compare(bench, run, model, library, threads, rounds, environment):
-    sides = [[], []]
-    for _ in range(rounds):
-        sides[0].append(read_cells(call(bench, 'cells', run, threads, environment=environment)))
-        sides[1].append(read_cells(call(bench, 'peer', library, model, threads)))
+def compare(bench, run, model, options, environment):
+    sides, threads = [[], []], options.threads
+    for _ in range(options.rounds):
+        sides[0].append(read_cells(call(bench, 'cells', run, threads, options.steps, environment=environment)))
+        sides[1].append(read_cells(call(bench, 'peer', options.library, model, threads, options.steps)))
     for cell in sides[0][0]:
         ours, theirs = [sorted(one[cell] for one in side) for side in sides]
         print(f'| {threads} | {run.name[4:]} | {cell[0]} | {cell[1]} | {ours[len(ours) // 2]:.1f} | '
@@ -56,6 +56,7 @@ def main():
     parser.add_argument('library', nargs='?')
     parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--units', default='32,64,128,256')
+    parser.add_argument('--steps', type=int, default=2000, help='cells with at most so many steps')
     parser.add_argument('--rounds', type=int, default=1)
     options = parser.parse_args()
     build = options.build.resolve()
@@ -67,7 +68,7 @@ def main():
         for units in options.units.split(','):
             run, model = make_run(build, pathlib.Path(folder), units)
             if options.what == 'cells':
-                compare(bench, run, model, options.library, options.threads, options.rounds, environment)
+                compare(bench, run, model, options, environment)
             elif options.what == 'many':
                 for width in 32, 64, 128, 256, 512:
                     print(f'{units} units, 10000 streams, width {width}:', call(bench, 'many', run, 10000, width, environment=environment), end='', flush=True)

@@ -5,7 +5,7 @@
 
 #include "serve/job/completion.h"
 
-/* Finds a model by its name. */
+/* Finds a model by its name, and gives one use of it to the caller. */
 typedef const struct sl_served_model *sl_find_model_fn(void *context, const char *name);
 
 /* Fills job->model and job->completion from the body of a request. NOT_FOUND: no such model; INVALID_ARGUMENT: the

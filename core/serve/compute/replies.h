@@ -7,6 +7,11 @@
 #include "serve/job/queue.h"
 #include "serve/job/stream_table.h"
 
+enum sl_serve_batching {
+    SL_BATCHING_STEPS, /* sequences join and leave the batch as they begin and end */
+    SL_BATCHING_PADDED /* batches are padded to their longest sequence */
+};
+
 /* What a server consists of, for its threads. */
 struct sl_serving {
     const struct seqlstm_http_module *http;
@@ -14,6 +19,8 @@ struct sl_serving {
     struct sl_counters counters;
     struct sl_stream_table streams;
     int64_t target_ns; /* of the 99th percentile of latency; 0: none */
+    enum sl_serve_batching batching;
+    bool reproducible; /* predictors are: each sequence is computed by itself */
 };
 
 /* Sends what choice k of a completion in parts has more. False: the client reads too slowly, or has left. */

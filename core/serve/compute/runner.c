@@ -6,16 +6,9 @@
 #include <string.h>
 
 #include "base/system/clock.h"
-#include "predict/batches.h"
-#include "predict/whole.h"
+#include "serve/compute/batch.h"
 
 enum { CHECK_NS = 50000000 };
-
-/* Steps of a batch while texts are written, each of which gets one token in it. */
-enum { WRITING_STEPS = 8 };
-
-/* A batch takes at most this part of the latency target: a request waits for one batch, then is in several. */
-enum { TARGET_PARTS = 8 };
 
 /* ---- jobs -------------------------------------------------------------------------------------------------- */
 
@@ -24,8 +17,16 @@ static int64_t count_outputs(const struct sl_job *job)
     return job->model->gives_steps ? job->rows : job->count;
 }
 
+static bool pads(const struct sl_runner *runner)
+{
+    return runner->serving->batching == SL_BATCHING_PADDED;
+}
+
+/* A padded batch begins when the one before has ended. */
 bool sl_runner_has_room(const struct sl_runner *runner)
 {
+    if (pads(runner) && runner->count > 0)
+        return false;
     return runner->first == NULL && runner->count + runner->promised < runner->model->sequences;
 }
 
@@ -57,7 +58,8 @@ static struct sl_running begin_sequence(struct sl_job *job, int64_t k)
     const int64_t steps = job->lengths ? job->lengths[k] : 1;
     const int64_t features = job->model->input_features;
     struct sl_running running = {.job = job, .left = steps};
-    running.x = (const char *)job->x + job->begun_rows * features * (int64_t)sizeof(float);
+    if (job->x)
+        running.x = (const char *)job->x + job->begun_rows * features * (int64_t)sizeof(float);
     running.y = job->y + (job->model->gives_steps ? job->begun_rows : k) * job->model->output_features;
     job->begun_rows += steps;
     return running;
@@ -73,6 +75,8 @@ static struct sl_running begin_choice(struct sl_job *job, int64_t k)
 /* Sequences of the waiting jobs take the places that are free. */
 static void begin_sequences(struct sl_runner *runner)
 {
+    if (pads(runner) && runner->count > 0)
+        return;
     while (runner->first && runner->count < runner->model->sequences) {
         struct sl_job *job = runner->first;
         const int64_t k = job->begun++;
@@ -90,10 +94,10 @@ static void begin_sequences(struct sl_runner *runner)
     }
 }
 
-/* Puts the state of a sequence that has ended aside. */
+/* Puts the state of a sequence aside, unless it is its stream's. */
 static void release(struct sl_runner *runner, struct sl_running *running)
 {
-    if (running->state && running->job->stream == NULL)
+    if (running->state && (running->job->stream == NULL || running->ended))
         runner->spare[runner->spare_count++] = running->state;
     running->state = NULL;
 }
@@ -133,197 +137,6 @@ static void drop_gone(struct sl_runner *runner)
     }
 }
 
-/* ---- a batch ----------------------------------------------------------------------------------------------- */
-
-static int64_t limit(double budget, double each, int64_t most)
-{
-    const double count = each > 0 ? budget / each : (double)most;
-    return count < 1 ? 1 : count < (double)most ? (int64_t)count : most;
-}
-
-/* Chooses how many steps of each sequence are computed now. Returns whether all are whole sequences. */
-static bool choose_steps(struct sl_runner *runner)
-{
-    const struct sl_served_model *model = runner->model;
-    const double budget = (double)runner->serving->target_ns / TARGET_PARTS;
-    const int64_t most_rows = budget > 0 ? limit(budget, runner->row_ns, model->rows) : model->rows;
-    int64_t most_steps = budget > 0 ? limit(budget, runner->step_ns, model->chunk_steps) : model->chunk_steps;
-    bool whole = true;
-    for (int64_t k = 0; model->streams && k < runner->count; k++) {
-        const struct sl_running *running = &runner->running[k];
-        whole = whole && running->state == NULL && running->choice == NULL && running->left <= most_steps;
-        if (running->choice && running->choice->drawn > 0 && most_steps > WRITING_STEPS)
-            most_steps = WRITING_STEPS;
-    }
-    int64_t rows = 0;
-    for (int64_t k = 0; k < runner->count; k++) {
-        struct sl_running *running = &runner->running[k];
-        const int64_t steps = whole || running->left < most_steps ? running->left : most_steps;
-        const bool fits = !whole || k == 0 || rows + steps <= (model->streams ? model->rows : most_rows);
-        running->steps = fits ? steps : -1;
-        rows += fits ? steps : 0;
-    }
-    return whole;
-}
-
-static seqlstm_status make_room(struct sl_runner *runner, int64_t rows, int64_t out_rows, struct seqlstm_error *err)
-{
-    const struct sl_served_model *model = runner->model;
-    if (rows > runner->x_rows) {
-        free(runner->x);
-        runner->x = malloc((size_t)(rows * model->input_features) * sizeof(float));
-        runner->x_rows = runner->x ? rows : 0;
-    }
-    if (out_rows > runner->y_rows) {
-        free(runner->y);
-        runner->y = malloc((size_t)(out_rows * model->output_features) * sizeof(float));
-        runner->y_rows = runner->y ? out_rows : 0;
-    }
-    if (runner->x_rows < rows || runner->y_rows < out_rows)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a batch");
-    return SEQLSTM_OK;
-}
-
-static bool is_of(const struct sl_running *running, bool empties)
-{
-    return empties ? running->steps == 0 : running->steps >= 0;
-}
-
-static float *find_output(const struct sl_runner *runner, int64_t k)
-{
-    return runner->running[k].choice ? runner->probabilities + k * runner->model->output_features
-                                     : runner->running[k].y;
-}
-
-/* The sequences of the batch from their beginnings to their ends; `empties`: only those without steps. */
-static seqlstm_status run_whole(struct sl_runner *runner, bool empties, struct seqlstm_error *err)
-{
-    const struct sl_served_model *model = runner->model;
-    const size_t in_bytes = (size_t)model->input_features * sizeof(float);
-    const size_t out_bytes = (size_t)model->output_features * sizeof(float);
-    int64_t count = 0, rows = 0, out_rows = 0;
-    for (int64_t k = 0; k < runner->count; k++)
-        if (is_of(&runner->running[k], empties)) {
-            runner->lengths[count++] = runner->running[k].steps;
-            rows += runner->running[k].steps;
-        }
-    SEQLSTM_TRY(make_room(runner, rows, model->gives_steps ? rows : count, err));
-    char *x = runner->x;
-    for (int64_t k = 0; k < runner->count && !empties; k++)
-        if (runner->running[k].steps > 0) {
-            memcpy(x, runner->running[k].x, (size_t)runner->running[k].steps * in_bytes);
-            x += (size_t)runner->running[k].steps * in_bytes;
-        }
-    SEQLSTM_TRY(sl_context_predict(runner->context, runner->x, model->reads_steps ? runner->lengths : NULL, count,
-                                   runner->y, err));
-    for (int64_t k = 0; k < runner->count; k++) {
-        const int64_t own = model->gives_steps ? runner->running[k].steps : 1;
-        if (!is_of(&runner->running[k], empties))
-            continue;
-        memcpy(runner->running[k].y, runner->y + out_rows * model->output_features, (size_t)own * out_bytes);
-        out_rows += own;
-    }
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status find_state(struct sl_runner *runner, struct sl_running *running, struct seqlstm_error *err)
-{
-    if (running->state)
-        return SEQLSTM_OK;
-    if (runner->spare_count == 0)
-        return sl_stream_open(runner->model->predictor, &running->state, err);
-    running->state = runner->spare[--runner->spare_count];
-    sl_stream_reset(running->state);
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status run_alone(struct sl_runner *runner, const struct sl_chunk *chunk, struct seqlstm_error *err)
-{
-    const float *row = NULL;
-    if (!chunk->last)
-        return sl_stream_step(runner->context, chunk->stream, chunk->x, chunk->steps, chunk->y, err);
-    SEQLSTM_TRY(sl_stream_step(runner->context, chunk->stream, chunk->x, chunk->steps, NULL, err));
-    SEQLSTM_TRY(sl_stream_find_last(runner->context, &row, err));
-    memcpy(chunk->y, row, (size_t)runner->model->output_features * sizeof *row);
-    return SEQLSTM_OK;
-}
-
-/* The next steps of the sequences of the batch. */
-static seqlstm_status run_chunks(struct sl_runner *runner, struct seqlstm_error *err)
-{
-    int64_t count = 0;
-    bool empties = false;
-    for (int64_t k = 0; k < runner->count; k++) {
-        struct sl_running *running = &runner->running[k];
-        empties = empties || running->steps == 0;
-        if (running->steps <= 0)
-            continue;
-        SEQLSTM_TRY(find_state(runner, running, err));
-        runner->chunks[count++] = (struct sl_chunk){.stream = running->state,
-                                                    .x = running->x,
-                                                    .steps = running->steps,
-                                                    .y = find_output(runner, k),
-                                                    .last = running->choice != NULL};
-    }
-    const struct sl_chunk *only = &runner->chunks[0];
-    if (empties)
-        SEQLSTM_TRY(run_whole(runner, true, err));
-    if (count == 1)
-        return run_alone(runner, only, err);
-    return count == 0 ? SEQLSTM_OK : sl_streams_advance(runner->context, runner->chunks, count, err);
-}
-
-/* ---- models that write texts ------------------------------------------------------------------------------- */
-
-/* Keeps the best answer to a text. */
-static seqlstm_status keep_answer(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
-{
-    struct sl_running *const *running = context;
-    struct sl_job *job = running[prediction->record]->job;
-    const int64_t k = running[prediction->record]->y - job->y;
-    struct sl_written *written = &job->written[k];
-    if (prediction->text_count < 1)
-        return SEQLSTM_OK; /* the empty text */
-    const struct sl_prediction_text *best = &prediction->texts[0];
-    free(written->text);
-    written->text = malloc(best->bytes + 1);
-    written->bytes = written->text ? best->bytes : 0;
-    if (written->text == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a text");
-    memcpy(written->text, best->text, best->bytes);
-    job->y[k] = (float)best->score;
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status answer_texts(struct sl_runner *runner, int64_t first, int64_t count, struct seqlstm_error *err)
-{
-    for (int64_t k = 0; k < count; k++) {
-        struct sl_running *running = runner->asked[first + k];
-        const int64_t text = running->y - running->job->y;
-        runner->texts[k] = running->job->texts[text];
-        runner->text_bytes[k] = running->job->text_bytes[text];
-    }
-    return sl_context_predict_texts(runner->context, runner->texts, runner->text_bytes, count, keep_answer,
-                                    runner->asked + first, err);
-}
-
-/* If a text is refused, each is answered alone, so that it does not spoil the others. */
-static seqlstm_status run_texts(struct sl_runner *runner, struct seqlstm_error *err)
-{
-    int64_t count = 0;
-    for (int64_t k = 0; k < runner->count; k++)
-        if (runner->running[k].steps >= 0)
-            runner->asked[count++] = &runner->running[k];
-    const seqlstm_status status = answer_texts(runner, 0, count, err);
-    if (status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY || status == SEQLSTM_INTERNAL)
-        return status;
-    for (int64_t k = 0; k < count; k++) {
-        struct sl_running *running = runner->asked[k];
-        running->failure = answer_texts(runner, k, 1, &running->job->failure);
-    }
-    return SEQLSTM_OK;
-}
-
 /* ---- after a batch ----------------------------------------------------------------------------------------- */
 
 /* Fails all jobs that were in the batch. */
@@ -360,6 +173,8 @@ static bool go_on_one(struct sl_runner *runner, int64_t k)
     struct sl_running *running = &runner->running[k];
     const struct sl_served_model *model = runner->model;
     bool done = running->steps >= 0 && running->steps == running->left;
+    if (running->ended)
+        return false;
     if (running->steps > 0) {
         running->x += running->steps * model->input_features * (int64_t)sizeof(float);
         running->left -= running->steps;
@@ -372,23 +187,47 @@ static bool go_on_one(struct sl_runner *runner, int64_t k)
     return done && running->failure == SEQLSTM_OK;
 }
 
-/* Those that have ended leave. */
+static void leave(struct sl_runner *runner, struct sl_running *running)
+{
+    release(runner, running);
+    if (++running->job->finished == running->job->count) {
+        sl_counters_note_sequences(&runner->serving->counters, running->job->count);
+        sl_job_answer(runner->serving, running->job);
+    }
+}
+
+/* The sequence stays in its padded batch, with zeros as input, until the longest has ended. */
+static void pad(struct sl_runner *runner, struct sl_running *running)
+{
+    release(runner, running);
+    running->ended = true;
+    running->choice = NULL;
+    running->x = (const char *)runner->zeros;
+    running->y = NULL;
+    running->left = runner->model->chunk_steps;
+}
+
+/* Those that have ended leave, or all of a padded batch when all have ended. */
 static void go_on(struct sl_runner *runner)
 {
-    int64_t kept = 0;
+    int64_t kept = 0, ended = 0;
     for (int64_t k = 0; k < runner->count; k++) {
         struct sl_running *running = &runner->running[k];
-        if (!go_on_one(runner, k)) {
+        const bool done = go_on_one(runner, k);
+        if (done && pads(runner))
+            pad(runner, running);
+        ended += running->ended;
+        if (done && !pads(runner))
+            leave(runner, running);
+        else
             runner->running[kept++] = *running;
-            continue;
-        }
-        release(runner, running);
-        if (++running->job->finished == running->job->count) {
-            sl_counters_note_sequences(&runner->serving->counters, running->job->count);
-            sl_job_answer(runner->serving, running->job);
-        }
     }
     runner->count = kept;
+    if (ended == 0 || ended < kept)
+        return;
+    for (int64_t k = 0; k < kept; k++)
+        leave(runner, &runner->running[k]);
+    runner->count = 0;
 }
 
 static int get_http_status(seqlstm_status failure)
@@ -433,8 +272,8 @@ static void note_times(struct sl_runner *runner, int64_t began_ns, int64_t *out_
     int64_t longest = 1, width = 0, rows = 0;
     for (int64_t k = 0; k < runner->count; k++) {
         const int64_t steps = runner->running[k].steps;
-        width += steps >= 0;
-        rows += steps > 0 ? steps : 0;
+        width += steps >= 0 && !runner->running[k].ended;
+        rows += steps > 0 && !runner->running[k].ended ? steps : 0;
         longest = steps > longest ? steps : longest;
     }
     note_mean(&runner->step_ns, took / (double)longest);
@@ -452,10 +291,7 @@ void sl_runner_run(struct sl_runner *runner)
     begin_sequences(runner);
     if (runner->count == 0)
         return;
-    const bool whole = choose_steps(runner);
-    const seqlstm_status status = runner->model->decodes ? run_texts(runner, &err)
-                                  : whole                ? run_whole(runner, false, &err)
-                                                         : run_chunks(runner, &err);
+    const seqlstm_status status = sl_runner_compute(runner, &err);
     if (status != SEQLSTM_OK) {
         fail(runner, status, err.message);
         return;
@@ -492,8 +328,9 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
     runner->running = calloc(most, sizeof *runner->running);
     runner->spare = calloc(most, sizeof *runner->spare);
     runner->chunks = calloc(most, sizeof *runner->chunks);
-    runner->lengths = calloc(most, sizeof *runner->lengths);
-    if (!runner->running || !runner->spare || !runner->chunks || !runner->lengths)
+    runner->lengths = calloc(2 * most, sizeof *runner->lengths);
+    runner->zeros = calloc((size_t)(model->chunk_steps * model->input_features) + 1, sizeof *runner->zeros);
+    if (!runner->running || !runner->spare || !runner->chunks || !runner->lengths || !runner->zeros)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
     if (model->decodes) {
         runner->asked = calloc(most, sizeof *runner->asked);
@@ -520,6 +357,7 @@ void sl_runner_deinit(struct sl_runner *runner)
     free(runner->spare);
     free(runner->chunks);
     free(runner->lengths);
+    free(runner->zeros);
     free(runner->probabilities);
     free(runner->asked);
     free(runner->texts);

@@ -4,7 +4,10 @@
  * They are computed together as one packed batch, a number of steps at a time. Between two such batches sequences that
  * have ended leave, and others join; none waits for the longest. Models that need whole sequences compute them in one
  * batch. Once a request on a stream has begun it is computed to its end, whether its client is there or not, so that
- * the state is that before the request or that after it. */
+ * the state is that before the request or that after it.
+ *
+ * That is SL_BATCHING_STEPS. SL_BATCHING_PADDED is what it is compared with: a batch takes what waits, its sequences
+ * are computed with zeros behind them up to the length of the longest, and then all are answered. */
 #ifndef SL_SERVE_COMPUTE_RUNNER_H
 #define SL_SERVE_COMPUTE_RUNNER_H
 
@@ -22,9 +25,11 @@ struct sl_running {
     float *y;                 /* where the next row of output goes; NULL for texts */
     int64_t steps;            /* in the present batch; -1: it is not in it */
     seqlstm_status failure;   /* of its text; job->failure says what */
+    bool ended;               /* it pads its batch, and its job waits for the others */
 };
 
 struct sl_runner {
+    struct sl_runner *next; /* of its worker */
     struct sl_serving *serving;
     const struct sl_served_model *model;
     struct sl_context *context;
@@ -37,7 +42,8 @@ struct sl_runner {
     const char **texts;        /* [model->sequences] */
     size_t *text_bytes;
     struct sl_chunk *chunks; /* [model->sequences], of a batch */
-    int64_t *lengths;        /* [model->sequences] */
+    int64_t *lengths;        /* [model->sequences], and as many of padding */
+    float *zeros;            /* [model->chunk_steps, features] the input of padding */
     void *x;                 /* [x_rows, features] inputs and outputs of a batch of whole sequences */
     float *y;
     int64_t x_rows, y_rows;

@@ -9,12 +9,29 @@
 /* Only clients of jobs that have waited so long are asked for whether they are there: it is a system call. */
 enum { LONG_NS = 1000000 };
 
-static struct sl_runner *find_runner(const struct sl_worker *worker, const struct sl_job *job)
+static void see_added(struct sl_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    struct sl_runner *added = worker->added;
+    worker->added = NULL;
+    pthread_mutex_unlock(&worker->lock);
+    while (added) {
+        struct sl_runner *runner = added;
+        added = runner->next;
+        runner->next = worker->runners;
+        worker->runners = runner;
+    }
+}
+
+static struct sl_runner *find_runner(struct sl_worker *worker, const struct sl_job *job)
 {
     struct sl_runner *runner = worker->runners;
-    while (runner->model != job->model)
-        runner++;
-    return runner;
+    while (runner && runner->model != job->model)
+        runner = runner->next;
+    if (runner)
+        return runner;
+    see_added(worker);
+    return find_runner(worker, job);
 }
 
 static bool wants(void *context, const struct sl_job *job)
@@ -28,10 +45,32 @@ static bool wants(void *context, const struct sl_job *job)
 
 static bool is_busy(const struct sl_worker *worker)
 {
-    for (int m = 0; m < worker->count; m++)
-        if (sl_runner_is_busy(&worker->runners[m]))
+    for (const struct sl_runner *runner = worker->runners; runner; runner = runner->next)
+        if (sl_runner_is_busy(runner))
             return true;
     return false;
+}
+
+static void destroy(struct sl_runner *runner)
+{
+    const struct sl_served_model *model = runner->model;
+    sl_runner_deinit(runner);
+    free(runner);
+    sl_served_model_release(model);
+}
+
+/* Lets go of versions of models that are over. */
+static void drop_over(struct sl_worker *worker)
+{
+    for (struct sl_runner **at = &worker->runners; *at;) {
+        struct sl_runner *runner = *at;
+        if (!atomic_load(&runner->model->uses->over)) {
+            at = &runner->next;
+            continue;
+        }
+        *at = runner->next;
+        destroy(runner);
+    }
 }
 
 /* Gives the jobs to their runners, but for those whose client has left. */
@@ -52,8 +91,8 @@ static void begin(struct sl_worker *worker, struct sl_job *jobs)
         sl_counters_note_queued(&serving->counters, (double)(now - job->queued_ns) * 1e-9);
         sl_runner_add(find_runner(worker, job), job);
     }
-    for (int m = 0; m < worker->count; m++)
-        worker->runners[m].promised = 0;
+    for (struct sl_runner *runner = worker->runners; runner; runner = runner->next)
+        runner->promised = 0;
 }
 
 static void *work(void *context)
@@ -61,33 +100,53 @@ static void *work(void *context)
     struct sl_worker *worker = context;
     struct sl_serving *serving = worker->serving;
     for (bool busy = false, was = false;;) {
-        struct sl_job *jobs = sl_job_queue_take(&serving->queue, !busy, wants, worker);
-        if (jobs == NULL && !busy)
+        struct sl_job *jobs = NULL;
+        if (!sl_job_queue_take(&serving->queue, !busy, wants, worker, &jobs) && !busy)
             return NULL;
         begin(worker, jobs);
         busy = is_busy(worker);
         if (busy != was)
             sl_counters_note_busy(&serving->counters, busy ? 1 : -1);
         was = busy;
-        for (int m = 0; m < worker->count; m++)
-            if (sl_runner_is_busy(&worker->runners[m]))
-                sl_runner_run(&worker->runners[m]);
+        for (struct sl_runner *runner = worker->runners; runner; runner = runner->next)
+            if (sl_runner_is_busy(runner))
+                sl_runner_run(runner);
         busy = is_busy(worker);
         if (was && !busy)
             sl_counters_note_busy(&serving->counters, -1);
         was = busy;
+        see_added(worker);
+        drop_over(worker);
     }
 }
 
-seqlstm_status sl_worker_start(struct sl_worker *worker, struct sl_serving *serving,
-                               const struct sl_served_model *models, int count, struct seqlstm_error *err)
+void sl_worker_init(struct sl_worker *worker, struct sl_serving *serving)
 {
-    *worker = (struct sl_worker){.serving = serving, .count = count};
-    worker->runners = calloc((size_t)count, sizeof *worker->runners);
-    if (worker->runners == NULL)
+    *worker = (struct sl_worker){.serving = serving, .made = true};
+    pthread_mutex_init(&worker->lock, NULL);
+}
+
+seqlstm_status sl_worker_add(struct sl_worker *worker, const struct sl_served_model *model, struct seqlstm_error *err)
+{
+    struct sl_runner *runner = calloc(1, sizeof *runner);
+    if (runner == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
-    for (int m = 0; m < count; m++)
-        SEQLSTM_TRY(sl_runner_init(&worker->runners[m], serving, &models[m], err));
+    const seqlstm_status status = sl_runner_init(runner, worker->serving, model, err);
+    if (status != SEQLSTM_OK) {
+        sl_runner_deinit(runner);
+        free(runner);
+        return status;
+    }
+    sl_served_model_hold(model);
+    pthread_mutex_lock(&worker->lock);
+    runner->next = worker->added;
+    worker->added = runner;
+    pthread_mutex_unlock(&worker->lock);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_worker_start(struct sl_worker *worker, struct seqlstm_error *err)
+{
     if (pthread_create(&worker->thread, NULL, work, worker) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "a thread cannot be started");
     worker->started = true;
@@ -98,8 +157,14 @@ void sl_worker_end(struct sl_worker *worker)
 {
     if (worker->started)
         pthread_join(worker->thread, NULL);
-    for (int m = 0; worker->runners && m < worker->count; m++)
-        sl_runner_deinit(&worker->runners[m]);
-    free(worker->runners);
+    if (worker->made) {
+        see_added(worker);
+        pthread_mutex_destroy(&worker->lock);
+    }
+    while (worker->runners) {
+        struct sl_runner *runner = worker->runners;
+        worker->runners = runner->next;
+        destroy(runner);
+    }
     *worker = (struct sl_worker){.started = false};
 }

@@ -72,6 +72,13 @@ void sl_counters_note_gone(struct sl_counters *counters)
     pthread_mutex_unlock(&counters->lock);
 }
 
+void sl_counters_note_followed(struct sl_counters *counters)
+{
+    pthread_mutex_lock(&counters->lock);
+    counters->followed++;
+    pthread_mutex_unlock(&counters->lock);
+}
+
 static void write_number(struct sl_buf *out, const char *name, const char *type, const char *help, int64_t value)
 {
     sl_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %lld\n", name, help, name, type, name, (long long)value);
@@ -106,6 +113,8 @@ void sl_counters_write(struct sl_counters *counters, const struct sl_counter_gau
     write_number(out, "seqlstm_batches_total", "counter", "Batches that were computed.", now.batches);
     write_number(out, "seqlstm_clients_gone_total", "counter",
                  "Requests whose client left before they were computed to their ends.", now.gone);
+    write_number(out, "seqlstm_weights_taken_over_total", "counter", "Newer weights that were taken over.",
+                 now.followed);
     write_number(out, "seqlstm_queue_length", "gauge", "Requests that wait for a worker.", gauges->waiting);
     write_number(out, "seqlstm_streams", "gauge", "Streams that are open.", gauges->streams);
     write_number(out, "seqlstm_streams_expired_total", "counter", "Streams that ended because they were not used.",

@@ -20,7 +20,7 @@ struct sl_counter_histogram {
 struct sl_counters {
     pthread_mutex_t lock;
     int64_t answered[6]; /* replies by the first digit of their status */
-    int64_t rows, sequences, batches, gone;
+    int64_t rows, sequences, batches, gone, followed;
     int64_t busy;                                            /* workers that compute */
     struct sl_counter_histogram queued_s, computed_s, width; /* of jobs, of batches, sequences of batches */
 };
@@ -36,6 +36,8 @@ void sl_counters_note_batch(struct sl_counters *counters, int64_t sequences, int
 /* A request of so many sequences is computed. */
 void sl_counters_note_sequences(struct sl_counters *counters, int64_t count);
 void sl_counters_note_gone(struct sl_counters *counters);
+/* Newer weights are taken over. */
+void sl_counters_note_followed(struct sl_counters *counters);
 
 /* What others count. */
 struct sl_counter_gauges {

@@ -34,5 +34,6 @@ void sl_job_destroy(struct sl_job *job)
     free(job->stream_id);
     free(job->y);
     sl_completion_destroy(job->completion);
+    sl_served_model_release(job->model);
     free(job);
 }

@@ -51,7 +51,7 @@ struct sl_job {
     bool binary_y, binary_labels; /* after the JSON instead of in it */
 };
 
-/* NULL: no memory. */
+/* The job takes over one use of the model (NULL: it has none yet); NULL: no memory, and it does not. */
 struct sl_job *sl_job_create(const struct sl_served_model *model, struct seqlstm_http_request *request);
 /* NULL is fine. The request must have been answered. */
 void sl_job_destroy(struct sl_job *job);

@@ -67,20 +67,31 @@ static struct sl_job *take(struct sl_job_queue *queue, sl_job_wanted_fn *wanted,
     return taken;
 }
 
-struct sl_job *sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context)
+bool sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context,
+                       struct sl_job **out_jobs)
 {
     pthread_mutex_lock(&queue->lock);
-    while (waits && queue->first == NULL && !queue->closed) {
+    const int64_t wakes = queue->wakes;
+    while (waits && queue->first == NULL && !queue->closed && queue->wakes == wakes) {
         queue->sleeping++;
         pthread_cond_wait(&queue->filled, &queue->lock);
         queue->sleeping--;
     }
-    struct sl_job *taken = queue->first ? take(queue, wanted, context) : NULL;
+    const bool over = queue->closed && queue->first == NULL;
+    *out_jobs = queue->first ? take(queue, wanted, context) : NULL;
     const bool sleeps = queue->first && queue->sleeping > 0;
     pthread_mutex_unlock(&queue->lock);
     if (sleeps)
         pthread_cond_signal(&queue->filled);
-    return taken;
+    return !over;
+}
+
+void sl_job_queue_wake(struct sl_job_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->wakes++;
+    pthread_cond_broadcast(&queue->filled);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 void sl_job_queue_close(struct sl_job_queue *queue)

@@ -14,7 +14,8 @@ struct sl_job_queue {
     struct sl_job *first, *last;
     int64_t count, most;
     int64_t sleeping; /* workers that wait */
-    bool closed;      /* take returns NULL once it is empty */
+    int64_t wakes;    /* by sl_job_queue_wake */
+    bool closed;      /* take returns false once it is empty */
 };
 
 void sl_job_queue_init(struct sl_job_queue *queue, int64_t most);
@@ -28,9 +29,12 @@ void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job);
 /* Is the job to be taken? It then is, so the function may count it. */
 typedef bool sl_job_wanted_fn(void *context, const struct sl_job *job);
 
-/* Takes the jobs that are wanted, in their order, as a list. With `waits` it waits for the first job, which must then
- * be wanted, and returns NULL when the queue is closed and empty; else NULL says that there is none. */
-struct sl_job *sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context);
+/* Takes the jobs that are wanted, in their order, as a list; NULL: there is none. With `waits` it waits for the first
+ * job, or until it is woken. False: the queue is closed and empty. */
+bool sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context,
+                       struct sl_job **out_jobs);
+/* Those that wait now return without a job. */
+void sl_job_queue_wake(struct sl_job_queue *queue);
 
 /* Wakes all workers. */
 void sl_job_queue_close(struct sl_job_queue *queue);

@@ -2,6 +2,8 @@
 /* See served_model.h. */
 #include "serve/job/served_model.h"
 
+#include <stdlib.h>
+
 #include "session/session.h"
 
 enum { TEXT_STEPS = 65536 }; /* by default */
@@ -16,18 +18,20 @@ static seqlstm_status describe_decoder(struct sl_served_model *out, struct seqls
     out->sequences = out->rows = envelope->sequences;
     if (sl_predictor_reads_texts(out->predictor))
         return SEQLSTM_OK;
-    const char *name = out->name;
-    sl_served_model_close(out);
     SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
                  "%s writes texts but reads none, so it cannot be served; use `seqlstm predict`, which reads its files",
-                 name);
+                 out->name);
 }
 
 seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
                                     const struct sl_predictor_limits *limits, struct sl_served_model *out,
                                     struct seqlstm_error *err)
 {
-    *out = (struct sl_served_model){.name = name};
+    *out = (struct sl_served_model){.name = name, .uses = malloc(sizeof *out->uses)};
+    if (out->uses == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a model");
+    atomic_init(&out->uses->count, 1);
+    atomic_init(&out->uses->over, false);
     SEQLSTM_TRY(sl_session_open_predictor(session, limits, &out->predictor, err));
     out->state = sl_session_find_data_state(session);
     const struct sl_data_facts *facts = sl_data_state_get_facts(out->state);
@@ -61,4 +65,6 @@ void sl_served_model_close(struct sl_served_model *model)
 {
     sl_predictor_destroy(model->predictor);
     model->predictor = NULL;
+    free(model->uses);
+    model->uses = NULL;
 }

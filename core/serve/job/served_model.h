@@ -3,6 +3,7 @@
 #ifndef SL_SERVE_JOB_SERVED_MODEL_H
 #define SL_SERVE_JOB_SERVED_MODEL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,9 +14,19 @@
 
 struct sl_session;
 
-/* Immutable while it is served, and shared by all threads. */
+/* Who needs a version of a model. */
+struct sl_served_uses {
+    atomic_llong count; /* jobs, streams and workers; and the list of models while it is the newest version */
+    atomic_bool over;   /* nothing but workers will use it again, and they let it go */
+};
+
+/* One version of a model. Immutable while it is served, but for its uses, and shared by all threads. */
 struct sl_served_model {
-    const char *name; /* in paths; borrowed, as the session is */
+    const char *name;             /* in paths; borrowed */
+    int slot;                     /* which of the models of the server it is a version of */
+    struct sl_served_uses *uses;  /* NULL: it is not counted */
+    struct sl_session *session;   /* its own; NULL: it is borrowed */
+    struct sl_served_model *next; /* in the list of older versions */
     struct sl_predictor *predictor;
     const struct sl_data_state *state;
     const struct sl_vocabulary *classes; /* names of the outputs; NULL: none */
@@ -33,7 +44,21 @@ struct sl_served_model {
     int64_t chunk_steps;     /* most steps of a sequence that are computed at once; 0: whole sequences */
 };
 
-/* `limits`: of a batch. Errors as sl_session_open_predictor; UNSUPPORTED: a decoder whose input is no text. */
+/* One use of the model begins, and ends. NULL is fine. [any thread] */
+static inline void sl_served_model_hold(const struct sl_served_model *model)
+{
+    if (model && model->uses)
+        atomic_fetch_add(&model->uses->count, 1);
+}
+
+static inline void sl_served_model_release(const struct sl_served_model *model)
+{
+    if (model && model->uses)
+        atomic_fetch_sub(&model->uses->count, 1);
+}
+
+/* It has one use then; also after an error it is closed. `limits`: of a batch. Errors as sl_session_open_predictor;
+ * UNSUPPORTED: a decoder whose input is no text. */
 seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
                                     const struct sl_predictor_limits *limits, struct sl_served_model *out,
                                     struct seqlstm_error *err);

@@ -17,6 +17,7 @@ void sl_stream_table_init(struct sl_stream_table *table, int64_t most, int64_t m
 static void destroy(struct sl_served_stream *stream)
 {
     sl_stream_close(stream->state);
+    sl_served_model_release(stream->model);
     free(stream->id);
     free(stream);
 }
@@ -43,12 +44,28 @@ static struct sl_served_stream **find_bucket(struct sl_stream_table *table, int 
 static struct sl_served_stream *find(struct sl_stream_table *table, const struct sl_job *job)
 {
     struct sl_served_stream *stream = *find_bucket(table, job->token, job->stream_id);
-    while (stream &&
-           (stream->token != job->token || stream->model != job->model || strcmp(stream->id, job->stream_id) != 0))
+    while (stream && (stream->token != job->token || stream->model->slot != job->model->slot ||
+                      strcmp(stream->id, job->stream_id) != 0))
         stream = stream->next;
     return stream;
 }
 
+/* The idle ones are a list, those that have been idle longest first. */
+static void rest(struct sl_stream_table *table, struct sl_served_stream *stream)
+{
+    stream->idle_before = table->idle_last;
+    stream->idle_next = NULL;
+    *(table->idle_last ? &table->idle_last->idle_next : &table->idle_first) = stream;
+    table->idle_last = stream;
+}
+
+static void unrest(struct sl_stream_table *table, struct sl_served_stream *stream)
+{
+    *(stream->idle_before ? &stream->idle_before->idle_next : &table->idle_first) = stream->idle_next;
+    *(stream->idle_next ? &stream->idle_next->idle_before : &table->idle_last) = stream->idle_before;
+}
+
+/* It is not in the list of idle ones. */
 static void end(struct sl_stream_table *table, struct sl_served_stream *stream)
 {
     struct sl_served_stream **at = find_bucket(table, stream->token, stream->id);
@@ -61,15 +78,11 @@ static void end(struct sl_stream_table *table, struct sl_served_stream *stream)
 
 static void expire(struct sl_stream_table *table, int64_t now_ns)
 {
-    for (int b = 0; b < SL_STREAM_BUCKETS; b++) {
-        struct sl_served_stream *next;
-        for (struct sl_served_stream *stream = table->buckets[b]; stream; stream = next) {
-            next = stream->next;
-            if (stream->busy || now_ns - stream->used_ns < table->idle_ns)
-                continue;
-            end(table, stream);
-            table->expired++;
-        }
+    struct sl_served_stream *stream;
+    while ((stream = table->idle_first) != NULL && now_ns - stream->used_ns >= table->idle_ns) {
+        unrest(table, stream);
+        end(table, stream);
+        table->expired++;
     }
 }
 
@@ -93,12 +106,36 @@ static seqlstm_status open(struct sl_stream_table *table, const struct sl_job *j
     }
     struct sl_served_stream **bucket = find_bucket(table, job->token, job->stream_id);
     stream->model = job->model;
+    sl_served_model_hold(stream->model);
+    stream->busy = true;
     stream->token = job->token;
     stream->id = id;
     stream->next = *bucket;
     *bucket = stream;
     table->count++;
     *out = stream;
+    return SEQLSTM_OK;
+}
+
+/* The stream stays on the version of the model on which it began. */
+static void follow_stream(struct sl_job *job, const struct sl_served_stream *stream)
+{
+    if (stream->model == job->model)
+        return;
+    sl_served_model_hold(stream->model);
+    sl_served_model_release(job->model);
+    job->model = stream->model;
+}
+
+static seqlstm_status wait(struct sl_stream_table *table, struct sl_job *job, struct sl_served_stream *stream,
+                           struct seqlstm_error *err)
+{
+    if (table->waiting >= table->most_waiting)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "too many requests wait");
+    job->next = NULL;
+    *(stream->last ? &stream->last->next : &stream->first) = job;
+    stream->last = job;
+    table->waiting++;
     return SEQLSTM_OK;
 }
 
@@ -110,19 +147,21 @@ static seqlstm_status claim(struct sl_stream_table *table, struct sl_job *job, b
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "there is no stream `%.60s`: it has ended, or its first request had no `sequence_start`",
                      job->stream_id);
+    if (stream && !stream->busy) {
+        unrest(table, stream);
+        stream->busy = true;
+        if (job->starts && stream->model != job->model) {
+            end(table, stream); /* it begins again on the newest version */
+            stream = NULL;
+        }
+    } else if (stream) {
+        *out_waits = true;
+        SEQLSTM_TRY(wait(table, job, stream, err));
+    }
     if (stream == NULL)
         SEQLSTM_TRY(open(table, job, &stream, err));
-    if (stream->busy && table->waiting >= table->most_waiting)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "too many requests wait");
+    follow_stream(job, stream);
     job->stream = stream;
-    *out_waits = stream->busy;
-    if (stream->busy) {
-        job->next = NULL;
-        *(stream->last ? &stream->last->next : &stream->first) = job;
-        stream->last = job;
-        table->waiting++;
-    }
-    stream->busy = true;
     return SEQLSTM_OK;
 }
 
@@ -156,7 +195,9 @@ static void release(struct sl_stream_table *table, struct sl_job *job, bool ran,
         *out_orphans = next;
     }
     job->stream = NULL;
-    if (!stream->busy && !stream->begun)
+    if (!stream->busy && stream->begun)
+        rest(table, stream);
+    else if (!stream->busy)
         end(table, stream);
 }
 
@@ -169,6 +210,7 @@ seqlstm_status sl_stream_table_claim(struct sl_stream_table *table, struct sl_jo
     if (!job->model->streams)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model cannot run as a stream: %s",
                      reason[0] ? reason : "it reads single rows");
+    *out_waits = false;
     pthread_mutex_lock(&table->lock);
     if (table->count >= table->most)
         expire(table, sl_clock_ns());

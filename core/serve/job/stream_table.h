@@ -21,13 +21,15 @@ struct sl_served_stream {
     bool busy;                   /* a request of it is in the queue or computed */
     struct sl_job *first, *last; /* that wait for that one */
     int64_t used_ns;
-    struct sl_served_stream *next; /* in its bucket */
+    struct sl_served_stream *next;                    /* in its bucket */
+    struct sl_served_stream *idle_before, *idle_next; /* in the list of those that are not busy */
 };
 
 /* Any thread may call any of these. */
 struct sl_stream_table {
     pthread_mutex_t lock;
     struct sl_served_stream *buckets[SL_STREAM_BUCKETS];
+    struct sl_served_stream *idle_first, *idle_last; /* that are not busy, by last use */
     int64_t count, most;
     int64_t waiting, most_waiting; /* jobs */
     int64_t idle_ns;               /* after which a stream ends */
@@ -37,9 +39,10 @@ struct sl_stream_table {
 void sl_stream_table_init(struct sl_stream_table *table, int64_t most, int64_t most_waiting, int64_t idle_ns);
 void sl_stream_table_deinit(struct sl_stream_table *table);
 
-/* Finds or opens the stream of a job. *out_waits: it waits for another request of the stream, and belongs to the table
- * until sl_stream_table_release hands it out. INVALID_ARGUMENT: there is no such stream and the job does not open one;
- * UNAVAILABLE: too many streams, or too many jobs that wait; UNSUPPORTED: the model has no streams; NO_MEMORY. */
+/* Finds or opens the stream of a job, which gets the version of its model on which the stream began. *out_waits: it
+ * waits for another request of the stream, and belongs to the table until sl_stream_table_release hands it out.
+ * INVALID_ARGUMENT: there is no such stream and the job does not open one; UNAVAILABLE: too many streams, or too many
+ * jobs that wait; UNSUPPORTED: the model has no streams; NO_MEMORY. */
 seqlstm_status sl_stream_table_claim(struct sl_stream_table *table, struct sl_job *job, bool *out_waits,
                                      struct seqlstm_error *err);
 

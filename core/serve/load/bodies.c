@@ -17,7 +17,7 @@ struct source {
     const struct sl_model *model;
     const struct sl_data_facts *facts;
     const struct sl_dataset *data;
-    bool decodes;
+    bool decodes, continues; /* texts are translated, or continued */
     uint64_t seed;
 };
 
@@ -59,6 +59,19 @@ static void append_values(const struct source *source, int64_t request, int64_t 
     sl_buf_append_text(out, "]}]}");
 }
 
+/* A language model reads the prompt and answers with one token: probabilities of all tokens would be far longer. */
+static void append_prompt(const struct source *source, const char *name, int64_t request, int64_t tokens,
+                          struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{\"model\":");
+    sl_json_append_string(out, name);
+    sl_buf_append_text(out, ",\"max_tokens\":1,\"temperature\":0,\"prompt\":[");
+    for (int64_t k = 0; k < tokens; k++)
+        sl_buf_printf(out, "%s%llu", k > 0 ? "," : "",
+                      (unsigned long long)draw(source, request, (uint32_t)k + 1, source->facts->input.classes));
+    sl_buf_append_text(out, "]}");
+}
+
 static void append_request(const struct source *source, const char *name, const char *host, int64_t request,
                            struct sl_load_bodies *bodies)
 {
@@ -67,13 +80,18 @@ static void append_request(const struct source *source, const char *name, const 
     struct sl_buf body = {0}, *out = &bodies->requests[request];
     if (source->decodes)
         append_text(source, record, &body);
+    else if (source->continues)
+        append_prompt(source, name, request, steps, &body);
     else
         append_values(source, request, steps, &body);
     bodies->steps += source->decodes ? sl_dataset_get_source_length(source->data, record) : steps;
-    sl_buf_printf(out,
-                  "POST /v2/models/%s/infer HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
-                  "Content-Length: %zu\r\n\r\n",
-                  name, host, body.length_bytes);
+    sl_buf_append_text(out, "POST ");
+    if (source->continues)
+        sl_buf_append_text(out, "/v1/completions");
+    else
+        sl_buf_printf(out, "/v2/models/%s/infer", name);
+    sl_buf_printf(out, " HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n", host,
+                  body.length_bytes);
     sl_buf_append(out, body.data, body.length_bytes);
     out->failed = out->failed || body.failed;
     sl_buf_deinit(&body);
@@ -106,6 +124,8 @@ seqlstm_status sl_load_bodies_init(struct sl_load_bodies *bodies, struct sl_sess
                                   .facts = sl_data_state_get_facts(sl_session_find_data_state(session)),
                                   .data = data,
                                   .decodes = sl_session_decodes(session),
+                                  .continues = model->train.task == SL_TASK_LANGUAGE_MODEL &&
+                                               sl_data_state_find_vocabulary(sl_session_find_data_state(session)),
                                   .seed = seed};
     *bodies = (struct sl_load_bodies){.count = count, .requests = calloc((size_t)count, sizeof *bodies->requests)};
     const seqlstm_status status =

@@ -12,6 +12,8 @@ seqlstm_status sl_curve_measure(struct sl_curve *curve, const struct sl_load_req
     const int32_t own = (int32_t)(sizeof parts / sizeof *parts);
     struct sl_load_request one = *request;
     one.rate = 0;
+    one.connections = 1;
+    SEQLSTM_TRY(sl_load_run(&one, &curve->alone, err));
     one.connections = request->connections < 64 ? request->connections : 64;
     SEQLSTM_TRY(sl_load_run(&one, &curve->closed, err));
     one.connections = request->connections;
@@ -37,6 +39,9 @@ void sl_curve_print_table(const struct sl_curve *curve, struct sl_buf *out)
                   curve->server, (double)curve->steps / (double)curve->requests);
     sl_buf_printf(out, "%12s  %12s  %9s  %9s  %9s  %9s  %9s  %7s\n", "load (1/s)", "answers (1/s)", "mean", "p50",
                   "p90", "p99", "p99.9", "refused");
+    if (curve->offline > 0)
+        sl_buf_printf(out, "%12s  %12.0f\n", "no server", curve->offline);
+    append_row(&curve->alone, "one by one", out);
     append_row(&curve->closed, "closed loop", out);
     for (int32_t k = 0; k < curve->count; k++) {
         struct sl_buf wanted = {0};
@@ -70,7 +75,12 @@ void sl_curve_print_json(const struct sl_curve *curve, struct sl_buf *out)
     sl_json_append_string(out, curve->name);
     sl_buf_append_text(out, ",\"server\":");
     sl_json_append_string(out, curve->server);
-    sl_buf_printf(out, ",\"steps\":%.9g,\"closed\":", (double)curve->steps / (double)curve->requests);
+    sl_buf_printf(out, ",\"steps\":%.9g,", (double)curve->steps / (double)curve->requests);
+    if (curve->offline > 0)
+        sl_buf_printf(out, "\"offline\":%.9g,", curve->offline);
+    sl_buf_append_text(out, "\"alone\":");
+    append_json(&curve->alone, out);
+    sl_buf_append_text(out, ",\"closed\":");
     append_json(&curve->closed, out);
     sl_buf_append_text(out, ",\"points\":[");
     for (int32_t k = 0; k < curve->count; k++) {

@@ -93,13 +93,13 @@ static void put_line(const struct plot *p, int line, struct sl_buf *out)
                       x_of(p, last->wanted) + 8, y_of(p, pick(last, line)) + 4, line, names[line]);
 }
 
-static void put_row(const struct sl_load_result *r, struct sl_buf *out)
+static void put_row(const struct sl_load_result *r, const char *name, struct sl_buf *out)
 {
     const double all[] = {r->mean, r->p50, r->p90, r->p99, r->p999};
     if (r->wanted > 0)
         sl_buf_printf(out, "<tr><td>%.0f</td>", r->wanted);
     else
-        sl_buf_append_text(out, "<tr><td>closed loop</td>");
+        sl_buf_printf(out, "<tr><td>%s</td>", name);
     sl_buf_printf(out, "<td>%.0f</td>", r->reached);
     for (int k = 0; k < 5; k++)
         sl_buf_printf(out, "<td>%.3f</td>", 1e3 * all[k]);
@@ -128,9 +128,12 @@ void sl_curve_print_html(const struct sl_curve *curve, struct sl_buf *out)
     sl_buf_append_text(out,
                        "</svg></div>\n<div class=\"scroll\"><table><tr><th>load (1/s)</th><th>answers (1/s)</th>"
                        "<th>mean (ms)</th><th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>refused</th></tr>\n");
-    put_row(&curve->closed, out);
+    if (curve->offline > 0)
+        sl_buf_printf(out, "<tr><td>no server</td><td>%.0f</td></tr>\n", curve->offline);
+    put_row(&curve->alone, "one by one", out);
+    put_row(&curve->closed, "closed loop", out);
     for (int32_t k = 0; k < curve->count; k++)
-        put_row(&curve->points[k], out);
+        put_row(&curve->points[k], "", out);
     sl_buf_append_text(out, "</table></div>\n");
     sl_html_end_page(out);
 }

@@ -145,7 +145,8 @@ seqlstm_status sl_session_make_predictor(struct sl_session *session, const struc
                                            .sequences = wish->sequences,
                                            .rows = wish->rows,
                                            .warms = wish->stays,
-                                           .attention = wish->attention};
+                                           .attention = wish->attention,
+                                           .reproducible = wish->reproducible};
     session->planned_pool = pool;
     const seqlstm_status status = fill(session, wish, &request, err);
     session->planned_pool = NULL;
@@ -203,6 +204,7 @@ seqlstm_status sl_session_open_predictor(struct sl_session *session, const struc
     struct sl_predictor_wish wish = {.threads = limits.threads,
                                      .stays = true,
                                      .measures = limits.measures,
+                                     .reproducible = limits.reproducible,
                                      .sequences = limits.sequences,
                                      .rows = limits.rows};
     if (limits.layer) {

@@ -19,8 +19,9 @@ struct sl_predictor_wish {
     int32_t threads;                            /* of each context; 0: the threads of the session, for one context */
     bool attention;                             /* its texts come with attention weights */
     bool stays;                                 /* for many calls: contexts warm up, and streams can be saved */
-    bool measures;           /* the variants of narrow uses are timed; the model's policy permitting */
-    int64_t sequences, rows; /* as in sl_predictor_request */
+    bool measures;     /* the variants of narrow uses are timed; the model's policy permitting */
+    bool reproducible; /* as in sl_predictor_request, as the next two */
+    int64_t sequences, rows;
 };
 
 /* Errors as those of predict. */
@@ -35,6 +36,7 @@ struct sl_predictor_limits {
     bool measures;       /* as in struct sl_predictor_wish */
     int64_t chunk_steps; /* most steps of each of `sequences` streams that are computed together; 0: never */
     bool embeds;         /* the layer that embed writes; `layer` is NULL */
+    bool reproducible;   /* as in struct sl_predictor_request */
 };
 
 /* INVALID_ARGUMENT: a limit that is out of range; INVALID_CONFIG: no such layer; as predict. */

@@ -3,9 +3,11 @@
 #include "session/weights/trained.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/system/file.h"
 #include "base/system/path.h"
+#include "base/value/hash.h"
 #include "session/finding/mismatch.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"
@@ -22,6 +24,38 @@ seqlstm_status sl_session_require_trained(const struct sl_session *session, stru
     SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
                  "%s has not been trained: nothing of its data was learned yet; `seqlstm resume %s` begins it",
                  session->folder, session->folder);
+}
+
+/* Adds a file to the hash; false: it is not there. */
+static bool sign_file(const char *path, uint64_t *sign)
+{
+    struct stat facts;
+    if (path == NULL || stat(path, &facts) != 0)
+        return false;
+    const uint64_t parts[] = {(uint64_t)facts.st_ino, (uint64_t)facts.st_size, (uint64_t)facts.st_mtim.tv_sec,
+                              (uint64_t)facts.st_mtim.tv_nsec};
+    *sign = sl_hash_combine(sl_hash_text(path), sl_hash_bytes(parts, sizeof parts, 0));
+    return true;
+}
+
+/* Only the first, which is the newest, is needed. */
+static void sign_checkpoint(void *context, const char *path)
+{
+    uint64_t *sign = context;
+    if (*sign == 0)
+        sign_file(path, sign);
+}
+
+uint64_t sl_session_sign_weights(const struct sl_session *session)
+{
+    uint64_t sign = 0;
+    char *path = session->folder ? sl_path_join(session->folder, "final.safetensors") : NULL;
+    char *folder = session->folder ? sl_path_join(session->folder, "checkpoints") : NULL;
+    if (!sign_file(path, &sign) && folder)
+        sl_checkpoint_folder_visit(folder, sign_checkpoint, &sign);
+    free(path);
+    free(folder);
+    return sign;
 }
 
 seqlstm_status sl_session_load_weights(struct sl_session *session, struct seqlstm_error *err)

@@ -24,15 +24,16 @@ def test_a_server_in_the_same_process(t):
     train(t)
     report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.6', '--load', '300,100', '--html', 'load.html', '--json').text)
     expect(report['name'] == 'tiny' and 5 <= report['steps'] <= 8 and len(report['points']) == 2, report)
-    for point in [report['closed'], *report['points']]:
+    expect(report['offline'] > 0, report)
+    for point in [report['alone'], report['closed'], *report['points']]:
         expect(point['answered'] > 0 and point['refused'] == point['lost'] == 0, point)
         expect(0 < point['p50_s'] <= point['p90_s'] <= point['p99_s'] <= point['p999_s'] <= point['most_s'], point)
     expect([point['load'] for point in report['points']] == [100, 300], report)
     page = t.read('load.html').decode()
     xml.etree.ElementTree.fromstring(page[page.index('<svg'):page.index('</svg>') + 6])
-    expect('<script' not in page and page.count('<tr>') == 4, page)
-    table = t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.2', '--load', '100').text
-    expect(re.search(r'^ closed loop +\d+', table, re.M) and re.search(r'^ +100 +\d+', table, re.M), table)
+    expect('<script' not in page and page.count('<tr>') == 6, page)
+    table = t.run('bench', 'tiny', '--serve', 'self', '--batching', 'padded', '--seconds', '0.2', '--load', '100').text
+    expect(re.search(r'^ closed loop +\d+', table, re.M) and re.search(r'^ +no server +\d+$', table, re.M) and re.search(r'^ +100 +\d+', table, re.M), table)
 
 
 def test_another_server(t):
@@ -45,9 +46,9 @@ def test_another_server(t):
             before = count(server, 'seqlstm_sequences_total')
             report = json.loads(t.run('bench', name, '--serve', f'http://127.0.0.1:{server.port}/', '--seconds', '0.3', '--load', '200',
                                       '--connections', '3', '--json').text)
-            answered = report['closed']['answered'] + report['points'][0]['answered']
-            # the closed loop leaves those of its connections that wait for an answer
-            expect(answered <= count(server, 'seqlstm_sequences_total') - before <= answered + 3, (report, before))
+            answered = report['alone']['answered'] + report['closed']['answered'] + report['points'][0]['answered']
+            # the closed loops leave those of their connections that wait for an answer
+            expect('offline' not in report and answered <= count(server, 'seqlstm_sequences_total') - before <= answered + 4, (report, before))
 
 
 def test_refusals(t):
@@ -55,7 +56,9 @@ def test_refusals(t):
     taken = socket.socket()
     taken.bind(('127.0.0.1', 0))
     for args, text in ((['--serve', 'here'], 'http://127.0.0.1:8000'), (['--serve', 'self', '--load', '0'], 'requests per second'),
-                       (['--serve', 'self', '--batch', '1'], 'exclude'), (['--load', '3'], 'need --serve')):
+                       (['--serve', 'self', '--batch', '1'], 'exclude'), (['--load', '3'], 'need --serve'),
+                       (['--batching', 'padded'], 'need --serve'), (['--serve', 'self', '--batching', 'odd'], 'steps or padded'),
+                       (['--serve', 'http://127.0.0.1:1', '--batching', 'padded'], 'with `--serve self`')):
         t.refuse(2, 'bench', 'tiny', *args).says(text)
     t.refuse(1, 'bench', 'tiny', '--serve', f'127.0.0.1:{taken.getsockname()[1]}').says('cannot reach', 'refused')
 

@@ -123,12 +123,15 @@ static void is_near(const float *a, const float *b, int64_t count)
             fail_msg("value %lld is %.7g, expected %.7g", (long long)k, (double)a[k], (double)b[k]);
 }
 
+static uint32_t open_flags;
+
 static struct seqlstm_predictor *open(struct seqlstm_session *session, int64_t sequences, int64_t rows, int64_t streams,
                                       int64_t stream_steps)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
     struct seqlstm_predictor *predictor = NULL;
+    options.flags = open_flags;
     options.sequences = sequences;
     options.steps = MOST;
     options.rows = rows;
@@ -183,6 +186,40 @@ static void whole_sequences_are_predicted(void **state)
         seqlstm_context_close(context);
         seqlstm_predictor_close(predictor);
     }
+    seqlstm_close(session);
+}
+
+/* On the default backends, whose kernels for one row differ from those for many. */
+static void reproducible_outputs_have_the_same_bits(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = train("  - {type: lstm, units: 40, " STEPS "}\n", "");
+    struct input in;
+    float together[RECORDS * MOST], alone[RECORDS * MOST];
+    struct seqlstm_stream *streams[STREAMS];
+    fill(&in);
+    open_flags = SEQLSTM_PREDICTOR_REPRODUCIBLE;
+    struct seqlstm_predictor *predictor = open(session, RECORDS, RECORDS * MOST, STREAMS, 0);
+    open_flags = 0;
+    struct seqlstm_context *context = open_context(predictor);
+    ok(seqlstm_predict(context, in.x, in.lengths, RECORDS, together, &err), &err);
+    for (int r = 0; r < RECORDS; r++)
+        ok(seqlstm_predict(context, in.x[in.begins[r]], &in.lengths[r], 1, alone + in.begins[r], &err), &err);
+    assert_memory_equal(together, alone, (size_t)in.rows * sizeof *alone);
+    for (int s = 0; s < STREAMS; s++)
+        streams[s] = open_stream(predictor);
+    for (int t = 0; t < 4; t++) /* row s of the input is the next step of stream s */
+        ok(seqlstm_streams_step(context, streams, STREAMS, in.x[t * STREAMS], together + t * STREAMS, &err), &err);
+    for (int s = 0; s < STREAMS; s++) {
+        seqlstm_stream_reset(streams[s]);
+        for (int t = 0; t < 4; t++)
+            ok(seqlstm_stream_step(context, streams[s], in.x[t * STREAMS + s], 1, alone + t * STREAMS + s, &err), &err);
+        seqlstm_stream_close(streams[s]);
+    }
+    assert_memory_equal(together, alone, 4 * STREAMS * sizeof *alone);
+    seqlstm_context_close(context);
+    seqlstm_predictor_close(predictor);
     seqlstm_close(session);
 }
 
@@ -410,9 +447,13 @@ static void streams_run_on_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_sequences_are_predicted), cmocka_unit_test(streams_continue),
-        cmocka_unit_test(streams_step_together),         cmocka_unit_test(states_are_saved),
-        cmocka_unit_test(whole_models_are_no_streams),   cmocka_unit_test(streams_run_on_devices),
+        cmocka_unit_test(whole_sequences_are_predicted),
+        cmocka_unit_test(streams_continue),
+        cmocka_unit_test(reproducible_outputs_have_the_same_bits),
+        cmocka_unit_test(streams_step_together),
+        cmocka_unit_test(states_are_saved),
+        cmocka_unit_test(whole_models_are_no_streams),
+        cmocka_unit_test(streams_run_on_devices),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -113,8 +113,8 @@ static int bench(struct cli_context *cli)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (cli_get(cli, "serve"))
         return cli_bench_serve(cli);
-    if (cli_get(cli, "load") || cli_get(cli, "connections"))
-        return cli_usage_error(cli, "--load and --connections need --serve");
+    if (cli_get(cli, "load") || cli_get(cli, "connections") || cli_get(cli, "batching"))
+        return cli_usage_error(cli, "--load, --connections and --batching need --serve");
     int code = read_flags(&s);
     if (code == CLI_OK)
         code = cli_open_model(cli, cli->values.operands[0], &session);
@@ -141,6 +141,9 @@ static const struct cli_flag flags[] = {
     {.name = "serve", .argument = "URL", .help = "measure a server of the run instead: http://ADDRESS:PORT, or self"},
     {.name = "load", .argument = "LIST", .help = "requests per second, such as 100,200 (default: by what it reaches)"},
     {.name = "connections", .argument = "N", .help = "connections to the server, at most (default 256)"},
+    {.name = "batching",
+     .argument = "WAY",
+     .help = "of --serve self: steps, or padded to compare with (default steps)"},
     CLI_FLAG_BACKEND_PATH,
     CLI_FLAG_TRUST,
     {0},
@@ -161,7 +164,8 @@ const struct cli_command cli_command_bench = {
             "winner of the previous size stays.\n"
             "With --serve: how many requests a server answers in a second when each\n"
             "connection waits for its answer, and how long answers take when requests\n"
-            "arrive at random times. Their lengths are those of the test or training data.\n",
+            "arrive at random times. Their lengths are those of the test or training data.\n"
+            "`no server` is the rate at which one thread computes the same requests.\n",
     .flags = flags,
     .takes_model_flags = true,
     .operands_min = 1,

@@ -10,6 +10,7 @@
 #include "base/system/interrupt.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "serve/compute/offline.h"
 #include "serve/load/curve.h"
 #include "serve/server.h"
 
@@ -56,12 +57,15 @@ static void *serve(void *context)
 static int start(struct cli_context *cli, struct sl_session *session, const char *name, struct served *served)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const char *way = cli_get(cli, "batching");
     const struct sl_server_request request = {.sessions = &session,
                                               .names = &name,
                                               .count = 1,
                                               .address = "127.0.0.1",
                                               .workers = sl_cpu_count() > 1 ? sl_cpu_count() - 1 : 1,
                                               .threads = 1,
+                                              .batching = way && strcmp(way, "padded") == 0 ? SL_BATCHING_PADDED
+                                                                                            : SL_BATCHING_STEPS,
                                               .queue = QUEUE,
                                               .body_bytes = BODY_BYTES,
                                               .streams = 1,
@@ -159,13 +163,16 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
                                             .port = served->port,
                                             .bodies = &bodies,
                                             .connections = (int32_t)connections,
-                                            .seconds = seconds / (count > 0 ? count + 1 : 8),
+                                            .seconds = seconds / (count > 0 ? count + 2 : 9),
                                             .seed = 1,
                                             .interrupt = cli->interrupt};
     if (status == SEQLSTM_OK) {
         *curve = (struct sl_curve){.name = name, .server = where, .steps = bodies.steps, .requests = bodies.count};
-        status = sl_curve_measure(curve, &request, rates, count, &err);
+        if (served->server)
+            status = sl_offline_measure(session, &bodies, request.seconds, &curve->offline, &err);
     }
+    if (status == SEQLSTM_OK)
+        status = sl_curve_measure(curve, &request, rates, count, &err);
     code = status == SEQLSTM_OK ? print(cli, curve) : cli_fail(cli, status, &err);
     sl_load_bodies_deinit(&bodies);
     free(curve);
@@ -177,10 +184,12 @@ int cli_bench_serve(struct cli_context *cli)
     static const char *const other[] = {"batch", "backend", "threads", "phase"};
     struct sl_session *session = NULL;
     struct served served = {.err = SEQLSTM_ERROR_INIT};
-    const char *where = cli_get(cli, "serve");
+    const char *where = cli_get(cli, "serve"), *way = cli_get(cli, "batching");
     for (size_t k = 0; k < sizeof other / sizeof *other; k++)
         if (cli_get(cli, other[k]))
             return cli_usage_error(cli, "--serve and --%s exclude each other", other[k]);
+    if (way && (strcmp(where, "self") != 0 || (strcmp(way, "steps") != 0 && strcmp(way, "padded") != 0)))
+        return cli_usage_error(cli, "`--batching %s`: expected steps or padded, with `--serve self`", way);
     int code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code != CLI_OK)
         return code;

@@ -66,6 +66,23 @@ static int check_access(struct cli_context *cli, const struct sl_server_request 
                            request->address);
 }
 
+static int read_batching(struct cli_context *cli, struct sl_server_request *request)
+{
+    const char *said = cli_get(cli, "batching");
+    request->reproducible = cli_has(cli, "reproducible");
+    if (said && strcmp(said, "padded") == 0)
+        request->batching = SL_BATCHING_PADDED;
+    else if (said && strcmp(said, "steps") != 0)
+        return cli_usage_error(cli, "`--batching %s`: expected steps or padded", said);
+    if (request->batching == SL_BATCHING_PADDED && (request->reproducible || request->target_ns > 0))
+        return cli_usage_error(cli, "--batching padded excludes --%s",
+                               request->reproducible ? "reproducible" : "target-p99");
+    if (request->reproducible && request->target_ns > 0)
+        return cli_usage_error(cli, "--reproducible and --target-p99 exclude each other: batches that follow the "
+                                    "clock would have other bits");
+    return CLI_OK;
+}
+
 static int read_flags(struct cli_context *cli, struct serving *serving, struct sl_server_request *request)
 {
     int64_t port = PORT, workers = 0, megabytes = 16, threads = 1, idle = 60;
@@ -90,6 +107,8 @@ static int read_flags(struct cli_context *cli, struct serving *serving, struct s
         request->address = cli_get(cli, "listen");
     int code = read_tokens(cli, serving);
     request->tokens = serving->token_text ? serving->tokens : NULL;
+    if (code == CLI_OK)
+        code = read_batching(cli, request);
     return code == CLI_OK ? check_access(cli, request) : code;
 }
 
@@ -115,6 +134,24 @@ static int open_run(struct cli_context *cli, struct serving *serving, const char
     return CLI_OK;
 }
 
+/* ---- newer weights ----------------------------------------------------------------------------------------- */
+
+static seqlstm_status reopen(void *context, const struct sl_session *session, struct sl_session **out_session,
+                             struct seqlstm_error *err)
+{
+    struct cli_context *cli = context;
+    sl_diagnostics_forget(cli->diagnostics); /* of weights that did not fit */
+    const seqlstm_status status =
+        sl_session_open_run(sl_session_get_folder(session), &cli->options, cli->diagnostics, out_session, err);
+    sl_diagnostics_forget(cli->diagnostics);
+    return status;
+}
+
+static void tell(void *context, const char *text)
+{
+    cli_note(context, "%s", text);
+}
+
 static int run_server(struct cli_context *cli, const struct sl_server_request *request)
 {
     struct sl_server *server = NULL;
@@ -136,6 +173,11 @@ static int serve(struct cli_context *cli)
     struct serving serving = {.count = 0};
     struct sl_server_request request = {
         .address = "127.0.0.1", .queue = 1024, .streams = 10000, .interrupt = cli->interrupt};
+    if (cli_has(cli, "follow")) {
+        request.reopen = reopen;
+        request.tell = tell;
+        request.follow_context = cli;
+    }
     int code = read_flags(cli, &serving, &request);
     if (code == CLI_OK)
         for (int k = 0; k < cli->values.operand_count && code == CLI_OK; k++)
@@ -167,6 +209,12 @@ static const struct cli_flag flags[] = {
     {.name = "target-p99",
      .argument = "MS",
      .help = "latency that 99 of 100 requests keep: batches take at most an eighth of it"},
+    {.name = "batching",
+     .argument = "WAY",
+     .help = "steps: sequences join and leave at any step; padded: to compare with (default steps)"},
+    {.name = "reproducible",
+     .help = "each sequence is computed by itself, so answers have the same bits under any load"},
+    {.name = "follow", .help = "take over newer checkpoints of the runs as they are written"},
     {.name = "max-streams", .argument = "N", .help = "streams that may be open (default 10000)"},
     {.name = "stream-idle", .argument = "S", .help = "seconds after which an unused stream ends (default 60)"},
     {.name = "max-body", .argument = "MB", .help = "size of a request (default 16)"},

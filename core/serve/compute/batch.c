@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See batch.h. */
+#include "serve/compute/batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "predict/batches.h"
+#include "predict/whole.h"
+
+/* Steps of a batch while texts are written, each of which gets one token in it. */
+enum { WRITING_STEPS = 8 };
+
+/* A batch takes at most this part of the latency target: a request waits for one batch, then is in several. */
+enum { TARGET_PARTS = 8 };
+
+static int64_t limit(double budget, double each, int64_t most)
+{
+    const double count = each > 0 ? budget / each : (double)most;
+    return count < 1 ? 1 : count < (double)most ? (int64_t)count : most;
+}
+
+/* Is the sequence computed from its beginning to its end in batches of so many steps? Texts go token by token. */
+static bool is_whole(const struct sl_runner *runner, const struct sl_running *running, int64_t most_steps)
+{
+    if (!runner->model->streams)
+        return true;
+    if (running->state || running->choice || running->ended)
+        return false;
+    return running->left <= most_steps || runner->serving->batching == SL_BATCHING_PADDED;
+}
+
+static int64_t choose_most_steps(const struct sl_runner *runner, double budget)
+{
+    const struct sl_served_model *model = runner->model;
+    int64_t most = budget > 0 ? limit(budget, runner->step_ns, model->chunk_steps) : model->chunk_steps;
+    for (int64_t k = 0; model->streams && k < runner->count; k++) {
+        const struct sl_running *running = &runner->running[k];
+        if (running->choice && running->choice->drawn > 0 && most > WRITING_STEPS)
+            most = WRITING_STEPS;
+    }
+    return most;
+}
+
+/* No sequence that has ended goes further than those that have not. */
+static void limit_padding(struct sl_runner *runner)
+{
+    int64_t longest = 0;
+    for (int64_t k = 0; k < runner->count; k++)
+        if (!runner->running[k].ended && runner->running[k].steps > longest)
+            longest = runner->running[k].steps;
+    for (int64_t k = 0; k < runner->count; k++)
+        if (runner->running[k].ended && runner->running[k].steps > longest)
+            runner->running[k].steps = longest;
+}
+
+/* Chooses how many steps of each sequence are computed now. Returns whether all are whole sequences. */
+static bool choose_steps(struct sl_runner *runner)
+{
+    const struct sl_served_model *model = runner->model;
+    const double budget = (double)runner->serving->target_ns / TARGET_PARTS;
+    const bool pads = runner->serving->batching == SL_BATCHING_PADDED;
+    const int64_t most_rows = budget > 0 && !model->streams ? limit(budget, runner->row_ns, model->rows) : model->rows;
+    const int64_t most_steps = choose_most_steps(runner, budget);
+    bool whole = true;
+    for (int64_t k = 0; k < runner->count; k++)
+        whole = whole && is_whole(runner, &runner->running[k], most_steps);
+    int64_t rows = 0;
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_running *running = &runner->running[k];
+        const int64_t steps = whole || running->left < most_steps ? running->left : most_steps;
+        const bool fits = !whole || k == 0 || pads || rows + steps <= most_rows;
+        running->steps = fits ? steps : -1;
+        rows += fits ? steps : 0;
+    }
+    limit_padding(runner);
+    return whole;
+}
+
+/* In place of choose_steps: what a sequence is computed with does not depend on others. */
+static void choose_own_steps(struct sl_runner *runner)
+{
+    const int64_t most = runner->model->chunk_steps;
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_running *running = &runner->running[k];
+        running->steps = is_whole(runner, running, most) || running->left < most ? running->left : most;
+    }
+}
+
+static seqlstm_status make_room(struct sl_runner *runner, int64_t rows, int64_t out_rows, struct seqlstm_error *err)
+{
+    const struct sl_served_model *model = runner->model;
+    if (rows > runner->x_rows) {
+        free(runner->x);
+        runner->x = malloc((size_t)(rows * model->input_features) * sizeof(float));
+        runner->x_rows = runner->x ? rows : 0;
+    }
+    if (out_rows > runner->y_rows) {
+        free(runner->y);
+        runner->y = malloc((size_t)(out_rows * model->output_features) * sizeof(float));
+        runner->y_rows = runner->y ? out_rows : 0;
+    }
+    if (runner->x_rows < rows || runner->y_rows < out_rows)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a batch");
+    return SEQLSTM_OK;
+}
+
+static bool is_of(const struct sl_running *running, bool empties)
+{
+    return empties ? running->steps == 0 : running->steps >= 0;
+}
+
+static float *find_output(const struct sl_runner *runner, int64_t k)
+{
+    return runner->running[k].choice ? runner->probabilities + k * runner->model->output_features
+                                     : runner->running[k].y;
+}
+
+/* As many rows of zeros as make all sequences as long as the longest, as sequences behind the others, so that they cost
+ * what padding costs and change no answer. `*rows` is increased. Returns how many there are now. */
+static int64_t add_padding(struct sl_runner *runner, int64_t count, int64_t *rows)
+{
+    int64_t longest = 0, padded = count;
+    for (int64_t k = 0; k < count; k++)
+        longest = runner->lengths[k] > longest ? runner->lengths[k] : longest;
+    for (int64_t k = 0; k < count; k++)
+        if (runner->lengths[k] > 0 && runner->lengths[k] < longest) {
+            runner->lengths[padded++] = longest - runner->lengths[k];
+            *rows += longest - runner->lengths[k];
+        }
+    return padded;
+}
+
+/* The sequences of the batch from their beginnings to their ends; `empties`: only those without steps. */
+static seqlstm_status run_whole(struct sl_runner *runner, bool empties, struct seqlstm_error *err)
+{
+    const struct sl_served_model *model = runner->model;
+    const size_t in_bytes = (size_t)model->input_features * sizeof(float);
+    const size_t out_bytes = (size_t)model->output_features * sizeof(float);
+    int64_t count = 0, rows = 0, out_rows = 0;
+    for (int64_t k = 0; k < runner->count; k++)
+        if (is_of(&runner->running[k], empties)) {
+            runner->lengths[count++] = runner->running[k].steps;
+            rows += runner->running[k].steps;
+        }
+    const int64_t own_rows = rows;
+    if (runner->serving->batching == SL_BATCHING_PADDED && !empties && model->reads_steps)
+        count = add_padding(runner, count, &rows);
+    SEQLSTM_TRY(make_room(runner, rows, model->gives_steps ? rows : count, err));
+    char *x = runner->x;
+    if (rows > own_rows)
+        memset(x + (size_t)own_rows * in_bytes, 0, (size_t)(rows - own_rows) * in_bytes);
+    for (int64_t k = 0; k < runner->count && !empties; k++)
+        if (runner->running[k].steps > 0) {
+            memcpy(x, runner->running[k].x, (size_t)runner->running[k].steps * in_bytes);
+            x += (size_t)runner->running[k].steps * in_bytes;
+        }
+    SEQLSTM_TRY(sl_context_predict(runner->context, runner->x, model->reads_steps ? runner->lengths : NULL, count,
+                                   runner->y, err));
+    for (int64_t k = 0; k < runner->count; k++) {
+        const int64_t own = model->gives_steps ? runner->running[k].steps : 1;
+        if (!is_of(&runner->running[k], empties))
+            continue;
+        memcpy(runner->running[k].y, runner->y + out_rows * model->output_features, (size_t)own * out_bytes);
+        out_rows += own;
+    }
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status find_state(struct sl_runner *runner, struct sl_running *running, struct seqlstm_error *err)
+{
+    if (running->state)
+        return SEQLSTM_OK;
+    if (runner->spare_count == 0)
+        return sl_stream_open(runner->model->predictor, &running->state, err);
+    running->state = runner->spare[--runner->spare_count];
+    sl_stream_reset(running->state);
+    return SEQLSTM_OK;
+}
+
+static struct sl_chunk make_chunk(const struct sl_runner *runner, int64_t k)
+{
+    const struct sl_running *running = &runner->running[k];
+    return (struct sl_chunk){.stream = running->state,
+                             .x = running->x,
+                             .steps = running->steps,
+                             .y = find_output(runner, k),
+                             .last = running->choice != NULL};
+}
+
+/* The next steps of the sequences of the batch. */
+static seqlstm_status run_chunks(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    int64_t count = 0;
+    bool empties = false;
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_running *running = &runner->running[k];
+        empties = empties || running->steps == 0;
+        if (running->steps <= 0)
+            continue;
+        SEQLSTM_TRY(find_state(runner, running, err));
+        runner->chunks[count++] = make_chunk(runner, k);
+    }
+    if (empties)
+        SEQLSTM_TRY(run_whole(runner, true, err));
+    return count == 0 ? SEQLSTM_OK : sl_streams_advance(runner->context, runner->chunks, count, err);
+}
+
+/* Each sequence by itself: whole, or its next steps. */
+static seqlstm_status run_each(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    const struct sl_served_model *model = runner->model;
+    for (int64_t k = 0; k < runner->count; k++) {
+        struct sl_running *running = &runner->running[k];
+        if (running->steps == 0 || is_whole(runner, running, model->chunk_steps)) {
+            SEQLSTM_TRY(sl_context_predict(runner->context, running->x, model->reads_steps ? &running->steps : NULL, 1,
+                                           running->y, err));
+            continue;
+        }
+        SEQLSTM_TRY(find_state(runner, running, err));
+        const struct sl_chunk chunk = make_chunk(runner, k);
+        SEQLSTM_TRY(sl_streams_advance(runner->context, &chunk, 1, err));
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- models that write texts ------------------------------------------------------------------------------- */
+
+/* Keeps the best answer to a text. */
+static seqlstm_status keep_answer(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
+{
+    struct sl_running *const *running = context;
+    struct sl_job *job = running[prediction->record]->job;
+    const int64_t k = running[prediction->record]->y - job->y;
+    struct sl_written *written = &job->written[k];
+    if (prediction->text_count < 1)
+        return SEQLSTM_OK; /* the empty text */
+    const struct sl_prediction_text *best = &prediction->texts[0];
+    free(written->text);
+    written->text = malloc(best->bytes + 1);
+    written->bytes = written->text ? best->bytes : 0;
+    if (written->text == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a text");
+    memcpy(written->text, best->text, best->bytes);
+    job->y[k] = (float)best->score;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status answer_texts(struct sl_runner *runner, int64_t first, int64_t count, struct seqlstm_error *err)
+{
+    for (int64_t k = 0; k < count; k++) {
+        struct sl_running *running = runner->asked[first + k];
+        const int64_t text = running->y - running->job->y;
+        runner->texts[k] = running->job->texts[text];
+        runner->text_bytes[k] = running->job->text_bytes[text];
+    }
+    return sl_context_predict_texts(runner->context, runner->texts, runner->text_bytes, count, keep_answer,
+                                    runner->asked + first, err);
+}
+
+/* If a text is refused, each is answered alone, so that it does not spoil the others. */
+static seqlstm_status run_texts(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < runner->count; k++)
+        if (runner->running[k].steps >= 0)
+            runner->asked[count++] = &runner->running[k];
+    const seqlstm_status status = answer_texts(runner, 0, count, err);
+    if (status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY || status == SEQLSTM_INTERNAL)
+        return status;
+    for (int64_t k = 0; k < count; k++) {
+        struct sl_running *running = runner->asked[k];
+        running->failure = answer_texts(runner, k, 1, &running->job->failure);
+    }
+    return SEQLSTM_OK;
+}
+
+/* ---- all models -------------------------------------------------------------------------------------------- */
+
+seqlstm_status sl_runner_compute(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    if (runner->serving->reproducible && !runner->model->decodes) {
+        choose_own_steps(runner);
+        return run_each(runner, err);
+    }
+    const bool whole = choose_steps(runner);
+    if (runner->model->decodes)
+        return run_texts(runner, err);
+    return whole ? run_whole(runner, false, err) : run_chunks(runner, err);
+}
