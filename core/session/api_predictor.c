@@ -41,15 +41,9 @@ static struct seqlstm_predictor_options copy_options(const struct seqlstm_predic
 seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const struct seqlstm_predictor_options *options,
                                       struct seqlstm_predictor **out_predictor, struct seqlstm_error *err)
 {
-<<<<<<< HEAD
     const struct seqlstm_predictor_options said = copy_options(options);
-    if ((said.flags & ~(uint32_t)SEQLSTM_PREDICTOR_EMBED) != 0)
-=======
-    struct seqlstm_predictor_options said = SEQLSTM_PREDICTOR_OPTIONS_INIT;
-    if (options && options->struct_size >= sizeof said)
-        said = *options;
-    if ((said.flags & ~(uint32_t)(SEQLSTM_PREDICTOR_EMBED | SEQLSTM_PREDICTOR_REPRODUCIBLE)) != 0)
->>>>>>> 8662464f (serve: take over newer weights, and answer reproducibly)
+    const uint32_t known = SEQLSTM_PREDICTOR_EMBED | SEQLSTM_PREDICTOR_REPRODUCIBLE;
+    if ((said.flags & ~known) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's options have unknown flags: %#x", said.flags);
     const struct sl_predictor_limits limits = {.sequences = said.sequences,
                                                .steps = said.steps,

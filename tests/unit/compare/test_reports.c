@@ -184,6 +184,8 @@ static void test_curve(void **state)
                              .server = "127.0.0.1:80",
                              .steps = 25,
                              .requests = 10,
+                             .offline = 2500.4,
+                             .alone = {0, 1500, 450, 1, 0, 0.0006, 0.0005, 0.0007, 0.0008, 0.0009, 0.001},
                              .closed = {0, 2000.4, 600, 2, 1, 0.0011, 0.001, 0.002, 0.003, 0.004, 0.005},
                              .points = {{200, 199, 60, 0, 0, 0.0005, 0.0004, 0.0006, 0.0007, 0.0008, 0.0009},
                                         {1000, 990, 300, 5, 7, 0.0021, 0.0015, 0.0032, 0.0098, 0.0176, 0.02},
@@ -193,6 +195,7 @@ static void test_curve(void **state)
     (void)state;
     add_curve(&out, "three points", &curve);
     curve.count = 1;
+    curve.offline = 0;
     curve.points[0] = (struct sl_load_result){.wanted = 100};
     add_curve(&out, "no answers", &curve);
     golden_expect("reports/curve.txt", "== ", sl_buf_text(&out));
