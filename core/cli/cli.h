@@ -258,8 +258,9 @@ struct sl_input_request cli_get_input(const struct cli_context *cli);
 void cli_find_rank(struct cli_context *cli);
 /* With the model: only a divided training has ranks. Ranks other than 0 print errors and nothing else. */
 void cli_begin_rank(struct cli_context *cli, const struct sl_model *model);
-/* Runs this command again on so many ranks; returns the exit status of the first that failed. */
-int cli_launch_ranks(const struct cli_context *cli, int32_t ranks);
+/* Runs this command again on so many ranks; returns the exit status of the first that failed. When a rank is killed,
+ * all resume the run, at most `restarts` times. */
+int cli_launch_ranks(const struct cli_context *cli, int32_t ranks, int64_t restarts);
 
 /* ---- the page of a run while it grows (live.c) ---- */
 /* Serves a page if --watch-port asks for it, and says where. Returns CLI_OK, or prints an error and returns an exit

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the ranks of a training on this machine, as processes of this program with the same arguments, and ends all of
- * them when one has failed. Signals go on to the ranks, which are a process group of their own. */
+ * them when one has failed. Signals go on to the ranks, which are a process group of their own.
+ *
+ * With --restarts, ranks of which one was killed are started again, to resume the run from its newest checkpoint. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +18,8 @@
 #include "base/system/file.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "cli/restart.h"
+#include "session/run_folder/run_name.h"
 
 extern char **environ;
 
@@ -30,6 +34,10 @@ struct launch {
     int code;          /* of the first rank that failed by itself */
     int64_t failed_ns; /* when a rank failed; 0: none has */
     bool killed;
+    int folder_pipe[2]; /* through which rank 0 tells the folder of the run; -1: not wanted */
+    bool was_killed;    /* the first failure is the death of a rank */
+    bool stopped;       /* by a signal to this process */
+    int64_t restarts;   /* that are left */
 };
 
 /* The arguments of this process; the strings lie behind each other in *out_text. */
@@ -76,15 +84,19 @@ static bool start_rank(struct launch *l, int32_t rank, char **arguments)
     return fine;
 }
 
-static bool start_all(struct launch *l)
+static bool start_all(struct launch *l, char **arguments)
 {
-    char *text = NULL, *arguments[ARGUMENTS_MOST + 1], job[64];
+    char job[64];
     sl_text_snprintf(job, sizeof job, "%d-%lld", (int)getpid(), (long long)sl_clock_ns());
-    bool fine = read_arguments(&text, arguments) && set_number("SEQLSTM_RANKS", l->ranks) &&
-                set_number("SEQLSTM_LAUNCHER", getpid()) && setenv("SEQLSTM_JOB", job, 1) == 0;
-    for (int32_t r = 0; fine && r < l->ranks; r++)
-        fine = start_rank(l, r, arguments);
-    free(text);
+    bool fine = set_number("SEQLSTM_RANKS", l->ranks) && set_number("SEQLSTM_LAUNCHER", getpid()) &&
+                setenv("SEQLSTM_JOB", job, 1) == 0;
+    for (int32_t r = 0; fine && r < l->ranks; r++) {
+        if (r == 0 && l->restarts > 0)
+            fine = cli_open_folder_pipe(l->folder_pipe);
+        fine = fine && start_rank(l, r, arguments);
+        if (r == 0)
+            cli_keep_folder_pipe(l->folder_pipe);
+    }
     return fine;
 }
 
@@ -107,13 +119,20 @@ static void note_end(struct launch *l, int32_t rank, int status)
     if (l->code != 0 || code == CLI_OTHER_RANK || (WIFSIGNALED(status) && l->killed))
         return;
     l->code = code;
-    if (WIFSIGNALED(status)) {
+    l->was_killed = WIFSIGNALED(status);
+    if (WIFSIGNALED(status) && (l->restarts == 0 || l->stopped)) {
         char said[200];
         sl_text_snprintf(said, sizeof said,
                          "rank %d was ended by signal %d (%s), so all ranks end; use `seqlstm resume`, which goes on "
                          "from the last checkpoint",
                          rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
         cli_print_error(l->cli, "E0615", NULL, said);
+    } else if (WIFSIGNALED(status)) {
+        cli_clear_line();
+        sl_log_printf(&l->cli->log, SL_LOG_WARN,
+                      "rank %d was ended by signal %d (%s), so all ranks start again; %lld restart%s left after that",
+                      rank, WTERMSIG(status), strsignal(WTERMSIG(status)), (long long)l->restarts - 1,
+                      l->restarts == 2 ? " is" : "s are");
     }
 }
 
@@ -145,16 +164,62 @@ static void watch(struct launch *l, const sigset_t *signals)
         const int number = sigtimedwait(signals, &info, &look);
         if (number == SIGTSTP)
             stop_all(l);
-        else if (number > 0 && number != SIGCHLD)
+        else if (number > 0 && number != SIGCHLD) {
+            l->stopped |= number != SIGUSR1;
             send_all(l, number);
+        }
         reap(l);
     }
 }
 
-int cli_launch_ranks(const struct cli_context *cli, int32_t ranks)
+/* Starts all ranks and waits for their end. */
+static void run_once(struct launch *l, char **arguments, const sigset_t *signals)
+{
+    l->group = 0;
+    l->code = 0;
+    l->failed_ns = 0;
+    l->killed = l->was_killed = false;
+    if (!start_all(l, arguments)) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        seqlstm_error_set(&err, SEQLSTM_IO, __FILE__, __LINE__, "the ranks cannot be started: %s", strerror(errno));
+        l->code = cli_fail(l->cli, SEQLSTM_IO, &err);
+        l->killed = true;
+        send_all(l, SIGKILL);
+    }
+    watch(l, signals);
+}
+
+/* As long as ranks die and restarts are left. The first start has the arguments of this process. */
+static void run_all(struct launch *l, const sigset_t *signals)
+{
+    char *text = NULL, *arguments[ARGUMENTS_MOST + 1], folder[CLI_FOLDER_BYTES] = "";
+    const char *out = cli_get(l->cli, "out");
+    if (!read_arguments(&text, arguments)) {
+        l->code = CLI_NO_MEMORY;
+        return;
+    }
+    run_once(l, arguments, signals);
+    while (l->was_killed && l->restarts > 0 && !l->stopped) {
+        cli_read_folder(l->folder_pipe, folder);
+        if (!folder[0] && out && sl_run_folder_is_run(out))
+            sl_text_snprintf(folder, sizeof folder, "%s", out);
+        l->restarts--;
+        char **again = folder[0] ? cli_make_resume(l->cli, folder) : NULL;
+        run_once(l, again ? again : arguments, signals);
+        free(again);
+    }
+    cli_read_folder(l->folder_pipe, folder);
+    free(text);
+}
+
+int cli_launch_ranks(const struct cli_context *cli, int32_t ranks, int64_t restarts)
 {
     static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP, SIGCHLD};
-    struct launch l = {.cli = cli, .ranks = ranks, .pids = calloc((size_t)ranks, sizeof(pid_t))};
+    struct launch l = {.cli = cli,
+                       .ranks = ranks,
+                       .pids = calloc((size_t)ranks, sizeof(pid_t)),
+                       .folder_pipe = {-1, -1},
+                       .restarts = restarts};
     sigset_t signals;
     if (!l.pids)
         return CLI_NO_MEMORY;
@@ -162,14 +227,7 @@ int cli_launch_ranks(const struct cli_context *cli, int32_t ranks)
     for (size_t k = 0; k < sizeof passed / sizeof *passed; k++)
         sigaddset(&signals, passed[k]);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    if (!start_all(&l)) {
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        seqlstm_error_set(&err, SEQLSTM_IO, __FILE__, __LINE__, "the ranks cannot be started: %s", strerror(errno));
-        l.code = cli_fail(cli, SEQLSTM_IO, &err);
-        l.killed = true;
-        send_all(&l, SIGKILL);
-    }
-    watch(&l, &signals);
+    run_all(&l, &signals);
     free(l.pids);
     return l.code != 0 ? l.code : l.failed_ns > 0 ? CLI_FAILURE : CLI_OK;
 }

@@ -310,6 +310,8 @@ seqlstm_status sl_session_run(struct sl_session *session, const struct sl_run_ob
                             : session->folder ? sl_run_lock_take(session, err)
                                               : sl_new_folder_begin(session, err);
     result.folder = session->folder;
+    if (status == SEQLSTM_OK && observer->on_folder)
+        observer->on_folder(observer->train.context, session->folder);
     struct sl_trainer *trainer = NULL;
     if (status == SEQLSTM_OK)
         status = sl_session_open_recorder(session, err);

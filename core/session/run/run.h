@@ -11,9 +11,11 @@
 struct sl_plan;
 struct sl_session;
 
-/* Called when the run folder and the plan exist, before the first step. */
+/* on_folder: when the run folder exists, with its configuration. on_start: when the plan exists, too, before the first
+ * step. */
 struct sl_run_observer {
     struct sl_train_observer train;
+    void (*on_folder)(void *context, const char *folder);
     void (*on_start)(void *context, const struct sl_session *session, const struct sl_plan *plan, const char *folder);
 };
 

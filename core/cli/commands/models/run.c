@@ -6,6 +6,7 @@
 #include "base/system/path.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "cli/restart.h"
 #include "session/prepare/division.h"
 #include "session/run/timeline.h"
 #include "timeline/print.h"
@@ -14,6 +15,9 @@
     {.name = "collectives",                                                                                            \
      .argument = "ID",                                                                                                 \
      .help = "with `parallel`: plugin for exchanges (default comm-shm; on several hosts comm-mpi)"},                   \
+        {.name = "restarts",                                                                                           \
+         .argument = "N",                                                                                              \
+         .help = "start again from the newest checkpoint after a process was killed, at most N times"},                \
     {                                                                                                                  \
         .name = "stall-timeout", .argument = "S",                                                                      \
         .help = "with `parallel`: give up a rank that stands still so many seconds (default 600)",                     \
@@ -119,6 +123,7 @@ static int train(struct cli_context *cli, struct sl_session *session)
     if (view == NULL)
         return CLI_NO_MEMORY;
     struct sl_run_observer observer = cli_train_view_observer(view);
+    observer.on_folder = cli_tell_folder;
     struct sl_run_result result;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = sl_session_run(session, &observer, &result, &err);
@@ -141,12 +146,19 @@ static int train_or_launch(struct cli_context *cli,
 {
     struct sl_session *session = NULL;
     const enum sl_log_level level = cli->log.level;
-    int64_t stall = 600, profiled = 0;
-    if (!cli_get_int(cli, "stall-timeout", 1, 1000000, &stall) || !cli_get_int(cli, "profile", 1, 100000, &profiled))
+    int64_t stall = 600, profiled = 0, restarts = 0;
+    if (!cli_get_int(cli, "stall-timeout", 1, 1000000, &stall) || !cli_get_int(cli, "profile", 1, 100000, &profiled) ||
+        !cli_get_int(cli, "restarts", 0, 1000000, &restarts))
         return CLI_USAGE;
     cli->options.profile_updates = profiled;
     cli_save_on_signals();
     cli_find_rank(cli);
+    const bool own = cli->is_rank && cli->rank.parent > 0; /* a rank that this command has started */
+    if (restarts > 0 && cli->is_rank && !own && cli->rank.ranks > 1)
+        return cli_usage_error(cli,
+                               "`--restarts` is for ranks that seqlstm itself starts, and %s has started this one; its "
+                               "own options start jobs again",
+                               cli->rank.launcher);
     cli->options.stall_ns = stall * INT64_C(1000000000);
     cli->options.collectives = cli_get(cli, "collectives");
     cli->options.identity = cli->is_rank ? &cli->rank : NULL;
@@ -161,11 +173,11 @@ static int train_or_launch(struct cli_context *cli,
     const struct sl_model *model = sl_session_get_model(session);
     const int32_t ranks = sl_parallel_count_ranks(&model->parallel);
     cli_begin_rank(cli, model);
-    if (ranks > 1 && !cli->is_rank) {
+    if ((ranks > 1 && !cli->is_rank) || (restarts > 0 && !own)) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        const seqlstm_status status = sl_session_check_ranks(session, &err);
+        const seqlstm_status status = ranks > 1 ? sl_session_check_ranks(session, &err) : SEQLSTM_OK;
         sl_session_close(session);
-        return status == SEQLSTM_OK ? cli_launch_ranks(cli, ranks) : cli_fail(cli, status, &err);
+        return status == SEQLSTM_OK ? cli_launch_ranks(cli, ranks, restarts) : cli_fail(cli, status, &err);
     }
     if (!cli->is_rank || cli->rank.rank == 0)
         code = cli_begin_live(cli);
