@@ -25,6 +25,7 @@
 #include "base/memory/memory.h"
 #include "base/system/pool.h"
 #include "dispatch/plan/plan.h"
+#include "dispatch/stages/pipeline.h"
 #include "exec/params/packed.h"
 #include "exec/params/params.h"
 
@@ -203,6 +204,10 @@ struct sl_exec_timing {
     int64_t forward_ns, backward_ns, calls, rows;
 };
 const struct sl_exec_timing *sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
+
+/* Adds the times of the calls of the next steps to `times`, which has a place for each call of the plan and each piece
+ * of a batch; NULL: no longer. Not for captured steps. */
+void sl_exec_time_pieces(struct sl_exec *exec, struct sl_piece_times *times);
 
 /* Captures of training steps on the device, since creation. */
 struct sl_exec_captures {

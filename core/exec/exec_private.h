@@ -230,6 +230,7 @@ struct sl_exec {
     struct sl_exec_call *calls;
     struct sl_unit *units; /* [call_count] of each call */
     struct sl_exec_timing *timing;
+    struct sl_piece_times *piece_times; /* NULL: not wanted */
     struct sl_exec_shape shapes[SL_EXEC_SHAPES];
     struct sl_exec_vector_binding (*vectors)[SL_EXEC_VECTOR_BINDINGS]; /* [vector_count] */
     int64_t clock;                                                     /* counts runs, for the shapes' age */

@@ -41,6 +41,17 @@ static seqlstm_status create(const struct sl_session_options *options, struct sl
     return SEQLSTM_OK;
 }
 
+/* What the options change in a model that is read. */
+static void adapt(const struct sl_session_options *options, struct sl_model *model)
+{
+    if (options->parallel)
+        model->parallel = *options->parallel;
+    if (options->batch_factor > 1) {
+        model->data.batch_size *= options->batch_factor;
+        model->data.batching.max_tokens *= options->batch_factor;
+    }
+}
+
 seqlstm_status sl_session_open_model(const struct sl_session_options *options, struct sl_diagnostics *diagnostics,
                                      struct sl_session **out_session, struct seqlstm_error *err)
 {
@@ -50,6 +61,8 @@ seqlstm_status sl_session_open_model(const struct sl_session_options *options, s
     seqlstm_status status = request->text ? sl_model_load_text(request->path, request->text, request->text_bytes,
                                                                request, diagnostics, &session->model, err)
                                           : sl_model_load(request, diagnostics, &session->model, err);
+    if (status == SEQLSTM_OK)
+        adapt(options, session->model);
     if (status == SEQLSTM_OK && options->plan_path)
         status = sl_stored_plan_read(options->plan_path, &session->stored, err);
     session->replay = options->plan_path != NULL;

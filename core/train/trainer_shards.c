@@ -7,10 +7,10 @@
 
 #include "base/batch/slice.h"
 #include "base/value/hash.h"
-#include "parallel/low_rank.h"
 #include "parallel/reducer.h"
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
+#include "train/exchanged.h"
 #include "train/trainer_private.h"
 
 struct sl_trainer_shards {
@@ -60,32 +60,6 @@ static seqlstm_status open_states(struct sl_trainer *trainer, struct seqlstm_err
     return SEQLSTM_OK;
 }
 
-static bool is_looked_up(const struct sl_graph *graph, int32_t p)
-{
-    for (int32_t n = 0; n < graph->node_count; n++)
-        if (graph->nodes[n].desc.head.op == SEQLSTM_OP_EMBEDDING &&
-            graph->nodes[n].slots[SEQLSTM_SLOT_EMBEDDING_W] == graph->params[p].tensor)
-            return true;
-    return false;
-}
-
-/* Matrices of which less is exchanged: compressed ones, and embeddings, whose gradients have few rows that are not
- * zero. */
-static int32_t find_matrices(const struct sl_trainer *trainer, struct sl_reducer_matrix *out)
-{
-    const struct sl_graph *graph = sl_exec_get_graph(trainer->request.exec);
-    const struct sl_params *params = trainer->request.params;
-    const int64_t rank = trainer->request.ranks->compress_rank;
-    int32_t count = 0;
-    for (int32_t p = 0; p < graph->param_count; p++) {
-        const struct sl_param_view *view = &params->views[p];
-        const bool compressed = rank > 0 && sl_low_rank_pays(view->rows, view->columns, rank);
-        if (view->trainable && (compressed || is_looked_up(graph, p)))
-            out[count++] = (struct sl_reducer_matrix){view->offset_elems, view->rows, view->columns, compressed};
-    }
-    return count;
-}
-
 static seqlstm_status open_errors(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_trainer_shards *shards = trainer->shards;
@@ -124,13 +98,15 @@ static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_er
     struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
     if (!matrices)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
-    const struct sl_reducer_request request = {.ranks = trainer->request.ranks,
-                                               .grads = params->grads,
-                                               .elems = params->trainable_elems,
-                                               .matrices = matrices,
-                                               .matrix_count = find_matrices(trainer, matrices),
-                                               .errors = trainer->shards->errors,
-                                               .memory = trainer->request.memory};
+    const struct sl_reducer_request request = {
+        .ranks = trainer->request.ranks,
+        .grads = params->grads,
+        .elems = params->trainable_elems,
+        .matrices = matrices,
+        .matrix_count = sl_exchanged_find_matrices(sl_exec_get_graph(trainer->request.exec), params,
+                                                   trainer->request.ranks->compress_rank, matrices),
+        .errors = trainer->shards->errors,
+        .memory = trainer->request.memory};
     const seqlstm_status status = sl_reducer_create(&request, &trainer->shards->reducer, err);
     free(matrices);
     return status;

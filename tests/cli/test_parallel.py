@@ -218,6 +218,65 @@ def test_a_rank_that_dies_ends_all(t):
     t.run('run', 'short.yaml', '--out', 's', *ranks(1, 4), *ORDER, '--set', 'train.epochs=1', '-q')
 
 
+def test_killed_ranks_start_again(t):
+    """With the bits of an undisturbed run; also a training on one rank."""
+    t.write('m.yaml', harness.TINY)
+    long = ('--set', 'train.epochs=80', '--set', 'train.checkpoint.every=20u', *ORDER)
+    t.run('run', 'm.yaml', '--out', 'whole', *ranks(1, 4), *long, '-q')
+    t.run('run', 'm.yaml', '--out', 'single', *long, '-q')
+    for name, like, flags, kills in (('r', 'whole', ranks(3, 4), (2, 0)), ('s', 'single', [], (0,))):
+        process, last = t.start('run', 'm.yaml', '--out', name, *flags, *long, '--restarts', str(len(kills))), set()
+        for kill in kills:
+            saved, before = t.folder / name / 'checkpoints', last
+            wait_for(lambda: saved.exists() and set(saved.iterdir()) and len(children(process.pid)) == max(1, 3 * bool(flags))
+                     and before.isdisjoint(children(process.pid)), 'ranks and a checkpoint')
+            last = set(children(process.pid))
+            os.kill(sorted(last)[kill], signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        expect(process.returncode == 0, (process.returncode, err))
+        expect(err.decode().count('ended by signal 9 (Killed), so all ranks start again') == len(kills), err)
+        expect((t.folder / name / 'final.safetensors').read_bytes() ==
+               (t.folder / like / 'final.safetensors').read_bytes(), f'{name}: other bits')
+
+
+def test_restarts_are_counted(t):
+    t.write('m.yaml', harness.ENDLESS)
+    process = t.start('run', 'm.yaml', '--out', 'r', *ranks(2), *ORDER, '--restarts', '1', '-q')
+    saved = t.folder / 'r/checkpoints'
+    seen = None
+    for _ in range(2):
+        wait_for(lambda: saved.exists() and {c for c in children(process.pid)} not in (seen, set()) and
+                 len(children(process.pid)) == 2, 'two ranks')
+        seen = set(children(process.pid))
+        os.kill(max(seen), signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    expect(process.returncode == 128 + signal.SIGKILL and 'error[E0615]' in err.decode(), (process.returncode, err))
+    environment = {'RANK': '0', 'WORLD_SIZE': '2', 'LOCAL_WORLD_SIZE': '2', 'TORCHELASTIC_RUN_ID': str(t.folder)}
+    t.run('run', 'm.yaml', *ranks(2), '--restarts', '1', rc=2, env=environment).says('torchrun has started this one')
+
+
+def test_plans_for_more_ranks_than_there_are(t):
+    t.write('m.yaml', LAYERS)
+    t.write('text.txt', TEXT)
+    link = ('--link', '100Gb/s,5us')
+    made = json.loads(t.run('plan', 'm.yaml', *ORDER, '--ranks', '1,2,64', *link, '--json').out)
+    expect(made['schema'] == 'seqlstm.ranks/1' and [r['ranks'] for r in made['rows']] == [1, 2, 64], made)
+    one, two, many = made['rows']
+    expect(one['exchange_ns'] == 0 and one['update_ns'] > 0 and one['rows'] == two['rows'] == many['rows'], made)
+    expect(many['hosts'] == 64 // made['ranks_of_a_host'] and many['exchange_ns'] > 0 and many['idle_ranks'] > 0, many)
+    slow = json.loads(t.run('plan', 'm.yaml', *ORDER, '--ranks', '64', '--link', '1Mb/s,5ms', '--json').out)['rows'][0]
+    expect(slow['exchange_ns'] > 5e6 > many['exchange_ns'], (slow, many))
+    grown = json.loads(t.run('plan', 'm.yaml', *ORDER, '--ranks', '1,64', *link, '--grow-batch', '--json').out)['rows']
+    expect(abs(grown[1]['rows'] / grown[0]['rows'] - 64) < 4 and grown[1]['idle_ranks'] == 0, grown)
+    t.run('plan', 'm.yaml', *ORDER, *pipeline(2, 4), '--ranks', '1,2,8', *link, '--html', 'page.html').prints(
+        'ranks  hosts', '2 stages, 4 pieces', 'Between hosts, as given: 5 us and 12.5 GB/s')
+    expect('</svg>' in (t.folder / 'page.html').read_text(), 'a plot')
+    for flags, text in ((('--ranks', '2,1'), 'ascending numbers'), (('--ranks', '4096'), 'give the link between hosts'),
+                        (('--ranks', '2', '--link', '5us'), 'expected a rate and a latency'), (link, 'with `--ranks` only'),
+                        ((*pipeline(2, 4), '--ranks', '3'), 'the number of ranks is a multiple of 2')):
+        t.run('plan', 'm.yaml', *ORDER, *flags, rc=2).says(text)
+
+
 def test_a_signal_saves_once(t):
     t.write('m.yaml', harness.ENDLESS)
     process = t.start('run', 'm.yaml', '--out', 'r', *ranks(3), '-q')

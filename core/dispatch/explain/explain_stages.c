@@ -4,14 +4,6 @@
 
 enum { BARRIERS_SHOWN = 32 };
 
-static double sum_stage(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t stage)
-{
-    double ns = 0;
-    for (int32_t c = pipeline->bounds[stage]; c < pipeline->bounds[stage + 1]; c++)
-        ns += sl_cost_get_ns(&plan->calls[c].cost);
-    return ns;
-}
-
 static const char *get_first(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t stage)
 {
     return plan->calls[pipeline->bounds[stage]].node->name;
@@ -40,7 +32,7 @@ void sl_pipeline_write_table(const struct sl_plan *plan, const struct sl_pipelin
                       pipeline->bounds[s + 1] - pipeline->bounds[s] > 1 ? " to " : "",
                       pipeline->bounds[s + 1] - pipeline->bounds[s] > 1 ? last : "");
         if (pipeline->step_ns > 0)
-            sl_buf_printf(out, ", %.3g ms", sum_stage(plan, pipeline, s) * 1e-6);
+            sl_buf_printf(out, ", %.3g ms", pipeline->stage_ns[s] * 1e-6);
         sl_buf_append_char(out, '\n');
     }
     if (pipeline->step_ns > 0 && pipeline->stages > 1)
@@ -65,7 +57,7 @@ json_t *sl_pipeline_write_json(const struct sl_plan *plan, const struct sl_pipel
     json_t *stages = json_array(), *barriers = json_array();
     for (int32_t s = 0; s < pipeline->stages; s++)
         json_array_append_new(stages, json_pack("{s:s,s:s,s:f}", "first", get_first(plan, pipeline, s), "last",
-                                                get_last(plan, pipeline, s), "ns", sum_stage(plan, pipeline, s)));
+                                                get_last(plan, pipeline, s), "ns", pipeline->stage_ns[s]));
     const int32_t count = sl_pipeline_list_barriers(plan, pipeline, list, BARRIERS_SHOWN);
     for (int32_t k = 0; k < count && k < BARRIERS_SHOWN; k++)
         json_array_append_new(barriers, json_pack("{s:s,s:s,s:f}", "layer", list[k].call->node->name, "reason",

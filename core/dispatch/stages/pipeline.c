@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where costs are not known, every call counts the same. */
-static double get_weight(const struct sl_plan *plan, int32_t c, bool known)
-{
-    return known ? sl_cost_get_ns(&plan->calls[c].cost) : 1;
-}
-
 static bool knows_costs(const struct sl_plan *plan)
 {
     double sum = 0;
@@ -31,11 +25,12 @@ static bool may_cut(const struct sl_plan *plan, int32_t c)
  * then begins. */
 struct table {
     int32_t calls, stages;
+    const double *costs;
     double *least;
     int32_t *from;
 };
 
-static void fill(const struct sl_plan *plan, bool known, struct table *t)
+static void fill(const struct sl_plan *plan, struct table *t)
 {
     const int32_t n = t->calls;
     for (int32_t s = 0; s < t->stages; s++)
@@ -43,7 +38,7 @@ static void fill(const struct sl_plan *plan, bool known, struct table *t)
             double *least = &t->least[s * (n + 1) + c], sum = 0;
             *least = INFINITY;
             for (int32_t k = c - 1; k >= 0; k--) {
-                sum += get_weight(plan, k, known);
+                sum += t->costs[k];
                 const double before = s == 0 ? (k == 0 ? 0 : INFINITY) : t->least[(s - 1) * (n + 1) + k];
                 const double dearest = before > sum ? before : sum;
                 if (may_cut(plan, k) && dearest < *least) {
@@ -54,10 +49,20 @@ static void fill(const struct sl_plan *plan, bool known, struct table *t)
         }
 }
 
-static seqlstm_status cut(const struct sl_plan *plan, bool known, struct sl_pipeline *out, struct seqlstm_error *err)
+static void sum_stages(const double *costs, struct sl_pipeline *out)
+{
+    for (int32_t s = 0; s < out->stages; s++) {
+        out->stage_ns[s] = 0;
+        for (int32_t c = out->bounds[s]; c < out->bounds[s + 1]; c++)
+            out->stage_ns[s] += costs[c];
+    }
+}
+
+static seqlstm_status cut(const struct sl_plan *plan, const double *costs, struct sl_pipeline *out,
+                          struct seqlstm_error *err)
 {
     const int32_t n = plan->call_count, stages = out->stages;
-    struct table t = {n, stages, NULL, NULL};
+    struct table t = {n, stages, costs, NULL, NULL};
     int32_t places = 0;
     for (int32_t c = 0; c < n; c++)
         places += may_cut(plan, c);
@@ -68,10 +73,11 @@ static seqlstm_status cut(const struct sl_plan *plan, bool known, struct sl_pipe
     t.least = calloc((size_t)stages * (size_t)(n + 1), sizeof *t.least);
     t.from = calloc((size_t)stages * (size_t)(n + 1), sizeof *t.from);
     if (t.least && t.from) {
-        fill(plan, known, &t);
+        fill(plan, &t);
         out->bounds[stages] = n;
         for (int32_t s = stages - 1; s >= 0; s--)
             out->bounds[s] = t.from[s * (n + 1) + out->bounds[s + 1]];
+        sum_stages(costs, out);
     }
     const bool made = t.least && t.from;
     free(t.least);
@@ -99,17 +105,55 @@ static void choose_pieces(const struct sl_plan *plan, bool known, struct sl_pipe
     out->chosen = true;
 }
 
+/* Where costs are not known, every call counts the same. */
+static seqlstm_status cut_by_costs(const struct sl_plan *plan, bool known, struct sl_pipeline *out,
+                                   struct seqlstm_error *err)
+{
+    double *costs = calloc((size_t)plan->call_count + 1, sizeof *costs);
+    if (!costs)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stages");
+    for (int32_t c = 0; c < plan->call_count; c++)
+        costs[c] = known ? sl_cost_get_ns(&plan->calls[c].cost) : 1;
+    const seqlstm_status status = cut(plan, costs, out, err);
+    free(costs);
+    return status;
+}
+
+seqlstm_status sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl_piece_times *times,
+                                     struct sl_pipeline *pipeline, struct seqlstm_error *err)
+{
+    struct sl_pipeline made = *pipeline;
+    double *costs = calloc((size_t)plan->call_count + 1, sizeof *costs);
+    if (!costs)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stages");
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        costs[c] = times->weights[c];
+        for (int32_t p = 0; p < times->pieces; p++)
+            costs[c] += times->forward[c * times->pieces + p] + times->backward[c * times->pieces + p];
+    }
+    const seqlstm_status status = cut(plan, costs, &made, err);
+    free(costs);
+    SEQLSTM_TRY(status);
+    made.pieces = times->pieces;
+    made.alone_ns = sl_piece_times_sum(times);
+    made.step_ns = sl_pipeline_simulate_times(plan, &made, times, 0);
+    *pipeline = made;
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int32_t pieces, struct sl_pipeline *out,
                                 struct seqlstm_error *err)
 {
     const bool known = knows_costs(plan);
     struct sl_pipeline made = {.stages = stages, .pieces = pieces};
-    SEQLSTM_TRY(cut(plan, known, &made, err));
+    SEQLSTM_TRY(cut_by_costs(plan, known, &made, err));
     if (pieces == 0)
         choose_pieces(plan, known, &made);
     for (int32_t c = 0; known && c < plan->call_count; c++)
         made.alone_ns += sl_cost_get_ns(&plan->calls[c].cost);
     made.step_ns = known ? sl_pipeline_simulate(plan, &made, -1) : 0;
+    if (!known)
+        memset(made.stage_ns, 0, sizeof made.stage_ns);
     *out = made;
     return SEQLSTM_OK;
 }
@@ -117,15 +161,16 @@ seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int3
 int32_t sl_pipeline_list_barriers(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
                                   struct sl_pipeline_barrier *out, int32_t capacity)
 {
+    const double whole = sl_pipeline_simulate(plan, pipeline, -1);
     int32_t count = 0;
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_call *call = &plan->calls[c];
         const enum sl_barrier reason = sl_graph_find_barrier(plan->graph, call->node);
         if (reason == SL_BARRIER_NONE || !sl_axis_is_steps(sl_graph_get_axis(plan->graph, call->node)))
             continue;
-        const double ns = pipeline->step_ns > 0 ? pipeline->step_ns - sl_pipeline_simulate(plan, pipeline, c) : 0;
+        const double ns = whole - sl_pipeline_simulate(plan, pipeline, c);
         if (count < capacity)
-            out[count] = (struct sl_pipeline_barrier){call, reason, ns > 0 ? ns : 0};
+            out[count] = (struct sl_pipeline_barrier){call, reason, knows_costs(plan) && ns > 0 ? ns : 0};
         count++;
     }
     return count;

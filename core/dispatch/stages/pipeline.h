@@ -19,6 +19,7 @@ struct sl_pipeline {
     int32_t stages; /* 0: steps do not run in pieces */
     int32_t pieces;
     int32_t bounds[SL_STAGES_MOST + 1]; /* stage s runs calls [bounds[s], bounds[s + 1]) */
+    double stage_ns[SL_STAGES_MOST];    /* of each stage; 0: not known */
     double step_ns;                     /* of a mean batch, without the update; 0: the costs are not known */
     double alone_ns;                    /* the same on one rank, without pieces */
     bool chosen;                        /* the number of pieces follows from the costs */
@@ -33,6 +34,30 @@ seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int3
 /* The time of a step on these stages. `open` >= 0: as if that call could run in pieces. 0: no memory, or costs that are
  * not known. */
 double sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open);
+
+/* Measured times of the calls of one batch, on one rank: of each piece forward and backward, and of the weight
+ * gradients that follow the last piece. A call that runs on all steps at once has its times in piece 0. All in
+ * nanoseconds. */
+struct sl_piece_times {
+    int32_t calls, pieces;
+    double *forward, *backward; /* [calls * pieces] */
+    double *weights;            /* [calls] */
+};
+
+/* Zeros. Errors: NO_MEMORY. */
+seqlstm_status sl_piece_times_init(struct sl_piece_times *times, int32_t calls, int32_t pieces,
+                                   struct seqlstm_error *err);
+void sl_piece_times_deinit(struct sl_piece_times *times);
+double sl_piece_times_sum(const struct sl_piece_times *times);
+
+/* The time of this batch on these stages. `exchange_ns`: of passing a piece to the next stage, in which neither of the
+ * two does anything else. 0: no memory. */
+double sl_pipeline_simulate_times(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                  const struct sl_piece_times *times, double exchange_ns);
+
+/* Cuts the plan as sl_pipeline_make does, by measured times instead of its costs. The number of pieces is theirs. */
+seqlstm_status sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl_piece_times *times,
+                                     struct sl_pipeline *pipeline, struct seqlstm_error *err);
 
 /* A call on steps that runs on all of them at once, so that no other stage works at the same time. */
 struct sl_pipeline_barrier {

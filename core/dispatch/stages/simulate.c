@@ -21,9 +21,60 @@ static double get_weights_share(const struct sl_call *call)
     }
 }
 
+/* ---- times ------------------------------------------------------------------------------------------------------ */
+
+seqlstm_status sl_piece_times_init(struct sl_piece_times *times, int32_t calls, int32_t pieces,
+                                   struct seqlstm_error *err)
+{
+    const size_t count = (size_t)calls * (size_t)pieces;
+    *times = (struct sl_piece_times){.calls = calls, .pieces = pieces};
+    times->forward = calloc(2 * count + (size_t)calls + 1, sizeof *times->forward);
+    if (!times->forward)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the times of pieces");
+    times->backward = times->forward + count;
+    times->weights = times->backward + count;
+    return SEQLSTM_OK;
+}
+
+void sl_piece_times_deinit(struct sl_piece_times *times)
+{
+    free(times->forward);
+    *times = (struct sl_piece_times){0};
+}
+
+double sl_piece_times_sum(const struct sl_piece_times *times)
+{
+    double sum = 0;
+    for (int32_t c = 0; c < times->calls; c++)
+        sum += times->weights[c];
+    for (int32_t k = 0; k < times->calls * times->pieces; k++)
+        sum += times->forward[k] + times->backward[k];
+    return sum;
+}
+
+/* From the costs of the plan. The open call, if there is one, runs in pieces too. */
+static void fill_from_costs(const struct sl_plan *plan, int32_t open, struct sl_piece_times *times)
+{
+    for (int32_t c = 0; c < times->calls; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        const bool pieced = c == open || sl_plan_find_unit(plan->graph, plan->calls, times->calls, c).pieced;
+        const int32_t count = pieced ? times->pieces : 1;
+        const double more = pieced && times->pieces > 1 ? piece_ns : 0, back = call->cost.backward_ns;
+        times->weights[c] = pieced ? back * get_weights_share(call) : 0;
+        for (int32_t p = 0; p < count; p++) {
+            times->forward[c * times->pieces + p] = call->cost.forward_ns / count + more;
+            times->backward[c * times->pieces + p] = (back - times->weights[c]) / count + more;
+        }
+    }
+}
+
+/* ---- the stages ------------------------------------------------------------------------------------------------- */
+
 struct simulation {
     const struct sl_plan *plan;
     const struct sl_pipeline *pipeline;
+    const struct sl_piece_times *times;
+    double exchange_ns;
     int32_t open;
     struct sl_unit *units; /* [call_count] */
     double *done;          /* [stages] when a stage has finished what it has begun */
@@ -35,25 +86,48 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* A stage runs calls that take `each` for a piece, in turn forward or backward, and `rest` at the end. */
-static void run(struct simulation *s, int32_t stage, double each, double rest, bool backward)
+/* Of calls [first, end) for one piece. */
+static double sum_piece(const struct simulation *s, int32_t first, int32_t end, int32_t piece, bool backward)
 {
-    const int32_t count = s->pipeline->pieces;
+    const double *times = backward ? s->times->backward : s->times->forward;
+    double sum = 0;
+    for (int32_t c = first; c < end; c++)
+        sum += times[c * s->times->pieces + piece];
+    return sum;
+}
+
+static double sum_weights(const struct simulation *s, int32_t first, int32_t end)
+{
+    double sum = 0;
+    for (int32_t c = first; c < end; c++)
+        sum += s->times->weights[c];
+    return sum;
+}
+
+/* A stage runs calls piece by piece, in turn forward or backward, and passes each piece on; and makes the weight
+ * gradients at the end. */
+static void run(struct simulation *s, int32_t stage, int32_t first, int32_t end, bool passes, bool backward)
+{
+    const int32_t count = s->times->pieces;
     for (int32_t k = 0; k < count; k++) {
-        double *piece = &s->pieces[backward ? count - 1 - k : k];
-        s->done[stage] = *piece = later(s->done[stage], *piece) + each;
+        const int32_t p = backward ? count - 1 - k : k;
+        s->done[stage] = later(s->done[stage], s->pieces[p]) + sum_piece(s, first, end, p, backward);
+        if (passes)
+            s->done[stage] += s->exchange_ns;
+        s->pieces[p] = s->done[stage];
     }
-    s->done[stage] += rest;
+    if (backward)
+        s->done[stage] += sum_weights(s, first, end);
 }
 
 /* A stage runs calls on all steps. */
 static void run_whole(struct simulation *s, int32_t stage, double ns)
 {
     double begin = s->done[stage];
-    for (int32_t p = 0; p < s->pipeline->pieces; p++)
+    for (int32_t p = 0; p < s->times->pieces; p++)
         begin = later(begin, s->pieces[p]);
     s->done[stage] = begin + ns;
-    for (int32_t p = 0; p < s->pipeline->pieces; p++)
+    for (int32_t p = 0; p < s->times->pieces; p++)
         s->pieces[p] = s->done[stage];
 }
 
@@ -62,20 +136,11 @@ static void run_unit(struct simulation *s, const struct sl_unit *unit, int32_t s
     const int32_t *bounds = s->pipeline->bounds;
     const int32_t first = unit->first > bounds[stage] ? unit->first : bounds[stage];
     const int32_t end = unit->end < bounds[stage + 1] ? unit->end : bounds[stage + 1];
-    const int32_t count = s->pipeline->pieces;
-    double all = 0, weights = 0;
-    for (int32_t c = first; c < end; c++) {
-        const struct sl_call *call = &s->plan->calls[c];
-        const double ns = backward ? call->cost.backward_ns : call->cost.forward_ns;
-        all += ns;
-        weights += backward ? ns * get_weights_share(call) : 0;
-    }
-    if (first >= end)
-        return;
-    if (unit->pieced)
-        run(s, stage, (all - weights) / count + (count > 1 ? piece_ns * (end - first) : 0), weights, backward);
-    else
-        run_whole(s, stage, all);
+    const bool passes = backward ? first > unit->first : end < unit->end;
+    if (first < end && unit->pieced)
+        run(s, stage, first, end, passes, backward);
+    else if (first < end)
+        run_whole(s, stage, sum_piece(s, first, end, 0, backward) + (backward ? sum_weights(s, first, end) : 0));
 }
 
 static bool has_open(const struct simulation *s, const struct sl_unit *unit)
@@ -115,15 +180,34 @@ static double simulate(struct simulation *s)
     return last;
 }
 
-double sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open)
+static double simulate_open(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                            const struct sl_piece_times *times, double exchange_ns, int32_t open)
 {
-    struct simulation s = {.plan = plan, .pipeline = pipeline, .open = open};
+    struct simulation s = {
+        .plan = plan, .pipeline = pipeline, .times = times, .exchange_ns = exchange_ns, .open = open};
     s.done = calloc((size_t)pipeline->stages + 1, sizeof *s.done);
-    s.pieces = calloc((size_t)pipeline->pieces + 1, sizeof *s.pieces);
+    s.pieces = calloc((size_t)times->pieces + 1, sizeof *s.pieces);
     s.units = calloc((size_t)plan->call_count + 1, sizeof *s.units);
     const double ns = s.done && s.pieces && s.units ? simulate(&s) : 0;
     free(s.units);
     free(s.done);
     free(s.pieces);
+    return ns;
+}
+
+double sl_pipeline_simulate_times(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                  const struct sl_piece_times *times, double exchange_ns)
+{
+    return simulate_open(plan, pipeline, times, exchange_ns, -1);
+}
+
+double sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open)
+{
+    struct sl_piece_times times;
+    if (sl_piece_times_init(&times, plan->call_count, pipeline->pieces, NULL) != SEQLSTM_OK)
+        return 0;
+    fill_from_costs(plan, open, &times);
+    const double ns = simulate_open(plan, pipeline, &times, 0, open);
+    sl_piece_times_deinit(&times);
     return ns;
 }

@@ -174,7 +174,7 @@ static char *get_reserve(struct sl_exec *exec, int32_t c)
     return call->reserve_offset >= 0 ? get_place(exec, c)->reserve + call->reserve_offset + at * bytes : NULL;
 }
 
-seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+static seqlstm_status forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
     struct sl_exec_call *own = &exec->calls[c];
@@ -213,6 +213,22 @@ seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seql
     if (exec->loop.step < 0 && exec->pieces.running < 0)
         SEQLSTM_TRY(sl_exec_fill_empty(exec, c, err));
     note_outputs(exec, c);
+    return SEQLSTM_OK;
+}
+
+/* Where the running piece of call c has its time. */
+static double *find_time(const struct sl_exec *exec, double *times, int32_t c)
+{
+    return &times[c * exec->piece_times->pieces + (exec->pieces.running > 0 ? exec->pieces.running : 0)];
+}
+
+seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    if (!exec->piece_times)
+        return forward_call(exec, c, err);
+    const int64_t begin = sl_clock_ns();
+    SEQLSTM_TRY(forward_call(exec, c, err));
+    *find_time(exec, exec->piece_times->forward, c) += (double)(sl_clock_ns() - begin);
     return SEQLSTM_OK;
 }
 
@@ -347,7 +363,7 @@ seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const stru
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
+static seqlstm_status backward_call(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
 {
     uint32_t op = exec->plan->calls[c].node->desc.head.op;
     bool is_loss = op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS, add;
@@ -369,4 +385,19 @@ seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accum
     SEQLSTM_TRY(fill_empty_grads(exec, c, err));
     sl_exec_note_params(exec, c);
     return settle_inputs(exec, c, &request, err);
+}
+
+seqlstm_status sl_exec_backward_call(struct sl_exec *exec, int32_t c, bool accumulate, struct seqlstm_error *err)
+{
+    if (!exec->piece_times)
+        return backward_call(exec, c, accumulate, err);
+    const int64_t begin = sl_clock_ns();
+    SEQLSTM_TRY(backward_call(exec, c, accumulate, err));
+    *find_time(exec, exec->piece_times->backward, c) += (double)(sl_clock_ns() - begin);
+    return SEQLSTM_OK;
+}
+
+void sl_exec_time_pieces(struct sl_exec *exec, struct sl_piece_times *times)
+{
+    exec->piece_times = times;
 }

@@ -2,6 +2,7 @@
 /* See pieces.h. */
 #include "exec/call/pieces.h"
 
+#include "base/system/clock.h"
 #include "exec/call/border.h"
 #include "exec/call/calls.h"
 #include "exec/call/gather.h"
@@ -66,8 +67,12 @@ seqlstm_status sl_exec_pieces_backward(struct sl_exec *exec, int32_t first, int3
         SEQLSTM_TRY(sl_exec_send_piece_grads(exec, first, err));
     }
     exec->pieces.running = -1;
-    for (int32_t c = end - 1; c >= first; c--)
+    for (int32_t c = end - 1; c >= first; c--) {
+        const int64_t begin = exec->piece_times ? sl_clock_ns() : 0;
         if (exec->plan->calls[c].node->needs_backward)
             SEQLSTM_TRY(sl_exec_gather_weights(exec, c, accumulate, err));
+        if (exec->piece_times)
+            exec->piece_times->weights[c] += (double)(sl_clock_ns() - begin);
+    }
     return SEQLSTM_OK;
 }

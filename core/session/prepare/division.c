@@ -124,6 +124,19 @@ seqlstm_status sl_session_check_ranks(struct sl_session *session, struct seqlstm
     return status;
 }
 
+static seqlstm_status connect(struct sl_session *session, int32_t ranks, struct seqlstm_error *err)
+{
+    const struct sl_rank_identity *identity = session->options.identity;
+    struct sl_connection_request request = make_request(session);
+    if (ranks == 1)
+        return SEQLSTM_OK;
+    request.rank = identity->rank;
+    request.ranks = ranks;
+    request.local_ranks = identity->local_ranks;
+    request.job = identity->job;
+    return sl_connection_open(&request, &session->connection, err);
+}
+
 seqlstm_status sl_session_join(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_session_options *options = &session->options;
@@ -131,15 +144,16 @@ seqlstm_status sl_session_join(struct sl_session *session, struct seqlstm_error 
     if (!sl_session_is_divided(session))
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_ranks(session, ranks, err));
-    if (ranks > 1) {
-        struct sl_connection_request request = make_request(session);
-        request.rank = options->identity->rank;
-        request.ranks = ranks;
-        request.local_ranks = options->identity->local_ranks;
-        request.job = options->identity->job;
-        SEQLSTM_TRY(sl_connection_open(&request, &session->connection, err));
-    }
+    SEQLSTM_TRY(connect(session, ranks, err));
     return sl_ranks_init(&session->ranks, session->connection, &session->model->parallel, options->interrupt, err);
+}
+
+seqlstm_status sl_session_meet(struct sl_session *session, const struct sl_parallel_config *config,
+                               struct seqlstm_error *err)
+{
+    const struct sl_session_options *options = &session->options;
+    SEQLSTM_TRY(connect(session, options->identity ? options->identity->ranks : 1, err));
+    return sl_ranks_init(&session->ranks, session->connection, config, options->interrupt, err);
 }
 
 void sl_session_leave(struct sl_session *session)

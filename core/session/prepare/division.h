@@ -5,6 +5,7 @@
 
 #include <seqlstm/status.h>
 
+struct sl_parallel_config;
 struct sl_session;
 
 /* Before the thread pool is made: the threads of a rank. With `shards` one, since the bits depend on it; otherwise its
@@ -17,6 +18,10 @@ seqlstm_status sl_session_check_ranks(struct sl_session *session, struct seqlstm
 /* Meets the other ranks, if there are any. INVALID_CONFIG: their number does not fit the model; else as
  * sl_connection_open. */
 seqlstm_status sl_session_join(struct sl_session *session, struct seqlstm_error *err);
+/* Meets the ranks of options.identity as `config` says, in place of the model: for measurements. The config must
+ * outlive the session. */
+seqlstm_status sl_session_meet(struct sl_session *session, const struct sl_parallel_config *config,
+                               struct seqlstm_error *err);
 /* Leaves them. The others notice it if they still need this one. */
 void sl_session_leave(struct sl_session *session);
 

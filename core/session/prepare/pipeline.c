@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "session/finding/finding.h"
+#include "session/measure/piece_times.h"
+#include "session/prepare/stage.h"
 #include "session/record/session_record.h"
 
 /* 0: they are to be chosen. */
@@ -36,6 +38,10 @@ seqlstm_status sl_session_plan_pipeline(struct sl_session *session, struct seqls
                                   &session->pipeline, err);
     if (status != SEQLSTM_OK)
         return sl_session_add_finding(session, "E0509", "parallel", status, err);
+    if (session->pipeline.stages > 1 && session->model->dispatch.policy != SL_POLICY_ESTIMATE) {
+        SEQLSTM_TRY(sl_session_open_params(session, session->train.graph, err));
+        SEQLSTM_TRY(sl_session_tune_pipeline(session, &session->pipeline, err));
+    }
     if (session->connection)
         SEQLSTM_TRY(sl_ranks_broadcast(&session->ranks, 0, &session->pipeline, (int64_t)sizeof session->pipeline, err));
     return sl_owners_init(&session->owners, plan, session->pipeline.bounds, session->pipeline.stages, err);

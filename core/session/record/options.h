@@ -28,7 +28,9 @@ struct sl_session_options {
     const struct sl_rank_identity *identity; /* this process among the ranks of a training; NULL: there are no others */
     const char *collectives;                 /* --collectives: id or file of the plugin; NULL: chosen */
     int64_t stall_ns;                        /* after which a rank that does not come is given up; 0: 10 minutes */
-    int64_t profile_updates;                 /* --profile: record so many updates; 0: none */
+    const struct sl_parallel_config *parallel; /* in place of the model's `parallel`; copied; NULL: as the model says */
+    int64_t batch_factor;                      /* batches are so many times as large as the model says; 0: as it says */
+    int64_t profile_updates;                   /* --profile: record so many updates; 0: none */
     const struct sl_log *log;
     struct sl_interrupt *interrupt;
 };

@@ -31,6 +31,12 @@ static struct sl_plan_beside get_beside(const struct sl_session *session, const 
                                    .sampling = view_pair(&session->sampling.pair)};
 }
 
+int64_t sl_session_sum_memory(const struct sl_session *session, const struct sl_plan *plan)
+{
+    const struct sl_plan_beside beside = get_beside(session, plan);
+    return sl_plan_sum_memory(plan, &beside).peak_bytes;
+}
+
 static bool is_auto(const struct sl_session *session)
 {
     return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO &&

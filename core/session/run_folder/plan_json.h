@@ -18,6 +18,9 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
 void sl_session_write_plan_table(const struct sl_session *session, const struct sl_plan *plan, bool brief,
                                  struct sl_buf *out);
 
+/* The most memory of a training with this plan and the others of the session. */
+int64_t sl_session_sum_memory(const struct sl_session *session, const struct sl_plan *plan);
+
 /* For checkpoints: the part of the plan that decides about bits, which is all that sl_stored_plan_read reads. Places in
  * the model file, costs, the name of the processor and the like would make the bytes of a checkpoint depend on more
  * than that. */

@@ -136,6 +136,32 @@ static void too_many_stages_are_refused(void **state)
     assert_int_equal(cut(&l, 2, 2).bounds[1], 2);
 }
 
+/* Measured times in place of costs: the slow call has a stage of its own, and unequal pieces wait for each other. */
+static void measured_times_cut_and_add_up(void **state)
+{
+    (void)state;
+    enum { PIECES = 2 };
+    struct layers l;
+    struct sl_piece_times times;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    make(&l, 4, PIECES);
+    struct sl_pipeline pipeline = cut(&l, 2, PIECES);
+    assert_int_equal(pipeline.bounds[1], 2);
+    assert_int_equal(sl_piece_times_init(&times, 4, PIECES, &err), SEQLSTM_OK);
+    for (int32_t c = 0; c < 4; c++)
+        for (int32_t p = 0; p < PIECES; p++)
+            times.forward[c * PIECES + p] = times.backward[c * PIECES + p] = (c == 3 ? 3 : 1) * (p + 1);
+    times.weights[0] = 5;
+    assert_int_equal(sl_pipeline_cut_times(&l.plan, &times, &pipeline, &err), SEQLSTM_OK);
+    assert_int_equal(pipeline.bounds[1], 3);
+    assert_close(pipeline.alone_ns, 36 + 5);
+    /* forward 3 and 6 on the first stage, 3 and 6 on the second: ends at 15. Backward: the second 6 and 3; the first
+     * begins at 21, takes 6 and 3, and 5 for the weights */
+    assert_close(pipeline.step_ns, 35);
+    assert_close(sl_pipeline_simulate_times(&l.plan, &pipeline, &times, 1), 38);
+    sl_piece_times_deinit(&times);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +170,7 @@ int main(void)
         cmocka_unit_test(pieces_follow_from_costs),
         cmocka_unit_test(a_barrier_has_a_price),
         cmocka_unit_test(too_many_stages_are_refused),
+        cmocka_unit_test(measured_times_cut_and_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

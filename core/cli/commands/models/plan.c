@@ -4,6 +4,7 @@
 
 #include "base/system/file.h"
 #include "cli/cli.h"
+#include "cli/commands/models/plan_ranks.h"
 #include "dispatch/explain/explain.h"
 
 static seqlstm_status plan_model(struct cli_context *cli, struct sl_session *session, struct sl_buf *out,
@@ -41,6 +42,11 @@ static int plan(struct cli_context *cli)
     const char *operand = cli->values.operands[0];
     const bool is_run = is_run_name(operand);
     struct sl_session *session = NULL;
+    if (cli_get(cli, "ranks"))
+        return is_run ? cli_usage_error(cli, "`--ranks` needs a model file, and `%s` is a run", operand)
+                      : cli_plan_ranks(cli);
+    if (cli_get(cli, "link") || cli_get(cli, "html") || cli_has(cli, "grow-batch"))
+        return cli_usage_error(cli, "`--link`, `--grow-batch` and `--html` have a use with `--ranks` only");
     int code = is_run ? cli_open_run(cli, operand, &session) : cli_open_model(cli, operand, &session);
     if (code != CLI_OK)
         return code;
@@ -58,6 +64,18 @@ static int plan(struct cli_context *cli)
     return code;
 }
 
+static const struct cli_flag plan_flags[] = {
+    {.name = "ranks",
+     .argument = "LIST",
+     .help = "predict the time of an update on so many ranks instead, as in 1,2,4,64,1024"},
+    {.name = "link",
+     .argument = "LINK",
+     .help = "with --ranks: rate and latency between hosts, as in 100Gb/s,5us[,nvlink=300GB/s]"},
+    {.name = "grow-batch", .help = "with --ranks: each rank has a batch as large as the model's"},
+    {.name = "html", .argument = "FILE", .help = "with --ranks: also write a page with a plot"},
+    {0},
+};
+
 const struct cli_command cli_command_plan = {
     .name = "plan",
     .summary = "show which backend runs each layer, the reasons, and the memory",
@@ -65,9 +83,13 @@ const struct cli_command cli_command_plan = {
     .examples = "  seqlstm plan model.yaml\n"
                 "  seqlstm plan model.yaml --json > plan.json\n"
                 "  seqlstm run model.yaml --plan plan.json\n"
+                "  seqlstm plan model.yaml --ranks 1,2,4,64 --link 100Gb/s,5us\n"
                 "  seqlstm plan runs/ptb-small/001      what eval does, in int8 where quantize said so\n",
     .text = "For a model file, it shows the plan for training and evaluation. For a run, it\n"
-            "shows the plan and memory of the evaluation that `seqlstm eval RUN` would do.\n",
+            "shows the plan and memory of the evaluation that `seqlstm eval RUN` would do.\n"
+            "With --ranks, as many ranks as there are cores time training steps together;\n"
+            "what more hosts and the link between them add is computed.\n",
+    .flags = plan_flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
     .trains = true,

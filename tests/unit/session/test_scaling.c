@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the link between hosts adds to an update: by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session/scaling/predict.h"
+
+static void assert_close(double got, double expected)
+{
+    if (!(fabs(got - expected) <= 1e-6 * fabs(expected)))
+        fail_msg("%.9g, not %.9g", got, expected);
+}
+
+/* A million gradients, the last half of which is complete after 6 of 10 ms. */
+static struct sl_scaling_costs make_costs(void)
+{
+    struct sl_scaling_costs costs = {.local = 2, .threads = 1, .stages = 1, .batches = 1, .elems = 1 << 20};
+    costs.step_ns = costs.together_ns = 10e6;
+    costs.update_ns = 1e6;
+    costs.sequences = 64;
+    costs.notes[0] = (struct sl_scaling_note){1 << 19, 6e6};
+    costs.notes[1] = (struct sl_scaling_note){0, 10e6};
+    costs.note_count = 2;
+    return costs;
+}
+
+static const struct sl_scaling_link fast = {1e12, 1e-9}, slow = {1e9, 0};
+
+static double predict(const struct sl_scaling_costs *costs, struct sl_scaling_place place)
+{
+    struct sl_scaling_row row = {0};
+    place.element_bytes = place.element_bytes ? place.element_bytes : 4;
+    sl_scaling_predict(costs, &place, &row);
+    return row.update_ns;
+}
+
+static void a_sum_takes_twice_its_bytes(void **state)
+{
+    (void)state;
+    const struct sl_scaling_link link = {1e9, 1e-6};
+    assert_close(sl_scaling_all_reduce_s(&link, 2, 1e6), 2e-6 + 1e-3);
+    assert_close(sl_scaling_all_reduce_s(&link, 5, 1e6), 6e-6 + 1.6e-3);
+    assert_close(sl_scaling_all_reduce_s(&link, 1, 1e6) + 1, 1);
+}
+
+static void what_comes_after_backward_is_waited_for(void **state)
+{
+    (void)state;
+    const struct sl_scaling_costs costs = make_costs();
+    /* bundles of the least size are passed as soon as they are complete: the first half in time, at 1e9 bytes/s half of
+     * 4 MiB in 2.1 ms; the other half begins at 10 ms */
+    const double half = (1 << 19) * 4.0 / 1e9 * 1e9;
+    const struct sl_scaling_place two = {.ranks = 4, .hosts = 2, .link = slow};
+    assert_close(predict(&costs, two), 10e6 + half + 1e6 + 2 * 64.0);
+    struct sl_scaling_place narrow = two;
+    narrow.element_bytes = 2;
+    assert_close(predict(&costs, narrow), 10e6 + half / 2 + 1e6 + 2 * 64.0);
+    const struct sl_scaling_place one = {.ranks = 1, .hosts = 1};
+    assert_close(predict(&costs, one), 11e6);
+    const struct sl_scaling_place quick = {.ranks = 4, .hosts = 2, .link = fast};
+    assert_true(predict(&costs, quick) < 11.01e6);
+}
+
+static void a_central_rank_takes_all(void **state)
+{
+    (void)state;
+    struct sl_scaling_costs costs = make_costs();
+    costs.weights_ns = 3e6;
+    const struct sl_scaling_place central = {.ranks = 8, .hosts = 4, .link = slow, .central = true};
+    /* six ranks of other hosts send 4 MiB each: from 6 ms on, without a pause; then the weights go out twice */
+    const double bytes = (1 << 20) * 4.0;
+    assert_close(predict(&costs, central), 6e6 + 6 * bytes + 1e6 + 2 * 64 * 1.5 + 3e6 + 2 * bytes);
+}
+
+static void less_is_exchanged_of_embeddings_and_factors(void **state)
+{
+    (void)state;
+    struct sl_scaling_costs costs = make_costs();
+    const struct sl_scaling_place place = {.ranks = 2, .hosts = 2, .link = slow};
+    costs.matrices[0] = (struct sl_scaling_matrix){0, 1 << 20, 1 << 10, 1 << 10, false, 0.1};
+    costs.matrix_count = 1;
+    /* two ranks use 0.19 of the rows */
+    assert_close(predict(&costs, place), 11e6 + 0.19 * (1 << 20) * 4 + 1024 + 128);
+    costs.matrices[0].compressed = true;
+    costs.compress_rank = 4;
+    assert_close(predict(&costs, place), 11e6 + 2048 * 4 * 4 + 128);
+}
+
+static void replicas_of_a_pipeline_add_at_the_end(void **state)
+{
+    (void)state;
+    struct sl_scaling_costs costs = make_costs();
+    struct sl_scaling_row row = {0};
+    costs.stages = 2;
+    costs.alone_ns = 10e6;
+    costs.stages_ns = 7e6;
+    const struct sl_scaling_place place = {.ranks = 4, .hosts = 2, .link = slow, .element_bytes = 4};
+    sl_scaling_predict(&costs, &place, &row);
+    const double bytes = (1 << 20) * 4.0;
+    assert_close(row.exchange_ns, bytes + 2 * 2 * 64.0);
+    assert_close(row.update_ns, 7e6 + 1e6 + row.exchange_ns);
+    assert_close(row.waiting_ns, 2e6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sum_takes_twice_its_bytes),
+        cmocka_unit_test(what_comes_after_backward_is_waited_for),
+        cmocka_unit_test(a_central_rank_takes_all),
+        cmocka_unit_test(less_is_exchanged_of_embeddings_and_factors),
+        cmocka_unit_test(replicas_of_a_pipeline_add_at_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
