@@ -59,13 +59,15 @@ static void append_block(struct sl_buf *out, const char *text)
     sl_buf_append_text(out, ".fi\n");
 }
 
-static void append_flags(struct sl_buf *out, const char *title, const struct cli_flag *flags)
+/* Those that the command offers; NULL: of the program. */
+static void append_flags(struct sl_buf *out, const struct cli_command *command, const char *title,
+                         const struct cli_flag *flags)
 {
     if (flags == NULL || flags->name == NULL)
         return;
     sl_buf_printf(out, ".SH %s\n", title);
     for (const struct cli_flag *flag = flags; flag->name; flag++) {
-        if (strncmp(flag->help, "internal", 8) == 0)
+        if (strncmp(flag->help, "internal", 8) == 0 || (command && !cli_offers(command, flag)))
             continue;
         sl_buf_append_text(out, ".TP\n");
         if (flag->letter)
@@ -96,12 +98,12 @@ static void write_command(const struct cli_command *command, struct sl_buf *out)
         sl_buf_append_text(out, ".SH DESCRIPTION\n");
         append_block(out, command->text);
     }
-    append_flags(out, "FLAGS", command->flags);
+    append_flags(out, command, "FLAGS", command->flags);
     if (command->takes_model_flags)
-        append_flags(out, "MODEL FLAGS", cli_get_model_flags());
+        append_flags(out, command, "MODEL FLAGS", cli_get_model_flags());
     if (command->takes_backend_flags)
-        append_flags(out, "BACKEND FLAGS", cli_get_backend_flags());
-    append_flags(out, "COMMON FLAGS", cli_get_common_flags());
+        append_flags(out, command, "BACKEND FLAGS", cli_get_backend_flags());
+    append_flags(out, command, "COMMON FLAGS", cli_get_common_flags());
     if (command->examples) {
         sl_buf_append_text(out, ".SH EXAMPLES\n");
         append_block(out, command->examples);
@@ -127,7 +129,7 @@ static void write_overview(struct sl_buf *out)
         sl_buf_append_text(out, " (1)\n");
         append_line(out, (*command)->summary);
     }
-    append_flags(out, "COMMON FLAGS", cli_get_common_flags());
+    append_flags(out, NULL, "COMMON FLAGS", cli_get_common_flags());
     sl_buf_append_text(out, ".SH EXIT STATUS\n"
                             "0: success. 1: failure, or a check found a problem. 2: wrong usage or configuration. "
                             "3: something is unavailable. 4: wrong data. 5: training diverged. 6: no memory. 75: time "

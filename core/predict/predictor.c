@@ -3,6 +3,7 @@
 #include "predict/predictor_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/value/hash.h"
 #include "predict/streamable.h"
@@ -58,7 +59,9 @@ seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, s
             predictor->graph = made.plans[use].graph;
     const bool is_last = predictor->graph->output_layer + 1 == (int32_t)made.model->layer_count;
     predictor->undoes_targets = is_last && sl_data_state_get_facts(made.state)->target.kind == SL_FIELD_VALUES;
-    sl_model_is_streamable(made.model, made.output, predictor->reason, sizeof predictor->reason);
+    if (sl_model_is_streamable(made.model, made.output, predictor->reason, sizeof predictor->reason) &&
+        !sl_data_state_get_facts(made.state)->has_steps)
+        strcpy(predictor->reason, "it reads single rows");
     const struct sl_graph *stream = made.plans[SL_USE_STREAM].graph;
     for (int32_t s = 0; stream && s < stream->state_count; s++)
         predictor->state_elems += stream->states[s].features;

@@ -409,4 +409,102 @@ def test_files_of_other_programs_are_answered_with_the_line_that_converts_them(t
         t.refuse(2, 'import', name, '--into', 'model.yaml').says('python3 -c', *words)
 
 
+def test_other_spellings_of_the_same_network(t):
+    """Constants as nodes and as lists, scales in a row, averages as sums: the weights are those of the plain file."""
+    prepare(t)
+    plain = weights(t, 'plain')
+
+    def constant(o, **attributes):
+        (key, value), = attributes.items()
+        numbers = {'value_floats': 7, 'value_ints': 8}.get(key)
+        body = b''.join(field(numbers, v) for v in value) if numbers else field(2 if isinstance(value, float) else 3, value)
+        o.nodes.append(field(2, f'k{o.count}') + field(4, 'Constant') + field(5, field(1, key) + body))
+        o.count += 1
+        return f'k{o.count - 1}'
+
+    def listed(o, dims, values):
+        """A tensor whose integers are a packed list."""
+        o.count += 1
+        o.tensors += field(5, b''.join(field(1, d) for d in dims) + field(2, 7) + field(8, f'l{o.count}') +
+                           field(7, b''.join(varint(v) for v in values)))
+        return f'l{o.count}'
+
+    made = {
+        'bias': lambda o: o.node('Add', [o.node('MatMul', [lstm(o, 'input'), o.tensor([H, O], F)]), constant(o, value_floats=FB)]),
+        'one': lambda o: o.node('Add', [o.node('MatMul', [lstm(o, 'input'), o.tensor([H, O], F)]), constant(o, value_float=FB[0])]),
+        'shape': lambda o: o.node('Add', [o.node('MatMul', [lstm(o, 'input'), o.node('Reshape', [o.tensor([O, H], F), constant(o, value_ints=[H, O])])]),
+                                          o.tensor([O], FB)]),
+        'packed': lambda o: o.node('Add', [o.node('MatMul', [lstm(o, 'input'), o.node('Reshape', [o.tensor([O, H], F), listed(o, [2], [H, O])])]),
+                                           o.tensor([O], FB)]),
+        'scales': lambda o: dense(o, o.node('Mul', [o.node('Mul', [lstm(o, 'input'), o.tensor([H], [2.0, 4.0, 0.5])]), o.tensor([H], [0.5, 0.25, 2.0])])),
+        'parts': lambda o: dense(o, o.node('Concat', o.node('Split', [lstm(o, 'input'), o.tensor([2], [1, 2])], outputs=2, axis=2), axis=2))}
+    for name, make in made.items():
+        o = Onnx()
+        t.write(f'{name}.onnx', o.finish(make(o)))
+        expect(weights(t, name) == plain, f'{name}: other weights')
+    for name, factors in (('halves', [0.5, 0.25, 1.0]), ('thirds', [0.5, 0.25, 2.5])):
+        o = Onnx()
+        y = o.node('Mul', [o.node('Mul', [lstm(o, 'input'), o.tensor([H], [2.0, 4.0, 0.5])]), o.tensor([H], factors)])
+        refuse(t, name, o.finish(dense(o, y)), 'Mul')
+
+
+def test_directions_that_are_averaged(t):
+    """`merge: ave` is a mean of two, or their sum that is multiplied by a half; no other factor."""
+    prepare(t)
+    t.write('both.yaml', MODEL.replace('units: 3,', 'units: 3, direction: bidirectional, merge: ave,'))
+
+    def both(o, join):
+        w, r, b = o.tensor([2, 4 * H, I], W + W[::-1]), o.tensor([2, 4 * H, H], R + R[::-1]), o.tensor([2, 8 * H], B + B[::-1])
+        y = o.node('LSTM', [o.node('Transpose', ['input'], perm=[1, 0, 2]), w, r, b], hidden_size=H, direction='bidirectional')
+        parts = [o.node('Squeeze', [part, o.tensor([1], [1])]) for part in o.node('Split', [y], outputs=2, axis=1)]
+        return dense(o, o.node('Transpose', [join(o, parts)], perm=[1, 0, 2]))
+
+    made = {'mean': lambda o, parts: o.node('Mean', parts),
+            'half': lambda o, parts: o.node('Mul', [o.node('Add', parts), o.tensor([1], [0.5])]),
+            'division': lambda o, parts: o.node('Div', [o.node('Sum', parts), o.tensor([1], [2.0])])}
+    results = {}
+    for name, make in made.items():
+        o = Onnx()
+        t.write(f'{name}.onnx', o.finish(both(o, make)))
+        results[name] = weights(t, name, 'both.yaml')
+    expect(results['mean'] == results['half'] == results['division'], 'other weights')
+    for name, make in (('third', lambda o, parts: o.node('Mul', [o.node('Add', parts), o.tensor([1], [1 / 3])])),
+                       ('plain-sum', lambda o, parts: o.node('Add', parts)),
+                       ('product', lambda o, parts: o.node('Mul', parts))):
+        o = Onnx()
+        t.write(f'{name}.onnx', o.finish(both(o, make)))
+        t.refuse(2, 'import', f'{name}.onnx', '--into', 'both.yaml', '--out', 'none').says('merge')
+
+
+def test_steps_that_are_picked(t):
+    """The last step of a forward cell is its final state, as the first one of a backward cell; another is a pool."""
+    prepare(t)
+    last = MODEL.replace(', return_sequences: true', '')
+    t.write('last.yaml', last)
+    t.write('backward.yaml', last.replace('units: 3', 'units: 3, direction: backward'))
+    t.write('first.yaml', MODEL.replace('  - {type: dense', '  - {type: pool, mode: first}\n  - {type: dense'))
+
+    def pick(o, at, **attributes):
+        return dense(o, o.node('Gather', [lstm(o, 'input', **attributes), o.tensor([], [at])], axis=1))
+
+    def slice_(o, at, to, **attributes):
+        y = o.node('Slice', [lstm(o, 'input', **attributes), *(o.tensor([1], [k]) for k in (at, to, 1))])
+        return dense(o, o.node('Squeeze', [y, o.tensor([1], [1])]))
+    plain = weights(t, 'plain')
+
+    def numbers(file):
+        return file[8 + struct.unpack('<Q', file[:8])[0]:]
+    for name, into, make in (('gather-last', 'last', lambda o: pick(o, -1)), ('slice-last', 'last', lambda o: slice_(o, -1, 1 << 40)),
+                             ('gather-first', 'first', lambda o: pick(o, 0)), ('slice-first', 'first', lambda o: slice_(o, 0, 1)),
+                             ('gather-reverse', 'backward', lambda o: pick(o, 0, direction='reverse'))):
+        o = Onnx()
+        t.write(f'{name}.onnx', o.finish(make(o)))
+        expect(numbers(weights(t, name, f'{into}.yaml')) == numbers(plain), f'{name}: other weights')
+    for name, into, make in (('wrong-first', 'last', lambda o: pick(o, 0)), ('wrong-last', 'first', lambda o: pick(o, -1)),
+                             ('wrong-end', 'backward', lambda o: pick(o, -1, direction='reverse')), ('second', 'last', lambda o: pick(o, 1))):
+        o = Onnx()
+        t.write(f'{name}.onnx', o.finish(make(o)))
+        t.refuse(2, 'import', f'{name}.onnx', '--into', f'{into}.yaml', '--out', 'none')
+
+
 harness.main(globals())

@@ -206,10 +206,9 @@ static void release(struct sl_stream_table *table, struct sl_job *job, bool ran,
 seqlstm_status sl_stream_table_claim(struct sl_stream_table *table, struct sl_job *job, bool *out_waits,
                                      struct seqlstm_error *err)
 {
-    const char *reason = sl_predictor_get_stream_reason(job->model->predictor);
     if (!job->model->streams)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model cannot run as a stream: %s",
-                     reason[0] ? reason : "it reads single rows");
+                     sl_predictor_get_stream_reason(job->model->predictor));
     *out_waits = false;
     pthread_mutex_lock(&table->lock);
     if (table->count >= table->most)

@@ -52,6 +52,65 @@ static void test_headers(void **state)
     assert_true(npy.dimensions == 0 && npy.elems == 1 && sl_npy_get(&npy, 0) == 2.5);
 }
 
+/* Blanks and commas where Python allows them. */
+static void test_spellings(void **state)
+{
+    (void)state;
+    static const char *const dicts[] = {
+        "{'descr':'<i4','fortran_order':False,'shape':(2,3)}",
+        "  {  'descr'  :  '<i4' , 'fortran_order'  : False  , 'shape' :  ( 2 , 3 , )  }",
+        "{'shape': (2L, 3L), 'fortran_order': False, 'descr': \"<i4\", }",
+        "{'shape':(2,3,),'descr':'<i4','fortran_order':False,}"};
+    const int32_t data[6] = {1, 2, 3, 4, 5, -6};
+    for (size_t k = 0; k < sizeof dicts / sizeof *dicts; k++) {
+        char file[512];
+        struct sl_npy npy;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        size_t bytes = make(file, 1, dicts[k], data, sizeof data);
+        if (sl_npy_parse("x", file, bytes, &npy, &err) != SEQLSTM_OK)
+            fail_msg("%s: %s", dicts[k], err.message);
+        assert_true(npy.dimensions == 2 && npy.shape[0] == 2 && npy.shape[1] == 3 && sl_npy_get(&npy, 5) == -6);
+    }
+}
+
+/* The ends of the range of every type. */
+static void test_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *descr, *bytes;
+        size_t width;
+        double values[2];
+        bool is_integer;
+    } cases[] = {{"|i1", "\x80\x7f", 1, {-128, 127}, true},
+                 {"|u1", "\x00\xff", 1, {0, 255}, true},
+                 {"|b1", "\x00\x01", 1, {0, 1}, true},
+                 {"<i2", "\x00\x80\xff\x7f", 2, {-32768, 32767}, true},
+                 {"<u2", "\x01\x00\xff\xff", 2, {1, 65535}, true},
+                 {"<i4", "\x00\x00\x00\x80\xff\xff\xff\x7f", 4, {-2147483648.0, 2147483647.0}, true},
+                 {"<u4", "\x02\x00\x00\x00\xff\xff\xff\xff", 4, {2, 4294967295.0}, true},
+                 {"<i8",
+                  "\x00\x00\x00\x00\x00\x00\x00\x80\x03\x00\x00\x00\x01\x00\x00\x00",
+                  8,
+                  {-9223372036854775808.0, 4294967299.0},
+                  true},
+                 {"<f4", "\x00\x00\xc0\xbf\x00\x00\x80\x7f", 4, {-1.5, (double)INFINITY}, false},
+                 {"<f8", "\x00\x00\x00\x00\x00\x00\xf8\xbf\x9a\x99\x99\x99\x99\x99\xb9\x3f", 8, {-1.5, 0.1}, false}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char dict[128], file[512];
+        struct sl_npy npy;
+        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (2,), }", cases[k].descr);
+        size_t bytes = make(file, 1, dict, cases[k].bytes, 2 * cases[k].width);
+        assert_int_equal(sl_npy_parse("x", file, bytes, &npy, NULL), SEQLSTM_OK);
+        assert_int_equal(sl_npy_is_integer(&npy), cases[k].is_integer);
+        for (int i = 0; i < 2; i++) {
+            assert_true(sl_npy_get(&npy, i) == cases[k].values[i]);
+            if (cases[k].is_integer)
+                assert_true((double)sl_npy_get_integer(&npy, i) == cases[k].values[i]);
+        }
+    }
+}
+
 static void expect_bad(int version, const char *dict, size_t data_bytes, size_t cut, const char *part)
 {
     char file[512];
@@ -222,6 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_types),
         cmocka_unit_test(test_bad_headers),
         cmocka_unit_test(test_sequences),
         cmocka_unit_test(test_vectors_and_classes),
