@@ -108,26 +108,6 @@ static void backend_close(struct seqlstm_instance *instance)
 
 /* ---- operations ------------------------------------------------------------------------------------------- */
 
-/* Clusters that the device never runs would never end. */
-static seqlstm_status lay_out_clusters(struct seqlstm_op *op, const struct gpu_device *device,
-                                       struct seqlstm_error *err)
-{
-    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
-    const int32_t blocks = cg_count_blocks(op->variant);
-    if (!cg_cluster_make(d, blocks, (int32_t)device->shared_bytes, &op->cluster))
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cluster_%d: W_h of %lld units does not fit %lld bytes of shared memory",
-                     (int)blocks, (long long)d->hidden, (long long)device->shared_bytes);
-    if (op->cluster.parts == 2 && !op->instance->f16x3)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cluster_%d: the option f16x3 is false", (int)blocks);
-    SEQLSTM_TRY(gpu_use(op->ordinal, err));
-    if (cg_cluster_count_forward(&op->cluster, device->multiprocessors) != 0 || op->cluster.together[0] < 1 ||
-        (d->head.mode == SEQLSTM_MODE_TRAINING &&
-         (cg_cluster_count_backward(&op->cluster, device->multiprocessors) != 0 || op->cluster.together[1] < 1)))
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cluster_%d: the device runs no clusters of %d blocks", (int)blocks,
-                     (int)blocks);
-    return SEQLSTM_OK;
-}
-
 /* Blocks that the device does not run at the same time would wait for each other forever. */
 static seqlstm_status lay_out_resident(struct seqlstm_op *op, const struct gpu_device *device,
                                        struct seqlstm_error *err)
@@ -163,7 +143,7 @@ static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
     if (op->variant == CG_SMALL)
         return cg_small_open(op, device->multiprocessors, err);
     if (cg_count_blocks(op->variant) > 0)
-        return lay_out_clusters(op, device, err);
+        return cg_cluster_open(op, device, err);
     if (op->variant == CG_RESIDENT)
         return lay_out_resident(op, device, err);
     if (op->variant != CG_GRID)

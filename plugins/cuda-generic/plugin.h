@@ -188,6 +188,8 @@ void cg_lt_close(struct seqlstm_binding *binding);
 /* recurrent/small.c: asks the device how many blocks of the variant small it runs at the same time. UNSUPPORTED: none.
  */
 seqlstm_status cg_small_open(struct seqlstm_op *op, int32_t multiprocessors, struct seqlstm_error *err);
+/* recurrent/clusters.c: the same for clusters. */
+seqlstm_status cg_cluster_open(struct seqlstm_op *op, const struct gpu_device *device, struct seqlstm_error *err);
 /* recurrent/bind.c */
 seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err);
 void cg_recurrent_close(struct seqlstm_binding *binding);

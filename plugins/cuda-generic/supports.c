@@ -163,7 +163,7 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
         names[count++] = variant_names[CG_RESIDENT];
     if (small && first)
         names[count++] = variant_names[CG_SMALL];
-    if (has_lone_units(d))
+    if (d->projection == 0)
         count += offer_clusters(d, capability, names + count);
     if (small && !first)
         names[count++] = variant_names[CG_SMALL];

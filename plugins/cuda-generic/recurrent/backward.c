@@ -3,6 +3,7 @@
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
+#include "cuda-generic/recurrent/kernels/norm_inputs.h"
 #include "cuda-generic/recurrent/kernels/step.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
 
@@ -234,14 +235,15 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
             SEQLSTM_TRY(cg_run_grid(call, l, device + direction, true, err));
     }
     if (cg_count_blocks(call->op->variant) > 0)
-        CG_START(call, "all backward steps",
-                 cg_cluster_backward(call->stream, device, s->directions, &call->op->cluster, sequences));
+        SEQLSTM_TRY(cg_run_clusters(call, s, device, true, err));
     else if (call->op->variant == CG_SMALL)
         SEQLSTM_TRY(cg_small_run(call, s, device, true, err));
     else if (call->op->variant == CG_RESIDENT)
         SEQLSTM_TRY(cg_run_resident(call, s, l, device, true, err));
     else if (call->op->variant == CG_STEP_GRAPH)
         SEQLSTM_TRY(cg_run_loop(call, s, r->count + n, s->lone ? run_tiles : run_steps, err));
+    if (s->normed && call->op->variant != CG_STEP_GRAPH)
+        CG_START(call, "gradients of inputs", cg_norm_inputs_back(call->stream, device, s->directions, call->rows));
     return SEQLSTM_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
+#include "cuda-generic/recurrent/kernels/norm_inputs.h"
 #include "cuda-generic/recurrent/kernels/step.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
 
@@ -82,8 +83,10 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
 static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
                                 int64_t layer, struct seqlstm_error *err)
 {
-    const int64_t n = layer * s->directions, sequences = call->axis->sequences;
+    const int64_t n = layer * s->directions;
     const struct cg_layer *device = call->binding->recurrent->device + n;
+    if (s->normed && call->op->variant != CG_STEP_GRAPH)
+        CG_START(call, "normalising inputs", cg_norm_inputs(call->stream, device, s->directions, call->rows));
     switch (call->op->variant) {
     case CG_GRID: /* one direction after the other, each on the whole device */
         for (int64_t direction = 0; direction < s->directions; direction++)
@@ -92,9 +95,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     case CG_CLUSTER_4:
     case CG_CLUSTER_8:
     case CG_CLUSTER_16:
-        CG_START(call, "all steps",
-                 cg_cluster_forward(call->stream, device, s->directions, &call->op->cluster, sequences));
-        return SEQLSTM_OK;
+        return cg_run_clusters(call, s, device, false, err);
     case CG_SMALL:
         return cg_small_run(call, s, device, false, err);
     case CG_RESIDENT:

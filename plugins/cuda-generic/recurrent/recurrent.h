@@ -3,7 +3,7 @@
  *
  *   bind.c      layout, binding, packed weights, structs of the layers for the device
  *   forward.c   layers from the lowest: input products of all steps, the time loop, merged outputs
- *   small.c     the variant small
+ *   small.c     the variant small; clusters.c those with clusters
  *   products.c  the products of all rows at once
  *   backward.c  the reverse, then the gradients of weights as products over all rows
  *
@@ -102,6 +102,9 @@ seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l
 /* The variant resident: all steps of the directions of a layer, with cleared counters. */
 seqlstm_status cg_run_resident(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                                const struct cg_layer *device, bool back, struct seqlstm_error *err);
+/* The variants with clusters: all steps of the directions of a layer. */
+seqlstm_status cg_run_clusters(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layer *device,
+                               bool back, struct seqlstm_error *err);
 /* The variant small: all steps of the directions of a layer. */
 seqlstm_status cg_small_run(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layer *device,
                             bool back, struct seqlstm_error *err);

@@ -56,13 +56,8 @@ seqlstm_status cg_small_run(const struct cg_call *call, const struct cg_stack *s
                             bool back, struct seqlstm_error *err)
 {
     const enum kind kind = find_kind(s->desc);
-    if (kind == NORMED && !back)
-        CG_START(call, "normalising inputs", cg_small_norm_inputs(call->stream, device, s->directions, call->rows));
     CG_START(call, back ? "all backward steps" : "all steps",
              kinds[kind].run[back](call->stream, device, s->directions, &call->op->small[back], s->hidden,
                                    call->axis->sequences));
-    if (kind == NORMED && back)
-        CG_START(call, "gradients of inputs",
-                 cg_small_norm_inputs_back(call->stream, device, s->directions, call->rows));
     return SEQLSTM_OK;
 }

@@ -33,7 +33,10 @@
  * Expected, forward / backward, float32: H 256, B 32: 1.2 / 1.0 on 16 blocks (7 clusters of 5 sequences), 1.2 / 1.1 on
  * 8 (11 of 3); B 1: 0.9 / 0.8 on 16; H 512, B 32: 2.4 / 2.0.
  *
- * For cells whose units depend on each other through W_h only: no LAYER_NORM, no projection, no late GRU. */
+ * Layers whose units depend on each other through W_h only have kernels of their own. Those with LAYER_NORM or a late
+ * GRU exchange more within a step: LAYER_NORM one or two times 16 bytes of each block and two sequences
+ * (cluster_link.h), forward and backward; a late GRU r h before the product of its candidate, and backward the gradient
+ * of r h. No projection. */
 #ifndef CG_CLUSTER_H
 #define CG_CLUSTER_H
 
@@ -58,6 +61,7 @@ struct cg_cluster {
     int32_t blocks;      /* of a cluster */
     int32_t parts;       /* float16 numbers of a factor */
     int32_t wild;        /* h may be of any size */
+    int32_t linked;      /* units need sums of each other within a step: LAYER_NORM, a late GRU */
     int32_t room;        /* shared memory of a block, in bytes, at most */
     int32_t together[2]; /* forward, backward: clusters that run at the same time, each on its own multiprocessors */
 };
@@ -68,20 +72,25 @@ struct cg_cluster {
 /* May h grow beyond that, although it begins small? Kernels look at the initial h themselves. */
 bool cg_cluster_is_wild(const struct seqlstm_recurrent_desc *desc);
 
+/* Do its units need sums of each other within a step? */
+bool cg_cluster_is_linked(const struct seqlstm_recurrent_desc *desc);
+
 /* Returns false if there is no such kernel, or one block lacks shared memory. `room`: that of the device. */
 bool cg_cluster_make(const struct seqlstm_recurrent_desc *desc, int32_t blocks, int32_t room,
                      struct cg_cluster *out_cluster);
 
 /* Ask the current device how many clusters run at the same time. Return the code of the question. */
-int cg_cluster_count_forward(struct cg_cluster *cluster, int32_t multiprocessors);
-int cg_cluster_count_backward(struct cg_cluster *cluster, int32_t multiprocessors);
+typedef int cg_cluster_count_fn(struct cg_cluster *cluster, int32_t multiprocessors);
+cg_cluster_count_fn cg_cluster_count_forward, cg_cluster_count_backward;
+cg_cluster_count_fn cg_cluster_count_linked_forward, cg_cluster_count_linked_backward;
 
 /* Return the code of the launch. `layer`: the layers of the directions, one after another. Backward writes the
- * gradients of the initial states, too. */
-int cg_cluster_forward(void *stream, const struct cg_layer *layer, int64_t directions, const struct cg_cluster *cluster,
-                       int64_t sequences);
-int cg_cluster_backward(void *stream, const struct cg_layer *layer, int64_t directions,
-                        const struct cg_cluster *cluster, int64_t sequences);
+ * gradients of the initial states, too. With LAYER_NORM the inputs of all rows are normalised before, and their
+ * gradients are computed after the steps (kernels/norm_inputs.h). */
+typedef int cg_cluster_run_fn(void *stream, const struct cg_layer *layer, int64_t directions,
+                              const struct cg_cluster *cluster, int64_t sequences);
+cg_cluster_run_fn cg_cluster_forward, cg_cluster_backward;
+cg_cluster_run_fn cg_cluster_linked_forward, cg_cluster_linked_backward;
 
 #ifdef __cplusplus
 }

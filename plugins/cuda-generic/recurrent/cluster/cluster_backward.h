@@ -8,18 +8,22 @@
 #ifndef CG_CLUSTER_BACKWARD_H
 #define CG_CLUSTER_BACKWARD_H
 
-#include "cuda-generic/recurrent/cluster/cluster_block.h"
+#include "cuda-generic/recurrent/cluster/cluster_link.h"
 
-template <int PARTS, int HIDDEN, int BLOCKS>
-struct cg_cluster_backward_shape : cg_cluster_block<PARTS, HIDDEN, BLOCKS> {
-    typedef cg_cluster_block<PARTS, HIDDEN, BLOCKS> BLOCK;
+template <int PARTS, int HIDDEN, int BLOCKS, bool LINKED>
+struct cg_cluster_backward_shape : cg_cluster_block<PARTS, HIDDEN, BLOCKS, LINKED> {
+    typedef cg_cluster_block<PARTS, HIDDEN, BLOCKS, LINKED> BLOCK;
+    static constexpr bool BACK = true;
     static constexpr int ALL_TILES = HIDDEN / 16, TILES = ALL_TILES / BLOCK::WARPS; /* of a warp */
     static constexpr int STEPS = BLOCK::UNITS / 4, HALF_STEPS = 4, TOGETHER = PARTS == 1 || TILES < 2 ? TILES : 2;
-    static constexpr struct cg_cluster_sizes SIZES = cg_cluster_size(HIDDEN, BLOCKS, PARTS, 1);
+    static constexpr struct cg_cluster_sizes SIZES = cg_cluster_size(HIDDEN, BLOCKS, PARTS, LINKED, 1);
     static constexpr int RECEIVED = SIZES.received, HEAD = SIZES.head, GROUP = SIZES.group;
     static constexpr int GRADIENTS_AT = CG_CLUSTER_FIXED_BYTES, GRADIENTS = 128 * STEPS * BLOCK::WORDS;
     static constexpr int LOWER_AT = GRADIENTS_AT + 2 * GRADIENTS, STATES_AT = 2 * RECEIVED;
-    static_assert(STATES_AT + 4 * CG_CLUSTER_STATES * BLOCK::THREADS == GROUP, "cg_cluster_size");
+    static constexpr int LINKS_AT = STATES_AT + 4 * SIZES.states * BLOCK::THREADS;
+    static constexpr int RECORDS = BLOCKS * BLOCK::HALVES; /* of sums that are exchanged */
+    static constexpr int WARP_SUMS_AT = 0;                 /* each warp sends its own */
+    static_assert(LINKS_AT + (LINKED ? RECEIVED : 0) == GROUP, "cg_cluster_size");
     static_assert(LOWER_AT + SIZES.lower_bytes == HEAD, "cg_cluster_size");
     static_assert(RECEIVED == BLOCKS * BLOCK::HALVES * 512, "every block sends the parts of all units");
 };
@@ -129,18 +133,17 @@ template <class S> struct cg_cluster_backward_pass {
     int bytes;                   /* of a phase */
     int item;                    /* steps of groups so far */
     int gates;                   /* a bit for each gate that the layer has */
+    float count;                 /* LAYER_NORM: sums over h of all units */
     bool usual;
 };
 
-/* Adds what all blocks have sent for the lane's cell. */
+/* Adds what all blocks have sent for the lane's cell to byte `at` of the group. */
 template <class S>
-static __device__ __forceinline__ float cg_cluster_receive(const struct cg_cluster_place &p, int turn, int group,
-                                                           int bytes)
+static __device__ __forceinline__ float cg_cluster_receive(const struct cg_cluster_place &p, int group, int at)
 {
-    const unsigned char *room = p.shared + S::HEAD + group * S::GROUP + (turn & 1) * S::RECEIVED;
+    const unsigned char *room = p.shared + S::HEAD + group * S::GROUP + at;
     const float *from = reinterpret_cast<const float *>(room) + p.warp * 32 + p.lane;
     float sums[4] = {0, 0, 0, 0};
-    cg_cluster_wait(p, group, turn, bytes);
     CG_UNROLL
     for (int i = 0; i < S::BLOCKS; i++)
         sums[i % 4] += from[i * S::HALVES * 128];
@@ -200,11 +203,12 @@ static __device__ __forceinline__ void cg_cluster_multiply_columns(const struct 
     }
 }
 
-/* Multiplies the gradients with all tiles of the warp, and sends the sums to the owners of the units. */
+/* Multiplies the gradients with all tiles of the warp, and sends the sums to what is received at byte `at` of the
+ * owners of the units, counted on the barrier at byte `barrier`. */
 template <class S>
 static __device__ __forceinline__ void cg_cluster_spread(const struct cg_cluster_place &p,
-                                                         const cg_cluster_columns<S> &columns, int ring, int group,
-                                                         int half)
+                                                         const cg_cluster_columns<S> &columns, int ring, uint32_t at,
+                                                         uint32_t barrier)
 {
     const unsigned char *from = p.shared + S::GRADIENTS_AT + ring * S::GRADIENTS + p.lane * 4 * S::WORDS;
     const float *notes = reinterpret_cast<const float *>(p.shared + CG_CLUSTER_NOTES_AT) + ring * 16 + p.lane % 4 * 2;
@@ -216,8 +220,7 @@ static __device__ __forceinline__ void cg_cluster_spread(const struct cg_cluster
     CG_UNROLL
     for (int k = 0; k < 2 * S::HALVES; k++)
         unscales[k / 2][k % 2] = notes[k / 2 * 8 + k % 2];
-    const uint32_t to =
-        (uint32_t)(S::HEAD + group * S::GROUP + half * S::RECEIVED) + (uint32_t)(p.lane % 4 * 8 + p.lane / 4) * 16;
+    const uint32_t to = at + (uint32_t)(p.lane % 4 * 8 + p.lane / 4) * 16;
     CG_UNROLL
     for (int i0 = 0; i0 < S::TILES; i0 += S::TOGETHER) {
         float sums[S::TOGETHER][4];
@@ -228,8 +231,7 @@ static __device__ __forceinline__ void cg_cluster_spread(const struct cg_cluster
                                        gpu_float_bits(sums[i][2]), gpu_float_bits(sums[i][3])};
             const int record = p.rank * S::HALVES + cg_cluster_tile<S>(p, i0 + i) % S::HALVES;
             if (2 * (p.lane % 4) < p.slots)
-                gpu_send(columns.owners[i0 + i], to + (uint32_t)record * 512, words,
-                         cg_cluster_barrier_at(group, half));
+                gpu_send(columns.owners[i0 + i], to + (uint32_t)record * 512, words, barrier);
         }
     }
 }
@@ -242,7 +244,11 @@ static __device__ __forceinline__ float cg_cluster_come_back(const struct cg_clu
 {
     const float kept = states[CG_CLUSTER_BACK * S::THREADS];
     const bool ran = turn > 0 && cg_cluster_step(p, turn - 1, true) < cg_cluster_length<S>(states);
-    const float now = turn > 0 ? cg_cluster_receive<S>(p, turn - 1, group, bytes) : 0.0f;
+    float now = 0.0f;
+    if (turn > 0) {
+        cg_cluster_wait(p, group, turn - 1, bytes);
+        now = cg_cluster_receive<S>(p, group, ((turn - 1) & 1) * S::RECEIVED);
+    }
     return ran ? now : kept;
 }
 
@@ -255,7 +261,114 @@ static __device__ __forceinline__ void cg_cluster_prepare(cg_cluster_backward_pa
     const int b = cg_cluster_sequence(p, group), t = cg_cluster_step(p, turn, true);
     const int length = cg_cluster_length<S>(cg_cluster_states<S>(p, group));
     const bool first = p.y->reverse ? t + 1 == length : t == 0;
-    cg_cluster_load_past(*p.y, turn < p.steps && t < length, first, row + b, before + b, b, p.unit, &a.past);
+    const bool runs = turn < p.steps && t < length;
+    cg_cluster_load_past(*p.y, runs, first, row + b, before + b, b, p.unit, &a.past);
+    if (S::LINKED && p.y->normed)
+        cg_cluster_announce_norm(*p.y, runs, row + b, p.unit);
+}
+
+/* The gradient of r h of a late GRU: `dz`: that of the candidate. */
+template <class S>
+static __device__ __forceinline__ float cg_cluster_find_late(cg_cluster_backward_pass<S> &a, int turn, int group,
+                                                             float dz)
+{
+    const uint32_t at = (uint32_t)(S::HEAD + group * S::GROUP + S::LINKS_AT), barrier = cg_cluster_link_at(group, 0);
+    const float sent[4] = {0.0f, 0.0f, dz, 0.0f};
+    const int ring = a.item++ & 1;
+    cg_cluster_put_gradients<S>(a.p, ring, sent);
+    __syncthreads();
+    cg_cluster_spread<S>(a.p, a.columns, ring, at, barrier);
+    cg_cluster_wait_at(a.p, barrier, turn, a.bytes);
+    return cg_cluster_receive<S>(a.p, group, S::LINKS_AT);
+}
+
+/* The cell of a lane in a step. */
+struct cg_cluster_cell_back {
+    int turn, group, b, row; /* row: of the step and the sequence */
+    bool runs, normed, late;
+    struct cg_cluster_past x;
+    struct cg_cluster_norm_past of_norm;
+    float mask, direct; /* direct: the gradient of h, but for what comes through W_h */
+    struct cg_cluster_slopes s;
+    /* Found when that has come: gradients of the pre-activations, of the contributions of W_h to them, and of these
+     * before they were normalised; of the carried h, of h, of c, and of the normalised c. */
+    float dz[4], sent[4], dv[4], dh, fresh, d, dq;
+    float normal[4], normal_c; /* LAYER_NORM: the normalised sums and c */
+    float reset_back;          /* a late GRU: the gradient of r h */
+};
+
+/* Before that has come: the derivative of the cell. */
+template <class S>
+static __device__ __forceinline__ void cg_cluster_derive(cg_cluster_backward_pass<S> &a, struct cg_cluster_cell_back *c)
+{
+    const struct cg_cluster_place &p = a.p;
+    const struct cg_layer &y = *p.y;
+    const int t = cg_cluster_step(p, c->turn, true);
+    const float *states = cg_cluster_states<S>(p, c->group), *constants = cg_cluster_constants<S>(p);
+    const float *peepholes = y.peephole ? constants + 4 * S::UNITS : nullptr, dc = states[CG_CLUSTER_DC * S::THREADS];
+    float stay_c = 0, stay_h = 0, q = cg_clip(c->x.inner, y.cell_clip);
+    c->mask = 0;
+    c->direct = states[CG_CLUSTER_DIRECT * S::THREADS];
+    if (c->runs) {
+        stay_c = cg_cluster_stay(y, y.zoneout_cell_key, y.zoneout_cell, t, c->b, p.unit);
+        stay_h = cg_cluster_stay(y, y.zoneout_hidden_key, y.zoneout_hidden, t, c->b, p.unit);
+        c->mask = cg_or_one(y.mask_h, (int64_t)c->b * y.hidden + p.unit);
+        c->direct += c->x.dy * y.dy_scale * (y.other_h ? c->x.other : 1.0f);
+    }
+    c->normal_c = 0;
+    if (c->normed) {
+        c->normal_c = (q - c->of_norm.moments[2]) * c->of_norm.moments[3];
+        q = c->normal_c * constants[11 * S::UNITS] + constants[12 * S::UNITS];
+    }
+    c->s = a.usual ? cg_cluster_slope<true, S::LINKED>(y, c->x, q, peepholes, S::UNITS, stay_c, stay_h, dc)
+                   : cg_cluster_slope<false, S::LINKED>(y, c->x, q, peepholes, S::UNITS, stay_c, stay_h, dc);
+}
+
+/* `back`: what has come through W_h. */
+template <class S>
+static __device__ __forceinline__ void cg_cluster_differentiate(cg_cluster_backward_pass<S> &a, float back,
+                                                                struct cg_cluster_cell_back *c)
+{
+    const struct cg_layer &y = *a.p.y;
+    const float *constants = cg_cluster_constants<S>(a.p);
+    c->dh = c->direct + c->mask * back;
+    c->fresh = c->s.stay_h > 0 ? 0.0f : c->dh;
+    c->d = c->fresh * c->s.to_c + c->s.from_c;
+    c->dq = c->runs && c->normed ? c->fresh * c->s.to_q : 0.0f;
+    if (c->normed && y.cell == SEQLSTM_CELL_LSTM)
+        c->d += c->s.clip * cg_cluster_normal_back<S>(a.p, c->group, c->turn, c->dq * constants[11 * S::UNITS],
+                                                      c->normal_c, c->of_norm.moments[3]);
+    CG_UNROLL
+    for (int j = 0; j < 4; j++) /* 0 times an infinity would not be 0 */
+        c->dz[j] = c->runs && (a.gates >> j & 1) ? (j < 3 ? c->d : c->fresh) * c->s.gate[j] : 0.0f;
+    if (c->late) {
+        c->reset_back = cg_cluster_find_late<S>(a, c->turn, c->group, c->dz[2]);
+        c->dz[0] = c->runs ? c->reset_back * c->mask * c->x.before * c->s.gate[0] : 0.0f;
+    }
+    CG_UNROLL
+    for (int j = 0; j < 4; j++)
+        c->dv[j] = c->sent[j] = j != 2 ? c->dz[j] : c->late ? 0.0f : c->dz[j] * c->s.reset;
+    if (c->normed)
+        cg_cluster_normalise_back<S>(a.p, c->group, c->turn, c->runs ? a.gates : 0, a.count, c->of_norm, constants,
+                                     c->dv, c->normal);
+}
+
+/* Stores the gradients, and those of the states before. */
+template <class S>
+static __device__ __forceinline__ void cg_cluster_keep(const struct cg_cluster_place &p,
+                                                       const struct cg_cluster_cell_back &c)
+{
+    const struct cg_layer &y = *p.y;
+    float *states = cg_cluster_states<S>(p, c.group);
+    states[CG_CLUSTER_DC * S::THREADS] = c.s.from_kept + c.d * c.s.f;
+    states[CG_CLUSTER_DIRECT * S::THREADS] = (c.s.stay_h > 0 ? c.dh : 0.0f) +
+                                             (y.cell == SEQLSTM_CELL_GRU ? c.fresh * c.s.pass : 0.0f) +
+                                             (c.late ? c.mask * c.reset_back * c.s.reset : 0.0f);
+    cg_cluster_store_gradients(y, c.row, p.unit, c.dz, c.s.reset, c.x);
+    if (c.late)
+        y.reset_rows[(int64_t)c.row * y.hidden + p.unit] = c.s.reset * c.mask * c.x.before;
+    if (c.normed)
+        cg_cluster_store_norm_gradients(y, c.row, p.unit, c.dv, c.sent, c.normal, c.dq, c.normal_c);
 }
 
 template <class S>
@@ -263,42 +376,33 @@ static __device__ __forceinline__ void cg_cluster_backward_step(cg_cluster_backw
                                                                 int row, int next_row, int next_before)
 {
     const struct cg_cluster_place &p = a.p;
-    const struct cg_layer &y = *p.y;
-    const int b = cg_cluster_sequence(p, group), t = cg_cluster_step(p, turn, true), ring = a.item++ & 1;
     float *states = cg_cluster_states<S>(p, group);
-    const float *constants = cg_cluster_constants<S>(p), dc = states[CG_CLUSTER_DC * S::THREADS];
-    const bool runs = t < cg_cluster_length<S>(states), last = group + 1 == p.groups;
-    const float *peepholes = y.peephole ? constants + 4 * S::UNITS : nullptr;
-    const struct cg_cluster_past x = a.past;
+    const bool last = group + 1 == p.groups;
+    struct cg_cluster_cell_back c = {};
+    c.turn = turn;
+    c.group = group;
+    c.b = cg_cluster_sequence(p, group);
+    c.row = row + c.b;
+    c.runs = cg_cluster_step(p, turn, true) < cg_cluster_length<S>(states);
+    c.normed = S::LINKED && p.y->normed;
+    c.late = S::LINKED && p.y->late;
+    c.x = a.past;
+    if (c.normed)
+        c.of_norm = cg_cluster_load_norm(*p.y, c.runs, c.row, p.unit);
     cg_cluster_prepare<S>(a, last ? turn + 1 : turn, last ? 0 : group + 1, next_row, next_before);
-    float stay_c = 0, stay_h = 0, mask = 0, direct = states[CG_CLUSTER_DIRECT * S::THREADS];
-    if (runs) {
-        stay_c = cg_cluster_stay(y, y.zoneout_cell_key, y.zoneout_cell, t, b, p.unit);
-        stay_h = cg_cluster_stay(y, y.zoneout_hidden_key, y.zoneout_hidden, t, b, p.unit);
-        mask = cg_or_one(y.mask_h, (int64_t)b * y.hidden + p.unit);
-        direct += x.dy * y.dy_scale * (y.other_h ? x.other : 1.0f);
-    }
-    const struct cg_cluster_slopes s = a.usual ? cg_cluster_slope<true>(y, x, peepholes, S::UNITS, stay_c, stay_h, dc)
-                                               : cg_cluster_slope<false>(y, x, peepholes, S::UNITS, stay_c, stay_h, dc);
+    cg_cluster_derive<S>(a, &c);
     __syncwarp();
     const float back = cg_cluster_come_back<S>(p, turn, group, a.bytes, states);
-    const float dh = direct + mask * back, fresh = s.stay_h > 0 ? 0.0f : dh, d = fresh * s.to_c + s.from_c;
-    float dz[4];
-    CG_UNROLL
-    for (int j = 0; j < 4; j++) /* 0 times an infinity would not be 0 */
-        dz[j] = runs && (a.gates >> j & 1) ? (j < 3 ? d : fresh) * s.gate[j] : 0.0f;
-    const float sent[4] = {dz[0], dz[1], dz[2] * s.reset, dz[3]};
-    cg_cluster_put_gradients<S>(p, ring, sent);
+    cg_cluster_differentiate<S>(a, back, &c);
+    const int ring = a.item++ & 1;
+    cg_cluster_put_gradients<S>(p, ring, c.dv);
     __syncthreads();
-    cg_cluster_spread<S>(p, a.columns, ring, group, turn & 1);
-    if (runs) {
-        states[CG_CLUSTER_DC * S::THREADS] = s.from_kept + d * s.f;
-        states[CG_CLUSTER_DIRECT * S::THREADS] =
-            (s.stay_h > 0 ? dh : 0.0f) + (y.cell == SEQLSTM_CELL_GRU ? fresh * s.pass : 0.0f);
-        cg_cluster_store_gradients(y, row + b, p.unit, dz, s.reset, x);
-    } else {
+    cg_cluster_spread<S>(p, a.columns, ring, (uint32_t)(S::HEAD + group * S::GROUP + (turn & 1) * S::RECEIVED),
+                         cg_cluster_barrier_at(group, turn & 1));
+    if (c.runs)
+        cg_cluster_keep<S>(p, c);
+    else
         states[CG_CLUSTER_BACK * S::THREADS] = back;
-    }
 }
 
 /* ---- all steps ------------------------------------------------------------------------------------------------- */
@@ -315,11 +419,12 @@ static __device__ __forceinline__ void cg_cluster_backward_begin(cg_cluster_back
     a.p.column = 2 * (a.p.warp % 4) + a.p.lane % 2;
     a.bytes = S::BLOCKS * S::HALVES * 128 * ((a.p.slots + 1) / 2);
     a.item = 0;
-    a.gates = ((1 << a.p.y->gates) - 1) & ~(cg_is_coupled(a.p.y) ? 2 : 0);
+    a.gates = cg_cluster_gates(*a.p.y);
+    a.count = cg_cluster_count_sums(*a.p.y);
     a.usual = cg_cluster_is_usual(*a.p.y);
     cg_cluster_load_columns<S>(a.p, a.columns);
     cg_cluster_begin_states<S>(a.p);
-    cg_cluster_start(a.p, a.bytes);
+    cg_cluster_start<S>(a.p, a.bytes, a.p.y->late ? a.bytes : cg_cluster_sum_bytes<S>(a.p));
 }
 
 /* The gradients of the initial states. */

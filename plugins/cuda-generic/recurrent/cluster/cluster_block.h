@@ -9,8 +9,10 @@
 #include "cuda-generic/recurrent/cluster/cluster_number.h"
 #include "cuda-generic/recurrent/cluster/cluster_shape.h"
 
-template <int PARTS_, int HIDDEN_, int BLOCKS_> struct cg_cluster_block {
+/* LINKED: kernels of layers whose units need sums of each other within a step (cluster_link.h). */
+template <int PARTS_, int HIDDEN_, int BLOCKS_, bool LINKED_> struct cg_cluster_block {
     static constexpr int PARTS = PARTS_, HIDDEN = HIDDEN_, BLOCKS = BLOCKS_;
+    static constexpr bool LINKED = LINKED_;
     static constexpr int UNITS = HIDDEN / BLOCKS, HALVES = UNITS / 16; /* of 16 units */
     static constexpr int WARPS = 4 * HALVES, THREADS = 32 * WARPS, WORDS = 2 * PARTS;
     static constexpr bool ALL_KEPT = PARTS * HIDDEN <= 512; /* registers hold all parts of the weights */
@@ -46,9 +48,10 @@ static __device__ __forceinline__ uint32_t cg_cluster_barrier_at(int group, int 
     return (uint32_t)(16 * group + 8 * half);
 }
 
-static __device__ __forceinline__ uint64_t *cg_cluster_barrier(const struct cg_cluster_place &p, int group, int half)
+/* The barriers of what is sent within a step. */
+static __device__ __forceinline__ uint32_t cg_cluster_link_at(int group, int which)
 {
-    return reinterpret_cast<uint64_t *>(p.shared + cg_cluster_barrier_at(group, half));
+    return (uint32_t)(CG_CLUSTER_LINKS_AT + 16 * group + 8 * which);
 }
 
 /* The sequence of a cell, or -1 if there is none. */
@@ -70,8 +73,23 @@ static __device__ __forceinline__ int cg_cluster_row(const struct cg_cluster_pla
     return step >= 0 && step < p.steps ? (int)p.y->axis.row_offsets[step] : 0;
 }
 
-/* Copies the layer and the constants of the block's units to shared memory, and starts the barriers, which expect
- * `bytes` per phase. The place lacks its cell. All threads call; ends with a barrier of the block. */
+/* Constant k of a unit; see CG_CLUSTER_CONSTANTS. */
+static __device__ __forceinline__ float cg_cluster_constant(const struct cg_layer &y, int k, int unit)
+{
+    const int n = (int)y.hidden, biases = y.cell == SEQLSTM_CELL_RNN ? 1 : y.late ? 3 : 4, gate = k - 7;
+    if (unit >= n)
+        return 0.0f;
+    if (k < 4)
+        return y.bias && k < biases ? y.bias[k * n + unit] : 0.0f;
+    if (k < 7)
+        return y.peephole ? y.peephole[(k - 4) * n + unit] : 0.0f;
+    if (gate < 4)
+        return y.normed && cg_cluster_has_gate(y, gate) ? y.norm[y.gh + gate * n + unit] : 0.0f;
+    return y.normed && y.cell == SEQLSTM_CELL_LSTM ? y.norm[(k - 3) * n + unit] : 0.0f;
+}
+
+/* Copies the layer and the constants of the block's units to shared memory. The place lacks its cell. All threads
+ * call. */
 template <class S>
 static __device__ __forceinline__ struct cg_cluster_place cg_cluster_begin(const struct cg_layer *layer,
                                                                            const struct cg_cluster_share &share,
@@ -91,13 +109,8 @@ static __device__ __forceinline__ struct cg_cluster_place cg_cluster_begin(const
     __syncthreads();
     const struct cg_layer &y = *p.y;
     float *constants = reinterpret_cast<float *>(shared + CG_CLUSTER_CONSTANTS_AT);
-    for (int e = p.thread; e < 7 * S::UNITS; e += S::THREADS) {
-        const int unit = p.rank * S::UNITS + e % S::UNITS, k = e / S::UNITS, n = (int)y.hidden;
-        const bool biased = y.bias && k < (y.cell == SEQLSTM_CELL_RNN ? 1 : 4), peeps = y.peephole && k >= 4;
-        constants[e] = unit >= n ? 0.0f
-                       : k >= 4  ? (peeps ? y.peephole[(k - 4) * n + unit] : 0.0f)
-                                 : (biased ? y.bias[k * n + unit] : 0.0f);
-    }
+    for (int e = p.thread; e < (S::LINKED ? CG_CLUSTER_CONSTANTS : 7) * S::UNITS; e += S::THREADS)
+        constants[e] = cg_cluster_constant(y, e / S::UNITS, p.rank * S::UNITS + e % S::UNITS);
     p.slots = share.slots;
     p.b0 = (int)(blockIdx.x / S::BLOCKS) * share.groups * share.slots;
     const int left = (int)y.axis.sequences - p.b0, all = (left + p.slots - 1) / p.slots;
@@ -106,27 +119,44 @@ static __device__ __forceinline__ struct cg_cluster_place cg_cluster_begin(const
     return p;
 }
 
-/* Starts the barriers, whose phases expect `bytes`. Then the cluster meets. */
-static __device__ __forceinline__ void cg_cluster_start(const struct cg_cluster_place &p, int bytes)
+/* Barrier e of those that a launch uses: first those of all groups, then those of links. */
+static __device__ __forceinline__ uint32_t cg_cluster_start_at(const struct cg_cluster_place &p, int e)
 {
+    return e < 2 * p.groups ? cg_cluster_barrier_at(e / 2, e % 2)
+                            : cg_cluster_link_at((e - 2 * p.groups) / 2, (e - 2 * p.groups) % 2);
+}
+
+/* Starts the barriers, whose phases expect `bytes`; those of links, `link_bytes`. Then the cluster meets. */
+template <class S>
+static __device__ __forceinline__ void cg_cluster_start(const struct cg_cluster_place &p, int bytes, int link_bytes)
+{
+    const int kinds = S::LINKED ? 2 : 1;
     if (p.thread == 0) {
-        for (int e = 0; e < 2 * p.groups; e++)
-            gpu_mbarrier_init(cg_cluster_barrier(p, e / 2, e % 2));
+        for (int e = 0; e < kinds * 2 * p.groups; e++)
+            gpu_mbarrier_init(reinterpret_cast<uint64_t *>(p.shared + cg_cluster_start_at(p, e)));
         gpu_mbarrier_fence();
-        for (int e = 0; e < 2 * p.groups; e++)
-            gpu_mbarrier_expect(cg_cluster_barrier(p, e / 2, e % 2), bytes);
+        for (int e = 0; e < kinds * 2 * p.groups; e++)
+            gpu_mbarrier_expect(reinterpret_cast<uint64_t *>(p.shared + cg_cluster_start_at(p, e)),
+                                e < 2 * p.groups ? bytes : link_bytes);
     }
     gpu_barrier_cluster();
+}
+
+/* Waits for phase `phase` of the barrier at byte `at`, and expects as many bytes in its next one. */
+static __device__ __forceinline__ void cg_cluster_wait_at(const struct cg_cluster_place &p, uint32_t at, int phase,
+                                                          int bytes)
+{
+    uint64_t *barrier = reinterpret_cast<uint64_t *>(p.shared + at);
+    gpu_mbarrier_wait(barrier, phase & 1);
+    __syncwarp();
+    if (p.thread == 0)
+        gpu_mbarrier_expect(barrier, bytes);
 }
 
 /* Waits for what was sent in turn `turn`, and expects what will be sent in turn + 2. */
 static __device__ __forceinline__ void cg_cluster_wait(const struct cg_cluster_place &p, int group, int turn, int bytes)
 {
-    uint64_t *barrier = cg_cluster_barrier(p, group, turn & 1);
-    gpu_mbarrier_wait(barrier, turn / 2 & 1);
-    __syncwarp();
-    if (p.thread == 0)
-        gpu_mbarrier_expect(barrier, bytes);
+    cg_cluster_wait_at(p, cg_cluster_barrier_at(group, turn & 1), turn / 2, bytes);
 }
 
 /* The scale of the largest of some values, given the bits of its size, and 1 / scale. */

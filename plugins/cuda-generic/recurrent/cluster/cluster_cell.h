@@ -7,6 +7,12 @@
 #include "cuda-generic/device/device.h"
 #include "cuda-generic/recurrent/kernels/layer.h"
 
+/* Does the layer compute with this gate? Not with that of f if gates are coupled. */
+static __device__ __forceinline__ bool cg_cluster_has_gate(const struct cg_layer &y, int gate)
+{
+    return gate < (int)y.gates && !(cg_is_coupled(&y) && gate == 1);
+}
+
 /* ---- activations ----------------------------------------------------------------------------------------------- */
 
 /* The usual activations without clip have a short form, with the device's approximations. */
@@ -92,13 +98,28 @@ struct cg_cluster_record {
     float z[4], inner;
 };
 
+/* What a cell needs of other units within its step: nothing. cluster_link.h has the opposite. */
+struct cg_cluster_no_links {
+    static constexpr bool ANY = false;
+    /* What the output of an LSTM sees of c. */
+    __device__ __forceinline__ float find_q(float c)
+    {
+        return c;
+    }
+    /* The sum of a late GRU's candidate over r h; r: that of the unit. */
+    __device__ __forceinline__ float find_late(float)
+    {
+        return 0.0f;
+    }
+};
+
 /* `v`: the sums over h; `u`: the contribution of the input with the bias; `bias_n`: the GRU's bias of v_n; `p`: [3],
  * `pitch` apart, NULL without peepholes. Updates c and h. */
-template <bool USUAL>
+template <bool USUAL, class LINKS>
 static __device__ __forceinline__ struct cg_cluster_record cg_cluster_cell(const struct cg_layer &y,
                                                                            const float (&v)[4], const float (&u)[4],
                                                                            const float *p, int pitch, float bias_n,
-                                                                           struct cg_cluster_state *state)
+                                                                           LINKS links, struct cg_cluster_state *state)
 {
     struct cg_cluster_record r = {{v[0] + u[0], v[1] + u[1], v[2] + u[2], v[3] + u[3]}, 0.0f};
     float h;
@@ -111,11 +132,12 @@ static __device__ __forceinline__ struct cg_cluster_record cg_cluster_cell(const
         r.inner = f * before + i * cg_cluster_candidate<USUAL>(y, r.z[2]);
         const float c = cg_clip(r.inner, y.cell_clip);
         r.z[3] += p ? p[2 * pitch] * c : 0.0f;
-        h = cg_cluster_gate<USUAL>(y, r.z[3]) * cg_cluster_output<USUAL>(y, c);
+        h = cg_cluster_gate<USUAL>(y, r.z[3]) * cg_cluster_output<USUAL>(y, links.find_q(c));
         state->c = cg_cluster_carry(state->stay_c, before, c);
     } else if (y.cell == SEQLSTM_CELL_GRU) {
+        const float reset = cg_cluster_gate<USUAL>(y, r.z[0]);
         r.inner = v[2] + bias_n;
-        r.z[2] = u[2] + cg_cluster_gate<USUAL>(y, r.z[0]) * r.inner;
+        r.z[2] = u[2] + (LINKS::ANY && y.late ? links.find_late(reset) : reset * r.inner);
         const float keep = cg_cluster_gate<USUAL>(y, r.z[1]);
         h = (1.0f - keep) * cg_cluster_candidate<USUAL>(y, r.z[2]) + keep * state->h;
     } else {
@@ -123,6 +145,15 @@ static __device__ __forceinline__ struct cg_cluster_record cg_cluster_cell(const
     }
     state->h = cg_cluster_carry(state->stay_h, state->h, h);
     return r;
+}
+
+template <bool USUAL>
+static __device__ __forceinline__ struct cg_cluster_record cg_cluster_cell(const struct cg_layer &y,
+                                                                           const float (&v)[4], const float (&u)[4],
+                                                                           const float *p, int pitch, float bias_n,
+                                                                           struct cg_cluster_state *state)
+{
+    return cg_cluster_cell<USUAL>(y, v, u, p, pitch, bias_n, cg_cluster_no_links(), state);
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------- */
@@ -135,32 +166,37 @@ struct cg_cluster_past {
 /* The cell's derivative: with dh, the gradient of the carried h, and new = (1 - stay_h) dh,
  *   d = new * to_c + from_c, dz[0 .. 2] = d * gate[0 .. 2], dz[3] = new * gate[3]
  * and the gradients of the states before: c: d * f + from_kept, directly of h: stay_h dh + new * pass.
- * The sum of the candidate over h has the gradient dz[2] * reset. */
+ * The sum of the candidate over h has the gradient dz[2] * reset; of a late GRU, that over r h has dz[2], and dz[0] is
+ * the gradient of r h times gate[0].
+ * LAYER_NORM: new * to_q is the gradient of the normalised c, and to_c lacks it; `clip` passes on what follows of it.
+ */
 struct cg_cluster_slopes {
-    float stay_h, to_c, from_c, gate[4], f, from_kept, pass, reset;
+    float stay_h, to_c, from_c, gate[4], f, from_kept, pass, reset, to_q, clip;
 };
 
 template <bool USUAL>
 static __device__ __forceinline__ void cg_cluster_slope_lstm(const struct cg_layer &y, const struct cg_cluster_past &x,
-                                                             const float *p, int pitch, float stay_c, float dc,
-                                                             struct cg_cluster_slopes *s)
+                                                             float q, bool normed, const float *p, int pitch,
+                                                             float stay_c, float dc, struct cg_cluster_slopes *s)
 {
     const bool coupled = cg_is_coupled(&y);
-    const float c = cg_clip(x.inner, y.cell_clip), clip = cg_clip_slope(x.inner, y.cell_clip);
+    const float clip = cg_clip_slope(x.inner, y.cell_clip);
     const float i = cg_cluster_gate<USUAL>(y, x.z[0]), o = cg_cluster_gate<USUAL>(y, x.z[3]);
     const float f = coupled ? 1.0f - i : cg_cluster_gate<USUAL>(y, x.z[1]);
-    const float g = cg_cluster_candidate<USUAL>(y, x.z[2]), a = cg_cluster_output<USUAL>(y, c);
+    const float g = cg_cluster_candidate<USUAL>(y, x.z[2]), a = cg_cluster_output<USUAL>(y, q);
     s->gate[0] = (g - (coupled ? x.before : 0.0f)) * cg_cluster_gate_slope<USUAL>(y, x.z[0], i);
     s->gate[1] = coupled ? 0.0f : x.before * cg_cluster_gate_slope<USUAL>(y, x.z[1], f);
     s->gate[2] = i * cg_cluster_candidate_slope<USUAL>(y, x.z[2], g);
     s->gate[3] = a * cg_cluster_gate_slope<USUAL>(y, x.z[3], o);
-    s->to_c = (o * (USUAL ? 1.0f - a * a : cg_slope(y.output, c)) + (p ? p[2 * pitch] * s->gate[3] : 0.0f)) * clip;
+    s->to_q = o * (USUAL ? 1.0f - a * a : cg_slope(y.output, q));
+    s->clip = clip;
+    s->to_c = ((normed ? 0.0f : s->to_q) + (p ? p[2 * pitch] * s->gate[3] : 0.0f)) * clip;
     s->from_c = stay_c > 0 ? 0.0f : dc * clip;
     s->from_kept = stay_c > 0 ? dc : 0.0f;
     s->f = f + (p ? p[0] * s->gate[0] + p[pitch] * s->gate[1] : 0.0f);
 }
 
-template <bool USUAL>
+template <bool USUAL, bool LINKED>
 static __device__ __forceinline__ void cg_cluster_slope_gru(const struct cg_layer &y, const struct cg_cluster_past &x,
                                                             struct cg_cluster_slopes *s)
 {
@@ -168,9 +204,26 @@ static __device__ __forceinline__ void cg_cluster_slope_gru(const struct cg_laye
     const float n = cg_cluster_candidate<USUAL>(y, x.z[2]);
     s->gate[1] = (x.before - n) * cg_cluster_gate_slope<USUAL>(y, x.z[1], keep);
     s->gate[2] = (1.0f - keep) * cg_cluster_candidate_slope<USUAL>(y, x.z[2], n);
-    s->gate[0] = s->gate[2] * x.inner * cg_cluster_gate_slope<USUAL>(y, x.z[0], r);
+    s->gate[0] = (LINKED && y.late ? 1.0f : s->gate[2] * x.inner) * cg_cluster_gate_slope<USUAL>(y, x.z[0], r);
     s->pass = keep;
     s->reset = r;
+}
+
+/* `q`: what the output of an LSTM saw of c. */
+template <bool USUAL, bool LINKED>
+static __device__ __forceinline__ struct cg_cluster_slopes cg_cluster_slope(const struct cg_layer &y,
+                                                                            const struct cg_cluster_past &x, float q,
+                                                                            const float *p, int pitch, float stay_c,
+                                                                            float stay_h, float dc)
+{
+    struct cg_cluster_slopes s = {stay_h, 1.0f, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}, 0.0f, 0.0f, 0.0f, 1.0f, 0.0f, 1.0f};
+    if (y.cell == SEQLSTM_CELL_LSTM)
+        cg_cluster_slope_lstm<USUAL>(y, x, q, LINKED && y.normed, p, pitch, stay_c, dc, &s);
+    else if (y.cell == SEQLSTM_CELL_GRU)
+        cg_cluster_slope_gru<USUAL, LINKED>(y, x, &s);
+    else
+        s.gate[0] = cg_cluster_candidate_slope<USUAL>(y, x.z[0], cg_cluster_candidate<USUAL>(y, x.z[0]));
+    return s;
 }
 
 template <bool USUAL>
@@ -179,22 +232,16 @@ static __device__ __forceinline__ struct cg_cluster_slopes cg_cluster_slope(cons
                                                                             const float *p, int pitch, float stay_c,
                                                                             float stay_h, float dc)
 {
-    struct cg_cluster_slopes s = {stay_h, 1.0f, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}, 0.0f, 0.0f, 0.0f, 1.0f};
-    if (y.cell == SEQLSTM_CELL_LSTM)
-        cg_cluster_slope_lstm<USUAL>(y, x, p, pitch, stay_c, dc, &s);
-    else if (y.cell == SEQLSTM_CELL_GRU)
-        cg_cluster_slope_gru<USUAL>(y, x, &s);
-    else
-        s.gate[0] = cg_cluster_candidate_slope<USUAL>(y, x.z[0], cg_cluster_candidate<USUAL>(y, x.z[0]));
-    return s;
+    return cg_cluster_slope<USUAL, false>(y, x, cg_clip(x.inner, y.cell_clip), p, pitch, stay_c, stay_h, dc);
 }
 
 /* ---- rows of memory ------------------------------------------------------------------------------------------- */
 
+/* The record z holds the contribution of the input, with LAYER_NORM normalised. */
 static __device__ __forceinline__ void cg_cluster_load_input(const struct cg_layer &y, bool runs, int row, int unit,
                                                              float (&u)[4])
 {
-    const float *from = y.u + (int64_t)row * y.gh + unit;
+    const float *from = y.z + (int64_t)row * y.gh + unit;
     CG_UNROLL
     for (int j = 0; j < 4; j++)
         u[j] = gpu_load_if(runs && j < (int)y.gates, from + j * y.hidden);
@@ -232,7 +279,7 @@ static __device__ __forceinline__ void cg_cluster_load_past(const struct cg_laye
     CG_UNROLL
     for (int j = 0; j < 4; j++)
         x->z[j] = gpu_load_if(runs && j < (int)y.gates, z + j * n);
-    x->inner = gpu_load_if(runs && (lstm || gru), inner + at);
+    x->inner = gpu_load_if(runs && (lstm || gru) && inner, inner + at);
     x->before = gpu_load_if(runs && (lstm || gru) && !(first && initial == nullptr), from + unit);
     x->dy = gpu_load_if(runs && y.dy, y.dy + (int64_t)row * y.dy_stride + y.dy_offset + unit);
     x->other = gpu_load_if(runs && y.other_h, y.other_h + at);

@@ -66,4 +66,19 @@ template <typename KERNELS> static int cg_cluster_choose(const struct cg_cluster
                                        : cg_cluster_choose_shape<KERNELS, 1>(request);
 }
 
+template <typename KERNELS>
+static int cg_cluster_start_steps(void *stream, const struct cg_layer *layer, int64_t directions,
+                                  const struct cg_cluster *cluster, int32_t together, int64_t sequences)
+{
+    const struct cg_cluster_request request = {stream, layer, directions, sequences, cluster, together, nullptr, 0};
+    return cg_cluster_choose<KERNELS>(request);
+}
+
+template <typename KERNELS>
+static int cg_cluster_count(const struct cg_cluster *cluster, int32_t multiprocessors, int32_t *out_together)
+{
+    const struct cg_cluster_request request = {nullptr, nullptr, 1, 0, cluster, 0, out_together, multiprocessors};
+    return cg_cluster_choose<KERNELS>(request);
+}
+
 #endif

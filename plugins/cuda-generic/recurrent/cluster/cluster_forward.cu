@@ -4,19 +4,19 @@
 #include "cuda-generic/recurrent/cluster/cluster_choose.h"
 
 template <int PARTS, int HIDDEN, int BLOCKS>
-static __global__ void __launch_bounds__(cg_cluster_block<PARTS, HIDDEN, BLOCKS>::THREADS, 1)
+static __global__ void __launch_bounds__(cg_cluster_block<PARTS, HIDDEN, BLOCKS, false>::THREADS, 1)
     cluster_forward(const struct cg_layer *layer, struct cg_cluster_call call)
 {
 #if GPU_HAS_CLUSTERS
     GPU_SHARED(unsigned char, shared);
-    cg_cluster_forward_steps<cg_cluster_forward_shape<PARTS, HIDDEN, BLOCKS>>(layer, call, shared);
+    cg_cluster_forward_steps<cg_cluster_forward_shape<PARTS, HIDDEN, BLOCKS, false>>(layer, call, shared);
 #endif
 }
 
-struct cg_cluster_forward_kernels {
+struct kernels {
     template <int PARTS, int HIDDEN, int BLOCKS> static int run(const struct cg_cluster_request &request)
     {
-        typedef cg_cluster_forward_shape<PARTS, HIDDEN, BLOCKS> S;
+        typedef cg_cluster_forward_shape<PARTS, HIDDEN, BLOCKS, false> S;
         return cg_cluster_run(request, S::SIZES, cluster_forward<PARTS, HIDDEN, BLOCKS>);
     }
 };
@@ -24,14 +24,10 @@ struct cg_cluster_forward_kernels {
 extern "C" int cg_cluster_forward(void *stream, const struct cg_layer *layer, int64_t directions,
                                   const struct cg_cluster *cluster, int64_t sequences)
 {
-    const struct cg_cluster_request request = {stream,  layer, directions, sequences, cluster, cluster->together[0],
-                                               nullptr, 0};
-    return cg_cluster_choose<cg_cluster_forward_kernels>(request);
+    return cg_cluster_start_steps<kernels>(stream, layer, directions, cluster, cluster->together[0], sequences);
 }
 
 extern "C" int cg_cluster_count_forward(struct cg_cluster *cluster, int32_t multiprocessors)
 {
-    const struct cg_cluster_request request = {nullptr,        nullptr, 1, 0, cluster, 0, &cluster->together[0],
-                                               multiprocessors};
-    return cg_cluster_choose<cg_cluster_forward_kernels>(request);
+    return cg_cluster_count<kernels>(cluster, multiprocessors, &cluster->together[0]);
 }

@@ -8,18 +8,22 @@
 #ifndef CG_CLUSTER_FORWARD_H
 #define CG_CLUSTER_FORWARD_H
 
-#include "cuda-generic/recurrent/cluster/cluster_block.h"
+#include "cuda-generic/recurrent/cluster/cluster_link.h"
 
-template <int PARTS, int HIDDEN, int BLOCKS> struct cg_cluster_forward_shape : cg_cluster_block<PARTS, HIDDEN, BLOCKS> {
-    typedef cg_cluster_block<PARTS, HIDDEN, BLOCKS> BLOCK;
+template <int PARTS, int HIDDEN, int BLOCKS, bool LINKED>
+struct cg_cluster_forward_shape : cg_cluster_block<PARTS, HIDDEN, BLOCKS, LINKED> {
+    typedef cg_cluster_block<PARTS, HIDDEN, BLOCKS, LINKED> BLOCK;
+    static constexpr bool BACK = false;
     static constexpr int TILES = BLOCK::HALVES, ALL_STEPS = HIDDEN / 16, STEPS = ALL_STEPS / TILES; /* of a warp */
-    static constexpr struct cg_cluster_sizes SIZES = cg_cluster_size(HIDDEN, BLOCKS, PARTS, 0);
+    static constexpr struct cg_cluster_sizes SIZES = cg_cluster_size(HIDDEN, BLOCKS, PARTS, LINKED, 0);
     static constexpr int RECEIVED = SIZES.received, HEAD = SIZES.head, GROUP = SIZES.group;
-    static constexpr int LOWER_AT = CG_CLUSTER_FIXED_BYTES;
+    static constexpr int LOWER_AT = CG_CLUSTER_FIXED_BYTES, WARP_SUMS_AT = LOWER_AT + SIZES.lower_bytes;
     /* In a group: */
     static constexpr int SWAP_AT = 2 * RECEIVED, STATES_AT = SWAP_AT + (TILES == 2 ? 16 * BLOCK::THREADS : 0);
-    static constexpr int SCALES_AT = STATES_AT + 4 * CG_CLUSTER_STATES * BLOCK::THREADS;
-    static_assert(SCALES_AT + 32 == GROUP && LOWER_AT + SIZES.lower_bytes == HEAD, "cg_cluster_size");
+    static constexpr int SCALES_AT = STATES_AT + 4 * SIZES.states * BLOCK::THREADS, LINKS_AT = SCALES_AT + 32;
+    static constexpr int RECORDS = BLOCKS; /* of sums that are exchanged */
+    static_assert(LINKS_AT + (LINKED ? RECEIVED : 0) == GROUP, "cg_cluster_size");
+    static_assert(WARP_SUMS_AT + SIZES.warp_sums == HEAD, "cg_cluster_size");
     /* Sums over parts of the depth, so that products need not wait for each other. */
     static constexpr int LANES = PARTS == 1 ? 4 / TILES : TILES == 1 ? 2 : 1;
 };
@@ -245,10 +249,12 @@ static __device__ __forceinline__ void cg_cluster_gather(const struct cg_cluster
     v[3] = low ? second : sums[3];
 }
 
-/* Sends the h of the warp's four units, which four lanes of a sequence have, to all blocks. */
+/* Sends the h of the warp's four units, which four lanes of a sequence have, to what is received at byte `at` of all
+ * blocks, and counts it on the barrier at byte `barrier`. */
 template <class S>
-static __device__ __forceinline__ void cg_cluster_publish(const struct cg_cluster_place &p, int group, int half,
-                                                          bool wild, const gpu_peer (&peers)[S::BLOCKS / 4], float h)
+static __device__ __forceinline__ void cg_cluster_publish(const struct cg_cluster_place &p, uint32_t at,
+                                                          uint32_t barrier, bool wild,
+                                                          const gpu_peer (&peers)[S::BLOCKS / 4], float h)
 {
     const uint32_t mine = cg_cluster_value<S>(wild, h);
     const int column = p.lane % 8, quad = p.rank * S::WARPS + p.warp;
@@ -257,17 +263,23 @@ static __device__ __forceinline__ void cg_cluster_publish(const struct cg_cluste
     for (int j = 0; j < 4; j++)
         values[j] = __shfl_sync(0xFFFFFFFFu, mine, (j + 4 * (column & 1)) * 4 + column / 2);
     cg_cluster_pack<S>(wild, values, words);
-    const uint32_t chunk = (uint32_t)(quad / 4 * 32 + column * 4 + quad % 4) * (4 * S::WORDS);
-    const uint32_t to = (uint32_t)(S::HEAD + group * S::GROUP + half * S::RECEIVED) + chunk;
+    const uint32_t to = at + (uint32_t)(quad / 4 * 32 + column * 4 + quad % 4) * (4 * S::WORDS);
     if (column < p.slots)
         CG_UNROLL
     for (int i = 0; i < S::BLOCKS / 4; i++)
-        gpu_send(peers[i], to, words, cg_cluster_barrier_at(group, half));
+        gpu_send(peers[i], to, words, barrier);
 }
 
 /* ---- the states of a cell, between its steps ------------------------------------------------------------------- */
 
-enum { CG_CLUSTER_STATE_C, CG_CLUSTER_STATE_H, CG_CLUSTER_MASK, CG_CLUSTER_LENGTH };
+enum {
+    CG_CLUSTER_STATE_C,
+    CG_CLUSTER_STATE_H,
+    CG_CLUSTER_MASK,
+    CG_CLUSTER_LENGTH,
+    CG_CLUSTER_SHIFT_V, /* LAYER_NORM: the means of the step before */
+    CG_CLUSTER_SHIFT_C
+};
 
 template <class S>
 static __device__ __forceinline__ float *cg_cluster_states(const struct cg_cluster_place &p, int group)
@@ -285,6 +297,8 @@ template <class S> static __device__ __forceinline__ void cg_cluster_begin_state
         states[CG_CLUSTER_STATE_H * S::THREADS] = b < 0 ? 0.0f : cg_or_zero(p.y->h0, at);
         states[CG_CLUSTER_MASK * S::THREADS] = b < 0 ? 0.0f : cg_or_one(p.y->mask_h, at);
         states[CG_CLUSTER_LENGTH * S::THREADS] = gpu_bits_float(b < 0 ? 0u : (uint32_t)p.y->axis.lengths[b]);
+        if (S::LINKED)
+            states[CG_CLUSTER_SHIFT_V * S::THREADS] = states[CG_CLUSTER_SHIFT_C * S::THREADS] = 0.0f;
     }
 }
 
@@ -299,8 +313,10 @@ template <class S> struct cg_cluster_forward_pass {
     struct cg_cluster_place p;
     cg_cluster_rows<S> rows;
     gpu_peer peers[S::BLOCKS / 4];
-    float u[4]; /* of the step and group that come next */
-    int bytes;  /* of a phase */
+    float u[4];  /* of the step and group that come next */
+    int bytes;   /* of a phase */
+    int gates;   /* a bit for each gate of the unit */
+    float count; /* LAYER_NORM: sums over h of all units */
     bool wild, usual;
 };
 
@@ -315,6 +331,8 @@ static __device__ __forceinline__ void cg_cluster_forward_begin(cg_cluster_forwa
     a.p.unit = a.p.rank * S::UNITS + a.p.own;
     a.p.column = 2 * (a.p.lane % 4) + a.p.lane / 16;
     a.bytes = S::HIDDEN * S::WORDS * a.p.slots;
+    a.gates = a.p.unit < (int)a.p.y->hidden ? cg_cluster_gates(*a.p.y) : 0;
+    a.count = cg_cluster_count_sums(*a.p.y);
     cg_cluster_load_rows<S>(a.p, a.rows);
     a.wild = S::PARTS == 2 && (cg_cluster_finds_large<S>(a.p) || call.wild);
     a.usual = cg_cluster_is_usual(*a.p.y);
@@ -323,18 +341,16 @@ static __device__ __forceinline__ void cg_cluster_forward_begin(cg_cluster_forwa
     CG_UNROLL
     for (int i = 0; i < S::BLOCKS / 4; i++) /* each block begins with itself */
         a.peers[i] = gpu_find_peer(shared, (a.p.lane / 8 + 4 * i + a.p.rank) % S::BLOCKS);
-    cg_cluster_start(a.p, a.bytes);
+    cg_cluster_start<S>(a.p, a.bytes, a.p.y->late ? a.bytes : cg_cluster_sum_bytes<S>(a.p));
 }
 
-/* The sums over h for the cell of the lane. */
+/* The sums over what was received at byte `at` of the group, for the cell of the lane. */
 template <class S>
-static __device__ __forceinline__ void cg_cluster_find_sums(cg_cluster_forward_pass<S> &a, int turn, int group,
+static __device__ __forceinline__ void cg_cluster_find_sums(cg_cluster_forward_pass<S> &a, int group, int at,
                                                             float (&v)[4])
 {
-    unsigned char *room = a.p.shared + S::HEAD + group * S::GROUP, *received = room + (1 - (turn & 1)) * S::RECEIVED;
+    unsigned char *room = a.p.shared + S::HEAD + group * S::GROUP, *received = room + at;
     float *unscales = reinterpret_cast<float *>(room + S::SCALES_AT), sums[S::TILES][4];
-    if (turn > 0)
-        cg_cluster_wait(a.p, group, turn - 1, a.bytes);
     if (S::PARTS == 2 && a.wild)
         cg_cluster_rescale<S>(a.p, received, unscales);
     cg_cluster_multiply_rows<S>(a.p, a.rows, received, sums);
@@ -344,6 +360,70 @@ static __device__ __forceinline__ void cg_cluster_find_sums(cg_cluster_forward_p
         sums[e / 4][e % 4] *= unscales[2 * (a.p.lane % 4) + e % 2];
     cg_cluster_swap<S>(a.p, room + S::SWAP_AT, sums);
     cg_cluster_gather(a.p, sums[0], v);
+}
+
+/* The links of a cell in a step of a group. */
+template <class S> struct cg_cluster_forward_links {
+    static constexpr bool ANY = true;
+    cg_cluster_forward_pass<S> &a;
+    const float *constants;
+    float *states, *moments;
+    int turn, group;
+
+    /* Normalises the sums over h. */
+    __device__ __forceinline__ void normalise(float (&v)[4])
+    {
+        float x[4];
+        CG_UNROLL
+        for (int j = 0; j < 4; j++)
+            x[j] = a.gates >> j & 1 ? v[j] : 0.0f;
+        cg_cluster_find_moments<S>(a.p, group, 0, turn, x, a.gates, a.count, states + CG_CLUSTER_SHIFT_V * S::THREADS,
+                                   moments);
+        CG_UNROLL
+        for (int j = 0; j < 4; j++)
+            v[j] = (x[j] - moments[0]) * moments[1] * constants[(7 + j) * S::UNITS];
+    }
+    __device__ __forceinline__ float find_q(float c)
+    {
+        if (!a.p.y->normed)
+            return c;
+        const float x[4] = {c, 0.0f, 0.0f, 0.0f};
+        cg_cluster_find_moments<S>(a.p, group, 1, turn, x, a.gates & 1, (float)a.p.y->hidden,
+                                   states + CG_CLUSTER_SHIFT_C * S::THREADS, moments + 2);
+        return (c - moments[2]) * moments[3] * constants[11 * S::UNITS] + constants[12 * S::UNITS];
+    }
+    __device__ __forceinline__ float find_late(float reset)
+    {
+        const uint32_t at = (uint32_t)(S::HEAD + group * S::GROUP + S::LINKS_AT),
+                       barrier = cg_cluster_link_at(group, 0);
+        const float h = states[CG_CLUSTER_STATE_H * S::THREADS] * states[CG_CLUSTER_MASK * S::THREADS];
+        float sums[4];
+        cg_cluster_publish<S>(a.p, at, barrier, a.wild, a.peers, reset * h);
+        cg_cluster_wait_at(a.p, barrier, turn, a.bytes);
+        cg_cluster_find_sums<S>(a, group, S::LINKS_AT, sums);
+        return sums[2];
+    }
+};
+
+/* The cell of the lane; `v`: the sums over h. */
+template <class S>
+static __device__ __forceinline__ struct cg_cluster_record cg_cluster_run_cell(cg_cluster_forward_pass<S> &a, int turn,
+                                                                               int group, float (&v)[4],
+                                                                               const float (&u)[4], float *moments,
+                                                                               struct cg_cluster_state *now)
+{
+    const struct cg_layer &y = *a.p.y;
+    const float *constants = cg_cluster_constants<S>(a.p), bias_n = constants[3 * S::UNITS];
+    const float *p = y.peephole ? constants + 4 * S::UNITS : nullptr;
+    if constexpr (S::LINKED) {
+        cg_cluster_forward_links<S> links = {a, constants, cg_cluster_states<S>(a.p, group), moments, turn, group};
+        if (y.normed)
+            links.normalise(v);
+        return a.usual ? cg_cluster_cell<true>(y, v, u, p, S::UNITS, bias_n, links, now)
+                       : cg_cluster_cell<false>(y, v, u, p, S::UNITS, bias_n, links, now);
+    }
+    return a.usual ? cg_cluster_cell<true>(y, v, u, p, S::UNITS, bias_n, now)
+                   : cg_cluster_cell<false>(y, v, u, p, S::UNITS, bias_n, now);
 }
 
 /* `row`: of the step, `next_row`: of the step of the input that is loaded here. */
@@ -372,20 +452,25 @@ static __device__ __forceinline__ void cg_cluster_forward_step(cg_cluster_forwar
         state.stay_h = cg_cluster_stay(y, y.zoneout_hidden_key, y.zoneout_hidden, t, b, p.unit);
     }
     __syncwarp();
-    cg_cluster_find_sums<S>(a, turn, group, v);
-    const float *peepholes = y.peephole ? constants + 4 * S::UNITS : nullptr;
-    const float bias_n = constants[3 * S::UNITS];
+    if (turn > 0)
+        cg_cluster_wait(p, group, turn - 1, a.bytes);
+    cg_cluster_find_sums<S>(a, group, (1 - (turn & 1)) * S::RECEIVED, v);
+    const float raw[4] = {v[0], v[1], v[2], v[3]};
+    float moments[4] = {0, 0, 0, 0};
     struct cg_cluster_state now = state;
-    const struct cg_cluster_record r = a.usual ? cg_cluster_cell<true>(y, v, u, peepholes, S::UNITS, bias_n, &now)
-                                               : cg_cluster_cell<false>(y, v, u, peepholes, S::UNITS, bias_n, &now);
+    const struct cg_cluster_record r = cg_cluster_run_cell<S>(a, turn, group, v, u, moments, &now);
     now.c = runs ? now.c : state.c;
     now.h = runs ? now.h : state.h;
     if (turn + 1 < p.steps)
-        cg_cluster_publish<S>(p, group, turn & 1, a.wild, a.peers, now.h * states[CG_CLUSTER_MASK * S::THREADS]);
+        cg_cluster_publish<S>(p, (uint32_t)(S::HEAD + group * S::GROUP + (turn & 1) * S::RECEIVED),
+                              cg_cluster_barrier_at(group, turn & 1), a.wild, a.peers,
+                              now.h * states[CG_CLUSTER_MASK * S::THREADS]);
     states[CG_CLUSTER_STATE_C * S::THREADS] = now.c;
     states[CG_CLUSTER_STATE_H * S::THREADS] = now.h;
     if (runs)
         cg_cluster_store(y, row + b, p.unit, r, now);
+    if (S::LINKED && runs && y.normed && y.training)
+        cg_cluster_store_norm(y, row + b, p.unit, a.gates, raw, moments);
 }
 
 template <class S>

@@ -40,6 +40,12 @@ bool cg_cluster_is_wild(const struct seqlstm_recurrent_desc *d)
     return !(most / (1 - d->recurrent_dropout) <= CG_CLUSTER_TAME);
 }
 
+bool cg_cluster_is_linked(const struct seqlstm_recurrent_desc *d)
+{
+    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
+    return late || (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
+}
+
 bool cg_cluster_make(const struct seqlstm_recurrent_desc *d, int32_t blocks, int32_t room, struct cg_cluster *out)
 {
     const int32_t hidden = d->hidden <= 128 ? 128 : d->hidden <= 256 ? 256 : 512;
@@ -51,9 +57,10 @@ bool cg_cluster_make(const struct seqlstm_recurrent_desc *d, int32_t blocks, int
                                        .blocks = blocks,
                                        .parts = d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT32 || wild ? 2 : 1,
                                        .wild = wild,
+                                       .linked = cg_cluster_is_linked(d),
                                        .room = room};
     for (int back = 0; back < 2; back++) {
-        const struct cg_cluster_sizes sizes = cg_cluster_size(hidden, blocks, cluster.parts, back);
+        const struct cg_cluster_sizes sizes = cg_cluster_size(hidden, blocks, cluster.parts, cluster.linked, back);
         if (sizes.head + sizes.group > room)
             return false;
     }

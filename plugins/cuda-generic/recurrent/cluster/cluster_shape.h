@@ -2,23 +2,27 @@
 /* Where everything of a block of a cluster lies, for host and device: sizes, shared memory, the division of a batch.
  * See cluster.h.
  *
- *   head       barriers [groups][2] | struct cg_layer | constants of the units | notes | backward: gradients of the
- * gates 2 x [steps of the depth][lane][words] | the lower parts of the weights, if registers hold only the upper group
- * what is received 2 x [...] | forward: sums that warps swap | states [STATES][threads] | forward: 8 scales
+ *   head       barriers [groups][2] | barriers of links [groups][2] | struct cg_layer | constants of the units | notes
+ * | backward: gradients of the gates 2 x [steps of the depth][lane][words] | the lower parts of the weights, if
+ * registers hold only the upper | forward, linked: sums of warps [warps][sequences][2] group      what is received 2 x
+ * [...] | forward: sums that warps swap | states [...][threads] | forward: 8 scales | linked: what is received within a
+ * step
  *
  * A chunk is what is sent at once. Forward it holds four units of a sequence, in `words` words; backward the parts of
- * two units for two sequences. */
+ * two units for two sequences. Within a step, either sums of two sequences are sent (LAYER_NORM) or such chunks (a late
+ * GRU), which need the larger room. */
 #ifndef CG_CLUSTER_SHAPE_H
 #define CG_CLUSTER_SHAPE_H
 
 #include "cuda-generic/recurrent/cluster/cluster.h"
 
 enum {
-    CG_CLUSTER_LAYER_AT = 2 * 8 * CG_CLUSTER_GROUPS_MOST,
+    CG_CLUSTER_LINKS_AT = 2 * 8 * CG_CLUSTER_GROUPS_MOST,
+    CG_CLUSTER_LAYER_AT = 2 * CG_CLUSTER_LINKS_AT,
+    CG_CLUSTER_CONSTANTS = 13, /* of a unit: biases, peepholes, LAYER_NORM: gains of W_h h, gain and bias of c */
     CG_CLUSTER_CONSTANTS_AT = CG_CLUSTER_LAYER_AT + 704,
-    CG_CLUSTER_NOTES_AT = CG_CLUSTER_CONSTANTS_AT + 7 * 32 * 4,
+    CG_CLUSTER_NOTES_AT = CG_CLUSTER_CONSTANTS_AT + CG_CLUSTER_CONSTANTS * 32 * 4,
     CG_CLUSTER_FIXED_BYTES = CG_CLUSTER_NOTES_AT + 320,
-    CG_CLUSTER_STATES = 4,
 };
 
 #ifdef __cplusplus
@@ -32,19 +36,24 @@ struct cg_cluster_sizes {
     int32_t units, threads, words;
     int32_t received;    /* bytes of one of the two buffers of a group */
     int32_t lower_bytes; /* of the lower parts of the weights in shared memory */
+    int32_t states;      /* of a cell, in floats */
+    int32_t warp_sums;   /* bytes for the sums of the warps */
     int32_t head, group; /* bytes */
 };
 
-CG_CONSTANT CG_HD struct cg_cluster_sizes cg_cluster_size(int32_t hidden, int32_t blocks, int32_t parts, int back)
+CG_CONSTANT CG_HD struct cg_cluster_sizes cg_cluster_size(int32_t hidden, int32_t blocks, int32_t parts, int linked,
+                                                          int back)
 {
-    struct cg_cluster_sizes s = {0, 0, 0, 0, 0, 0, 0};
+    struct cg_cluster_sizes s = {0, 0, 0, 0, 0, 0, 0, 0, 0};
     s.units = hidden / blocks;
     s.threads = 8 * s.units;
     s.words = 2 * parts;
     s.received = back ? 32 * hidden : 8 * hidden * s.words;
     s.lower_bytes = parts == 2 && hidden > 256 ? 8 * s.units * hidden : 0;
-    s.head = CG_CLUSTER_FIXED_BYTES + (back ? 2 * 32 * s.units * s.words : 0) + s.lower_bytes;
-    s.group = 2 * s.received + 4 * CG_CLUSTER_STATES * s.threads;
+    s.states = linked && !back ? 6 : 4;
+    s.warp_sums = linked && !back ? 2 * s.threads : 0;
+    s.head = CG_CLUSTER_FIXED_BYTES + (back ? 2 * 32 * s.units * s.words : 0) + s.lower_bytes + s.warp_sums;
+    s.group = (linked ? 3 : 2) * s.received + 4 * s.states * s.threads;
     if (!back)
         s.group += 32 + (s.units == 32 ? 16 * s.threads : 0);
     return s;

@@ -37,7 +37,7 @@ struct cg_layer {
     float *hn, *cn;
 
     float *z, *n, *c_raw, *c, *h, *u, *v;
-    float *moments; /* [rows, 4] LAYER_NORM, variant small: mean and 1 / deviation of v, then of c^ */
+    float *moments; /* [rows, 4] LAYER_NORM, all steps in one launch: mean and 1 / deviation of v, then of c^ */
 
     const float *mask_h; /* [sequences, O]; NULL: ones */
     float *hm[2];

@@ -58,11 +58,9 @@ cg_small_make_fn cg_small_cell_forward_make, cg_small_cell_backward_make;
 cg_small_run_fn cg_small_cell_forward, cg_small_cell_backward;
 
 /* Any cell with LAYER_NORM. The inputs of all rows are normalised before, and their gradients are computed after the
- * steps. */
+ * steps (norm_inputs.h). */
 cg_small_make_fn cg_small_norm_forward_make, cg_small_norm_backward_make;
 cg_small_run_fn cg_small_norm_forward, cg_small_norm_backward;
-int cg_small_norm_inputs(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows);
-int cg_small_norm_inputs_back(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LAYER_NORM of the inputs of all rows at once, for the variant small: a warp per row. See small.h. */
+/* LAYER_NORM of the inputs of all rows at once: a warp per row. See norm_inputs.h. */
 #include "cuda-generic/device/device.h"
-#include "cuda-generic/recurrent/kernels/small.h"
+#include "cuda-generic/recurrent/kernels/norm_inputs.h"
 
 static const int WARPS = 8;
 
@@ -65,13 +65,13 @@ static __global__ void __launch_bounds__(32 * WARPS) inputs_back(const struct cg
     }
 }
 
-extern "C" int cg_small_norm_inputs(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows)
+extern "C" int cg_norm_inputs(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows)
 {
     const dim3 blocks((unsigned)((rows + WARPS - 1) / WARPS), (unsigned)directions);
     return GPU_LAUNCH(stream, blocks, 32 * WARPS, 0, inputs, layer, rows);
 }
 
-extern "C" int cg_small_norm_inputs_back(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows)
+extern "C" int cg_norm_inputs_back(void *stream, const struct cg_layer *layer, int64_t directions, int64_t rows)
 {
     const dim3 blocks((unsigned)((rows + WARPS - 1) / WARPS), (unsigned)directions);
     return GPU_LAUNCH(stream, blocks, 32 * WARPS, 0, inputs_back, layer, rows);
