@@ -62,11 +62,15 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
     return status;
 }
 
-/* The largest number of tokens written for a source. */
-static int64_t get_limit(const struct sl_decode_config *config, int64_t source_steps)
+int32_t sl_decoder_get_limit(const struct sl_decode_config *config, int64_t source_steps)
 {
-    int64_t limit = config->max_length ? config->max_length : 2 * source_steps + 10;
-    return limit < INT32_MAX ? limit : INT32_MAX;
+    const int64_t limit = config->max_length ? config->max_length : 2 * source_steps + 10;
+    return limit < INT32_MAX ? (int32_t)limit : INT32_MAX;
+}
+
+double sl_decoder_draw(uint64_t seed, int64_t step, int64_t record)
+{
+    return (double)seqlstm_uniform(seqlstm_mix64(seed, DRAW_STREAM, 0), 0, (uint32_t)step, (uint64_t)record);
 }
 
 static struct sl_beam_rule get_rule(const struct sl_decode_config *config)
@@ -83,7 +87,7 @@ int64_t sl_decoder_count_bytes(const struct sl_graph *step, const struct sl_deco
     for (int32_t s = 0; s < step->state_count; s++)
         features += step->states[s].features;
     int64_t bytes = sl_parts_count_bytes(step) + rows * features * (int64_t)sizeof(float) +
-                    sl_beam_count_bytes(&rule, rows / config->beam, get_limit(config, source_steps));
+                    sl_beam_count_bytes(&rule, rows / config->beam, sl_decoder_get_limit(config, source_steps));
     if (config->temperature > 0)
         bytes += rows * (int64_t)(sizeof(int32_t) + sizeof(double)) +
                  step->facts.target.classes * (int64_t)sizeof(struct sl_sample_candidate);
@@ -102,28 +106,6 @@ void sl_decoder_destroy(struct sl_decoder *decoder)
     free(decoder->candidates);
     sl_attention_trace_destroy(decoder->trace);
     free(decoder);
-}
-
-/* Moves the states to the hypotheses that continue them. */
-static seqlstm_status follow(struct sl_decoder *decoder, const int32_t *sources, int32_t count,
-                             struct seqlstm_error *err)
-{
-    bool moved = false;
-    for (int32_t r = 0; r < count; r++)
-        moved = moved || sources[r] != r;
-    if (!moved)
-        return SEQLSTM_OK;
-    float *states;
-    int64_t elems;
-    SEQLSTM_TRY(sl_exec_get_state(decoder->request.step, &states, &elems, err));
-    for (int32_t s = 0; s < decoder->graph->state_count; s++) {
-        int64_t features = decoder->graph->states[s].features;
-        float *rows = states + sl_exec_get_state_offset(decoder->request.step, s);
-        for (int32_t r = 0; r < count; r++)
-            memcpy(decoder->spare + r * features, rows + sources[r] * features, (size_t)features * sizeof *rows);
-        memcpy(rows, decoder->spare, (size_t)(count * features) * sizeof *rows);
-    }
-    return SEQLSTM_OK;
 }
 
 static seqlstm_status run_step(struct sl_decoder *decoder, const struct sl_beam_row *rows, int32_t count, int64_t step,
@@ -145,10 +127,9 @@ static void draw(struct sl_decoder *decoder, const struct sl_batch *batch, const
     const struct sl_decode_config *config = decoder->request.config;
     struct sl_sample_rule rule = {config->temperature, config->top_k, config->top_p, decoder->request.never};
     int64_t classes = decoder->graph->facts.target.classes;
-    uint64_t key = seqlstm_mix64(decoder->request.seed, DRAW_STREAM, 0);
     for (int32_t r = 0; r < count; r++) {
         const float *row = probabilities + r * classes;
-        double u = (double)seqlstm_uniform(key, 0, (uint32_t)step, (uint64_t)batch->sample[rows[r].sentence]);
+        const double u = sl_decoder_draw(decoder->request.seed, step, batch->sample[rows[r].sentence]);
         decoder->tokens[r] = sl_sample_draw(&rule, row, classes, u, decoder->candidates);
         decoder->log_probabilities[r] = log((double)row[decoder->tokens[r]]);
     }
@@ -168,7 +149,7 @@ static seqlstm_status begin(struct sl_decoder *decoder, const struct sl_batch *b
     for (int32_t k = 0; k < sentences; k++) {
         int32_t place = batch->source.place[k];
         int64_t length = place < batch->source.axis.sequences ? batch->source.axis.lengths[place] : 0;
-        limits[k] = (int32_t)get_limit(config, length);
+        limits[k] = sl_decoder_get_limit(config, length);
     }
     sl_beam_destroy(decoder->beam);
     decoder->beam = NULL;
@@ -201,7 +182,7 @@ static seqlstm_status search(struct sl_decoder *decoder, const struct sl_batch *
                 sl_beam_advance(decoder->beam, probabilities, decoder->graph->facts.target.classes, &sources, err));
         }
         sl_beam_get_rows(decoder->beam, &count);
-        SEQLSTM_TRY(follow(decoder, sources, count, err));
+        SEQLSTM_TRY(sl_parts_follow(&decoder->parts, decoder->spare, sources, count, err));
     }
 }
 

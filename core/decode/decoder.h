@@ -32,6 +32,11 @@ int64_t sl_decoder_count_bytes(const struct sl_graph *step, const struct sl_deco
                                int64_t source_steps);
 void sl_decoder_destroy(struct sl_decoder *decoder);
 
+/* The largest number of tokens that is written for a source. */
+int32_t sl_decoder_get_limit(const struct sl_decode_config *config, int64_t source_steps);
+/* The number from 0 to 1 that draws token `step` of a record, where tokens are drawn. */
+double sl_decoder_draw(uint64_t seed, int64_t step, int64_t record);
+
 /* Results are valid until the next run. Errors: NO_MEMORY, NUMERIC (the model's output is no number), those of the
  * executors. [one thread at a time] */
 seqlstm_status sl_decoder_run(struct sl_decoder *decoder, const struct sl_batch *batch, struct seqlstm_error *err);

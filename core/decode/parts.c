@@ -14,9 +14,10 @@ seqlstm_status sl_parts_init(struct sl_parts *parts, struct sl_exec *encoder, st
     size_t rows = (size_t)parts->graph->facts.envelope.sequences + 1;
     parts->tokens = calloc(rows, sizeof *parts->tokens);
     parts->sentences = calloc(rows, sizeof *parts->sentences);
+    parts->positions = calloc(rows, sizeof *parts->positions);
     parts->ones = calloc(rows, sizeof *parts->ones);
     parts->places = calloc(rows, sizeof *parts->places);
-    if (!parts->tokens || !parts->sentences || !parts->ones || !parts->places) {
+    if (!parts->tokens || !parts->sentences || !parts->positions || !parts->ones || !parts->places) {
         sl_parts_deinit(parts);
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to decode");
     }
@@ -27,13 +28,14 @@ seqlstm_status sl_parts_init(struct sl_parts *parts, struct sl_exec *encoder, st
 
 int64_t sl_parts_count_bytes(const struct sl_graph *step)
 {
-    return 4 * (int64_t)sizeof(int32_t) * step->facts.envelope.sequences;
+    return 5 * (int64_t)sizeof(int32_t) * step->facts.envelope.sequences;
 }
 
 void sl_parts_deinit(struct sl_parts *parts)
 {
     free(parts->tokens);
     free(parts->sentences);
+    free(parts->positions);
     free(parts->ones);
     free(parts->places);
     *parts = (struct sl_parts){0};
@@ -63,8 +65,8 @@ seqlstm_status sl_parts_begin(struct sl_parts *parts, const struct sl_batch *bat
     return hand_over(parts, batch->sequences, err);
 }
 
-seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step, const float **out_probabilities,
-                             struct seqlstm_error *err)
+seqlstm_status sl_parts_run(struct sl_parts *parts, int32_t count, const float **out_probabilities,
+                            struct seqlstm_error *err)
 {
     struct sl_batch_shape shape = {.sequences = count,
                                    .lengths = parts->ones,
@@ -75,7 +77,7 @@ seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step
     SEQLSTM_TRY(sl_batch_create(&shape, &batch, err));
     for (int32_t r = 0; r < count; r++) {
         ((int32_t *)batch->input.ids)[r] = parts->tokens[r];
-        ((uint32_t *)batch->axis.position0)[r] = (uint32_t)step;
+        ((uint32_t *)batch->axis.position0)[r] = parts->positions[r];
         parts->places[r] = parts->batch->source.place[parts->sentences[r]];
     }
     batch->carry_state = true;
@@ -86,10 +88,40 @@ seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step
     seqlstm_status status = sl_exec_run(parts->step, batch, &nothing, &result, err);
     sl_batch_destroy(batch);
     SEQLSTM_TRY(status);
+    *out_probabilities = sl_exec_get_output(parts->step).values;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step, const float **out_probabilities,
+                             struct seqlstm_error *err)
+{
+    for (int32_t r = 0; r < count; r++)
+        parts->positions[r] = (uint32_t)step;
+    SEQLSTM_TRY(sl_parts_run(parts, count, out_probabilities, err));
     const struct sl_field output = sl_exec_get_output(parts->step);
     for (int32_t r = 0; r < count; r++) /* they come from a softmax: if one of a row is no number, none is */
         if (!isfinite(output.values[r * output.features]))
             SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the decoder's probabilities at step %" PRId64 " are not numbers", step);
-    *out_probabilities = output.values;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_parts_follow(struct sl_parts *parts, float *spare, const int32_t *sources, int32_t count,
+                               struct seqlstm_error *err)
+{
+    bool moved = false;
+    for (int32_t r = 0; r < count; r++)
+        moved = moved || sources[r] != r;
+    if (!moved)
+        return SEQLSTM_OK;
+    float *states;
+    int64_t elems;
+    SEQLSTM_TRY(sl_exec_get_state(parts->step, &states, &elems, err));
+    for (int32_t s = 0; s < parts->graph->state_count; s++) {
+        const int64_t features = parts->graph->states[s].features;
+        float *rows = states + sl_exec_get_state_offset(parts->step, s);
+        for (int32_t r = 0; r < count; r++)
+            memcpy(spare + r * features, rows + sources[r] * features, (size_t)features * sizeof *rows);
+        memcpy(rows, spare, (size_t)(count * features) * sizeof *rows);
+    }
     return SEQLSTM_OK;
 }

@@ -11,6 +11,7 @@ struct sl_parts {
     struct sl_exec *encoder, *step; /* borrowed */
     const struct sl_graph *graph;   /* of the step */
     int32_t *tokens, *sentences;    /* [rows of the step's envelope] input of the next step, filled by the caller */
+    uint32_t *positions;            /* of the same length, of the next step; filled by the caller of sl_parts_run */
     int32_t *ones, *places;         /* of the same length */
     const struct sl_batch *batch;   /* its sources are what attention reads */
 };
@@ -30,5 +31,13 @@ seqlstm_status sl_parts_begin(struct sl_parts *parts, const struct sl_batch *bat
  * the next one. Errors: those of the executor, NO_MEMORY, NUMERIC: a probability is no number. */
 seqlstm_status sl_parts_step(struct sl_parts *parts, int32_t count, int64_t step, const float **out_probabilities,
                              struct seqlstm_error *err);
+/* The same with the positions of the caller, and probabilities that may be no numbers. */
+seqlstm_status sl_parts_run(struct sl_parts *parts, int32_t count, const float **out_probabilities,
+                            struct seqlstm_error *err);
+
+/* Row r of the next step goes on from row sources[r] of the last one. `spare` is as large as the states of a step.
+ * DEVICE. */
+seqlstm_status sl_parts_follow(struct sl_parts *parts, float *spare, const int32_t *sources, int32_t count,
+                               struct seqlstm_error *err);
 
 #endif

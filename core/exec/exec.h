@@ -187,6 +187,9 @@ seqlstm_status sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, dou
  * Errors: INVALID_ARGUMENT, DEVICE. */
 seqlstm_status sl_exec_hand_memories(struct sl_exec *encoder, struct sl_exec *decoder, struct seqlstm_error *err);
 
+/* Where memory m of an executor of SL_PART_DECODER is on the host, to be written before its next run. */
+float *sl_exec_write_memory(struct sl_exec *exec, int32_t m);
+
 /* Called after each call of a forward pass that had rows, until another function is set; NULL: none. It may read the
  * tensors of the call's node with sl_exec_read. Its error ends the step. */
 typedef seqlstm_status sl_exec_watch_fn(void *context, struct sl_exec *exec, const struct sl_node *node,

@@ -131,19 +131,35 @@ seqlstm_status sl_context_provide_exec(struct sl_context *context, enum sl_predi
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_context_provide_decoder(struct sl_context *context, struct sl_decoder **out_decoder,
-                                          struct seqlstm_error *err)
+static seqlstm_status describe_decoder(struct sl_context *context, struct sl_decoder_request *out,
+                                       struct seqlstm_error *err)
 {
     const struct sl_predictor_request *made = &context->predictor->made;
     const struct sl_vocabulary *vocabulary = sl_data_state_find_classes(made->state);
-    struct sl_decoder_request request = {.config = &made->model->decode,
-                                         .begin = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS),
-                                         .end = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS),
-                                         .never = made->never,
-                                         .seed = made->model->seed,
-                                         .traces_attention = made->attention};
-    SEQLSTM_TRY(sl_context_provide_exec(context, SL_USE_ENCODER, &request.encoder, err));
-    SEQLSTM_TRY(sl_context_provide_exec(context, SL_USE_DECODER, &request.step, err));
+    *out = (struct sl_decoder_request){.config = &made->model->decode,
+                                       .begin = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_BOS),
+                                       .end = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS),
+                                       .never = made->never,
+                                       .seed = made->model->seed,
+                                       .traces_attention = made->attention};
+    SEQLSTM_TRY(sl_context_provide_exec(context, SL_USE_ENCODER, &out->encoder, err));
+    return sl_context_provide_exec(context, SL_USE_DECODER, &out->step, err);
+}
+
+seqlstm_status sl_context_provide_continuous(struct sl_context *context, struct seqlstm_error *err)
+{
+    struct sl_decoder_request request;
+    if (context->continuous)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(describe_decoder(context, &request, err));
+    return sl_continuous_create(&request, &context->continuous, err);
+}
+
+seqlstm_status sl_context_provide_decoder(struct sl_context *context, struct sl_decoder **out_decoder,
+                                          struct seqlstm_error *err)
+{
+    struct sl_decoder_request request;
+    SEQLSTM_TRY(describe_decoder(context, &request, err));
     if (context->decoder == NULL)
         SEQLSTM_TRY(sl_decoder_create(&request, &context->decoder, err));
     *out_decoder = context->decoder;
@@ -185,6 +201,7 @@ void sl_context_close(struct sl_context *context)
     if (context == NULL)
         return;
     sl_decoder_destroy(context->decoder);
+    sl_continuous_destroy(context->continuous);
     for (int use = 0; use < SL_USE_COUNT; use++)
         close_lane(&context->lanes[use]);
     sl_params_destroy(context->params);

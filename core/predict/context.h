@@ -28,6 +28,9 @@ seqlstm_status sl_context_provide_exec(struct sl_context *context, enum sl_predi
 /* What writes texts, opened when it is first needed. */
 seqlstm_status sl_context_provide_decoder(struct sl_context *context, struct sl_decoder **out_decoder,
                                           struct seqlstm_error *err);
+/* What writes texts that join and leave (joined_texts.h). It has the executors of the decoder: only one of both may be
+ * in use. */
+seqlstm_status sl_context_provide_continuous(struct sl_context *context, struct seqlstm_error *err);
 /* NULL before it is opened. */
 const struct sl_decoder *sl_context_find_decoder(const struct sl_context *context);
 

@@ -3,6 +3,7 @@
 #ifndef SL_PREDICT_PREDICTOR_PRIVATE_H
 #define SL_PREDICT_PREDICTOR_PRIVATE_H
 
+#include "decode/continuous.h"
 #include "decode/decoder.h"
 #include "exec/exec.h"
 #include "predict/packer.h"
@@ -38,8 +39,9 @@ struct sl_predictor_lane {
 struct sl_context {
     const struct sl_predictor *predictor;
     struct sl_pool *pool;
-    struct sl_params *params;   /* shares the predictor's; on devices each context has its own copy */
-    struct sl_decoder *decoder; /* NULL: not opened */
+    struct sl_params *params;         /* shares the predictor's; on devices each context has its own copy */
+    struct sl_decoder *decoder;       /* NULL: not opened */
+    struct sl_continuous *continuous; /* of the same executors; NULL: not opened */
     struct sl_memory memory;
     struct sl_predictor_lane lanes[SL_USE_COUNT];
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts in memory. They are joined to a file in the format of the training data, and read as one is, so that they are
- * cut into tokens, shortened and completed as the training data were. */
+/* See text_input.h. */
+#include "predict/text_input.h"
+
 #include <string.h>
 
-#include "base/value/buf.h"
 #include "data/batch/batcher.h"
 #include "data/dataset/dataset.h"
 #include "predict/batches.h"
@@ -82,44 +82,55 @@ static seqlstm_status check(const struct sl_predictor *predictor, const struct s
     return SEQLSTM_OK;
 }
 
-static seqlstm_status predict(struct sl_context *context, const struct sl_dataset *data, int64_t count,
-                              const struct sl_outlet *outlet, struct seqlstm_error *err)
+seqlstm_status sl_text_input_open(const struct sl_context *context, const char *const *texts, const size_t *bytes,
+                                  int64_t count, struct sl_text_input *out, struct seqlstm_error *err)
+{
+    const struct sl_predictor_request *made = &context->predictor->made;
+    const char *ending = find_ending(made);
+    *out = (struct sl_text_input){.data = NULL};
+    if (!sl_predictor_reads_texts(context->predictor))
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model reads %s, not texts",
+                     ending ? "one stream of tokens" : sl_source_type_get_name(made->model->data.splits[0].type));
+    SEQLSTM_TRY(join(ending, texts, bytes, count, &out->file, err));
+    const struct sl_input_request input = {
+        .data = out->file.data, .data_bytes = out->file.length_bytes, .name = "texts"};
+    SEQLSTM_TRY(sl_dataset_open_input(made->model, made->state, &input, &out->data, err));
+    return check(context->predictor, out->data, count, err);
+}
+
+void sl_text_input_close(struct sl_text_input *input)
+{
+    sl_dataset_close(input->data);
+    sl_buf_deinit(&input->file);
+    *input = (struct sl_text_input){.data = NULL};
+}
+
+seqlstm_status sl_text_input_open_batcher(const struct sl_context *context, const struct sl_text_input *input,
+                                          struct sl_batcher **out_batcher, struct seqlstm_error *err)
 {
     const struct sl_predictor_request *made = &context->predictor->made;
     const struct sl_batcher_request request = {.phase = SL_BATCHING_PREDICT,
                                                .seed = made->model->seed,
                                                .batch_size = made->reproducible ? 1 : made->sequences,
                                                .max_tokens = made->rows};
-    struct sl_batcher *batcher = NULL;
-    SEQLSTM_TRY(check(context->predictor, data, count, err));
-    SEQLSTM_TRY(sl_batcher_open(data, &request, &batcher, err));
-    const seqlstm_status status = sl_context_predict_batches(context, batcher, outlet, NULL, err);
-    sl_batcher_close(batcher);
-    return status;
+    return sl_batcher_open(input->data, &request, out_batcher, err);
 }
 
 seqlstm_status sl_context_predict_texts(struct sl_context *context, const char *const *texts, const size_t *bytes,
                                         int64_t count, sl_prediction_fn *write, void *write_context,
                                         struct seqlstm_error *err)
 {
-    const struct sl_predictor_request *made = &context->predictor->made;
-    const char *ending = find_ending(made);
-    struct sl_buf buf = {0};
-    struct sl_dataset *data = NULL;
-    if (!sl_predictor_reads_texts(context->predictor))
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model reads %s, not texts",
-                     ending ? "one stream of tokens" : sl_source_type_get_name(made->model->data.splits[0].type));
-    if (count <= 0)
+    struct sl_text_input input = {.data = NULL};
+    struct sl_batcher *batcher = NULL;
+    if (count <= 0 && sl_predictor_reads_texts(context->predictor))
         return SEQLSTM_OK;
-    seqlstm_status status = join(ending, texts, bytes, count, &buf, err);
-    const struct sl_input_request input = {.data = buf.data, .data_bytes = buf.length_bytes, .name = "texts"};
+    seqlstm_status status = sl_text_input_open(context, texts, bytes, count, &input, err);
     if (status == SEQLSTM_OK)
-        status = sl_dataset_open_input(made->model, made->state, &input, &data, err);
-    if (status == SEQLSTM_OK) {
-        const struct sl_outlet outlet = {data, write, write_context};
-        status = predict(context, data, count, &outlet, err);
-    }
-    sl_dataset_close(data);
-    sl_buf_deinit(&buf);
+        status = sl_text_input_open_batcher(context, &input, &batcher, err);
+    const struct sl_outlet outlet = {input.data, write, write_context};
+    if (status == SEQLSTM_OK)
+        status = sl_context_predict_batches(context, batcher, &outlet, NULL, err);
+    sl_batcher_close(batcher);
+    sl_text_input_close(&input);
     return status;
 }

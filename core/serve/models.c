@@ -51,12 +51,13 @@ static seqlstm_status open_version(const struct sl_models *models, int slot, str
     return SEQLSTM_OK;
 }
 
-static void close_version(struct sl_served_model *model)
+static void close_version(const struct sl_models *models, struct sl_served_model *model)
 {
     if (model == NULL)
         return;
     sl_served_model_close(model);
-    sl_session_close(model->session);
+    if (model->session)
+        models->made->close(models->made->follow_context, model->session);
     free(model);
 }
 
@@ -67,7 +68,7 @@ seqlstm_status sl_models_open(const struct sl_models *models, int slot, struct s
     if (status == SEQLSTM_OK)
         (*out_model)->session = session;
     else
-        sl_session_close(session);
+        models->made->close(models->made->follow_context, session);
     return status;
 }
 
@@ -90,11 +91,11 @@ void sl_models_deinit(struct sl_models *models)
     if (models->newest == NULL)
         return;
     for (int m = 0; m < models->made->count; m++)
-        close_version(models->newest[m]);
+        close_version(models, models->newest[m]);
     while (models->older) {
         struct sl_served_model *model = models->older;
         models->older = model->next;
-        close_version(model);
+        close_version(models, model);
     }
     pthread_mutex_destroy(&models->lock);
     free(models->newest);
@@ -171,7 +172,7 @@ int sl_models_count_older(struct sl_models *models, int slot, int workers)
         const long long uses = atomic_load(&model->uses->count);
         if (model->slot == slot && uses == 0) {
             *at = model->next;
-            close_version(model);
+            close_version(models, model);
             continue;
         }
         if (model->slot == slot && uses <= workers)

@@ -32,8 +32,8 @@ const struct sl_served_model *sl_models_find_path(struct sl_models *models, cons
 const struct sl_served_model *const *sl_models_lock(struct sl_models *models);
 void sl_models_unlock(struct sl_models *models);
 
-/* Opens another version of model `slot` from a session, which it owns from now on, also after an error; it is not found
- * yet. */
+/* Opens another version of model `slot` from a session that was opened again, and which is closed with it, or after an
+ * error now; the version is not found yet. */
 seqlstm_status sl_models_open(const struct sl_models *models, int slot, struct sl_session *session,
                               struct sl_served_model **out_model, struct seqlstm_error *err);
 /* The version is found from now on, and the one before is older. [one thread at a time, as the next two] */

@@ -35,10 +35,11 @@ struct sl_server_request {
     bool reproducible;              /* answers have the same bits whatever else is computed */
     struct sl_interrupt *interrupt; /* ends the server when it asks to stop */
 
-    /* Opens the run of a session again, to take over its newer weights; NULL: they are not. The server owns the new
-     * session. `tell` says what became of it. Both are called by one thread of the server. */
+    /* Opens the run of a session again, to take over its newer weights; NULL: they are not. `close` closes what was
+     * opened so. `tell` says what became of it. They are called by one thread of the server at a time. */
     seqlstm_status (*reopen)(void *context, const struct sl_session *session, struct sl_session **out_session,
                              struct seqlstm_error *err);
+    void (*close)(void *context, struct sl_session *session);
     void (*tell)(void *context, const char *text);
     void *follow_context;
 };

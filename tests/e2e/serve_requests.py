@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """serve_requests.py PROGRAM [--requests N] [--seed S]: random requests to `seqlstm serve` from many clients at once: sequences, streams
-whose ids are used again, texts, clients that leave in the middle or read slowly, and malformed HTTP. Each answer must be that which the
-request gets alone, no state may be seen under another token, memory must stay flat, and SIGTERM must end the server with status 0."""
+whose ids are used again, texts, translations, clients that leave in the middle or read slowly, and malformed HTTP. Each answer must be that
+which the request gets alone, with `--flag=--reproducible` in all bits; no state may be seen under another token, memory must stay flat, and
+SIGTERM must end the server with status 0. With --follow the weights are written anew all the time, and taken over."""
 import argparse
 import json
+import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,6 +46,23 @@ model:
   - {type: lstm, units: 12, return_sequences: true}
   - {type: output, activation: softmax}
 train: {task: language_model, epochs: 3}
+"""
+SUMS = """seqlstm: 1
+name: sums
+data:
+  train: {type: generator, name: addition, digits: 2, size: 380}
+  batch_size: 8
+model:
+  encoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, name: reader, units: 4, direction: bidirectional, return_sequences: true}
+  decoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 8, return_sequences: true, initial_state: reader}
+    - {type: attention, score: general}
+    - {type: output, activation: softmax}
+train: {epochs: 6, optimizer: {type: adam, learning_rate: 2e-2}, loss: cross_entropy}
+decode: {beam: 4}
 """
 TOKENS = ['the-token-of-the-first', 'the-token-of-the-second']
 CLIENTS = 16
@@ -102,6 +122,10 @@ def text_body(prompt, seed, stream):
                        'temperature': 0.5}).encode()
 
 
+def sum_body(sums):
+    return json.dumps({'inputs': [{'name': 'text', 'shape': [len(sums)], 'datatype': 'BYTES', 'data': sums}]}).encode()
+
+
 def read_texts(body, stream):
     if not stream:
         return [choice['text'] for choice in json.loads(body)['choices']]
@@ -120,6 +144,7 @@ class Load:
     def __init__(self, port, options):
         self.port, self.left, self.lock = port, options.requests, threading.Lock()
         self.wrong, self.counts = [], {}
+        self.exact = '--reproducible' in options.flag
         random_ = random.Random(options.seed)
         alone = Client(port, TOKENS[0])
         self.cases, self.texts = [], []
@@ -131,6 +156,11 @@ class Load:
             prompt = 'the cat saw the dog'[:random_.randrange(19)]
             alone.send('/v1/completions', text_body(prompt, seed, False))
             self.texts.append((prompt, seed, read_texts(alone.read()[1], False)))
+        self.sums = []
+        for _ in range(40):
+            sums = [f'{random_.randrange(100)}+{random_.randrange(100)}' for _ in range(random_.choice([1, 1, 1, 7]))]
+            alone.send('/v2/models/sums/infer', sum_body(sums))
+            self.sums.append((sums, json.loads(alone.read()[1])['outputs']))
 
     def take(self):
         with self.lock:
@@ -143,11 +173,22 @@ class Load:
             if not right:
                 self.wrong.append(f'{kind}: {what}')
 
+    def is_same(self, got, known):
+        return got == known if self.exact else close(got, known)
+
     def sequence(self, client, random_):
         steps, known = random_.choice(self.cases)
         client.send('/v2/models/steps/infer', infer_body(steps))
         status, body = client.read(random_.choice([65536, 7]))
-        self.expect('sequence', status == 200 and close(json.loads(body)['outputs'][0]['data'], known), body[:200])
+        self.expect('sequence', status == 200 and self.is_same(json.loads(body)['outputs'][0]['data'], known), body[:200])
+
+    def translation(self, client, random_):
+        sums, known = random_.choice(self.sums)
+        client.send('/v2/models/sums/infer', sum_body(sums))
+        status, body = client.read()
+        got = json.loads(body).get('outputs') if status == 200 else None
+        right = got and got[1] == known[1] and self.is_same(got[0]['data'], known[0]['data'])
+        self.expect('translation', right, body[:200])
 
     def stream(self, client, random_, number):
         """In parts; the ids of all clients are the same few, but each token has two clients of its own for each."""
@@ -176,7 +217,10 @@ class Load:
 
     def leave(self, client, random_):
         """In the middle of the request, of the work, or of the answer."""
-        if random_.random() < 0.5:
+        choice = random_.random()
+        if choice < 0.3:
+            path, body = '/v2/models/sums/infer', sum_body(['+'.join(['12'] * random_.randint(2, 30))] * random_.choice([1, 30]))
+        elif choice < 0.6:
             path, body = '/v1/completions', text_body('the', random_.randrange(90), True)
         else:
             path, body = '/v2/models/steps/infer', infer_body(random_.choice(self.cases)[0] * 50)
@@ -203,7 +247,7 @@ class Load:
         random_ = random.Random(seed * 1000 + number)
         client = Client(self.port, TOKENS[number % 2])
         while self.take() and len(self.wrong) < 20:
-            kind = random_.choices(['sequence', 'stream', 'text', 'leave', 'nonsense'], [6, 4, 2, 1, 1])[0]
+            kind = random_.choices(['sequence', 'stream', 'text', 'translation', 'leave', 'nonsense'], [6, 4, 2, 2, 1, 1])[0]
             try:
                 if kind == 'stream':
                     self.stream(client, random_, 1 + number // 2)
@@ -221,18 +265,32 @@ def memory(process):
     return int(re.search(r'VmRSS:\s+(\d+)', text)[1])
 
 
+def write_weights(folder, over):
+    """The same weights in a new file, as a training writes it."""
+    while not over.wait(0.2):
+        for name in ('steps', 'letters', 'sums'):
+            final = next((folder / 'runs' / name).glob('*/final.safetensors'))
+            shutil.copy(final, final.with_name('new'))
+            os.replace(final.with_name('new'), final)
+
+
 def run(program, folder, options):
     folder.joinpath('s.yaml').write_text(STEPS)
     folder.joinpath('l.yaml').write_text(LETTERS)
     folder.joinpath('text.txt').write_text('the cat saw the dog, and the dog saw a cat.\n' * 40)
     folder.joinpath('train.csv').write_text('id,a,b,y\n' + ''.join(f'{k // 6},{k % 7},{k % 5},{k % 3}\n' for k in range(60)))
     folder.joinpath('tokens').write_text('\n'.join(TOKENS))
-    for model in ('s.yaml', 'l.yaml'):
+    folder.joinpath('p.yaml').write_text(SUMS)
+    for model in ('s.yaml', 'l.yaml', 'p.yaml'):
         subprocess.run([program, 'run', model, '-q'], cwd=folder, check=True)
-    server = subprocess.Popen([program, 'serve', 'steps', 'letters', '--port', '0', '--workers', '2', '--max-steps', '5000', '--token-file',
+    server = subprocess.Popen([program, 'serve', 'steps', 'letters', 'sums', '--port', '0', '--workers', '2', '--max-steps', '5000', '--token-file',
                                'tokens', *options.flag], cwd=folder, stderr=subprocess.PIPE)
     port = int(re.search(rb':(\d+)/', server.stderr.readline())[1])
     load = Load(port, options)
+    over = threading.Event()
+    writer = threading.Thread(target=write_weights, args=(folder, over))
+    if options.follow:
+        writer.start()
     threads = [threading.Thread(target=load.work, args=(k, options.seed)) for k in range(CLIENTS)]
     for thread in threads:
         thread.start()
@@ -241,10 +299,15 @@ def run(program, folder, options):
     before = memory(server)
     for thread in threads:
         thread.join()
+    over.set()
     after = memory(server)
     server.send_signal(signal.SIGTERM)
     code = server.wait(60)
-    rest = server.stderr.read().decode()
+    lines = server.stderr.read().decode().splitlines(True)
+    taken = sum('are taken over' in line for line in lines)
+    rest = ''.join(line for line in lines if 'are taken over' not in line)
+    if options.follow and taken < 3:
+        load.wrong.append(f'only {taken} weights were taken over')
     if code != 0 or rest:
         load.wrong.append(f'it ended with status {code}: {rest}')
     if after > before + 4096 + before // 20 and not options.sanitized:
@@ -262,8 +325,10 @@ def main():
     parser.add_argument('--requests', type=int, default=1000000)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--sanitized', action='store_true', help='memory grows: it is not compared')
+    parser.add_argument('--follow', action='store_true')
     parser.add_argument('--flag', action='append', default=[], help='another flag of the server')
     options = parser.parse_args()
+    options.flag += ['--follow'] if options.follow else []
     with tempfile.TemporaryDirectory() as folder:
         return run(pathlib.Path(options.program).resolve(), pathlib.Path(folder), options)
 

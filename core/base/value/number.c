@@ -4,7 +4,7 @@
  * Parsing scans the grammar itself. Up to 19 digits and a power of ten of at most 22 the value is one exact
  * multiplication or division (both operands are representable); everything else goes to the C library under the C
  * locale. Printing asks the C library for the digits of %e at rising precision until they read back as the same value,
- * and lays them out itself.
+ * and lays them out itself; for most float32 values it finds the same digits in double arithmetic.
  */
 #include "base/value/text.h"
 
@@ -15,6 +15,10 @@
 #include <string.h>
 
 #define NUMBER_LONGEST 1000
+
+/* All that a double holds exactly. */
+static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 /* For "C" glibc and musl return a static object: no allocation, nothing to free. */
 static locale_t c_locale(void)
@@ -110,8 +114,6 @@ static bool is_word(const char *text, size_t length, const char *lower, const ch
 
 bool sl_text_parse_float64(const char *text, size_t length, double *out)
 {
-    static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (length == 0 || length > NUMBER_LONGEST)
         return false;
     struct decimal d;
@@ -265,7 +267,64 @@ size_t sl_text_print_float64(char out[SL_TEXT_NUMBER_BYTES], double value)
     return print_shortest(out, value, 15, 17, 2.2250738585072014e-308, false);
 }
 
+/* The exponent of the first digit of x, 1e-13 <= x < 1e15. */
+static int find_exponent(double x)
+{
+    int exponent = 0;
+    if (x < 1)
+        while (x * powers_of_ten[-exponent] < 1)
+            exponent--;
+    else
+        while (x >= powers_of_ten[exponent + 1])
+            exponent++;
+    return exponent;
+}
+
+/* x, whose first digit has this exponent, rounded to so many digits, as a whole number. False: it is so close to the
+ * middle that a double does not say which way. *out_back: the value of those digits. */
+static bool round_digits(double x, int exponent, int precision, double *out_whole, double *out_back)
+{
+    const int shift = precision - 1 - exponent;
+    const double scaled = shift >= 0 ? x * powers_of_ten[shift] : x / powers_of_ten[-shift];
+    const double below = floor(scaled);
+    *out_whole = below + (scaled - below > 0.5);
+    *out_back = shift >= 0 ? *out_whole / powers_of_ten[shift] : *out_whole * powers_of_ten[-shift];
+    return fabs(scaled - below - 0.5) >= 1e-5;
+}
+
+/* The shortest text without the C library, for values whose power of ten is exact. 0: it does not apply. */
+static size_t print_quickly(char *out, float value)
+{
+    const double x = fabs((double)value);
+    double whole, back;
+    char digits[24];
+    if (!(x >= 1e-13 && x < 1e15))
+        return 0;
+    int exponent = find_exponent(x), precision = 6;
+    for (; precision <= 9; precision++) {
+        if (!round_digits(x, exponent, precision, &whole, &back))
+            return 0;
+        if ((float)back == (float)x)
+            break;
+    }
+    if (precision > 9)
+        return 0;
+    if (whole >= powers_of_ten[precision]) { /* rounded up to a power of ten */
+        whole /= 10;
+        exponent++;
+    }
+    uint32_t rest = (uint32_t)whole;
+    for (int d = precision - 1; d >= 0; d--, rest /= 10)
+        digits[d] = (char)('0' + rest % 10);
+    while (precision > 1 && digits[precision - 1] == '0')
+        precision--;
+    return lay_out(out, value < 0, digits, precision, exponent);
+}
+
 size_t sl_text_print_float32(char out[SL_TEXT_NUMBER_BYTES], float value)
 {
+    const size_t length = print_quickly(out, value);
+    if (length > 0)
+        return length;
     return print_shortest(out, (double)value, 6, 9, 1.1754943508222875e-38, true);
 }

@@ -96,3 +96,10 @@ seqlstm_status sl_exec_hand_memories(struct sl_exec *encoder, struct sl_exec *de
     }
     return SEQLSTM_OK;
 }
+
+float *sl_exec_write_memory(struct sl_exec *exec, int32_t m)
+{
+    const int32_t tensor = exec->graph->memories[m].tensor_in;
+    sl_exec_note_written(exec, SL_PLACE_HOST, tensor);
+    return sl_exec_at(exec, SL_PLACE_HOST, tensor);
+}

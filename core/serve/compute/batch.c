@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/batches.h"
 #include "predict/whole.h"
+#include "serve/compute/texts.h"
 
 /* Steps of a batch while texts are written, each of which gets one token in it. */
 enum { WRITING_STEPS = 8 };
@@ -224,67 +224,17 @@ static seqlstm_status run_each(struct sl_runner *runner, struct seqlstm_error *e
     return SEQLSTM_OK;
 }
 
-/* ---- models that write texts ------------------------------------------------------------------------------- */
-
-/* Keeps the best answer to a text. */
-static seqlstm_status keep_answer(void *context, const struct sl_prediction *prediction, struct seqlstm_error *err)
-{
-    struct sl_running *const *running = context;
-    struct sl_job *job = running[prediction->record]->job;
-    const int64_t k = running[prediction->record]->y - job->y;
-    struct sl_written *written = &job->written[k];
-    if (prediction->text_count < 1)
-        return SEQLSTM_OK; /* the empty text */
-    const struct sl_prediction_text *best = &prediction->texts[0];
-    free(written->text);
-    written->text = malloc(best->bytes + 1);
-    written->bytes = written->text ? best->bytes : 0;
-    if (written->text == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a text");
-    memcpy(written->text, best->text, best->bytes);
-    job->y[k] = (float)best->score;
-    return SEQLSTM_OK;
-}
-
-static seqlstm_status answer_texts(struct sl_runner *runner, int64_t first, int64_t count, struct seqlstm_error *err)
-{
-    for (int64_t k = 0; k < count; k++) {
-        struct sl_running *running = runner->asked[first + k];
-        const int64_t text = running->y - running->job->y;
-        runner->texts[k] = running->job->texts[text];
-        runner->text_bytes[k] = running->job->text_bytes[text];
-    }
-    return sl_context_predict_texts(runner->context, runner->texts, runner->text_bytes, count, keep_answer,
-                                    runner->asked + first, err);
-}
-
-/* If a text is refused, each is answered alone, so that it does not spoil the others. */
-static seqlstm_status run_texts(struct sl_runner *runner, struct seqlstm_error *err)
-{
-    int64_t count = 0;
-    for (int64_t k = 0; k < runner->count; k++)
-        if (runner->running[k].steps >= 0)
-            runner->asked[count++] = &runner->running[k];
-    const seqlstm_status status = answer_texts(runner, 0, count, err);
-    if (status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY || status == SEQLSTM_INTERNAL)
-        return status;
-    for (int64_t k = 0; k < count; k++) {
-        struct sl_running *running = runner->asked[k];
-        running->failure = answer_texts(runner, k, 1, &running->job->failure);
-    }
-    return SEQLSTM_OK;
-}
-
 /* ---- all models -------------------------------------------------------------------------------------------- */
 
 seqlstm_status sl_runner_compute(struct sl_runner *runner, struct seqlstm_error *err)
 {
-    if (runner->serving->reproducible && !runner->model->decodes) {
+    if (runner->model->decodes)
+        return runner->serving->reproducible ? sl_runner_write_each_text(runner, err)
+                                             : sl_runner_write_texts(runner, err);
+    if (runner->serving->reproducible) {
         choose_own_steps(runner);
         return run_each(runner, err);
     }
     const bool whole = choose_steps(runner);
-    if (runner->model->decodes)
-        return run_texts(runner, err);
     return whole ? run_whole(runner, false, err) : run_chunks(runner, err);
 }

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/system/clock.h"
+#include "predict/joined_texts.h"
 #include "serve/compute/batch.h"
+#include "serve/compute/texts.h"
 
 enum { CHECK_NS = 50000000 };
 
@@ -97,6 +99,7 @@ static void begin_sequences(struct sl_runner *runner)
 /* Puts the state of a sequence aside, unless it is its stream's. */
 static void release(struct sl_runner *runner, struct sl_running *running)
 {
+    sl_runner_drop_text(runner, running);
     if (running->state && (running->job->stream == NULL || running->ended))
         runner->spare[runner->spare_count++] = running->state;
     running->state = NULL;
@@ -278,7 +281,7 @@ static void note_times(struct sl_runner *runner, int64_t began_ns, int64_t *out_
     }
     note_mean(&runner->step_ns, took / (double)longest);
     note_mean(&runner->row_ns, took / (double)(rows > 0 ? rows : 1));
-    *out_width = width;
+    *out_width = runner->model->decodes ? runner->live : width;
     *out_rows = rows;
 }
 
@@ -311,7 +314,8 @@ static seqlstm_status open_context(struct sl_runner *runner, struct seqlstm_erro
     const struct sl_predictor *predictor = runner->model->predictor;
     SEQLSTM_TRY(sl_context_open(predictor, &runner->context, err));
     if (runner->model->decodes)
-        return sl_context_provide_decoder(runner->context, &decoder, err);
+        return runner->serving->reproducible ? sl_context_provide_decoder(runner->context, &decoder, err)
+                                             : sl_context_provide_continuous(runner->context, err);
     for (int u = 0; u < 2; u++) {
         struct sl_predictor_lane *lane = NULL;
         if (sl_predictor_find_graph(predictor, uses[u]))
@@ -336,7 +340,9 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
         runner->asked = calloc(most, sizeof *runner->asked);
         runner->texts = calloc(most, sizeof *runner->texts);
         runner->text_bytes = calloc(most, sizeof *runner->text_bytes);
-        if (!runner->asked || !runner->texts || !runner->text_bytes)
+        runner->tags = calloc(most, sizeof *runner->tags);
+        runner->joined = calloc(most, sizeof *runner->joined);
+        if (!runner->asked || !runner->texts || !runner->text_bytes || !runner->tags || !runner->joined)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
     }
     if (model->continues) {
@@ -362,6 +368,8 @@ void sl_runner_deinit(struct sl_runner *runner)
     free(runner->asked);
     free(runner->texts);
     free(runner->text_bytes);
+    free(runner->tags);
+    free(runner->joined);
     free(runner->candidates);
     free(runner->x);
     free(runner->y);

@@ -3,8 +3,8 @@
  *
  * They are computed together as one packed batch, a number of steps at a time. Between two such batches sequences that
  * have ended leave, and others join; none waits for the longest. Models that need whole sequences compute them in one
- * batch. Once a request on a stream has begun it is computed to its end, whether its client is there or not, so that
- * the state is that before the request or that after it.
+ * batch. Texts of decoders join and leave at any token (texts.h). Once a request on a stream has begun it is computed
+ * to its end, whether its client is there or not, so that the state is that before the request or that after it.
  *
  * That is SL_BATCHING_STEPS. SL_BATCHING_PADDED is what it is compared with: a batch takes what waits, its sequences
  * are computed with zeros behind them up to the length of the longest, and then all are answered. */
@@ -25,6 +25,7 @@ struct sl_running {
     float *y;                 /* where the next row of output goes; NULL for texts */
     int64_t steps;            /* in the present batch; -1: it is not in it */
     seqlstm_status failure;   /* of its text; job->failure says what */
+    bool joined;              /* its text is being written beside others */
     bool ended;               /* it pads its batch, and its job waits for the others */
 };
 
@@ -41,6 +42,9 @@ struct sl_runner {
     struct sl_running **asked; /* [model->sequences] of a batch of texts */
     const char **texts;        /* [model->sequences] */
     size_t *text_bytes;
+    void **tags;             /* [model->sequences] names of those texts, */
+    bool *joined;            /* and whether there was room for them */
+    int64_t live, text_ends; /* texts that are being written, and that have ended in the present batch */
     struct sl_chunk *chunks; /* [model->sequences], of a batch */
     int64_t *lengths;        /* [model->sequences], and as many of padding */
     float *zeros;            /* [model->chunk_steps, features] the input of padding */

@@ -5,6 +5,7 @@ import concurrent.futures
 import http.client
 import json
 import pathlib
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -44,6 +45,11 @@ model:
 train: {epochs: 12, optimizer: {type: adam, learning_rate: 2e-2}, loss: cross_entropy}
 decode: {beam: 3, n_best: 2}
 """ + ORDER
+
+# Its decoder attends to all steps of the source.
+ATTENDS = PAIRS.replace('name: pairs', 'name: attends').replace('digits: 1', 'digits: 2').replace('lstm, units: 4}', 'lstm, name: reader, '
+          'units: 4, direction: bidirectional, return_sequences: true}').replace('units: 4, return_sequences: true}', 'units: 8, '
+          'return_sequences: true, initial_state: reader}\n    - {type: attention, score: general}').replace('size: 38', 'size: 380')
 
 
 def train(t):
@@ -214,6 +220,59 @@ def test_texts_of_decoders_are_those_of_predict(t):
             expect(status == 400 and text in json.loads(data)['error'], data)
         status, answer = complete(server, '1+2', model='pairs')
         expect(status == 400 and '/v2/models/pairs/infer' in answer['error']['message'], answer)
+
+
+def test_texts_of_decoders_join_and_leave_at_any_token(t):
+    t.write('attends.yaml', ATTENDS)
+    t.run('run', 'attends.yaml', '-q')
+    sums = [f'{k * 7 % 100}+{k * 13 % 89}' for k in range(60)] + ['1', '+'.join(['12'] * 20)]
+    t.write('sums.txt', '\n'.join(sums) + '\n')
+    lines = [json.loads(line) for line in t.run('predict', 'attends', '-i', 'sums.txt', '-f', 'jsonl').text.splitlines()]
+    with Server(t, 'attends', '--workers', '1', '--max-batch', '9') as server:
+        def ask(k):
+            if k % 5 == 4:  # a client that leaves
+                leaver = server.connect()
+                leaver.request('POST', '/v2/models/attends/infer', json.dumps({'inputs': [
+                    {'name': 'text', 'shape': [40], 'datatype': 'BYTES', 'data': [sums[-1]] * 40}]}), JSON)
+                leaver.close()
+            return server.outputs('attends', [('text', 'BYTES', [1], [sums[k]])])
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            for k, got in enumerate(pool.map(ask, range(len(sums)))):
+                expect(got['text']['data'] == [lines[k]['texts'][0]['text']], (sums[k], got, lines[k]))
+                expect(abs(got['score']['data'][0] - lines[k]['texts'][0]['score']) < 1e-4, (got, lines[k]))
+        metrics = server.ask('GET', '/metrics')[2].decode()
+        width, number = (float(re.search(rf'^seqlstm_batch_sequences_{what} (\S+)$', metrics, re.M)[1]) for what in ('sum', 'count'))
+        expect(width > 1.2 * number, 'texts were written beside each other')
+
+
+def test_a_text_does_not_wait_for_those_before_it(t):
+    """Of a decoder that has not learned to end."""
+    t.write('pairs.yaml', PAIRS.replace('name: pairs', 'name: pairs\nseed: 2').replace('epochs: 12', 'epochs: 1').replace('2e-2', '1e-9').replace('beam: 3, n_best: 2', 'beam: 1, max_length: 20000'))
+    t.run('run', 'pairs.yaml', '-q')
+
+    def begin(server, sums):
+        connection = server.connect()
+        connection.request('POST', '/v2/models/pairs/infer', json.dumps({'inputs': [
+            {'name': 'text', 'shape': [len(sums)], 'datatype': 'BYTES', 'data': sums}]}), JSON)
+        return connection
+
+    def look(server):
+        """Texts that have ended, tokens of a mean text in a batch, batches."""
+        metrics = server.ask('GET', '/metrics')[2].decode()
+        return [float(re.search(rf'^seqlstm_{what} (\S+)$', metrics, re.M)[1])
+                for what in ('sequences_total', 'batch_sequences_sum', 'batch_sequences_count')]
+    with Server(t, 'pairs', '--workers', '1') as server:
+        first = begin(server, [f'{k % 9}+{k % 7}' for k in range(20)])
+        harness.wait_for(lambda: look(server)[2] > 0, 'the first tokens')
+        second = begin(server, ['3+4'])
+
+        def has_joined():
+            ended, width, batches = look(server)
+            expect(ended == 0, 'the first ones have ended too early for this test')
+            return width > 20 * batches
+        harness.wait_for(has_joined, 'the second one beside the first ones')
+        first.close()
+        second.close()
 
 
 harness.main(globals())

@@ -176,6 +176,39 @@ static void every_number_reads_back(void **state)
     }
 }
 
+/* As few digits as read back, of the C library's. */
+static void single_numbers_are_as_short_as_can_be(void **state)
+{
+    (void)state;
+    uint64_t random = 88172645463325252u;
+    for (int i = 0; i < 300000; i++) {
+        char out[SL_TEXT_NUMBER_BYTES], known[64];
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        uint32_t bits = (uint32_t)random;
+        float value;
+        if (i % 4 > 0) /* around those that are printed: 1e-13 to 1e15, and short ones */
+            bits = (bits & 0x807fffff) | (84 + (uint32_t)(random >> 40) % 93) << 23;
+        memcpy(&value, &bits, sizeof value);
+        if (i % 4 == 2)
+            value = (float)((int32_t)(random >> 33) % 100000) / 1000;
+        if (!isnormal(value))
+            continue;
+        int precision = 5;
+        do
+            snprintf(known, sizeof known, "%.*e", precision, (double)value);
+        while (strtof(known, NULL) != value && ++precision < 9);
+        sl_text_print_float32(out, value);
+        int digits = 0, zeros = 0, wanted = 1 + precision;
+        for (const char *p = out; *p && *p != 'e'; p++)
+            if (*p >= '0' && *p <= '9' && (digits > 0 || *p > '0')) {
+                digits++;
+                zeros = *p == '0' ? zeros + 1 : 0;
+            }
+        if (strtof(out, NULL) != value || strtod(out, NULL) != strtod(known, NULL) || digits - zeros > wanted)
+            fail_msg("%s is printed as %s", known, out);
+    }
+}
+
 static void the_locale_does_not_matter(void **state)
 {
     (void)state;
@@ -199,9 +232,10 @@ static void the_locale_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats_of_the_grammar),   cmocka_unit_test(everything_else_is_refused),
-        cmocka_unit_test(integers_of_the_grammar), cmocka_unit_test(prints_the_shortest),
-        cmocka_unit_test(every_number_reads_back), cmocka_unit_test(the_locale_does_not_matter),
+        cmocka_unit_test(floats_of_the_grammar),      cmocka_unit_test(everything_else_is_refused),
+        cmocka_unit_test(integers_of_the_grammar),    cmocka_unit_test(prints_the_shortest),
+        cmocka_unit_test(every_number_reads_back),    cmocka_unit_test(single_numbers_are_as_short_as_can_be),
+        cmocka_unit_test(the_locale_does_not_matter),
     };
     return cmocka_run_group_tests_name("number", tests, NULL, NULL);
 }

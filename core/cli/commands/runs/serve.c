@@ -136,20 +136,57 @@ static int open_run(struct cli_context *cli, struct serving *serving, const char
 
 /* ---- newer weights ----------------------------------------------------------------------------------------- */
 
+/* A session that was opened again, with findings of its own. */
+struct again {
+    struct sl_session *session;
+    struct sl_diagnostics *diagnostics;
+    struct again *next;
+};
+
+struct following {
+    struct cli_context *cli;
+    struct again *first;
+};
+
+static void close_again(void *context, struct sl_session *session)
+{
+    struct following *following = context;
+    struct again **at = &following->first;
+    while ((*at)->session != session)
+        at = &(*at)->next;
+    struct again *again = *at;
+    *at = again->next;
+    sl_session_close(session);
+    sl_diagnostics_destroy(again->diagnostics);
+    free(again);
+}
+
 static seqlstm_status reopen(void *context, const struct sl_session *session, struct sl_session **out_session,
                              struct seqlstm_error *err)
 {
-    struct cli_context *cli = context;
-    sl_diagnostics_forget(cli->diagnostics); /* of weights that did not fit */
-    const seqlstm_status status =
-        sl_session_open_run(sl_session_get_folder(session), &cli->options, cli->diagnostics, out_session, err);
-    sl_diagnostics_forget(cli->diagnostics);
-    return status;
+    struct following *following = context;
+    struct again *again = calloc(1, sizeof *again);
+    if (again == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a session");
+    seqlstm_status status = sl_diagnostics_create(&again->diagnostics, err);
+    if (status == SEQLSTM_OK)
+        status = sl_session_open_run(sl_session_get_folder(session), &following->cli->options, again->diagnostics,
+                                     &again->session, err);
+    if (status != SEQLSTM_OK) {
+        sl_diagnostics_destroy(again->diagnostics);
+        free(again);
+        return status;
+    }
+    again->next = following->first;
+    following->first = again;
+    *out_session = again->session;
+    return SEQLSTM_OK;
 }
 
 static void tell(void *context, const char *text)
 {
-    cli_note(context, "%s", text);
+    const struct following *following = context;
+    cli_note(following->cli, "%s", text);
 }
 
 static int run_server(struct cli_context *cli, const struct sl_server_request *request)
@@ -171,12 +208,14 @@ static int run_server(struct cli_context *cli, const struct sl_server_request *r
 static int serve(struct cli_context *cli)
 {
     struct serving serving = {.count = 0};
+    struct following following = {.cli = cli};
     struct sl_server_request request = {
         .address = "127.0.0.1", .queue = 1024, .streams = 10000, .interrupt = cli->interrupt};
     if (cli_has(cli, "follow")) {
         request.reopen = reopen;
+        request.close = close_again;
         request.tell = tell;
-        request.follow_context = cli;
+        request.follow_context = &following;
     }
     int code = read_flags(cli, &serving, &request);
     if (code == CLI_OK)
