@@ -353,6 +353,10 @@ def test_lattice(t):
     found = check_lattice(t, 'picky', backends(('picky', {'estimate_us': 10}), ('paced-a', {'estimate_us': 100})) +
                           policy('estimate'), keys, {'direction', 'merge'})
     expect(len(found) == len(keys), found)
+    # the time without the option is that of the backend which refused it
+    made = plan(t, *backends(('picky', {'estimate_us': 10}), ('paced-a', {'estimate_us': 100})), *policy('estimate'))
+    for refusal in (refusal for layer in made['layers'] for refusal in layer['refused']):
+        expect(refusal['option'] in refusal['without'].split(', ') and 9.9 < refusal['speedup'] < 10.1, refusal)
 
 
 def test_lattice_of_onednn(t):

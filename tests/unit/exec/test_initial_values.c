@@ -55,6 +55,55 @@ static void ranges_of_glorot(void **state)
     close_world(&w);
 }
 
+/* Mean, deviation and largest magnitude of each initializer, of a matrix with 60 inputs and 90 outputs. */
+static void initializers_have_their_moments(void **state)
+{
+    (void)state;
+    const double in = 60, out = 90, cut = 2 / 0.87962566103423978; /* of a normal that is cut at two deviations */
+    const struct {
+        const char *said;
+        double mean, deviation, most; /* most INFINITY: there is none */
+    } rules[] = {{"zeros", 0, 0, 0},
+                 {"ones", 1, 0, 1},
+                 {"{type: constant, value: -0.5}", -0.5, 0, 0.5},
+                 {"{type: uniform, range: 0.3}", 0, 0.6 / sqrt(12), 0.3},
+                 {"{type: normal, mean: 2, stddev: 0.5}", 2, 0.5, INFINITY},
+                 {"{type: truncated_normal, mean: -1, stddev: 0.5}", -1, 0.5 * 0.87962566103423978, 2},
+                 {"glorot_uniform", 0, sqrt(2 / (in + out)), sqrt(6 / (in + out))},
+                 {"glorot_normal", 0, sqrt(2 / (in + out)), cut * sqrt(2 / (in + out))},
+                 {"he_uniform", 0, sqrt(2 / in), sqrt(6 / in)},
+                 {"he_normal", 0, sqrt(2 / in), cut * sqrt(2 / in)},
+                 {"lecun_uniform", 0, sqrt(1 / in), sqrt(3 / in)},
+                 {"lecun_normal", 0, sqrt(1 / in), cut * sqrt(1 / in)},
+                 {"fan_uniform", 0, sqrt(1 / (3 * in)), sqrt(1 / in)}};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        char layers[256];
+        struct sl_data_facts facts = values_facts((int64_t)in, true, (int64_t)out);
+        struct world w;
+        snprintf(layers, sizeof layers,
+                 "model: [{type: dense, units: from_target, kernel_initializer: %s}]\ntrain: {loss: mse, epochs: 1}",
+                 rules[i].said);
+        open_world(&w, data_values, layers, &facts, true);
+        const struct sl_param_view *view = sl_params_find(w.params, "dense_1.w");
+        const float *values = w.params->values + view->offset_elems;
+        double sum = 0, squares = 0, most = 0;
+        for (int64_t e = 0; e < view->elems; e++) {
+            sum += (double)values[e];
+            most = fmax(most, fabs((double)values[e]));
+        }
+        const double mean = sum / (double)view->elems;
+        for (int64_t e = 0; e < view->elems; e++)
+            squares += ((double)values[e] - mean) * ((double)values[e] - mean);
+        const double deviation = sqrt(squares / (double)view->elems), noise = 4 * rules[i].deviation / sqrt(in * out);
+        const bool reaches = isinf(rules[i].most) ? most > rules[i].mean + 3 * rules[i].deviation
+                                                  : most <= rules[i].most * (1 + 1e-6) && most >= 0.98 * rules[i].most;
+        if (!(fabs(mean - rules[i].mean) <= noise && fabs(deviation - rules[i].deviation) <= noise && reaches))
+            fail_msg("%s: mean %g, deviation %g, up to %g; expected %g, %g, %g", rules[i].said, mean, deviation, most,
+                     rules[i].mean, rules[i].deviation, rules[i].most);
+        close_world(&w);
+    }
+}
+
 /* As many threads as there are, the values are the same, and a redrawn set is, too. */
 static void initial_values_do_not_depend_on_threads(void **state)
 {
@@ -90,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forget_gates_begin_one_higher),
         cmocka_unit_test(ranges_of_glorot),
+        cmocka_unit_test(initializers_have_their_moments),
         cmocka_unit_test(initial_values_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,28 @@ static void averages(void **state)
     assert_int_equal(memory.live_bytes, 0);
 }
 
+/* Weights and averages are exchanged part by part. */
+static void many_weights_are_exchanged(void **state)
+{
+    (void)state;
+    enum { ELEMS = 2500, FROZEN = 10 };
+    static float values[ELEMS + FROZEN];
+    struct sl_params params = {.values = values, .elems = ELEMS + FROZEN, .trainable_elems = ELEMS};
+    struct sl_average average;
+    assert_int_equal(sl_average_init(&average, SL_AVERAGE_EMA, 0.5, &params, NULL, NULL), SEQLSTM_OK);
+    for (int i = 0; i < ELEMS + FROZEN; i++)
+        values[i] = (float)i;
+    sl_average_start(&average);
+    for (int i = 0; i < ELEMS + FROZEN; i++)
+        values[i] = (float)-i;
+    for (int swaps = 1; swaps <= 2; swaps++) {
+        sl_average_swap(&average);
+        for (int i = 0; i < ELEMS + FROZEN; i++)
+            assert_true(values[i] == (float)(swaps == 1 && i < ELEMS ? i : -i));
+    }
+    sl_average_deinit(&average);
+}
+
 static void non_monotone_averaging_begins(void **state)
 {
     (void)state;
@@ -68,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(averages),
+        cmocka_unit_test(many_weights_are_exchanged),
         cmocka_unit_test(non_monotone_averaging_begins),
         unit_test_ahead(non_monotone_averaging_begins),
     };
