@@ -5,8 +5,8 @@
 A transcript has blocks. `== FILE` is followed by the lines of an input file. `$ COMMAND` is followed by what the command
 writes: standard output, then standard error with `! ` before each line, then `exit N` where the status is not 0.
 `$ seqlstm …` runs the program; `$ echo TEXT | seqlstm …` gives it an input, in which \\n ends a line; `$ cat FILE` shows
-a file, `$ text FILE` what a browser shows of a page, `$ drawings FILE` the elements of its drawings, and `$ ls FOLDER` its
-names.
+a file, `$ text FILE` what a browser shows of a page, `$ drawings FILE` the elements of its drawings and the bars
+of its tables, and `$ ls FOLDER` its names.
 
 Everything runs on the reference with one thread, on the backends of `tests/dispatch` (the folder PLUGINS) or on the
 pretended devices of `tests/gpu` (DEVICES). Numbers are rounded to five digits; times, sizes of memory and dates are
@@ -45,9 +45,9 @@ MASKS = [
     (r'"error_over_tolerance": [\d.e+-]+', '"error_over_tolerance": ERROR'),
     (r'\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?Z?', 'DATE'),
 ]
-# Of costs that are estimated and of memory, what the machine decides.
+# Of costs that are estimated and of memory, what the machine decides, and the decoder's own structures.
 EXACT_MASKS = [
-    (r'"((?:process|reached|peak)_bytes)": ?\d+', r'"\1": SIZE'),
+    (r'"((?:process|reached|peak|decoding)_bytes)": ?[1-9]\d*', r'"\1": SIZE'),
     (r'(peak|program and data) [\d.]+ [kMG]?B', r'\1 SIZE'),
     (r'"class": "cpu:[^"]*", "name": "[^"]*"', r'"class": "cpu", "name": NAME'),
 ]
@@ -94,7 +94,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.hidden += tag in ('style', 'script')
-        if 'svg' in [*self.open, tag]:
+        if 'svg' in [*self.open, tag] or tag == 'i' and 'style' in dict(attributes) and 'td' in self.open:
             self.drawn.append(' '.join([tag, *(f'{name}={value}' for name, value in attributes)]))
         if tag not in self.VOID:
             self.open.append(tag)

@@ -336,8 +336,13 @@ def test_float16(t):
     expect(t.read('a/final.safetensors') == t.read('b/final.safetensors'), 'a resumed run differs')
     # powers of two are exact: a run without overflows equals the run in float32
     wide = backends(('half', {'largest': 1000000000}))
-    t.run('run', 'm.yaml', *wide, '--out', 'plain', '-q')
-    t.run('run', 'm.yaml', *wide, *low, '--out', 'scaled', '-q')
+    more = ['--set', 'log.every=1u', '--set', 'train.clip_value=0.02', '--set',
+            'model[0].kernel_regularizer={l1: 0.01, l2: 0.1}']
+    t.run('run', 'm.yaml', *wide, *more, '--out', 'plain', '-q')
+    t.run('run', 'm.yaml', *wide, *low, *more, '--out', 'scaled', '-q')
+    norms = [[json.loads(line).get('gradient_norm') for line in t.read(f'{run}/metrics.jsonl').splitlines()]
+             for run in ('plain', 'scaled')]
+    expect(norms[0] == norms[1] and len(set(norms[0])) > 10, norms)
     expect(json.loads(t.read('scaled/summary.json'))['overflows'] == 0, 'an overflow')
     expect(t.read('plain/final.safetensors') == t.read('scaled/final.safetensors'), 'scaling changes the gradient')
     # where no backend computes in float16, the key would have no effect; a run from another machine goes on

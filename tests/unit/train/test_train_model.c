@@ -66,6 +66,12 @@ static void draw_options(struct world *world)
     if (draw() < 0.3)
         train->early_stopping.start = (struct sl_period){SL_PERIOD_UPDATES, (double)draw_int(1, 6)};
     draw_schedule(&train->schedule);
+    if (draw() < 0.3)
+        train->early_stopping.monitor = "train.loss";
+    if (draw() < 0.3)
+        train->early_stopping.mode = SL_MODE_MAX;
+    if (draw() < 0.3)
+        train->schedule.monitor = "train.loss";
 }
 
 /* ---- the plain loop --------------------------------------------------------------------------------- */
@@ -76,6 +82,7 @@ struct plain {
     struct sl_exec exec, evaluate;
     struct sl_batcher train, valid;
     int64_t updates, epoch, batch; /* done, running, done of it */
+    int64_t tokens;
     bool averaging, has_best, stopped;
     float average[FAKE_ELEMS], best[FAKE_ELEMS];
     double best_loss, valid_loss, restored_loss;
@@ -151,6 +158,7 @@ static bool update(struct plain *p)
                                           .update = i + 1 == count ? &made : NULL};
         struct sl_exec_result result;
         assert_int_equal(sl_exec_run(&p->exec, group[i], &step, &result, NULL), SEQLSTM_OK);
+        p->tokens += (int64_t)result.rows;
         p->sums[0] += result.loss_sum;
         p->sums[1] += result.weight_sum;
         sl_batch_destroy(group[i]);
@@ -167,6 +175,13 @@ static bool update(struct plain *p)
     memcpy(p->epoch_sums, p->sums, sizeof p->sums);
     memset(p->sums, 0, sizeof p->sums);
     return true;
+}
+
+/* Of the running epoch, or of the last one if none has begun; or of the validation. */
+static double find_watched(const struct plain *p, const char *monitor)
+{
+    const double *sums = p->batch > 0 ? p->sums : p->epoch_sums;
+    return strcmp(monitor, "train.loss") == 0 ? sums[0] / sums[1] : p->valid_loss;
 }
 
 static void measure(struct plain *p)
@@ -188,10 +203,12 @@ static void measure(struct plain *p)
     }
     p->valid_loss = loss / weight;
     const struct sl_early_stopping *stopping = &p->config->early_stopping;
+    const double watched = find_watched(p, stopping->monitor), sign = stopping->mode == SL_MODE_MAX ? -1 : 1;
     if (stopping->enabled && (double)p->updates >= stopping->start.count) {
-        if (!p->has_best || p->valid_loss < p->best_loss - stopping->min_delta) {
+        if (!p->has_best || sign * watched < sign * p->best_loss - stopping->min_delta) {
             p->has_best = true;
-            p->best_loss = p->restored_loss = p->valid_loss;
+            p->best_loss = watched;
+            p->restored_loss = p->valid_loss;
             p->best_update = p->updates;
             p->waited = 0;
             memcpy(p->best, values, sizeof p->best);
@@ -206,11 +223,12 @@ static void measure(struct plain *p)
 static void observe_plateau(struct plain *p)
 {
     const struct sl_schedule *s = &p->config->schedule;
+    const double watched = find_watched(p, s->monitor);
     const bool cooling = p->cooldown > 0;
-    const bool improved = !p->plateau_has || p->valid_loss < p->plateau_best - s->min_delta;
+    const bool improved = !p->plateau_has || watched < p->plateau_best - s->min_delta;
     p->cooldown -= cooling;
     if (improved)
-        p->plateau_best = p->valid_loss;
+        p->plateau_best = watched;
     p->plateau_has = true;
     p->plateau_waited = improved || cooling ? 0 : p->plateau_waited + 1;
     if (improved || p->plateau_waited < (s->patience > 1 ? s->patience : 1))
@@ -255,6 +273,7 @@ static void check_result(const struct world *world, const struct plain *p, const
     const double *sums = p->epoch > 0 ? p->epoch_sums : p->sums;
     assert_int_equal(result->end, end);
     assert_int_equal(result->progress.updates, p->updates);
+    assert_int_equal(result->progress.tokens, p->tokens);
     assert_int_equal(result->restored, restores);
     assert_int_equal(result->averaged, !restores && p->averaging);
     assert_true(!restores || result->best_update == p->best_update);

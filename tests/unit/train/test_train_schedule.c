@@ -329,6 +329,10 @@ static void teachers_fade(void **state)
     ASSERT_NEAR(teacher_at(&sigmoid, 0, 0), 20.0 / 21);
     ASSERT_NEAR(teacher_at(&sigmoid, 60, 0), 20 / (20 + exp(3)));
     ASSERT_NEAR(teacher_at(&sigmoid, 1000000, 0), 0);
+    /* A run that only its updates end. */
+    struct sl_train_config config = {.updates = 80, .teacher_forcing = {SL_TEACHER_LINEAR, .from = 1, .to = 0.5}};
+    struct sl_progress progress = {.updates = 20, .epochs = 7};
+    ASSERT_NEAR(sl_teacher_probability(&config, &progress), 0.875);
 }
 
 /* From 65536 down to 1 with each overflow, up to 2^24 with every 2000 good updates in a row. */
