@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "base/system/nvtx.h"
 #include "base/system/path.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
@@ -283,6 +284,7 @@ int main(int argc, char **argv)
     set_vendor_threads();
     install_handlers();
     cli_trap_plugins();
+    sl_nvtx_attach();
     int code = dispatch(argc, argv);
     int error = fflush(stdout) != 0 ? errno : sl_watch_get_output_error();
     if (error != 0 && error != EPIPE && code == CLI_OK) {

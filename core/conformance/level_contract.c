@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <seqlstm/ext/footprint.h>
+#include <seqlstm/ext/recorder.h>
 #include <seqlstm/bind_check.h>
 
 #include "base/operation/op_signature.h"
@@ -12,6 +13,7 @@
 #include "registry/instance.h"
 #include "registry/plugin.h"
 #include "judge/data.h"
+#include "conformance/recorder_check.h"
 #include "conformance/level.h"
 
 struct contract {
@@ -168,7 +170,8 @@ static void unknown_extension(struct contract *c)
     if (sl_plugin_get_extension(table, c->w->instance, "org.example.no-such-extension/7"))
         fail(c, "get_extension returned a table for an id that does not exist");
     if (sl_plugin_get_extension(table, c->w->instance, SEQLSTM_FLOAT64_EXTENSION "x") ||
-        sl_plugin_get_extension(table, c->w->instance, SEQLSTM_FOOTPRINT_EXTENSION "x"))
+        sl_plugin_get_extension(table, c->w->instance, SEQLSTM_FOOTPRINT_EXTENSION "x") ||
+        sl_plugin_get_extension(table, c->w->instance, SEQLSTM_RECORDER_EXTENSION "x"))
         fail(c, "get_extension took an id with something behind it for the id itself");
 }
 
@@ -300,6 +303,26 @@ static void bounds_of_bindings(struct contract *c)
     }
 }
 
+/* Calls on the workbench's own instance. */
+static void run_again(void *context)
+{
+    struct contract *c = context;
+    struct sl_case small;
+    struct sl_check_result result;
+    if (!find_case(c, &small))
+        return;
+    sl_check_case(&c->w->bench, &small, &result);
+    if (result.verdict == SL_VERDICT_FAIL)
+        fail(c, result.detail);
+}
+
+static void recordings(struct contract *c)
+{
+    char text[sizeof c->result->detail];
+    if (!sl_recorder_check(c->w, run_again, c, text, sizeof text))
+        fail(c, text);
+}
+
 static const struct {
     const char *name;
     contract_fn *fn;
@@ -315,6 +338,7 @@ static const struct {
     {"contract:long_structs", long_structs},
     {"contract:unknown_device_class", unknown_device_class},
     {"contract:bounds_of_bindings", bounds_of_bindings},
+    {"contract:recordings", recordings},
 };
 
 const char *sl_level_contract_get_name(uint32_t index)

@@ -9,7 +9,7 @@
 #include "registry/instance.h"
 #include "registry/loader.h"
 #include "registry/plugin.h"
-#include "registry/settings.h"
+#include "registry/kind/settings.h"
 #include "registry/table.h"
 #include "registry/watch/watch.h"
 

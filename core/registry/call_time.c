@@ -10,6 +10,7 @@
 
 #include "registry/device_call.h"
 #include "registry/lane.h"
+#include "registry/device_recorder.h"
 
 enum { PENDING = 4096 };
 
@@ -24,6 +25,7 @@ struct sl_device_clock {
     int64_t base_ns;  /* on the host */
     int64_t trace_ns; /* begin of the recording that it was set for */
     int32_t track;
+    struct sl_device_recorder recorder; /* of what the device does by itself */
     int32_t count;
     struct pending pending[PENDING];
 };
@@ -32,6 +34,14 @@ static bool has_events(const struct sl_domain *domain)
 {
     const struct seqlstm_streams *streams = domain->table->streams;
     return streams->event_create && streams->event_destroy && streams->event_record && streams->event_elapsed;
+}
+
+/* The recording ends: takes what the device still has to say. */
+static void end_recording(void *context)
+{
+    struct sl_domain *domain = context;
+    sl_domain_finish(domain, NULL);
+    sl_device_recorder_stop(&domain->clock->recorder);
 }
 
 /* Sets the clock, unless that has been done for this recording. */
@@ -54,6 +64,8 @@ static bool set_clock(struct sl_domain *domain)
     clock->base_ns = sl_clock_ns();
     clock->track = sl_trace_find_device(domain->name);
     clock->trace_ns = trace_ns;
+    if (sl_trace_on_end(end_recording, domain))
+        sl_device_recorder_start(&clock->recorder, domain->table, domain->instance, domain->device, clock->track);
     return true;
 }
 
@@ -106,6 +118,7 @@ void sl_call_time_settle(struct sl_domain *domain)
     for (int32_t p = 0; p < clock->count; p++)
         settle(domain, &clock->pending[p]);
     clock->count = 0;
+    sl_device_recorder_report(&clock->recorder);
 }
 
 void sl_call_time_close(struct sl_domain *domain)
@@ -113,6 +126,8 @@ void sl_call_time_close(struct sl_domain *domain)
     struct sl_device_clock *clock = domain->clock;
     if (!clock)
         return;
+    sl_trace_forget_end(domain);
+    sl_device_recorder_stop(&clock->recorder);
     sl_event_destroy(domain, clock->base);
     for (int32_t p = 0; p < PENDING; p++) {
         sl_event_destroy(domain, clock->pending[p].begin);

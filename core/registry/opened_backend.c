@@ -8,7 +8,7 @@
 #include "registry/host.h"
 #include "registry/instance.h"
 #include "registry/plugin.h"
-#include "registry/settings.h"
+#include "registry/kind/settings.h"
 #include "registry/watch/watch.h"
 
 struct sl_backend {

@@ -188,18 +188,15 @@ static void print_memory(const struct sl_timeline *timeline, struct sl_buf *out)
 
 static void print_kernels(const struct sl_timeline *timeline, struct sl_buf *out)
 {
-    bool has_device = false;
-    for (int32_t t = 0; t < timeline->track_count; t++)
-        has_device = has_device || timeline->tracks[t].is_device;
-    if (!has_device)
-        return;
-    if (timeline->kernel_count == 0)
-        sl_buf_append_text(out,
-                           "the backend does not report times of single kernels: these are times of whole calls\n");
+    if (timeline->kernels_missing)
+        sl_buf_printf(out, "times of whole calls, not of single kernels: %s\n", timeline->kernels_missing);
+    if (timeline->kernel_count > 0)
+        sl_buf_printf(out, "\n%-44s  %7s  %8s  %7s\n", "kernel of the device", "started", "time", "share");
     for (int32_t k = 0; k < timeline->kernel_count && k < ROWS; k++) {
         char time[32];
         sl_timeline_format_time(timeline->kernels[k].ns / (double)timeline->updates, time, sizeof time);
-        sl_buf_printf(out, "%-52s  %8s  %5.1f %%\n", timeline->kernels[k].name, time,
+        sl_buf_printf(out, "%-44s  %7.1f  %8s  %5.1f %%\n", timeline->kernels[k].name,
+                      (double)timeline->kernels[k].count / (double)timeline->updates, time,
                       100 * get_share(timeline, timeline->kernels[k].ns));
     }
 }

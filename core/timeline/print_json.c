@@ -128,6 +128,7 @@ void sl_timeline_print_json(const struct sl_timeline *timeline, const struct sl_
     append_count(out, "dropped", timeline->dropped);
     print_tracks(timeline, out);
     print_kernels(timeline, out);
+    append_string(out, "kernels_missing", timeline->kernels_missing);
     append_key(out, "advices");
     sl_buf_append_text(out, advices ? "[" : "null");
     for (int32_t a = 0; advices && a < advices->count; a++) {
@@ -184,7 +185,21 @@ static void print_activity(const struct sl_activity *activity, int32_t t, int64_
     if (activity->detail)
         append_string(out, "backend", activity->detail);
     if (activity->amount > 0)
-        append_count(out, activity->kind == SL_ACTIVITY_COPY ? "bytes" : "rows", activity->amount);
+        append_count(out, activity->kind == SL_ACTIVITY_COPY || activity->kind == SL_ACTIVITY_DEVICE ? "bytes" : "rows",
+                     activity->amount);
+    sl_buf_append_text(out, "}},\n");
+}
+
+static void print_counter(const char *name, const char *unit, int64_t ns, double value, struct sl_buf *out)
+{
+    sl_buf_append_text(out, "{");
+    append_string(out, "ph", "C");
+    append_string(out, "name", name);
+    append_count(out, "pid", 1);
+    append_us(out, "ts", ns);
+    append_key(out, "args");
+    sl_buf_append_text(out, "{");
+    append_number(out, unit, value);
     sl_buf_append_text(out, "}},\n");
 }
 
@@ -197,17 +212,12 @@ void sl_timeline_print_trace(const struct sl_timeline *timeline, struct sl_buf *
         for (int64_t a = 0; a < trace->tracks[t].count; a++)
             print_activity(&trace->tracks[t].activities[a], t, trace->begin_ns, out);
     }
-    for (int64_t m = 0; m < trace->memory_count; m++) {
-        sl_buf_append_text(out, "{");
-        append_string(out, "ph", "C");
-        append_string(out, "name", "memory");
-        append_count(out, "pid", 1);
-        append_us(out, "ts", trace->memory[m].time_ns - trace->begin_ns);
-        append_key(out, "args");
-        sl_buf_append_text(out, "{");
-        append_count(out, "bytes", trace->memory[m].value);
-        sl_buf_append_text(out, "}},\n");
-    }
+    for (int64_t m = 0; m < trace->memory_count; m++)
+        print_counter("memory", "bytes", trace->memory[m].time_ns - trace->begin_ns, (double)trace->memory[m].value,
+                      out);
+    for (int64_t c = 0; c < trace->count_count; c++)
+        print_counter(trace->counts[c].name, "value", trace->counts[c].time_ns - trace->begin_ns,
+                      trace->counts[c].value, out);
     sl_buf_append_text(out, "{");
     append_string(out, "ph", "M");
     append_string(out, "name", "process_name");

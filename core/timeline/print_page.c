@@ -195,6 +195,16 @@ static void print_part(const struct sl_timeline *timeline, const struct sl_timel
     sl_buf_append_text(out, "</tr>\n");
 }
 
+static void print_branch(const struct sl_timeline *timeline, int32_t p, struct sl_buf *out);
+
+/* What lies below a part. The work of the thread for a call is the call itself. */
+static void print_children(const struct sl_timeline *timeline, int32_t p, struct sl_buf *out)
+{
+    for (int32_t child = p + 1; child < timeline->part_count; child++)
+        if (timeline->parts[child].parent == p)
+            (timeline->parts[child].kind == SL_ACTIVITY_WORK ? print_children : print_branch)(timeline, child, out);
+}
+
 /* A part, and then those below it. */
 static void print_branch(const struct sl_timeline *timeline, int32_t p, struct sl_buf *out)
 {
@@ -207,9 +217,7 @@ static void print_branch(const struct sl_timeline *timeline, int32_t p, struct s
             print_branch(timeline, timeline->order[k], out);
         return;
     }
-    for (int32_t child = p + 1; child < timeline->part_count; child++)
-        if (timeline->parts[child].parent == p && timeline->parts[child].kind != SL_ACTIVITY_WORK)
-            print_branch(timeline, child, out);
+    print_children(timeline, p, out);
 }
 
 static void print_flame(const struct sl_timeline *timeline, struct sl_buf *out)
@@ -219,6 +227,30 @@ static void print_flame(const struct sl_timeline *timeline, struct sl_buf *out)
                        "<th>share</th><th class=\"limit\">limit</th><th>"
                        "GFLOP/s</th><th>GB/s</th></tr>\n");
     print_branch(timeline, 0, out);
+    sl_buf_append_text(out, "</table></div>\n");
+}
+
+static void print_kernels(const struct sl_timeline *timeline, struct sl_buf *out)
+{
+    enum { SHOWN = 30 };
+    if (timeline->kernels_missing) {
+        sl_buf_append_text(out, "<p>Times of whole calls, not of single kernels: ");
+        sl_html_append_text(out, timeline->kernels_missing);
+        sl_buf_append_text(out, "</p>\n");
+    }
+    if (timeline->kernel_count == 0)
+        return;
+    sl_buf_append_text(out, "<div class=\"scroll\"><table class=\"flame\"><tr><th>kernel of the device</th>"
+                            "<th>started</th><th>time</th><th>share</th></tr>\n");
+    for (int32_t k = 0; k < timeline->kernel_count && k < SHOWN; k++) {
+        const struct sl_timeline_kernel *kernel = &timeline->kernels[k];
+        char time[32];
+        sl_timeline_format_time(kernel->ns / (double)timeline->updates, time, sizeof time);
+        sl_buf_append_text(out, "<tr><td>");
+        sl_html_append_text(out, kernel->name);
+        sl_buf_printf(out, "</td><td>%.1f</td><td>%s</td><td>%.1f %%</td></tr>\n",
+                      (double)kernel->count / (double)timeline->updates, time, 100 * kernel->ns / timeline->ns);
+    }
     sl_buf_append_text(out, "</table></div>\n");
 }
 
@@ -268,6 +300,7 @@ void sl_timeline_print_section(const struct sl_timeline *timeline, const struct 
     sl_buf_append_text(out, "</p>\n");
     print_drawing(timeline, out);
     print_flame(timeline, out);
+    print_kernels(timeline, out);
     print_threads(timeline, out);
     print_memory(timeline, out);
     sl_buf_append_text(out, script);

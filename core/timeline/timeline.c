@@ -18,7 +18,9 @@ double sl_timeline_get_cost(const struct sl_timeline_part *part)
 void sl_timeline_format_part(const struct sl_timeline_part *part, char *out, size_t capacity_bytes)
 {
     const char *kind = sl_activity_kind_get_name(part->kind);
-    if (!part->name)
+    if (part->name && part->kind == SL_ACTIVITY_BACKEND)
+        sl_text_snprintf(out, capacity_bytes, "%s", part->name);
+    else if (!part->name)
         sl_text_snprintf(out, capacity_bytes, "%s", kind);
     else if (sl_timeline_part_is_call(part))
         sl_text_snprintf(out, capacity_bytes, "%s %s", part->name, kind);
@@ -142,6 +144,9 @@ static void summarize(struct sl_timeline *timeline)
     for (int64_t m = 0; m < trace->memory_count; m++)
         if (trace->memory[m].value > timeline->memory_bytes)
             timeline->memory_bytes = trace->memory[m].value;
+    for (int32_t t = 0; t < timeline->track_count; t++)
+        if (timeline->tracks[t].is_device && timeline->kernel_count == 0)
+            timeline->kernels_missing = trace->note[0] ? trace->note : "the backend does not report them";
     timeline->cpu_share = recorded > 0 ? (double)trace->cpu_ns / recorded : 0;
     timeline->slowdown =
         request->plain_ns_per_row > 0 ? request->recorded_ns_per_row / request->plain_ns_per_row - 1 : NAN;

@@ -97,9 +97,10 @@ struct sl_timeline {
     int32_t track_count;
     struct sl_timeline_kernel *kernels; /* longest first */
     int32_t kernel_count;
-    int64_t dropped;      /* activities for which there was no room */
-    int64_t memory_bytes; /* most that the process held */
-    double slowdown;      /* by recording, as a share; NaN: unknown */
+    const char *kernels_missing; /* why there are none; NULL: there are, or there is no device */
+    int64_t dropped;             /* activities for which there was no room */
+    int64_t memory_bytes;        /* most that the process held */
+    double slowdown;             /* by recording, as a share; NaN: unknown */
 };
 
 /* A change that was tried out, with what it brought. */

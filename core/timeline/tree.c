@@ -57,6 +57,16 @@ static int32_t find_part(struct sl_timeline *timeline, int32_t parent, const str
     return timeline->part_count++;
 }
 
+/* Does the update at [0] compute anything? On a device the first one that is recorded only waits for a step that was
+ * started before. */
+static bool computes(const struct sl_activity *activities, int64_t count)
+{
+    for (int64_t a = 1; a < count && activities[a].begin_ns < activities[0].end_ns; a++)
+        if (activities[a].kind == SL_ACTIVITY_FORWARD || activities[a].kind == SL_ACTIVITY_LAUNCH)
+            return true;
+    return false;
+}
+
 /* Puts the sorted activities into the tree. What lies outside of updates is left out. */
 static void add_all(struct sl_timeline *timeline, const struct sl_activity *activities, int64_t count)
 {
@@ -69,6 +79,8 @@ static void add_all(struct sl_timeline *timeline, const struct sl_activity *acti
         while (depth > 0 && activity->begin_ns >= ends[depth - 1])
             depth--;
         if ((depth == 0) != (activity->kind == SL_ACTIVITY_UPDATE) || depth == DEEPEST)
+            continue;
+        if (depth == 0 && !computes(activity, count - a))
             continue;
         const int32_t p = depth == 0 ? 0 : find_part(timeline, open[depth - 1], activity);
         struct sl_timeline_part *part = &timeline->parts[p];
@@ -99,6 +111,8 @@ seqlstm_status sl_timeline_grow(struct sl_timeline *timeline, struct seqlstm_err
     timeline->part_count = 1;
     sl_timeline_sort(track->activities, track->count);
     add_all(timeline, track->activities, track->count);
+    if (timeline->parts[0].count == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND, "no update was recorded");
     timeline->updates = timeline->parts[0].count;
     timeline->rows = timeline->parts[0].amount;
     timeline->ns = (double)(timeline->end_ns - timeline->begin_ns);

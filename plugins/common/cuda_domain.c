@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cuda_frame.h"
+#include "common/cuda_recorder.h"
 #include "common/host_memory.h"
 
 static struct gpu_domain *get_domain(struct seqlstm_instance *instance)
@@ -19,13 +20,14 @@ static int32_t get_ordinal(struct seqlstm_instance *instance, uint32_t device)
     return get_domain(instance)->devices[device].ordinal;
 }
 
-seqlstm_status gpu_domain_create(const struct seqlstm_host *host, uint64_t bytes, const char *id,
+seqlstm_status gpu_domain_create(const struct seqlstm_host *host, uint64_t bytes, const char *id, const char *cupti,
                                  struct seqlstm_instance **out_instance, struct seqlstm_error *err)
 {
     struct gpu_domain *domain = host_allocate(host, bytes);
     if (domain == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the instance of %s", id);
     domain->host = *host;
+    snprintf(domain->cupti, sizeof domain->cupti, "%s", cupti);
     seqlstm_status status = gpu_runtime_open(domain->devices, &domain->device_count, err);
     if (status == SEQLSTM_OK)
         *out_instance = (struct seqlstm_instance *)(void *)domain;
@@ -62,6 +64,12 @@ seqlstm_status gpu_domain_device_info(struct seqlstm_instance *instance, uint32_
     snprintf(info->device_class, sizeof info->device_class, "cuda:sm_%d%d", (int)d->major, (int)d->minor);
     snprintf(info->domain, sizeof info->domain, "cuda:%s", d->uuid);
     return SEQLSTM_OK;
+}
+
+const void *gpu_domain_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    (void)instance;
+    return strcmp(id, SEQLSTM_RECORDER_EXTENSION) == 0 ? &gpu_recorder : NULL;
 }
 
 int32_t gpu_parse_class(const char *device_class)

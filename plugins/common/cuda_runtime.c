@@ -179,6 +179,15 @@ void gpu_release(int32_t ordinal, uint32_t kind, void *pointer)
         cudaFree(pointer);
 }
 
+seqlstm_status gpu_memory_in_use(int32_t ordinal, uint64_t *out_bytes, struct seqlstm_error *err)
+{
+    size_t left = 0, all = 0;
+    SEQLSTM_TRY(gpu_use(ordinal, err));
+    SEQLSTM_TRY(check(ordinal, cudaMemGetInfo(&left, &all), "reading the memory in use", err));
+    *out_bytes = all - left;
+    return SEQLSTM_OK;
+}
+
 seqlstm_status gpu_copy(int32_t ordinal, void *stream, uint32_t direction, void *to, const void *from, uint64_t bytes,
                         struct seqlstm_error *err)
 {

@@ -42,6 +42,8 @@ seqlstm_status gpu_runtime_open(struct gpu_device *devices, uint32_t *out_count,
 seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer,
                             struct seqlstm_error *err);
 void gpu_release(int32_t ordinal, uint32_t kind, void *pointer);
+/* Memory of the device that all processes use. */
+seqlstm_status gpu_memory_in_use(int32_t ordinal, uint64_t *out_bytes, struct seqlstm_error *err);
 seqlstm_status gpu_copy(int32_t ordinal, void *stream, uint32_t direction, void *to, const void *from, uint64_t bytes,
                         struct seqlstm_error *err);
 seqlstm_status gpu_fill(int32_t ordinal, void *stream, void *to, uint32_t value, uint64_t bytes,

@@ -15,6 +15,7 @@ static const struct seqlstm_option options[] = {
     {"library", "string", "auto",
      "file of cuDNN, or a folder that contains it: cuDNN's own, or the site-packages of a Python with cuDNN's wheel"},
     GPU_OPTION_CAPTURE,
+    GPU_OPTION_CUPTI,
 };
 
 /* ---- instance --------------------------------------------------------------------------------------------------- */
@@ -23,19 +24,21 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
                                    uint32_t setting_count, struct seqlstm_instance **out_instance,
                                    struct seqlstm_error *err)
 {
-    const char *library = "auto";
+    const char *library = "auto", *cupti = GPU_CUPTI_DEFAULT;
     bool captures = true;
     char line[64];
     for (uint32_t k = 0; k < setting_count; k++) {
         if (strcmp(settings[k].key, "library") == 0)
             library = settings[k].value;
+        else if (strcmp(settings[k].key, "cupti") == 0)
+            cupti = settings[k].value;
         else if (strcmp(settings[k].key, "capture") == 0)
             captures = strcmp(settings[k].value, "true") == 0;
         else
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-cudnn has no option `%s`", settings[k].key);
     }
     struct seqlstm_instance *instance = NULL;
-    SEQLSTM_TRY(gpu_domain_create(host, sizeof *instance, CDN_ID, &instance, err));
+    SEQLSTM_TRY(gpu_domain_create(host, sizeof *instance, CDN_ID, cupti, &instance, err));
     seqlstm_status status = cdn_library_load(library, err);
     if (status != SEQLSTM_OK) {
         host_release(host, instance);
@@ -177,6 +180,7 @@ static const struct seqlstm_backend table = {
     .weights_pack = backend_weights_pack,
     .memory = &gpu_domain_memory,
     .streams = &gpu_domain_streams,
+    .get_extension = gpu_domain_get_extension,
 };
 
 TABLE_EXPORT(table)

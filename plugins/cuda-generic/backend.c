@@ -39,6 +39,7 @@ static const uint32_t desc_bytes[SEQLSTM_OP_COUNT] = {SEQLSTM_EACH_DESC(SEQLSTM_
 
 static const struct seqlstm_option options[] = {
     GPU_OPTION_CAPTURE,
+    GPU_OPTION_CUPTI,
     {"f16x3", "bool", "true", "offer the variants that compute float32 products by three float16 products"},
     {"cublaslt", "string", CG_LT_DEFAULT,
      "file of cuBLASLt, a folder that contains it (also the site-packages of a Python with NVIDIA's wheels), or none"},
@@ -73,7 +74,7 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
                                    struct seqlstm_error *err)
 {
     bool captures = true, f16x3 = true;
-    const char *cublaslt = CG_LT_DEFAULT;
+    const char *cublaslt = CG_LT_DEFAULT, *cupti = GPU_CUPTI_DEFAULT;
     for (uint32_t k = 0; k < setting_count; k++) {
         if (strcmp(settings[k].key, "capture") == 0)
             captures = strcmp(settings[k].value, "true") == 0;
@@ -81,11 +82,13 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
             f16x3 = strcmp(settings[k].value, "true") == 0;
         else if (strcmp(settings[k].key, "cublaslt") == 0)
             cublaslt = settings[k].value;
+        else if (strcmp(settings[k].key, "cupti") == 0)
+            cupti = settings[k].value;
         else
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "cuda-generic has no option `%s`", settings[k].key);
     }
     struct seqlstm_instance *instance = NULL;
-    SEQLSTM_TRY(gpu_domain_create(host, sizeof *instance, CG_ID, &instance, err));
+    SEQLSTM_TRY(gpu_domain_create(host, sizeof *instance, CG_ID, cupti, &instance, err));
     seqlstm_status status = open_cublaslt(instance, cublaslt, err);
     if (status != SEQLSTM_OK) {
         host_release(host, instance);
@@ -399,6 +402,7 @@ static const struct seqlstm_backend table = {
     .weights_pack = backend_weights_pack,
     .memory = &gpu_domain_memory,
     .streams = &gpu_domain_streams,
+    .get_extension = gpu_domain_get_extension,
 };
 
 TABLE_EXPORT(table)

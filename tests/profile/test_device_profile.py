@@ -39,13 +39,60 @@ def test_times_of_the_device(t):
     track, = [e['tid'] for e in events if e['name'] == 'thread_name' and e['args']['name'] == device['name']]
     on_device = [e for e in events if e['ph'] == 'X' and e['tid'] == track]
     steps = [e for e in events if e['ph'] == 'X' and e['name'] == 'update']
-    first, last = min(e['ts'] for e in steps), max(e['ts'] + e['dur'] for e in steps)
+    first = min(e['ts'] for e in steps)
+    last = max(e['ts'] + e['dur'] for e in events if e['ph'] == 'X' and e['tid'] != track)  # it waits for the device
     expect(len(on_device) >= 2 * profile['updates'], 'work of each update')
-    expect(all(first - 1 <= e['ts'] and e['ts'] + e['dur'] <= last + 1 for e in on_device),
-           'the device works within the updates, on the clock of the host')
+    expect(all(first - 1 <= e['ts'] and e['ts'] + e['dur'] <= last + 1e5 for e in on_device),  # set when a thread wakes up
+           'the device works from the first update until the host has waited for it, on the clock of the host')
     t.run('run', 'm.yaml', env=DEVICE)
     expect(t.read('runs/m/001/final.safetensors') == t.read('runs/m/002/final.safetensors'),
            'call by call, the numbers are the same')
+
+
+LIBRARY = pathlib.Path(os.environ['SEQLSTM_BUILD']) / 'tests/gpu/libfake_cupti.so'
+
+
+def profile_kernels(t, cupti, **environment):
+    """The profile, the activities of the device, and what the program says."""
+    t.write('m.yaml', MODEL.replace('[cuda-generic]', f'[{{plugin: cuda-generic, options: {{cupti: {cupti}}}}}]'))
+    t.write('t.txt', ' '.join(f'w{(3 * i + i // 4) % 5}' for i in range(120)) + '\n')
+    done = t.run('run', 'm.yaml', '--profile=2', '--out', f'r{len(list(t.folder.iterdir()))}', env={**DEVICE, **environment})
+    folder = max((p for p in t.folder.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime_ns)
+    return json.loads((folder / 'profile.json').read_text()), json.loads((folder / 'trace.json').read_text())['traceEvents'], done.err
+
+
+def test_kernels(t):
+    """CUPTI reports kernels: by name, with the times of the device, within the updates."""
+    profile, events, text = profile_kernels(t, LIBRARY)
+    kernels = {kernel['name']: kernel for kernel in profile['kernels']}
+    expect(profile['kernels_missing'] is None and 'kernel of the device' in text, text)
+    expect({'loss_forward', 'optimize', 'fill'} <= kernels.keys(), list(kernels))
+    expect(all(kernel['count'] >= 1 and kernel['ns'] > 0 for kernel in kernels.values()), kernels)
+    run = [e for e in events if e['ph'] == 'X' and e['cat'] == 'device']
+    steps = [e for e in events if e['ph'] == 'X' and e['name'] == 'update']
+    expect(len(run) > len(kernels) and len(steps) == 2, 'single kernels')
+    expect(min(e['ts'] for e in run) >= min(e['ts'] for e in steps) - 1, 'nothing before the first update')
+    memory = [e['args']['value'] for e in events if e['ph'] == 'C' and e['name'] == 'memory in use, bytes']
+    expect(memory and all(value > 0 for value in memory), memory)
+
+
+def test_times_of_kernels(t):
+    """A device on which each kernel takes 3 ms: that is what the profile says of each."""
+    profile, events, _ = profile_kernels(t, LIBRARY, SEQLSTM_EMULATED_COSTS='3000000,1000')
+    run = [e for e in events if e['ph'] == 'X' and e['cat'] == 'device']
+    expect(run and all(abs(e['dur'] - 3000) < 1e-6 for e in run), sorted({e['dur'] for e in run}))
+
+
+def test_no_cupti(t):
+    """Without CUPTI the profile says so, and has the times of whole calls."""
+    for cupti, environment, reason in (('none', {}, 'CUPTI, which measures them, is switched off'),
+                                       ('/nowhere.so', {}, 'cannot be loaded: /nowhere.so'),
+                                       (LIBRARY, {'FAKE_CUPTI_FAILS': '1'}, 'CUPTI_ERROR_NOT_INITIALIZED')):
+        profile, events, text = profile_kernels(t, cupti, **environment)
+        expect(profile['kernels'] == [] and reason in profile['kernels_missing'], profile['kernels_missing'])
+        expect('times of whole calls, not of single kernels: ' + profile['kernels_missing'] in text, text)
+        expect(any(part['device_ns'] > 0 for part in profile['parts']), 'times of calls')
+        expect(any(e['ph'] == 'C' and e['name'] == 'memory in use, bytes' for e in events), 'counters')
 
 
 harness.main(globals())

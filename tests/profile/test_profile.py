@@ -3,6 +3,7 @@
 """`seqlstm profile` and `run --profile`: what they write, and what they try out. No test here depends on how fast the
 machine is; tests/bench/profile.py measures that the promised gains come true."""
 import json
+import os
 import pathlib
 import sys
 
@@ -26,6 +27,8 @@ def check_profile(profile):
         expect(part['gflops'] > 0 and part['backend'], 'its speed and its backend')
     expect(parts[('update', None)]['parent'] == -1, 'the root')
     expect(any(thread['busy'] > 0 for thread in profile['threads']), 'threads')
+    inner = {part['name'] for part in profile['parts'] if part['kind'] == 'backend'}
+    expect({'steps', 'weight gradients'} <= inner, f'what cpu-blas names itself: {inner}')
     expect(profile['memory_bytes'] > 0 and profile['predicted_bytes'] > 0, 'memory')
 
 
@@ -88,6 +91,23 @@ def test_short_run(t):
     expect('no profile: the training ended before an update was recorded' in done.err, 'says why there is none')
     done = t.run('profile', 'tiny.yaml', '--seconds', '0', '--json')
     expect(done.json['updates'] == 1, 'as many as there is room for')
+
+
+def test_other_profiler(t):
+    """A profiler of NVIDIA sees each activity as a range of NVTX, and the numbers stay the same."""
+    t.write('tiny.yaml', TINY)
+    library = pathlib.Path(os.environ['SEQLSTM_BUILD']) / 'tests/profile/libinjection.so'
+    t.run('run', 'tiny.yaml', '--threads', '1', env={'NVTX_INJECTION64_PATH': str(library), 'INJECTION_FILE': 'ranges'})
+    lines = t.read('ranges').decode().splitlines()
+    depth = 0
+    for line in lines:
+        depth += 1 if line[0] == '+' else -1
+        expect(depth >= 0, 'ranges nest')
+    expect(depth == 0, f'{depth} ranges do not end')
+    for name in ('update', 'forward lstm_1', 'backward lstm_1', 'wait for data'):
+        expect(f'+{name}' in lines, f'{name}: {sorted(set(lines))}')
+    t.run('run', 'tiny.yaml', '--threads', '1', env={'NVTX_INJECTION64_PATH': '/nowhere.so'})
+    expect(t.read('runs/tiny/001/final.safetensors') == t.read('runs/tiny/002/final.safetensors'), 'the weights')
 
 
 def test_refusals(t):

@@ -23,6 +23,11 @@ static int64_t capacity;
 static int64_t cpu_begin;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* names, and taking tracks */
 
+static struct {
+    void (*end)(void *context);
+    void *context;
+} ends[SL_TRACE_ENDS]; /* of the thread that starts and stops */
+
 static char names[SL_TRACE_NAMES][SL_TRACE_NAME_BYTES];
 static int32_t name_count;
 
@@ -162,6 +167,40 @@ void sl_trace_add(int32_t track, const struct sl_activity *activity)
         append(&current.tracks[track], activity);
 }
 
+void sl_trace_add_count(const char *name, int64_t time_ns, double value)
+{
+    if (!sl_trace_is_on())
+        return;
+    if (!current.counts)
+        current.counts = calloc(SL_TRACE_COUNTS, sizeof *current.counts);
+    if (current.counts && current.count_count < SL_TRACE_COUNTS)
+        current.counts[current.count_count++] = (struct sl_trace_count){name, time_ns, value};
+}
+
+void sl_trace_note(const char *text)
+{
+    if (sl_trace_is_on() && !current.note[0])
+        snprintf(current.note, sizeof current.note, "%s", text);
+}
+
+bool sl_trace_on_end(void (*end)(void *context), void *context)
+{
+    for (int k = 0; k < SL_TRACE_ENDS; k++)
+        if (!ends[k].end) {
+            ends[k].end = end;
+            ends[k].context = context;
+            return true;
+        }
+    return false;
+}
+
+void sl_trace_forget_end(const void *context)
+{
+    for (int k = 0; k < SL_TRACE_ENDS; k++)
+        if (ends[k].context == context)
+            ends[k].end = NULL;
+}
+
 void sl_trace_push(const char *name)
 {
     if (!atomic_load_explicit(&sl_trace_state, memory_order_relaxed))
@@ -231,6 +270,11 @@ void sl_trace_stop(struct sl_trace *out_trace)
     *out_trace = (struct sl_trace){.track_count = 0};
     if (!sl_trace_is_on())
         return;
+    for (int k = 0; k < SL_TRACE_ENDS; k++) {
+        if (ends[k].end)
+            ends[k].end(ends[k].context);
+        ends[k].end = NULL;
+    }
     pthread_mutex_lock(&lock);
     atomic_fetch_and(&sl_trace_state, ~1u);
     pthread_mutex_unlock(&lock);
@@ -250,6 +294,7 @@ void sl_trace_deinit(struct sl_trace *trace)
     for (int32_t t = 0; t < trace->track_count; t++)
         free(trace->tracks[t].activities);
     free(trace->memory);
+    free(trace->counts);
     memset(trace, 0, sizeof *trace);
 }
 

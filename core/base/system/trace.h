@@ -79,7 +79,17 @@ enum {
     SL_TRACE_NAMES = 1024,
     SL_TRACE_NAME_BYTES = 64,
     SL_TRACE_SAMPLES = 1 << 16,
+    SL_TRACE_COUNTS = 1 << 12,
+    SL_TRACE_NOTE_BYTES = 512,
+    SL_TRACE_ENDS = 16,
     SL_TRACE_DEEPEST = 16
+};
+
+/* A value of a device at one time. */
+struct sl_trace_count {
+    const char *name;
+    int64_t time_ns;
+    double value;
 };
 
 /* What was recorded. */
@@ -88,6 +98,9 @@ struct sl_trace {
     int32_t track_count;
     struct sl_trace_sample *memory; /* resident bytes of the process */
     int64_t memory_count;
+    struct sl_trace_count *counts; /* NULL: there are none */
+    int64_t count_count;
+    char note[SL_TRACE_NOTE_BYTES]; /* why a device's kernels have no times; "": they have, or there is no device */
     int64_t begin_ns, end_ns;
     int64_t cpu_ns; /* processor time of all threads in between */
 };
@@ -138,6 +151,14 @@ void sl_trace_name_thread(const char *name);
 int32_t sl_trace_find_device(const char *name);
 /* Adds an activity to the track of a device. By the thread that starts and stops. */
 void sl_trace_add(int32_t track, const struct sl_activity *activity);
+/* Adds a value of a device. By the thread that starts and stops. */
+void sl_trace_add_count(const char *name, int64_t time_ns, double value);
+/* Notes why a device's kernels have no times. The first note stays. By the thread that starts and stops. */
+void sl_trace_note(const char *text);
+/* `end` is called by sl_trace_stop, while activities are still taken: by the thread that starts and stops. At most
+ * SL_TRACE_ENDS; sl_trace_forget_end with the same context takes it back. */
+bool sl_trace_on_end(void (*end)(void *context), void *context);
+void sl_trace_forget_end(const void *context);
 /* Notes how much memory the process holds, unless it did so a moment ago. By the thread that starts and stops. */
 void sl_trace_sample_memory(void);
 

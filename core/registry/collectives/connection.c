@@ -12,7 +12,7 @@
 #include "registry/loader.h"
 #include "registry/opening.h"
 #include "registry/search.h"
-#include "registry/settings.h"
+#include "registry/kind/settings.h"
 #include "registry/table.h"
 #include "registry/watch/plugin_text.h"
 #include "registry/watch/watch.h"

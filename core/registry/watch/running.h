@@ -34,7 +34,8 @@ enum sl_plugin_function {
     SL_FUNCTION_GET_EXTENSION,
     SL_FUNCTION_IDLE_RANGES,
     SL_FUNCTION_OWN_BYTES,
-    SL_FUNCTION_MEMORY, /* any of struct seqlstm_memory */
+    SL_FUNCTION_RECORDER, /* any of struct seqlstm_recorder */
+    SL_FUNCTION_MEMORY,   /* any of struct seqlstm_memory */
     SL_FUNCTION_STREAMS,
     SL_FUNCTION_DESCRIBE, /* those of struct seqlstm_collectives */
     SL_FUNCTION_GROUP_CREATE,

@@ -14,13 +14,14 @@ enum {
     PAIRS_SHOWN = 15,
     LEFT = 70,
     TOP = 14,
-    SIDE = 280 /* of the plot */
+    SIDE = 280,     /* of the plot */
+    SHADE_MOST = 50 /* per cent of a colour behind text; check_contrast.py reads it */
 };
 
 const char sl_examples_style[] =
     ".matrix td{text-align:center;min-width:2.4em;padding:.2rem .5rem}.matrix td:first-child{text-align:left}"
     ".matrix td.right{outline:1px solid var(--dim);outline-offset:-1px}\n"
-    ".scatter{max-width:400px}.scatter circle{fill:var(--train);fill-opacity:.45}.scatter text{font-size:13px}"
+    ".scatter{max-width:400px}.scatter circle{fill:var(--train);fill-opacity:.75}.scatter text{font-size:13px}"
     ".scatter .ideal{stroke:var(--dim);stroke-dasharray:4 4}\n"
     "td.example{text-align:left;white-space:normal;overflow-wrap:anywhere;min-width:14em}\n";
 
@@ -64,7 +65,8 @@ static void write_matrix(const struct sl_examples *examples, struct sl_buf *out)
             const int64_t count = examples->counts[t][c];
             sl_buf_printf(out, "<td%s style=\"background:color-mix(in srgb,%s ", t == c ? " class=\"right\"" : "",
                           t == c ? "var(--train)" : "var(--valid)");
-            sl_html_append_number(out, "%.0f%%,transparent)\">", sum > 0 ? 60.0 * (double)count / (double)sum : 0);
+            sl_html_append_number(out, "%.0f%%,transparent)\">",
+                                  sum > 0 ? SHADE_MOST * (double)count / (double)sum : 0);
             sl_buf_printf(out, count > 0 ? "%lld</td>" : "</td>", (long long)count);
         }
         sl_buf_append_text(out, "</tr>\n");

@@ -248,6 +248,7 @@ static void run_direction(struct blas_backward_run *f)
         f->chunk_high = r->block->q_of[last + 1];
         if (sweep && alive == 0)
             enter_rows(f, 0, alive = r->block->rows);
+        blas_trace_begin(r->op, "steps");
         if (sweep)
             blas_sweep_backward(f, s, end + 1);
         s = sweep ? end + 1 : s;
@@ -261,11 +262,17 @@ static void run_direction(struct blas_backward_run *f)
             if (rows > 0)
                 blas_step_back(f, t, s + 1 < steps ? blas_step_at(r, steps - 2 - s) : t);
         }
-        if (f->chunk_high > f->chunk_low && f->weights)
+        blas_trace_end(r->op);
+        if (f->chunk_high > f->chunk_low && f->weights) {
+            blas_trace_begin(r->op, "weight gradients");
             blas_chunk_weights(f, f->chunk_low, f->chunk_high);
+            blas_trace_end(r->op);
+        }
         if (f->chunk_high > f->chunk_low && f->dx.base) {
+            blas_trace_begin(r->op, "input gradients");
             chunk_input(f, first, last);
             blas_run_barrier(r);
+            blas_trace_end(r->op);
         }
     }
     leave_rows(f, 0, alive);

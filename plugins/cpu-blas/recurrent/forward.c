@@ -131,6 +131,7 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
         copy_chunk(f, s, last);
     if (r->binding->fused)
         return;
+    blas_trace_begin(op, "input products");
     blas_chunk_q(f, s, &rows);
     const float *a = blas_xh_at(f, lowest);
     float *gates = blas_gates_at(f, lowest, &stride);
@@ -159,6 +160,7 @@ static void begin_chunk(const struct blas_forward_run *f, int64_t s)
         else
             op->kernels->product(&product);
     }
+    blas_trace_end(op);
 }
 
 /* Copies the final states of sequences [first, last), own columns. */
@@ -225,8 +227,9 @@ static void publish(const struct blas_forward_run *f, int64_t s)
 static void run_direction(struct blas_forward_run *f)
 {
     const struct blas_run *r = &f->r;
+    const bool fused = r->binding->fused; /* a chunk is one step, too short to be told apart in profiles */
     int64_t rows = r->block->rows, steps = r->binding->steps;
-    f->chunk_steps = r->binding->fused ? 1 : r->binding->chunk_rows / rows;
+    f->chunk_steps = fused ? 1 : r->binding->chunk_rows / rows;
     if (f->chunk_steps < 1)
         f->chunk_steps = 1;
     blas_masks_fill(r);
@@ -235,19 +238,27 @@ static void run_direction(struct blas_forward_run *f)
     if (blas_sweep_fits(r)) {
         for (int64_t s = 0; s < steps; s += f->chunk_steps) {
             begin_chunk(f, s);
+            blas_trace_begin(r->op, "steps");
             blas_sweep_forward(f, s, blas_min(s + f->chunk_steps, steps));
+            blas_trace_end(r->op);
         }
         end_rows(f, 0, rows);
         return;
     }
     for (int64_t s = 0; s < steps; s++) {
-        if (s % f->chunk_steps == 0)
+        if (s % f->chunk_steps == 0) {
+            if (s > 0 && !fused)
+                blas_trace_end(r->op);
             begin_chunk(f, s);
+            if (s == 0 || !fused)
+                blas_trace_begin(r->op, "steps");
+        }
         if (blas_block_rows(r->block, blas_step_at(r, s)) > 0)
             blas_step_run(f, s);
         publish(f, s);
         blas_run_barrier(r);
     }
+    blas_trace_end(r->op);
 }
 
 /* y = merge(h of direction 0, h of direction 1) over the rows of the block. */

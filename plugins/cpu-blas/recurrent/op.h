@@ -303,4 +303,17 @@ static inline void blas_share(int64_t count, int32_t member, int32_t members, in
     *last = count * (member + 1) / members;
 }
 
+/* The begin and the end of a part of a call, as profiles show it. They nest. [any] */
+static inline void blas_trace_begin(const struct blas_recurrent *op, const char *name)
+{
+    if (op->host->trace_begin)
+        op->host->trace_begin(op->host->context, name);
+}
+
+static inline void blas_trace_end(const struct blas_recurrent *op)
+{
+    if (op->host->trace_end)
+        op->host->trace_end(op->host->context);
+}
+
 #endif

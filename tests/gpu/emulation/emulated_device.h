@@ -19,6 +19,14 @@ void emulated_submit(void *stream, emulated_work_fn *work, void *context, void (
 /* Is this thread capturing a stream? Then the capture is spoilt, because the library does what no capture allows. */
 int emulated_spoil(const char *what);
 
+/* What the device has done: a kernel (1), a copy (2) or a fill (3), in nanoseconds of emulated_read_clock. Called on
+ * the thread of the stream, or with SEQLSTM_EMULATED_COSTS on that which starts the work. */
+typedef void emulated_observer_fn(int kind, const char *name, double begin_ns, double end_ns);
+
+/* From now on the observer is told; NULL: no more. */
+void emulated_observe(emulated_observer_fn *observer);
+double emulated_read_clock(void);
+
 /* Do all `bytes` from `pointer` lie in one allocation of device memory? */
 int emulated_owns(const void *pointer, size_t bytes);
 

@@ -22,6 +22,8 @@
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
  *
+ * A profiler is told what ran and when, in the same times (emulated_observe in emulated_device.h).
+ *
  * With SEQLSTM_EMULATED_COUNTS=FILE, each stream adds a line to the file when it ends: what the host has started on
  * it. With SEQLSTM_EMULATED_NODES=FILE, each capture adds a line with its nodes, in order. */
 #include "emulated_runtime.h"
@@ -115,6 +117,11 @@ class arena
         const auto &[start, length] = *--after;
         return offset + bytes <= start + length;
     }
+    size_t count()
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        return total;
+    }
     void begin_work()
     {
         std::lock_guard<std::mutex> guard(lock);
@@ -179,6 +186,42 @@ struct costs {
     }
 };
 const costs model;
+
+/* The profiler, and the clock of the device by the model. */
+std::atomic<emulated_observer_fn *> observer;
+std::mutex clock_lock;
+double device_ns = 0;
+
+double read_clock()
+{
+    timespec now = {};
+    if (model.known) {
+        std::lock_guard<std::mutex> guard(clock_lock);
+        return device_ns;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* Tells the observer of the job: at once by the model, or else when the job has run. */
+work observe(int kind, const char *name, work job)
+{
+    emulated_observer_fn *told = observer;
+    if (!told || kind == 0)
+        return job;
+    if (model.known) {
+        std::lock_guard<std::mutex> guard(clock_lock);
+        told(kind, name, device_ns, device_ns + model.launch);
+        device_ns += model.launch;
+        return job;
+    }
+    return [told, kind, name = std::string(name), job = std::move(job)](char *failure, size_t capacity) {
+        const double begin = read_clock();
+        const bool fine = job(failure, capacity);
+        told(kind, name.c_str(), begin, read_clock());
+        return fine;
+    };
+}
 
 struct stream {
     std::mutex lock;
@@ -248,7 +291,11 @@ struct stream {
         }
         started.*kind += 1;
         spent += kind == &counts::events || kind == &counts::graphs ? 0 : model.launch;
-        queue.push_back(std::move(job));
+        queue.push_back(observe(kind == &counts::kernels  ? 1
+                                : kind == &counts::copies ? 2
+                                : kind == &counts::fills  ? 3
+                                                          : 0,
+                                name, std::move(job)));
         given++;
         changed.notify_all();
     }
@@ -375,6 +422,16 @@ int emulated_spoil(const char *what)
     return forbid(what, nullptr) != SEQLSTM_OK;
 }
 
+void emulated_observe(emulated_observer_fn *told)
+{
+    observer = told;
+}
+
+double emulated_read_clock(void)
+{
+    return read_clock();
+}
+
 int emulated_owns(const void *pointer, size_t bytes)
 {
     return memory.owns(pointer, bytes);
@@ -452,6 +509,12 @@ void gpu_release(int32_t, uint32_t kind, void *pointer)
     std::lock_guard<std::mutex> guard(pinned_lock);
     pinned.erase(static_cast<unsigned char *>(pointer));
     free(pointer);
+}
+
+seqlstm_status gpu_memory_in_use(int32_t, uint64_t *out_bytes, seqlstm_error *)
+{
+    *out_bytes = memory.count();
+    return SEQLSTM_OK;
 }
 
 seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void *to, const void *from, uint64_t bytes,

@@ -42,7 +42,9 @@ static void add(struct sl_trace_track *track, enum sl_activity_kind kind, const 
 static void add_updates(struct sl_trace *trace)
 {
     struct sl_trace_track *track = &trace->tracks[0];
-    add(track, SL_ACTIVITY_REPORT, NULL, 1, 9, 0); /* before the first update: left out */
+    add(track, SL_ACTIVITY_REPORT, NULL, 1, 2, 0); /* before the first update: left out */
+    add(track, SL_ACTIVITY_WAIT, NULL, 3, 8, 0);   /* for a step that was started before: so is this update */
+    add(track, SL_ACTIVITY_UPDATE, NULL, 2, 9, 50);
     for (int64_t u = 0; u < 2; u++) {
         const int64_t at = 10 + 100 * u;
         add(track, SL_ACTIVITY_FETCH, NULL, at, at + 6, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the user's `options:` for a plugin against those that its table declares: an unknown key or a value of the
  * wrong type never reaches the plugin. */
-#ifndef SL_REGISTRY_SETTINGS_H
-#define SL_REGISTRY_SETTINGS_H
+#ifndef SL_REGISTRY_KIND_SETTINGS_H
+#define SL_REGISTRY_KIND_SETTINGS_H
 
 #include <seqlstm/backend.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See settings.h. */
-#include "registry/settings.h"
+#include "registry/kind/settings.h"
 
 #include <stdbool.h>
 #include <string.h>

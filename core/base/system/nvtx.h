@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranges of NVTX, which NVIDIA's profilers show: each activity (trace.h) is one, while such a profiler is attached.
+ *
+ * A profiler names its library in the variable NVTX_INJECTION64_PATH. The library is opened as the headers of NVTX 3 do
+ * it, asks for the table of functions, and enters its own.
+ */
+#ifndef SL_BASE_SYSTEM_NVTX_H
+#define SL_BASE_SYSTEM_NVTX_H
+
+/* Opens the library of the profiler, once in a process, and shows it activities from now on. Nothing happens where the
+ * variable is not set, or its library is none. [any] */
+void sl_nvtx_attach(void);
+
+#endif

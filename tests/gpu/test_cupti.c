@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugins/common/cupti.h against CUPTI's own headers, and names of kernels. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/cuda_recorder.h"
+#include "common/cuda_runtime.h"
+#include "common/cupti.h"
+
+#ifdef HAS_CUPTI_HEADERS
+#include <cupti.h>
+
+#define SAME(ours, member, theirs, their_member)                                                                       \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member) &&                                  \
+                       sizeof(((struct ours *)0)->member) == sizeof(((theirs *)0)->their_member),                      \
+                   #ours "." #member)
+
+SAME(cupti_kernel, kind, CUpti_ActivityKernel10, kind);
+SAME(cupti_kernel, start, CUpti_ActivityKernel10, start);
+SAME(cupti_kernel, end, CUpti_ActivityKernel10, end);
+SAME(cupti_kernel, device, CUpti_ActivityKernel10, deviceId);
+SAME(cupti_kernel, name, CUpti_ActivityKernel10, name);
+SAME(cupti_memcpy, copy_kind, CUpti_ActivityMemcpy6, copyKind);
+SAME(cupti_memcpy, bytes, CUpti_ActivityMemcpy6, bytes);
+SAME(cupti_memcpy, start, CUpti_ActivityMemcpy6, start);
+SAME(cupti_memcpy, end, CUpti_ActivityMemcpy6, end);
+SAME(cupti_memcpy, device, CUpti_ActivityMemcpy6, deviceId);
+SAME(cupti_memset, bytes, CUpti_ActivityMemset4, bytes);
+SAME(cupti_memset, start, CUpti_ActivityMemset4, start);
+SAME(cupti_memset, end, CUpti_ActivityMemset4, end);
+SAME(cupti_memset, device, CUpti_ActivityMemset4, deviceId);
+_Static_assert(CUPTI_KIND_CONCURRENT_KERNEL_ == (int)CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
+                   CUPTI_KIND_MEMCPY_ == (int)CUPTI_ACTIVITY_KIND_MEMCPY &&
+                   CUPTI_KIND_MEMSET_ == (int)CUPTI_ACTIVITY_KIND_MEMSET &&
+                   CUPTI_COPY_TO_DEVICE_ == (int)CUPTI_ACTIVITY_MEMCPY_KIND_HTOD &&
+                   CUPTI_COPY_TO_HOST_ == (int)CUPTI_ACTIVITY_MEMCPY_KIND_DTOH &&
+                   CUPTI_FLUSH_FORCED_ == (int)CUPTI_ACTIVITY_FLAG_FLUSH_FORCED &&
+                   CUPTI_MAX_LIMIT_REACHED_ == (int)CUPTI_ERROR_MAX_LIMIT_REACHED,
+               "numbers of CUPTI");
+#endif
+
+/* The recorder needs it, and no test calls it here. */
+seqlstm_status gpu_memory_in_use(int32_t ordinal, uint64_t *out_bytes, struct seqlstm_error *err)
+{
+    (void)ordinal;
+    (void)err;
+    *out_bytes = 0;
+    return SEQLSTM_OK;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {{"_ZN12_GLOBAL__N_111gemm_kernelILi4EEEvPKfPf", "gemm_kernel"},
+                                           {"_Z4fillPfm", "fill"},
+                                           {"_ZL10step_tilesILb1EEvPf", "step_tiles"},
+                                           {"_ZN3one3twoEv", "two"},
+                                           {"plain", "plain"},
+                                           {"_Z99short", "_Z99short"},
+                                           {"_Z", "_Z"},
+                                           {"", ""}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char name[32];
+        gpu_recorder_name(cases[k][0], name, sizeof name);
+        assert_string_equal(name, cases[k][1]);
+    }
+    char small[5];
+    gpu_recorder_name("_Z11gemm_kernelv", small, sizeof small);
+    assert_string_equal(small, "gemm");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
