@@ -195,16 +195,6 @@ static void print_part(const struct sl_timeline *timeline, const struct sl_timel
     sl_buf_append_text(out, "</tr>\n");
 }
 
-static void print_branch(const struct sl_timeline *timeline, int32_t p, struct sl_buf *out);
-
-/* What lies below a part. The work of the thread for a call is the call itself. */
-static void print_children(const struct sl_timeline *timeline, int32_t p, struct sl_buf *out)
-{
-    for (int32_t child = p + 1; child < timeline->part_count; child++)
-        if (timeline->parts[child].parent == p)
-            (timeline->parts[child].kind == SL_ACTIVITY_WORK ? print_children : print_branch)(timeline, child, out);
-}
-
 /* A part, and then those below it. */
 static void print_branch(const struct sl_timeline *timeline, int32_t p, struct sl_buf *out)
 {
@@ -217,7 +207,9 @@ static void print_branch(const struct sl_timeline *timeline, int32_t p, struct s
             print_branch(timeline, timeline->order[k], out);
         return;
     }
-    print_children(timeline, p, out);
+    for (int32_t child = p + 1; child < timeline->part_count; child++)
+        if (timeline->parts[child].parent == p)
+            print_branch(timeline, child, out);
 }
 
 static void print_flame(const struct sl_timeline *timeline, struct sl_buf *out)

@@ -62,7 +62,7 @@ static int32_t find_part(struct sl_timeline *timeline, int32_t parent, const str
 static bool computes(const struct sl_activity *activities, int64_t count)
 {
     for (int64_t a = 1; a < count && activities[a].begin_ns < activities[0].end_ns; a++)
-        if (activities[a].kind == SL_ACTIVITY_FORWARD || activities[a].kind == SL_ACTIVITY_LAUNCH)
+        if (activities[a].kind >= SL_ACTIVITY_SAMPLE && activities[a].kind <= SL_ACTIVITY_COPY)
             return true;
     return false;
 }
@@ -80,8 +80,8 @@ static void add_all(struct sl_timeline *timeline, const struct sl_activity *acti
             depth--;
         if ((depth == 0) != (activity->kind == SL_ACTIVITY_UPDATE) || depth == DEEPEST)
             continue;
-        if (depth == 0 && !computes(activity, count - a))
-            continue;
+        if ((depth == 0 && !computes(activity, count - a)) || activity->kind == SL_ACTIVITY_WORK)
+            continue; /* work of this thread for a call is the call itself */
         const int32_t p = depth == 0 ? 0 : find_part(timeline, open[depth - 1], activity);
         struct sl_timeline_part *part = &timeline->parts[p];
         part->count++;

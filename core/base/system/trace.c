@@ -201,12 +201,27 @@ void sl_trace_forget_end(const void *context)
             ends[k].end = NULL;
 }
 
+/* The same for a name that this thread has often given at the same address: a literal, as a rule. */
+static const char *keep_literal(const char *name)
+{
+    enum { REMEMBERED = 16 };
+    static _Thread_local struct {
+        const char *name, *kept;
+    } remembered[REMEMBERED];
+    const size_t at = ((uintptr_t)name >> 2) % REMEMBERED;
+    if (remembered[at].name != name || strcmp(remembered[at].kept, name) != 0) {
+        remembered[at].kept = sl_trace_keep_name(name);
+        remembered[at].name = name;
+    }
+    return remembered[at].kept;
+}
+
 void sl_trace_push(const char *name)
 {
     if (!atomic_load_explicit(&sl_trace_state, memory_order_relaxed))
         return;
     if (depth < SL_TRACE_DEEPEST) {
-        pushed[depth].name = sl_trace_keep_name(name);
+        pushed[depth].name = keep_literal(name);
         pushed[depth].begin = sl_trace_begin(SL_ACTIVITY_BACKEND, pushed[depth].name);
     }
     depth++;

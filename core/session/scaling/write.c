@@ -168,7 +168,8 @@ void sl_scaling_write_json(const struct sl_scaling_report *report, struct sl_buf
 
 enum { WIDTH = 760, HEIGHT = 420, LEFT = 60, RIGHT = 24, TOP = 16, BOTTOM = 48 };
 
-static const char style[] = ".line{fill:none;stroke:#0072b2;stroke-width:2.2}.dot{fill:#0072b2}\n"
+static const char style[] = ":root{--line:#0072b2}@media(prefers-color-scheme:dark){:root{--line:#58b4ff}}\n"
+                            ".line{fill:none;stroke:var(--line);stroke-width:2.2}.dot{fill:var(--line)}\n"
                             ".ideal{stroke:var(--dim);stroke-dasharray:2 4;fill:none}\n"
                             "svg{min-width:560px;max-width:56rem}table{margin-top:1.5rem}\n";
 
