@@ -6,10 +6,12 @@
 #   tools/nightly.sh DATA translation      one alone: addition, sst, ewt, charlm, translation or autoencoder; or a check:
 #                                          run_folders (10,000 changes of their files), kills (at 1,000 system calls),
 #                                          ranks (200 kills of a rank), transport (comm-shm on 8 ranks),
-#                                          writers (100 pairs of processes for one run folder), imports (400 random
-#                                          ONNX graphs), fuzz (each target of tests/fuzz for an hour), large (large
-#                                          matrices under the sanitizers), mutants (bugs that tests must notice), bare
-#                                          (installing on a bare Debian 12), and python_… (tools/nightly/checks.sh)
+#                                          writers (100 pairs of processes for one run folder), serving, serving_bits
+#                                          and serving_follow (random requests), kubernetes (the manifest of
+#                                          docs/serving.md), imports (400 random ONNX graphs), fuzz (each target of
+#                                          tests/fuzz for an hour), large (large matrices under the sanitizers), mutants
+#                                          (bugs that tests must notice), bare (installing on a bare Debian 12), and
+#                                          python_… (tools/nightly/checks.sh)
 #
 # PYTHON: an interpreter with PyTorch, Keras, pandas, scikit-learn and mypy, for the checks that need them.
 # SEQLSTM: the program (build/seqlstm). THREADS: of each run (auto). RUNS: the folder of the runs (a temporary one); a
@@ -18,7 +20,7 @@
 # only if they are named. Exit status 1: a bar was missed or a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 1 ] || { sed -n '3,17s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 2; }
 SEQLSTM_DATA=$(cd "$1" && pwd)
 export SEQLSTM_DATA
 shift

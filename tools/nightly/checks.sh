@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport mpi writers serving serving_bits serving_follow imports python_calls python_memory python_models python_conversion python_frames python_types bare site fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers serving serving_bits serving_follow kubernetes imports python_calls python_memory python_models python_conversion python_frames python_types bare site fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -65,6 +65,11 @@ serving_bits() {
 serving_follow() {
     check serving_follow 'random requests to serve while newer weights are taken over: a wrong answer, or something lost' \
         python3 "$here/tests/e2e/serve_requests.py" "$program" --requests 300000 --follow
+}
+
+kubernetes() {
+    check kubernetes 'objects of the Kubernetes manifest that break its schemas' \
+        python3 "$here/tests/e2e/kubernetes.py" "$program"
 }
 
 imports() {

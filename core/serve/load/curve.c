@@ -14,9 +14,8 @@ seqlstm_status sl_curve_measure(struct sl_curve *curve, const struct sl_load_req
     one.rate = 0;
     one.connections = 1;
     SEQLSTM_TRY(sl_load_run(&one, &curve->alone, err));
-    one.connections = request->connections < 64 ? request->connections : 64;
-    SEQLSTM_TRY(sl_load_run(&one, &curve->closed, err));
     one.connections = request->connections;
+    SEQLSTM_TRY(sl_load_run(&one, &curve->closed, err));
     for (int32_t k = 0; k < (count > 0 ? count : own); k++) {
         one.rate = count > 0 ? rates[k] : parts[k] * curve->closed.reached;
         if (!(one.rate > 0))
