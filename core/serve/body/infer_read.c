@@ -296,7 +296,8 @@ static seqlstm_status read_texts(struct sl_job *job, const struct tensor *tensor
     job->count = tensor->elems;
     if (job->model->decodes)
         SEQLSTM_TRY(make_texts(job, err));
-    else if ((job->lengths = calloc((size_t)tensor->elems + 1, sizeof *job->lengths)) == NULL)
+    else if ((job->lengths = calloc((size_t)tensor->elems + 1, sizeof *job->lengths)) == NULL ||
+             (job->x = malloc(1)) == NULL) /* it is there, also of no text */
         return fail_memory(err);
     for (int64_t k = 0; k < tensor->elems; k++) {
         const char *text = NULL;

@@ -55,6 +55,8 @@ def test_answers_are_those_of_predict(t):
         for k, sequence in enumerate(sequences):
             alone = server.outputs('tiny', [('x', 'FP64', [len(sequence), 2], flat(sequence))])['y']
             expect(alone['shape'] == [1, 1] and close(alone['data'], y['data'][k:k + 1]), (alone, y))
+        none = server.outputs('classes', [('text', 'BYTES', [0], [])])
+        expect(none['y']['shape'] == [0, 2] and none['y']['data'] == none['label']['data'] == [], none)
         status, _, data = server.infer('classes', [('text', 'BYTES', [1], ['bad'])], id='mine')
         expect(json.loads(data)['id'] == 'mine' and json.loads(data)['model_name'] == 'classes', data)
 
