@@ -24,6 +24,8 @@ from check_links import INLINE, prose, slug
 LANGUAGES = {'.h': 'c', '.c': 'c', '.py': 'python', '.yaml': 'yaml', '.txt': 'text'}
 EXTRA = ['CONTRIBUTING.md', 'CHANGELOG.md', 'tests/README.md']
 HEADERS = ['seqlstm', 'predictor', 'run', 'status']
+# long names in a sentence break where the window ends, so that a page is never wider than a telephone
+STYLE = '.md-typeset p, .md-typeset li { overflow-wrap: anywhere; }\n'
 MODULES = ['_run', '_predictor', '_convert', '_estimators', '_errors']
 
 
@@ -218,11 +220,12 @@ def build(out):
             path = scratch / place
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, path)
+        (scratch / 'site.css').write_text(STYLE)
         empty = pathlib.Path(folder, 'empty.yml')
         empty.write_text('{}')
         config = load_config(
             str(empty), site_name='seqlstm', docs_dir=str(scratch),
-            site_dir=str(out), use_directory_urls=False, nav=read_sections(),
+            site_dir=str(out), use_directory_urls=False, nav=read_sections(), extra_css=['site.css'],
             theme={'name': 'material', 'font': False, 'features': ['navigation.sections', 'toc.follow']},
             plugins=['search'], markdown_extensions=['tables', 'fenced_code', 'sane_lists', 'attr_list', {'codehilite': {'guess_lang': False, 'css_class': 'highlight'}},
                                  {'toc': {'slugify': lambda text, _: slug(text), 'toc_depth': 3}}])

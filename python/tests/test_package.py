@@ -417,7 +417,7 @@ class Installed(unittest.TestCase):
         site = os.path.realpath(f'{scratch.name}/site')
         if not os.path.exists(site):
             shutil.copytree(os.path.dirname(seqlstm.__file__), f'{site}/seqlstm', ignore=shutil.ignore_patterns('__pycache__'))
-            os.mkdir(f'{site}/seqlstm/lib')
+            os.makedirs(f'{site}/seqlstm/lib', exist_ok=True)
             shutil.copy(os.environ['SEQLSTM_LIBRARY'], f'{site}/seqlstm/lib/libseqlstm.so')
         environment = {key: value for key, value in os.environ.items() if key not in ('SEQLSTM_LIBRARY', 'XDG_CACHE_HOME')}
         return site, subprocess.run([word.replace('SITE', site) for word in command], capture_output=True, text=True,

@@ -50,7 +50,8 @@ within() {
     cat >"$root/root/commands"
     # shellcheck disable=SC2016 # expanded inside
     unshare --mount --fork sh -c '
-        mount --bind "$2" "$1/out" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" || exit 1
+        mount --bind "$2" "$1/out" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" ||
+            exit 1
         [ -z "$3" ] || { mkdir -p "$1/ccache" && mount --bind "$3" "$1/ccache"; } || exit 1
         exec chroot "$1" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive CCACHE_DIR=/ccache "CCACHE=${3:+ccache}" \
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

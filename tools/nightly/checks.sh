@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport mpi writers serving serving_bits serving_follow kubernetes imports python_calls python_memory python_models python_conversion python_frames python_types bare site fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers serving serving_bits serving_follow kubernetes imports python_calls python_asan python_memory python_models python_conversion python_frames python_types bare site fuzz large mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -94,6 +94,11 @@ package() {
 python_calls() {
     check python_calls 'random calls of the Python package that end in something else than a result or an exception' \
         package sys "$here/python/tests/fuzz_calls.py" 10000
+}
+
+python_asan() {
+    check python_asan 'the same under the address and undefined behaviour sanitizers' \
+        "$here/tools/nightly/python_asan.sh" /usr/bin/python3 10000
 }
 
 python_memory() {
