@@ -15,8 +15,8 @@ __all__ = ['train', 'open', 'plan', 'Run', 'Layer', 'Stream', 'Streams', 'Predic
            'FileError', 'InvalidArgumentError', 'InvalidConfigError', 'NotFoundError', 'NumericError',
            'OutOfMemoryError', 'UnavailableError', 'UnsupportedError', '__version__']
 
-_later = {'Stream': '_predictor', 'Streams': '_predictor', 'Predictor': '_predictor', 'from_torch': '_convert', 'from_keras': '_convert',
-          'SeqlstmClassifier': '_estimators', 'SeqlstmRegressor': '_estimators'}
+_later = {'Stream': '_predictor', 'Streams': '_predictor', 'Predictor': '_predictor', 'from_torch': '_convert',
+          'from_keras': '_convert', 'SeqlstmClassifier': '_estimators', 'SeqlstmRegressor': '_estimators'}
 
 
 def __getattr__(name):

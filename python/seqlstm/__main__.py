@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program `seqlstm` of the package: replaces this process."""
+from __future__ import annotations
+
 import os
 import sys
 
 from ._library import folder
 
 
-def main():
+def main() -> None:
     inside = os.path.join(folder, 'bin', 'seqlstm')
     program = inside if os.path.exists(inside) else 'seqlstm'
     try:

@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of PyTorch and Keras as runs, with their weights. Neither package is imported here."""
+from __future__ import annotations
+
 import json
 import os
 import struct
 import tempfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from . import _errors, _run, _session
 from ._library import lib
 
-TOLERANCE = {'rtol': 1e-3, 'atol': 1e-5}  # between two float32 implementations
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RTOL, ATOL = 1e-3, 1e-5  # between two float32 implementations
 
 
-def _write_safetensors(path, arrays):
+def _write_safetensors(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """https://github.com/huggingface/safetensors: the length of the header, the header, the arrays."""
-    header, offset = {}, 0
+    header: dict[str, Any] = {}
+    offset = 0
     for name, array in arrays.items():
         header[name] = {'dtype': 'F32', 'shape': list(array.shape), 'data_offsets': [offset, offset + array.nbytes]}
         offset += array.nbytes
@@ -26,14 +34,15 @@ def _write_safetensors(path, arrays):
             file.write(array.tobytes())
 
 
-def _make_ramp(shape):
+def _make_ramp(shape: tuple[int, ...]) -> NDArray[Any]:
     """Numbers from -1 to 1, which are as good as any."""
     return np.linspace(-1, 1, int(np.prod(shape)), dtype='float32').reshape(shape)
 
 
-def _import(config, weights, names, data, folder, layer=None):
+def _import(config: dict[str, Any], weights: Mapping[str, NDArray[Any]], names: str, data: Mapping[str, Any],
+            folder: Any, layer: str | None = None) -> _run.Run:
     """A run of this model with these weights {name: array}. `data`: one made-up record, for the widths."""
-    options = {'threads': 0, 'backend': None, 'backend_folders': (), 'trust': False}
+    options: dict[str, Any] = {'threads': 0, 'backend': None, 'backend_folders': (), 'trust': False}
     assignments, files = _run._list_overrides(None, data)
     session = _session.open_model(config, overrides=assignments, files=files, folder=folder, **options)
     with tempfile.TemporaryDirectory() as scratch:
@@ -43,24 +52,24 @@ def _import(config, weights, names, data, folder, layer=None):
     return _run.Run(session, options, layer)
 
 
-def _compare(run, original, x):
+def _compare(run: _run.Run, original: Any, x: NDArray[Any]) -> None:
     """Raises unless the run computes what the original does."""
     ours, theirs = run.predict(x), np.asarray(original, 'float32')
-    if ours.shape != theirs.shape or not np.allclose(ours, theirs, **TOLERANCE):
+    if ours.shape != theirs.shape or not np.allclose(ours, theirs, RTOL, ATOL):
         what = f'shapes {ours.shape} and {theirs.shape}' if ours.shape != theirs.shape else \
             f'a difference of {np.abs(ours - theirs).max():.3g}'
         raise _errors.NumericError(f'the imported model computes something else than the original: {what}. This is an '
                                    'error in seqlstm; please report it with the model')
 
 
-def _refuse(what, fix):
+def _refuse(what: str, fix: str) -> NoReturn:
     raise _errors.UnsupportedError(f'{what}; {fix}')
 
 
 # ---- PyTorch
 
 
-def from_torch(module, folder=None):
+def from_torch(module: Any, folder: Any = None) -> _run.Run:
     """A run that computes what a `torch.nn.LSTM`, `GRU` or `RNN` does: predict([N, T, F]) gives its output [N, T, O],
     from zero states. The result is compared with the module before it is returned."""
     import torch
@@ -96,7 +105,7 @@ def from_torch(module, folder=None):
 # ---- Keras
 
 
-def _read_recurrent(kind, config, name):
+def _read_recurrent(kind: str, config: dict[str, Any], name: str) -> dict[str, Any]:
     layer = {'type': kind, 'name': name, 'units': config['units'], 'activation': config['activation'],
              'use_bias': config['use_bias'], 'return_sequences': config['return_sequences'],
              'direction': 'backward' if config['go_backwards'] else 'forward'}
@@ -111,7 +120,7 @@ def _read_recurrent(kind, config, name):
     return layer
 
 
-def _read_keras_layer(layer):
+def _read_keras_layer(layer: Any) -> dict[str, Any] | None:
     """A layer of Keras as one of a model file; None where it computes nothing at prediction."""
     kind, config, name = type(layer).__name__, layer.get_config(), layer.name
     recurrent = {'LSTM': 'lstm', 'GRU': 'gru', 'SimpleRNN': 'rnn'}
@@ -137,12 +146,12 @@ def _read_keras_layer(layer):
         return {'type': 'activation', 'name': name, 'activation': config['activation']}
     if kind in ('GlobalAveragePooling1D', 'GlobalMaxPooling1D'):
         return {'type': 'pool', 'name': name, 'mode': 'mean' if 'Average' in kind else 'max'}
-    return _refuse(f'layer `{name}` is a {kind}',
-                   'only LSTM, GRU, SimpleRNN, Bidirectional, TimeDistributed, Dense, LayerNormalization, Activation, '
-                   'global pooling and dropout are imported; export other models to ONNX and use `seqlstm import`')
+    _refuse(f'layer `{name}` is a {kind}',
+            'only LSTM, GRU, SimpleRNN, Bidirectional, TimeDistributed, Dense, LayerNormalization, Activation, '
+            'global pooling and dropout are imported; export other models to ONNX and use `seqlstm import`')
 
 
-def _read_keras_weights(layer):
+def _read_keras_weights(layer: Any) -> dict[str, NDArray[Any]]:
     """{name as Keras 3 writes it below the model: array}"""
     weights, inner = {}, layer.layer if type(layer).__name__ == 'TimeDistributed' else layer
     for weight in layer.weights:
@@ -153,7 +162,7 @@ def _read_keras_weights(layer):
     return weights
 
 
-def _make_targets(layers, shape):
+def _make_targets(layers: list[dict[str, Any]], shape: tuple[int, ...]) -> tuple[NDArray[Any], str]:
     """Targets that fit the last layer, and the loss that does."""
     last = layers[-1].get('activation')
     if last == 'softmax':
@@ -164,7 +173,7 @@ def _make_targets(layers, shape):
     return _make_ramp(shape), 'mse'
 
 
-def from_keras(model, folder=None):
+def from_keras(model: Any, folder: Any = None) -> _run.Run:
     """A run that computes what a `keras.Sequential` does (or a model whose layers form a chain) that reads numbers:
     predict([N, T, F]) gives its output. The result is compared with the model before it is returned."""
     found = [(layer, _read_keras_layer(layer)) for layer in model.layers]

@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data in memory: each split becomes the settings of `data:` and the bytes that they name."""
+from __future__ import annotations
+
 from . import _errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
-def encode_array(array):
+    from numpy.typing import NDArray
+
+    _Encoded = tuple[dict[str, str], dict[str, bytes]]  # settings of `data:`, and the bytes that they name
+
+
+def encode_array(array: Any) -> bytes:
     """An array as the bytes of a .npy file."""
     import io
 
@@ -13,7 +24,7 @@ def encode_array(array):
     return out.getvalue()
 
 
-def encode_table(columns):
+def encode_table(columns: Mapping[str, Sequence[Any]]) -> bytes:
     """Columns {name: values} as the bytes of a CSV file."""
     import csv
     import io
@@ -27,7 +38,7 @@ def encode_table(columns):
     return out.getvalue().encode()
 
 
-def pad(sequences):
+def pad(sequences: Iterable[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """A list of arrays [T, …] of different lengths as one array [N, longest, …], and the lengths."""
     import numpy as np
     arrays = [np.asarray(s) for s in sequences]
@@ -45,12 +56,12 @@ def pad(sequences):
     return padded, lengths
 
 
-def are_texts(values):
+def are_texts(values: Any) -> bool:
     """Is this a list of strings?"""
     return not hasattr(values, 'dtype') and len(values) > 0 and all(isinstance(v, str) for v in values)
 
 
-def _encode_texts(split, texts, labels):
+def _encode_texts(split: str, texts: Any, labels: Any) -> _Encoded:
     settings, lines = {'type': 'lines', 'file': f'memory:{split}'}, list(texts)
     if labels is not None:
         labels = [str(label) for label in labels]
@@ -64,7 +75,7 @@ def _encode_texts(split, texts, labels):
     return settings, {split: ('\n'.join(lines) + '\n').encode('utf-8', 'surrogatepass')}
 
 
-def _encode_arrays(split, x, y, lengths):
+def _encode_arrays(split: str, x: Any, y: Any, lengths: Any) -> _Encoded:
     if isinstance(x, (list, tuple)):
         if lengths is not None:
             raise _errors.InvalidArgumentError(f'{split}: lengths belong to an array: a list has sequences of their own '
@@ -72,7 +83,8 @@ def _encode_arrays(split, x, y, lengths):
         x, lengths = pad(x)
         if isinstance(y, (list, tuple)) and y and getattr(y[0], 'ndim', 0) > 0:
             y = pad(y)[0]
-    settings, files = {'type': 'npy'}, {}
+    settings: dict[str, str] = {'type': 'npy'}
+    files: dict[str, bytes] = {}
     for key, array in (('x', x), ('y', y), ('lengths', lengths)):
         if array is not None:
             name = f'{split}.{key}'
@@ -81,14 +93,14 @@ def _encode_arrays(split, x, y, lengths):
     return settings, files
 
 
-def _read_column(column):
+def _read_column(column: Any) -> list[Any]:
     """The values of a column of pandas; a missing one is None, which is an empty field of CSV."""
     missing = column.isna()
     values = column.tolist()
     return [None if gone else value for value, gone in zip(values, missing)] if missing.any() else values
 
 
-def encode_split(split, value):
+def encode_split(split: str, value: Any) -> _Encoded:
     """`value` is a table (pandas.DataFrame), x, (x, y), (x, y, lengths), or {"x", "y", "lengths"}; or a dict of
     columns {"source": texts, "target": texts} for an encoder and a decoder."""
     if hasattr(value, 'columns') and hasattr(value, 'iloc'):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exceptions and warnings."""
+from __future__ import annotations
 
 class SeqlstmWarning(UserWarning):
     """Something that `seqlstm` would print as a warning."""
@@ -13,14 +14,14 @@ class SeqlstmError(Exception):
     fix: what to do, where the message says it; else ""
     """
 
-    def __init__(self, message, code='', where='', fix='', explanation=''):
+    def __init__(self, message: str, code: str = '', where: str = '', fix: str = '', explanation: str = '') -> None:
         super().__init__(message)
         self.message, self.code, self.where, self.fix, self.explanation = message, code, where, fix, explanation
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.message
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[SeqlstmError], tuple[str, ...]]:
         return type(self), (self.message, self.code, self.where, self.fix, self.explanation)
 
 
@@ -69,7 +70,7 @@ _classes = {1: InvalidArgumentError, 2: InvalidConfigError, 3: NotFoundError, 4:
             12: CancelledError}
 
 
-def make(status, message, code, where, explanation):
+def make(status: int, message: str, code: str, where: str, explanation: str) -> SeqlstmError:
     """The exception of a status of the C library."""
     fix = message.partition('= help: ')[2].partition('\n')[0]
     return _classes.get(status, SeqlstmError)(message, code, where, fix, explanation)

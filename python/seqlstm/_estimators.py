@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimators with the interface of scikit-learn, for sequences [N, T, F] or [N, T] of one feature."""
+from __future__ import annotations
+
 import os
 import tempfile
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +17,16 @@ except ImportError as _reason:
 
 from . import _run
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
 
 class _Files:
     """A run in a temporary folder, which is removed with this object; pickled with its files."""
 
-    def __init__(self, files=None):
+    def __init__(self, files: Mapping[str, bytes] | None = None) -> None:
         self.scratch = tempfile.TemporaryDirectory(prefix='seqlstm-')
         self.folder = os.path.join(self.scratch.name, 'run')
         if files is not None:
@@ -27,7 +35,7 @@ class _Files:
                 with open(os.path.join(self.folder, name), 'wb') as file:
                     file.write(content)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         files = {}
         for name in ('config.yaml', 'data.json', 'plan.json', 'final.safetensors', 'metrics.jsonl', 'summary.json'):
             path = os.path.join(self.folder, name)
@@ -37,16 +45,17 @@ class _Files:
         return _Files, (files,)
 
 
-class _Estimator(BaseEstimator):
-    def __init__(self, units=32, layers=1, cell='lstm', epochs=100, batch_size=32, learning_rate=0.01, scale=True,
-                 random_state=None, threads=0, overrides=None):
+class _Estimator(BaseEstimator):  # type: ignore[misc]
+    def __init__(self, units: int = 32, layers: int = 1, cell: str = 'lstm', epochs: int = 100, batch_size: int = 32,
+                 learning_rate: float = 0.01, scale: bool = True, random_state: Any = None, threads: int = 0,
+                 overrides: Mapping[str, Any] | None = None) -> None:
         self.units, self.layers, self.cell, self.epochs = units, layers, cell, epochs
         self.batch_size, self.learning_rate, self.scale = batch_size, learning_rate, scale
         self.random_state, self.threads, self.overrides = random_state, threads, overrides
 
-    def _make_model(self, outputs, loss, task):
+    def _make_model(self, outputs: str, loss: str, task: str) -> dict[str, Any]:
         seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
-        config = {
+        config: dict[str, Any] = {
             'seqlstm': 1, 'name': 'estimator', 'seed': int(seed),
             'data': {'batch_size': int(self.batch_size)},
             'model': [{'type': self.cell, 'units': int(self.units), 'layers': int(self.layers)},
@@ -58,41 +67,42 @@ class _Estimator(BaseEstimator):
             config['data']['scale'] = 'standard'
         return config
 
-    def _check_X(self, X, reset=False):
+    def _check_X(self, X: Any, reset: bool = False) -> NDArray[Any]:
         X = check_array(X, dtype='float32', allow_nd=True, ensure_min_samples=1)
         if reset:
             self.n_features_in_ = X.shape[-1]
         elif X.shape[-1] != self.n_features_in_:
             raise ValueError(f'X has {X.shape[-1]} features, but {type(self).__name__} is expecting '
                              f'{self.n_features_in_} features as input')
-        return X[..., np.newaxis] if X.ndim == 2 else X
+        x = np.asarray(X)
+        return x[..., np.newaxis] if x.ndim == 2 else x
 
-    def _train(self, X, y, config):
+    def _train(self, X: NDArray[Any], y: NDArray[Any], config: dict[str, Any]) -> Any:
         self.files_ = _Files()
         self.run_ = _run.train(config, self.overrides, data={'train': (X, y)}, folder=self.files_.folder,
                                on_progress=lambda *_: False, threads=self.threads)
         self.n_iter_ = int(self.epochs)
         return self
 
-    def _predict(self, X):
+    def _predict(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self, 'files_')
-        return self._get_run().predict(self._check_X(X))
+        return np.asarray(self._get_run().predict(self._check_X(X)))
 
-    def _get_run(self):
+    def _get_run(self) -> _run.Run:
         if getattr(self, 'run_', None) is None:
             self.run_ = _run.open(self.files_.folder, threads=self.threads)
         return self.run_
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), 'run_': None}
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
 
 
-class SeqlstmClassifier(ClassifierMixin, _Estimator):
+class SeqlstmClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """Classifies sequences by a recurrent network.
 
     X: [N, T, F], or [N, T] of one feature; y: [N] labels of any kind
@@ -104,7 +114,7 @@ class SeqlstmClassifier(ClassifierMixin, _Estimator):
     classes_: the labels; run_: the seqlstm.Run
     """
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Any:
         X, y = check_X_y(X, y, dtype='float32', allow_nd=True)
         check_classification_targets(y)
         X = self._check_X(X, reset=True)
@@ -113,16 +123,16 @@ class SeqlstmClassifier(ClassifierMixin, _Estimator):
             raise ValueError(f'y has {len(self.classes_)} class, but a classifier needs at least 2 classes')
         return self._train(X, indices.astype('int32'), self._make_model('from_target', 'cross_entropy', 'classify'))
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """[N, classes] probabilities, in the order of classes_."""
         return self._predict(X)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> NDArray[Any]:
         """[N] labels."""
         return self.classes_[np.argmax(self._predict(X), axis=1)] if hasattr(self, 'classes_') else self._predict(X)
 
 
-class SeqlstmRegressor(RegressorMixin, _Estimator):
+class SeqlstmRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
     """Predicts values of sequences by a recurrent network.
 
     X: [N, T, F], or [N, T] of one feature; y: [N] or [N, O] numbers
@@ -130,19 +140,19 @@ class SeqlstmRegressor(RegressorMixin, _Estimator):
     Parameters as those of SeqlstmClassifier; targets are standardised too. run_: the seqlstm.Run
     """
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Any:
         X, y = check_X_y(X, y, dtype='float32', allow_nd=True, multi_output=True, y_numeric=True)
         X = self._check_X(X, reset=True)
         self.flat_ = y.ndim == 1
         y = np.asarray(y, 'float32').reshape(len(y), -1)
         return self._train(X, y, self._make_model('from_target', 'mse', 'regress'))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def predict(self, X):
+    def predict(self, X: Any) -> NDArray[Any]:
         """[N] or [N, O] values."""
         y = self._predict(X).astype('float64')
         return y[:, 0] if self.flat_ else y

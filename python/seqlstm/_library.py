@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the C library. Everything else calls it through `ffi` and `lib`."""
+from __future__ import annotations
+
 import os
 from _thread import RLock
 from itertools import count
 
 from . import _errors
 
+TYPE_CHECKING = False  # importing typing takes longer than the rest
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, NoReturn
+
 try:
-    from ._cdefs import ffi, version
+    from ._cdefs import ffi as ffi, version as version
 except ImportError as _reason:
     raise ImportError(f'{_reason}. The Python package is not complete here: install it with `pip install .` in the '
                       'sources of seqlstm, which also installs cffi') from _reason
@@ -15,14 +22,14 @@ except ImportError as _reason:
 folder = os.path.dirname(__file__)
 
 
-def _find():
+def _find() -> str:
     """What to load: SEQLSTM_LIBRARY, the library inside the package, or the system's."""
     named = os.environ.get('SEQLSTM_LIBRARY')
     inside = os.path.join(folder, 'lib', 'libseqlstm.so')
     return named or (inside if os.path.exists(inside) else 'libseqlstm.so.0')
 
 
-def _load():
+def _load() -> Any:
     name = _find()
     fix = 'install seqlstm (`make install`, then `ldconfig`), or set SEQLSTM_LIBRARY to the path of libseqlstm.so.0'
     if name.startswith(folder):
@@ -44,7 +51,7 @@ def _load():
 lib = _load()
 
 
-def text(pointer):
+def text(pointer: Any) -> Any:
     """A string of the library; None for NULL."""
     return None if pointer == ffi.NULL else ffi.string(pointer).decode('utf-8', 'replace')
 
@@ -55,17 +62,17 @@ class Handle:
 
     __slots__ = ('pointer', 'key')
     # key: [handles of the node and of its children, close, pointer, key of the parent, what must stay alive]
-    nodes: 'dict[int, list]' = {}
+    nodes: dict[int, list[Any]] = {}
     lock, numbers = RLock(), count()
 
-    def __init__(self, pointer, close, parent=None, kept=None):
+    def __init__(self, pointer: Any, close: Any, parent: Handle | None = None, kept: Any = None) -> None:
         self.pointer, self.key = pointer, next(self.numbers)
         with self.lock:
             self.nodes[self.key] = [1, close, pointer, None if parent is None else parent.key, kept]
             if parent is not None:
                 self.nodes[parent.key][0] += 1
 
-    def __del__(self):
+    def __del__(self) -> None:
         nodes, key = self.nodes, getattr(self, 'key', None)
         while key is not None:
             with self.lock:
@@ -78,27 +85,27 @@ class Handle:
             key = node[3]
 
 
-def new_error():
+def new_error() -> Any:
     """An error record, for calls of one thread at a time."""
     record = ffi.new('struct seqlstm_error *')
     record.struct_size = ffi.sizeof('struct seqlstm_error')
     return record
 
 
-def fail(status, record):
+def fail(status: int, record: Any) -> NoReturn:
     """Raises what the record says."""
     code = text(lib.seqlstm_find_error_code(record))
     explanation = text(lib.seqlstm_explain(code.encode())) or ''
     raise _errors.make(status, text(record.message), code, text(record.where), explanation)
 
 
-def check(status, record):
+def check(status: int, record: Any) -> None:
     """Raises unless `status` is OK."""
     if status != 0:
         fail(status, record)
 
 
-def encode(value, what):
+def encode(value: str, what: str) -> bytes:
     """A string for C, where it ends with a NUL."""
     if not isinstance(value, str):
         raise TypeError(f'{what} is a {type(value).__name__}, expected a string')
@@ -107,7 +114,7 @@ def encode(value, what):
     return value.encode('utf-8', 'surrogatepass')
 
 
-def list_strings(items):
+def list_strings(items: Iterable[Any]) -> tuple[Any, list[Any]]:
     """Strings as an array of C strings, and what must stay alive with it."""
     kept = [ffi.new('char[]', os.fsencode(item)) for item in items]
     return ffi.new('char *[]', kept), kept

@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predictions, prepared once and called many times from any thread. See include/seqlstm/predictor.h."""
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from . import _data, _errors
 from ._library import Handle, check, encode, ffi, lib, new_error, text
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from ._session import Session
+
 _from_buffer, _empty, _array = ffi.from_buffer, np.empty, np.ndarray
 _predict, _step = lib.seqlstm_predict, lib.seqlstm_stream_step
 _FOREIGN = (TypeError, BufferError, ValueError, RuntimeError)  # what other libraries raise from DLPack
 
 
-def to_numpy(values):
+def to_numpy(values: Any) -> NDArray[Any]:
     """What users pass, as an array; tensors through DLPack, without a copy where they are in the memory of the host."""
     if type(values) is _array or not hasattr(values, '__dlpack__'):
         return np.asarray(values)
@@ -33,7 +43,7 @@ def to_numpy(values):
 class _Context:
     """Buffers for the calls of one thread."""
 
-    def __init__(self, predictor):
+    def __init__(self, predictor: Predictor) -> None:
         self.error = new_error()
         out = ffi.new('struct seqlstm_context **')
         check(lib.seqlstm_context_open(predictor.handle.pointer, out, self.error), self.error)
@@ -45,8 +55,8 @@ class _Context:
 class Predictor:
     """A model that is ready to predict. All threads may share it."""
 
-    def __init__(self, session, flags=0, layer=None, sequences=0, steps=0, rows=0, streams=0, stream_steps=0,
-                 threads=0):
+    def __init__(self, session: Session, flags: int = 0, layer: str | None = None, sequences: int = 0, steps: int = 0,
+                 rows: int = 0, streams: int = 0, stream_steps: int = 0, threads: int = 0) -> None:
         options = ffi.new('struct seqlstm_predictor_options *')
         options.struct_size = ffi.sizeof('struct seqlstm_predictor_options')
         options.flags, options.sequences, options.steps, options.rows = flags, sequences, steps, rows
@@ -61,14 +71,14 @@ class Predictor:
         lib.seqlstm_predictor_get_info(self.handle.pointer, info)
         self.info = info
         self.features, self.outputs = info.input_features, info.output_features
-        self.dtype = np.dtype('int32' if info.input == lib.SEQLSTM_INPUT_IDS else 'float32')
+        self.dtype: np.dtype[Any] = np.dtype('int32' if info.input == lib.SEQLSTM_INPUT_IDS else 'float32')
         self.is_ids = self.dtype.kind == 'i'
         self.on_steps, self.output_on_steps = bool(info.input_on_steps), bool(info.output_on_steps)
         self.reads_texts, self.writes_texts = bool(info.texts), info.output == lib.SEQLSTM_OUTPUT_TEXT
         self.float32 = np.dtype('float32')
         self.local = threading.local()
 
-    def get_context(self):
+    def get_context(self) -> Any:
         try:
             return self.local.context
         except AttributeError:
@@ -77,7 +87,7 @@ class Predictor:
 
     # ---- whole sequences
 
-    def __call__(self, x, lengths=None):
+    def __call__(self, x: Any, lengths: Any = None) -> Any:
         if type(x) is _array and x.dtype is self.dtype and x.ndim == 2 and self.on_steps and lengths is None \
                 and not self.is_ids and x.shape[1] == self.features and x.flags.c_contiguous:
             return self._predict_one(x)  # the shortest way
@@ -87,7 +97,7 @@ class Predictor:
             return self._predict_list(x, lengths)
         return self._predict_array(to_numpy(x), lengths)
 
-    def _predict_one(self, x):
+    def _predict_one(self, x: NDArray[Any]) -> NDArray[Any]:
         """One sequence [T, F]."""
         context = self.get_context()
         steps = len(x)
@@ -98,7 +108,7 @@ class Predictor:
             check(status, context.error)
         return y
 
-    def _convert(self, x, what):
+    def _convert(self, x: NDArray[Any], what: str) -> NDArray[Any]:
         """The array in the type of the input, in C order; whole numbers stay themselves."""
         if self.is_ids and x.dtype.kind not in 'iu':
             raise _errors.InvalidArgumentError(f'{what} is {x.dtype}, expected integers: the model reads token ids')
@@ -109,13 +119,13 @@ class Predictor:
                                                f'{self.info.input_classes - 1}')
         return np.ascontiguousarray(x, self.dtype)
 
-    def _fail_shape(self, x):
+    def _fail_shape(self, x: NDArray[Any]) -> NoReturn:
         step = '' if self.is_ids else f', {self.features}'
         one = f'[T{step}]' if self.on_steps else f'[{self.features}]'
         many = f'[N, T{step}]' if self.on_steps else f'[N, {self.features}]'
         raise _errors.InvalidArgumentError(f'x has the shape {list(x.shape)}, expected {many}, or {one} for one alone')
 
-    def _predict_array(self, x, lengths):
+    def _predict_array(self, x: NDArray[Any], lengths: Any) -> Any:
         sides = (1 if self.on_steps else 0) + (0 if self.is_ids else 1)  # of one record
         if self.on_steps and self.features == 1 and not self.is_ids and x.ndim in (1, 2) and \
                 (x.ndim == 1 or x.shape[1] != 1 or lengths is not None):
@@ -126,7 +136,7 @@ class Predictor:
         y = self._run_array(x[np.newaxis] if one else x, lengths)
         return y[0] if one else y
 
-    def _run_array(self, x, lengths):
+    def _run_array(self, x: NDArray[Any], lengths: Any) -> NDArray[Any]:
         """[N, T, F], [N, T] or [N, F] → [N, T, O] with zeros beyond the lengths, or [N, O]."""
         x = self._convert(x, 'x')
         if not self.on_steps:
@@ -145,7 +155,7 @@ class Predictor:
         return padded
 
     @staticmethod
-    def _check_lengths(lengths, count, most):
+    def _check_lengths(lengths: Any, count: int, most: int) -> NDArray[Any]:
         lengths = np.ascontiguousarray(to_numpy(lengths))
         if lengths.shape != (count,) or lengths.dtype.kind not in 'iu':
             raise _errors.InvalidArgumentError(f'lengths is {lengths.dtype} {list(lengths.shape)}, expected integers '
@@ -153,9 +163,10 @@ class Predictor:
         if count and (lengths.min() < 0 or lengths.max() > most):
             raise _errors.InvalidArgumentError(f'lengths are from {lengths.min()} to {lengths.max()}, expected 0 to '
                                                f'{most}')
-        return lengths.astype('int64')
+        checked: NDArray[Any] = lengths.astype('int64')
+        return checked
 
-    def _run(self, x, lengths, rows):
+    def _run(self, x: NDArray[Any], lengths: NDArray[Any] | None, rows: int) -> NDArray[Any]:
         count = len(x) if lengths is None else len(lengths)
         y = _empty((rows if self.output_on_steps else count, self.outputs), self.float32)
         context = self.get_context()
@@ -163,7 +174,7 @@ class Predictor:
         check(_predict(context.pointer, _from_buffer(x), pointer, count, _from_buffer(y), context.error), context.error)
         return y
 
-    def _predict_list(self, items, lengths):
+    def _predict_list(self, items: Sequence[Any], lengths: Any) -> Any:
         if _data.are_texts(items):
             return self.predict_texts(items)
         if lengths is not None:
@@ -182,20 +193,20 @@ class Predictor:
 
     # ---- texts
 
-    def predict_texts(self, texts):
+    def predict_texts(self, texts: Iterable[str]) -> Any:
         """[N, O] for a model with one output per text, a list of [tokens, O] for a tagger, a list of strings for a
         decoder."""
         encoded = [t.encode('utf-8', 'surrogatepass') for t in texts]
         pointers = [ffi.from_buffer(e) for e in encoded]
         array = ffi.new('char *[]', pointers)
         sizes = ffi.new('size_t[]', [len(e) for e in encoded])
-        replies, raised = [], []
+        replies: list[Any] = []
+        raised: list[BaseException] = []
 
-        def keep(_, exception, __):
+        def keep(_: Any, exception: BaseException, __: Any) -> None:
             raised.append(exception)
 
-        @ffi.callback('int32_t(void *, struct seqlstm_reply *)', error=12, onerror=keep)
-        def write(_, reply):
+        def write(_: Any, reply: Any) -> int:
             if reply.values == ffi.NULL:
                 best = reply.texts[0] if reply.text_count else None
                 replies.append(ffi.buffer(best.text, best.bytes)[:].decode() if best is not None else '')
@@ -206,7 +217,8 @@ class Predictor:
             return 0
 
         context = self.get_context()
-        status = lib.seqlstm_predict_texts(context.pointer, array, sizes, len(encoded), write, ffi.NULL, context.error)
+        writer = ffi.callback('int32_t(void *, struct seqlstm_reply *)', write, error=12, onerror=keep)
+        status = lib.seqlstm_predict_texts(context.pointer, array, sizes, len(encoded), writer, ffi.NULL, context.error)
         if raised:
             raise raised[0]
         check(status, context.error)
@@ -214,8 +226,8 @@ class Predictor:
             return replies
         return np.concatenate(replies) if replies else np.empty((0, self.outputs), self.float32)
 
-    def list_classes(self):
-        classes = []
+    def list_classes(self) -> list[str]:
+        classes: list[str] = []
         while (name := text(lib.seqlstm_predictor_find_class(self.handle.pointer, len(classes)))) is not None:
             classes.append(name)
         return classes
@@ -233,7 +245,7 @@ class Stream:
     __slots__ = ('_predictor', '_handle', '_pointer', '_lock', '_dtype', '_step_bytes', '_outputs', '_float32',
                  '__weakref__')
 
-    def __init__(self, predictor, lock=None):
+    def __init__(self, predictor: Predictor, lock: Any = None) -> None:
         record = new_error()
         out = ffi.new('struct seqlstm_stream **')
         check(lib.seqlstm_stream_open(predictor.handle.pointer, out, record), record)
@@ -243,7 +255,7 @@ class Stream:
         self._step_bytes, self._outputs, self._float32 = 4 * predictor.features, predictor.outputs, predictor.float32
         self._lock = threading.Lock() if lock is None else lock
 
-    def __call__(self, x):
+    def __call__(self, x: Any) -> NDArray[Any]:
         predictor = self._predictor
         if type(x) is _array and x.dtype is self._dtype and x.ndim == 1 and x.nbytes == self._step_bytes \
                 and x.flags.c_contiguous:
@@ -261,10 +273,10 @@ class Stream:
             self._lock.release()
         return y
 
-    def _fail_busy(self):
+    def _fail_busy(self) -> NoReturn:
         raise _errors.InvalidArgumentError('another thread is using the stream: give each thread a stream of its own')
 
-    def _prepare(self, x):
+    def _prepare(self, x: Any) -> tuple[NDArray[Any], int, NDArray[Any]]:
         predictor = self._predictor
         x = to_numpy(x)
         one = x.ndim == (0 if predictor.is_ids else 1)
@@ -280,7 +292,7 @@ class Stream:
         many = predictor.output_on_steps and not one
         return x, len(x), _empty((len(x), self._outputs) if many else self._outputs, self._float32)
 
-    def _locked(self, function, *arguments):
+    def _locked(self, function: Any, *arguments: Any) -> Any:
         if not self._lock.acquire(False):
             self._fail_busy()
         try:
@@ -289,29 +301,29 @@ class Stream:
             self._lock.release()
 
     @property
-    def position(self):
+    def position(self) -> int:
         """Steps that the stream has taken."""
-        return self._locked(lib.seqlstm_stream_get_position)
+        return int(self._locked(lib.seqlstm_stream_get_position))
 
-    def reset(self):
+    def reset(self) -> None:
         """Back to before the first step."""
         self._locked(lib.seqlstm_stream_reset)
 
-    def save(self):
+    def save(self) -> bytes:
         """The state as bytes, which `load` continues from, also in another process or on another machine."""
         record, size = new_error(), ffi.new('size_t *', self._predictor.info.stream_bytes)
         room = ffi.new('char[]', self._predictor.info.stream_bytes)
         check(self._locked(lib.seqlstm_stream_save, room, size, record), record)
-        return ffi.buffer(room, size[0])[:]
+        return bytes(ffi.buffer(room, size[0]))
 
-    def load(self, state):
+    def load(self, state: bytes) -> Stream:
         """Continues from a saved state of the same model with the same weights."""
         record = new_error()
         with ffi.from_buffer(state) as bytes_:
             check(self._locked(lib.seqlstm_stream_load, bytes_, len(bytes_), record), record)
         return self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'<seqlstm stream at step {self.position}>'
 
 
@@ -327,18 +339,18 @@ class Streams:
 
     __slots__ = ('_predictor', '_lock', '_streams', '_pointers')
 
-    def __init__(self, predictor, count):
+    def __init__(self, predictor: Predictor, count: int) -> None:
         self._predictor, self._lock = predictor, threading.Lock()
         self._streams = [Stream(predictor, self._lock) for _ in range(count)]
         self._pointers = ffi.new('struct seqlstm_stream *[]', [stream._pointer for stream in self._streams])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._streams)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Stream:
         return self._streams[index]
 
-    def __call__(self, x):
+    def __call__(self, x: Any) -> NDArray[Any]:
         predictor, count = self._predictor, len(self._streams)
         x = to_numpy(x)
         expected = (count,) if predictor.is_ids else (count, predictor.features)
@@ -356,5 +368,5 @@ class Streams:
             self._lock.release()
         return y
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'<{len(self)} seqlstm streams>'

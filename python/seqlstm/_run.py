@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trained model in its run folder."""
+from __future__ import annotations
+
 import operator
 import os
 from _thread import allocate_lock
@@ -8,11 +10,20 @@ from . import _data, _errors, _session
 from ._library import encode, ffi, lib, text
 from ._progress import Progress
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from ._predictor import Predictor, Stream, Streams
+
 
 class _View:
     """Memory of the library as numpy sees it; keeps the session alive."""
 
-    def __init__(self, address, shape, session):
+    def __init__(self, address: int, shape: tuple[int, ...], session: Any) -> None:
         self.session = session
         self.__array_interface__ = {'version': 3, 'typestr': '<f4', 'data': (address, True), 'shape': shape}
 
@@ -20,65 +31,67 @@ class _View:
 class Layer:
     """A layer of a run. `weights`: {"l0.forward.w_x": float32 [rows, columns], …}, read-only views without a copy."""
 
-    def __init__(self, name, weights):
+    def __init__(self, name: str, weights: dict[str, NDArray[Any]]) -> None:
         self.name, self.weights = name, weights
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'<layer {self.name}: {", ".join(f"{n} {list(w.shape)}" for n, w in self.weights.items())}>'
 
 
 class Run:
     """A trained model. `seqlstm.open` and `seqlstm.train` make it; threads may share it."""
 
-    def __init__(self, session, options, layer=None):
-        self._session, self._options, self._layer = session, options, layer
-        self._predictors, self._lock = {}, allocate_lock()
-        self.folder = os.path.abspath(text(lib.seqlstm_get_folder(session.handle.pointer)))
+    def __init__(self, session: _session.Session, options: dict[str, Any], layer: str | None = None) -> None:
+        self._session: _session.Session | None = session
+        self._options, self._layer, self._lock = options, layer, allocate_lock()
+        self._predictors: dict[tuple[int, str | None, int], Predictor] = {}
+        self.folder: str = os.path.abspath(text(lib.seqlstm_get_folder(session.handle.pointer)))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'<seqlstm run {self.folder}>'
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.folder, self._options, self._layer)
 
-    def close(self):
+    def close(self) -> None:
         """Frees what the run holds, as soon as no other object uses it. Later calls raise an error."""
         self._session, self._predictors = None, {}
 
-    def __enter__(self):
+    def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _get_session(self):
+    def _get_session(self) -> _session.Session:
         session = self._session
         if session is None:
             raise _errors.InvalidArgumentError(f'the run {self.folder} is closed: open it again with seqlstm.open')
         return session
 
-    def predictor(self, *, layer=None, sequences=0, steps=0, rows=0, streams=0, stream_steps=0, threads=0):
+    def predictor(self, *, layer: str | None = None, sequences: int = 0, steps: int = 0, rows: int = 0,
+                  streams: int = 0, stream_steps: int = 0, threads: int = 0) -> Predictor:
         """A `Predictor` with limits of its own, which are those of `struct seqlstm_predictor_options`; 0: the default.
         `layer`: whose output is wanted."""
         from ._predictor import Predictor
         return Predictor(self._get_session(), 0, layer or self._layer, sequences, steps, rows, streams, stream_steps,
                          threads)
 
-    def _get_predictor(self, flags=0, layer=None, streams=0):
+    def _get_predictor(self, flags: int = 0, layer: str | None = None, streams: int = 0) -> Predictor:
         found = self._predictors.get((flags, layer, streams))
         return found if found is not None else self._open_predictor(flags, layer, streams)
 
-    def _open_predictor(self, *key):
+    def _open_predictor(self, flags: int, layer: str | None, streams: int) -> Predictor:
         from ._predictor import Predictor
+        key = flags, layer, streams
         with self._lock:
             if key not in self._predictors:
-                flags, layer, streams = key
                 self._predictors[key] = Predictor(self._get_session(), flags, layer, streams=streams)
             return self._predictors[key]
 
     # ---- predictions
 
-    def predict(self, x, lengths=None):
+    def predict(self, x: Any, lengths: Any = None) -> Any:
         """Predicts for sequences, rows or texts, in the units of the training data.
 
         x: float [N, T, F], with `lengths` int [N] if they differ; [T, F] for one sequence; a list of arrays [T, F];
@@ -91,20 +104,20 @@ class Run:
 
     __call__ = predict
 
-    def embed(self, x, lengths=None, *, layer=None):
+    def embed(self, x: Any, lengths: Any = None, *, layer: str | None = None) -> Any:
         """The output of a layer for each input, in the network's units; without `layer` the input of the last one.
         x and the result are as those of `predict`."""
         flags = lib.SEQLSTM_PREDICTOR_EMBED if layer is None else 0
         return self._get_predictor(flags, layer)(x, lengths)
 
-    def stream(self, state=None):
+    def stream(self, state: bytes | None = None) -> Stream:
         """A `Stream`: a sequence that is computed step by step. `state`: bytes of Stream.save to continue from."""
         from ._predictor import Stream
         stream = Stream(self._get_predictor(0, self._layer))
         return stream if state is None else stream.load(state)
 
-    def streams(self, count):
-        """`Streams`: as many sequences, whose next steps one call computes together, which is faster than one by one."""
+    def streams(self, count: int) -> Streams:
+        """`Streams`: `count` sequences, whose next steps one call computes together: faster than one by one."""
         from ._predictor import Streams
         count = operator.index(count)
         if count < 1:
@@ -112,16 +125,18 @@ class Run:
         return Streams(self._get_predictor(0, self._layer, count), count)
 
     @property
-    def classes(self):
+    def classes(self) -> list[str]:
         """Names of the classes (or tokens) of the output, in the order of its columns; [] for values."""
         return self._get_predictor(0, self._layer).list_classes()
 
-    def generate(self, prompt='', *, length=200, temperature=1.0, seed=0, on_text=None):
+    def generate(self, prompt: str = '', *, length: int = 200, temperature: float = 1.0, seed: int = 0,
+                 on_text: Callable[[str], object] | None = None) -> str:
         """Text of `length` tokens that a language model continues `prompt` with. The same seed gives the same text.
         `on_text` gets each part as it is drawn; what it raises ends the text."""
-        session, parts = self._get_session(), []
+        session = self._get_session()
+        parts: list[bytes] = []
 
-        def write(_, part, size):
+        def write(_: Any, part: Any, size: int) -> None:
             parts.append(ffi.buffer(part, size)[:])
             if on_text is not None:
                 on_text(parts[-1].decode('utf-8', 'replace'))
@@ -132,20 +147,21 @@ class Run:
 
     # ---- what the run holds
 
-    def evaluate(self, split='test'):
+    def evaluate(self, split: str = 'test') -> dict[str, float]:
         """The metrics of "train", "valid" or "test" as {"loss": …}."""
         metrics, count = ffi.new('struct seqlstm_metric[64]'), ffi.new('int32_t *')
         self._get_session().call(lib.seqlstm_evaluate, encode(split, 'the split'), metrics, 64, count)
         return {text(metrics[k].name): metrics[k].value for k in range(min(count[0], 64))}
 
     @property
-    def metrics(self):
+    def metrics(self) -> dict[str, dict[str, NDArray[Any]]]:
         """What training measured, once per epoch or validation, and as "report" in between, all float64:
         {"train": {"update": [n], "epoch": [n], "seconds": [n], "loss": [n], …}, "valid": …}"""
         import numpy as np
-        session, tables = self._get_session(), {}
+        session = self._get_session()
+        tables: dict[str, list[dict[str, float]]] = {}
 
-        def write(_, row):
+        def write(_: Any, row: Any) -> None:
             interval = text(row.interval)
             table = tables.setdefault('report' if interval == 'report' else text(row.split), [])
             values = {text(row.metrics[k].name): row.metrics[k].value for k in range(row.metric_count)}
@@ -157,21 +173,23 @@ class Run:
                        for key in dict.fromkeys(k for row in rows for k in row)} for name, rows in tables.items()}
 
     @property
-    def plan(self):
+    def plan(self) -> dict[str, Any]:
         """Which backend computes which layer, and why: the plan of the run as a dict."""
         import json
-        return json.loads(self._get_session().read_text(lib.seqlstm_write_plan))
+        found: dict[str, Any] = json.loads(self._get_session().read_text(lib.seqlstm_write_plan))
+        return found
 
     @property
-    def config(self):
+    def config(self) -> str:
         """The complete model file as YAML, with all defaults."""
         return self._get_session().read_text(lib.seqlstm_write_config)
 
     @property
-    def layers(self):
+    def layers(self) -> dict[str, Layer]:
         """{"lstm_1": Layer, …}: the layers that have weights."""
         import numpy as np
-        session, count, layers = self._get_session(), ffi.new('int64_t *'), {}
+        session, count = self._get_session(), ffi.new('int64_t *')
+        layers: dict[str, dict[str, NDArray[Any]]] = {}
         session.call(lib.seqlstm_load_weights, count)
         weight = ffi.new('struct seqlstm_weight *')
         weight.struct_size = ffi.sizeof('struct seqlstm_weight')
@@ -183,7 +201,7 @@ class Run:
             layers.setdefault(layer, {})[name[len(layer) + 1:]] = np.asarray(view)
         return {name: Layer(name, weights) for name, weights in layers.items()}
 
-    def export(self, path, format=None):
+    def export(self, path: Any, format: str | None = None) -> None:
         """Writes the weights, or the whole model as ONNX. `format`: "safetensors", "pytorch-names", "keras-names" or
         "onnx"; by default what the ending of the path says."""
         if format is None:
@@ -192,21 +210,24 @@ class Run:
 
     # ---- training
 
-    def resume(self, overrides=None, *, data=None, on_progress=None):
+    def resume(self, overrides: Mapping[str, Any] | None = None, *, data: Mapping[str, Any] | None = None,
+               on_progress: Callable[[int, float, float], object] | None = None) -> Run:
         """Continues the training of a run that was stopped. `data`: as in `train`, if its data were in memory."""
         assignments, files = _list_overrides(overrides, data)
         session = _session.open_run(self.folder, overrides=assignments, files=files, **self._options)
         return _train(session, self._options, on_progress)
 
 
-def _reopen(folder, options, layer):
+def _reopen(folder: str, options: dict[str, Any], layer: str | None) -> Run:
     return Run(_session.open_run(folder, **options), options, layer)
 
 
-def _list_overrides(overrides, data):
+def _list_overrides(overrides: Mapping[str, Any] | None,
+                    data: Mapping[str, Any] | None) -> tuple[list[str], dict[str, bytes]]:
     """{"train.epochs": 3} as assignments, and the data in memory with the settings that name them."""
     import json
-    files, settings = {}, dict(overrides or {})
+    settings = dict(overrides or {})
+    files: dict[str, bytes] = {}
     for split, value in (data or {}).items():
         if split not in ('train', 'valid', 'test'):
             raise _errors.InvalidArgumentError(f'no split `{split}`, expected train, valid or test')
@@ -216,10 +237,12 @@ def _list_overrides(overrides, data):
     return [f'{key}={json.dumps(value)}' for key, value in settings.items()], files
 
 
-def _train(session, options, on_progress):
-    progress = on_progress or Progress()
+def _train(session: _session.Session, options: dict[str, Any],
+           on_progress: Callable[[int, float, float], object] | None) -> Run:
+    shown = Progress()
+    progress: Callable[[int, float, float], object] = on_progress or shown
 
-    def watch(_, update, epoch, loss):
+    def watch(_: Any, update: int, epoch: float, loss: float) -> int:
         return 1 if progress(update, epoch, loss) else 0
 
     watcher = session.callback('int32_t(void *, int64_t, double, double)', watch, stopped=1)
@@ -227,11 +250,12 @@ def _train(session, options, on_progress):
         session.call(lib.seqlstm_train, watcher, ffi.NULL)
     finally:
         if on_progress is None:
-            progress.end()
+            shown.end()
     return Run(session, options)
 
 
-def open(run, *, threads=0, backend=None, backend_folders=(), trust=False):
+def open(run: Any, *, threads: int = 0, backend: str | None = None, backend_folders: Iterable[Any] = (),
+         trust: bool = False) -> Run:
     """Opens a trained run: its folder, or a name, which means the latest run of that name below runs/.
 
     threads: how many compute, 0: all usable cores; backend: use this one for every layer that it accepts; trust: load
@@ -241,8 +265,9 @@ def open(run, *, threads=0, backend=None, backend_folders=(), trust=False):
     return Run(_session.open_run(run, **options), options)
 
 
-def train(model, overrides=None, *, data=None, folder=None, on_progress=None, threads=0, backend=None,
-          backend_folders=(), trust=False):
+def train(model: Any, overrides: Mapping[str, Any] | None = None, *, data: Mapping[str, Any] | None = None,
+          folder: Any = None, on_progress: Callable[[int, float, float], object] | None = None, threads: int = 0,
+          backend: str | None = None, backend_folders: Iterable[Any] = (), trust: bool = False) -> Run:
     """Trains a model and returns its run.
 
     model: path of a model file, or its contents as a dict
@@ -263,9 +288,11 @@ def train(model, overrides=None, *, data=None, folder=None, on_progress=None, th
     return _train(session, options, on_progress)
 
 
-def plan(model, overrides=None, *, data=None, **options):
+def plan(model: Any, overrides: Mapping[str, Any] | None = None, *, data: Mapping[str, Any] | None = None,
+         **options: Any) -> dict[str, Any]:
     """The plan of a model that is not trained yet, as a dict: which backend would compute which layer, and why."""
     import json
     assignments, files = _list_overrides(overrides, data)
     session = _session.open_model(model, overrides=assignments, files=files, **options)
-    return json.loads(session.read_text(lib.seqlstm_write_plan))
+    found: dict[str, Any] = json.loads(session.read_text(lib.seqlstm_write_plan))
+    return found

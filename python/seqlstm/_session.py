@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session of the C library: opened once, one call at a time, its messages as warnings."""
+from __future__ import annotations
+
 import os
 import warnings
 from _thread import allocate_lock, get_ident
@@ -7,20 +9,29 @@ from _thread import allocate_lock, get_ident
 from . import _errors
 from ._library import Handle, check, ffi, lib, list_strings, new_error, text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
 WARN = 2  # levels of messages: 1 error, 2 warning, 3 information
 
 
 class Session:
     """Holds what the session borrows. The C session lives as long as an object refers to `handle`."""
 
-    def __init__(self, opener, overrides=(), files=None, folder=None, threads=0, backend=None, backend_folders=(),
-                 trust=False):
-        self.lock, self.caller = allocate_lock(), None
+    def __init__(self, opener: Callable[[Any, Any, Any], int], overrides: Iterable[str] = (),
+                 files: dict[str, bytes] | None = None, folder: Any = None, threads: int = 0,
+                 backend: str | None = None, backend_folders: Iterable[Any] = (), trust: bool = False) -> None:
+        self.lock = allocate_lock()
+        self.caller: int | None = None
         self.error = new_error()
-        self.messages, self.raised = [], []  # what the library logged, and what callbacks raised
+        self.messages: list[str] = []  # what the library logged
+        self.raised: list[BaseException] = []  # by callbacks
         self.stop = ffi.new('int32_t *')
         files = {} if files is None else files
-        options, self.kept, data = self._make_options(overrides, files, folder, threads, backend, backend_folders, trust)
+        options, self.kept, data = self._make_options(overrides, files, folder, threads, backend, backend_folders,
+                                                      trust)
         out = ffi.new('struct seqlstm_session **')
         status = opener(options, out, self.error)
         del data
@@ -30,7 +41,8 @@ class Session:
         self.raise_kept()
         check_with(self, status)
 
-    def _make_options(self, overrides, files, folder, threads, backend, backend_folders, trust):
+    def _make_options(self, overrides: Any, files: Mapping[str, bytes], folder: Any, threads: int, backend: str | None,
+                      backend_folders: Any, trust: bool) -> tuple[Any, list[Any], list[Any]]:
         options = ffi.new('struct seqlstm_options *')
         options.struct_size = ffi.sizeof('struct seqlstm_options')
         options.flags = lib.SEQLSTM_OPEN_TRUST if trust else 0
@@ -50,25 +62,25 @@ class Session:
             slot.name, slot.bytes, slot.size = kept[-1], content, len(content)
         messages, raised, stop = self.messages, self.raised, self.stop
 
-        def keep(_, exception, __):
+        def keep(_: Any, exception: BaseException, __: Any) -> None:
             raised.append(exception)
             stop[0] = 1
 
-        @ffi.callback('void(void *, int32_t, char *)', onerror=keep)
-        def log(_, level, message):
+        def note(_: Any, level: int, message: Any) -> None:
             if level <= WARN:
                 messages.append(text(message))
 
         options.files, options.file_count = array, len(files)
+        log = ffi.callback('void(void *, int32_t, char *)', note, onerror=keep)
         options.log, options.stop = log, self.stop
         return options, kept + [array, log], data
 
-    def warn(self):
+    def warn(self) -> None:
         """Turns what the library logged into warnings."""
         while self.messages:
             warnings.warn(self.messages.pop(0), _errors.SeqlstmWarning, stacklevel=4)
 
-    def call(self, function, *arguments):
+    def call(self, function: Any, *arguments: Any) -> None:
         """Calls function(session, …, error). The lock of Python is not held meanwhile."""
         if self.caller == get_ident():
             raise _errors.InvalidArgumentError('a callback cannot call the run that calls it: open the run again')
@@ -81,7 +93,7 @@ class Session:
             self.raise_kept()
             check_with(self, status)
 
-    def raise_kept(self):
+    def raise_kept(self) -> None:
         """Raises what a callback has raised."""
         if self.raised:
             first = self.raised[0]
@@ -89,24 +101,24 @@ class Session:
             self.stop[0] = 0
             raise first
 
-    def callback(self, signature, function, stopped=12):
+    def callback(self, signature: str, function: Callable[..., Any], stopped: int = 12) -> Any:
         """A C callback. What `function` raises ends the call, and is raised by it; else its result, 0 for None."""
 
-        def keep(_, exception, __):
+        def keep(_: Any, exception: BaseException, __: Any) -> None:
             self.raised.append(exception)
 
         return ffi.callback(signature, lambda *given: function(*given) or 0, error=stopped, onerror=keep)
 
-    def read_text(self, function):
+    def read_text(self, function: Any) -> str:
         """The text that a function writes."""
-        parts = []
+        parts: list[bytes] = []
         writer = self.callback('int32_t(void *, char *, size_t)',
                                lambda _, part, size: parts.append(ffi.buffer(part, size)[:]))
         self.call(function, writer, ffi.NULL)
         return b''.join(parts).decode()
 
 
-def check_with(session, status):
+def check_with(session: Session, status: int) -> None:
     """Raises what the session reports; warns of what it logged."""
     if status == 0:
         session.warn()
@@ -115,7 +127,7 @@ def check_with(session, status):
     check(status, session.error)
 
 
-def open_model(model, **options):
+def open_model(model: Any, **options: Any) -> Session:
     """A session for a path of a model file, or a dict with its contents."""
     if isinstance(model, dict):
         import json
@@ -125,7 +137,7 @@ def open_model(model, **options):
     return Session(lambda o, out, err: lib.seqlstm_open_model(path, o, out, err), **options)
 
 
-def open_run(run, **options):
+def open_run(run: Any, **options: Any) -> Session:
     """A session for the folder or the name of a run."""
     path = os.fsencode(run)
     return Session(lambda o, out, err: lib.seqlstm_open_run(path, o, out, err), **options)
