@@ -96,6 +96,34 @@ static const struct cli_flag *find_flag(const struct cli_command *command, const
     return NULL;
 }
 
+/* Flags of other programs, with what does the same here; NULL: none. */
+static const char *find_other_flag(const struct cli_command *command, const char *word)
+{
+    static const struct {
+        const char *word, *flag, *answer; /* `flag`: the command must have it; NULL: any command */
+    } others[] = {
+        {"gpu", "device", "use `--device cuda:0`"},
+        {"cuda", "device", "use `--device cuda:0`"},
+        {"cpu", "device", "use `--device cpu`"},
+        {"dry-run", NULL, "`seqlstm check` finds mistakes and `seqlstm plan` shows what would run; neither trains"},
+        {"resume", NULL, "`seqlstm resume RUN` continues a run"},
+        {"output", "out", "use `--out DIR`"},
+        {"output-dir", "out", "use `--out DIR`"},
+        {"jobs", "threads", "use `--threads N`"},
+        {"workers", "threads", "use `--threads N`"},
+        {"num-workers", "threads", "use `--threads N`"},
+        {"data", "input", "use `--input FILE`"},
+        {"test", "input", "use `--input FILE`"},
+        {"proba", "probabilities", "use `--probabilities`"},
+        {"format", "to", "use `--to FORMAT`"},
+    };
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (strcmp(others[k].word, word) == 0 &&
+            (!others[k].flag || find_flag(command, others[k].flag, strlen(others[k].flag), 0)))
+            return others[k].answer;
+    return NULL;
+}
+
 /* `next` is the argument after it, or NULL. */
 static int refuse_flag(const struct cli_context *cli, const char *said, const char *next)
 {
@@ -111,6 +139,13 @@ static int refuse_flag(const struct cli_context *cli, const char *said, const ch
                                cli->command->name, said, cli->command->name);
     char word[64], key[CLI_KEY_BYTES];
     const char *equals = strchr(said, '='), *near = NULL;
+    sl_text_snprintf(word, sizeof word, "%.*s", (int)strcspn(said + 2, "="), said + 2);
+    for (char *at = word; *at; at++)
+        *at = *at == '_' ? '-' : *at;
+    const char *other = find_other_flag(cli->command, word);
+    if (other)
+        return cli_usage_error(cli, "`seqlstm %s` has no flag `--%.*s`\n  = help: %s", cli->command->name,
+                               (int)strcspn(said + 2, "="), said + 2, other);
     sl_text_snprintf(word, sizeof word, "%.*s", (int)strcspn(said + 2, "="), said + 2);
     const bool takes_set = cli->command->takes_model_flags;
     bool is_key = takes_set && cli_suggest_key(word, true, key);

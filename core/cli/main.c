@@ -219,7 +219,8 @@ static const char *find_other_name(const char *name)
         {"restart", "resume"},    {"compare", "ab"},        {"init", "new model"},   {"create", "new model"},
         {"convert", "import"},    {"load", "import"},       {"save", "export"},      {"show", "inspect"},
         {"summary", "inspect"},   {"devices", "backends"},  {"plugins", "backends"}, {"encode", "embed"},
-        {"tune", "plan"},         {"stats", "data stats"},
+        {"tune", "plan"},         {"stats", "data stats"},  {"list", "runs"},        {"ls", "runs"},
+        {"tensorboard", "watch"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (sl_text_closest(name, others[i], 1) != NULL)

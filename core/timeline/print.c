@@ -9,7 +9,8 @@
 
 enum { ROWS = 10, TEXT = 128 };
 
-static const double much = 0.15; /* share of the time from which waiting is what limits */
+static const double much = 0.15;   /* share of the time from which waiting is what limits */
+static const double little = 0.05; /* share of a layer that is not worth a word */
 
 void sl_timeline_format_time(double ns, char *out, size_t capacity_bytes)
 {
@@ -75,7 +76,7 @@ static void print_heaviest(const struct sl_timeline *timeline, struct sl_buf *ou
     double ns;
     char limit[TEXT];
     const struct sl_timeline_part *part = find_heaviest(timeline, &ns);
-    if (!part)
+    if (!part || get_share(timeline, ns) < little)
         return;
     sl_timeline_format_limit(part, limit, sizeof limit);
     sl_buf_printf(out, "%s takes %.0f %% of the time", part->name, 100 * get_share(timeline, ns));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the promises of `seqlstm profile` come true?
 
-profile.py PROGRAM [--rounds 3]
+profile.py PROGRAM [--rounds 3] [--only 'batch too small']
 
 Three planted cases: one thread where the machine has more, a batch that is too small, and a layer pinned to the wrong
 backend. Each case is profiled; then its suggestion is followed, and real steps per second of whole runs are compared
@@ -96,9 +96,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('program')
     parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--only', choices=CASES, help='one of the cases')
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
-    broken = sum(check_case(program, name, options.rounds) for name in CASES)
+    broken = sum(check_case(program, name, options.rounds) for name in CASES if options.only in (None, name))
     sys.exit(1 if broken else 0)
 
 

@@ -77,6 +77,8 @@ def test_json_of_each(t):
 def test_unknown_command(t):
     t.refuse(2, 'rnu').says('no such command: `rnu`', 'did you mean `seqlstm run`?')
     t.refuse(2, 'data').says('did you mean `seqlstm data stats`?')
+    for word, command in (('train', 'run'), ('fit', 'run'), ('test', 'eval'), ('ls', 'runs'), ('list', 'runs'), ('tensorboard', 'watch')):
+        t.refuse(2, word).says(f'did you mean `seqlstm {command}`?')
     t.refuse(2, 'help', 'chekc').says('did you mean `seqlstm check`?')
     t.refuse(2, 'model.yaml').says('`seqlstm run model.yaml`')
     t.refuse(2, 'xyzzy').says('`seqlstm help` lists')
@@ -88,6 +90,13 @@ def test_unknown_flag(t):
     t.refuse(2, 'run', 'm.yaml', '--sead', '3').says('did you mean `--seed`?')
     t.refuse(2, 'run', 'm.yaml', '--sead=3').says('did you mean `--seed`?')
     t.refuse(2, 'run', 'm.yaml', '-x').says('no flag `-x`')
+    for words, answer in (('run m.yaml --gpu', '`--device cuda:0`'), ('run m.yaml --cpu', '`--device cpu`'),
+                          ('run m.yaml --dry-run', '`seqlstm plan`'), ('run m.yaml --dry_run', 'no flag `--dry_run`'),
+                          ('run m.yaml --epochs 5', '--set train.epochs=5'), ('run m.yaml --output x', '`--out DIR`'),
+                          ('run m.yaml --lr=0.1', '--set train.optimizer.learning_rate=0.1'),
+                          ('run m.yaml --resume', '`seqlstm resume RUN`'), ('predict m --data x', '`--input FILE`'),
+                          ('predict m --proba', '`--probabilities`'), ('export m --format onnx', '`--to FORMAT`')):
+        t.refuse(2, *words.split()).says(answer)
     t.refuse(2, 'resume', 'm', '--out', 'x').says('no flag `--out`')
     t.refuse(2, 'run', 'm.yaml', '--seed').says('needs a value')
     t.refuse(2, 'run', 'm.yaml', '--seed', '1', '--seed', '2').says('given twice')
