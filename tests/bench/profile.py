@@ -47,8 +47,9 @@ def run(program, folder, *args):
 
 
 def speed(program, folder, model, flags, updates, number):
-    """Real steps per second of the training of a whole run, without its first updates."""
-    run(program, folder, 'run', model, '-q', '--set', 'log.every=1u', '--set', f'train.updates={updates}', '--out',
+    """Real steps per second of the training of a whole run, without its first updates. A report takes time of its own, so
+    there are few."""
+    run(program, folder, 'run', model, '-q', '--set', f'log.every={max(updates // 20, 2)}u', '--set', f'train.updates={updates}', '--out',
         f'out{number}', *flags)
     rows = [json.loads(line) for line in (folder / f'out{number}/metrics.jsonl').read_text().splitlines()]
     rates = [row['rows_per_second'] for row in rows if row['span'] == 'report'][len(rows) // 4:]
