@@ -223,6 +223,9 @@ static const char *find_other_name(const char *name)
         {"tensorboard", "watch"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i][0]) == 0)
+            return others[i][1];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (sl_text_closest(name, others[i], 1) != NULL)
             return others[i][1];
     return NULL;
