@@ -17,6 +17,7 @@ struct source {
     int32_t length; /* steps of the source */
     int32_t place;  /* among the memories as they are laid out */
     float *memory;  /* what attention reads, [length, features] of each memory; NULL: nothing */
+    bool over;      /* it pads the batch; there is no beam */
 };
 
 struct sl_continuous {
@@ -32,6 +33,7 @@ struct sl_continuous {
     float *spare;                          /* as large as the states of a step */
     struct sl_batch *laid_out;             /* its source side has the lengths as they are laid out */
     struct sl_sample_candidate *candidates;
+    bool pads;
 };
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
@@ -113,6 +115,11 @@ void sl_continuous_destroy(struct sl_continuous *continuous)
     free(continuous->spare);
     free(continuous->candidates);
     free(continuous);
+}
+
+void sl_continuous_pad(struct sl_continuous *continuous)
+{
+    continuous->pads = true;
 }
 
 int64_t sl_continuous_count(const struct sl_continuous *continuous)
@@ -274,6 +281,14 @@ seqlstm_status sl_continuous_join(struct sl_continuous *continuous, const struct
 
 /* ---- steps ------------------------------------------------------------------------------------------------- */
 
+/* Rows of the source in a batch, NULL: they are padding. */
+static const struct sl_beam_row *get_rows(const struct sl_continuous *continuous, const struct source *source,
+                                          int32_t *out_count)
+{
+    *out_count = (int32_t)continuous->request.config->beam;
+    return source->over ? NULL : sl_beam_get_rows(source->beam, out_count);
+}
+
 static seqlstm_status run(struct sl_continuous *continuous, const float **out_probabilities, struct seqlstm_error *err)
 {
     struct sl_parts *parts = &continuous->parts;
@@ -281,9 +296,9 @@ static seqlstm_status run(struct sl_continuous *continuous, const float **out_pr
     for (int64_t s = 0; s < continuous->count; s++) {
         const struct source *source = &continuous->sources[s];
         int32_t count;
-        const struct sl_beam_row *rows = sl_beam_get_rows(source->beam, &count);
+        const struct sl_beam_row *rows = get_rows(continuous, source, &count);
         for (int32_t r = 0; r < count; r++, at++) {
-            parts->tokens[at] = rows[r].token;
+            parts->tokens[at] = rows ? rows[r].token : continuous->request.begin;
             parts->sentences[at] = source->place;
             parts->positions[at] = (uint32_t)source->step;
         }
@@ -330,9 +345,31 @@ static seqlstm_status leave(struct sl_continuous *continuous, struct source *sou
     if (finite && sl_beam_count_results(source->beam, 0) > 0)
         best = sl_beam_get_result(source->beam, 0, 0);
     const seqlstm_status status = write(context, source->tag, finite ? &best : NULL, err);
+    if (continuous->pads) {
+        sl_beam_destroy(source->beam);
+        source->beam = NULL;
+        source->over = true;
+        return status;
+    }
     continuous->memory_rows -= source->length;
     release(source);
     return status;
+}
+
+/* The rows of a source that is over stay where they are, as far as there are enough. */
+static void keep_padding(struct sl_continuous *continuous, int32_t first, int32_t width)
+{
+    for (int32_t r = 0; r < (int32_t)continuous->request.config->beam; r++)
+        continuous->moves[continuous->rows++] = first + (r < width ? r : 0);
+}
+
+/* Probabilities come from a softmax: if one of a row is no number, none is. */
+static bool are_numbers(const float *probabilities, int32_t rows, int64_t classes)
+{
+    for (int32_t r = 0; r < rows; r++)
+        if (!isfinite(probabilities[r * classes]))
+            return false;
+    return true;
 }
 
 static seqlstm_status step(struct sl_continuous *continuous, sl_continuous_write_fn *write, void *context,
@@ -342,26 +379,31 @@ static seqlstm_status step(struct sl_continuous *continuous, sl_continuous_write
     const float *probabilities;
     SEQLSTM_TRY(run(continuous, &probabilities, err));
     int32_t first = 0, width, left;
-    int64_t kept = 0;
+    int64_t kept = 0, over = 0;
     continuous->rows = 0;
     for (int64_t s = 0; s < count; s++, first += width) {
         struct source *source = &continuous->sources[s];
         const float *own = probabilities + first * classes;
-        bool finite = true;
-        sl_beam_get_rows(source->beam, &width);
-        for (int32_t r = 0; r < width; r++) /* they come from a softmax: if one of a row is no number, none is */
-            finite = finite && isfinite(own[r * classes]);
-        if (finite)
+        const bool padding = get_rows(continuous, source, &width) == NULL;
+        const bool finite = padding || are_numbers(own, width, classes);
+        if (finite && !padding)
             SEQLSTM_TRY(advance(continuous, source, first, own, err));
-        sl_beam_get_rows(source->beam, &left);
+        get_rows(continuous, source, &left);
         if (!finite || left == 0)
             SEQLSTM_TRY(leave(continuous, source, finite, write, context, err));
-        else if (kept++ < s) {
+        over += source->over;
+        if (source->over)
+            keep_padding(continuous, first, width);
+        if (source->beam == NULL && !source->over)
+            continue;
+        if (kept++ < s) {
             continuous->sources[kept - 1] = *source;
             *source = (struct source){.tag = NULL};
         }
     }
     continuous->count = kept;
+    if (over == kept) /* nothing else is written */
+        drop_all(continuous);
     return sl_parts_follow(&continuous->parts, continuous->spare, continuous->moves, continuous->rows, err);
 }
 
@@ -382,12 +424,12 @@ void sl_continuous_drop(struct sl_continuous *continuous, const void *tag)
     int64_t s = 0;
     int32_t first = 0, width, at = 0;
     while (s < continuous->count && continuous->sources[s].tag != tag) {
-        sl_beam_get_rows(continuous->sources[s++].beam, &width);
+        get_rows(continuous, &continuous->sources[s++], &width);
         first += width;
     }
     if (s == continuous->count)
         return;
-    sl_beam_get_rows(continuous->sources[s].beam, &width);
+    get_rows(continuous, &continuous->sources[s], &width);
     for (int32_t r = 0; r < continuous->rows; r++)
         if (r < first || r >= first + width)
             continuous->moves[at++] = r;

@@ -17,6 +17,8 @@ struct sl_continuous;
 /* `traces_attention` does not count. NO_MEMORY. */
 seqlstm_status sl_continuous_create(const struct sl_decoder_request *request, struct sl_continuous **out_continuous,
                                     struct seqlstm_error *err);
+/* From now on the rows of sources whose search is over are computed until all are over, as padded batches do. */
+void sl_continuous_pad(struct sl_continuous *continuous);
 void sl_continuous_destroy(struct sl_continuous *continuous); /* NULL is fine */
 
 /* Sources whose targets are being written. */

@@ -76,6 +76,13 @@ seqlstm_status sl_context_step_texts(struct sl_context *context, sl_joined_write
     return context->continuous ? sl_continuous_step(context->continuous, hand_out, &writer, err) : SEQLSTM_OK;
 }
 
+seqlstm_status sl_context_pad_texts(struct sl_context *context, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_context_provide_continuous(context, err));
+    sl_continuous_pad(context->continuous);
+    return SEQLSTM_OK;
+}
+
 void sl_context_drop_text(struct sl_context *context, const void *tag)
 {
     if (context->continuous)

@@ -28,6 +28,10 @@ typedef seqlstm_status sl_joined_write_fn(void *context, void *tag, const struct
 seqlstm_status sl_context_step_texts(struct sl_context *context, sl_joined_write_fn *write, void *write_context,
                                      struct seqlstm_error *err);
 
+/* From now on texts that have ended are computed until all have ended, as padded batches do. Errors as
+ * sl_context_provide_continuous. */
+seqlstm_status sl_context_pad_texts(struct sl_context *context, struct seqlstm_error *err);
+
 /* The text leaves before its end; nothing happens if it is not there. */
 void sl_context_drop_text(struct sl_context *context, const void *tag);
 int64_t sl_context_count_texts(const struct sl_context *context);

@@ -313,6 +313,8 @@ static seqlstm_status open_context(struct sl_runner *runner, struct seqlstm_erro
     static const enum sl_predictor_use uses[] = {SL_USE_WHOLE, SL_USE_FEW};
     const struct sl_predictor *predictor = runner->model->predictor;
     SEQLSTM_TRY(sl_context_open(predictor, &runner->context, err));
+    if (runner->model->decodes && pads(runner))
+        return sl_context_pad_texts(runner->context, err);
     if (runner->model->decodes)
         return runner->serving->reproducible ? sl_context_provide_decoder(runner->context, &decoder, err)
                                              : sl_context_provide_continuous(runner->context, err);
