@@ -11,6 +11,7 @@ the keys that were changed must be named. Exit 1 if not.
 import argparse
 import json
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -40,8 +41,8 @@ def copy_run(first, number):
     folder = first.parent / f'{number:04d}'
     shutil.copytree(first, folder)
     config = folder / 'config.yaml'
-    config.write_text(config.read_text().replace('seed: 0', f'seed: {number}').replace(
-        'learning_rate: 0.001', f'learning_rate: {0.001 + 1e-6 * number:g}'))
+    config.write_text(re.sub(r'learning_rate: [\d.e-]+', f'learning_rate: {0.001 + 1e-6 * number:g}',
+                             config.read_text().replace('seed: 0', f'seed: {number}')))
     summary = folder / 'summary.json'
     summary.write_text(summary.read_text().replace('"seed": 0', f'"seed": {number}'))
 

@@ -138,6 +138,8 @@ static seqlstm_status run(struct timer *t)
             t->request->on_progress(t->request->context, gone);
         SEQLSTM_TRY(run_round(t));
     }
+    if (sl_interrupt_get_stop(t->request->interrupt)) /* in the last round */
+        SEQLSTM_FAIL(t->err, SEQLSTM_CANCELLED, "interrupted");
     return SEQLSTM_OK;
 }
 

@@ -270,6 +270,8 @@ seqlstm_status sl_sweep_run_batch(struct sl_sweep *s, int64_t batch, double seco
             break;
         status = run_round(s, &run, round, out);
     }
+    if (status == SEQLSTM_OK && sl_interrupt_get_stop(s->request->interrupt)) /* in the last turn */
+        status = seqlstm_error_set(s->err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "interrupted");
     for (int32_t c = 0; status == SEQLSTM_OK && c < s->report->candidate_count; c++) {
         struct sl_sweep_cell *cell = &out->cells[c];
         double *times = run.times + (int64_t)c * ROUNDS_MOST;
