@@ -112,9 +112,9 @@ static void list_trials(struct finder *finder)
 
 /* ---- trying it out ---------------------------------------------------------------------------------------------- */
 
-static int64_t count_turn(const struct finder *finder, double batch)
+static int64_t count_turn(double update_ns)
 {
-    const double count = turn_ns / finder->request->update_ns / batch;
+    const double count = turn_ns / update_ns;
     return count < UPDATES_LEAST ? UPDATES_LEAST : count > UPDATES_MOST ? UPDATES_MOST : (int64_t)count;
 }
 
@@ -134,11 +134,16 @@ static seqlstm_status compare(struct finder *finder, struct trial *trial, struct
 {
     double before[ROUNDS], after[ROUNDS];
     struct sl_timeline_advice *advice = &trial->advice;
+    struct sl_turn turn = {0};
     advice->low = INFINITY;
+    /* How long its updates take, which may be much less; this also warms it up. */
+    *out_failed = sl_session_take_turn(session, NULL, WARM, count_turn(finder->request->update_ns * trial->batch),
+                                       &turn, NULL) != SEQLSTM_OK ||
+                  turn.updates == 0;
+    const int64_t updates = *out_failed ? 0 : count_turn(turn.ns / (double)turn.updates);
     for (int r = 0; r < ROUNDS && !*out_failed; r++) {
-        SEQLSTM_TRY(take_turn(finder->request->session, count_turn(finder, 1), &before[r], err));
-        *out_failed = take_turn(session, count_turn(finder, trial->batch), &after[r], NULL) != SEQLSTM_OK ||
-                      !(before[r] > 0) || !(after[r] > 0);
+        SEQLSTM_TRY(take_turn(finder->request->session, count_turn(finder->request->update_ns), &before[r], err));
+        *out_failed = take_turn(session, updates, &after[r], NULL) != SEQLSTM_OK || !(before[r] > 0) || !(after[r] > 0);
         if (*out_failed)
             continue;
         advice->low = fmin(advice->low, after[r] / before[r]);
