@@ -105,11 +105,14 @@ def call(*command):
 
 
 def measure(options, model, folder, flags, updates):
-    """Returns seconds for each real step of the data."""
-    call(options.program, 'run', model, '--out', folder, *flags, '--set', f'train.updates={updates}', '--set',
-         'train.checkpoint.every=1000e', '-q')
-    summary = json.loads((folder / 'summary.json').read_text())
-    return summary['training_seconds'] / summary['tokens']
+    """Returns milliseconds of an update, without the first quarter of the run."""
+    every = max(1, updates // 4)
+    call(options.program, 'run', model, '--out', folder, *flags, '--set', f'train.updates={4 * every}', '--set',
+         f'log.every={every}u', '--set', 'train.checkpoint.every=1000e', '-q')
+    rows = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
+    reports = [row for row in rows if row['span'] == 'report']
+    first, last = reports[0], reports[-1]
+    return 1e3 * (last['seconds'] - first['seconds']) / (last['update'] - first['update'])
 
 
 def compare(options, name, division, folder):
@@ -118,10 +121,11 @@ def compare(options, name, division, folder):
     flags = ['--set', f'parallel={DIVISIONS[division]}']
     if division == 'pipeline':
         flags += ['--threads', '1']
-    rows = json.loads(call(options.program, 'plan', model, *flags, '--ranks', '1,2', '--json'))['rows']
-    updates = max(8, int(options.seconds * 1e9 / rows[1]['update_ns']))
-    measured = measure(options, model, folder / f'{name}-{division}', flags, updates) * rows[1]['rows'] * 1e3
-    alone = measure(options, model, folder / f'{name}-{division}-1', flags[2:], updates) * rows[0]['rows'] * 1e3
+    rows = json.loads(call(options.program, 'plan', model, *flags, '--set', 'train.updates=1', '--ranks', '1,2',
+                           '--json'))['rows']
+    updates = max(16, int(options.seconds * 1e9 / rows[1]['update_ns']))
+    measured = measure(options, model, folder / f'{name}-{division}', flags, updates)
+    alone = measure(options, model, folder / f'{name}-{division}-1', flags[2:], updates)
     predicted = [row['update_ns'] * 1e-6 for row in rows]
     print(f'| {name} | {division} | {predicted[1]:.1f} | {measured:.1f} | {predicted[1] / measured:.2f} | '
           f'{alone / measured:.2f} | {100 * rows[1]["exchange_ns"] / rows[1]["update_ns"]:.0f} % | '

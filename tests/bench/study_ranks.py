@@ -77,21 +77,32 @@ def write_model(options, folder, strategy):
     return model
 
 
+def run(options, folder, model, name, flags, updates, *more):
+    out = folder / name.replace(' ', '-')
+    call(options.program, 'run', model, '--out', out, '--threads', '1', *flags, '--set', f'train.updates={updates}', *more, '-q')
+    rows = [json.loads(line) for line in (out / 'metrics.jsonl').read_text().splitlines()]
+    return rows, json.loads((out / 'summary.json').read_text())
+
+
 def train(options, folder, model, name, flags, updates):
-    """Returns microseconds for each real token, and [(seconds, perplexity)]."""
-    run = folder / name.replace(' ', '-')
-    call(options.program, 'run', model, '--out', run, '--threads', '1', *flags, '--set', f'train.updates={updates}', '--set',
-         f'train.validate.every={max(1, updates // 4)}u', '-q')
-    summary = json.loads((run / 'summary.json').read_text())
-    rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
-    curve = [(row['seconds'], row['metrics']['perplexity']) for row in rows
-             if row['split'] == 'valid' and row['metrics'].get('perplexity') is not None]
-    return 1e6 * summary['training_seconds'] / summary['tokens'], curve
+    """Returns microseconds for each real token, without the first quarter of the run; and [(seconds, perplexity)] of a
+    second run, which validates."""
+    quarter = max(1, updates // 4)
+    rows, summary = run(options, folder, model, name, flags, 4 * quarter, '--set', f'log.every={quarter}u', '--set',
+                        'train.validate.every=1000e')
+    reports = [row for row in rows if row['span'] == 'report']
+    each = (reports[-1]['seconds'] - reports[0]['seconds']) / (reports[-1]['update'] - reports[0]['update'])
+    us = 1e6 * each * summary['updates'] / summary['tokens']
+    if not options.html:
+        return us, []
+    rows, _ = run(options, folder, model, f'{name} curve', flags, updates, '--set', f'train.validate.every={quarter}u')
+    return us, [(row['seconds'], row['metrics']['perplexity']) for row in rows
+                if row['split'] == 'valid' and row['metrics'].get('perplexity') is not None]
 
 
 def predict(options, model, stages):
     """Microseconds for each real token on so many stages of one host."""
-    rows = json.loads(call(options.program, 'plan', model, '--threads', '1', '--set',
+    rows = json.loads(call(options.program, 'plan', model, '--threads', '1', '--set', 'train.updates=1', '--set',
                            f'parallel={{pipeline: {stages}, pieces: 8}}', '--ranks', stages, '--link', options.link,
                            '--json'))['rows']
     return 1e-3 * rows[0]['update_ns'] / rows[0]['rows']
@@ -99,7 +110,7 @@ def predict(options, model, stages):
 
 def count_updates(options, model):
     """Updates with about options.tokens real tokens."""
-    stats = json.loads(call(options.program, 'data', 'stats', model, '--json'))
+    stats = json.loads(call(options.program, 'data', 'stats', model, '--set', 'train.updates=1', '--json'))
     chosen = next(s for s in stats['strategies'] if s['name'] == stats['chosen'])
     return max(8, round(options.tokens * chosen['batches'] / stats['rows']))
 
