@@ -21,6 +21,8 @@ struct sl_ranks {
     int32_t shards;                        /* of each batch; at least one for each rank */
     bool ordered;                          /* gradients are added in the order of the tree (parallel/shards.h) */
     const struct sl_reduce_config *reduce; /* otherwise */
+    bool overlaps;                         /* gradients are exchanged during the backward pass: a core is free for it,
+                                            * or other hosts take part */
     int64_t compress_rank;                 /* of the factors of matrices; 0: they are not compressed */
     struct sl_interrupt *own;              /* of this process; may be NULL */
     struct sl_interrupt agreed;            /* what the trainer follows; the second signal of a process is its own */

@@ -357,6 +357,7 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
         .loss_scale = trainer->request.scales_loss ? sl_loss_scale_get(&trainer->state.loss_scale) : 1,
     };
     uint64_t mask_step = 0;
+    const bool overlaps = trainer->shards->reducer && trainer->shards->ranks->overlaps;
     SEQLSTM_TRY(swap_states(trainer, shard, false, err));
     for (int32_t i = 0; i < update->count; i++) {
         const struct sl_batch *batch = update->group[i];
@@ -367,7 +368,7 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
         step.weight_mask_step = (uint32_t)mask_step;
         if (shard >= batch->sequences)
             continue;
-        step.on_grads = trainer->shards->reducer && i + 1 == update->count ? note_grads : NULL;
+        step.on_grads = overlaps && i + 1 == update->count ? note_grads : NULL;
         step.grads_context = trainer->shards;
         SEQLSTM_TRY(sl_batch_slice(batch, shard, trainer->shards->ranks->shards, &slice, err));
         seqlstm_status status =

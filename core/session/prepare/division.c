@@ -49,6 +49,14 @@ seqlstm_status sl_session_divide_threads(struct sl_session *session, struct seql
     return SEQLSTM_OK;
 }
 
+void sl_session_choose_overlap(struct sl_session *session)
+{
+    const struct sl_rank_identity *identity = session->options.identity;
+    const int32_t local = identity && identity->local_ranks > 0 ? identity->local_ranks : session->ranks.ranks;
+    const int32_t threads = session->pool ? sl_pool_get_members(session->pool) : 1;
+    session->ranks.overlaps = local < session->ranks.ranks || sl_cpu_count() > local * threads;
+}
+
 static seqlstm_status check_ranks(const struct sl_session *session, int32_t ranks, struct seqlstm_error *err)
 {
     const struct sl_parallel_config *parallel = &session->model->parallel;

@@ -12,6 +12,10 @@ struct sl_session;
  * share of the host. INVALID_CONFIG: `--threads` asks for more than one together with `shards`. */
 seqlstm_status sl_session_divide_threads(struct sl_session *session, struct seqlstm_error *err);
 
+/* When the thread pool is made: are gradients exchanged during the backward pass? Not where the threads of the ranks
+ * take all cores of their only host: an exchange would take the time from them. */
+void sl_session_choose_overlap(struct sl_session *session);
+
 /* Before ranks are started: finds what each of them would refuse, so that it is said once. */
 seqlstm_status sl_session_check_ranks(struct sl_session *session, struct seqlstm_error *err);
 

@@ -101,6 +101,7 @@ seqlstm_status sl_session_prepare_training(struct sl_session *session, struct se
     SEQLSTM_TRY(weigh_classes(session, err));
     drop_phases(session);
     SEQLSTM_TRY(plan_phases(session, err));
+    sl_session_choose_overlap(session);
     SEQLSTM_TRY(sl_session_send_plan(session, err));
     SEQLSTM_TRY(sl_session_plan_pipeline(session, err));
     SEQLSTM_TRY(sl_session_open_exec(session, &session->train, err));
