@@ -143,9 +143,10 @@ def test_a_pipeline_explains_itself(t):
   - {type: gru, units: 4, direction: bidirectional, return_sequences: true}
   - {type: lstm, units: 4}'''))
     t.run('plan', 'm.yaml', *pipeline(2, 4), *ORDER).prints(
-        'the steps of a batch run in 4', 'stages  0: lstm_1', '`gru_1` runs on all steps at once: it reads the')
+        'the steps of a batch run in 4', 'stages  0: lstm_1', 'MB less memory', '`gru_1` runs on all steps at once: it reads the')
     plan = json.loads(t.run('plan', 'm.yaml', '--set', 'parallel.pipeline=2', '--json', *ORDER).out)['parallel']
     expect(len(plan['stages']) == 2 and plan['pieces'] > 1, plan)
+    expect(all(stage['untouched_bytes'] > 0 and stage['ns'] > 0 for stage in plan['stages']) and plan['step_ns'] > 0, plan)
     expect([b['layer'] for b in plan['barriers']] == ['gru_1'], plan)
     said = t.run('run', 'm.yaml', '--out', 'r', *pipeline(40, 4), '-q', rc=2).says('is more than the 5 parts')
     expect(said.err.count('error[E0509]') == 1, said.err)

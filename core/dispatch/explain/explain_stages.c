@@ -33,7 +33,8 @@ void sl_pipeline_write_table(const struct sl_plan *plan, const struct sl_pipelin
                       pipeline->bounds[s + 1] - pipeline->bounds[s] > 1 ? last : "");
         if (pipeline->step_ns > 0)
             sl_buf_printf(out, ", %.3g ms", pipeline->stage_ns[s] * 1e-6);
-        sl_buf_append_char(out, '\n');
+        sl_buf_printf(out, "; its rank needs %.3g MB less memory\n",
+                      1e-6 * (double)sl_pipeline_count_untouched(plan, pipeline, s));
     }
     if (pipeline->step_ns > 0 && pipeline->stages > 1)
         sl_buf_printf(
@@ -56,8 +57,10 @@ json_t *sl_pipeline_write_json(const struct sl_plan *plan, const struct sl_pipel
     struct sl_pipeline_barrier list[BARRIERS_SHOWN];
     json_t *stages = json_array(), *barriers = json_array();
     for (int32_t s = 0; s < pipeline->stages; s++)
-        json_array_append_new(stages, json_pack("{s:s,s:s,s:f}", "first", get_first(plan, pipeline, s), "last",
-                                                get_last(plan, pipeline, s), "ns", pipeline->stage_ns[s]));
+        json_array_append_new(stages,
+                              json_pack("{s:s,s:s,s:f,s:I}", "first", get_first(plan, pipeline, s), "last",
+                                        get_last(plan, pipeline, s), "ns", pipeline->stage_ns[s], "untouched_bytes",
+                                        (json_int_t)sl_pipeline_count_untouched(plan, pipeline, s)));
     const int32_t count = sl_pipeline_list_barriers(plan, pipeline, list, BARRIERS_SHOWN);
     for (int32_t k = 0; k < count && k < BARRIERS_SHOWN; k++)
         json_array_append_new(barriers, json_pack("{s:s,s:s,s:f}", "layer", list[k].call->node->name, "reason",

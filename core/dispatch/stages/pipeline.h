@@ -59,6 +59,9 @@ double sl_pipeline_simulate_times(const struct sl_plan *plan, const struct sl_pi
 seqlstm_status sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl_piece_times *times,
                                      struct sl_pipeline *pipeline, struct seqlstm_error *err);
 
+/* Bytes of the plan's memory that the rank of a stage never touches: activations and gradients of other stages. */
+int64_t sl_pipeline_count_untouched(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t stage);
+
 /* A call on steps that runs on all of them at once, so that no other stage works at the same time. */
 struct sl_pipeline_barrier {
     const struct sl_call *call;

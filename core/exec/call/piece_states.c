@@ -15,7 +15,7 @@ seqlstm_status sl_exec_open_piece_states(struct sl_exec *exec, struct seqlstm_er
     exec->pieces.outer = calloc((size_t)exec->graph->tensor_count + 1, sizeof *exec->pieces.outer);
     if (!exec->pieces.states || !exec->pieces.outer)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the executor");
-    for (int32_t c = 0; c < plan->call_count; c++) {
+    for (int32_t c = exec->stage.first; c < exec->stage.end; c++) {
         struct sl_exec_piece_states *states = &exec->pieces.states[c];
         const int64_t all = sl_call_count_piece_states(exec->graph, &plan->calls[c]);
         if (all == 0)

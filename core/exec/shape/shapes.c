@@ -148,6 +148,11 @@ static seqlstm_status copy_axes(struct sl_exec *exec, struct sl_exec_axes *axes,
     return SEQLSTM_OK;
 }
 
+static bool is_in_stage(const struct sl_exec *exec, int32_t c)
+{
+    return c >= exec->stage.first && c < exec->stage.end;
+}
+
 static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
@@ -155,8 +160,8 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
     const struct seqlstm_axis *axis = sl_exec_get_axis(shape, exec->calls[c].axis);
     bool loops = c >= exec->loop.first && c < exec->loop.end;
     bool pieced = shape->piece_count > 0 && exec->units[c].pieced;
-    if (axis->rows == 0 || ((loops || pieced) && !exec->calls[c].gathers_weights))
-        return SEQLSTM_OK; /* never called */
+    if (!is_in_stage(exec, c) || axis->rows == 0 || ((loops || pieced) && !exec->calls[c].gathers_weights))
+        return SEQLSTM_OK; /* never called here */
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
                                 .flags = on_steps ? 0 : SEQLSTM_BIT_BIND_ON_SEQUENCES,
                                 .rows = axis->rows,
@@ -176,7 +181,7 @@ static seqlstm_status bind_loop(struct sl_exec *exec, struct sl_exec_shape *shap
     const struct seqlstm_axis *axis = sl_exec_get_axis(shape, SL_AXIS_STEPS);
     int32_t width = exec->loop.end - exec->loop.first;
     int64_t count = axis->rows > 0 ? axis->steps * width : 0;
-    if (count == 0)
+    if (count == 0 || !is_in_stage(exec, exec->loop.first))
         return SEQLSTM_OK;
     shape->step_bindings = calloc((size_t)count, sizeof *shape->step_bindings);
     if (shape->step_bindings == NULL)
@@ -215,7 +220,7 @@ static seqlstm_status bind_pieces(struct sl_exec *exec, struct sl_exec_shape *sh
         const int64_t rows = axis->row_offsets[t1] - axis->row_offsets[t0];
         const struct seqlstm_bind bind = {
             .struct_size = sizeof bind, .rows = rows, .rows_in = rows, .axis = axis, .t0 = t0, .t1 = t1};
-        if (!exec->units[c].pieced)
+        if (!exec->units[c].pieced || !is_in_stage(exec, c))
             continue;
         struct seqlstm_queue *queue = &exec->places[exec->calls[c].place].domain->queue.queue;
         const seqlstm_status status =

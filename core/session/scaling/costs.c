@@ -244,7 +244,7 @@ static seqlstm_status time_steps(struct meter *m, struct seqlstm_error *err)
     costs->stages_ns = scale * sum.stages;
     if (!m->reducer || m->session->pipeline.stages > 1)
         return SEQLSTM_OK;
-    m->adds = true;
+    m->adds = m->session->ranks.overlaps;
     SEQLSTM_TRY(run_batches(m, &count, &sum, err));
     m->adds = false;
     costs->together_ns = scale * sum.together;
@@ -446,6 +446,17 @@ static seqlstm_status price_pieces(struct meter *m, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
+/* Of the stage that needs most memory. */
+static int64_t count_untouched(const struct sl_session *session)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t s = 0; s < session->pipeline.stages && session->pipeline.stages > 1; s++) {
+        const int64_t bytes = sl_pipeline_count_untouched(session->train.plan, &session->pipeline, s);
+        least = bytes < least ? bytes : least;
+    }
+    return least < INT64_MAX ? least : 0;
+}
+
 static seqlstm_status measure(struct meter *m, struct seqlstm_error *err)
 {
     struct sl_session *session = m->session;
@@ -458,7 +469,7 @@ static seqlstm_status measure(struct meter *m, struct seqlstm_error *err)
     costs->batches = (double)(session->model->train.accumulate > 1 ? session->model->train.accumulate : 1);
     costs->shards = (int32_t)((m->setup->parallel.shards + m->setup->parallel.data - 1) / m->setup->parallel.data);
     costs->sequences = sl_batcher_envelope(session->train_batcher).sequences;
-    costs->memory_bytes = sl_session_sum_memory(session, plan);
+    costs->memory_bytes = sl_session_sum_memory(session, plan) - count_untouched(session);
     SEQLSTM_TRY(price_pieces(m, err));
     SEQLSTM_TRY(time_steps(m, err));
     if (!session->connection)
