@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 FRAME = """<!doctype html><body style="margin:0"><iframe id="page" src="{page}" style="border:0;width:{width}px;height:3000px"
@@ -29,15 +30,19 @@ def call(program, folder, *args):
     return done
 
 
-def fetch(program, folder, address_of, args, out):
-    """Starts a command that serves, and keeps its page."""
+def fetch(program, folder, address_of, args, out, has):
+    """Starts a command that serves, and keeps its page as soon as `has` is in it."""
     process = subprocess.Popen([program, *args], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     try:
         for line in process.stderr:
             found = re.search(address_of, line)
             if found:
                 request = urllib.request.Request(found.group(1), headers={'Accept': 'text/html'})
-                out.write_bytes(urllib.request.urlopen(request, timeout=20).read())
+                page = b''
+                while has not in page:
+                    page = urllib.request.urlopen(request, timeout=20).read()
+                    time.sleep(0.1)
+                out.write_bytes(page)
                 return
         sys.exit(f'{args}: no address')
     finally:
@@ -54,9 +59,9 @@ def write_pages(program, work, pages):
         call(program, folder, 'data', 'stats', 'model.yaml', '--html', pages / f'data-{kind}.html')
     call(program, folder, 'runs', '--html', pages / 'runs.html')
     call(program, folder, 'profile', 'model.yaml', '--seconds', '0', '--html', pages / 'profile.html')
-    fetch(program, folder, r'serving on (http://[^;]+)', ['serve', 'regress', '--port', '0'], pages / 'serve.html')
+    fetch(program, folder, r'serving on (http://[^;]+)', ['serve', 'regress', '--port', '0'], pages / 'serve.html', b'<table')
     fetch(program, folder, r'watch it at (http://\S+)',
-          ['run', 'model.yaml', '--watch-port', '0', '--set', 'train.epochs=100000'], pages / 'watch.html')
+          ['run', 'model.yaml', '--watch-port', '0', '--set', 'train.epochs=100000'], pages / 'watch.html', b'<circle')
 
 
 def browse(*args):

@@ -19,7 +19,7 @@ enum {
 static const char style[] =
     ":root{--bar:#2a6fc9;--edge:#d9662b}@media(prefers-color-scheme:dark){:root{--bar:#6aa5f0;--edge:#f0935e}}\n"
     "td,th{padding:.15rem .9rem .15rem 0;white-space:nowrap;vertical-align:baseline}tr.chosen td{font-weight:600}\n"
-    ".lengths{min-width:46rem}.bar{fill:var(--bar)}.edge{stroke:var(--edge)}\n"
+    "@media(max-width:640px){.lengths text{font-size:22px}}.bar{fill:var(--bar)}.edge{stroke:var(--edge)}\n"
     "td.words,th.words{text-align:left;white-space:normal;min-width:12rem}\n"
     "td.share{width:min(24rem,40vw);text-align:left}td.share i{display:block;height:.8rem;background:var(--bar)}\n";
 
@@ -79,11 +79,10 @@ static void write_histogram(struct sl_buf *out, const char *title, const struct 
         int64_t held = sl_lengths_count(lengths, at, at + width - 1);
         most = held > most ? held : most;
     }
-    sl_buf_printf(
-        out,
-        "<h2>%s by length</h2>\n<div class=\"scroll\"><svg class=\"lengths\" viewBox=\"0 0 %d %d\" role=\"img\" "
-        "aria-label=\"histogram of the lengths\">\n",
-        title, LEFT + WIDTH + 24, TOP + HEIGHT + 44);
+    sl_buf_printf(out,
+                  "<h2>%s by length</h2>\n<svg class=\"lengths\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                  "aria-label=\"histogram of the lengths\">\n",
+                  title, LEFT + WIDTH + 24, TOP + HEIGHT + 44);
     write_ticks(out, high, most);
     for (int64_t at = 0; at <= high; at += width) {
         int64_t held = sl_lengths_count(lengths, at, at + width - 1);
@@ -106,8 +105,8 @@ static void write_histogram(struct sl_buf *out, const char *title, const struct 
         sl_buf_printf(out, "y1=\"%d\" y2=\"%d\"><title>a bucket ends at %lld</title></line>\n", TOP, TOP + HEIGHT,
                       (long long)drawn->edges[e]);
     }
-    sl_buf_printf(out, "<text text-anchor=\"middle\" x=\"%d\" y=\"%d\">steps</text>\n</svg></div>\n", LEFT + WIDTH / 2,
-                  TOP + HEIGHT + 38);
+    sl_buf_printf(out, "<text text-anchor=\"middle\" x=\"%d\" y=\"%d\">steps</text>\n</svg>\n", LEFT + WIDTH / 2,
+                  TOP + HEIGHT + 42);
     if (drawn)
         sl_buf_printf(out, "<p>Lines: the edges of the %lld buckets of <b>%s</b>.</p>\n", (long long)drawn->edge_count,
                       drawn->name);
