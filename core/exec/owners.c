@@ -8,9 +8,8 @@
 static bool uses(const struct sl_plan *plan, int32_t first, int32_t end, int32_t tensor)
 {
     for (int32_t c = first; c < end; c++)
-        for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++)
-            if (plan->calls[c].node->slots[s] == tensor)
-                return true;
+        if (sl_node_uses(plan->calls[c].node, tensor))
+            return true;
     return false;
 }
 

@@ -149,6 +149,15 @@ struct sl_node {
     bool is_quantized;    /* computes in the precision of sl_quantization, not of the model */
 };
 
+/* Is the tensor one of its slots? */
+static inline bool sl_node_uses(const struct sl_node *node, int32_t tensor)
+{
+    for (int32_t s = 0; s < node->slot_count; s++)
+        if (node->slots[s] == tensor)
+            return true;
+    return false;
+}
+
 /* `node` may replace nodes [first, first + count). */
 struct sl_alternative {
     struct sl_node node;

@@ -57,6 +57,12 @@ static inline int32_t sl_parallel_count_ranks(const struct sl_parallel_config *c
     return (int32_t)(config->data * config->pipeline);
 }
 
+/* Are the steps of each batch cut into pieces? */
+static inline bool sl_parallel_has_pieces(const struct sl_parallel_config *config)
+{
+    return config->pipeline > 1 || config->pieces > 0;
+}
+
 /* Must the bits not depend on the number of ranks? Then each computes with one thread. */
 static inline bool sl_parallel_keeps_bits(const struct sl_parallel_config *config)
 {

@@ -10,22 +10,29 @@
 /* A launcher and its variables. NULL: it has none of this kind. */
 struct source {
     const char *launcher;
-    const char *rank, *ranks, *local_ranks, *nodes;
+    const char *rank, *ranks, *local_ranks, *local_rank, *nodes;
     const char *job[2]; /* both, if the second is there */
 };
 
 static const struct source sources[] = {
-    {"seqlstm", "SEQLSTM_RANK", "SEQLSTM_RANKS", "SEQLSTM_RANKS", NULL, {"SEQLSTM_JOB", NULL}},
+    {"seqlstm", "SEQLSTM_RANK", "SEQLSTM_RANKS", "SEQLSTM_RANKS", "SEQLSTM_RANK", NULL, {"SEQLSTM_JOB", NULL}},
     {"OpenMPI",
      "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
      NULL,
      {"PMIX_NAMESPACE", NULL}},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", NULL, {"PMI_KVSNAME", NULL}},
-    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, "SLURM_STEP_NUM_NODES", {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", NULL, {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
-    {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, NULL, NULL, {"JOB_NAME", NULL}},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", NULL, {"PMI_KVSNAME", NULL}},
+    {"Slurm",
+     "SLURM_PROCID",
+     "SLURM_STEP_NUM_TASKS",
+     NULL,
+     "SLURM_LOCALID",
+     "SLURM_STEP_NUM_NODES",
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_RANK", NULL, {"TORCHELASTIC_RUN_ID", "MASTER_PORT"}},
+    {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, NULL, NULL, NULL, {"JOB_NAME", NULL}},
 };
 
 static bool read_number(const char *(*get)(const char *name), const char *name, int32_t least, int32_t *out)
@@ -67,6 +74,8 @@ bool sl_rank_identity_find(const char *(*get)(const char *name), struct sl_rank_
             out->local_ranks = nodes == 1 ? out->ranks : 1;
         if (!source->ranks)
             out->local_ranks = 1;
+        if (!read_number(get, source->local_rank, 0, &out->local_rank))
+            out->local_rank = out->local_ranks > 0 ? out->rank % out->local_ranks : 0;
         out->launcher = source->launcher;
         name_job(get, source, out->job);
         if (s == 0 && !read_number(get, "SEQLSTM_LAUNCHER", 1, &out->parent))

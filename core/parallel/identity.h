@@ -11,6 +11,7 @@
 struct sl_rank_identity {
     int32_t rank, ranks; /* ranks 0: the launcher does not say how many there are */
     int32_t local_ranks; /* on this host; 0: unknown */
+    int32_t local_rank;  /* among those, from 0 */
     char job[SEQLSTM_MAX_JOB_BYTES];
     const char *launcher; /* "seqlstm", "OpenMPI", "Slurm" …; static */
     int32_t parent;       /* process of our own launcher; 0: another one */

@@ -20,4 +20,13 @@ static inline seqlstm_status sl_rank_group_run(const struct sl_rank_group *group
     return group->connection ? sl_connection_run(group->connection, group->number, exchange, err) : SEQLSTM_OK;
 }
 
+/* All members get the `count` bytes of member `from`. Does nothing alone. */
+static inline seqlstm_status sl_rank_group_broadcast(const struct sl_rank_group *group, int32_t from, void *bytes,
+                                                     int64_t count, struct seqlstm_error *err)
+{
+    const struct seqlstm_exchange broadcast = {
+        .kind = SEQLSTM_COLLECTIVE_BROADCAST, .dtype = SEQLSTM_DTYPE_UINT8, .peer = from, .elems = count, .to = bytes};
+    return sl_rank_group_run(group, broadcast, err);
+}
+
 #endif

@@ -106,9 +106,8 @@ int64_t sl_ranks_read_clock(void *ranks)
 seqlstm_status sl_ranks_broadcast(const struct sl_ranks *ranks, int32_t from, void *bytes, int64_t count,
                                   struct seqlstm_error *err)
 {
-    const struct seqlstm_exchange broadcast = {
-        .kind = SEQLSTM_COLLECTIVE_BROADCAST, .dtype = SEQLSTM_DTYPE_UINT8, .peer = from, .elems = count, .to = bytes};
-    return ranks->connection ? sl_connection_run(ranks->connection, 0, broadcast, err) : SEQLSTM_OK;
+    const struct sl_rank_group all = {.connection = ranks->connection};
+    return sl_rank_group_broadcast(&all, from, bytes, count, err);
 }
 
 /* ---- gradients -------------------------------------------------------------------------------------------------- */

@@ -7,17 +7,21 @@
 
 #include "base/batch/slice.h"
 #include "base/value/hash.h"
+#include "exec/params/params_mirror.h"
 #include "parallel/reducer.h"
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
 #include "train/exchanged.h"
 #include "train/trainer_private.h"
 
+enum { DEVICE_PLACE = 1 }; /* of the only device */
+
 struct sl_trainer_shards {
     struct sl_ranks *ranks;
     int32_t first, end;        /* this rank's shards */
     struct sl_tree_sum *grads; /* NULL: not in a fixed order */
     struct sl_tree_sum *sums;
+    bool direct;                /* gradients are added on the device */
     bool lends;                 /* gradients lie in memory of the collectives */
     struct sl_reducer *reducer; /* NULL: in a fixed order, in a pipeline, or alone */
     float *scratch;             /* in a pipeline, where replicas add in any order */
@@ -112,6 +116,17 @@ static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_er
     return status;
 }
 
+/* Do all gradients lie on one device, whose memory the collectives reach, and are they added as they are? */
+static bool can_add_on_device(const struct sl_trainer *trainer)
+{
+    const struct sl_ranks *ranks = trainer->request.ranks;
+    const struct sl_mirrors *mirrors = trainer->request.params->mirrors;
+    const char *domain = sl_connection_get_transport(ranks->connection)->domain;
+    return mirrors && mirrors->count == 1 && strncmp(mirrors->mirrors[0].domain.name, domain, strlen(domain)) == 0 &&
+           ranks->reduce->how != SL_REDUCE_CENTRAL && ranks->reduce->dtype != SL_REDUCE_BFLOAT16 &&
+           ranks->compress_rank == 0;
+}
+
 seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_ranks *ranks = trainer->request.ranks;
@@ -130,9 +145,11 @@ seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm
         SEQLSTM_TRY(sl_tree_sum_create(&ranks->replicas, ranks->shards, elems, false, memory, &shards->grads, err));
     else if (ranks->replicas.connection && trainer->stages)
         shards->scratch = sl_memory_alloc(memory, (size_t)(elems + 1) * sizeof *shards->scratch);
+    else if (ranks->replicas.connection && can_add_on_device(trainer))
+        shards->direct = true;
     else if (ranks->replicas.connection)
         SEQLSTM_TRY(open_reducer(trainer, err));
-    if (!ranks->ordered && ranks->replicas.connection && !shards->scratch && !shards->reducer)
+    if (!ranks->ordered && ranks->replicas.connection && !shards->scratch && !shards->reducer && !shards->direct)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
     return open_states(trainer, err);
 }
@@ -388,11 +405,43 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
     return swap_states(trainer, shard, true, err);
 }
 
+/* Gradients that a device has made are brought to the host, and the sums back. */
+static seqlstm_status finish_reducer(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_params_pull_grads(trainer->request.params, err));
+    SEQLSTM_TRY(sl_reducer_finish(trainer->shards->reducer, err));
+    sl_params_touch_grads(trainer->request.params);
+    return SEQLSTM_OK;
+}
+
+/* Where they are, in the order of the device's work. */
+static seqlstm_status add_on_device(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    struct sl_params *params = trainer->request.params;
+    const struct sl_rank_group *group = &trainer->shards->ranks->replicas;
+    struct sl_domain *domain = sl_params_get_domain(params, DEVICE_PLACE);
+    const int64_t elems = params->trainable_elems;
+    float *grads;
+    SEQLSTM_TRY(sl_params_provide(params, DEVICE_PLACE, SL_PART_GRADS, 0, elems, &grads, err));
+    const struct seqlstm_exchange sum = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
+                                         .dtype = SEQLSTM_DTYPE_FLOAT32,
+                                         .elems = elems,
+                                         .from = grads,
+                                         .to = grads};
+    SEQLSTM_TRY(sl_connection_run_on(group->connection, group->number, &domain->queue.queue, sum, err));
+    const seqlstm_status status = sl_domain_finish(domain, err);
+    SEQLSTM_TRY(sl_connection_poll(group->connection, err)); /* why it has ended, if it was not by itself */
+    sl_params_note_written(params, DEVICE_PLACE, SL_PART_GRADS, 0, elems);
+    return status;
+}
+
 static seqlstm_status add_gradients(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_trainer_shards *shards = trainer->shards;
+    if (shards->direct)
+        return add_on_device(trainer, err);
     if (shards->reducer)
-        return sl_reducer_finish(shards->reducer, err);
+        return finish_reducer(trainer, err);
     if (!shards->grads && !shards->scratch)
         return SEQLSTM_OK;
     float *grads = sl_trainer_take_own(trainer);
@@ -400,6 +449,7 @@ static seqlstm_status add_gradients(struct sl_trainer *trainer, struct seqlstm_e
                     ? sl_tree_sum_finish(shards->grads, grads, err)
                     : sl_ranks_add(shards->ranks, grads, sl_trainer_count_own(trainer), shards->scratch, err));
     sl_trainer_put_own(trainer);
+    sl_params_touch_grads(trainer->request.params);
     return SEQLSTM_OK;
 }
 
@@ -416,6 +466,7 @@ static seqlstm_status apply(struct sl_trainer *trainer, const struct sl_exec_upd
         SEQLSTM_TRY(sl_exec_update(trainer->request.exec, update, out_squares, err));
     if (!central)
         return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_params_pull(params, err));
     SEQLSTM_TRY(sl_ranks_broadcast(ranks, 0, out_squares, (int64_t)sizeof *out_squares, err));
     SEQLSTM_TRY(
         sl_ranks_broadcast(ranks, 0, params->values, params->trainable_elems * (int64_t)sizeof *params->values, err));
@@ -432,8 +483,10 @@ seqlstm_status sl_trainer_run_shards(struct sl_trainer *trainer, struct sl_updat
         memset(&own, 0, sizeof own);
         SEQLSTM_TRY(run_shard(trainer, update, shard, &own, err));
         SEQLSTM_TRY(sl_tree_sum_add(shards->sums, &own, err));
-        if (shards->grads)
+        if (shards->grads) {
+            SEQLSTM_TRY(sl_params_pull_grads(trainer->request.params, err));
             SEQLSTM_TRY(sl_tree_sum_add(shards->grads, sl_trainer_take_own(trainer), err));
+        }
         if (shard + 1 == shards->end && !shards->reducer)
             SEQLSTM_TRY(sl_tree_sum_finish(shards->sums, &update->sums, err));
     }

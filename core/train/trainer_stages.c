@@ -67,12 +67,7 @@ bool sl_trainer_is_last_stage(const struct sl_trainer *trainer)
 seqlstm_status sl_trainer_share_sums(struct sl_trainer *trainer, struct sl_metric_sums *sums, struct seqlstm_error *err)
 {
     const struct sl_rank_group *pipeline = &trainer->request.ranks->pipeline;
-    const struct seqlstm_exchange broadcast = {.kind = SEQLSTM_COLLECTIVE_BROADCAST,
-                                               .dtype = SEQLSTM_DTYPE_UINT8,
-                                               .peer = pipeline->ranks - 1,
-                                               .elems = (int64_t)sizeof *sums,
-                                               .to = sums};
-    return sl_rank_group_run(pipeline, broadcast, err);
+    return sl_rank_group_broadcast(pipeline, pipeline->ranks - 1, sums, (int64_t)sizeof *sums, err);
 }
 
 /* ---- the gradients that replicas add ---------------------------------------------------------------------------- */
@@ -116,12 +111,7 @@ void sl_trainer_put_own(struct sl_trainer *trainer)
 static seqlstm_status broadcast(const struct sl_trainer_stages *stages, int32_t from, float *values, int64_t elems,
                                 struct seqlstm_error *err)
 {
-    const struct seqlstm_exchange e = {.kind = SEQLSTM_COLLECTIVE_BROADCAST,
-                                       .dtype = SEQLSTM_DTYPE_FLOAT32,
-                                       .peer = from,
-                                       .elems = elems,
-                                       .to = values};
-    return sl_rank_group_run(&stages->ranks->pipeline, e, err);
+    return sl_rank_group_broadcast(&stages->ranks->pipeline, from, values, elems * (int64_t)sizeof *values, err);
 }
 
 /* The sum over the parameters of all stages, in the order of the table. */

@@ -68,7 +68,8 @@ struct seqlstm_transport {
     uint32_t one_host;    /* 1: all ranks must be on one host */
     uint32_t reserved0;
     char name[64];   /* "shared memory" */
-    char domain[64]; /* where buffers may lie: "host", or the beginning of names such as "cuda:" */
+    char domain[64]; /* where buffers may lie, too, besides the host: the beginning of names such as "cuda:"; or "host"
+                      */
 };
 
 struct seqlstm_connection; /* defined by the plugin: this rank in its job */

@@ -58,6 +58,7 @@ static seqlstm_status mpi_open(const struct seqlstm_host *host, const struct seq
     c->ranks = rendezvous->ranks;
     c->peers = peers;
     c->spin_ns = SPIN_NS;
+    c->timeout_ns = rendezvous->timeout_ns;
     c->notices = c->pairs = c->all = MPI_COMM_NULL;
     c->listening = MPI_REQUEST_NULL;
     pthread_mutex_init(&c->lock, NULL);
@@ -71,11 +72,39 @@ static seqlstm_status mpi_open(const struct seqlstm_host *host, const struct seq
     return SEQLSTM_OK;
 }
 
+/* Sends a byte to a member, or receives one. */
+static seqlstm_status pass_byte(struct seqlstm_group *g, int32_t member, bool sends, struct seqlstm_error *err)
+{
+    char byte = 0;
+    const struct seqlstm_exchange e = {.kind = sends ? SEQLSTM_COLLECTIVE_SEND : SEQLSTM_COLLECTIVE_RECEIVE,
+                                       .dtype = SEQLSTM_DTYPE_UINT8,
+                                       .peer = member,
+                                       .elems = 1,
+                                       .from = &byte,
+                                       .to = &byte,
+                                       .timeout_ns = g->connection->timeout_ns};
+    return mpi_exchange(g, &e, err);
+}
+
+/* Returns when all members are about to make the group: MPI's own call waits for them without a limit. */
+static seqlstm_status meet(struct seqlstm_group *g, struct seqlstm_error *err)
+{
+    for (int32_t m = 1; g->place == 0 && m < g->members; m++)
+        SEQLSTM_TRY(pass_byte(g, m, false, err));
+    for (int32_t m = 1; g->place == 0 && m < g->members; m++)
+        SEQLSTM_TRY(pass_byte(g, m, true, err));
+    if (g->place == 0)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(pass_byte(g, 0, true, err));
+    return pass_byte(g, 0, false, err);
+}
+
 /* The communicator of some of the ranks. */
 static seqlstm_status split(struct seqlstm_group *g, struct seqlstm_error *err)
 {
     MPI_Group all, some = MPI_GROUP_NULL;
     struct seqlstm_connection *c = g->connection;
+    SEQLSTM_TRY(meet(g, err));
     pthread_mutex_lock(&c->lock);
     MPI_Comm_group(c->all, &all);
     int code = MPI_Group_incl(all, g->members, g->ranks, &some);
@@ -110,6 +139,7 @@ static seqlstm_status mpi_group_create(struct seqlstm_connection *c, uint32_t nu
     memcpy(group->ranks, ranks, (size_t)count * sizeof *ranks);
     const seqlstm_status status = count < c->ranks ? split(group, err) : SEQLSTM_OK;
     if (status != SEQLSTM_OK) {
+        c->failed = true;
         host_release(c->host, group);
         return status;
     }

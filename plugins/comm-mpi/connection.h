@@ -48,6 +48,7 @@ struct seqlstm_connection {
     const struct seqlstm_host *host;
     int32_t rank, ranks;
     int64_t spin_ns;
+    int64_t timeout_ns; /* for the making of a group */
     bool begun;         /* it has called MPI_Init itself */
     bool failed;        /* an exchange has failed */
     int32_t fault;      /* 1 + the rank that is to blame */

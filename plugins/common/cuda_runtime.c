@@ -267,6 +267,18 @@ seqlstm_status gpu_event_synchronize(int32_t ordinal, void *event, struct seqlst
     return check(ordinal, cudaEventSynchronize((cudaEvent_t)event), "the work before an event", err);
 }
 
+seqlstm_status gpu_event_query(int32_t ordinal, void *event, bool *out_happened, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(gpu_use(ordinal, err));
+    const cudaError_t code = cudaEventQuery((cudaEvent_t)event);
+    *out_happened = code == cudaSuccess;
+    if (code == cudaErrorNotReady) {
+        cudaGetLastError();
+        return SEQLSTM_OK;
+    }
+    return check(ordinal, code, "the work before an event", err);
+}
+
 seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double *out_ns, struct seqlstm_error *err)
 {
     float ms = 0;

@@ -56,6 +56,8 @@ void gpu_event_destroy(int32_t ordinal, void *event);
 seqlstm_status gpu_event_record(int32_t ordinal, void *event, void *stream, struct seqlstm_error *err);
 seqlstm_status gpu_event_wait(int32_t ordinal, void *event, void *stream, struct seqlstm_error *err);
 seqlstm_status gpu_event_synchronize(int32_t ordinal, void *event, struct seqlstm_error *err);
+/* Has the event happened? Waits for nothing. [any] */
+seqlstm_status gpu_event_query(int32_t ordinal, void *event, bool *out_happened, struct seqlstm_error *err);
 seqlstm_status gpu_event_elapsed(int32_t ordinal, void *begin, void *end, double *out_ns, struct seqlstm_error *err);
 
 /* Captures. Work started on the stream between begin and end does not run, but is recorded. The capture can then be

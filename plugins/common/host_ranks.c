@@ -85,12 +85,17 @@ seqlstm_status host_ranks_open(struct host_ranks *r, const struct seqlstm_host *
     return watch(r, err);
 }
 
+void host_ranks_leave(const struct host_ranks *r)
+{
+    atomic_store(&host_ranks_get_rank(r, r->rank)->left, 1);
+}
+
 void host_ranks_close(struct host_ranks *r)
 {
     for (int32_t k = 0; k < r->region_count; k++)
         munmap(r->regions[k].base, (uint64_t)r->ranks * r->regions[k].bytes);
     if (r->memory) {
-        atomic_store(&host_ranks_get_rank(r, r->rank)->left, 1);
+        host_ranks_leave(r);
         munmap(r->memory, r->bytes);
     }
     if (r->file >= 0)

@@ -59,6 +59,7 @@ struct host_ranks_rank *host_ranks_get_rank(const struct host_ranks *r, int32_t 
 seqlstm_status host_ranks_open(struct host_ranks *r, const struct seqlstm_host *host,
                                const struct seqlstm_rendezvous *rendezvous, uint64_t bytes, struct seqlstm_error *err);
 /* The others see that this rank has left. */
+void host_ranks_leave(const struct host_ranks *r);
 void host_ranks_close(struct host_ranks *r);
 
 /* All ranks call it with the same bytes, in the same order: a further region, zeros at first. NO_MEMORY, and the errors

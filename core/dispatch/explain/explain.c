@@ -87,9 +87,8 @@ static const char *find_domain(const struct sl_plan *plan, int32_t t, int32_t re
     if (role == SL_TENSOR_INPUT || role == SL_TENSOR_TARGET || role == SL_TENSOR_WEIGHT)
         return "host";
     for (int32_t c = reader - 1; role == SL_TENSOR_ACTIVATION && c >= 0; c--)
-        for (int32_t s = 0; s < plan->calls[c].node->slot_count; s++)
-            if (plan->calls[c].node->slots[s] == t)
-                return sl_call_get_domain(&plan->calls[c]);
+        if (sl_node_uses(plan->calls[c].node, t))
+            return sl_call_get_domain(&plan->calls[c]);
     return NULL;
 }
 

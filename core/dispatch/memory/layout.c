@@ -198,14 +198,6 @@ static void sum_calls(struct sl_plan *plan, struct sl_call *calls)
     plan->workspace_bytes = sl_align(workspace);
 }
 
-static bool reads(const struct sl_call *call, int32_t tensor)
-{
-    for (int32_t s = 0; s < call->node->slot_count; s++)
-        if (call->node->slots[s] == tensor)
-            return true;
-    return false;
-}
-
 /* Memory for batches in the domain of calls[first]: every field of the graph. In training also copies for the next
  * batches of the fields that calls there read: two on the device and one in pinned memory. If steps are captured, a
  * ring of slots with all fields, on the device and in pinned memory. */
@@ -223,7 +215,7 @@ static int64_t count_domain_batches(const struct sl_plan *plan, const struct sl_
         bool is_field = sl_tensor_role_is_field(tensor->role), is_read = false;
         int64_t bytes = sl_align(sl_graph_get_rows(graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype));
         for (int32_t c = first; c < plan->call_count && is_staged && graph->phase == SL_PHASE_TRAIN; c++)
-            is_read = is_read || (reads(&calls[c], t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);
+            is_read = is_read || (sl_node_uses(calls[c].node, t) && strcmp(sl_call_get_domain(&calls[c]), domain) == 0);
         all += is_field ? bytes * ((is_read ? 4 : 1) + 2 * ring) : 0;
     }
     return all;

@@ -4,14 +4,6 @@
 #include "base/operation/op_signature.h"
 #include "dispatch/plan/plan.h"
 
-static bool uses(const struct sl_node *node, int32_t tensor)
-{
-    for (int32_t s = 0; s < node->slot_count; s++)
-        if (node->slots[s] == tensor)
-            return true;
-    return false;
-}
-
 /* Does the call read something on the sequences axis that one of the calls [first, c) writes at its end? */
 static bool waits(const struct sl_graph *graph, const struct sl_call *calls, int32_t first, int32_t c)
 {
@@ -20,7 +12,7 @@ static bool waits(const struct sl_graph *graph, const struct sl_call *calls, int
         if (t < 0 || graph->tensors[t].axis != SL_AXIS_SEQUENCES || graph->tensors[t].role == SL_TENSOR_STATE_IN)
             continue;
         for (int32_t before = first; before < c; before++)
-            if (uses(calls[before].node, t))
+            if (sl_node_uses(calls[before].node, t))
                 return true;
     }
     return false;

@@ -68,12 +68,14 @@ seqlstm_status sl_params_init(struct sl_params *params, const struct sl_graph *g
 /* NULL when there is none of that name. */
 const struct sl_param_view *sl_params_find(const struct sl_params *params, const char *name);
 
-/* Copies the newest values (optimizer states) to the host, where they may then be read. Errors: DEVICE. */
+/* Copies the newest values (gradients, optimizer states) to the host, where they may then be read. Errors: DEVICE. */
 seqlstm_status sl_params_pull(struct sl_params *params, struct seqlstm_error *err);
+seqlstm_status sl_params_pull_grads(struct sl_params *params, struct seqlstm_error *err);
 seqlstm_status sl_params_pull_states(struct sl_params *params, struct seqlstm_error *err);
 
-/* Call after writing to `values` (to `states`) on the host: from then on they count as the newest. */
+/* Call after writing to `values` (to `grads`, `states`) on the host: from then on they count as the newest. */
 void sl_params_touch(struct sl_params *params);
+void sl_params_touch_grads(struct sl_params *params);
 void sl_params_touch_states(struct sl_params *params);
 
 #endif

@@ -191,6 +191,12 @@ seqlstm_status sl_params_pull(struct sl_params *params, struct seqlstm_error *er
     return sl_params_provide(params, SL_PLACE_HOST, SL_PART_VALUES, 0, params->elems, &values, err);
 }
 
+seqlstm_status sl_params_pull_grads(struct sl_params *params, struct seqlstm_error *err)
+{
+    float *grads;
+    return sl_params_provide(params, SL_PLACE_HOST, SL_PART_GRADS, 0, params->elems, &grads, err);
+}
+
 seqlstm_status sl_params_pull_states(struct sl_params *params, struct seqlstm_error *err)
 {
     float *state;
@@ -205,6 +211,11 @@ void sl_params_touch(struct sl_params *params)
 {
     params->version++;
     sl_params_note_written(params, SL_PLACE_HOST, SL_PART_VALUES, 0, params->elems);
+}
+
+void sl_params_touch_grads(struct sl_params *params)
+{
+    sl_params_note_written(params, SL_PLACE_HOST, SL_PART_GRADS, 0, params->elems);
 }
 
 void sl_params_touch_states(struct sl_params *params)

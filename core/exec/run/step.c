@@ -138,7 +138,7 @@ static seqlstm_status backward_unit(struct sl_exec *exec, const struct sl_unit *
 /* Devices go on after their calls have returned. */
 static void note_grads(struct sl_exec *exec, const struct sl_exec_step *step, int32_t c)
 {
-    if (step->on_grads && exec->device_place == SL_PLACE_HOST)
+    if (step->on_grads && exec->params->mirrors == NULL)
         step->on_grads(step->grads_context, sl_exec_find_complete(exec, c));
 }
 

@@ -268,6 +268,12 @@ seqlstm_status sl_connection_add_group(struct sl_connection *c, uint32_t number,
 seqlstm_status sl_connection_run(struct sl_connection *c, uint32_t group, struct seqlstm_exchange exchange,
                                  struct seqlstm_error *err)
 {
+    return sl_connection_run_on(c, group, NULL, exchange, err);
+}
+
+seqlstm_status sl_connection_run_on(struct sl_connection *c, uint32_t group, struct seqlstm_queue *queue,
+                                    struct seqlstm_exchange exchange, struct seqlstm_error *err)
+{
     seqlstm_status status;
     if (group >= GROUPS_MOST || !c->groups[group])
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there is no group %u", group);
@@ -275,7 +281,7 @@ seqlstm_status sl_connection_run(struct sl_connection *c, uint32_t group, struct
     if (exchange.timeout_ns <= 0)
         exchange.timeout_ns = c->timeout_ns;
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_EXCHANGE, c->table.id);
-    WATCHED(c, SL_FUNCTION_RUN, status =, c->table.run(c->groups[group], NULL, &exchange, err));
+    WATCHED(c, SL_FUNCTION_RUN, status =, c->table.run(c->groups[group], queue, &exchange, err));
     sl_trace_end(begin, SL_ACTIVITY_EXCHANGE, c->table.id, c->table.id, 0);
     return check(c, SL_FUNCTION_RUN, status, err);
 }

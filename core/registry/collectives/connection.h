@@ -68,6 +68,10 @@ seqlstm_status sl_connection_add_group(struct sl_connection *connection, uint32_
  * <seqlstm/collectives.h>; err->native_code is 1 + the rank that is to blame, or 0. */
 seqlstm_status sl_connection_run(struct sl_connection *connection, uint32_t group, struct seqlstm_exchange exchange,
                                  struct seqlstm_error *err);
+/* The same, with buffers on the device of `queue`, if they may lie there: it is queued. It has failed if
+ * sl_connection_poll says so when the queue has done its work. */
+seqlstm_status sl_connection_run_on(struct sl_connection *connection, uint32_t group, struct seqlstm_queue *queue,
+                                    struct seqlstm_exchange exchange, struct seqlstm_error *err);
 /* Memory for `bytes` bytes in which exchanges are fastest; it lives until the connection is closed. NULL: the plugin
  * has none, and any memory is as good. All ranks call it, with the same bytes in the same order. Errors: NO_MEMORY, and
  * those of exchanges. */

@@ -9,6 +9,7 @@
 #include "base/system/file.h"
 #include "base/system/path.h"
 #include "base/value/text.h"
+#include "session/finding/cuda_device.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_name.h"
@@ -97,7 +98,7 @@ static seqlstm_status find_wrong_settings(struct sl_session *session, struct seq
 static seqlstm_status find_missing_device(struct sl_session *session, struct seqlstm_error *err)
 {
     char why[512] = "no backend for CUDA devices is listed or found";
-    const int number = (int)session->model->device - (int)SL_DEVICE_CUDA;
+    const int number = session->model->device < SL_DEVICE_CUDA ? -1 : (int)sl_session_find_cuda(session);
     for (uint32_t r = 0; number >= 0 && r < sl_registry_get_record_count(session->registry); r++) {
         const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);
         const bool there = record->status == SL_BACKEND_OK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory/arena.h"
+#include "session/finding/cuda_device.h"
 #include "session/finding/missing.h"
 #include "session/record/session_record.h"
 #include "session/run_files/trusted_files.h"
@@ -69,7 +70,7 @@ static seqlstm_status open_registry(const struct sl_session *session, const stru
         .all_backends = listed && session->model->all_backends,
         .trust = session->options.trust,
         .cpu_only = session->model->device == SL_DEVICE_CPU,
-        .cuda = session->model->device < SL_DEVICE_CUDA ? 0 : 1 + (int32_t)session->model->device - SL_DEVICE_CUDA,
+        .cuda = 1 + sl_session_find_cuda(session),
         .builtins = builtins,
         .builtin_count = 1,
         .folders = session->options.backend_folders,

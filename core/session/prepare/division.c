@@ -8,6 +8,7 @@
 #include "base/system/cpu.h"
 #include "base/value/buf.h"
 #include "parallel/low_rank.h"
+#include "session/finding/cuda_device.h"
 #include "session/finding/finding.h"
 #include "session/prepare/collectives.h"
 #include "session/record/session_record.h"
@@ -108,7 +109,7 @@ static struct sl_connection_request make_request(const struct sl_session *sessio
         .folders = options->backend_folders,
         .folder_count = options->backend_folder_count,
         .trust = options->trust,
-        .device = -1,
+        .device = sl_session_find_cuda(session),
         .timeout_ns = options->stall_ns > 0 ? options->stall_ns : usual_stall_ns,
         .log = options->log,
     };
@@ -132,6 +133,33 @@ seqlstm_status sl_session_check_ranks(struct sl_session *session, struct seqlstm
     return status;
 }
 
+/* Ranks with GPUs on one host exchange through NCCL, if it can be used there. */
+static bool prefers_nccl(const struct sl_session *session, const struct sl_connection_request *request)
+{
+    return !session->options.collectives && session->model->device >= SL_DEVICE_CUDA &&
+           strcmp(request->name, "comm-shm") == 0;
+}
+
+static seqlstm_status open_connection(struct sl_session *session, const struct sl_connection_request *request,
+                                      struct seqlstm_error *err)
+{
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    struct sl_connection_request nccl = *request;
+    nccl.name = "comm-nccl";
+    const seqlstm_status status =
+        prefers_nccl(session, request) ? sl_connection_open(&nccl, &session->connection, &why) : SEQLSTM_NOT_FOUND;
+    if (status == SEQLSTM_OK)
+        return SEQLSTM_OK;
+    if (status != SEQLSTM_NOT_FOUND && status != SEQLSTM_UNAVAILABLE) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (why.message[0])
+        sl_log_printf(session->options.log, SL_LOG_INFO, "the ranks exchange through shared memory: %s", why.message);
+    return sl_connection_open(request, &session->connection, err);
+}
+
 static seqlstm_status connect(struct sl_session *session, int32_t ranks, struct seqlstm_error *err)
 {
     const struct sl_rank_identity *identity = session->options.identity;
@@ -142,7 +170,7 @@ static seqlstm_status connect(struct sl_session *session, int32_t ranks, struct 
     request.ranks = ranks;
     request.local_ranks = identity->local_ranks;
     request.job = identity->job;
-    return sl_connection_open(&request, &session->connection, err);
+    return open_connection(session, &request, err);
 }
 
 seqlstm_status sl_session_join(struct sl_session *session, struct seqlstm_error *err)
@@ -230,12 +258,13 @@ seqlstm_status sl_session_check_division(struct sl_session *session, struct seql
     for (int32_t c = 0; sl_session_is_divided(session) && c < plan->call_count; c++) {
         const struct sl_call *call = &plan->calls[c];
         const struct seqlstm_device_info *device = sl_backend_get_device(call->backend, call->device);
-        if (strcmp(device->domain, "host") == 0)
+        if (!sl_parallel_has_pieces(&session->model->parallel) || strcmp(device->domain, "host") == 0)
             continue;
-        seqlstm_error_set(err, SEQLSTM_UNSUPPORTED, __FILE__, __LINE__,
-                          "`parallel` divides a training among processors only, and `%s` would run on %s; use --set "
-                          "device=cpu",
-                          call->node->name, device->device_class);
+        seqlstm_error_set(
+            err, SEQLSTM_UNSUPPORTED, __FILE__, __LINE__,
+            "pieces and pipelines run on processors only, and `%s` would run on %s; use --set device=cpu, "
+            "or `data` alone",
+            call->node->name, device->device_class);
         return sl_session_add_finding(session, "E0503", "parallel", SEQLSTM_UNSUPPORTED, err);
     }
     return session->model->parallel.compress.kind == SL_COMPRESS_NONE ? SEQLSTM_OK : check_compress(session, err);

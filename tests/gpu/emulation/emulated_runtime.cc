@@ -634,6 +634,19 @@ seqlstm_status gpu_event_synchronize(int32_t, void *native, seqlstm_error *err)
     return get_failure(e->on, err);
 }
 
+seqlstm_status gpu_event_query(int32_t, void *native, bool *out_happened, seqlstm_error *err)
+{
+    const event *e = static_cast<event *>(native);
+    *out_happened = true;
+    if (!e->last)
+        return SEQLSTM_OK;
+    {
+        std::lock_guard<std::mutex> guard(e->last->lock);
+        *out_happened = e->last->happened;
+    }
+    return *out_happened ? get_failure(e->on, err) : SEQLSTM_OK;
+}
+
 seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns, seqlstm_error *err)
 {
     moment *a = static_cast<event *>(begin)->last.get(), *b = static_cast<event *>(end)->last.get();

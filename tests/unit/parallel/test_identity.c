@@ -26,6 +26,13 @@ static bool find(const char *const *variables, struct sl_rank_identity *out)
     return sl_rank_identity_find(get, out);
 }
 
+static void expect_local_rank(const char *const *variables, int local_rank)
+{
+    struct sl_rank_identity found;
+    assert_true(find(variables, &found));
+    assert_int_equal(found.local_rank, local_rank);
+}
+
 static void expect(const char *const *variables, const char *launcher, int rank, int ranks, int local, const char *job)
 {
     struct sl_rank_identity found;
@@ -61,6 +68,24 @@ static void launchers_are_understood(void **state)
     expect(VARIABLES("JOB_COMPLETION_INDEX", "2", "JOB_NAME", "train"), "Kubernetes", 2, 0, 1, "train");
 }
 
+/* Among the ranks of its host: what the launcher says, or the hosts are filled one after the other. */
+static void ranks_of_a_host_are_counted(void **state)
+{
+    (void)state;
+    expect_local_rank(
+        VARIABLES("SEQLSTM_RANK", "1", "SEQLSTM_RANKS", "2", "SEQLSTM_JOB", "7-8", "SEQLSTM_LAUNCHER", "7"), 1);
+    expect_local_rank(VARIABLES("OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                "2", "OMPI_COMM_WORLD_LOCAL_RANK", "0"),
+                      0);
+    expect_local_rank(
+        VARIABLES("OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_LOCAL_SIZE", "2"), 1);
+    expect_local_rank(VARIABLES("SLURM_PROCID", "5", "SLURM_STEP_NUM_TASKS", "8", "SLURM_STEP_NUM_NODES", "2",
+                                "SLURM_LOCALID", "1", "SLURM_JOB_ID", "99"),
+                      1);
+    expect_local_rank(VARIABLES("RANK", "6", "WORLD_SIZE", "8", "LOCAL_WORLD_SIZE", "4", "LOCAL_RANK", "2"), 2);
+    expect_local_rank(VARIABLES("PMI_RANK", "1", "PMI_SIZE", "2"), 0);
+}
+
 /* What is missing or makes no sense is no rank: a batch script of Slurm has a number, but no step. */
 static void others_are_no_ranks(void **state)
 {
@@ -78,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launchers_are_understood),
+        cmocka_unit_test(ranks_of_a_host_are_counted),
         cmocka_unit_test(others_are_no_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #define RANK_FLAGS                                                                                                     \
     {.name = "collectives",                                                                                            \
      .argument = "ID",                                                                                                 \
-     .help = "with `parallel`: plugin for exchanges (default comm-shm; on several hosts comm-mpi)"},                   \
+     .help = "with `parallel`: plugin for exchanges (comm-shm; GPUs: comm-nccl; several hosts: comm-mpi)"},            \
         {.name = "restarts",                                                                                           \
          .argument = "N",                                                                                              \
          .help = "start again from the newest checkpoint after a process was killed, at most N times"},                \
