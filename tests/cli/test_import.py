@@ -476,6 +476,18 @@ def test_directions_that_are_averaged(t):
         t.refuse(2, 'import', f'{name}.onnx', '--into', 'both.yaml', '--out', 'none').says('merge')
 
 
+def test_weights_of_another_width_are_refused(t):
+    """Each weight of a cell has the shape that its inputs, units and directions give."""
+    prepare(t)
+    for name, change in (('w-wide', {'w': ([1, 4 * H, I + 1], make_values(4 * H * (I + 1), 5))}), ('w-short', {'w': ([1, 4 * H - 4, I], W[:-8])}),
+                         ('w-twice', {'w': ([2, 4 * H, I], W + W)}), ('r-wide', {'r': ([1, 4 * H, H + 1], make_values(4 * H * (H + 1), 6))}),
+                         ('r-short', {'r': ([1, 4 * H - 4, H], R[:-12])}), ('w-flat', {'w': ([4 * H, I], W)})):
+        o = Onnx()
+        t.write(f'{name}.onnx', o.finish(dense(o, lstm(o, 'input', **{key: o.tensor(*value) for key, value in change.items()}))))
+        expect(t.run('import', f'{name}.onnx', '--into', 'model.yaml', '--out', 'none', rc=None).rc in (2, 4), name)
+        expect(not (t.folder / 'none').exists(), f'{name}: a run folder was made')
+
+
 def test_steps_that_are_picked(t):
     """The last step of a forward cell is its final state, as the first one of a backward cell; another is a pool."""
     prepare(t)
@@ -487,6 +499,9 @@ def test_steps_that_are_picked(t):
     def pick(o, at, **attributes):
         return dense(o, o.node('Gather', [lstm(o, 'input', **attributes), o.tensor([], [at])], axis=1))
 
+    def pick_from_behind(o, at):
+        return dense(o, o.node('Gather', [lstm(o, 'input'), o.tensor([], [at])], axis=-2))
+
     def slice_(o, at, to, **attributes):
         y = o.node('Slice', [lstm(o, 'input', **attributes), *(o.tensor([1], [k]) for k in (at, to, 1))])
         return dense(o, o.node('Squeeze', [y, o.tensor([1], [1])]))
@@ -495,7 +510,7 @@ def test_steps_that_are_picked(t):
     def numbers(file):
         return file[8 + struct.unpack('<Q', file[:8])[0]:]
     for name, into, make in (('gather-last', 'last', lambda o: pick(o, -1)), ('slice-last', 'last', lambda o: slice_(o, -1, 1 << 40)),
-                             ('gather-first', 'first', lambda o: pick(o, 0)), ('slice-first', 'first', lambda o: slice_(o, 0, 1)),
+                             ('gather-first', 'first', lambda o: pick(o, 0)), ('gather-behind', 'first', lambda o: pick_from_behind(o, 0)), ('slice-first', 'first', lambda o: slice_(o, 0, 1)),
                              ('gather-reverse', 'backward', lambda o: pick(o, 0, direction='reverse'))):
         o = Onnx()
         t.write(f'{name}.onnx', o.finish(make(o)))

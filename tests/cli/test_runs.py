@@ -477,4 +477,12 @@ def test_same_bits(t):
     expect(t.read('a/final.safetensors') != t.read('c/final.safetensors'), 'another seed')
 
 
+def test_the_last_of_many_epochs_is_shown(t):
+    """Of many short epochs the first have a line, and the last; those between as time allows."""
+    t.write('train.csv', 'a,b,y\n1,2,3\n2,3,4\n')
+    t.write('m.yaml', harness.TABLE.replace('epochs: 2', 'epochs: 60\n  checkpoint: {every: 100e}') + 'backends: [reference]\ndispatch: {policy: order}\n')
+    shown = re.findall(r'^epoch (\d+)/60 ', t.run('run', 'm.yaml').err, re.M)
+    expect(shown[:20] == [str(k) for k in range(1, 21)] and shown[-1] == '60', shown)
+
+
 harness.main(globals())

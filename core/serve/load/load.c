@@ -52,8 +52,9 @@ static seqlstm_status fail_memory(struct seqlstm_error *err)
 
 static seqlstm_status fail_io(const struct load *load, const char *what, struct seqlstm_error *err)
 {
-    SEQLSTM_FAIL(err, SEQLSTM_IO, "%s http://%s:%d/: %s", what, load->request->address, load->request->port,
-                 strerror(errno));
+    const bool six = strchr(load->request->address, ':') != NULL;
+    SEQLSTM_FAIL(err, SEQLSTM_IO, "%s http://%s%s%s:%d/: %s", what, six ? "[" : "", load->request->address,
+                 six ? "]" : "", load->request->port, strerror(errno));
 }
 
 /* ---- connections ------------------------------------------------------------------------------------------- */
@@ -302,23 +303,22 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void summarize(struct load *load, double seconds)
+void sl_load_summarize(double *latencies, int64_t count, double seconds, struct sl_load_result *out)
 {
-    struct sl_load_result *result = load->result;
     double sum = 0;
-    result->reached = (double)load->count / seconds;
-    if (load->count == 0)
+    out->reached = (double)count / seconds;
+    if (count == 0)
         return;
-    qsort(load->latencies, (size_t)load->count, sizeof *load->latencies, compare);
-    for (int64_t k = 0; k < load->count; k++)
-        sum += load->latencies[k];
-    const double last = (double)(load->count - 1);
-    result->mean = sum / (double)load->count;
-    result->p50 = load->latencies[(int64_t)(0.5 * last)];
-    result->p90 = load->latencies[(int64_t)(0.9 * last)];
-    result->p99 = load->latencies[(int64_t)(0.99 * last)];
-    result->p999 = load->latencies[(int64_t)(0.999 * last)];
-    result->most = load->latencies[load->count - 1];
+    qsort(latencies, (size_t)count, sizeof *latencies, compare);
+    for (int64_t k = 0; k < count; k++)
+        sum += latencies[k];
+    const double last = (double)(count - 1);
+    out->mean = sum / (double)count;
+    out->p50 = latencies[(int64_t)(0.5 * last)];
+    out->p90 = latencies[(int64_t)(0.9 * last)];
+    out->p99 = latencies[(int64_t)(0.99 * last)];
+    out->p999 = latencies[(int64_t)(0.999 * last)];
+    out->most = latencies[count - 1];
 }
 
 static seqlstm_status open_load(struct load *load, struct seqlstm_error *err)
@@ -367,7 +367,7 @@ seqlstm_status sl_load_run(const struct sl_load_request *request, struct sl_load
     if (request->rate > 0)
         out->lost += load.in_flight + load.backlog_count;
     if (status == SEQLSTM_OK)
-        summarize(&load, took > request->seconds ? took : request->seconds);
+        sl_load_summarize(load.latencies, load.count, took > request->seconds ? took : request->seconds, load.result);
     close_load(&load);
     return status;
 }

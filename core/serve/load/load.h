@@ -34,6 +34,9 @@ struct sl_load_result {
     double mean, p50, p90, p99, p999, most; /* seconds, of the answers with status 200 */
 };
 
+/* Sorts the latencies (seconds) of the answers that came in so many seconds, and fills what follows from them. [any] */
+void sl_load_summarize(double *latencies, int64_t count, double seconds, struct sl_load_result *out);
+
 /* CANCELLED: the interrupt asked for it; IO: the server cannot be reached; NO_MEMORY. */
 seqlstm_status sl_load_run(const struct sl_load_request *request, struct sl_load_result *out,
                            struct seqlstm_error *err);

@@ -61,6 +61,7 @@ def test_refusals(t):
                        (['--serve', 'http://127.0.0.1:1', '--batching', 'padded'], 'with `--serve self`')):
         t.refuse(2, 'bench', 'tiny', *args).says(text)
     t.refuse(1, 'bench', 'tiny', '--serve', f'127.0.0.1:{taken.getsockname()[1]}').says('cannot reach', 'refused')
+    t.refuse(1, 'bench', 'tiny', '--serve', 'http://[::1]:1/').says('cannot reach http://[::1]:1/: ')
 
 
 harness.main(globals())

@@ -202,12 +202,32 @@ static void test_curve(void **state)
     sl_buf_deinit(&out);
 }
 
+/* Of 1000 latencies in any order; of one; of none. */
+static void test_latencies(void **state)
+{
+    static double latencies[1000];
+    struct sl_load_result r = {.wanted = 7};
+    (void)state;
+    for (int k = 0; k < 1000; k++)
+        latencies[k] = (k * 701) % 1000 + 1;
+    sl_load_summarize(latencies, 1000, 4, &r);
+    assert_true(r.wanted == 7 && r.reached == 250 && fabs(r.mean - 500.5) < 1e-9);
+    assert_true(r.p50 == 500 && r.p90 == 900 && r.p99 == 990 && r.p999 == 999 && r.most == 1000);
+    latencies[0] = 0.5;
+    sl_load_summarize(latencies, 1, 2, &r);
+    assert_true(r.reached == 0.5 && r.mean == 0.5 && r.p50 == 0.5 && r.p999 == 0.5 && r.most == 0.5);
+    r = (struct sl_load_result){.failed = 3};
+    sl_load_summarize(latencies, 0, 2, &r);
+    assert_true(r.failed == 3 && r.reached == 0 && r.mean == 0 && r.most == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ab),
         cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_latencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

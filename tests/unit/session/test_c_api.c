@@ -14,6 +14,7 @@
 
 #include <seqlstm/seqlstm.h>
 
+#include "descriptors.h"
 #include "scratch.h"
 
 enum { RECORDS = 12, STEPS = 5, FEATURES = 2 };
@@ -187,11 +188,55 @@ static void messages_are_fit_for_a_terminal(void **state)
     seqlstm_close(session);
 }
 
+/* Of a file and of data in memory, after a success and after a failure. */
+static void what_is_opened_is_closed(void **state)
+{
+    (void)state;
+    static const char table[] = "id,a,b,y\n0,1,2,3\n0,2,3,4\n", other[] = "id,a,b,y\n1,1,2,3\n";
+    const struct seqlstm_file files[] = {{"train.csv", table, sizeof table - 1},
+                                         {"valid.csv", other, sizeof other - 1}};
+    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    options.files = files;
+    options.file_count = 2;
+    const int before = descriptors_count();
+    const char *const overrides[] = {"data.train={file: memory:train.csv}", "data.valid={file: memory:valid.csv}"};
+    options.overrides = overrides;
+    options.override_count = 2;
+    write_model("mse");
+    ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err), &err);
+    seqlstm_close(session);
+    assert_int_equal(descriptors_count(), before);
+    write_model("none");
+    assert_int_equal(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err), SEQLSTM_INVALID_CONFIG);
+    assert_int_equal(descriptors_count(), before);
+}
+
+/* A name with an escape sequence reaches neither the message nor the place as it is. */
+static void texts_are_fit_for_a_terminal(void **state)
+{
+    (void)state;
+    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    char path[256];
+    snprintf(path, sizeof path, "%s", scratch_path("\x1b[2Jm.yaml"));
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "seqlstm: 1\ntrain: {epochs: many}\n");
+    fclose(file);
+    assert_int_equal(seqlstm_open_model(path, &options, &session, &err), SEQLSTM_INVALID_CONFIG);
+    assert_null(strchr(err.message, '\x1b'));
+    assert_null(strchr(err.where, '\x1b'));
+    assert_non_null(strstr(err.where, "\\x1b[2Jm.yaml:"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_and_file_predict_the_same),
-        cmocka_unit_test(divergence_is_an_error),
+        cmocka_unit_test(memory_and_file_predict_the_same), cmocka_unit_test(divergence_is_an_error),
+        cmocka_unit_test(what_is_opened_is_closed),         cmocka_unit_test(texts_are_fit_for_a_terminal),
         cmocka_unit_test(messages_are_fit_for_a_terminal),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

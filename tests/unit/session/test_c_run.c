@@ -22,7 +22,8 @@ enum { RECORDS = 8, STEPS = 3, NPY_HEADER = 128 };
     "{\"seqlstm\": 1, \"seed\": 1, \"data\": {\"train\": {\"type\": \"npy\", \"x\": \"memory:x\", \"y\": "             \
     "\"memory:y\"}, \"valid\": {\"split\": 0.25}, \"batch_size\": 2}, \"model\": [{\"type\": \"lstm\", \"units\": 4, " \
     "\"name\": \"first\"}, {\"type\": \"dense\", \"units\": \"from_target\"}], \"train\": {\"epochs\": 2, \"loss\": "  \
-    "\"mse\"}, \"backends\": [\"reference\"], \"dispatch\": {\"policy\": \"order\"}}"
+    "\"mse\", \"metrics\": [\"rmse\", \"mae\"]}, \"backends\": [\"reference\"], \"dispatch\": {\"policy\": "           \
+    "\"order\"}}"
 
 /* The bytes of a .npy file. */
 struct npy {
@@ -91,7 +92,7 @@ static struct seqlstm_session *train(struct memory *m, const char *run)
 
 struct seen {
     int rows, valid;
-    double last_epoch, loss;
+    double last_epoch, metrics[3]; /* of the last validation: loss, mae, rmse */
     char text[65536];
 };
 
@@ -104,9 +105,10 @@ static seqlstm_status see_row(void *context, const struct seqlstm_metric_row *ro
     if (strcmp(row->split, "valid") == 0) {
         seen->valid++;
         assert_string_equal(row->interval, "validation");
-        for (int32_t k = 0; k < row->metric_count; k++)
-            if (strcmp(row->metrics[k].name, "loss") == 0)
-                seen->loss = row->metrics[k].value;
+        for (int32_t k = 0; k < row->metric_count; k++) {
+            const int place = strcmp(row->metrics[k].name, "loss") == 0 ? 0 : row->metrics[k].name[0] == 'm' ? 1 : 2;
+            seen->metrics[place] = row->metrics[k].value;
+        }
     }
     return SEQLSTM_OK;
 }
@@ -142,8 +144,13 @@ static void memory_trains_and_metrics_are_read(void **state)
     struct seqlstm_metric metrics[4];
     int32_t count = 0;
     ok(seqlstm_evaluate(session, "valid", metrics, 4, &count, &err), &err);
-    assert_string_equal(metrics[0].name, "loss");
-    assert_true(fabs(metrics[0].value - seen.loss) <= 1e-9 * fabs(seen.loss));
+    static const char *const names[] = {"loss", "mae", "rmse"};
+    assert_int_equal(count, 3);
+    for (int k = 0; k < 3; k++) {
+        assert_string_equal(metrics[k].name, names[k]);
+        assert_true(fabs(metrics[k].value - seen.metrics[k]) <= 1e-9 * fabs(seen.metrics[k]));
+    }
+    assert_true(fabs(seen.metrics[2] - sqrt(seen.metrics[0])) <= 1e-6);
     ok(seqlstm_write_plan(session, see_text, &seen, &err), &err);
     assert_non_null(strstr(seen.text, "\"first\""));
     ok(seqlstm_write_config(session, see_text, &seen, &err), &err);

@@ -121,6 +121,14 @@ static void test_print(void **state)
     timeline = make(&trace, 1, 1, 20, 20);
     print_all(&out, "many parts", timeline, NULL);
     sl_timeline_destroy(timeline);
+    trace = make_trace(1); /* too short to be drawn one by one */
+    for (int k = 0; k < 40; k++)
+        add(&trace, 0, SL_ACTIVITY_FORWARD, k % 2 ? "a" : "b", 10 + k, 11 + k, 5);
+    add(&trace, 0, SL_ACTIVITY_FORWARD, "c", 60, 90000, 5);
+    add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 100000, 7);
+    timeline = make(&trace, 1, 1, 20, 20);
+    print_all(&out, "short parts", timeline, NULL);
+    sl_timeline_destroy(timeline);
     golden_expect("reports/timeline.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);
 }
