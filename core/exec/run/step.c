@@ -210,6 +210,15 @@ static seqlstm_status collect(struct sl_exec *exec, const struct sl_exec_step *s
     return step->update ? sl_exec_finish_update(exec, &result->squares, err) : SEQLSTM_OK;
 }
 
+/* While devices compute: copies of the next batch, and the bindings of its shape, so that no device waits for these. If
+ * the batch does not fit or cannot be bound, its own run reports it. */
+static seqlstm_status prepare_next(struct sl_exec *exec, const struct sl_batch *next, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_exec_stage(exec, next, err));
+    sl_exec_prepare_shape(exec, next, NULL);
+    return SEQLSTM_OK;
+}
+
 /* Runs the calls one by one. */
 static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct sl_exec_result *result,
                                 struct seqlstm_error *err)
@@ -228,9 +237,8 @@ static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step 
     SEQLSTM_TRY(call_by_call(exec, step, err));
     if (marks)
         SEQLSTM_TRY(sl_exec_mark_end(exec, err));
-    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK) /* if it does not fit, its own run reports
-                                                                          * it */
-        SEQLSTM_TRY(sl_exec_stage(exec, step->next, err));
+    if (step->next && check_batch(exec, step->next, NULL) == SEQLSTM_OK)
+        SEQLSTM_TRY(prepare_next(exec, step->next, err));
     SEQLSTM_TRY(collect(exec, step, result, err));
     return marks ? sl_exec_count_idle(exec, err) : SEQLSTM_OK;
 }

@@ -279,43 +279,67 @@ static void copy_ids(struct sl_exec_axes *axes, const struct seqlstm_axis *from,
     memcpy((void *)axes->steps.position0, from->position0, (size_t)n * 4);
 }
 
+/* How many sequences the source has: hypotheses of a decoder share sources, so not as many as the target. */
+static int64_t count_sources(const struct sl_batch *batch)
+{
+    return batch->source.present ? batch->source.sequences : batch->sequences;
+}
+
+static seqlstm_status bind_calls(struct sl_exec *exec, struct sl_exec_shape *shape, const struct sl_batch *batch,
+                                 struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences, err));
+    SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_SOURCE], &batch->source.axis, count_sources(batch), err));
+    sl_exec_attach_live(exec, shape);
+    SEQLSTM_TRY(cut_pieces(exec, shape, err));
+    for (int32_t c = 0; c < exec->plan->call_count; c++)
+        SEQLSTM_TRY(bind_call(exec, shape, c, err));
+    SEQLSTM_TRY(bind_loop(exec, shape, err));
+    return bind_pieces(exec, shape, err);
+}
+
+/* Makes a shape in place of the oldest one. */
+static seqlstm_status make_shape(struct sl_exec *exec, const struct sl_batch *batch, uint64_t hash,
+                                 struct sl_exec_shape **out_shape, struct seqlstm_error *err)
+{
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_BIND, "new shape of batch");
+    struct sl_exec_shape *shape = find_oldest(exec);
+    release(exec, shape);
+    if (shape->bindings == NULL)
+        shape->bindings = calloc((size_t)exec->plan->call_count + 1, sizeof(void *));
+    if (shape->bindings == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
+    shape->sequences = batch->sequences;
+    const seqlstm_status status = bind_calls(exec, shape, batch, err);
+    if (status != SEQLSTM_OK) {
+        release(exec, shape);
+        return status;
+    }
+    shape->used = true;
+    shape->hash = hash;
+    shape->last_use = ++exec->clock;
+    sl_trace_end(begin, SL_ACTIVITY_BIND, "new shape of batch", NULL, batch->axis.rows);
+    *out_shape = shape;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_prepare_shape(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
+{
+    const uint64_t hash = hash_shape(batch);
+    struct sl_exec_shape *shape;
+    return find(exec, batch, hash) ? SEQLSTM_OK : make_shape(exec, batch, hash, &shape, err);
+}
+
 seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)
 {
-    uint64_t hash = hash_shape(batch);
-    /* hypotheses of a decoder share sources: there may be more, or fewer, sequences than those */
-    int64_t sources = batch->source.present ? batch->source.sequences : batch->sequences;
+    const uint64_t hash = hash_shape(batch);
     struct sl_exec_shape *shape = find(exec, batch, hash);
-    if (shape == NULL) {
-        const int64_t begin = sl_trace_begin(SL_ACTIVITY_BIND, "new shape of batch");
-        shape = find_oldest(exec);
-        release(exec, shape);
-        if (shape->bindings == NULL)
-            shape->bindings = calloc((size_t)exec->plan->call_count + 1, sizeof(void *));
-        if (shape->bindings == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shape of a batch");
-        shape->sequences = batch->sequences;
-        SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences, err));
-        SEQLSTM_TRY(copy_axes(exec, &shape->sides[SL_EXEC_SOURCE], &batch->source.axis, sources, err));
-        sl_exec_attach_live(exec, shape);
-        seqlstm_status status = cut_pieces(exec, shape, err);
-        for (int32_t c = 0; c < exec->plan->call_count && status == SEQLSTM_OK; c++)
-            status = bind_call(exec, shape, c, err);
-        if (status == SEQLSTM_OK)
-            status = bind_loop(exec, shape, err);
-        if (status == SEQLSTM_OK)
-            status = bind_pieces(exec, shape, err);
-        if (status != SEQLSTM_OK) {
-            release(exec, shape);
-            return status;
-        }
-        shape->used = true;
-        shape->hash = hash;
-        sl_trace_end(begin, SL_ACTIVITY_BIND, "new shape of batch", NULL, batch->axis.rows);
-    }
+    if (shape == NULL)
+        SEQLSTM_TRY(make_shape(exec, batch, hash, &shape, err));
     shape->last_use = ++exec->clock;
     copy_ids(&shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences);
     if (batch->source.present)
-        copy_ids(&shape->sides[SL_EXEC_SOURCE], &batch->source.axis, sources);
+        copy_ids(&shape->sides[SL_EXEC_SOURCE], &batch->source.axis, count_sources(batch));
     sl_exec_fill_indices(exec, batch);
     shape->uses++;
     exec->is_fenced = shape->uses <= FENCED_FIRST || shape->uses % FENCED_LATER == 0;

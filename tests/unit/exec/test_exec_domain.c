@@ -19,6 +19,7 @@
 #include "dispatch/planner.h"
 #include "dispatch/plan/plan.h"
 #include "exec/exec.h"
+#include "exec/shape/shapes.h"
 #include "model/yaml/diagnostics.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
@@ -91,9 +92,9 @@ static void open_plan(struct world *w, enum placement placement, struct seqlstm_
     w->plan = spread;
 }
 
-static struct sl_batch *make_batch(const struct sl_data_facts *facts)
+/* lengths: R in all. */
+static struct sl_batch *make_shaped_batch(const struct sl_data_facts *facts, const int32_t lengths[B])
 {
-    static const int32_t lengths[] = {4, 3, 3, 1, 0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_batch_shape shape = {.sequences = B,
                                    .lengths = lengths,
@@ -120,6 +121,12 @@ static struct sl_batch *make_batch(const struct sl_data_facts *facts)
     for (int64_t r = 0; facts->has_weight && r < target_rows; r++)
         ((float *)batch->weight.values)[r] = 0.5f + number((uint64_t)r + 2000) / 4;
     return batch;
+}
+
+static struct sl_batch *make_batch(const struct sl_data_facts *facts)
+{
+    static const int32_t lengths[B] = {4, 3, 3, 1, 0};
+    return make_shaped_batch(facts, lengths);
 }
 
 struct domain_case {
@@ -387,6 +394,28 @@ static void the_next_batch_is_copied_meanwhile(void **state)
         }
 }
 
+/* A new shape is bound while the batch before it is computed, and only then. */
+static void the_next_shape_is_bound_meanwhile(void **state)
+{
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_exec_result result;
+        struct world w;
+        open_world(&w, &cases[0], ON_DEVICE);
+        const int32_t lengths[B] = {3, 3, 2, 2, 1};
+        struct sl_batch *other = make_shaped_batch(&w.facts, lengths);
+        other->ordinal = w.batch->ordinal + 1;
+        struct sl_exec_step step = {.normaliser = 0.25, .next = named ? other : NULL};
+        ok(sl_exec_run(w.exec, w.batch, &step, &result, &err), &err);
+        assert_true((sl_exec_find_shape(w.exec, other) != NULL) == (named == 1));
+        step.next = NULL;
+        ok(sl_exec_run(w.exec, other, &step, &result, &err), &err);
+        sl_batch_destroy(other);
+        close_world(&w);
+    }
+}
+
 static int64_t round_up(int64_t bytes)
 {
     return (bytes + SEQLSTM_ALIGNMENT - 1) / SEQLSTM_ALIGNMENT * SEQLSTM_ALIGNMENT;
@@ -415,7 +444,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_gives_the_bits_of_the_host), cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
         cmocka_unit_test(host_writes_reach_the_device),        cmocka_unit_test(the_next_batch_is_copied_meanwhile),
-        cmocka_unit_test(plans_count_what_waits_for_devices),  cmocka_unit_test(late_failures_are_reported),
+        cmocka_unit_test(the_next_shape_is_bound_meanwhile),   cmocka_unit_test(plans_count_what_waits_for_devices),
+        cmocka_unit_test(late_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
