@@ -79,9 +79,10 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
     const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
     const bool flat = d->projection == 0, one = flat && !late,
                lone = one && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
+    const bool few = d->hidden == 65 || (late && d->hidden < 65); /* units that fit the smallest kernels of clusters */
     return a.accepted && has_variant(&a, "step_graph") &&
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
-           has_clusters(&a, flat && d->hidden == 65, flat && (d->hidden == 65 || d->hidden == 200),
+           has_clusters(&a, flat && few, flat && (few || d->hidden == 200),
                         flat && (d->hidden == 200 || d->hidden == 512)) &&
            has_variant(&a, "resident") == (lone && d->hidden > 64 && d->hidden <= 2048) &&
            has_variant(&a, "small") == (one && d->hidden <= 128);

@@ -49,7 +49,7 @@ extern "C" {
 #endif
 
 enum {
-    CG_CLUSTER_HIDDEN_LEAST = 65, /* fewer units fit into one block */
+    CG_CLUSTER_HIDDEN_LEAST = 65, /* fewer units fit into one block, but for a late GRU, which `small` does not have */
     CG_CLUSTER_HIDDEN_MOST = 512,
     CG_CLUSTER_COLUMNS = 8, /* sequences of a group */
     CG_CLUSTER_GROUPS_MOST = 8,

@@ -40,17 +40,21 @@ bool cg_cluster_is_wild(const struct seqlstm_recurrent_desc *d)
     return !(most / (1 - d->recurrent_dropout) <= CG_CLUSTER_TAME);
 }
 
+static bool is_late(const struct seqlstm_recurrent_desc *d)
+{
+    return d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
+}
+
 bool cg_cluster_is_linked(const struct seqlstm_recurrent_desc *d)
 {
-    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
-    return late || (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
+    return is_late(d) || (d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
 }
 
 bool cg_cluster_make(const struct seqlstm_recurrent_desc *d, int32_t blocks, int32_t room, struct cg_cluster *out)
 {
     const int32_t hidden = d->hidden <= 128 ? 128 : d->hidden <= 256 ? 256 : 512;
     const bool exists = hidden == 512 ? blocks == 16 : hidden == 256 ? blocks == 8 || blocks == 16 : blocks <= 8;
-    if (d->hidden < CG_CLUSTER_HIDDEN_LEAST || d->hidden > CG_CLUSTER_HIDDEN_MOST || !exists)
+    if ((d->hidden < CG_CLUSTER_HIDDEN_LEAST && !is_late(d)) || d->hidden > CG_CLUSTER_HIDDEN_MOST || !exists)
         return false;
     const bool wild = cg_cluster_is_wild(d); /* one float16 has no room for float32 */
     const struct cg_cluster cluster = {.hidden = hidden,
