@@ -89,8 +89,11 @@ static seqlstm_status backend_open(const struct seqlstm_host *host, const struct
     }
     struct seqlstm_instance *instance = NULL;
     SEQLSTM_TRY(gpu_domain_create(host, sizeof *instance, CG_ID, cupti, &instance, err));
-    seqlstm_status status = open_cublaslt(instance, cublaslt, err);
+    seqlstm_status status = cg_blocks_create(host, &instance->blocks, err);
+    if (status == SEQLSTM_OK)
+        status = open_cublaslt(instance, cublaslt, err);
     if (status != SEQLSTM_OK) {
+        cg_blocks_destroy(host, instance->blocks);
         host_release(host, instance);
         return status;
     }
@@ -106,6 +109,7 @@ static void backend_close(struct seqlstm_instance *instance)
         return;
     const struct seqlstm_host host = instance->domain.host;
     cg_lt_handles_destroy(&host, instance->lt_handles);
+    cg_blocks_destroy(&host, instance->blocks);
     host_release(&host, instance);
 }
 
@@ -294,8 +298,9 @@ static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlst
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of cuda-generic");
     b->op = op;
     b->bind = *bind;
-    seqlstm_status status = SEQLSTM_OK;
-    if (seqlstm_needs_axis(&op->desc))
+    seqlstm_status status = cg_blocks_find_counter(&op->instance->domain.host, op->instance->blocks, op->ordinal,
+                                                   queue->native_stream, &b->counter, err);
+    if (status == SEQLSTM_OK && seqlstm_needs_axis(&op->desc))
         status = cg_axis_open(&b->axis, op, bind, queue->native_stream, err);
     if (status == SEQLSTM_OK && op->desc.head.op == SEQLSTM_OP_RECURRENT)
         status = cg_recurrent_open(b, err);

@@ -70,8 +70,9 @@ seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op 
     }
     memset(host, 0, s.bytes);
     fill(&s, bind, host);
-    seqlstm_status status = gpu_allocate(op->ordinal, SEQLSTM_MEMORY_DEVICE, s.bytes, &block, err);
+    seqlstm_status status = cg_blocks_take(op->instance->blocks, op->ordinal, s.bytes, &block, err);
     axis->block = block;
+    axis->bytes = s.bytes;
     if (status == SEQLSTM_OK)
         status = gpu_copy(op->ordinal, stream, SEQLSTM_COPY_TO_DEVICE, block, host, s.bytes, err);
     services->release(services->context, host);
@@ -99,7 +100,7 @@ void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op)
 {
     const struct seqlstm_host *services = &op->instance->domain.host;
     services->release(services->context, axis->staging);
-    gpu_release(op->ordinal, SEQLSTM_MEMORY_DEVICE, axis->block);
+    cg_blocks_give(op->instance->blocks, op->ordinal, axis->bytes, axis->block);
 }
 
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,

@@ -23,6 +23,7 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/philox.h>
 
+#include "cuda-generic/blocks.h"
 #include "cuda-generic/device/axis.h"
 #include "common/cuda_domain.h"
 #include "cuda-generic/recurrent/cluster/cluster.h"
@@ -42,6 +43,7 @@ struct seqlstm_instance {
     bool f16x3;                       /* the option `f16x3` */
     struct cg_lt_handles *lt_handles; /* NULL: no cuBLASLt */
     char lt_reason[768];              /* if NULL: why */
+    struct cg_blocks *blocks;         /* blocks.h: device memory of bindings */
 };
 
 struct cg_family;
@@ -72,6 +74,7 @@ struct seqlstm_op {
 struct cg_bound_axis {
     struct cg_axis device;
     unsigned char *block;   /* device memory of all arrays; NULL: the operation needs no axis */
+    uint64_t bytes;         /* of it */
     unsigned char *staging; /* host memory: ids, then positions; NULL: the host copies them to the device itself */
 };
 
@@ -88,6 +91,7 @@ struct seqlstm_binding {
     struct cg_recurrent_binding *recurrent; /* RECURRENT only */
     /* With cuBLASLt, NULL where our own kernels compute: CG_LT_… */
     struct cg_lt_layer *lt[CG_LT_LAYERS];
+    unsigned *counter; /* on the device, of the stream: the blocks of a launch that have ended */
 };
 
 /* One call, forward or backward. */

@@ -296,6 +296,32 @@ def check_memory(folder, case):
     run('run', folder / 'm.yaml', '--out', folder / 'fitting', '--quiet', **limit)
 
 
+PREDICTED = """seqlstm: 1
+seed: 3
+dispatch: {{policy: order}}
+data: {{type: npy, train: {{x: {folder}/x.npy, y: {folder}/y.npy}}, batch_size: {batch}, shuffle: false}}
+model: [{{type: lstm, units: {units}, layers: {layers}}}, {{type: dense, units: 1}}]
+train: {{loss: mse, epochs: 3}}
+backends: [cuda-generic]
+"""
+PREDICTED_PARTS = ('weights', 'gradients', 'optimizer', 'activations', 'workspace', 'batches')
+
+
+def check_predicted(folder, case):
+    """The device memory that `plan` names is what a training takes, within a tenth."""
+    write_npy(folder / 'x.npy', (64, 8, 16), [(7 * i % 11 - 5) / 8 for i in range(8192)])
+    write_npy(folder / 'y.npy', (64, 1), [i % 4 / 4 for i in range(64)])
+    for batch, units, layers in ((32, 64, 1), (64, 48, 2)):
+        (folder / 'm.yaml').write_text(PREDICTED.format(folder=folder, batch=batch, units=units, layers=layers))
+        memory = json.loads(run('plan', folder / 'm.yaml', '--json'))['memory']
+        predicted = sum(memory[f'{part}_bytes'] for part in PREDICTED_PARTS)
+        run('run', folder / 'm.yaml', '--out', folder / f'{batch}', '--quiet', SEQLSTM_EMULATED_PEAK=str(folder / 'peak'))
+        peak = int((folder / 'peak').read_text())
+        print(f'# batch {batch}, {units} units: predicted {predicted}, allocated {peak}')
+        if not 0.9 <= peak / predicted <= 1.1:
+            raise AssertionError(f'batch {batch}, {units} units: predicted {memory}, allocated {peak}')
+
+
 def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
@@ -303,7 +329,7 @@ def list_tests():
               ('a run that is stopped', check_stop, first),
               ('resumed', check_resume, 'accumulated gradients, a weight mask'),
               ('planted: an old step block', check_stale, first), ('plan', check_plan, first),
-              ('dispatch', check_dispatch, first), ('memory', check_memory, first)]
+              ('dispatch', check_dispatch, first), ('memory', check_memory, first), ('predicted memory', check_predicted, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 
 

@@ -64,13 +64,15 @@ def check_training(folder):
 
 def check_recurrent(folder):
     """Products of the recurrent layer (5 units, input of 2) outside its steps: of all rows at once, in batches of 4 and 2
-    sequences of 6 steps. One heuristic each, however often a shape is bound."""
+    sequences of 6 steps. One heuristic each, however often a shape is bound; dW_x has one more, together with the sums for
+    the bias."""
     log = folder / 'log.txt'
     run(folder, 'run', 'recurrent', generic(LIBRARY), FAKE_CUBLASLT_LOG=str(log))
     lines = log.read_text().splitlines()
     for rows in (24, 12):
-        for what in (f'20 {rows} 2', f'2 20 {rows}', f'5 20 {rows}'):  # u' = W_x x', dW_x' = x' du, dW_h' = h' dv
-            if f'product {what}' not in lines or lines.count(f'heuristic {what}') != 1:
+        # u' = W_x x', dW_x' = x' du, dW_h' = h' dv
+        for what, heuristics in ((f'20 {rows} 2', 1), (f'2 20 {rows}', 2), (f'5 20 {rows}', 1)):
+            if f'product {what}' not in lines or lines.count(f'heuristic {what}') != heuristics:
                 raise AssertionError(f'{what}: {lines}')
 
 
@@ -124,9 +126,29 @@ def check_narrow(folder):
             raise AssertionError(f'{what}: {lines}')
 
 
+LANGUAGE = """seqlstm: 1
+seed: 3
+data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batch_size: 4, batching: {{unit: stream, bptt: 3}}}}
+model: [{{type: embedding, dim: 64}}, {{type: lstm, units: 64, return_sequences: true}}, {{type: output, activation: softmax}}]
+train: {{epochs: 2, optimizer: {{type: adam, learning_rate: 0.001}}}}
+"""
+NODES_MOST = 20
+
+
+def check_nodes(folder):
+    """The graph of an update of a language model with 64 units: no more nodes than the launch of one is worth."""
+    (folder / 't.txt').write_text(' '.join(f'w{(i * 7 + i // 5) % 11}' for i in range(80)) + '\n')
+    nodes = folder / 'nodes.txt'
+    run(folder, 'run', 'nodes', generic(LIBRARY), 'output_1: "cuda-generic:cublaslt"', model=LANGUAGE.format(folder=folder),
+        SEQLSTM_EMULATED_NODES=str(nodes))
+    for line in nodes.read_text().splitlines():
+        if len(json.loads(line)) > NODES_MOST:
+            raise AssertionError(f'{len(json.loads(line))} nodes: {line}')
+
+
 TESTS = [('training', check_training), ('recurrent layers', check_recurrent), ('an epilogue that is refused', check_refused),
          ('absent, switched off or broken', check_absent), ('three float16 products', check_f16x3),
-         ('operands in 16 bits', check_narrow)]
+         ('operands in 16 bits', check_narrow), ('nodes of an update', check_nodes)]
 
 
 if __name__ == '__main__':

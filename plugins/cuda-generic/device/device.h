@@ -251,6 +251,15 @@ static __device__ __forceinline__ void gpu_add_release(unsigned *at, unsigned va
     asm volatile("red.release.gpu.global.add.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
 }
 
+/* Adds 1 to a counter and returns what it was: what the caller wrote before is visible to those who count later, and
+ * what they wrote who counted before is visible to the caller. */
+static __device__ __forceinline__ unsigned gpu_count(unsigned *at)
+{
+    unsigned before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(at) : "memory");
+    return before;
+}
+
 /* Waits until a counter has reached `least`. A wait that lasts for seconds ends the kernel with an error. */
 static __device__ __forceinline__ void gpu_wait_for(const unsigned *at, unsigned least)
 {
@@ -298,6 +307,21 @@ static __device__ __forceinline__ float cg_warp_sum(float x)
     for (int step = (int)CG_WARP / 2; step > 0; step /= 2)
         x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
     return x;
+}
+
+/* Is this the last block of the launch to call? It sees what all blocks have written before, and has set the counter
+ * back to 0, which is its value before a launch. All threads call; `room`: shared memory for an int. */
+static __device__ __forceinline__ bool cg_is_last_block(unsigned *counter, void *room)
+{
+    volatile int *const last = static_cast<int *>(room);
+    __syncthreads(); /* threads may still be reading what is there */
+    if (threadIdx.x == 0) {
+        *last = gpu_count(counter) + 1 == gridDim.x;
+        if (*last)
+            *counter = 0;
+    }
+    __syncthreads();
+    return *last != 0;
 }
 
 /* The sum (or maximum) over the threads of a block, returned to each; `room` has blockDim.x / 32 values. All threads

@@ -251,7 +251,8 @@ static seqlstm_status loss_forward(const struct cg_call *call, struct seqlstm_er
     CG_START(call, "loss",
              cg_loss_forward(call->stream, &l, call->rows, cg_slot(call, SEQLSTM_SLOT_LOSS_X),
                              cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS), get_totals(call, 0),
-                             (double *)(void *)call->workspace, call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
+                             (double *)(void *)call->workspace, call->binding->counter,
+                             call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
     return SEQLSTM_OK;
 }
 
@@ -315,7 +316,7 @@ static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seql
         SEQLSTM_TRY(make_logits(call, first, rows, false, err));
         CG_START(call, "dense and loss",
                  cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
-                                 get_totals(call, first), (double *)(void *)call->workspace,
+                                 get_totals(call, first), (double *)(void *)call->workspace, call->binding->counter,
                                  call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
     }
     return SEQLSTM_OK;
@@ -390,6 +391,7 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
                                 .bias = (dense ? d->dense.options : d->dense_loss.dense_options) &
                                         SEQLSTM_BIT_DENSE_USE_BIAS,
                                 .relu = has_fused_relu(op)};
+    shape.sums = shape.bias;
     const int64_t chunk = dense ? rows : get_chunk(&d->head, d->dense_loss.output);
     shape.rows = rows < chunk ? rows : chunk;
     if (shape.rows > 0)

@@ -23,7 +23,8 @@ static seqlstm_status norm_forward(const struct cg_call *call, struct seqlstm_er
 {
     CG_START(call, "squared norm",
              cg_squared_norm(call->stream, call->rows, cg_slot(call, SEQLSTM_SLOT_REDUCE_X),
-                             (double *)(void *)call->workspace, call->slots[SEQLSTM_SLOT_REDUCE_RESULT]));
+                             (double *)(void *)call->workspace, call->binding->counter,
+                             call->slots[SEQLSTM_SLOT_REDUCE_RESULT]));
     return SEQLSTM_OK;
 }
 

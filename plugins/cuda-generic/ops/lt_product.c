@@ -177,7 +177,7 @@ static seqlstm_status open_layer(struct cg_lt_layer *layer, const struct cg_lt_s
     /* The host aligns buffers; rows inside them are aligned as their widths allow. */
     layer->alignment = s->input % 4 == 0 && s->output % 4 == 0 ? 16 : 4;
     /* In 16 bits the sums of dz would be sums of rounded values. */
-    const bool wanted[PRODUCTS] = {s->forward, s->inputs, s->weights, s->weights && s->bias && !s->narrow};
+    const bool wanted[PRODUCTS] = {s->forward, s->inputs, s->weights, s->weights && s->sums && !s->narrow};
     if (s->forward)
         SEQLSTM_TRY(open_product(layer, s, &forms[FORWARD], epilogues[FORWARD], &layer->products[FORWARD], err));
     for (int k = INPUTS; k < PRODUCTS; k++) {

@@ -26,6 +26,7 @@ struct cg_lt_shape {
     bool narrow;                   /* x, W and dz are in memory as `compute` says: BFLOAT16 or FLOAT16 */
     bool bias, relu;               /* y = relu(x W' + b) */
     bool forward, inputs, weights; /* which products are wanted */
+    bool sums;                     /* with the weights' gradient those of dz over the rows */
 };
 
 /* Errors: UNSUPPORTED if cuBLASLt does not start or has no algorithm for the forward product; NO_MEMORY, DEVICE.

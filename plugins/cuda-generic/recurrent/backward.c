@@ -79,8 +79,8 @@ static seqlstm_status find_dw_h(const struct cg_call *call, const struct cg_stac
     CG_START(call, "states of the steps before",
              cg_step_h_rows(call->stream, call->binding->recurrent->device + call->binding->recurrent->count + n,
                             call->rows, s->out));
-    struct cg_rows_product product = {s->late ? -1 : CG_LT_HIDDEN, y->dv, s->gh, rows, y->h_rows, s->out, to, add,
-                                      cg_workspace(call, l->parts)};
+    struct cg_rows_product product = {s->late ? -1 : CG_LT_HIDDEN,  y->dv, s->gh, rows, y->h_rows, s->out, to, add,
+                                      cg_workspace(call, l->parts), NULL};
     SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &product, err));
     if (s->late) { /* the candidate's rows, with the states behind the reset gate */
         product.a += rows;
@@ -104,7 +104,8 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
     const int64_t h = s->hidden, gh = s->gh, width = cg_layer_width(s, layer);
     void *const *grad = &call->grads[SEQLSTM_SLOT_RECURRENT_PARAM(s->layers * s->directions, n, 0)];
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
-    float *bias = grad[SEQLSTM_PARAM_BIAS], *norm = grad[SEQLSTM_PARAM_NORM];
+    float *bias = y->bias ? grad[SEQLSTM_PARAM_BIAS] : NULL, *norm = grad[SEQLSTM_PARAM_NORM];
+    const bool summed = bias && grad[SEQLSTM_PARAM_W_X] && !s->normed; /* together with dW_x, since du is pre_u */
     const struct cg_rows_product w_x = {layer == 0 ? CG_LT_INPUT : CG_LT_BETWEEN,
                                         y->du,
                                         gh,
@@ -113,7 +114,8 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
                                         width,
                                         grad[SEQLSTM_PARAM_W_X],
                                         call->add,
-                                        cg_workspace(call, l->parts)};
+                                        cg_workspace(call, l->parts),
+                                        summed ? bias : NULL};
     const struct cg_rows_product projection = {CG_LT_PROJECTION,
                                                y->dh_new,
                                                s->out,
@@ -122,16 +124,16 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
                                                h,
                                                grad[SEQLSTM_PARAM_PROJECTION],
                                                call->add,
-                                               cg_workspace(call, l->parts)};
+                                               cg_workspace(call, l->parts),
+                                               NULL};
     if (grad[SEQLSTM_PARAM_W_X])
         SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &w_x, err));
     if (grad[SEQLSTM_PARAM_W_H])
         SEQLSTM_TRY(find_dw_h(call, s, l, n, y, grad[SEQLSTM_PARAM_W_H], err));
-    if (bias && y->bias) {
+    if (bias && !summed)
         SEQLSTM_TRY(sum_rows(call, y->pre_u, gh, gh, bias, err));
-        if (s->reset_after)
-            SEQLSTM_TRY(sum_rows(call, y->pre_v + 2 * h, gh, h, bias + gh, err));
-    }
+    if (bias && s->reset_after)
+        SEQLSTM_TRY(sum_rows(call, y->pre_v + 2 * h, gh, h, bias + gh, err));
     if (grad[SEQLSTM_PARAM_PEEPHOLE] && y->peep)
         SEQLSTM_TRY(sum_rows(call, y->peep, 3 * h, 3 * h, grad[SEQLSTM_PARAM_PEEPHOLE], err));
     if (grad[SEQLSTM_PARAM_PROJECTION] && y->w_p)

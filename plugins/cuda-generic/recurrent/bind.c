@@ -166,6 +166,11 @@ const struct cg_family cg_recurrent = {
 
 /* ---- bindings ------------------------------------------------------------------------------------------------- */
 
+static uint64_t count_device_bytes(const struct cg_recurrent_binding *r)
+{
+    return 2 * (uint64_t)r->count * sizeof(struct cg_layer);
+}
+
 seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err)
 {
     const struct seqlstm_op *op = binding->op;
@@ -187,8 +192,7 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
         r->batch_sizes[t] = binding->bind.axis->batch_sizes[binding->bind.t0 + t];
     binding->recurrent = r;
     void *device = NULL;
-    SEQLSTM_TRY(
-        gpu_allocate(op->ordinal, SEQLSTM_MEMORY_DEVICE, 2 * (uint64_t)count * sizeof(struct cg_layer), &device, err));
+    SEQLSTM_TRY(cg_blocks_take(op->instance->blocks, op->ordinal, count_device_bytes(r), &device, err));
     r->device = device;
     return SEQLSTM_OK;
 }
@@ -201,7 +205,7 @@ void cg_recurrent_close(struct seqlstm_binding *binding)
         return;
     for (int64_t k = 0; k < 2 * r->count; k++)
         gpu_capture_destroy(binding->op->ordinal, r->captures[k]);
-    gpu_release(binding->op->ordinal, SEQLSTM_MEMORY_DEVICE, r->device);
+    cg_blocks_give(binding->op->instance->blocks, binding->op->ordinal, count_device_bytes(r), r->device);
     host->release(host->context, r);
 }
 

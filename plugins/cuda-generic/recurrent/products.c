@@ -45,7 +45,7 @@ seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const stru
                                  .output = r->m,
                                  .stride = r->stride != r->m ? r->stride : 0,
                                  .parts = r->parts};
-    return cg_product_weights(call, &p, r->a, r->b, r->dw, NULL, r->add, err);
+    return cg_product_weights(call, &p, r->a, r->b, r->dw, r->sums, r->add, err);
 }
 
 /* ---- with cuBLASLt ---------------------------------------------------------------------------------------------- */
@@ -55,13 +55,18 @@ seqlstm_status cg_recurrent_lt_open(struct seqlstm_binding *binding, struct seql
     const struct cg_stack s = cg_stack_make(binding->op);
     const bool between = s.layers > 1;
     const struct cg_lt_shape shapes[CG_LT_LAYERS] = {
-        [CG_LT_INPUT] =
-            {.input = s.desc->input, .output = s.gh, .forward = true, .inputs = s.training, .weights = s.training},
+        [CG_LT_INPUT] = {.input = s.desc->input,
+                         .output = s.gh,
+                         .forward = true,
+                         .inputs = s.training,
+                         .weights = s.training,
+                         .sums = !s.normed},
         [CG_LT_BETWEEN] = {.input = s.merged,
                            .output = s.gh,
                            .forward = between,
                            .inputs = between && s.training,
-                           .weights = between && s.training},
+                           .weights = between && s.training,
+                           .sums = !s.normed},
         [CG_LT_HIDDEN] = {.input = s.out, .output = s.gh, .weights = s.training && !s.late},
         [CG_LT_PROJECTION] = {.input = s.hidden, .output = s.out, .weights = s.training && s.desc->projection > 0}};
     for (int k = 0; k < CG_LT_LAYERS; k++) {

@@ -25,6 +25,7 @@ struct cg_rows_product {
     float *dw;
     bool add;
     float *parts; /* as in struct cg_gemm */
+    float *sums;  /* [m] (+)= the sums of a over the rows; NULL: not wanted */
 };
 seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const struct cg_rows_product *product,
                                           struct seqlstm_error *err);

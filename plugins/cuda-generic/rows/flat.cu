@@ -18,22 +18,20 @@ static __global__ void finite_check(int64_t elems, const float *x, int32_t *flag
         *flag |= 1; /* all threads that write write the same value */
 }
 
-static __global__ void squares(int64_t elems, const float *x, double *partials)
-{
-    GPU_SHARED(double, room);
-    double sum = 0;
-    CG_FOR_EACH(e, elems)
-    sum += (double)x[e] * (double)x[e];
-    sum = cg_block_sum(sum, room);
-    if (threadIdx.x == 0)
-        partials[blockIdx.x] = sum;
-}
-
-static __global__ void add_partials(int64_t count, const double *partials, double *sum)
+/* The last block adds the sums of all blocks, in order. */
+static __global__ void squares(int64_t elems, const float *x, double *partials, unsigned *counter, double *sum)
 {
     GPU_SHARED(double, room);
     double mine = 0;
-    for (int64_t k = threadIdx.x; k < count; k += blockDim.x)
+    CG_FOR_EACH(e, elems)
+    mine += (double)x[e] * (double)x[e];
+    mine = cg_block_sum(mine, room);
+    if (threadIdx.x == 0)
+        partials[blockIdx.x] = mine;
+    if (!cg_is_last_block(counter, room))
+        return;
+    mine = 0;
+    for (unsigned k = threadIdx.x; k < gridDim.x; k += blockDim.x)
         mine += partials[k];
     mine = cg_block_sum(mine, room);
     if (threadIdx.x == 0)
@@ -47,14 +45,11 @@ extern "C" int cg_finite_check(void *stream, int64_t elems, const float *x, int3
     return GPU_LAUNCH(stream, cg_blocks(elems), CG_THREADS, 0, finite_check, elems, x, flag);
 }
 
-extern "C" int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, double *sum)
+extern "C" int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, unsigned *counter,
+                               double *sum)
 {
     const unsigned most = cg_blocks(elems), limit = CG_PARTIALS, blocks = most < limit ? most : limit;
-    const int code = GPU_LAUNCH(stream, blocks, CG_THREADS, WARPS * sizeof(double), squares, elems, x, partials);
-    if (code != 0)
-        return code;
-    const int64_t count = blocks;
-    return GPU_LAUNCH(stream, 1, CG_THREADS, WARPS * sizeof(double), add_partials, count, partials, sum);
+    return GPU_LAUNCH(stream, blocks, CG_THREADS, WARPS * sizeof(double), squares, elems, x, partials, counter, sum);
 }
 
 static __global__ void vector(uint32_t kind, int64_t elems, float a, const float *x, float *y)

@@ -18,7 +18,7 @@ enum { CG_PARTIALS = 512 }; /* the largest number of sums that a reduction leave
 
 int cg_finite_check(void *stream, int64_t elems, const float *x, int32_t *flag);
 /* `partials` has room for CG_PARTIALS float64. */
-int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, double *sum);
+int cg_squared_norm(void *stream, int64_t elems, const float *x, double *partials, unsigned *counter, double *sum);
 
 int cg_vector(void *stream, uint32_t kind, int64_t elems, float alpha, const float *x, float *y);
 
@@ -50,10 +50,10 @@ struct cg_loss {
 };
 enum { CG_LOSS_BLOCKS = 1024 };
 /* losses [rows]: the loss of each row; NULL: not wanted. totals [rows]: what cg_loss_backward needs; NULL: not wanted.
- * partials: room for 2 CG_LOSS_BLOCKS float64. sums[0..1] += the sums over the rows of w * loss and w, in a fixed
- * order. */
+ * partials: room for 2 CG_LOSS_BLOCKS float64. counter: 0, before and after. sums[0..1] += the sums over the rows of w
+ * * loss and w, in a fixed order. */
 int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *losses,
-                    float *totals, double *partials, double *sums);
+                    float *totals, double *partials, unsigned *counter, double *sums);
 /* dx = scale * w * d loss / dx with the scale of the step block and the totals of cg_loss_forward; dx may be x. */
 int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
                      const float *totals, const float *x, float *dx);

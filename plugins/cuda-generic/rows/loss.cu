@@ -129,9 +129,25 @@ static __device__ team find_team(int size, float *room)
     return t;
 }
 
+/* Adds what all blocks have found, in order. All threads of the last block call. */
+static __device__ void add_losses(const double *partials, double *room, double *sums)
+{
+    double loss = 0, weight = 0;
+    for (unsigned k = threadIdx.x; k < gridDim.x; k += blockDim.x) {
+        loss += partials[2 * k];
+        weight += partials[2 * k + 1];
+    }
+    loss = cg_block_sum(loss, room);
+    weight = cg_block_sum(weight, room);
+    if (threadIdx.x == 0) {
+        sums[0] += loss;
+        sums[1] += weight;
+    }
+}
+
 /* Blocks of CG_ROW_THREADS threads, with a row for each team. Row r belongs to block r / teams % blocks. */
 static __global__ void loss_forward(struct cg_loss l, int64_t rows, int size, const float *x, float *losses,
-                                    float *totals, double *partials)
+                                    float *totals, double *partials, unsigned *counter, double *sums)
 {
     GPU_SHARED(double, room);
     const int teams = (int)blockDim.x / size, mine = (int)threadIdx.x / size;
@@ -158,22 +174,8 @@ static __global__ void loss_forward(struct cg_loss l, int64_t rows, int size, co
         partials[2 * blockIdx.x] = loss_sum;
         partials[2 * blockIdx.x + 1] = weight_sum;
     }
-}
-
-static __global__ void loss_sum(int64_t count, const double *partials, double *sums)
-{
-    GPU_SHARED(double, room);
-    double loss = 0, weight = 0;
-    for (int64_t k = threadIdx.x; k < count; k += blockDim.x) {
-        loss += partials[2 * k];
-        weight += partials[2 * k + 1];
-    }
-    loss = cg_block_sum(loss, room);
-    weight = cg_block_sum(weight, room);
-    if (threadIdx.x == 0) {
-        sums[0] += loss;
-        sums[1] += weight;
-    }
+    if (cg_is_last_block(counter, room))
+        add_losses(partials, room, sums);
 }
 
 /* dx may be x: a thread reads only what it then writes, and the total is known. */
@@ -223,17 +225,14 @@ static unsigned count_blocks(int64_t rows, int size)
 }
 
 static const size_t ROW_ROOM = CG_ROW_THREADS / CG_WARP * sizeof(double);
-static const size_t SUM_ROOM = CG_THREADS / CG_WARP * sizeof(double);
 
 extern "C" int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *losses,
-                               float *totals, double *partials, double *sums)
+                               float *totals, double *partials, unsigned *counter, double *sums)
 {
     const struct cg_loss l = *loss;
     const int size = get_size(l);
-    const int64_t blocks = count_blocks(rows, size);
-    const int code = GPU_LAUNCH(stream, (unsigned)blocks, CG_ROW_THREADS, ROW_ROOM, loss_forward, l, rows, size, x,
-                                losses, totals, partials);
-    return code != 0 ? code : GPU_LAUNCH(stream, 1, CG_THREADS, SUM_ROOM, loss_sum, blocks, partials, sums);
+    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_forward, l, rows, size, x,
+                      losses, totals, partials, counter, sums);
 }
 
 extern "C" int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,

@@ -16,6 +16,7 @@
  * With SEQLSTM_EMULATED_COSTS=LAUNCH,NODE (nanoseconds) events tell the time of a device which does nothing but start
  * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
  *
+ * With SEQLSTM_EMULATED_PEAK=FILE the most bytes of device memory that were in use are written there.
  * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that, with SEQLSTM_EMULATED_DEVICES=N there are
  * so many of them.
  *
@@ -59,12 +60,23 @@ size_t get_limit()
     return text ? strtoul(text, nullptr, 10) : ARENA_BYTES;
 }
 
+/* With SEQLSTM_EMULATED_PEAK=FILE: the most bytes that were allocated at the same time. */
+void write_peak(size_t bytes)
+{
+    const char *path = getenv("SEQLSTM_EMULATED_PEAK");
+    FILE *file = path ? fopen(path, "w") : nullptr;
+    if (!file)
+        return;
+    fprintf(file, "%zu\n", bytes);
+    fclose(file);
+}
+
 class arena
 {
     std::mutex lock;
     unsigned char *base = nullptr;
-    std::map<size_t, size_t> used; /* offset -> bytes */
-    size_t high = 0, total = 0;    /* total: bytes that were asked for */
+    std::map<size_t, size_t> used;        /* offset -> bytes */
+    size_t high = 0, total = 0, peak = 0; /* total: bytes that were asked for */
     std::map<size_t, size_t> asked;
     int working = 0;
 
@@ -89,6 +101,8 @@ class arena
         used[at] = rounded;
         asked[at] = bytes;
         total += bytes;
+        if (total > peak)
+            write_peak(peak = total);
         high = at + rounded > high ? at + rounded : high;
         protect();
         return base + at;

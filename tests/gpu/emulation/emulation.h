@@ -309,6 +309,11 @@ static inline unsigned gpu_add_release(unsigned *at, unsigned value)
     return __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
 }
 
+static inline unsigned gpu_count(unsigned *at)
+{
+    return __atomic_fetch_add(at, 1, __ATOMIC_ACQ_REL);
+}
+
 static inline void gpu_wait_for(const unsigned *at, unsigned least)
 {
     while (gpu_load_acquire(at) < least) {

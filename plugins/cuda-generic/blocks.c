@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See blocks.h. Sizes are powers of two, so that blocks of different batches fit each other. */
+#include "cuda-generic/blocks.h"
+
+#include <pthread.h>
+
+#include "common/host_memory.h"
+
+enum { KEPT = 256, SMALLEST = 512, LARGEST = 1 << 20 }; /* bytes; larger blocks are not kept */
+
+struct free_block {
+    void *at;
+    uint64_t bytes;
+    int32_t ordinal;
+};
+
+struct counter {
+    struct counter *next;
+    void *stream;
+    unsigned *at;
+    int32_t ordinal;
+};
+
+struct cg_blocks {
+    pthread_mutex_t lock;
+    struct counter *counters; /* one for each stream */
+    int32_t count;
+    struct free_block free[KEPT];
+};
+
+seqlstm_status cg_blocks_create(const struct seqlstm_host *host, struct cg_blocks **out_blocks,
+                                struct seqlstm_error *err)
+{
+    struct cg_blocks *blocks = host_allocate(host, sizeof *blocks);
+    if (blocks == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of free blocks of cuda-generic");
+    pthread_mutex_init(&blocks->lock, NULL);
+    *out_blocks = blocks;
+    return SEQLSTM_OK;
+}
+
+void cg_blocks_destroy(const struct seqlstm_host *host, struct cg_blocks *blocks)
+{
+    if (blocks == NULL)
+        return;
+    for (int32_t k = 0; k < blocks->count; k++)
+        gpu_release(blocks->free[k].ordinal, SEQLSTM_MEMORY_DEVICE, blocks->free[k].at);
+    while (blocks->counters != NULL) {
+        struct counter *c = blocks->counters;
+        blocks->counters = c->next;
+        gpu_release(c->ordinal, SEQLSTM_MEMORY_DEVICE, c->at);
+        host_release(host, c);
+    }
+    pthread_mutex_destroy(&blocks->lock);
+    host_release(host, blocks);
+}
+
+static struct counter *find_counter(struct cg_blocks *blocks, int32_t ordinal, const void *stream)
+{
+    pthread_mutex_lock(&blocks->lock);
+    struct counter *c = blocks->counters;
+    while (c != NULL && (c->stream != stream || c->ordinal != ordinal))
+        c = c->next;
+    pthread_mutex_unlock(&blocks->lock);
+    return c;
+}
+
+seqlstm_status cg_blocks_find_counter(const struct seqlstm_host *host, struct cg_blocks *blocks, int32_t ordinal,
+                                      void *stream, unsigned **out_counter, struct seqlstm_error *err)
+{
+    struct counter *c = find_counter(blocks, ordinal, stream);
+    void *at = NULL;
+    if (c == NULL) {
+        c = host_allocate(host, sizeof *c);
+        if (c == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the counter of a stream");
+        seqlstm_status status = gpu_allocate(ordinal, SEQLSTM_MEMORY_DEVICE, sizeof *c->at, &at, err);
+        if (status == SEQLSTM_OK)
+            status = gpu_fill(ordinal, stream, at, 0, sizeof *c->at, err);
+        if (status != SEQLSTM_OK) {
+            gpu_release(ordinal, SEQLSTM_MEMORY_DEVICE, at);
+            host_release(host, c);
+            return status;
+        }
+        pthread_mutex_lock(&blocks->lock);
+        *c = (struct counter){.next = blocks->counters, .stream = stream, .at = at, .ordinal = ordinal};
+        blocks->counters = c;
+        pthread_mutex_unlock(&blocks->lock);
+    }
+    *out_counter = c->at;
+    return SEQLSTM_OK;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+    uint64_t size = SMALLEST;
+    while (size < bytes && size < LARGEST)
+        size *= 2;
+    return size < bytes ? bytes : size;
+}
+
+seqlstm_status cg_blocks_take(struct cg_blocks *blocks, int32_t ordinal, uint64_t bytes, void **out_block,
+                              struct seqlstm_error *err)
+{
+    const uint64_t size = round_up(bytes);
+    void *found = NULL;
+    pthread_mutex_lock(&blocks->lock);
+    for (int32_t k = blocks->count - 1; found == NULL && k >= 0; k--)
+        if (blocks->free[k].ordinal == ordinal && blocks->free[k].bytes == size) {
+            found = blocks->free[k].at;
+            blocks->free[k] = blocks->free[--blocks->count];
+        }
+    pthread_mutex_unlock(&blocks->lock);
+    *out_block = found;
+    return found ? SEQLSTM_OK : gpu_allocate(ordinal, SEQLSTM_MEMORY_DEVICE, size, out_block, err);
+}
+
+void cg_blocks_give(struct cg_blocks *blocks, int32_t ordinal, uint64_t bytes, void *block)
+{
+    const uint64_t size = round_up(bytes);
+    bool kept = block == NULL;
+    pthread_mutex_lock(&blocks->lock);
+    if (!kept && size <= LARGEST && blocks->count < KEPT) {
+        blocks->free[blocks->count++] = (struct free_block){block, size, ordinal};
+        kept = true;
+    }
+    pthread_mutex_unlock(&blocks->lock);
+    if (!kept)
+        gpu_release(ordinal, SEQLSTM_MEMORY_DEVICE, block);
+}
