@@ -18,7 +18,7 @@ mkdir -p "$root/bin" "$root/lib/seqlstm/backends" "$root/tests" "$root/configs"
 cp "$build/seqlstm" "$root/bin/"
 cp "$build"/plugins/libseqlstm_backend_*.so "$root/lib/seqlstm/backends/"
 cp "$source/tests/gpu/run.sh" "$root/"
-cp "$source"/tests/gpu/{tap,test_train,ptb,cases,timings,peers,crossover,layers,profile_update,bars,report}.py "$root/tests/"
+cp "$source"/tests/gpu/{tap,test_train,ptb,cases,timings,peers,crossover,layers,profile_update,recurrence,processors,bars,report}.py "$root/tests/"
 [ ! -x "$build/tests/gpu/latencies" ] || cp "$build/tests/gpu/latencies" "$root/bin/"
 cp "$source"/configs/{gpu-or-cpu,ptb-small,ptb-medium}.yaml "$root/configs/"
 if [ -d "${SEQLSTM_DATA:-}/ptb" ]; then

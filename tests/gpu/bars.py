@@ -5,6 +5,7 @@ import math
 
 import cases
 import crossover as crossing
+import recurrence
 
 GRAPH, EAGER, CLIFF, CLIFF_NORM, LOOP, MIXED, OVERTAKES = 0.98, 3, 1.10, 1.3, 20, 1.15, 4
 
@@ -63,7 +64,17 @@ def write_crossing(crossover):
                   lambda x: x <= OVERTAKES, max)]
 
 
-def write_bars(timed, crossover):
+def write_steps(steps):
+    """The recurrence alone, a step, as parts of its bars."""
+    found = {(row['hidden'], row['batch'], row['dtype']): row for row in steps}
+    return [judge(f'a step of the recurrence, {name}: the bar of its shape',
+                  [(f'hidden {hidden}, batch {batch}, {dtype}',
+                    found.get((hidden, batch, dtype), {}).get(name, math.nan) / bars[k])
+                   for hidden, batch, dtype, *bars in recurrence.BARS], lambda x: x <= 1, max)
+            for k, name in enumerate(recurrence.NAMES)]
+
+
+def write_bars(timed, crossover, steps):
     plain = [t for t in timed if t['kind'] == 'plain']
     options = [t for t in timed if t['kind'] == 'option']
     normed = [t for t in options if 'layer_norm' in t['option']]
@@ -82,4 +93,4 @@ def write_bars(timed, crossover):
             judge(f'options: {LOOP} x a loop over cells in PyTorch',
                   [(cases.name_case(t), find_ratio(t['torch_loop'], t['seqlstm'])) for t in options], lambda x: x >= LOOP),
             judge(f'mixed lengths: at most {MIXED} of equal ones, a token', [('batch 64', mixed)], lambda x: x <= MIXED, max),
-            *write_crossing(crossover)]
+            *write_steps(steps), *write_crossing(crossover)]

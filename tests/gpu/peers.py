@@ -56,8 +56,8 @@ def make_step(torch, case, loop):
             module.to(getattr(torch, case['dtype']))
     drop = torch.nn.Dropout(rate)
     parameters = [*embedding.parameters(), *lstm.parameters(), *output.parameters()]
-    optimizer = torch.optim.SGD(parameters, lr=1e-3) if 'clip' in case else \
-        torch.optim.Adam(parameters, lr=1e-3, capturable=True, fused=True)
+    fast = {'capturable': True, 'fused': True} if device == 'cuda' else {}
+    optimizer = torch.optim.SGD(parameters, lr=1e-3) if 'clip' in case else torch.optim.Adam(parameters, lr=1e-3, **fast)
     x = torch.randint(words, (case['steps'], case['batch']), device=device)
 
     def step():
@@ -87,23 +87,24 @@ def capture_step(torch, step):
 
 def time_step(torch, case, graphed=False, loop=False):
     """{'ms': the median of the samples, 'all': the samples} or {'why': what prevented it}."""
+    wait = torch.cuda.synchronize if case.get('device', 'cuda') == 'cuda' else lambda: None
     try:
         step = make_step(torch, case, loop)
         if graphed:
             step = capture_step(torch, step).replay
         step()
-        torch.cuda.synchronize()
+        wait()
         start = time.perf_counter()
         step()
-        torch.cuda.synchronize()
+        wait()
         count = max(1, min(COUNT_MOST, int(SAMPLE_SECONDS / max(time.perf_counter() - start, 1e-6))))
         each = []
         for _ in range(SAMPLES):
-            torch.cuda.synchronize()
+            wait()
             start = time.perf_counter()
             for _ in range(count):
                 step()
-            torch.cuda.synchronize()
+            wait()
             each.append((time.perf_counter() - start) / count * 1e3)
         return {'ms': statistics.median(each), 'all': each}
     except Exception as error:  # whatever PyTorch says is the result

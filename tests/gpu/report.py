@@ -102,6 +102,28 @@ def write_latencies(rows):
     return lines + ([] if rows else ['| not measured | | | |'])
 
 
+def write_recurrence(rows):
+    """Steps of the recurrence alone: the slope of the kernels' time between two numbers of steps."""
+    lines = ['', '| recurrence, us a step | batch | hidden | precision | variant | forward | bar | backward | bar |',
+             '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
+    for t in rows:
+        measured = f'{", ".join(t["variants"])} | {t["forward"]:.2f} | {t["bars"][0]:.2f} | {t["backward"]:.2f} | {t["bars"][1]:.2f}' \
+            if 'forward' in t else f'not measured: {t["why"]} | | | | '
+        lines.append(f'| training | {t["batch"]} | {t["hidden"]} | {t["dtype"]} | {measured} |')
+    return lines + ([] if rows else ['| not measured | | | | | | | | |'])
+
+
+def write_processors(rows):
+    lines = ['', '| the GPU beside the CPU | batch | hidden | GPU ms | our CPU ms | / GPU | PyTorch on the CPU ms | / GPU | at least |',
+             '| --- | --- | --- | --- | --- | --- | --- | --- | --- |']
+    for t in rows:
+        for what in ('training', 'inference'):
+            gpu, cpu, torch_cpu = (t[what][side] for side in ('gpu', 'cpu', 'torch_cpu'))
+            lines.append(f'| {what} | {t["batch"]} | {t["hidden"]} | {show(gpu)} | {show(cpu)} | {divide(cpu, gpu)} | {show(torch_cpu)} '
+                         f'| {divide(torch_cpu, gpu)} | {show_ratio(find_low(torch_cpu, gpu))} |')
+    return lines + ([] if rows else ['| not measured | | | | | | | | |'])
+
+
 # ---- a layer alone, beside what no kernel passes ----------------------------------------------------------------------
 
 def find_floor(layer):
@@ -155,13 +177,15 @@ def main():
                         for name, code, seconds, note in steps],
               'timings': read_json(logs / 'timings.json', {'cases': []}), 'profile': read_json(logs / 'profile.json', []),
               'latencies': read_latencies(logs / 'latencies.log'), 'layers': read_json(logs / 'layers.json', []),
+              'recurrence': read_json(logs / 'recurrence.json', []), 'processors': read_json(logs / 'processors.json', []),
               'crossover': read_json(logs / 'crossover.json', {'why': 'not measured'})}
     (out / 'results.json').write_text(json.dumps(result, indent=1) + '\n')
     lines = [f'Device: {result["device"] or "unknown"}', '', '| step | exit | s | |', '| --- | --- | --- | --- |']
     lines += [f'| {name} | {code} | {seconds} | {note} |' for name, code, seconds, note in steps]
     timed = result['timings']['cases']
-    lines += write_bars(timed, result['crossover']) + write_plain(timed) + write_options(timed) + write_lengths(timed)
+    lines += write_bars(timed, result['crossover'], result['recurrence']) + write_plain(timed) + write_options(timed) + write_lengths(timed)
     lines += write_profile(result['profile']) + write_latencies(result['latencies'])
+    lines += write_recurrence(result['recurrence']) + write_processors(result['processors'])
     lines += write_crossover(result['crossover']) + write_layers(result['layers']) + write_products(result['layers'])
     (out / 'results.md').write_text('\n'.join(lines) + '\n')
     print('\n'.join(lines))

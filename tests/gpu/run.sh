@@ -7,8 +7,10 @@
 # OUT (default: ./gpu-quick and so on) gets results.json, results.md and logs/. Each result is printed as soon as it is there, and
 # the two files are renewed after each step. The script ends after S seconds; what did not fit is reported as not run.
 #
-#   --quick        150 s: the first timings, conformance of both plugins, a profile, latencies, training against the CPU
-#   --full         400 s: the 24 timings, all cases of conformance, ptb-small, GPU or CPU, layers alone, compute-sanitizer
+#   --quick        150 s: the first timings, steps of the recurrence, conformance of both plugins, a profile, latencies, training
+#                  against the CPU
+#   --full         400 s: the 24 timings, steps of the recurrence, all cases of conformance, ptb-small, GPU or CPU, the GPU beside
+#                  the CPU, layers alone, compute-sanitizer
 #   --grid         every timing, 570 s at a time: with the same OUT the next call goes on where this one ended
 #   --ptb-medium   trains that model alone to its perplexity, without a limit
 #
@@ -111,7 +113,7 @@ plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$logs/backends.txt")
 if [ -z "$plugins" ]; then
     why=$(awk '$1 == "cuda-generic" {$1 = $2 = ""; print}' "$logs/backends.txt" | sed 's/^ *//' | head -1)
     why="no CUDA plugin works here${why:+: $why}"
-    for name in timings conformance profile latencies train ptb-small crossover layers memcheck racecheck; do
+    for name in timings recurrence conformance profile latencies train ptb-small crossover processors layers memcheck racecheck; do
         not_run "$name" "$why"
     done
     python3 "$tests/timings.py" --mode "${mode/ptb-medium/full}" --not-run "$why" --out "$logs/timings.json" >/dev/null
@@ -129,6 +131,18 @@ timings() { # LIMIT_S
 profile() { # LIMIT_S COUNT
     step profile "$1" 15 python3 "$tests/profile_update.py" --library "$here/lib/libseqlstm.so.0" --out "$logs/profile.json" \
         --seconds "$(within "$1")" --count "$2"
+}
+
+recurrence() { # LIMIT_S COUNT
+    step recurrence "$1" 15 python3 "$tests/recurrence.py" --library "$here/lib/libseqlstm.so.0" --out "$logs/recurrence.json" \
+        --seconds "$(within "$1")" --count "$2"
+}
+
+processors() { # LIMIT_S
+    local flags=()
+    for plugin in $plugins; do flags+=(--plugin "$plugin"); done
+    step processors "$1" 15 python3 "$tests/processors.py" --program "$program" "${flags[@]}" --out "$logs/processors.json" \
+        --seconds "$(within "$1")"
 }
 
 latencies() {
@@ -177,7 +191,8 @@ sanitize() {
             step "$tool" 60 15 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$generic" \
                 --in-process --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
                 --case 'lstm:bwd:T7B5I6H9L2:f32:ragged:initial,final' --case 'lstm:bwd:T7B5I6H9*:layer_norm*' \
-                --case 'lstm:bwd:T3B4I3H70:f32:ragged:initial,final' --case 'dense:bwd:*'
+                --case 'lstm:bwd:T3B4I3H70:f32:ragged:initial,final' --case 'gru:bwd:T3B4I3H70:f32:ragged:initial' \
+                --case 'lstm:bwd:T3B4I3H130:f32:ragged:layer_norm,initial,final' --case 'dense:bwd:*'
         fi
     done
 }
@@ -185,19 +200,22 @@ sanitize() {
 case $mode in
 quick)
     timings 55
-    layers 30 --steps-only
-    conformance 50
+    recurrence 20 3
+    layers 20 --steps-only
+    conformance 45
     latencies
     profile 30 2
     train
     ;;
 full)
     timings 160
+    recurrence 45 7
     conformance 120 --full
-    profile 45 6
+    profile 40 6
     latencies
     ptb ptb-small 100 70
     crossover 35
+    processors 45
     train
     layers 60
     sanitize

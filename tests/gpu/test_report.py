@@ -11,11 +11,12 @@ sys.dont_write_bytecode = True
 import bars
 import cases
 import crossover as crossing
+import recurrence
 import report
 import tap
 
 HERE = pathlib.Path(__file__).resolve().parent
-BARS = 11
+BARS = 13
 
 
 def make_results():
@@ -34,11 +35,15 @@ def make_results():
                'us': 6.0, 'spread': 0.1},
               {'plugin': 'cuda-generic', 'dtype': 'f32', 'rows': 1120, 'input': 256, 'output': 1024, 'variant': 'f16x3',
                'us': 20.0, 'spread': 0.1, 'tflops': 88.1}]
-    return {'timings': {'cases': timed}, 'layers': layers, 'crossover': {'rows': rows, 'auto': auto}}
+    steps = [{'hidden': hidden, 'batch': batch, 'dtype': dtype, 'bars': limits, 'forward': 0.99 * limits[0],
+              'backward': 0.98 * limits[1], 'variants': ['cuda-generic:small']} for hidden, batch, dtype, *limits in recurrence.BARS]
+    sides = {'gpu': {'ms': 0.1, 'all': [0.1, 0.125]}, 'cpu': {'ms': 5.0}, 'torch_cpu': {'ms': 10.0, 'all': [10.0]}}
+    return {'timings': {'cases': timed}, 'layers': layers, 'crossover': {'rows': rows, 'auto': auto}, 'recurrence': steps,
+            'processors': [{'hidden': 64, 'batch': 32, 'training': sides, 'inference': {**sides, 'cpu': {'why': 'late'}}}]}
 
 
 def judge(results):
-    lines = bars.write_bars(results['timings']['cases'], results['crossover'])[3:]
+    lines = bars.write_bars(results['timings']['cases'], results['crossover'], results['recurrence'])[3:]
     if len(lines) != BARS:
         raise AssertionError(f'{len(lines)} bars: {lines}')
     return lines
@@ -72,6 +77,11 @@ def check_missed(folder):
         lines = judge(results)
         if [k for k, line in enumerate(lines) if 'missed in 1 of' in line] != [number]:
             raise AssertionError(f'bar {number}: {lines}')
+    for number, name in ((9, 'forward'), (10, 'backward')):
+        results = make_results()
+        results['recurrence'][-1][name] *= 1.5
+        if 'missed in 1 of 7, farthest by hidden 768, batch 16, bfloat16: 1.4' not in judge(results)[number]:
+            raise AssertionError(judge(results)[number])
     results = make_results()
     results['crossover']['auto']['1024'] = ['cpu-blas']
     if 'missed in 1 of 6, farthest by batch 1024' not in judge(results)[-2]:
@@ -91,7 +101,8 @@ def check_not_measured(folder):
     results = make_results()
     for case in results['timings']['cases']:
         case['seqlstm'] = {'why': 'the time was over'}
-    results['crossover'] = {'why': 'the time was over'}
+    results['crossover'], results['recurrence'] = {'why': 'the time was over'}, [{**results['recurrence'][0]}]
+    del results['recurrence'][0]['forward'], results['recurrence'][0]['backward']
     for line in judge(results):
         if 'not measured (0 of' not in line:
             raise AssertionError(line)
@@ -122,7 +133,9 @@ def check_files(folder):
     text = (folder / 'results.md').read_text()
     for part in ('Device: a device', '| conformance | 0 | 9 | 411 passed |', '| layers | not run: the time was over |  |  |',
                  'cuda-generic:grid | 6.00 | 0.10 | 2.00 |', '| f32 | cuda-generic:f16x3 | 20.0 | 0.10 | 88 |', '| seqlstm | 335 | 38 | 261 | 76 | 40.5 | backward 101 us (30 %) |',
-                 '| graph node | 1 | 256 | 0.490 |',
+                 '| graph node | 1 | 256 | 0.490 |', '| training | 16 | 768 | bfloat16 | cuda-generic:small | 1.88 | 1.90 | 2.94 | 3.00 |',
+                 '| training | 32 | 64 | 0.100 | 5.000 | 50.00 | 10.000 | 100.00 | 80.00 |',
+                 '| inference | 32 | 64 | 0.100 | not measured | not measured | 10.000 | 100.00 | 80.00 |',
                  'overtakes the CPU (configs/gpu-or-cpu.yaml): batch 4', '| 16 | cuda-generic | cuda-cudnn |'):
         if part not in text:
             raise AssertionError(f'`{part}` is missing:\n{text}')

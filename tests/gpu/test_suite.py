@@ -7,11 +7,15 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
+import types
 
 sys.dont_write_bytecode = True
 import cases
 import layers
+import processors
 import profile_update
+import recurrence
 import tap
 import timings
 
@@ -80,8 +84,8 @@ def check_budget(folder):
     done = run_suite(folder, '--full', '--seconds', '0')
     steps = json.loads((folder / 'out/results.json').read_text())['steps']
     late = [step['name'] for step in steps if step['exit'] == 'not run: the time was over']
-    expect(late, ['timings', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'profile', 'crossover',
-                  'train-cuda-generic', 'train-cuda-cudnn', 'layers'], f'steps without time: {done.stdout}{done.stderr}')
+    expect(late, ['timings', 'recurrence', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'profile', 'crossover',
+                  'processors', 'train-cuda-generic', 'train-cuda-cudnn', 'layers'], f'steps without time: {done.stdout}{done.stderr}')
     expect((folder / 'bin/calls').exists(), False, 'a model was trained')
 
 
@@ -174,6 +178,29 @@ def check_library(folder):
         raise AssertionError('a wrong model was trained')
 
 
+def check_recurrence(folder):
+    """Kernels of all steps are told from others by their names; what is not seen has a reason."""
+    kernels = lambda forward, backward: {'kernels': [
+        {'name': 'cluster_linked_forward<2, 256, 16>(cg_layer const*, cg_cluster_call)', 'us': forward},
+        {'name': 'resident_scatter<2>(cg_layer const*, cg_resident_call)', 'us': backward},
+        {'name': 'loss_backward(cg_loss, long, cg_live)', 'us': 7.0}, {'name': 'store_layer(cg_layer, cg_live)', 'us': 7.0}]}
+    sums = [recurrence.sum_kernels(kernels(*us)) for us in ((50.0, 60.0), (155.0, 270.0))]
+    expect(recurrence.get_slopes(*sums), {'forward': 1.0, 'backward': 2.0}, 'slopes')
+    expect(recurrence.sum_kernels(kernels(0, 1)), {'why': 'the update has no such kernels'}, 'an update without kernels')
+    expect(recurrence.get_slopes(sums[0], {'why': 'late'}), {'why': 'late'}, 'one number of steps')
+
+
+def check_processors(folder):
+    """The program is measured on both sides; without PyTorch that side says so."""
+    arguments = types.SimpleNamespace(program=BUILD / 'seqlstm', plugin=['reference'], end=time.monotonic() + 60)
+    processors.UPDATES = cases.UPDATES_MOST = 8
+    row = processors.measure(arguments, None, 8, 2)
+    for what in ('training', 'inference'):
+        if not row[what]['gpu'].get('ms', 0) > 0 or not row[what]['cpu'].get('ms', 0) > 0:
+            raise AssertionError(row)
+    expect(row['training']['torch_cpu'], {'why': 'PyTorch is not installed'}, 'the side of PyTorch')
+
+
 def check_slopes(folder):
     """A step is what is left of the difference: costs of a launch fall out."""
     answer = lambda steps, names: {'bench': [{'variant': name, 'median_ns': 7000 + 500 * steps, 'spread': 0.1} for name in names]}
@@ -183,7 +210,7 @@ def check_slopes(folder):
 
 TESTS = [('without a GPU', check_without_gpu), ('no time left', check_budget), ('--quick', check_quick), ('cases', check_cases),
          ('resume', check_resume), ('leaky ReLU', check_leaky), ('profile', check_profile), ('the C library', check_library),
-         ('slopes', check_slopes)]
+         ('slopes', check_slopes), ('the recurrence', check_recurrence), ('GPU beside CPU', check_processors)]
 
 
 if __name__ == '__main__':

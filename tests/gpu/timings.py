@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import bars
 import cases
 import peers
 
@@ -93,6 +94,7 @@ def show(case):
     for name, what in (('torch_graph', 'PyTorch in a graph'), ('torch', 'PyTorch'), ('torch_loop', 'PyTorch, a loop')):
         if 'ms' in case[name]:
             text += f'; {what} {1e3 * case[name]["ms"]:.0f} us, x {case[name]["ms"] / ours["ms"]:.2f}'
+            text += f' (at least {bars.find_low(case[name], ours):.2f})'
     return text
 
 
