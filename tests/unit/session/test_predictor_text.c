@@ -88,6 +88,33 @@ static seqlstm_status keep(void *context, const struct seqlstm_reply *answer)
     return keep_values(context, answer->record, answer->values, answer->rows, answer->features);
 }
 
+/* However much room there is, all that would fit is counted, and nothing is written beyond it. */
+static void check_rooms(const struct seqlstm_predictor *predictor, const int32_t *ids, int64_t count, const char *text,
+                        size_t bytes)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static const int32_t first = 0;
+    char some[64];
+    size_t all;
+    ok(seqlstm_decode(predictor, &first, 1, some, sizeof some, &all, &err), &err);
+    for (size_t room = 0; room <= bytes; room++) {
+        memset(some, '#', sizeof some);
+        ok(seqlstm_decode(predictor, ids, count, some, room, &all, &err), &err);
+        assert_int_equal(all, bytes);
+        assert_memory_equal(some, text, room);
+        assert_int_equal(some[room], '#');
+    }
+    for (int64_t room = 0; room <= count; room++) {
+        int32_t made[16] = {0};
+        int64_t found;
+        made[room] = -7;
+        ok(seqlstm_encode(predictor, text, bytes, 0, made, room, &found, &err), &err);
+        assert_int_equal(found, count);
+        assert_memory_equal(made, ids, (size_t)room * sizeof *made);
+        assert_int_equal(made[room], -7);
+    }
+}
+
 static void compare(struct seqlstm_session *session, const char *file, const char *const *texts, int64_t count)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -151,7 +178,9 @@ static void classifiers_read_texts(void **state)
     char text[64];
     size_t bytes;
     ok(seqlstm_decode(predictor, ids, count, text, sizeof text, &bytes, &err), &err);
+    assert_int_equal(bytes, strlen(texts[3]));
     assert_memory_equal(text, texts[3], bytes);
+    check_rooms(predictor, ids, count, text, bytes);
     ok(seqlstm_stream_open(predictor, &stream, &err), &err);
     for (int64_t t = 0; t < count; t++)
         ok(seqlstm_stream_step(context, stream, ids + t, 1, t + 1 < count ? NULL : y, &err), &err);
