@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interop/names_private.h"
+#include "interop/names_maps.h"
 
 static const char *get_cell(const struct sl_layer *layer)
 {

@@ -2,7 +2,7 @@
 /* Names and layouts of torch.nn.LSTM, GRU, RNN, Linear, Embedding and LayerNorm in a state_dict. */
 #include <stdio.h>
 
-#include "interop/names_private.h"
+#include "interop/names_maps.h"
 
 /* r and z have two biases that are only added; n has one on each side of the reset gate. */
 static void map_gru_bias(const struct sl_name_param *p, struct sl_name_tensor *tensors)

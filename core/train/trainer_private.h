@@ -89,7 +89,11 @@ seqlstm_status sl_update_wait(struct sl_trainer *trainer, struct sl_update *upda
                               struct seqlstm_error *err);
 void sl_update_clear(struct sl_update *update);
 /* With bptt in unit: sequence a batch comes in segments, which belong to one update. */
-bool sl_update_has_segments(const struct sl_trainer *trainer);
+static inline bool sl_update_has_segments(const struct sl_trainer *trainer)
+{
+    const struct sl_batching *batching = &trainer->request.model->data.batching;
+    return batching->unit == SL_UNIT_SEQUENCE && batching->bptt > 0;
+}
 
 /* trainer_step.c. One update; leaves state and progress after it. The next one may have been started. */
 seqlstm_status sl_trainer_step(struct sl_trainer *trainer, bool *out_epoch_ended, struct seqlstm_error *err);

@@ -39,12 +39,6 @@ static seqlstm_status group_add(struct sl_update *update, struct sl_batch *batch
     return SEQLSTM_OK;
 }
 
-bool sl_update_has_segments(const struct sl_trainer *trainer)
-{
-    const struct sl_batching *batching = &trainer->request.model->data.batching;
-    return batching->unit == SL_UNIT_SEQUENCE && batching->bptt > 0;
-}
-
 /* Fetches the batches of the update; there is at least one. CORRUPT_DATA for an epoch without batches. */
 static seqlstm_status fetch(struct sl_trainer *trainer, struct sl_update *update, struct seqlstm_error *err)
 {

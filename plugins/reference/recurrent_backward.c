@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recurrent.h"
+#include "recurrent_cell.h"
 
 /* The gradient of one direction's h at every row, from the gradient of the merged output. */
 static void split(const struct ref_stack *stack, int64_t layer, int64_t direction, const double *dy, double *dh)

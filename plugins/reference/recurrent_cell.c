@@ -6,14 +6,6 @@
 
 #include "norm.h"
 
-int64_t ref_cell_scratch(const struct seqlstm_recurrent_desc *d)
-{
-    const int64_t out = d->projection > 0 ? d->projection : d->hidden;
-    const int64_t merged = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 * out : out;
-    const int64_t input = d->input > merged ? d->input : merged;
-    return 2 * input + 3 * out + 6 * 4 * d->hidden + 5 * d->hidden;
-}
-
 struct ref_work ref_work_make(const struct ref_layer *y)
 {
     const int64_t gh = y->gates * y->hidden;

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of one sequence at one step, shared by forward and backward of the cell. */
+/* The cell: one sequence at one step. */
 #ifndef REF_RECURRENT_CELL_H
 #define REF_RECURRENT_CELL_H
 
-#include "recurrent.h"
+#include "recurrent_stack.h"
+
+/* C(z) and its derivative. */
+double ref_clip(double z, float limit);
+double ref_clip_slope(double z, float limit);
+
+/* One sequence at one step. x [input]; h_before [out], c_before [hidden] or NULL for zeros. Fills the record. */
+void ref_cell_forward(const struct ref_layer *y, int64_t b, int64_t t, const double *x, const double *h_before,
+                      const double *c_before, double *record);
+
+/* dh [out] and dc [hidden]: gradients of the carried h and c of this step. Adds to dx [input] (NULL: not
+ * wanted) and to the gradients of parameters; writes dh_before [out], dc_before [hidden]. */
+void ref_cell_backward(const struct ref_layer *y, int64_t b, int64_t t, const double *x, const double *h_before,
+                       const double *c_before, const double *record, const double *dh, const double *dc, double *dx,
+                       double *dh_before, double *dc_before);
+
+/* ---- shared by forward and backward of the cell ---- */
 
 /* All lie in the layer's scratch. u and v: the products; with LAYER_NORM normalised (N(u), not yet times its
  * weight). */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "recurrent.h"
+#include "recurrent_cell.h"
 
 /* All steps of one layer in one direction; fills its records. */
 static void run_direction(const struct ref_layer *y, const double *x)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/value/json_write.h"
+#include "cli/output/fields.h"
 #include "data/dataset/dataset.h"
 
 static bool is_own(const char *name)

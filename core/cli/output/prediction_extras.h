@@ -34,12 +34,4 @@ void cli_extras_write_json_probabilities(const struct cli_prediction_extras *ext
 void cli_extras_write_json_columns(const struct cli_prediction_extras *extras, const struct sl_prediction *prediction,
                                    struct sl_buf *out);
 
-/* ---- shared with the writer (prediction_writer.c) ---- */
-/* RFC 4180: quoted only if necessary. */
-void cli_write_csv_text(struct sl_buf *buf, const char *text, size_t bytes);
-/* In text and CSV: nan, inf and -inf, as programs that read tables expect. */
-void cli_write_number(struct sl_buf *buf, float value);
-/* JSON has no NaN and no infinity: null. */
-void cli_write_json_number(struct sl_buf *buf, float value);
-
 #endif

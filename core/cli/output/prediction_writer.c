@@ -7,6 +7,7 @@
 
 #include "base/value/json_write.h"
 #include "base/value/text.h"
+#include "cli/output/fields.h"
 #include "interop/npy_write.h"
 
 /* The most likely class of one row; -1: the row holds no numbers, since nothing could be predicted. */
@@ -17,39 +18,6 @@ static int64_t find_best(const float *row, int64_t features)
         if (row[c] > row[best])
             best = c;
     return isnan(row[best]) ? -1 : best;
-}
-
-void cli_write_csv_text(struct sl_buf *buf, const char *text, size_t bytes)
-{
-    bool quote = false;
-    for (size_t i = 0; i < bytes; i++)
-        quote = quote || text[i] == '"' || text[i] == ',' || text[i] == '\n' || text[i] == '\r';
-    if (!quote) {
-        sl_buf_append(buf, text, bytes);
-        return;
-    }
-    sl_buf_append_char(buf, '"');
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '"')
-            sl_buf_append_char(buf, '"');
-        sl_buf_append_char(buf, text[i]);
-    }
-    sl_buf_append_char(buf, '"');
-}
-
-void cli_write_number(struct sl_buf *buf, float value)
-{
-    char number[SL_TEXT_NUMBER_BYTES];
-    sl_text_print_float32(number, value);
-    sl_buf_append_text(buf, isfinite(value) ? number : isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-}
-
-void cli_write_json_number(struct sl_buf *buf, float value)
-{
-    if (isfinite(value))
-        cli_write_number(buf, value);
-    else
-        sl_buf_append_text(buf, "null");
 }
 
 static void write_tokens(struct sl_buf *buf, const char *key, const char *const *tokens, int64_t count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dimensions of lifted values: the parts of batch, time and features that make up each. */
-#include "interop/import/onnx_lift.h"
+#include "interop/import/onnx_dims.h"
 
 int64_t sl_onnx_dims_get_size(const struct sl_onnx_dims *dims, int32_t d)
 {

@@ -2,7 +2,8 @@
 /* Operators that rearrange data. Only the order of the features and of the dimensions shows that they ran. */
 #include <string.h>
 
-#include "interop/import/onnx_lift.h"
+#include "interop/import/onnx_params.h"
+#include "interop/import/onnx_rules.h"
 
 /* Selects `count` of the features along dimension d. */
 static bool select_features(struct sl_onnx_lift *lift, const struct sl_onnx_value *in, int32_t d, int64_t first,

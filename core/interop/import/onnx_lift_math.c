@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "interop/onnx_cell.h"
-#include "interop/import/onnx_lift.h"
+#include "interop/import/onnx_fold.h"
+#include "interop/import/onnx_rules.h"
 
 /* Is the last dimension all of the features? */
 static bool has_features_last(const struct sl_onnx_value *v)

@@ -4,7 +4,8 @@
 #include <float.h>
 #include <string.h>
 
-#include "interop/import/onnx_lift.h"
+#include "interop/import/onnx_params.h"
+#include "interop/import/onnx_rules.h"
 
 static bool is_op(const struct sl_onnx_job *job, const char *op)
 {

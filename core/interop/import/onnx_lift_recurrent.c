@@ -2,7 +2,7 @@
 /* LSTM, GRU and RNN nodes: terms for each direction's outputs. */
 #include <string.h>
 
-#include "interop/import/onnx_lift.h"
+#include "interop/import/onnx_rules.h"
 
 enum { INPUT_W = 1, INPUT_R = 2, INPUT_B = 3, INPUT_LENGTHS = 4, INPUT_H = 5, INPUT_C = 6, INPUT_P = 7 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of ONNX operators that rearrange. Old opsets have them as attributes, new ones as inputs. */
-#include <string.h>
+/* See onnx_params.h. */
+#include "interop/import/onnx_params.h"
 
-#include "interop/import/onnx_constant.h"
+#include <string.h>
 
 static int64_t clamp(int64_t value)
 {

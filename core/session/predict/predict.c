@@ -12,6 +12,7 @@
 #include "session/data/notes.h"
 #include "session/evaluate/clipping.h"
 #include "session/finding/finding.h"
+#include "session/predict/embedding_layer.h"
 #include "session/predict/predictor.h"
 #include "session/prepare/decoding.h"
 #include "session/record/session_record.h"
@@ -145,18 +146,6 @@ seqlstm_status sl_session_predict(struct sl_session *session, const struct sl_in
     if (attention && !has_attention)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "the model has no attention layer, so there are no weights to show");
     return run(session, input, NULL, attention, write, context, err);
-}
-
-const struct sl_layer *sl_session_find_embedding_layer(const struct sl_model *model)
-{
-    if (model->encoder_count > 0)
-        return model->embedding ? model->embedding : &model->layers[model->encoder_count - 1];
-    const struct sl_layer *last = &model->layers[model->layer_count - 1];
-    while (last->kind == SL_LAYER_ACTIVATION && last->from[0] >= 0)
-        last = &model->layers[last->from[0]];
-    if ((last->kind == SL_LAYER_DENSE || last->kind == SL_LAYER_OUTPUT) && last->from[0] >= 0)
-        last = &model->layers[last->from[0]];
-    return last;
 }
 
 static bool model_has_decoder_layer(const struct sl_model *model, const struct sl_layer *layer)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "predict/streamable.h"
-#include "session/predict/predict.h"
+#include "session/predict/embedding_layer.h"
 #include "session/prepare/backends.h"
 #include "session/prepare/decoding.h"
 #include "session/prepare/pair.h"

@@ -4,39 +4,14 @@
  *
  *   reserve    sums [R, C] | log(sum exp) [R] float64 (cross-entropy)
  *   workspace  row losses [R] float64 | inference: BLOCK_ROWS rows of sums for each part */
-#include "cpu-blas/ops/dense_loss.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "cpu-blas/multiply.h"
+#include "cpu-blas/ops/dense_loss_columns.h"
+#include "cpu-blas/ops/dense_loss_slots.h"
 
 enum { BLOCK_ROWS = 128 };
-
-struct blas_dense_loss blas_dense_loss_open(const struct blas_call *call)
-{
-    const struct seqlstm_dense_loss_desc *d = &call->op->desc.dense_loss;
-    const bool bias = (d->dense_options & SEQLSTM_BIT_DENSE_USE_BIAS) != 0;
-    struct blas_dense_loss l = {
-        .rule = blas_dense_loss_rule(d),
-        .rows = call->bind->rows,
-        .inputs = d->input,
-        .classes = d->output,
-        .x = call->slots[SEQLSTM_SLOT_LOSS_X],
-        .w = call->slots[SEQLSTM_SLOT_DENSE_LOSS_W],
-        .bias = bias ? call->slots[SEQLSTM_SLOT_DENSE_LOSS_BIAS] : NULL,
-    };
-    if (call->grads == NULL)
-        return l;
-    l.dx = blas_wants(call, SEQLSTM_BIT_BACKWARD_INPUTS, SEQLSTM_SLOT_LOSS_X) ? call->grads[SEQLSTM_SLOT_LOSS_X] : NULL;
-    if ((call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) != 0) {
-        l.dw = call->grads[SEQLSTM_SLOT_DENSE_LOSS_W];
-        l.db = bias ? call->grads[SEQLSTM_SLOT_DENSE_LOSS_BIAS] : NULL;
-    }
-    l.keep = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) != 0 ? 1.0f : 0.0f;
-    l.scale = (double)call->step->normaliser * (double)call->step->loss_scale;
-    return l;
-}
 
 static void supports(const union seqlstm_any_desc *desc, bool tiles, struct seqlstm_answer *answer)
 {

@@ -18,12 +18,13 @@
  *   reserve    log_sum [R] float64 | chunk_rows [chunks][R] (largest, sum) | stored: E [chunks][R][LD]
  *   workspace  losses [R] float64 | for each chunk and row: sum of exp, of x | x of the target [R]
  *              | dX of parts 1.. [R][I] | recomputed, inference: E of one block for each part */
-#include "cpu-blas/ops/dense_loss.h"
+#include "cpu-blas/ops/dense_loss_columns.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "cpu-blas/multiply.h"
+#include "cpu-blas/ops/dense_loss_slots.h"
 
 enum { CHUNK = 512, LD = 528, BLOCK = 512, PARTS_MAX = 16, CLASSES_MIN = 1024 };
 /* The most bytes of E that are worth storing: in float32; and in bfloat16, where computing E again takes less time

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "interop/import/onnx_constant.h"
+#include "interop/import/onnx_fold.h"
 
 /* Lists end where `rank`, `count` or the product of the shape says. */
 struct constant {

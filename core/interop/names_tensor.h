@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How one parameter is stored in another framework's tensors. Shared by the files of the name maps. */
-#ifndef SL_INTEROP_NAMES_PRIVATE_H
-#define SL_INTEROP_NAMES_PRIVATE_H
+/* How one parameter is stored in another framework's tensors. */
+#ifndef SL_INTEROP_NAMES_TENSOR_H
+#define SL_INTEROP_NAMES_TENSOR_H
 
 #include "interop/names.h"
 
@@ -43,17 +43,6 @@ struct sl_name_tensor {
         bool is_home;
     } blocks[SL_NAME_BLOCKS];
 };
-
-/* The map of one framework: fills up to SL_NAME_TENSORS tensors; `*out_count` 0: the framework has no name for it. */
-typedef seqlstm_status sl_name_map_fn(const struct sl_name_param *param, struct sl_name_tensor *tensors,
-                                      int32_t *out_count, struct seqlstm_error *err);
-sl_name_map_fn sl_names_map_pytorch;
-sl_name_map_fn sl_names_map_keras;
-
-/* Keras's other paths for the tensor that sl_names_map_keras named: doubled layer names and `:0` (Keras 2), numbered
- * cells, `forward_*` and `backward_*` of any name. The entry's index; -1: none; -2: several. */
-int32_t sl_names_find_keras(const struct sl_name_param *param, const struct sl_name_tensor *tensor,
-                            const struct sl_safetensors *file);
 
 /* A tensor that is the whole parameter in one block. */
 void sl_name_tensor_set_whole(struct sl_name_tensor *tensor, const struct sl_name_param *param, bool is_transposed);
