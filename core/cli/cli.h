@@ -137,8 +137,9 @@ struct cli_context {
     bool mute;                    /* what is found in the model is not shown: the launcher has shown it */
 };
 
-/* ---- tables (commands.c, flags.c) ---- */
-const struct cli_command *const *cli_get_commands(void); /* NULL-terminated */
+/* ---- tables (find_command.c, flags.c) ---- */
+void cli_set_commands(const struct cli_command *const *all); /* NULL-terminated; main does that first */
+const struct cli_command *const *cli_get_commands(void);
 const struct cli_command *cli_find_command(const char *name);
 /* Prints that there is no such command, and suggests one; returns CLI_USAGE. */
 int cli_refuse_command(const char *name);
@@ -197,16 +198,26 @@ int cli_usage_error(const struct cli_context *cli, const char *format, ...) SEQL
 seqlstm_status cli_put(const void *data, size_t bytes, bool flush, struct seqlstm_error *err);
 /* The same for text, with escapes. */
 seqlstm_status cli_put_text(const char *text, size_t bytes, bool flush, struct seqlstm_error *err);
-/* Whether the program has set this variable for the libraries of backends, because the user had not. */
-bool cli_has_set(const char *variable);
 /* Clears the progress line on the terminal before something else is printed. */
 void cli_clear_line(void);
 /* Does the progress of a run go to one line that is redrawn: on a terminal, or where the user says so? */
 bool cli_draws_line(const struct cli_context *cli);
 /* Remembers that there is a progress line. */
 void cli_set_line(void);
-/* From now on, the first SIGINT, SIGTERM or SIGHUP asks the training to save and stop. Before, both end the program. */
+
+/* ---- signals (signals.c) ---- */
+/* Signals end the program, unless the command saves first. */
+void cli_handle_signals(void);
+/* From now on, the first SIGINT, SIGTERM or SIGHUP asks the training to save and stop. */
 void cli_save_on_signals(void);
+/* What signals ask for. */
+struct sl_interrupt *cli_get_interrupt(void);
+
+/* ---- vendor_threads.c ---- */
+/* Tells the libraries of backends how many threads to start, where the user has not. Before any thread exists. */
+void cli_set_vendor_threads(void);
+/* Has the program set this variable? */
+bool cli_has_set(const char *variable);
 
 /* ---- trap.c ---- */
 /* From now on a crash in a plugin, or a plugin that calls exit, ends with a message that names it, and not as a

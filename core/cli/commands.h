@@ -46,4 +46,6 @@ struct cli_command;
 #define CLI_DECLARE_COMMAND(name) extern const struct cli_command cli_command_##name;
 CLI_COMMANDS(CLI_DECLARE_COMMAND)
 
+extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
+
 #endif

@@ -2,7 +2,6 @@
 /* Sets up the process, finds the command and runs it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,84 +10,9 @@
 #include "base/system/nvtx.h"
 #include "base/system/path.h"
 #include "base/value/printable.h"
-#include "base/value/text.h"
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "registry/watch/watch.h"
-
-static struct sl_interrupt interrupt_flags; /* the one thing a signal handler may touch */
-
-static volatile sig_atomic_t saves; /* this command saves before it exits */
-
-void cli_save_on_signals(void)
-{
-    saves = 1;
-}
-
-/* First SIGINT, SIGTERM or SIGHUP: finish the update, save, exit. Second: exit at once. SIGUSR1: save and continue.
- * SIGQUIT keeps the action of the system, which ends the program at once: the way out where saving hangs. */
-static void on_signal(int number)
-{
-    if (number == SIGUSR1) {
-        atomic_store(&interrupt_flags.save, 1);
-        return;
-    }
-    int before = 0;
-    if (!saves || !atomic_compare_exchange_strong(&interrupt_flags.stop, &before, number))
-        cli_leave(128 + number);
-}
-
-/* A signal that is ignored when the program starts stays ignored: that of `nohup`, those of a job in the background. */
-static void handle(int number, const struct sigaction *action)
-{
-    struct sigaction before;
-    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(number, action, NULL);
-}
-
-static void install_handlers(void)
-{
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    handle(SIGINT, &action);
-    handle(SIGTERM, &action);
-    handle(SIGHUP, &action);
-    handle(SIGUSR1, &action);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* writing beyond `ulimit -f` then fails with an error, as on a full disk */
-}
-
-static const char *own_variables[4]; /* set by the program, not by the user */
-static int own_count;
-
-static void set_variable(const char *name, const char *value)
-{
-    if (getenv(name) == NULL && setenv(name, value, 0) == 0)
-        own_variables[own_count++] = name;
-}
-
-/* Thread variables of vendors' libraries, set before any thread or library exists: the cores belong to our thread pool.
- * Idle threads of a library must not spin for long, because they would slow down what runs next. libgomp's threads spin
- * for about 0.1 ms, which is longer than the pause between two parallel regions of one primitive: if they slept there,
- * a training step of 2 x 650 on two threads would take 25 % longer. */
-static void set_vendor_threads(void)
-{
-    if (getenv("OMP_WAIT_POLICY") == NULL)
-        set_variable("GOMP_SPINCOUNT", "3000");
-    set_variable("OPENBLAS_NUM_THREADS", "1");
-    set_variable("OMP_NUM_THREADS", "1");
-    set_variable("OMP_WAIT_POLICY", "passive");
-}
-
-bool cli_has_set(const char *variable)
-{
-    for (int k = 0; k < own_count; k++)
-        if (strcmp(own_variables[k], variable) == 0)
-            return true;
-    return false;
-}
 
 /* What the program is doing, on a terminal; the next message takes its place. */
 static void show_status(const struct cli_context *cli, const char *message)
@@ -193,7 +117,7 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     if (cli == NULL)
         return CLI_NO_MEMORY;
     cli->command = command;
-    cli->interrupt = &interrupt_flags;
+    cli->interrupt = cli_get_interrupt();
     int code = cli_parse(cli, argc, argv);
     if (code == CLI_OK)
         code = read_common(cli);
@@ -206,51 +130,6 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
     cli_release(cli);
     free(cli);
     return code;
-}
-
-/* Names of commands in other programs. */
-static const char *find_other_name(const char *name)
-{
-    static const char *const others[][2] = {
-        {"train", "run"},         {"fit", "run"},           {"start", "run"},        {"test", "eval"},
-        {"evaluate", "eval"},     {"score", "eval"},        {"validate", "check"},   {"lint", "check"},
-        {"infer", "predict"},     {"inference", "predict"}, {"forecast", "predict"}, {"classify", "predict"},
-        {"translate", "predict"}, {"decode", "predict"},    {"sample", "generate"},  {"continue", "resume"},
-        {"restart", "resume"},    {"compare", "ab"},        {"init", "new model"},   {"create", "new model"},
-        {"convert", "import"},    {"load", "import"},       {"save", "export"},      {"show", "inspect"},
-        {"summary", "inspect"},   {"devices", "backends"},  {"plugins", "backends"}, {"encode", "embed"},
-        {"tune", "plan"},         {"stats", "data stats"},  {"list", "runs"},        {"ls", "runs"},
-        {"tensorboard", "watch"},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(name, others[i][0]) == 0)
-            return others[i][1];
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (sl_text_closest(name, others[i], 1) != NULL)
-            return others[i][1];
-    return NULL;
-}
-
-int cli_refuse_command(const char *name)
-{
-    const struct cli_context plain = {.diagnostics = NULL};
-    const char *names[64];
-    size_t count = 0, words = strlen(name);
-    const char *near = NULL;
-    for (const struct cli_command *const *command = cli_get_commands(); *command; command++) {
-        names[count++] = (*command)->name;
-        if (strncmp((*command)->name, name, words) == 0 && (*command)->name[words] == ' ')
-            near = (*command)->name; /* `name` is the first of two words */
-    }
-    if (near == NULL)
-        near = sl_text_closest(name, names, count);
-    if (near == NULL)
-        near = find_other_name(name);
-    if (near)
-        return cli_usage_error(&plain, "no such command: `%s`\n  = help: did you mean `seqlstm %s`?", name, near);
-    if (strstr(name, ".yaml") || strstr(name, ".yml"))
-        return cli_usage_error(&plain, "no such command: `%s`\n  = help: `seqlstm run %s` trains it", name, name);
-    return cli_usage_error(&plain, "no such command: `%s`\n  = help: `seqlstm help` lists the commands", name);
 }
 
 static int dispatch(int argc, char **argv)
@@ -285,8 +164,9 @@ static void open_standard_files(void)
 int main(int argc, char **argv)
 {
     open_standard_files();
-    set_vendor_threads();
-    install_handlers();
+    cli_set_commands(cli_commands);
+    cli_set_vendor_threads();
+    cli_handle_signals();
     cli_trap_plugins();
     sl_nvtx_attach();
     int code = dispatch(argc, argv);
