@@ -8,7 +8,7 @@
 #     pip       `make packages` and `pip install .` in a virtual environment; the Python program of README.md; the wheel
 #     wheel     the wheel alone, where there is no compiler: the same program, and the program `seqlstm`
 #     deb       `make deb`: the packages are built, and lintian has no errors
-#     packages  they are installed elsewhere: a run, the manual page, completion, the Python program; purged, nothing is left
+#     packages  they are installed elsewhere: the quickstart, the manual page, completion, the Python program; purged, nothing is left
 #     archive   what `meson dist` packs is built and passes its tests
 #
 # BASE: a Debian 12 to copy instead of making one. CCACHE_DIR: a cache of compilations to use. Ends with
@@ -134,10 +134,8 @@ apt-get satisfy -y --no-install-recommends "$needs"
 list_files >/root/before
 apt-get install -y --no-install-recommends /out/*.deb
 cd /root
-seqlstm new model forecast
-cd forecast
-seqlstm run model.yaml --set train.epochs=2
-cd /root
+seqlstm run /usr/share/doc/seqlstm/examples/configs/quickstart.yaml --out quickstart
+seqlstm eval quickstart --json | grep '"exact_match": 0.99'
 python3 /out/readme.py >/root/readme.txt
 grep '^{.loss.: ' /root/readme.txt
 man seqlstm-run | col -b >/root/page
