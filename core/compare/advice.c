@@ -161,7 +161,8 @@ static seqlstm_status open_trial(struct finder *finder, const struct trial *tria
 {
     struct sl_session_options options = *finder->request->options;
     *model = *options.model;
-    memcpy(overrides, model->overrides, model->override_count * sizeof *overrides);
+    if (model->override_count > 0)
+        memcpy(overrides, model->overrides, model->override_count * sizeof *overrides);
     if (trial->assignment[0])
         overrides[model->override_count++] = (struct sl_override){.origin = "--set", .assignment = trial->assignment};
     model->overrides = overrides;

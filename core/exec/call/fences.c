@@ -21,16 +21,17 @@ static const struct sl_exec_gap *get_gaps(const struct sl_exec *exec, int32_t c,
     return own->gaps + (backward ? own->gap_counts[0] : 0);
 }
 
-/* Bytes of slot s that the call may read and not write; 0: there are none. */
+/* Bytes of slot s that the call may read and not write; 0: there are none. A call over all steps of a loop has no value
+ * of the step before, and gets the initial one. */
 static int64_t get_read_bytes(const struct sl_exec *exec, int32_t c, int32_t s)
 {
     const struct sl_exec_call *own = &exec->calls[c];
+    const int32_t t = exec->plan->calls[c].node->slots[s];
     const bool is_read = own->roles[s] == SL_SLOT_INPUT || own->roles[s] == SL_SLOT_PARAM;
-    if (!is_read || own->slots[s] == NULL)
+    const bool is_there = is_read && own->slots[s] != NULL;
+    if (!is_there || (exec->loop.step < 0 && exec->graph->tensors[t].role == SL_TENSOR_BEFORE))
         return 0;
-    const struct sl_tensor *tensor = &exec->graph->tensors[exec->plan->calls[c].node->slots[s]];
-    const int64_t rows = tensor->axis == SL_AXIS_FREE ? tensor->rows : sl_exec_get_rows(exec, tensor->axis);
-    return rows * tensor->features * sl_dtype_bytes(tensor->dtype);
+    return sl_exec_get_bytes(exec, t);
 }
 
 /* Steps and pieces after the first read the same parameters again. */

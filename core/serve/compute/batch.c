@@ -161,7 +161,8 @@ static seqlstm_status run_whole(struct sl_runner *runner, bool empties, struct s
         const int64_t own = model->gives_steps ? runner->running[k].steps : 1;
         if (!is_of(&runner->running[k], empties))
             continue;
-        memcpy(runner->running[k].y, runner->y + out_rows * model->output_features, (size_t)own * out_bytes);
+        if (own > 0)
+            memcpy(runner->running[k].y, runner->y + out_rows * model->output_features, (size_t)own * out_bytes);
         out_rows += own;
     }
     return SEQLSTM_OK;

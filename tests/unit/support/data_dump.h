@@ -221,7 +221,7 @@ static inline void add_profile(struct sl_buf *out, const struct sl_profile *p)
 
 static inline void add_profiles(struct sl_buf *out, const struct sl_dataset *d)
 {
-    struct sl_profiles profiles;
+    struct sl_profiles profiles = {0};
     struct sl_batcher *batcher = data_batcher(d, SL_BATCHING_TRAIN, 5, 0, 0);
     assert_int_equal(sl_batcher_sample(batcher, &profiles, NULL), SEQLSTM_OK);
     sl_buf_printf(out, "profiles%s", profiles.stream ? " stream" : "");
