@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -107,6 +108,45 @@ class Fail(Exception):
 def expect(condition, message):
     if not condition:
         raise Fail(message)
+
+
+def expect_lines(path, now, want, titles):
+    """Two lists of lines. Of a difference, the last line before it that begins with one of `titles` is shown too."""
+    for k, (a, b) in enumerate(zip(now + ['(end)'], want + ['(end)'])):
+        if a != b:
+            title = next((line for line in reversed(want[:k + 1]) if line.startswith(titles)), '')
+            raise Fail(f'{path.name}:{k + 1}: {title}\n  expected  {b}\n  now       {a}')
+
+
+def update_file(program, path, make):
+    """Writes the lines that make(t) returns, and shows how many are new."""
+    with tempfile.TemporaryDirectory(prefix='seqlstm-cli-') as folder:
+        bench = Bench(str(pathlib.Path(program).resolve()), pathlib.Path(folder).resolve(), False)
+        path.write_text('\n'.join(make(bench)) + '\n')
+    subprocess.run(['git', 'diff', '--stat', str(path)], check=False)
+
+
+def make_values(count, seed):
+    """Numbers that are all different."""
+    return [((k * 37 + seed * 11) % 101 - 50) / 64 + k / 4096 for k in range(count)]
+
+
+def write_tensors(tensors):
+    """The safetensors file of {name: (shape, values)}, as float32."""
+    header, data = {}, b''
+    for name, (shape, values) in tensors.items():
+        raw = struct.pack(f'<{len(values)}f', *values)
+        header[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    return struct.pack('<Q', len(text)) + text + data
+
+
+def read_tensors(data):
+    """{name: (shape, bytes)} of a safetensors file."""
+    end = 8 + struct.unpack('<Q', data[:8])[0]
+    return {name: (entry['shape'], data[end + entry['data_offsets'][0]:end + entry['data_offsets'][1]])
+            for name, entry in json.loads(data[8:end]).items() if name != '__metadata__'}
 
 
 def wait_for(condition, what, seconds=30):

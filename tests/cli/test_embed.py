@@ -4,7 +4,7 @@ import json
 import struct
 
 import harness
-from harness import CLASSES, expect
+from harness import CLASSES, expect, read_tensors
 
 LINES = ['good a b c', 'bad d e', 'good a b', 'bad e d f', 'good c a', 'bad f e d', 'good b', 'bad d']
 INPUTS = [line.split(' ', 1)[1] for line in LINES]
@@ -40,15 +40,8 @@ def test_layer_is_the_input_of_the_next(t):
     """The dense layer on top, by hand: softmax(W e + b) must be what predict says."""
     make_run(t)
     t.run('export', 'run', '--file', 'w.safetensors')
-    data = t.read('w.safetensors')
-    (length,) = struct.unpack('<Q', data[:8])
-    header = json.loads(data[8:8 + length])
-
-    def tensor(name):
-        begin, end = header[name]['data_offsets']
-        return struct.unpack(f'<{(end - begin) // 4}f', data[8 + length + begin:8 + length + end])
-
-    w, bias = tensor('output_1.w'), tensor('output_1.bias')
+    tensors = read_tensors(t.read('w.safetensors'))
+    w, bias = (struct.unpack(f'<{len(raw) // 4}f', raw) for _, raw in (tensors['output_1.w'], tensors['output_1.bias']))
     embedded = t.run('embed', 'run', '--input', 'inputs.txt', '--layer', 'sentence').text.splitlines()[1:]
     predicted = [json.loads(line) for line in t.run('predict', 'run', '--input', 'inputs.txt', '--json').text.splitlines()]
     import math

@@ -5,16 +5,15 @@ number of their ONNX files, and the names and numbers of the other formats, are 
 `fixtures/reports/exports.txt`. Import must give the weights back. `test_exports.py PROGRAM --update` writes the file anew:
 look at the difference.
 """
-import json
+import math
 import pathlib
 import struct
-import subprocess
 import sys
 import zlib
 
 sys.dont_write_bytecode = True
 import harness
-from harness import expect
+from harness import expect, make_values, read_tensors, write_tensors
 
 FILE = pathlib.Path(__file__).resolve().parent.parent / 'fixtures/reports/exports.txt'
 VALUES = 'data: {type: csv, group: g, inputs: [a, b], targets: [y], train: {file: train.csv}, batch_size: 2}\n'
@@ -58,32 +57,6 @@ MODELS = {
     'texts': TEXTS + layers('type: embedding, dim: 1', 'type: lstm, units: 2', 'type: dense, units: from_target, activation: softmax') + CLASSES,
     'words': WORDS + layers('type: embedding, dim: 3, name: words', f'type: gru, units: 3, {STEPS}', 'type: output, tie: words, activation: softmax') + NEXT,
 }
-
-
-def make_values(count, seed):
-    """Numbers that are all different."""
-    return [((k * 37 + seed * 11) % 101 - 50) / 64 + k / 4096 for k in range(count)]
-
-
-def read_tensors(data):
-    """{name: (shape, bytes)} of a safetensors file."""
-    (length,) = struct.unpack('<Q', data[:8])
-    header = json.loads(data[8:8 + length])
-    return {name: (entry['shape'], data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]])
-            for name, entry in header.items() if name != '__metadata__'}
-
-
-def write_tensors(shapes):
-    header, data = {}, b''
-    for k, (name, shape) in enumerate(sorted(shapes.items())):
-        count = 1
-        for d in shape:
-            count *= d
-        raw = struct.pack(f'<{count}f', *make_values(count, k))
-        header[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    return struct.pack('<Q', len(text)) + text + data
 
 
 def describe(raw):
@@ -189,7 +162,8 @@ def show_model(t, name, text):
     t.write(f'{name}.yaml', f'seqlstm: 1\nname: {name}\nbackends: [reference]\ndispatch: {{policy: order}}\n{text}')
     t.run('run', f'{name}.yaml', '-q', '--out', f'{name}.run')
     t.run('export', f'{name}.run', '--to', 'safetensors', '--file', f'{name}.trained')
-    t.write(f'{name}.safetensors', write_tensors({key: shape for key, (shape, _) in read_tensors(t.read(f'{name}.trained')).items()}))
+    shapes = sorted((key, shape) for key, (shape, _) in read_tensors(t.read(f'{name}.trained')).items())
+    t.write(f'{name}.safetensors', write_tensors({key: (shape, make_values(math.prod(shape), k)) for k, (key, shape) in enumerate(shapes)}))
     weights = read_tensors(t.read(f'{name}.safetensors'))
     t.run('import', f'{name}.safetensors', '--into', f'{name}.yaml', '--out', name)
     lines = [f'== {name}']
@@ -209,23 +183,11 @@ def show_all(t):
 
 
 def test_exports(t):
-    now, want = show_all(t), FILE.read_text().splitlines()
-    for k, (a, b) in enumerate(zip(now + ['(end)'], want + ['(end)'])):
-        if a != b:
-            model = next((line for line in reversed(want[:k + 1]) if line.startswith('== ')), '')
-            expect(False, f'{FILE.name}:{k + 1}: {model}\n  expected  {b}\n  now       {a}')
-
-
-def update(program):
-    import tempfile
-    with tempfile.TemporaryDirectory(prefix='seqlstm-cli-') as folder:
-        bench = harness.Bench(str(pathlib.Path(program).resolve()), pathlib.Path(folder).resolve(), False)
-        FILE.write_text('\n'.join(show_all(bench)) + '\n')
-    subprocess.run(['git', 'diff', '--stat', str(FILE)], check=False)
+    harness.expect_lines(FILE, show_all(t), FILE.read_text().splitlines(), '== ')
 
 
 if __name__ == '__main__':
     if '--update' in sys.argv:
-        update(sys.argv[1])
+        harness.update_file(sys.argv[1], FILE, show_all)
     else:
         harness.main(globals())

@@ -2,11 +2,11 @@
 """What import makes of files that other programs write: every node of an ONNX file is matched, neutral or refused by
 name; every tensor of a matched layer is used or refused. The ONNX files are built here, from the field numbers of
 onnx.proto; rearranged ones must give the weights of the plain one."""
-import json
+import math
 import struct
 
 import harness
-from harness import expect
+from harness import expect, make_values, write_tensors
 
 I, H, O = 2, 3, 1
 MODEL = """seqlstm: 1
@@ -30,11 +30,6 @@ def field(number, value):
         return varint(number << 3) + varint(value)
     value = value.encode() if isinstance(value, str) else value
     return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def make_values(count, seed):
-    """Numbers that are all different, without a library."""
-    return [((k * 37 + seed * 11) % 101 - 50) / 64 + k / 4096 for k in range(count)]
 
 
 class Onnx:
@@ -350,17 +345,8 @@ def test_softmax_that_the_loss_wants_may_be_absent(t):
     t.refuse(2, 'import', 'other.onnx', '--into', 'model.yaml').says('Hardmax')
 
 
-def write_safetensors(path, tensors):
-    header, data = {}, b''
-    for name, shape in tensors.items():
-        count = 1
-        for size in shape:
-            count *= size
-        raw = struct.pack(f'<{count}f', *make_values(count, len(name)))
-        header[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack('<Q', len(text)) + text + data)
+def write_weights(t, name, shapes):
+    t.write(name, write_tensors({key: (shape, make_values(math.prod(shape), len(key))) for key, shape in shapes.items()}))
 
 
 PYTORCH = {'lstm_1.weight_ih_l0': [12, 2], 'lstm_1.weight_hh_l0': [12, 3], 'lstm_1.bias_ih_l0': [12],
@@ -370,28 +356,28 @@ PYTORCH = {'lstm_1.weight_ih_l0': [12, 2], 'lstm_1.weight_hh_l0': [12, 3], 'lstm
 def test_every_tensor_of_a_layer_is_used_or_refused(t):
     prepare(t)
     for extra in ('lstm_1.weight_ih_l1', 'lstm_1.weight_ih_l0_reverse', 'lstm_1.weight_hr_l0', 'dense_1.scale'):
-        write_safetensors(t.folder / 'more.safetensors', {**PYTORCH, extra: [2, 2]})
+        write_weights(t, 'more.safetensors', {**PYTORCH, extra: [2, 2]})
         t.refuse(2, 'import', 'more.safetensors', '--into', 'model.yaml').says(f'`{extra}`', 'layer `', 'model.yaml:')
-    write_safetensors(t.folder / 'other.safetensors', {**PYTORCH, 'lstm_10.weight': [2, 2]})
+    write_weights(t, 'other.safetensors', {**PYTORCH, 'lstm_10.weight': [2, 2]})
     t.run('import', 'other.safetensors', '--into', 'model.yaml', '--out', 'other').says('`lstm_10.weight`', 'not used')
     t.write('plain.yaml', MODEL.replace('from_target}', 'from_target, use_bias: false}'))
-    write_safetensors(t.folder / 'bias.safetensors', PYTORCH)
+    write_weights(t, 'bias.safetensors', PYTORCH)
     t.refuse(2, 'import', 'bias.safetensors', '--into', 'plain.yaml').says('`dense_1.bias`', '`use_bias`')
 
 
 def test_other_names_of_the_same_layers(t):
     prepare(t)
-    write_safetensors(t.folder / 'cell.safetensors', {k.replace('_l0', ''): v for k, v in PYTORCH.items()})
+    write_weights(t, 'cell.safetensors', {k.replace('_l0', ''): v for k, v in PYTORCH.items()})
     t.run('import', 'cell.safetensors', '--into', 'model.yaml', '--out', 'cell').quiet()
     kernel = {'kernel': [2, 12], 'recurrent_kernel': [3, 12], 'bias': [12]}
     for name, cell, last in (('doubled', 'lstm_1/lstm_1/lstm_cell/', 'dense_1/dense_1/'),
                              ('numbered', 'lstm_1/lstm_cell_4/', 'dense_1/'), ('flat', 'lstm_1/', 'dense_1/')):
         tensors = {f'{cell}{k}:0': v for k, v in kernel.items()}
-        write_safetensors(t.folder / f'{name}.safetensors', {**tensors, f'{last}kernel:0': [3, 1], f'{last}bias:0': [1]})
+        write_weights(t, f'{name}.safetensors', {**tensors, f'{last}kernel:0': [3, 1], f'{last}bias:0': [1]})
         t.run('import', f'{name}.safetensors', '--into', 'model.yaml', '--out', name).quiet()
     t.write('both.yaml', MODEL.replace('units: 3,', 'units: 3, direction: bidirectional,'))
     tensors = {f'wrapper/{d}_encoder/lstm_cell/{k}': v for d in ('forward', 'backward') for k, v in kernel.items()}
-    write_safetensors(t.folder / 'both.safetensors', {**tensors, 'dense_1/kernel': [6, 1], 'dense_1/bias': [1]})
+    write_weights(t, 'both.safetensors', {**tensors, 'dense_1/kernel': [6, 1], 'dense_1/bias': [1]})
     t.run('import', 'both.safetensors', '--into', 'both.yaml', '--rename', 'wrapper=lstm_1', '--out', 'both').quiet()
 
 

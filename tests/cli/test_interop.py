@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """export and import. The stored files were checked by fixtures/make_interop.py against onnxruntime, PyTorch and Keras:
 here the program must make the same bytes again."""
-import json
 import pathlib
 import shutil
 import struct
 
 import harness
-from harness import TINY, expect
+from harness import TINY, expect, read_tensors, write_tensors
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / 'fixtures' / 'interop'
 
@@ -15,23 +14,6 @@ FIXTURES = pathlib.Path(__file__).resolve().parent.parent / 'fixtures' / 'intero
 def copy_fixture(t, name):
     shutil.copytree(FIXTURES / name, t.folder / name)
     return t.folder / name
-
-
-def write_safetensors(path, tensors):
-    """{name: (shape, values)} as float32."""
-    header, data = {}, b''
-    for name, (shape, values) in tensors.items():
-        raw = struct.pack(f'<{len(values)}f', *values)
-        header[name] = {'dtype': 'F32', 'shape': shape, 'data_offsets': [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack('<Q', len(text)) + text + data)
-
-
-def read_header(path):
-    raw = path.read_bytes()
-    (length,) = struct.unpack('<Q', raw[:8])
-    return json.loads(raw[8:8 + length])
 
 
 def test_exports_are_what_other_programs_accepted(t):
@@ -88,19 +70,12 @@ def test_imported_runs_work(t):
 
 def test_biases_of_pytorch_are_added(t):
     folder = copy_fixture(t, 'lstm')
-    header = read_header(folder / 'torch.safetensors')
-    data = (folder / 'torch.safetensors').read_bytes()
-    base = len(data) - max(v['data_offsets'][1] for k, v in header.items() if k != '__metadata__')
-    tensors = {}
-    for name, entry in header.items():
-        if name == '__metadata__':
-            continue
-        begin, end = entry['data_offsets']
-        tensors[name] = (entry['shape'], list(struct.unpack(f'<{(end - begin) // 4}f', data[base + begin:base + end])))
+    tensors = {name: (shape, struct.unpack(f'<{len(raw) // 4}f', raw))
+               for name, (shape, raw) in read_tensors((folder / 'torch.safetensors').read_bytes()).items()}
     shape, values = tensors['lstm_1.bias_ih_l0']
     tensors['lstm_1.bias_hh_l0'] = (shape, values)
     tensors['lstm_1.bias_ih_l0'] = (shape, [0.0] * len(values))
-    write_safetensors(t.folder / 'moved.safetensors', tensors)
+    t.write('moved.safetensors', write_tensors(tensors))
     t.run('import', 'moved.safetensors', '--into', folder / 'model.yaml', '--out', 'run')
     t.run('export', 'run', '--file', 'again.safetensors')
     expect(t.read('again.safetensors') == (folder / 'weights.safetensors').read_bytes(), 'the second bias is lost')
@@ -111,7 +86,7 @@ def test_renames_and_extras(t):
     tensors = {'encoder.rnn.weight_ih_l0': ([20, 3], [0.5] * 60), 'encoder.rnn.weight_hh_l0': ([20, 5], [0.5] * 100),
                'encoder.rnn.bias_ih_l0': ([20], [0.0] * 20), 'encoder.rnn.bias_hh_l0': ([20], [0.0] * 20),
                'fc.weight': ([1, 5], [1.0] * 5), 'fc.bias': ([1], [0.0]), 'other.weight': ([2, 2], [0.0] * 4)}
-    write_safetensors(t.folder / 'theirs.safetensors', tensors)
+    t.write('theirs.safetensors', write_tensors(tensors))
     into = ['--into', folder / 'model.yaml']
     t.refuse(4, 'import', 'theirs.safetensors', *into).says('lstm_1.weight_ih_l0', '--rename THEIRS=lstm_1',
                                                             'encoder.rnn.weight_ih_l0')
@@ -124,7 +99,7 @@ def test_renames_and_extras(t):
     t.refuse(2, 'import', 'theirs.safetensors', *into, *many).says('too many renames')
     expect('too many' not in t.refuse(4, 'import', 'theirs.safetensors', *into, *many[:128]).err, '64 renames')
     tensors['fc.weight'] = ([1, 4], [1.0] * 4)
-    write_safetensors(t.folder / 'narrow.safetensors', tensors)
+    t.write('narrow.safetensors', write_tensors(tensors))
     t.refuse(4, 'import', 'narrow.safetensors', *into, '--rename', 'encoder.rnn=lstm_1', '--rename', 'fc=dense_1',
              '--out', 'none').says('`fc.weight` is [1, 4], but the model wants [1, 5]')
     expect(not (t.folder / 'none').exists(), 'a run folder was made for weights that do not fit')

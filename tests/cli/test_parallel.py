@@ -6,7 +6,7 @@ import signal
 import struct
 
 import harness
-from harness import expect, wait_for
+from harness import expect, read_tensors, wait_for
 
 ORDER = ('--set', 'dispatch.policy=order')
 TEXT = 'the quick brown fox jumps over the lazy dog. ' * 40
@@ -18,14 +18,8 @@ def ranks(number, shards=None):
 
 
 def read_weights(path):
-    data = path.read_bytes()
-    size = struct.unpack('<Q', data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    values = []
-    for name in sorted(n for n in header if n != '__metadata__'):
-        begin, end = header[name]['data_offsets']
-        values += struct.unpack(f'<{(end - begin) // 4}f', data[8 + size + begin:8 + size + end])
-    return values
+    raw = b''.join(raw for _, (_, raw) in sorted(read_tensors(path.read_bytes()).items()))
+    return struct.unpack(f'<{len(raw) // 4}f', raw)
 
 
 def read_metrics(path):

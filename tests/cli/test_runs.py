@@ -5,7 +5,6 @@ import html.parser
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import struct
@@ -15,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 import harness
-from harness import CLASSES, Fail, expect, wait_for
+from harness import CLASSES, expect, wait_for
 
 # Backends are chosen by order: runs that are compared must not depend on timings, nor wait for them.
 BY_ORDER = 'dispatch: {policy: order}\n'
@@ -409,12 +408,9 @@ def test_word_vectors(t):
     t.write('train.txt', 'x b c\ny a c\n')
     t.write('v.txt', '3 2\nb 1 2\nb 7 7\nnobody 5 6\nc 3 -4\n')
     t.run('run', 'm.yaml', '--out', 'r').says('words: 2 of 4 words have a vector in')
-    raw = t.read('r/final.safetensors')
-    end = 8 + int.from_bytes(raw[:8], 'little')
-    tensors = json.loads(raw[8:end])
+    tensors = harness.read_tensors(t.read('r/final.safetensors'))
     expect('words.w' in tensors and not any(name.startswith('again') for name in tensors), list(tensors))
-    low, high = tensors['words.w']['data_offsets']
-    rows = [row for row in struct.iter_unpack('<2f', raw[end + low:end + high])]
+    rows = list(struct.iter_unpack('<2f', tensors['words.w'][1]))
     expect((1, 2) in rows and (3, -4) in rows and len(rows) == 4, rows)
     for content, said in (('b 1 2 3\n', 'v.txt:1'), ('b 1 2\nc x 2\n', 'v.txt:2: `x` is not a number'), ('', 'is empty')):
         t.write('v.txt', content)

@@ -19,7 +19,6 @@ import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -27,7 +26,7 @@ import harness
 from harness import expect
 
 FOLDER = pathlib.Path(__file__).resolve().parent / 'transcripts'
-TESTS = pathlib.Path(os.environ.get('SEQLSTM_BUILD', 'build')) / 'tests'
+TESTS = pathlib.Path(os.environ.get('SEQLSTM_BUILD', 'build')).resolve() / 'tests'
 PLACES = {'PLUGINS': str(TESTS / 'dispatch'), 'DEVICES': str(TESTS / 'gpu')}
 ENVIRONMENT = {'SEQLSTM_THREADS': '1', 'COLUMNS': '100'}
 
@@ -172,11 +171,7 @@ def replay(t, text):
 
 def compare(t, path):
     text = path.read_text()
-    now, want = replay(t, text), text.splitlines()
-    for i, (a, b) in enumerate(zip(now + ['(end)'], want + ['(end)'])):
-        if a != b:
-            command = next((line for line in reversed(want[:i + 1]) if line.startswith(('$ ', '== '))), '')
-            expect(False, f'{path.name}:{i + 1}: {command}\n  expected  {b}\n  now       {a}')
+    harness.expect_lines(path, replay(t, text), text.splitlines(), ('$ ', '== '))
 
 
 for path in sorted(FOLDER.glob('*.txt')):
@@ -190,19 +185,10 @@ def test_masks_leave_what_counts(t):
     expect(mask('1234567 -0.0001234567 v1.2.3', '/x') == '1234567 -0.00012346 v1.2.3', 'whole numbers and versions')
 
 
-def update(program, names):
-    import tempfile
-    for name in names:
-        path = FOLDER / f'{name}.txt'
-        with tempfile.TemporaryDirectory(prefix='seqlstm-cli-') as folder:
-            bench = harness.Bench(str(pathlib.Path(program).resolve()), pathlib.Path(folder).resolve(), False)
-            path.write_text('\n'.join(replay(bench, path.read_text())) + '\n')
-        subprocess.run(['git', 'diff', '--stat', str(path)], check=False)
-
-
 if __name__ == '__main__':
     if '--update' in sys.argv:
         at = sys.argv.index('--update')
-        update(sys.argv[1], sys.argv[at + 1:])
+        for path in (FOLDER / f'{name}.txt' for name in sys.argv[at + 1:]):
+            harness.update_file(sys.argv[1], path, lambda t, path=path: replay(t, path.read_text()))
     else:
         harness.main(globals())
