@@ -11,13 +11,16 @@ import pathlib
 import random
 import re
 import shutil
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ('cli', 'cli/serve')]
+import harness
+from serving import ATTENDS, LETTERS, Server
 
 STEPS = """seqlstm: 1
 name: steps
@@ -34,36 +37,7 @@ model:
   - {type: dense, units: from_target}
 train: {epochs: 1, loss: mse}
 """
-LETTERS = """seqlstm: 1
-name: letters
-seed: 2
-data:
-  train: {type: text, file: text.txt}
-  tokenizer: {type: char}
-  batching: {unit: stream, bptt: 20}
-model:
-  - {type: embedding, dim: 6}
-  - {type: lstm, units: 12, return_sequences: true}
-  - {type: output, activation: softmax}
-train: {task: language_model, epochs: 3}
-"""
-SUMS = """seqlstm: 1
-name: sums
-data:
-  train: {type: generator, name: addition, digits: 2, size: 380}
-  batch_size: 8
-model:
-  encoder:
-    - {type: embedding, dim: 4}
-    - {type: lstm, name: reader, units: 4, direction: bidirectional, return_sequences: true}
-  decoder:
-    - {type: embedding, dim: 4}
-    - {type: lstm, units: 8, return_sequences: true, initial_state: reader}
-    - {type: attention, score: general}
-    - {type: output, activation: softmax}
-train: {epochs: 6, optimizer: {type: adam, learning_rate: 2e-2}, loss: cross_entropy}
-decode: {beam: 4}
-"""
+SUMS = ATTENDS.replace('name: attends', 'name: sums').replace('epochs: 12', 'epochs: 6').replace('beam: 3, n_best: 2', 'beam: 4')
 TOKENS = ['the-token-of-the-first', 'the-token-of-the-second']
 CLIENTS = 16
 
@@ -274,42 +248,35 @@ def write_weights(folder, over):
             os.replace(final.with_name('new'), final)
 
 
-def run(program, folder, options):
-    folder.joinpath('s.yaml').write_text(STEPS)
-    folder.joinpath('l.yaml').write_text(LETTERS)
-    folder.joinpath('text.txt').write_text('the cat saw the dog, and the dog saw a cat.\n' * 40)
-    folder.joinpath('train.csv').write_text('id,a,b,y\n' + ''.join(f'{k // 6},{k % 7},{k % 5},{k % 3}\n' for k in range(60)))
-    folder.joinpath('tokens').write_text('\n'.join(TOKENS))
-    folder.joinpath('p.yaml').write_text(SUMS)
-    for model in ('s.yaml', 'l.yaml', 'p.yaml'):
-        subprocess.run([program, 'run', model, '-q'], cwd=folder, check=True)
-    server = subprocess.Popen([program, 'serve', 'steps', 'letters', 'sums', '--port', '0', '--workers', '2', '--max-steps', '5000', '--token-file',
-                               'tokens', *options.flag], cwd=folder, stderr=subprocess.PIPE)
-    port = int(re.search(rb':(\d+)/', server.stderr.readline())[1])
-    load = Load(port, options)
+def run(t, options):
+    t.write('text.txt', 'the cat saw the dog, and the dog saw a cat.\n' * 40)
+    t.write('train.csv', 'id,a,b,y\n' + ''.join(f'{k // 6},{k % 7},{k % 5},{k % 3}\n' for k in range(60)))
+    t.write('tokens', '\n'.join(TOKENS))
+    for name, text in (('steps', STEPS), ('letters', LETTERS), ('sums', SUMS)):
+        t.write(f'{name}.yaml', text)
+        t.run('run', f'{name}.yaml', '-q')
     over = threading.Event()
-    writer = threading.Thread(target=write_weights, args=(folder, over))
-    if options.follow:
-        writer.start()
-    threads = [threading.Thread(target=load.work, args=(k, options.seed)) for k in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    while load.left > 3 * options.requests // 4 and any(thread.is_alive() for thread in threads):
-        time.sleep(0.05)
-    before = memory(server)
-    for thread in threads:
-        thread.join()
-    over.set()
-    after = memory(server)
-    server.send_signal(signal.SIGTERM)
-    code = server.wait(60)
-    lines = server.stderr.read().decode().splitlines(True)
+    with Server(t, 'steps', 'letters', 'sums', '--workers', '2', '--max-steps', '5000', '--token-file', 'tokens', *options.flag) as server:
+        load = Load(server.port, options)
+        if options.follow:
+            threading.Thread(target=write_weights, args=(t.folder, over)).start()
+        threads = [threading.Thread(target=load.work, args=(k, options.seed)) for k in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        while load.left > 3 * options.requests // 4 and any(thread.is_alive() for thread in threads):
+            time.sleep(0.05)
+        before = memory(server.process)
+        for thread in threads:
+            thread.join()
+        over.set()
+        after = memory(server.process)
+    lines = server.rest.splitlines(True)
     taken = sum('are taken over' in line for line in lines)
     rest = ''.join(line for line in lines if 'are taken over' not in line)
     if options.follow and taken < 3:
         load.wrong.append(f'only {taken} weights were taken over')
-    if code != 0 or rest:
-        load.wrong.append(f'it ended with status {code}: {rest}')
+    if server.process.returncode != 0 or rest:
+        load.wrong.append(f'it ended with status {server.process.returncode}: {rest}')
     if after > before + 4096 + before // 20 and not options.sanitized:
         load.wrong.append(f'memory grew from {before} to {after} kB')
     print(f'{load.counts}, memory {before} to {after} kB')
@@ -330,7 +297,7 @@ def main():
     options = parser.parse_args()
     options.flag += ['--follow'] if options.follow else []
     with tempfile.TemporaryDirectory() as folder:
-        return run(pathlib.Path(options.program).resolve(), pathlib.Path(folder), options)
+        return run(harness.Bench(str(pathlib.Path(options.program).resolve()), pathlib.Path(folder), options.sanitized), options)
 
 
 if __name__ == '__main__':

@@ -10,6 +10,46 @@ from harness import expect
 JSON = {'Content-Type': 'application/json'}
 ORDER = 'dispatch: {policy: order}\n'
 
+# Writes what it has read in text.txt.
+LETTERS = """seqlstm: 1
+name: letters
+seed: 2
+data:
+  train: {type: text, file: text.txt}
+  tokenizer: {type: char}
+  batching: {unit: stream, bptt: 20}
+  batch_size: 4
+model:
+  - {type: embedding, dim: 6}
+  - {type: lstm, units: 12, return_sequences: true}
+  - {type: output, activation: softmax}
+train: {task: language_model, epochs: 6, optimizer: {type: adam, learning_rate: 2e-2}}
+"""
+
+# Adds.
+PAIRS = """seqlstm: 1
+name: pairs
+data:
+  train: {type: generator, name: addition, digits: 1, size: 38}
+  batch_size: 8
+model:
+  encoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 4}
+  decoder:
+    - {type: embedding, dim: 4}
+    - {type: lstm, units: 4, return_sequences: true}
+    - {type: output, activation: softmax}
+train: {epochs: 12, optimizer: {type: adam, learning_rate: 2e-2}, loss: cross_entropy}
+decode: {beam: 3, n_best: 2}
+"""
+
+# Its decoder attends to all steps of the source.
+ATTENDS = PAIRS.replace('name: pairs', 'name: attends').replace('digits: 1', 'digits: 2').replace('size: 38', 'size: 380').replace(
+    'lstm, units: 4}', 'lstm, name: reader, units: 4, direction: bidirectional, return_sequences: true}').replace(
+    'units: 4, return_sequences: true}',
+    'units: 8, return_sequences: true, initial_state: reader}\n    - {type: attention, score: general}')
+
 
 class Server:
     """A server on a free port; ends when the block ends."""

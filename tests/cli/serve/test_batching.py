@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
 from harness import expect
-from serving import JSON, ORDER, Server, close, count
+from serving import JSON, LETTERS, ORDER, Server, close, count
 
 # Widths of which cpu-blas computes one row with other kernels than sixteen.
 STEPS = """seqlstm: 1
@@ -29,20 +29,6 @@ model:
 train: {epochs: 1, loss: mse}
 """ + ORDER
 BOTH_WAYS = STEPS.replace('name: steps', 'name: both').replace('units: 40', 'units: 24, direction: bidirectional')
-LETTERS = """seqlstm: 1
-name: letters
-seed: 2
-data:
-  train: {type: text, file: text.txt}
-  tokenizer: {type: char}
-  batching: {unit: stream, bptt: 20}
-  batch_size: 4
-model:
-  - {type: embedding, dim: 6}
-  - {type: lstm, units: 12, return_sequences: true}
-  - {type: output, activation: softmax}
-train: {task: language_model, epochs: 1}
-""" + ORDER
 NAMES = ['steps', 'both', 'letters']
 
 
@@ -51,7 +37,7 @@ def train(t):
     rows = [f'{g},{random_.gauss(0, 1):.3f},{random_.gauss(0, 1):.3f},{random_.gauss(1, 3):.3f}' for g in range(9) for _ in range(6)]
     t.write('train.csv', '\n'.join(['id,a,b,y', *rows]) + '\n')
     t.write('text.txt', 'the cat saw the dog, and a dog saw the cat.\n' * 20)
-    for name, text in zip(NAMES, (STEPS, BOTH_WAYS, LETTERS)):
+    for name, text in zip(NAMES, (STEPS, BOTH_WAYS, LETTERS + ORDER)):
         t.write(f'{name}.yaml', text)
         t.run('run', f'{name}.yaml', '-q')
 

@@ -12,49 +12,11 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
 from harness import TINY, expect
-from serving import JSON, ORDER, Server, count
-
-LETTERS = """seqlstm: 1
-name: letters
-seed: 2
-data:
-  train: {type: text, file: text.txt}
-  tokenizer: {type: char}
-  batching: {unit: stream, bptt: 20}
-  batch_size: 4
-model:
-  - {type: embedding, dim: 6}
-  - {type: lstm, units: 12, return_sequences: true}
-  - {type: output, activation: softmax}
-train: {task: language_model, epochs: 6, optimizer: {type: adam, learning_rate: 2e-2}}
-""" + ORDER
-
-PAIRS = """seqlstm: 1
-name: pairs
-data:
-  train: {type: generator, name: addition, digits: 1, size: 38}
-  batch_size: 8
-model:
-  encoder:
-    - {type: embedding, dim: 4}
-    - {type: lstm, units: 4}
-  decoder:
-    - {type: embedding, dim: 4}
-    - {type: lstm, units: 4, return_sequences: true}
-    - {type: output, activation: softmax}
-train: {epochs: 12, optimizer: {type: adam, learning_rate: 2e-2}, loss: cross_entropy}
-decode: {beam: 3, n_best: 2}
-""" + ORDER
-
-# Its decoder attends to all steps of the source.
-ATTENDS = PAIRS.replace('name: pairs', 'name: attends').replace('digits: 1', 'digits: 2').replace('lstm, units: 4}', 'lstm, name: reader, '
-          'units: 4, direction: bidirectional, return_sequences: true}').replace('units: 4, return_sequences: true}', 'units: 8, '
-          'return_sequences: true, initial_state: reader}\n    - {type: attention, score: general}').replace('size: 38', 'size: 380')
-
+from serving import ATTENDS, JSON, LETTERS, ORDER, PAIRS, Server, count
 
 def train(t):
     t.write('text.txt', 'the cat saw the dog, and thé dog saw a cat.\n' * 40)
-    t.write('l.yaml', LETTERS)
+    t.write('l.yaml', LETTERS + ORDER)
     t.run('run', 'l.yaml', '-q')
 
 
@@ -191,7 +153,7 @@ def test_clients_that_leave_stop_their_texts(t):
 
 
 def test_texts_of_decoders_are_those_of_predict(t):
-    t.write('pairs.yaml', PAIRS)
+    t.write('pairs.yaml', PAIRS + ORDER)
     t.run('run', 'pairs.yaml', '-q')
     sums = [f'{a}+{b}' for a in range(10) for b in range(0, 10, 3)]
     t.write('sums.txt', '\n'.join(sums) + '\n')
@@ -241,7 +203,7 @@ def check_translations(t, sums, lines, flags):
 
 
 def test_texts_of_decoders_join_and_leave_at_any_token(t):
-    t.write('attends.yaml', ATTENDS)
+    t.write('attends.yaml', ATTENDS + ORDER)
     t.run('run', 'attends.yaml', '-q')
     sums = [f'{k * 7 % 100}+{k * 13 % 89}' for k in range(60)] + ['1', '+'.join(['12'] * 20)]
     t.write('sums.txt', '\n'.join(sums) + '\n')
@@ -252,7 +214,8 @@ def test_texts_of_decoders_join_and_leave_at_any_token(t):
 
 def test_a_text_does_not_wait_for_those_before_it(t):
     """Of a decoder that has not learned to end."""
-    t.write('pairs.yaml', PAIRS.replace('name: pairs', 'name: pairs\nseed: 2').replace('epochs: 12', 'epochs: 1').replace('2e-2', '1e-9').replace('beam: 3, n_best: 2', 'beam: 1, max_length: 20000'))
+    t.write('pairs.yaml', PAIRS.replace('name: pairs', 'name: pairs\nseed: 2').replace('epochs: 12', 'epochs: 1')
+            .replace('2e-2', '1e-9').replace('beam: 3, n_best: 2', 'beam: 1, max_length: 20000') + ORDER)
     t.run('run', 'pairs.yaml', '-q')
 
     def begin(server, sums):
