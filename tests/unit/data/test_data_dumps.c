@@ -4,15 +4,13 @@
  *
  * `== FILE` is followed by the lines of a data file, in which \r, \t, \xHH and \\ mean bytes; \c at the end of a line
  * leaves its line end out. `? npy FILE TYPE SHAPE: NUMBERS` writes an array. `? data: …` begins a case; `? model: …`
- * and
- * `? train: …` belong to it, `? input: FILE [COLUMN …]` are inputs to predict, and `? ways`
- * shows other ways of batching. What comes out follows, with `|`
- * before each line. With SEQLSTM_UPDATE set it is written instead of compared: look at the difference.
+ * and `? train: …` belong to it, `? input: FILE [COLUMN …]` are inputs to predict, and `? ways` shows other ways of
+ * batching. What comes out follows, with `|` before each line; see golden.h.
  */
 #include "data_dump.h"
 #include "golden.h"
 
-enum { INPUTS_MOST = 4, BYTES_MOST = 1 << 20 };
+enum { INPUTS_MOST = 4 };
 
 static const struct {
     const char *name, *layers;
@@ -193,14 +191,12 @@ static void replay(struct sl_buf *out, char *text)
 static void compare(const char *name)
 {
     struct sl_buf now = {0};
-    char file[64], *path, *text;
+    char file[64], *text;
     snprintf(file, sizeof file, "dumps/%s.txt", name);
-    path = golden_path(file);
-    assert_int_equal(sl_file_read(path, BYTES_MOST, &text, NULL, NULL), SEQLSTM_OK);
+    text = golden_read(file);
     replay(&now, text);
     golden_expect(file, "? data", sl_buf_text(&now));
     free(text);
-    free(path);
     sl_buf_deinit(&now);
 }
 

@@ -26,6 +26,16 @@ static inline char *golden_path(const char *name)
     return path;
 }
 
+/* The text of the file; to be freed. */
+static inline char *golden_read(const char *name)
+{
+    enum { BYTES_MOST = 4 << 20 };
+    char *path = golden_path(name), *text;
+    assert_int_equal(sl_file_read(path, BYTES_MOST, &text, NULL, NULL), SEQLSTM_OK);
+    free(path);
+    return text;
+}
+
 /* Lines that begin with `title` say where in the file a difference is. Both texts are changed. */
 static inline void golden_compare(const char *path, const char *title, char *now, char *then)
 {
@@ -38,19 +48,18 @@ static inline void golden_compare(const char *path, const char *title, char *now
         if (strncmp(b, title, strlen(title)) == 0)
             block = b;
         if (strcmp(a, b) != 0)
-            fail_msg("%s:%d: %s\n  expected  %s\n  now       %s", path, line, block, b, a);
+            fail_msg("%s:%d: %s\n  expected  %.800s\n  now       %.800s", path, line, block, b, a);
     }
     if (a != NULL || b != NULL)
-        fail_msg("%s: %s\n  expected  %s\n  now       %s", path, block, b ? b : "(end)", a ? a : "(end)");
+        fail_msg("%s: %s\n  expected  %.800s\n  now       %.800s", path, block, b ? b : "(end)", a ? a : "(end)");
 }
 
 static inline void golden_expect(const char *name, const char *title, const char *text)
 {
-    enum { BYTES_MOST = 1 << 20 };
-    char *path = golden_path(name), *then, *now = strdup(text);
+    char *path = golden_path(name), *now = strdup(text), *then;
     if (getenv("SEQLSTM_UPDATE") != NULL)
         assert_int_equal(sl_file_write(path, text, strlen(text), NULL), SEQLSTM_OK);
-    assert_int_equal(sl_file_read(path, BYTES_MOST, &then, NULL, NULL), SEQLSTM_OK);
+    then = golden_read(name);
     golden_compare(path, title, now, then);
     free(then);
     free(now);
