@@ -4,7 +4,7 @@
 
 run.py SOURCE [--build FOLDER] [NAME ...]   exit 1 if a bug is not noticed, 2 if it cannot be planted or does not build
 run.py SOURCE --list                        the names
-run.py SOURCE --check                       plants nothing, and checks that all can be planted
+run.py SOURCE --check                       plants nothing, and checks that all can be planted and that their tests exist
 
 The bugs are in the *.txt files of this folder:
 
@@ -20,6 +20,7 @@ temporary one that is removed). First all the named tests must pass without a bu
 import argparse
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,17 @@ def list_tests(build):
     return {line.split(' / ')[-1].strip() for line in done.stdout.splitlines()}
 
 
+def check_tests(source, mutants):
+    """A test that no meson.build names, with or without prefixes such as `serve-`, would be skipped as one that is not built."""
+    words = {word for name in list_sources(source) if pathlib.Path(name).name == 'meson.build'
+             for word in re.findall(r"'([\w-]+)'", (source / name).read_text())}
+    for mutant in mutants:
+        for test in mutant.tests:
+            parts = test.split('-')
+            if not words & {'-'.join(parts[k:]) for k in range(len(parts))}:
+                sys.exit(f'{mutant.name}: there is no test {test}')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('source', type=pathlib.Path)
@@ -116,6 +128,7 @@ def main():
     if options.check:
         for mutant in mutants:
             mutant.plant((options.source / mutant.file).read_text())
+        check_tests(options.source, mutants)
         print(f'{len(mutants)} bugs can be planted')
         return 0
     unknown = set(options.names) - {m.name for m in mutants}
