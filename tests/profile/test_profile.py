@@ -62,7 +62,7 @@ def test_text_and_trials(t):
     done = t.run('profile', 'pinned.yaml', '-v', '--seconds', '60', '--updates', '8')
     text = done.out.decode()
     first = text.split('\n')[0]
-    expect('lstm_1 takes ' in first, 'the sentence names the layer')
+    expect('lstm_1 takes ' in first, f'the sentence names another layer: {first}')
     for change in ('--set data.batch_size=8', '--set dispatch.pin=null', '--set dispatch.policy=measured'):
         expect(change in text, f'{change} was tried out')
         changed = json.loads(t.run('plan', 'pinned.yaml', '--json', '--set', change.split(' ')[1]).out)
