@@ -6,6 +6,7 @@
 
 #include "base/operation/op_signature.h"
 #include "base/value/hash.h"
+#include "exec/place/place.h"
 #include "exec/rows.h"
 
 /* Runs of the executor in which all that a call reads is hashed: that costs about as much as reading it once. */
