@@ -134,7 +134,7 @@ struct sl_source {
     const char *comment;           /* conll: lines that begin with it are skipped; NULL: none */
     struct sl_string_list columns; /* names for a table without header; empty: none */
     struct sl_rows rows;
-    struct sl_string_list inputs;  /* numeric input columns */
+    struct sl_string_list inputs;  /* numeric input columns; none: all that have no other use */
     struct sl_string_list targets; /* numeric target columns */
     const char *group;             /* rows with the same value here, in order, form one sequence; NULL */
     const char *text;              /* the column that holds text (conll: the token); NULL */

@@ -250,7 +250,8 @@ static const struct sl_option source_options[] = {
     OPTION(CUSTOM, "rows", AT(rows), .variants = TABLES, .custom = &rows_custom,
            .doc = "the first and the last row to use: numbers counted from 1, or values of the time column; `~` means "
                   "no limit"),
-    OPTION(TEXTS, "inputs", AT(inputs), .variants = TABLES, .doc = "numeric input columns"),
+    OPTION(TEXTS, "inputs", AT(inputs), .variants = TABLES,
+           .doc = "numeric input columns; `[]`: all that have no other use, with `window` also the targets"),
     OPTION(TEXTS, "targets", AT(targets), .variants = TABLES, .doc = "numeric target columns"),
     OPTION(TEXT, "group", AT(group), .variants = TABLES,
            .doc = "rows with the same value in this column form one sequence"),

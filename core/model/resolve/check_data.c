@@ -138,15 +138,16 @@ static void drop_idle_keys(struct sl_reader *reader, struct sl_node *split, cons
     if (time != NULL && time->kind == SL_NODE_MAP)
         sl_reader_drop_idle(reader, time, "gaps", source->time.step > 0 || holes, "`step`");
     const bool table = source->type == SL_SOURCE_CSV || source->type == SL_SOURCE_TSV;
-    const struct sl_missing *missing = &source->missing; /* the default is in the configuration of each run */
+    const bool numbers = sl_node_find(split, "inputs") != NULL; /* `[]`: all that have no other use */
+    const struct sl_missing *missing = &source->missing;        /* the default is in the configuration of each run */
     const bool asks =
         missing->type != SL_MISSING_ERROR || missing->targets != SL_MISSING_TARGETS_FILL || missing->values.count > 0;
     if (table && asks)
-        sl_reader_drop_idle(reader, split, "missing", source->inputs.count > 0, "columns of numbers");
+        sl_reader_drop_idle(reader, split, "missing", numbers, "columns of numbers");
     if (table && source->decimal != SL_DECIMAL_POINT)
-        sl_reader_drop_idle(reader, split, "decimal", source->inputs.count > 0, "columns of numbers");
+        sl_reader_drop_idle(reader, split, "decimal", numbers, "columns of numbers");
     if (source->scale.type != SL_SCALE_NONE)
-        sl_reader_drop_idle(reader, split, "scale", arrays || source->inputs.count > 0 || values, "columns of numbers");
+        sl_reader_drop_idle(reader, split, "scale", arrays || numbers || values, "columns of numbers");
 }
 
 static void check_split(struct sl_reader *reader, struct sl_node *split, const struct sl_source *source,
