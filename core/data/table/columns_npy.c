@@ -28,16 +28,17 @@ static struct layout find_layout(const struct sl_npy *npy, bool has_steps)
     return npy->dimensions > own ? (struct layout){layout.steps, npy->shape[own]} : layout;
 }
 
-static void count_value(struct sl_column *column, double value, int64_t *numbers)
+/* `steps`: how many the column has counted before. */
+static void count_value(struct sl_column *column, double value, int64_t steps)
 {
     if (isnan(value)) {
         column->missing++;
         return;
     }
-    column->low = *numbers == 0 ? value : fmin(column->low, value);
-    column->high = *numbers == 0 ? value : fmax(column->high, value);
+    const bool is_first = column->missing == steps;
+    column->low = is_first ? value : fmin(column->low, value);
+    column->high = is_first ? value : fmax(column->high, value);
     column->mean += value; /* the sum, so far */
-    (*numbers)++;
 }
 
 static int64_t count_steps(const struct arrays *arrays, const struct layout *layout, int64_t sequence)
@@ -46,27 +47,33 @@ static int64_t count_steps(const struct arrays *arrays, const struct layout *lay
     return length < layout->steps ? length : layout->steps;
 }
 
-static void count_feature(const struct arrays *arrays, const struct sl_npy *npy, const struct layout *layout,
-                          int64_t feature, struct sl_column *column)
+static void count_values(const struct arrays *arrays, const struct sl_npy *npy, const struct layout *layout,
+                         struct sl_column *columns)
 {
-    int64_t numbers = 0;
-    for (int64_t s = 0; s < npy->shape[0]; s++)
-        for (int64_t t = 0; t < count_steps(arrays, layout, s); t++)
-            count_value(column, sl_npy_get(npy, (s * layout->steps + t) * layout->width + feature), &numbers);
-    column->is_number = numbers > 0;
-    column->mean = numbers > 0 ? column->mean / (double)numbers : 0;
+    int64_t steps = 0;
+    for (int64_t s = 0; s < npy->shape[0]; s++) {
+        const int64_t length = count_steps(arrays, layout, s), first = s * layout->steps;
+        for (int64_t t = first; t < first + length; t++, steps++)
+            for (int64_t f = 0; f < layout->width; f++)
+                count_value(&columns[f], sl_npy_get(npy, t * layout->width + f), steps);
+    }
+    for (int64_t f = 0; f < layout->width; f++) {
+        columns[f].is_number = steps > columns[f].missing;
+        columns[f].mean = columns[f].is_number ? columns[f].mean / (double)(steps - columns[f].missing) : 0;
+    }
 }
 
 static void count_array(const struct arrays *arrays, const struct sl_npy *npy, bool has_steps, const char *name,
                         struct sl_columns *columns)
 {
     const struct layout layout = find_layout(npy, has_steps);
+    struct sl_column *own = &columns->items[columns->count];
     for (int64_t f = 0; f < layout.width; f++) {
-        struct sl_column *column = &columns->items[columns->count++];
-        column->use = npy == &arrays->x ? "input" : "target";
-        sl_text_snprintf(column->name, sizeof column->name, layout.width > 1 ? "%s[%lld]" : "%s", name, (long long)f);
-        count_feature(arrays, npy, &layout, f, column);
+        own[f].use = npy == &arrays->x ? "input" : "target";
+        sl_text_snprintf(own[f].name, sizeof own[f].name, layout.width > 1 ? "%s[%lld]" : "%s", name, (long long)f);
     }
+    count_values(arrays, npy, &layout, own);
+    columns->count += (int32_t)layout.width;
 }
 
 static seqlstm_status count_all(const struct sl_model *model, const struct arrays *arrays, struct sl_columns *columns,
