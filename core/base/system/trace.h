@@ -11,7 +11,7 @@
  * thread nest by their times.
  *
  * Names and details are borrowed until the activities have been read; sl_trace_keep_name copies those which may vanish.
- * The recorder belongs to the process, as the threads do: one profile at a time.
+ * The recording belongs to the process, as the threads do: one profile at a time.
  */
 #ifndef SL_BASE_SYSTEM_TRACE_H
 #define SL_BASE_SYSTEM_TRACE_H
@@ -46,7 +46,7 @@ enum sl_activity_kind {
     SL_ACTIVITY_CHECKPOINT,
     SL_ACTIVITY_WORK,    /* a thread of the pool works for a call */
     SL_ACTIVITY_BACKEND, /* what a backend names itself: trace_begin of its host */
-    SL_ACTIVITY_DEVICE,  /* a device works: a call, or a kernel of which the backend reports the times */
+    SL_ACTIVITY_DEVICE,  /* a kernel, copy or fill of which a backend reports the times; bytes */
     SL_ACTIVITY_KINDS
 };
 

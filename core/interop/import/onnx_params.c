@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { AXES_MAX = 4096 };
+
 static int64_t clamp(int64_t value)
 {
     return value > INT32_MAX ? INT32_MAX : value < -INT32_MAX ? -INT32_MAX : value;
@@ -16,7 +18,7 @@ bool sl_onnx_get_list(const struct sl_onnx_node *node, const char *attribute,
     const struct sl_onnx_attribute *a = sl_onnx_node_find_attribute(node, attribute);
     const struct sl_onnx_constant *c = k >= 0 && k < input_count ? inputs[k] : NULL;
     int64_t count = a ? a->count : c ? c->elems : 0;
-    if ((a && a->ints == NULL && a->count) || (a == NULL && c == NULL) || count > SL_ONNX_AXES_MAX)
+    if ((a && a->ints == NULL && a->count) || (a == NULL && c == NULL) || count > AXES_MAX)
         return false;
     int64_t *list = SL_ARENA_ARRAY(arena, int64_t, (size_t)count + 1);
     for (int64_t i = 0; list && i < count; i++)

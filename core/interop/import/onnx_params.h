@@ -5,9 +5,7 @@
 
 #include "interop/import/onnx_constant.h"
 
-/* The list in the attribute, or in input `k`. False: absent,
- * or no constant. Values are clamped to 32 bits. */
-enum { SL_ONNX_AXES_MAX = 4096 };
+/* The list in the attribute, or in input `k`. False: absent, or no constant. Values are clamped to 32 bits. */
 bool sl_onnx_get_list(const struct sl_onnx_node *node, const char *attribute,
                       const struct sl_onnx_constant *const *inputs, int32_t input_count, int32_t k, const int64_t **out,
                       int32_t *out_count, struct sl_arena *arena);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The passes of ATTENTION. */
+/* Backward of ATTENTION. */
 #ifndef BLAS_ATTENTION_H
 #define BLAS_ATTENTION_H
 
