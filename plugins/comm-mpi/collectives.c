@@ -13,10 +13,7 @@ enum { SPIN_NS = 100 * 1000 };
 static seqlstm_status mpi_describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
 {
     (void)err;
-    transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
-    transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
-    for (uint32_t dtype = 0; dtype < 32; dtype++)
-        transport->dtypes |= collectives_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
+    collectives_describe(transport);
     transport->groups = MPI_GROUPS;
     snprintf(transport->name, sizeof transport->name, "MPI");
     snprintf(transport->domain, sizeof transport->domain, "host");
@@ -123,10 +120,7 @@ static seqlstm_status mpi_group_create(struct seqlstm_connection *c, uint32_t nu
                                        int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
 {
     const int32_t place = collectives_find_place(c->rank, c->ranks, ranks, count);
-    if (place < 0 || number >= MPI_GROUPS || c->used_groups >> number & 1)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
-                     place < 0 ? "its ranks are not ascending, or this one is not among them"
-                               : "the number is used, or too large");
+    SEQLSTM_TRY(collectives_check_group(place, number, MPI_GROUPS, c->used_groups, err));
     struct seqlstm_group *group = host_allocate(c->host, sizeof *group + (uint64_t)count * sizeof *group->ranks);
     if (group == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a group");

@@ -15,10 +15,7 @@ static const int64_t farewell_ns = INT64_C(2) * 1000000000;
 static seqlstm_status ncc_describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
 {
     (void)err;
-    transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
-    transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
-    for (uint32_t dtype = 0; dtype < 32; dtype++)
-        transport->dtypes |= collectives_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
+    collectives_describe(transport);
     transport->groups = NCC_GROUPS;
     transport->ranks_most = GPU_DEVICES_MAX;
     transport->one_host = 1;
@@ -169,10 +166,7 @@ static seqlstm_status ncc_group_create(struct seqlstm_connection *c, uint32_t nu
                                        int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
 {
     const int32_t place = collectives_find_place(c->ranks.rank, c->ranks.ranks, ranks, count);
-    if (place < 0 || number >= NCC_GROUPS || c->used_groups >> number & 1)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
-                     place < 0 ? "its ranks are not ascending, or this one is not among them"
-                               : "the number is used, or too large");
+    SEQLSTM_TRY(collectives_check_group(place, number, NCC_GROUPS, c->used_groups, err));
     struct seqlstm_group *g = host_allocate(c->ranks.host, sizeof *g + (uint64_t)count * sizeof *g->ranks);
     if (g == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a group");

@@ -16,10 +16,7 @@ enum { SPIN_NS = 50 * 1000 };
 static seqlstm_status shm_describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
 {
     (void)err;
-    transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
-    transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
-    for (uint32_t dtype = 0; dtype < 32; dtype++)
-        transport->dtypes |= collectives_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
+    collectives_describe(transport);
     transport->groups = SHM_GROUPS;
     transport->ranks_most = HOST_RANKS_MOST;
     transport->one_host = 1;
@@ -67,10 +64,7 @@ static seqlstm_status shm_group_create(struct seqlstm_connection *connection, ui
                                        int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
 {
     const int32_t place = collectives_find_place(connection->ranks.rank, connection->ranks.ranks, ranks, count);
-    if (place < 0 || number >= SHM_GROUPS || connection->used_groups >> number & 1)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
-                     place < 0 ? "its ranks are not ascending, or this one is not among them"
-                               : "the number is used, or too large");
+    SEQLSTM_TRY(collectives_check_group(place, number, SHM_GROUPS, connection->used_groups, err));
     const struct seqlstm_host *host = connection->ranks.host;
     struct seqlstm_group *group =
         host_allocate(host, sizeof *group + (uint64_t)count * (sizeof *group->boxes + sizeof *group->ranks));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all collectives of this repository check before an exchange, and before they make a group. */
+/* What all collectives of this repository can do, and what they check before an exchange and before they make a group.
+ */
 #ifndef COMMON_COLLECTIVES_CHECK_H
 #define COMMON_COLLECTIVES_CHECK_H
 
@@ -16,6 +17,15 @@ static inline int64_t collectives_elem_bytes(uint32_t dtype)
         [SEQLSTM_DTYPE_UINT8] = 1,
     };
     return dtype < sizeof bytes ? bytes[dtype] : 0;
+}
+
+/* Fills the kinds, reductions and dtypes: all that there are. */
+static inline void collectives_describe(struct seqlstm_transport *transport)
+{
+    transport->collectives = (1u << SEQLSTM_COLLECTIVE_COUNT) - 1;
+    transport->reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1;
+    for (uint32_t dtype = 0; dtype < 32; dtype++)
+        transport->dtypes |= collectives_elem_bytes(dtype) > 0 ? 1u << dtype : 0;
 }
 
 static inline bool collectives_is_pair(const struct seqlstm_exchange *e)
@@ -48,6 +58,18 @@ static inline int32_t collectives_find_place(int32_t own, int32_t all, const int
         place = ranks[m] == own ? m : place;
     }
     return place;
+}
+
+/* Can a rank with that place make group `number`, one of `groups`? `used`: the bit of each number that was used.
+ * INVALID_ARGUMENT. */
+static inline seqlstm_status collectives_check_group(int32_t place, uint32_t number, uint32_t groups, uint32_t used,
+                                                     struct seqlstm_error *err)
+{
+    if (place < 0 || number >= groups || used >> number & 1)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "no group %u: %s", number,
+                     place < 0 ? "its ranks are not ascending, or this one is not among them"
+                               : "the number is used, or too large");
+    return SEQLSTM_OK;
 }
 
 #endif
