@@ -268,7 +268,7 @@ static void backend_binding_destroy(struct seqlstm_binding *binding)
         return;
     cg_recurrent_close(binding);
     cg_lt_close(binding);
-    cg_axis_close(&binding->axis, binding->op);
+    cg_axis_close(&binding->axis, binding->op, binding->stream);
     host_release(&binding->op->instance->domain.host, binding);
 }
 
@@ -298,10 +298,11 @@ static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlst
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of cuda-generic");
     b->op = op;
     b->bind = *bind;
+    b->stream = queue->native_stream;
     seqlstm_status status = cg_blocks_find_counter(&op->instance->domain.host, op->instance->blocks, op->ordinal,
-                                                   queue->native_stream, &b->counter, err);
+                                                   b->stream, &b->counter, err);
     if (status == SEQLSTM_OK && seqlstm_needs_axis(&op->desc))
-        status = cg_axis_open(&b->axis, op, bind, queue->native_stream, err);
+        status = cg_axis_open(&b->axis, op, bind, b->stream, err);
     if (status == SEQLSTM_OK && op->desc.head.op == SEQLSTM_OP_RECURRENT)
         status = cg_recurrent_open(b, err);
     if (status == SEQLSTM_OK && op->lt)

@@ -3,6 +3,7 @@
 #include "cuda-generic/blocks.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "common/host_memory.h"
 
@@ -10,6 +11,7 @@ enum { KEPT = 256, SMALLEST = 512, LARGEST = 1 << 20 }; /* bytes; larger blocks 
 
 struct free_block {
     void *at;
+    void *stream; /* work that still uses it may be queued there */
     uint64_t bytes;
     int32_t ordinal;
 };
@@ -25,7 +27,7 @@ struct cg_blocks {
     pthread_mutex_t lock;
     struct counter *counters; /* one for each stream */
     int32_t count;
-    struct free_block free[KEPT];
+    struct free_block free[KEPT]; /* roughly the oldest first */
 };
 
 seqlstm_status cg_blocks_create(const struct seqlstm_host *host, struct cg_blocks **out_blocks,
@@ -99,14 +101,14 @@ static uint64_t round_up(uint64_t bytes)
     return size < bytes ? bytes : size;
 }
 
-seqlstm_status cg_blocks_take(struct cg_blocks *blocks, int32_t ordinal, uint64_t bytes, void **out_block,
+seqlstm_status cg_blocks_take(struct cg_blocks *blocks, int32_t ordinal, void *stream, uint64_t bytes, void **out_block,
                               struct seqlstm_error *err)
 {
     const uint64_t size = round_up(bytes);
     void *found = NULL;
     pthread_mutex_lock(&blocks->lock);
     for (int32_t k = blocks->count - 1; found == NULL && k >= 0; k--)
-        if (blocks->free[k].ordinal == ordinal && blocks->free[k].bytes == size) {
+        if (blocks->free[k].ordinal == ordinal && blocks->free[k].stream == stream && blocks->free[k].bytes == size) {
             found = blocks->free[k].at;
             blocks->free[k] = blocks->free[--blocks->count];
         }
@@ -115,16 +117,24 @@ seqlstm_status cg_blocks_take(struct cg_blocks *blocks, int32_t ordinal, uint64_
     return found ? SEQLSTM_OK : gpu_allocate(ordinal, SEQLSTM_MEMORY_DEVICE, size, out_block, err);
 }
 
-void cg_blocks_give(struct cg_blocks *blocks, int32_t ordinal, uint64_t bytes, void *block)
+/* Returns the block for which there is no room: the oldest, whose stream may be gone. */
+static struct free_block keep(struct cg_blocks *blocks, struct free_block block)
 {
-    const uint64_t size = round_up(bytes);
-    bool kept = block == NULL;
+    struct free_block oldest = {.at = NULL};
     pthread_mutex_lock(&blocks->lock);
-    if (!kept && size <= LARGEST && blocks->count < KEPT) {
-        blocks->free[blocks->count++] = (struct free_block){block, size, ordinal};
-        kept = true;
+    if (blocks->count == KEPT) {
+        oldest = blocks->free[0];
+        memmove(blocks->free, blocks->free + 1, (size_t)--blocks->count * sizeof *blocks->free);
     }
+    blocks->free[blocks->count++] = block;
     pthread_mutex_unlock(&blocks->lock);
-    if (!kept)
-        gpu_release(ordinal, SEQLSTM_MEMORY_DEVICE, block);
+    return oldest;
+}
+
+void cg_blocks_give(struct cg_blocks *blocks, int32_t ordinal, void *stream, uint64_t bytes, void *block)
+{
+    struct free_block surplus = {block, stream, round_up(bytes), ordinal};
+    if (block != NULL && surplus.bytes <= LARGEST)
+        surplus = keep(blocks, surplus);
+    gpu_release(surplus.ordinal, SEQLSTM_MEMORY_DEVICE, surplus.at);
 }

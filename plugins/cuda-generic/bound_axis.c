@@ -70,7 +70,7 @@ seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op 
     }
     memset(host, 0, s.bytes);
     fill(&s, bind, host);
-    seqlstm_status status = cg_blocks_take(op->instance->blocks, op->ordinal, s.bytes, &block, err);
+    seqlstm_status status = cg_blocks_take(op->instance->blocks, op->ordinal, stream, s.bytes, &block, err);
     axis->block = block;
     axis->bytes = s.bytes;
     if (status == SEQLSTM_OK)
@@ -96,11 +96,11 @@ seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op 
     return status;
 }
 
-void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op)
+void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op, void *stream)
 {
     const struct seqlstm_host *services = &op->instance->domain.host;
     services->release(services->context, axis->staging);
-    cg_blocks_give(op->instance->blocks, op->ordinal, axis->bytes, axis->block);
+    cg_blocks_give(op->instance->blocks, op->ordinal, stream, axis->bytes, axis->block);
 }
 
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,

@@ -87,6 +87,7 @@ enum { CG_LT_CHUNK, CG_LT_REST, CG_LT_INPUT = 0, CG_LT_BETWEEN, CG_LT_HIDDEN, CG
 struct seqlstm_binding {
     const struct seqlstm_op *op;
     struct seqlstm_bind bind;
+    void *stream; /* of its queue */
     struct cg_bound_axis axis;
     struct cg_recurrent_binding *recurrent; /* RECURRENT only */
     /* With cuBLASLt, NULL where our own kernels compute: CG_LT_… */
@@ -176,7 +177,7 @@ struct cg_live cg_live_make(const struct seqlstm_step *step);
 /* bound_axis.c. Errors: NO_MEMORY, DEVICE. */
 seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_bind *bind,
                             void *stream, struct seqlstm_error *err);
-void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op);
+void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op, void *stream);
 /* Copies the ids and positions of this call to the device, unless the host does so. */
 seqlstm_status cg_axis_renew(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_axis *host,
                              void *stream, struct seqlstm_error *err);

@@ -192,7 +192,8 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
         r->batch_sizes[t] = binding->bind.axis->batch_sizes[binding->bind.t0 + t];
     binding->recurrent = r;
     void *device = NULL;
-    SEQLSTM_TRY(cg_blocks_take(op->instance->blocks, op->ordinal, count_device_bytes(r), &device, err));
+    SEQLSTM_TRY(
+        cg_blocks_take(op->instance->blocks, op->ordinal, binding->stream, count_device_bytes(r), &device, err));
     r->device = device;
     return SEQLSTM_OK;
 }
@@ -205,7 +206,8 @@ void cg_recurrent_close(struct seqlstm_binding *binding)
         return;
     for (int64_t k = 0; k < 2 * r->count; k++)
         gpu_capture_destroy(binding->op->ordinal, r->captures[k]);
-    cg_blocks_give(binding->op->instance->blocks, binding->op->ordinal, count_device_bytes(r), r->device);
+    cg_blocks_give(binding->op->instance->blocks, binding->op->ordinal, binding->stream, count_device_bytes(r),
+                   r->device);
     host->release(host->context, r);
 }
 
