@@ -9,8 +9,9 @@
  *
  *   forward    a block multiplies the rows of its units' gates with the masked h of all units, computes its cells and
  *              sends its h to all blocks
- *   backward   a block computes its cells, multiplies the gradients of its gates with its rows of W_h, which gives a
- * part of the gradient of every unit's h, and sends each part to the block that owns the unit. That adds them in order
+ *   backward   a block computes its cells, multiplies the gradients of its gates with its rows of W_h, which gives
+ *              a part of the gradient of every unit's h, and sends each part to the block that owns the unit. That
+ *              adds them in order
  *
  * What is sent arrives in shared memory and counts on a barrier there (device/mbarrier.h), of which each group has two,
  * for even and for odd steps. A block sends for step t only after it has received all of step t - 1, which each warp

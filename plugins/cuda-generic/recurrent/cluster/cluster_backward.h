@@ -420,7 +420,7 @@ static __device__ __forceinline__ void cg_cluster_backward_begin(cg_cluster_back
     a.bytes = S::BLOCKS * S::HALVES * 128 * ((a.p.slots + 1) / 2);
     a.item = 0;
     a.gates = cg_cluster_gates(*a.p.y);
-    a.count = cg_cluster_count_sums(*a.p.y);
+    a.count = cg_count_used(a.p.y);
     a.usual = cg_cluster_is_usual(*a.p.y);
     cg_cluster_load_columns<S>(a.p, a.columns);
     cg_cluster_begin_states<S>(a.p);

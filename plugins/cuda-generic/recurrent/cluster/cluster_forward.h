@@ -332,7 +332,7 @@ static __device__ __forceinline__ void cg_cluster_forward_begin(cg_cluster_forwa
     a.p.column = 2 * (a.p.lane % 4) + a.p.lane / 16;
     a.bytes = S::HIDDEN * S::WORDS * a.p.slots;
     a.gates = a.p.unit < (int)a.p.y->hidden ? cg_cluster_gates(*a.p.y) : 0;
-    a.count = cg_cluster_count_sums(*a.p.y);
+    a.count = cg_count_used(a.p.y);
     cg_cluster_load_rows<S>(a.p, a.rows);
     a.wild = S::PARTS == 2 && (cg_cluster_finds_large<S>(a.p) || call.wild);
     a.usual = cg_cluster_is_usual(*a.p.y);

@@ -23,12 +23,6 @@ static __device__ __forceinline__ int cg_cluster_gates(const struct cg_layer &y)
     return ((1 << y.gates) - 1) & ~(cg_is_coupled(&y) ? 2 : 0);
 }
 
-/* The sums over h of all units for a sequence. */
-static __device__ __forceinline__ float cg_cluster_count_sums(const struct cg_layer &y)
-{
-    return (float)(cg_is_coupled(&y) ? y.gh - y.hidden : y.gh);
-}
-
 /* Bytes that a block receives for a kind of sums. */
 template <class S> static __device__ __forceinline__ int cg_cluster_sum_bytes(const struct cg_cluster_place &p)
 {

@@ -2,11 +2,11 @@
 /* Where everything of a block of a cluster lies, for host and device: sizes, shared memory, the division of a batch.
  * See cluster.h.
  *
- *   head       barriers [groups][2] | barriers of links [groups][2] | struct cg_layer | constants of the units | notes
- * | backward: gradients of the gates 2 x [steps of the depth][lane][words] | the lower parts of the weights, if
- * registers hold only the upper | forward, linked: sums of warps [warps][sequences][2] group      what is received 2 x
- * [...] | forward: sums that warps swap | states [...][threads] | forward: 8 scales | linked: what is received within a
- * step
+ *   head    barriers [groups][2] | barriers of links [groups][2] | struct cg_layer | constants of the units | notes |
+ *           backward: gradients of the gates 2 x [steps of the depth][lane][words] | the lower parts of the weights,
+ *           if registers hold only the upper | forward, linked: sums of warps [warps][sequences][2]
+ *   group   what is received 2 x [...] | forward: sums that warps swap | states [...][threads] |
+ *           forward: 8 scales | linked: what is received within a step
  *
  * A chunk is what is sent at once. Forward it holds four units of a sequence, in `words` words; backward the parts of
  * two units for two sequences. Within a step, either sums of two sequences are sent (LAYER_NORM) or such chunks (a late

@@ -167,4 +167,10 @@ CG_HD int cg_is_unused(const struct cg_layer *y, int64_t j)
     return cg_is_coupled(y) && j >= y->hidden && j < 2 * y->hidden;
 }
 
+/* The others: over so many sums LAYER_NORM normalises. */
+CG_HD float cg_count_used(const struct cg_layer *y)
+{
+    return (float)(cg_is_coupled(y) ? y->gh - y->hidden : y->gh);
+}
+
 #endif

@@ -10,20 +10,15 @@ struct moments {
     float mean, scale;
 };
 
-static __device__ float count_used(const struct cg_layer &y)
-{
-    return (float)(cg_is_coupled(&y) ? y.gh - y.hidden : y.gh);
-}
-
 static __device__ struct moments find_moments(const struct cg_layer &y, const float *u, int lane)
 {
     float sum = 0, squares = 0;
     for (int64_t j = lane; j < y.gh; j += CG_WARP)
         sum += cg_is_unused(&y, j) ? 0.0f : u[j];
-    const float mean = cg_warp_sum(sum) / count_used(y);
+    const float mean = cg_warp_sum(sum) / cg_count_used(&y);
     for (int64_t j = lane; j < y.gh; j += CG_WARP)
         squares += cg_is_unused(&y, j) ? 0.0f : (u[j] - mean) * (u[j] - mean);
-    return {mean, 1.0f / sqrtf(cg_warp_sum(squares) / count_used(y) + y.epsilon)};
+    return {mean, 1.0f / sqrtf(cg_warp_sum(squares) / cg_count_used(&y) + y.epsilon)};
 }
 
 /* The record z receives the normalised inputs; the steps replace them by pre-activations. */
@@ -57,8 +52,8 @@ static __global__ void __launch_bounds__(32 * WARPS) inputs_back(const struct cg
         sum += d;
         product += d * normal;
     }
-    sum = cg_warp_sum(sum) / count_used(y);
-    product = cg_warp_sum(product) / count_used(y);
+    sum = cg_warp_sum(sum) / cg_count_used(&y);
+    product = cg_warp_sum(product) / cg_count_used(&y);
     for (int64_t j = lane; j < y.gh; j += CG_WARP) {
         const float normal = (u[j] - m.mean) * m.scale;
         y.du[row * y.gh + j] = cg_is_unused(&y, j) ? 0.0f : m.scale * (pre[j] * y.norm[j] - sum - normal * product);

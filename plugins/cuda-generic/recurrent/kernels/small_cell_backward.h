@@ -80,7 +80,7 @@ template <class S_> struct cg_small_cell_back {
         gain_v = y.gain_v + place.unit;
         gain_c_to = y.gain_c + place.unit;
         bias_c_to = y.bias_c + place.unit;
-        count = (float)(cg_is_coupled(&y) ? y.gh - y.hidden : y.gh);
+        count = cg_count_used(&y);
         if (there && lstm) {
             gain_c = y.norm[8 * n + place.unit];
             bias_c = y.norm[9 * n + place.unit];

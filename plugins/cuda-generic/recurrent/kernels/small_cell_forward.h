@@ -43,7 +43,7 @@ template <class S_> struct cg_small_cell {
         c_to = y.c + p.unit;
         h_to = y.h + p.unit;
         moments_to = y.moments;
-        count = (float)(cg_is_coupled(&y) ? y.gh - y.hidden : y.gh);
+        count = cg_count_used(&y);
         gain_c = NORMED && there && y.cell == SEQLSTM_CELL_LSTM ? y.norm[8 * n + p.unit] : 1.0f;
         bias_c = NORMED && there && y.cell == SEQLSTM_CELL_LSTM ? y.norm[9 * n + p.unit] : 0.0f;
         CG_UNROLL

@@ -154,7 +154,7 @@ static __device__ void run_gru(const struct cg_layer *y, int phase, int64_t t, i
 static __device__ void normalise_back(const struct cg_layer *y, const float *x, const float *gain, const float *pre,
                                       float *dx, float *rows, float *room)
 {
-    const float count = (float)(cg_is_coupled(y) ? y->gh - y->hidden : y->gh);
+    const float count = cg_count_used(y);
     float sum = 0, product = 0;
     for (int64_t j = threadIdx.x; j < y->gh; j += blockDim.x)
         sum += cg_is_unused(y, j) ? 0.0f : x[j];

@@ -53,7 +53,7 @@ struct moments {
 
 static __device__ struct moments normalise(const struct cg_layer *y, const float *x, float *room)
 {
-    const float count = (float)(cg_is_coupled(y) ? y->gh - y->hidden : y->gh);
+    const float count = cg_count_used(y);
     float sum = 0, squares = 0;
     for (int64_t j = threadIdx.x; j < y->gh; j += blockDim.x)
         sum += cg_is_unused(y, j) ? 0.0f : x[j];
