@@ -155,7 +155,7 @@ static seqlstm_status join_group(struct seqlstm_group *g, struct seqlstm_error *
         .group = g, .call = ++g->calls, .peer = -1, .deadline_ns = host_ranks_deadline_ns(c->timeout_ns)};
     struct ncc_id id;
     atomic_store(&ncc_get_board(c, c->ranks.rank)->begun[g->number], g->calls);
-    SEQLSTM_TRY(gpu_use(c->device, err));
+    SEQLSTM_TRY(ncc_cuda(gpu_use(c->device, err), err));
     SEQLSTM_TRY(share_id(g, &p, &id, err));
     SEQLSTM_TRY(ncc_check(ncc.CommInitRankConfig(&g->comm, g->members, id, g->place, &config), "CommInitRankConfig",
                           NULL, err));
@@ -214,12 +214,16 @@ static void ncc_group_destroy(struct seqlstm_group *g)
     if (g == NULL)
         return;
     struct seqlstm_connection *c = g->connection;
-    host_ranks_leave(&c->ranks);
+    bool last = true;
     pthread_mutex_lock(&c->lock);
     while (c->queued_count > 0 && c->status == SEQLSTM_OK)
         pthread_cond_wait(&c->changed, &c->lock);
     c->groups[g->number] = NULL;
+    for (int k = 0; k < NCC_GROUPS; k++)
+        last &= c->groups[k] == NULL;
     pthread_mutex_unlock(&c->lock);
+    if (last) /* before NCCL waits for ranks that may wait for this one */
+        host_ranks_leave(&c->ranks);
     disconnect(g);
     host_release(c->ranks.host, g);
 }
@@ -232,7 +236,7 @@ static seqlstm_status ncc_run(struct seqlstm_group *g, struct seqlstm_queue *que
     struct seqlstm_connection *c = g->connection;
     SEQLSTM_TRY(collectives_check(e, g->place, g->members, err));
     SEQLSTM_TRY(ncc_get_failure(c, err));
-    SEQLSTM_TRY(gpu_use(c->device, err));
+    SEQLSTM_TRY(ncc_cuda(gpu_use(c->device, err), err));
     if (host_ranks_is_over(&c->ranks))
         return host_ranks_check(&c->ranks, err);
     const seqlstm_status status = ncc_exchange(g, queue != NULL ? queue->native_stream : NULL, e, err);

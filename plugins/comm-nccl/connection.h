@@ -47,7 +47,7 @@ struct seqlstm_connection {
     uint32_t used_groups; /* bit of each number that was used */
     pthread_t watcher;
     bool watched;         /* the thread runs */
-    pthread_mutex_t lock; /* recursive; also held in each call of NCCL */
+    pthread_mutex_t lock; /* recursive; also held in each call of NCCL for one of the `groups` */
     pthread_cond_t changed;
     /* under the lock */
     struct seqlstm_group *groups[NCC_GROUPS];
@@ -68,10 +68,21 @@ struct seqlstm_group {
     int32_t *ranks; /* [members] */
 };
 
+/* The result of a call of CUDA: its codes are no ranks, as native_code is here; the message has them, too. */
+static inline seqlstm_status ncc_cuda(seqlstm_status status, struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK && err != NULL && err->struct_size >= sizeof *err)
+        err->native_code = 0;
+    return status;
+}
+
 struct ncc_board *ncc_get_board(const struct seqlstm_connection *c, int32_t rank);
 
 /* wait.c. Can the exchange still end? Waits for nothing. */
 seqlstm_status ncc_look(struct seqlstm_connection *c, const struct ncc_passage *passage, struct seqlstm_error *err);
+/* A rank may go as soon as its own part of an exchange is done, while the rest is still on its way: does the event of
+ * an exchange that has lost a rank happen within a second? */
+bool ncc_ends_by_itself(const struct seqlstm_connection *c, const struct ncc_passage *passage);
 /* Returns when its event has happened. */
 seqlstm_status ncc_wait(struct seqlstm_connection *c, const struct ncc_passage *passage, struct seqlstm_error *err);
 /* Waits until NCCL has finished what it does for the communicator besides exchanges. */

@@ -77,8 +77,10 @@ static seqlstm_status upload(struct seqlstm_group *g, const struct part *p, stru
     const char *from = e->kind == SEQLSTM_COLLECTIVE_BROADCAST ? e->to : e->from;
     char *stage = e->kind == SEQLSTM_COLLECTIVE_BROADCAST ? c->to : c->from;
     for (int32_t v = 0; sends && v < count_vectors(g, e, false); v++)
-        SEQLSTM_TRY(gpu_copy(c->device, c->stream, SEQLSTM_COPY_TO_DEVICE, stage + v * p->elems * p->elem_bytes,
-                             from + (v * e->elems + p->at) * p->elem_bytes, (uint64_t)(p->elems * p->elem_bytes), err));
+        SEQLSTM_TRY(
+            ncc_cuda(gpu_copy(c->device, c->stream, SEQLSTM_COPY_TO_DEVICE, stage + v * p->elems * p->elem_bytes,
+                              from + (v * e->elems + p->at) * p->elem_bytes, (uint64_t)(p->elems * p->elem_bytes), err),
+                     err));
     return SEQLSTM_OK;
 }
 
@@ -87,9 +89,10 @@ static seqlstm_status download(struct seqlstm_group *g, const struct part *p, st
     struct seqlstm_connection *c = g->connection;
     const struct seqlstm_exchange *e = p->whole;
     for (int32_t v = 0; v < count_vectors(g, e, true); v++)
-        SEQLSTM_TRY(gpu_copy(c->device, c->stream, SEQLSTM_COPY_TO_HOST,
-                             (char *)e->to + (v * e->elems + p->at) * p->elem_bytes,
-                             c->to + v * p->elems * p->elem_bytes, (uint64_t)(p->elems * p->elem_bytes), err));
+        SEQLSTM_TRY(ncc_cuda(gpu_copy(c->device, c->stream, SEQLSTM_COPY_TO_HOST,
+                                      (char *)e->to + (v * e->elems + p->at) * p->elem_bytes,
+                                      c->to + v * p->elems * p->elem_bytes, (uint64_t)(p->elems * p->elem_bytes), err),
+                             err));
     return SEQLSTM_OK;
 }
 
@@ -104,7 +107,7 @@ static seqlstm_status run_part(const struct ncc_passage *passage, const struct p
     SEQLSTM_TRY(upload(g, p, err));
     SEQLSTM_TRY(queue(g, c->stream, &staged, err));
     SEQLSTM_TRY(ncc_settle(c, passage, "an exchange", err));
-    SEQLSTM_TRY(gpu_event_record(c->device, c->event, c->stream, err));
+    SEQLSTM_TRY(ncc_cuda(gpu_event_record(c->device, c->event, c->stream, err), err));
     SEQLSTM_TRY(ncc_wait(c, passage, err));
     return download(g, p, err);
 }

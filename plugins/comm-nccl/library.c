@@ -19,13 +19,14 @@ static bool loaded;
 static seqlstm_status find_functions(void *library, struct seqlstm_error *err)
 {
     const char *missing = NULL;
-    int version = 0;
+    int version = 0; /* 2804: 2.8.4; 20900 and later: 2.9.0 */
 #define FIND(type, name, arguments) vendor_library_find(library, "nccl" #name, &ncc.name, &missing);
     NCC_FUNCTIONS(FIND)
 #undef FIND
     if (ncc.GetVersion != NULL && ncc.GetVersion(&version) == NCC_SUCCESS && version < NCC_CONFIG_VERSION)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "the library has NCCL's version %d.%d, and 2.14 is needed",
-                     version / 1000, version / 100 % 10);
+                     version < 10000 ? version / 1000 : version / 10000,
+                     version < 10000 ? version / 100 % 10 : version / 100 % 100);
     if (missing != NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "NCCL %d.%d has no function %s", version / 10000, version / 100 % 100,
                      missing);

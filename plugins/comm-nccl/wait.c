@@ -84,8 +84,7 @@ static void pause_briefly(int turn)
         nanosleep(&pause, NULL);
 }
 
-/* A rank may go as soon as its own part of an exchange is done, while the rest is still on its way. */
-static bool ends_by_itself(const struct seqlstm_connection *c, const struct ncc_passage *p)
+bool ncc_ends_by_itself(const struct seqlstm_connection *c, const struct ncc_passage *p)
 {
     const int64_t end_ns = host_ranks_deadline_ns(grace_ns);
     bool happened = false;
@@ -99,12 +98,12 @@ seqlstm_status ncc_wait(struct seqlstm_connection *c, const struct ncc_passage *
 {
     for (int turn = 0;; turn++) {
         bool happened = false;
-        SEQLSTM_TRY(gpu_event_query(c->device, p->event, &happened, err));
+        SEQLSTM_TRY(ncc_cuda(gpu_event_query(c->device, p->event, &happened, err), err));
         if (happened)
             return SEQLSTM_OK;
         const seqlstm_status status = turn >= SPINS ? ncc_look(c, p, err) : SEQLSTM_OK;
         if (status != SEQLSTM_OK)
-            return status == SEQLSTM_CANCELLED && ends_by_itself(c, p) ? SEQLSTM_OK : status;
+            return status == SEQLSTM_CANCELLED && ncc_ends_by_itself(c, p) ? SEQLSTM_OK : status;
         pause_briefly(turn);
     }
 }
@@ -140,6 +139,7 @@ seqlstm_status ncc_fail(struct seqlstm_connection *c, seqlstm_status status, con
                 ncc.CommAbort(c->groups[g]->comm);
                 c->groups[g]->comm = NULL;
             }
+        pthread_cond_broadcast(&c->changed);
     }
     pthread_mutex_unlock(&c->lock);
     return status;

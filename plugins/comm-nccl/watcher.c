@@ -15,7 +15,7 @@ static seqlstm_status drop_finished(struct seqlstm_connection *c, struct seqlstm
 {
     while (c->queued_count > 0) {
         bool happened = false;
-        SEQLSTM_TRY(gpu_event_query(c->device, c->queued[0].event, &happened, err));
+        SEQLSTM_TRY(ncc_cuda(gpu_event_query(c->device, c->queued[0].event, &happened, err), err));
         if (!happened)
             return SEQLSTM_OK;
         void *event = c->events[0];
@@ -28,34 +28,50 @@ static seqlstm_status drop_finished(struct seqlstm_connection *c, struct seqlstm
     return SEQLSTM_OK;
 }
 
+/* Looks after the oldest exchange, under the lock. This thread alone takes exchanges out of the list. */
+static seqlstm_status look_after_oldest(struct seqlstm_connection *c, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(drop_finished(c, err));
+    if (c->queued_count == 0 || c->status != SEQLSTM_OK)
+        return SEQLSTM_OK;
+    const struct ncc_passage oldest = c->queued[0];
+    const seqlstm_status status = ncc_look(c, &oldest, err);
+    if (status != SEQLSTM_CANCELLED)
+        return status;
+    pthread_mutex_unlock(&c->lock);
+    const bool ends = ncc_ends_by_itself(c, &oldest);
+    pthread_mutex_lock(&c->lock);
+    return ends ? SEQLSTM_OK : status;
+}
+
+/* Waits until something has changed; while exchanges are queued, not for long. Under the lock. */
+static void wait_for_change(struct seqlstm_connection *c)
+{
+    struct timespec until;
+    if (c->queued_count == 0) {
+        pthread_cond_wait(&c->changed, &c->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&c->changed, &c->lock, &until);
+}
+
 static void *work(void *connection)
 {
     struct seqlstm_connection *c = connection;
     pthread_mutex_lock(&c->lock);
     while (!c->closes) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        struct timespec until;
-        seqlstm_status status = drop_finished(c, &err);
-        if (status == SEQLSTM_OK && c->queued_count > 0 && c->status == SEQLSTM_OK)
-            status = ncc_look(c, &c->queued[0], &err);
+        const seqlstm_status status = look_after_oldest(c, &err);
         if (status != SEQLSTM_OK) {
             c->queued_count = 0;
-            pthread_mutex_unlock(&c->lock);
             ncc_fail(c, status, &err);
-            pthread_mutex_lock(&c->lock);
-            pthread_cond_broadcast(&c->changed);
         }
-        if (c->closes)
-            break;
-        if (c->queued_count == 0) {
-            pthread_cond_wait(&c->changed, &c->lock);
-            continue;
-        }
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&c->changed, &c->lock, &until);
+        if (!c->closes)
+            wait_for_change(c);
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
@@ -66,10 +82,10 @@ seqlstm_status ncc_watch(struct seqlstm_connection *c, struct ncc_passage p, voi
     pthread_mutex_lock(&c->lock);
     while (c->queued_count == NCC_QUEUED && c->status == SEQLSTM_OK)
         pthread_cond_wait(&c->changed, &c->lock);
-    seqlstm_status status = SEQLSTM_OK;
-    if (c->status == SEQLSTM_OK) {
+    seqlstm_status status = ncc_get_failure(c, err);
+    if (status == SEQLSTM_OK) {
         p.event = c->events[c->queued_count];
-        status = gpu_event_record(c->device, p.event, stream, err);
+        status = ncc_cuda(gpu_event_record(c->device, p.event, stream, err), err);
         if (status == SEQLSTM_OK)
             c->queued[c->queued_count++] = p;
         pthread_cond_broadcast(&c->changed);

@@ -69,8 +69,9 @@ def test_other_library(folder):
 
 
 def test_old_library(_):
-    code, text = conformance('--ranks', '2', '--case', 'barrier', FAKE_NCCL_VERSION='2804')
-    expect(code != 0 and "NCCL's version 2.8, and 2.14 is needed" in text, text)
+    for version, name in ('2804', '2.8'), ('21304', '2.13'):
+        code, text = conformance('--ranks', '2', '--case', 'barrier', FAKE_NCCL_VERSION=version)
+        expect(code != 0 and f"NCCL's version {name}, and 2.14 is needed" in text, text)
 
 
 def test_too_few_devices(_):
