@@ -210,27 +210,33 @@ static void pad(struct sl_runner *runner, struct sl_running *running)
     running->left = runner->model->chunk_steps;
 }
 
-/* Those that have ended leave, or all of a padded batch when all have ended. */
+/* All of a padded batch leave when all have ended. */
+static void end_padded(struct sl_runner *runner)
+{
+    for (int64_t k = 0; k < runner->count; k++)
+        if (!runner->running[k].ended)
+            return;
+    for (int64_t k = 0; k < runner->count; k++)
+        leave(runner, &runner->running[k]);
+    runner->count = 0;
+}
+
+/* Those that have ended leave, or stay as padding. */
 static void go_on(struct sl_runner *runner)
 {
-    int64_t kept = 0, ended = 0;
+    int64_t kept = 0;
     for (int64_t k = 0; k < runner->count; k++) {
         struct sl_running *running = &runner->running[k];
         const bool done = go_on_one(runner, k);
         if (done && pads(runner))
             pad(runner, running);
-        ended += running->ended;
         if (done && !pads(runner))
             leave(runner, running);
         else
             runner->running[kept++] = *running;
     }
     runner->count = kept;
-    if (ended == 0 || ended < kept)
-        return;
-    for (int64_t k = 0; k < kept; k++)
-        leave(runner, &runner->running[k]);
-    runner->count = 0;
+    end_padded(runner);
 }
 
 static int get_http_status(seqlstm_status failure)
@@ -291,6 +297,7 @@ void sl_runner_run(struct sl_runner *runner)
     const int64_t began = sl_clock_ns();
     int64_t width, rows;
     drop_gone(runner);
+    end_padded(runner); /* the client of the longest may have left */
     begin_sequences(runner);
     if (runner->count == 0)
         return;

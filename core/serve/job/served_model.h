@@ -14,7 +14,7 @@
 
 struct sl_session;
 
-/* Who needs a version of a model. */
+/* What uses a version of a model. */
 struct sl_served_uses {
     atomic_llong count; /* jobs, streams and workers; and the list of models while it is the newest version */
     atomic_bool over;   /* nothing but workers will use it again, and they let it go */

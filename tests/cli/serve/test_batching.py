@@ -10,7 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
-from harness import expect
+from harness import TINY, expect
 from serving import JSON, LETTERS, ORDER, Server, close, count
 
 # Widths of which cpu-blas computes one row with other kernels than sixteen.
@@ -106,6 +106,30 @@ def test_padded_batches_answer_the_same(t):
         for case, got, known in zip(cases, ask_together(server, cases, 12), alone):
             expect(got == known if case['kind'] == 'letters' else close(got, known), (case, got, known))
         expect(count(server, 'seqlstm_streams') == count(server, 'seqlstm_queue_length') == 0, 'nothing is left')
+
+
+def test_the_longest_of_a_padded_batch_leaves(t):
+    """A stream ends first, waits as padding for a long sequence, and is answered when the client of that has left."""
+    steps = 300000
+    t.write('tiny.yaml', TINY + ORDER)
+    t.run('run', 'tiny.yaml', '-q')
+
+    def post(server, rows, **more):
+        connection, values = server.connect(), [0.5, 1] * rows
+        connection.request('POST', '/v2/models/tiny/infer', json.dumps(
+            {'inputs': [{'name': 'x', 'shape': [rows, 2], 'datatype': 'FP32', 'data': values}], **more}), JSON)
+        return connection
+
+    with Server(t, 'tiny', '--batching', 'padded', '--workers', '1', '--max-steps', str(steps)) as server:
+        known = server.outputs('tiny', [('x', 'FP32', [1, 2], [0.5, 1])])['y']['data']
+        first = post(server, steps)  # while it is computed, the others wait for one batch
+        stream, longest = post(server, 1, parameters={'sequence_id': 1, 'sequence_start': True}), post(server, steps)
+        expect(first.getresponse().status == 200, 'the first batch')
+        harness.wait_for(lambda: count(server, 'seqlstm_queue_length') == 0, 'the second batch')
+        longest.close()
+        reply = stream.getresponse()
+        expect(reply.status == 200 and close(json.loads(reply.read())['outputs'][0]['data'], known), 'the stream is answered')
+    expect(server.process.returncode == 0, server.rest)
 
 
 def test_refusals(t):
