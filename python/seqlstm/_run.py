@@ -122,7 +122,8 @@ class Run:
         count = operator.index(count)
         if count < 1:
             raise _errors.InvalidArgumentError(f'there are {count} streams, expected at least 1')
-        return Streams(self._get_predictor(0, self._layer, count), count)
+        room = 1 << (count - 1).bit_length()  # so that few predictors serve all counts
+        return Streams(self._get_predictor(0, self._layer, room), count)
 
     @property
     def classes(self) -> list[str]:

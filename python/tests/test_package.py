@@ -139,6 +139,7 @@ class Streams(unittest.TestCase):
         np.testing.assert_allclose(last, whole[:4], rtol=1e-4, atol=1e-5)
         streams[1].reset()
         self.assertEqual([stream.position for stream in streams], [6, 0, 6, 6])
+        self.assertIs(run.streams(3)._predictor, streams._predictor)
         streams[1].load(streams[2].save())
         again = streams(np.repeat(x[4:5, 0], 4, axis=0).astype('float64'))
         np.testing.assert_array_equal(again[1], again[2])
