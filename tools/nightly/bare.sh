@@ -35,7 +35,8 @@ make_base() {
         debootstrap --variant=minbase bookworm "$scratch/base" http://deb.debian.org/debian >"$out/debootstrap.log" 2>&1 || return
     fi
     cp -L /etc/resolv.conf /etc/hosts "$scratch/base/etc/"
-    cp -r /etc/apt/apt.conf.d "$scratch/base/etc/apt/"
+    # not the hooks of apt, whose programs are not there
+    ! command -v apt-config >/dev/null || apt-config dump | grep '^Acquire::' >"$scratch/base/etc/apt/apt.conf.d/99host"
     cp -L /etc/ssl/certs/ca-certificates.crt "$scratch/base/root/"
     mkdir -p "$scratch/base/out"
     # images of containers leave out manual pages; a base of one's own may be such an image
