@@ -125,7 +125,7 @@ step_packages() {
     ls "$out"/*.deb && write_program && within packages <<'END'
 # all files but those of the package manager, of users and of the kernel
 list_files() {
-    find / -xdev \( -path /out -o -path /root -o -path /tmp -o -path /var/cache -o -path /var/log -o -path /var/lib/apt \
+    find / -xdev \( -path /out -o -path /ccache -o -path /root -o -path /tmp -o -path /var/cache -o -path /var/log -o -path /var/lib/apt \
         -o -path /var/lib/dpkg \) -prune -o -print | sort
 }
 apt-get update
