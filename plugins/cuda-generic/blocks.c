@@ -8,6 +8,7 @@
 #include "common/host_memory.h"
 
 enum { KEPT = 256, SMALLEST = 512, LARGEST = 1 << 20 }; /* bytes; larger blocks are not kept */
+enum { FIRST = 32 };                                    /* streams whose counters need no memory of the host */
 
 struct free_block {
     void *at;
@@ -26,6 +27,8 @@ struct counter {
 struct cg_blocks {
     pthread_mutex_t lock;
     struct counter *counters; /* one for each stream */
+    struct counter first_counters[FIRST];
+    int32_t counter_count;
     int32_t count;
     struct free_block free[KEPT]; /* roughly the oldest first */
 };
@@ -51,7 +54,8 @@ void cg_blocks_destroy(const struct seqlstm_host *host, struct cg_blocks *blocks
         struct counter *c = blocks->counters;
         blocks->counters = c->next;
         gpu_release(c->ordinal, SEQLSTM_MEMORY_DEVICE, c->at);
-        host_release(host, c);
+        if (--blocks->counter_count >= FIRST) /* the list ends with those that lie in `blocks` */
+            host_release(host, c);
     }
     pthread_mutex_destroy(&blocks->lock);
     host_release(host, blocks);
@@ -67,27 +71,38 @@ static struct counter *find_counter(struct cg_blocks *blocks, int32_t ordinal, c
     return c;
 }
 
+/* Puts a counter into the list. NULL: no memory. */
+static struct counter *add_counter(const struct seqlstm_host *host, struct cg_blocks *blocks, int32_t ordinal,
+                                   void *stream, unsigned *at)
+{
+    pthread_mutex_lock(&blocks->lock);
+    struct counter *c =
+        blocks->counter_count < FIRST ? &blocks->first_counters[blocks->counter_count] : host_allocate(host, sizeof *c);
+    if (c != NULL) {
+        *c = (struct counter){.next = blocks->counters, .stream = stream, .at = at, .ordinal = ordinal};
+        blocks->counters = c;
+        blocks->counter_count++;
+    }
+    pthread_mutex_unlock(&blocks->lock);
+    return c;
+}
+
 seqlstm_status cg_blocks_find_counter(const struct seqlstm_host *host, struct cg_blocks *blocks, int32_t ordinal,
                                       void *stream, unsigned **out_counter, struct seqlstm_error *err)
 {
     struct counter *c = find_counter(blocks, ordinal, stream);
     void *at = NULL;
     if (c == NULL) {
-        c = host_allocate(host, sizeof *c);
-        if (c == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the counter of a stream");
         seqlstm_status status = gpu_allocate(ordinal, SEQLSTM_MEMORY_DEVICE, sizeof *c->at, &at, err);
         if (status == SEQLSTM_OK)
             status = gpu_fill(ordinal, stream, at, 0, sizeof *c->at, err);
+        if (status == SEQLSTM_OK && (c = add_counter(host, blocks, ordinal, stream, at)) == NULL)
+            status =
+                seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the counter of a stream");
         if (status != SEQLSTM_OK) {
             gpu_release(ordinal, SEQLSTM_MEMORY_DEVICE, at);
-            host_release(host, c);
             return status;
         }
-        pthread_mutex_lock(&blocks->lock);
-        *c = (struct counter){.next = blocks->counters, .stream = stream, .at = at, .ordinal = ordinal};
-        blocks->counters = c;
-        pthread_mutex_unlock(&blocks->lock);
     }
     *out_counter = c->at;
     return SEQLSTM_OK;

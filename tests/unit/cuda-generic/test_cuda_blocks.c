@@ -13,6 +13,7 @@
 enum { KEPT = 256 };
 
 static int on_device; /* blocks that are allocated there */
+static int on_host;
 static void *released_last;
 static char streams[2];
 
@@ -46,12 +47,14 @@ seqlstm_status gpu_fill(int32_t ordinal, void *stream, void *to, uint32_t value,
 static void *allocate(void *context, uint64_t bytes)
 {
     (void)context;
+    on_host++;
     return malloc(bytes);
 }
 
 static void release(void *context, void *pointer)
 {
     (void)context;
+    on_host -= pointer != NULL;
     free(pointer);
 }
 
@@ -60,7 +63,7 @@ static const struct seqlstm_host host = {.struct_size = sizeof host, .allocate =
 static int create(void **state)
 {
     struct cg_blocks *blocks = NULL;
-    on_device = 0;
+    on_device = on_host = 0;
     const seqlstm_status status = cg_blocks_create(&host, &blocks, NULL);
     *state = blocks;
     return (int)status;
@@ -69,7 +72,7 @@ static int create(void **state)
 static int destroy(void **state)
 {
     cg_blocks_destroy(&host, *state);
-    return on_device;
+    return on_device + on_host;
 }
 
 static void *take(struct cg_blocks *blocks, int32_t ordinal, int stream, uint64_t bytes)
@@ -131,6 +134,26 @@ static void each_stream_has_one_counter(void **state)
     assert_int_equal(*counters[0], 0);
 }
 
+/* The kit holds a plugin to it that what it allocated while operations lived is released with them. */
+static void few_streams_need_no_memory_of_the_host(void **state)
+{
+    enum { FEW = 32, MANY = 70 };
+    static char queues[MANY];
+    unsigned *counters[MANY], *again;
+    const int before = on_host;
+    for (int k = 0; k < MANY; k++) {
+        assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &queues[k], &counters[k], NULL), SEQLSTM_OK);
+        assert_int_equal(*counters[k], 0);
+        assert_int_equal(on_host, before + (k < FEW ? 0 : k + 1 - FEW));
+        *counters[k] = (unsigned)k;
+    }
+    for (int k = 0; k < MANY; k++) {
+        assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &queues[k], &again, NULL), SEQLSTM_OK);
+        assert_true(again == counters[k] && *again == (unsigned)k);
+    }
+    assert_int_equal(on_device, MANY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +161,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_oldest_makes_room, create, destroy),
         cmocka_unit_test_setup_teardown(large_blocks_are_not_kept, create, destroy),
         cmocka_unit_test_setup_teardown(each_stream_has_one_counter, create, destroy),
+        cmocka_unit_test_setup_teardown(few_streams_need_no_memory_of_the_host, create, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
