@@ -26,7 +26,15 @@ command -v debootstrap >/dev/null || { echo 'no debootstrap'; exit 77; }
 scratch=$(mktemp -d)
 trap 'rm -rf --one-file-system "$scratch"' EXIT
 
-# A bare Debian 12 with what it takes to reach the network from here.
+# What it takes to reach the network from here: variables, and the certificates of this machine.
+certificates=/etc/ssl/certs/ca-certificates.crt
+network=()
+for name in http_proxy https_proxy no_proxy PIP_INDEX_URL; do
+    [ -z "${!name:-}" ] || network+=("$name=${!name}")
+done
+[ ! -r "$certificates" ] || network+=(PIP_CERT=/root/ca-certificates.crt)
+
+# A bare Debian 12 which can reach the network.
 make_base() {
     [ ! -d "$scratch/base" ] || return 0
     if [ -n "${BASE:-}" ]; then
@@ -37,7 +45,7 @@ make_base() {
     cp -L /etc/resolv.conf /etc/hosts "$scratch/base/etc/"
     # not the hooks of apt, whose programs are not there
     ! command -v apt-config >/dev/null || apt-config dump | grep '^Acquire::' >"$scratch/base/etc/apt/apt.conf.d/99host"
-    cp -L /etc/ssl/certs/ca-certificates.crt "$scratch/base/root/"
+    [ ! -r "$certificates" ] || cp -L "$certificates" "$scratch/base/root/ca-certificates.crt"
     mkdir -p "$scratch/base/out"
     # images of containers leave out manual pages; a base of one's own may be such an image
     rm -f "$scratch/base/etc/dpkg/dpkg.cfg.d/"*
@@ -51,13 +59,15 @@ within() {
     cat >"$root/root/commands"
     # shellcheck disable=SC2016 # expanded inside
     unshare --mount --fork sh -c '
-        mount --bind "$2" "$1/out" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" ||
+        mount --bind "$1" "$1" && mount --bind "$2" "$1/out" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys" ||
             exit 1
         [ -z "$3" ] || { mkdir -p "$1/ccache" && mount --bind "$3" "$1/ccache"; } || exit 1
-        exec chroot "$1" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive CCACHE_DIR=/ccache "CCACHE=${3:+ccache}" \
-            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-            PIP_CERT=/root/ca-certificates.crt PIP_DISABLE_PIP_VERSION_CHECK=1 bash -euxo pipefail /root/commands' \
-        sh "$root" "$out" "${CCACHE_DIR:-}"
+        root=$1 cache=$3
+        shift 3
+        exec chroot "$root" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive CCACHE_DIR=/ccache "CCACHE=${cache:+ccache}" \
+            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PIP_DISABLE_PIP_VERSION_CHECK=1 "$@" \
+            bash -euxo pipefail /root/commands' \
+        sh "$root" "$out" "${CCACHE_DIR:-}" ${network[@]+"${network[@]}"}
 }
 
 # The sources as `git clone` gives them, in the folder that a user would work in.
