@@ -34,6 +34,8 @@ struct sl_continuous {
     struct sl_batch *laid_out;             /* its source side has the lengths as they are laid out */
     struct sl_sample_candidate *candidates;
     bool pads;
+    bool scattered; /* the memories must be laid out again before the next step */
+    bool shifted;   /* the states are still where they were before sources left; `moves` says where */
 };
 
 static seqlstm_status no_memory(struct seqlstm_error *err)
@@ -99,6 +101,7 @@ static void drop_all(struct sl_continuous *continuous)
         release(&continuous->sources[s]);
     continuous->count = continuous->memory_rows = 0;
     continuous->rows = 0;
+    continuous->scattered = continuous->shifted = false;
 }
 
 void sl_continuous_destroy(struct sl_continuous *continuous)
@@ -186,6 +189,7 @@ static seqlstm_status choose_places(struct sl_continuous *continuous, struct seq
 
 static seqlstm_status lay_out(struct sl_continuous *continuous, struct seqlstm_error *err)
 {
+    continuous->scattered = true;
     SEQLSTM_TRY(choose_places(continuous, err));
     for (int64_t s = 0; s < continuous->count; s++) {
         const struct source *source = &continuous->sources[s];
@@ -201,6 +205,7 @@ static seqlstm_status lay_out(struct sl_continuous *continuous, struct seqlstm_e
             from += elems;
         }
     }
+    continuous->scattered = false;
     return SEQLSTM_OK;
 }
 
@@ -233,6 +238,16 @@ static seqlstm_status add(struct sl_continuous *continuous, const struct sl_batc
     return keep_memory(continuous, source, first, err);
 }
 
+/* Moves the states of the present rows to where those of sources that have left were. */
+static seqlstm_status close_gaps(struct sl_continuous *continuous, struct seqlstm_error *err)
+{
+    if (!continuous->shifted)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_parts_follow(&continuous->parts, continuous->spare, continuous->moves, continuous->rows, err));
+    continuous->shifted = false;
+    return SEQLSTM_OK;
+}
+
 /* The states that the encoder has left, behind those of the present rows. */
 static seqlstm_status add_states(struct sl_continuous *continuous, int64_t sequences, struct seqlstm_error *err)
 {
@@ -254,6 +269,7 @@ static seqlstm_status join(struct sl_continuous *continuous, const struct sl_bat
 {
     const struct sl_exec_step nothing = {0};
     struct sl_exec_result result;
+    SEQLSTM_TRY(close_gaps(continuous, err));
     SEQLSTM_TRY(sl_exec_run(continuous->request.encoder, batch, &nothing, &result, err));
     for (int64_t k = 0; k < batch->sequences; k++)
         SEQLSTM_TRY(add(continuous, batch, k, tags[batch->sample[k]], err));
@@ -265,7 +281,6 @@ seqlstm_status sl_continuous_join(struct sl_continuous *continuous, const struct
                                   struct seqlstm_error *err)
 {
     const int64_t before = continuous->count;
-    struct seqlstm_error unused = SEQLSTM_ERROR_INIT;
     const seqlstm_status status = join(continuous, batch, tags, err);
     if (status == SEQLSTM_OK) {
         continuous->rows += (int32_t)batch->sequences; /* a search begins with one row */
@@ -274,8 +289,6 @@ seqlstm_status sl_continuous_join(struct sl_continuous *continuous, const struct
     }
     while (continuous->count > before)
         release(&continuous->sources[--continuous->count]);
-    if (before > 0 && lay_out(continuous, &unused) != SEQLSTM_OK)
-        drop_all(continuous);
     return status;
 }
 
@@ -377,6 +390,9 @@ static seqlstm_status step(struct sl_continuous *continuous, sl_continuous_write
 {
     const int64_t classes = continuous->graph->facts.target.classes, count = continuous->count;
     const float *probabilities;
+    SEQLSTM_TRY(close_gaps(continuous, err));
+    if (continuous->scattered)
+        SEQLSTM_TRY(lay_out(continuous, err));
     SEQLSTM_TRY(run(continuous, &probabilities, err));
     int32_t first = 0, width, left;
     int64_t kept = 0, over = 0;
@@ -420,7 +436,6 @@ seqlstm_status sl_continuous_step(struct sl_continuous *continuous, sl_continuou
 
 void sl_continuous_drop(struct sl_continuous *continuous, const void *tag)
 {
-    struct seqlstm_error unused = SEQLSTM_ERROR_INIT;
     int64_t s = 0;
     int32_t first = 0, width, at = 0;
     while (s < continuous->count && continuous->sources[s].tag != tag) {
@@ -432,14 +447,12 @@ void sl_continuous_drop(struct sl_continuous *continuous, const void *tag)
     get_rows(continuous, &continuous->sources[s], &width);
     for (int32_t r = 0; r < continuous->rows; r++)
         if (r < first || r >= first + width)
-            continuous->moves[at++] = r;
+            continuous->moves[at++] = continuous->shifted ? continuous->moves[r] : r;
     continuous->rows = at;
+    continuous->shifted = true;
     continuous->memory_rows -= continuous->sources[s].length;
     release(&continuous->sources[s]);
     for (continuous->count--; s < continuous->count; s++)
         continuous->sources[s] = continuous->sources[s + 1];
     continuous->sources[s] = (struct source){.tag = NULL};
-    if (sl_parts_follow(&continuous->parts, continuous->spare, continuous->moves, continuous->rows, &unused) !=
-        SEQLSTM_OK)
-        drop_all(continuous);
 }

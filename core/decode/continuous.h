@@ -27,7 +27,8 @@ int64_t sl_continuous_count(const struct sl_continuous *continuous);
 bool sl_continuous_has_room(const struct sl_continuous *continuous, const struct sl_batch *batch);
 
 /* Encodes the batch. tags[k] names the source that is record k of its data (batch->sample), until it has left; none is
- * NULL. NO_MEMORY, errors of the executors: none has joined. [one thread at a time, as all below] */
+ * NULL. NO_MEMORY, errors of the executors: none has joined, and the others stay. [one thread at a time, as all below]
+ */
 seqlstm_status sl_continuous_join(struct sl_continuous *continuous, const struct sl_batch *batch, void *const *tags,
                                   struct seqlstm_error *err);
 
@@ -40,7 +41,8 @@ typedef seqlstm_status sl_continuous_write_fn(void *context, void *tag, const st
 seqlstm_status sl_continuous_step(struct sl_continuous *continuous, sl_continuous_write_fn *write, void *context,
                                   struct seqlstm_error *err);
 
-/* The source leaves before its end; nothing happens if it is not there. */
+/* The source leaves before its end; nothing happens if it is not there. The states of the others are moved when the
+ * next source joins or the next step begins, which may fail. */
 void sl_continuous_drop(struct sl_continuous *continuous, const void *tag);
 
 #endif

@@ -9,7 +9,8 @@
  * environment, a backward call waits until a new copy out of pinned memory begins, one that had not begun when the call
  * was queued. If nothing overlaps, it fails after 20 s.
  *
- * With SEQLSTM_FAKE_FAIL_AFTER=N in the environment, job number N fails as on a real device: later, and permanently. */
+ * With SEQLSTM_FAKE_FAIL_AFTER=N in the environment, job number N fails as on a real device: later, and permanently.
+ * With SEQLSTM_FAKE_FAIL_READ, the next copy to the host fails, and the variable is removed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -403,6 +404,10 @@ static struct job *make_job(enum kind kind, uint32_t slot_count)
 static seqlstm_status memory_copy(struct seqlstm_instance *instance, uint32_t device, void *stream, uint32_t direction,
                                   void *to, const void *from, uint64_t bytes, struct seqlstm_error *err)
 {
+    if (direction == SEQLSTM_COPY_TO_HOST && getenv("SEQLSTM_FAKE_FAIL_READ")) {
+        unsetenv("SEQLSTM_FAKE_FAIL_READ");
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "a read of the fake device failed on purpose");
+    }
     struct job *job = make_job(COPY, 0);
     if (!job)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a copy");

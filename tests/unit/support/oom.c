@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 static _Atomic int oom_calls, oom_target;
+static _Atomic bool oom_lasts;
 static _Atomic int io_calls, io_target, io_errno, io_bytes;
 
 void *__real_malloc(size_t bytes);
@@ -34,8 +35,15 @@ int __wrap_rename(const char *from, const char *to);
 
 void oom_fail_at(int n)
 {
+    oom_lasts = false;
     oom_calls = 0;
     oom_target = n;
+}
+
+void oom_fail_from(int n)
+{
+    oom_fail_at(n);
+    oom_lasts = true;
 }
 
 bool oom_disarm(void)
@@ -73,7 +81,8 @@ bool io_disarm(void)
 static bool oom_now(void)
 {
     int call = atomic_fetch_add(&oom_calls, 1) + 1;
-    if (call != oom_target)
+    const int target = oom_target;
+    if (call != target && !(oom_lasts && target > 0 && call > target))
         return false;
     errno = ENOMEM;
     return true;

@@ -19,6 +19,8 @@
 
 /* The n-th allocation from now on fails, and that one alone; n >= 1. */
 void oom_fail_at(int n);
+/* The same, and all that follow it, until oom_disarm. */
+void oom_fail_from(int n);
 
 /* Stops failing. True if a failure has happened since oom_fail_at. */
 bool oom_disarm(void);
