@@ -12,21 +12,23 @@
 #include "predict/predictor_private.h"
 #include "predict/text_input.h"
 
+/* In their order: behind a batch for which there is no room, none joins, so that shorter texts do not overtake it. */
 static seqlstm_status join_batches(struct sl_context *context, struct sl_batcher *batcher, void *const *tags,
                                    bool *out_joined, struct seqlstm_error *err)
 {
-    for (;;) {
+    for (bool fits = true; fits;) {
         struct sl_batch *batch = NULL;
         SEQLSTM_TRY(sl_batcher_next(batcher, &batch, err));
         if (batch == NULL)
             return SEQLSTM_OK;
-        const bool fits = sl_continuous_has_room(context->continuous, batch);
+        fits = sl_continuous_has_room(context->continuous, batch);
         const seqlstm_status status = fits ? sl_continuous_join(context->continuous, batch, tags, err) : SEQLSTM_OK;
         for (int64_t k = 0; k < batch->sequences && fits && status == SEQLSTM_OK; k++)
             out_joined[batch->sample[k]] = true;
         sl_batch_destroy(batch);
         SEQLSTM_TRY(status);
     }
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_context_join_texts(struct sl_context *context, const char *const *texts, const size_t *bytes,

@@ -8,7 +8,8 @@
 
 #include "predict/context.h"
 
-/* The texts join those that are there. tags[k] names text k until it is written; out_joined[k]: there was room for it.
+/* The texts join those that are there, in their order, as far as there is room. tags[k] names text k until it is
+ * written; out_joined[k]: there was room for it and for all before it.
  * Errors as sl_context_predict_texts; then none has joined of those for which out_joined is false. */
 seqlstm_status sl_context_join_texts(struct sl_context *context, const char *const *texts, const size_t *bytes,
                                      void *const *tags, int64_t count, bool *out_joined, struct seqlstm_error *err);

@@ -60,7 +60,7 @@ static seqlstm_status join(struct sl_runner *runner, int64_t first, int64_t coun
     return status;
 }
 
-/* If a text is refused, each joins by itself, so that it does not spoil the others. */
+/* If a text is refused, each joins by itself, so that it does not spoil the others; in their order all the same. */
 static seqlstm_status join_all(struct sl_runner *runner, struct seqlstm_error *err)
 {
     int64_t count = 0;
@@ -70,9 +70,14 @@ static seqlstm_status join_all(struct sl_runner *runner, struct seqlstm_error *e
     const seqlstm_status status = count > 0 ? join(runner, 0, count, err) : SEQLSTM_OK;
     if (!spares_others(status))
         return status;
-    for (int64_t k = 0; k < count; k++)
-        if (!runner->asked[k]->joined)
-            runner->asked[k]->failure = join(runner, k, 1, &runner->asked[k]->job->failure);
+    bool fits = true;
+    for (int64_t k = 0; k < count && fits; k++) {
+        struct sl_running *running = runner->asked[k];
+        if (running->joined)
+            continue;
+        running->failure = join(runner, k, 1, &running->job->failure);
+        fits = running->joined || running->failure != SEQLSTM_OK;
+    }
     return SEQLSTM_OK;
 }
 

@@ -37,8 +37,11 @@ struct seqlstm_http_request {
     bool gone;
     int32_t status; /* of its answer; 0: it waits */
     int answers;
+    int place; /* among all answers */
     char body[512];
 };
+
+static int places;
 
 static int32_t is_gone(const struct seqlstm_http_request *request)
 {
@@ -58,6 +61,7 @@ static int32_t reply(struct seqlstm_http_request *request, int32_t status, const
     (void)err;
     request->status = status;
     request->answers++;
+    request->place = places++;
     if (bytes >= sizeof request->body)
         bytes = sizeof request->body - 1;
     if (bytes > 0)
@@ -265,9 +269,45 @@ static void each_job_is_answered_whatever_fails(void **state)
     for (int reads = 0; reads < 2; reads++) {
         int n = 1, served = 0;
         while (join_in_trouble(w, n, reads, alone.body, &served))
-            n++;
+            n += reads ? 1 : 5;
         assert_true(n > 20 && served > 0);
     }
+}
+
+/* There is room for the tokens of the long text if hardly any other is written. Short ones come all the time;
+ * `refuses`: a text before them is refused, so that each joins by itself. */
+static void check_order(struct world *w, bool refuses)
+{
+    enum { SHORT_MOST = 20 };
+    struct seqlstm_http_request first, longest, refused, shorter[SHORT_MOST];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_predictor_limits narrow = {.sequences = SEQUENCES, .steps = 36, .rows = 37, .threads = 1};
+    struct world own = {.serving = w->serving};
+    ok(sl_served_model_open(w->session, "pairs", &narrow, &own.model, &err), &err);
+    ok(sl_runner_init(&own.runner, &own.serving, &own.model, &err), &err);
+    ask(&own, &first, "1+1");
+    sl_runner_run(&own.runner);
+    if (refuses)
+        ask(&own, &refused, "1\n2");
+    ask(&own, &longest, "1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1");
+    int count = 0;
+    while (count < SHORT_MOST && longest.status == 0) {
+        ask(&own, &shorter[count++], "5+5");
+        sl_runner_run(&own.runner);
+    }
+    run_to_the_end(&own);
+    assert_int_equal(longest.status, 200);
+    assert_true(longest.place < shorter[0].place);
+    if (refuses)
+        assert_int_equal(refused.status, 400);
+    sl_runner_deinit(&own.runner);
+    sl_served_model_close(&own.model);
+}
+
+static void long_texts_are_not_overtaken(void **state)
+{
+    check_order(*state, false);
+    check_order(*state, true);
 }
 
 int main(void)
@@ -276,6 +316,7 @@ int main(void)
         cmocka_unit_test(texts_do_not_depend_on_those_that_leave),
         cmocka_unit_test(states_that_cannot_be_moved_are_an_error),
         cmocka_unit_test(each_job_is_answered_whatever_fails),
+        cmocka_unit_test(long_texts_are_not_overtaken),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
