@@ -39,8 +39,7 @@ static void tell(const struct sl_follower *follower, int slot, const char *what,
     made->tell(made->follow_context, text);
 }
 
-/* Requests that were read for one version may be computed by another. */
-static bool is_alike(const struct sl_served_model *a, const struct sl_served_model *b)
+static bool has_same_form(const struct sl_served_model *a, const struct sl_served_model *b)
 {
     return a->reads_ids == b->reads_ids && a->reads_steps == b->reads_steps && a->reads_text == b->reads_text &&
            a->decodes == b->decodes && a->gives_steps == b->gives_steps && a->streams == b->streams &&
@@ -49,14 +48,28 @@ static bool is_alike(const struct sl_served_model *a, const struct sl_served_mod
            (a->classes == NULL) == (b->classes == NULL);
 }
 
+/* What clients would notice of another version but better answers; NULL: nothing. */
+static const char *find_difference(const struct sl_served_model *a, const struct sl_served_model *b)
+{
+    if (!has_same_form(a, b))
+        return "its inputs or outputs are others";
+    if (!sl_vocabulary_is_same(sl_data_state_find_vocabulary(a->state), sl_data_state_find_vocabulary(b->state)) ||
+        !sl_vocabulary_is_same(sl_data_state_find_source_vocabulary(a->state),
+                               sl_data_state_find_source_vocabulary(b->state)))
+        return "its vocabulary is another";
+    if (!sl_vocabulary_is_same(sl_data_state_find_classes(a->state), sl_data_state_find_classes(b->state)))
+        return "its classes are others";
+    return NULL;
+}
+
 static seqlstm_status prepare(struct sl_follower *follower, struct sl_served_model *model, struct seqlstm_error *err)
 {
     const struct sl_server_request *made = follower->models->made;
     const struct sl_served_model *const *newest = sl_models_lock(follower->models);
-    const bool alike = is_alike(newest[model->slot], model);
+    const char *difference = find_difference(newest[model->slot], model);
     sl_models_unlock(follower->models);
-    if (!alike)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "its inputs or outputs are others now; start the server again");
+    if (difference)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s now; start the server again", difference);
     for (int w = 0; w < made->workers; w++)
         SEQLSTM_TRY(sl_worker_add(&follower->workers[w], model, err));
     return SEQLSTM_OK;

@@ -77,6 +77,20 @@ int32_t sl_vocabulary_find(const struct sl_vocabulary *vocabulary, const char *t
     return sl_intern_find(&vocabulary->texts, text, bytes);
 }
 
+bool sl_vocabulary_is_same(const struct sl_vocabulary *a, const struct sl_vocabulary *b)
+{
+    if (a == NULL || b == NULL || a == b)
+        return a == b;
+    bool same = a->texts.count == b->texts.count && memcmp(a->special_ids, b->special_ids, sizeof a->special_ids) == 0;
+    for (int32_t id = 0; same && id < a->texts.count; id++) {
+        size_t bytes, other_bytes;
+        const char *text = sl_vocabulary_get_text(a, id, &bytes);
+        const char *other = sl_vocabulary_get_text(b, id, &other_bytes);
+        same = bytes == other_bytes && memcmp(text, other, bytes) == 0;
+    }
+    return same;
+}
+
 int32_t sl_vocabulary_get_special(const struct sl_vocabulary *vocabulary, enum sl_special special)
 {
     return vocabulary->special_ids[special];

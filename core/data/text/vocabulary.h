@@ -9,6 +9,7 @@
 #ifndef SL_DATA_TEXT_VOCABULARY_H
 #define SL_DATA_TEXT_VOCABULARY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,10 @@ int64_t sl_vocabulary_get_count(const struct sl_vocabulary *vocabulary, int32_t 
 
 /* The id of a text, or -1. The caller replaces unknown tokens by <unk>. */
 int32_t sl_vocabulary_find(const struct sl_vocabulary *vocabulary, const char *text, size_t bytes);
+
+/* Have both the same texts with the same ids, and the same specials? Counts do not matter. NULL is the same as NULL
+ * alone. */
+bool sl_vocabulary_is_same(const struct sl_vocabulary *a, const struct sl_vocabulary *b);
 
 /* The id of <unk> and the like, or -1. */
 int32_t sl_vocabulary_get_special(const struct sl_vocabulary *vocabulary, enum sl_special special);

@@ -13,8 +13,8 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
-from harness import TINY, expect
-from serving import JSON, ORDER, Server, close, count
+from harness import CLASSES, TINY, expect
+from serving import JSON, LETTERS, ORDER, Server, close, count
 
 STEPS = [[0.5, 1], [0.25, -1], [0.75, 0], [0.1, 1], [0.9, -1], [0.3, 0]]
 
@@ -94,6 +94,35 @@ def test_weights_that_do_not_fit_are_refused(t):
         replace_weights(t, 'b')
         wait_for_takeover(server, 1)
         expect(not close(ask(server), before), 'those that fit are taken over')
+
+
+def refuse_takeover(t, server, source, why):
+    """The files of run `source` take the place of those of run `a`, its weights at last."""
+    for path in (t.folder / source).iterdir():
+        if path.is_file() and path.name != 'final.safetensors':
+            shutil.copy(path, t.folder / 'a')
+    replace_weights(t, source)
+    line = server.process.stderr.readline().decode()
+    expect(f'newer weights are not taken over: {why} now; start the server again' in line, line)
+    expect(count(server, 'seqlstm_weights_taken_over_total') == 0, 'the old ones answer')
+
+
+def test_another_vocabulary_is_refused(t):
+    t.write('m.yaml', LETTERS + ORDER)
+    for run, text in (('a', 'the cat saw the dog. '), ('b', 'the cat saw the fog. ')):
+        t.write('text.txt', text * 20)
+        t.run('run', 'm.yaml', '--out', run, '-q', '--set', 'train.epochs=1')
+    with Server(t, 'a', '--follow', '--workers', '1') as server:
+        refuse_takeover(t, server, 'b', 'its vocabulary is another')
+
+
+def test_other_classes_are_refused(t):
+    t.write('m.yaml', CLASSES + ORDER)
+    for run, other in (('a', 'bad'), ('b', 'dull')):
+        t.write('train.txt', f'good a fine day\n{other} a grey day\n' * 4)
+        t.run('run', 'm.yaml', '--out', run, '-q')
+    with Server(t, 'a', '--follow', '--workers', '1') as server:
+        refuse_takeover(t, server, 'b', 'its classes are others')
 
 
 def test_many_takeovers_let_the_old_versions_go(t):
