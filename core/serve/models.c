@@ -13,11 +13,15 @@ enum { SEQUENCES = 64, ROWS = 4096 }; /* of a batch, by default */
 
 /* ---- versions ---------------------------------------------------------------------------------------------- */
 
-/* The padding of a batch is as many sequences again, and at most as many rows. */
+/* The padding of a batch is as many sequences again, and at most as many rows. Decoders pad within their limits. */
+static bool adds_padding(const struct sl_models *models, const struct sl_session *session)
+{
+    return models->made->batching == SL_BATCHING_PADDED && sl_session_get_model(session)->encoder_count == 0;
+}
+
 static void add_padding(const struct sl_data_state *state, struct sl_predictor_limits *limits)
 {
-    const struct sl_data_facts *facts = state ? sl_data_state_get_facts(state) : NULL;
-    const int64_t longest = facts == NULL ? 0 : facts->source_longest > 0 ? facts->source_longest : facts->longest;
+    const int64_t longest = state ? sl_data_state_get_facts(state)->longest : 0;
     const int64_t steps = limits->steps > 0 ? limits->steps : longest;
     limits->sequences = 2 * (limits->sequences > 0 ? limits->sequences : SEQUENCES);
     limits->rows = 2 * (steps > ROWS ? steps : ROWS);
@@ -34,7 +38,7 @@ static seqlstm_status open_version(const struct sl_models *models, int slot, str
                                          .stream_steps = CHUNK_STEPS,
                                          .chunk_steps = CHUNK_STEPS,
                                          .reproducible = made->reproducible};
-    const bool pads = made->batching == SL_BATCHING_PADDED;
+    const bool pads = adds_padding(models, session);
     if (model == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a model");
     if (pads)

@@ -13,6 +13,8 @@
 #include "oom.h"
 #include "scratch.h"
 #include "serve/compute/runner.h"
+#include "serve/models.h"
+#include "serve/server.h"
 #include "session/session.h"
 
 /* A decoder that has not learned to end: each text has MOST tokens. */
@@ -310,6 +312,34 @@ static void long_texts_are_not_overtaken(void **state)
     check_order(*state, true);
 }
 
+/* Texts that have ended keep their rows, so padded batches need no more room. */
+static void padding_needs_no_other_limits(void **state)
+{
+    struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const char *const names[] = {"pairs"};
+    int64_t sequences[2], rows[2];
+    for (int padded = 0; padded < 2; padded++) {
+        struct sl_models models;
+        const struct sl_server_request request = {.sessions = &w->session,
+                                                  .names = names,
+                                                  .count = 1,
+                                                  .threads = 1,
+                                                  .steps = 40,
+                                                  .sequences = SEQUENCES,
+                                                  .batching = padded ? SL_BATCHING_PADDED : SL_BATCHING_STEPS};
+        ok(sl_models_init(&models, &request, &err), &err);
+        const struct sl_served_model *model = models.newest[0];
+        const struct sl_graph *encoder = sl_predictor_find_graph(model->predictor, SL_USE_ENCODER);
+        assert_int_equal(model->sequences, SEQUENCES);
+        sequences[padded] = encoder->facts.envelope.sequences;
+        rows[padded] = encoder->facts.envelope.source_rows;
+        sl_models_deinit(&models);
+    }
+    assert_int_equal(sequences[1], sequences[0]);
+    assert_int_equal(rows[1], rows[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +347,7 @@ int main(void)
         cmocka_unit_test(states_that_cannot_be_moved_are_an_error),
         cmocka_unit_test(each_job_is_answered_whatever_fails),
         cmocka_unit_test(long_texts_are_not_overtaken),
+        cmocka_unit_test(padding_needs_no_other_limits),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
