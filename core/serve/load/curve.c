@@ -6,17 +6,26 @@
 
 static const double parts[] = {0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95};
 
+static int32_t count_points(int32_t count)
+{
+    return count > 0 ? count : (int32_t)(sizeof parts / sizeof *parts);
+}
+
+int32_t sl_curve_count_loads(int32_t count)
+{
+    return 2 + count_points(count);
+}
+
 seqlstm_status sl_curve_measure(struct sl_curve *curve, const struct sl_load_request *request, const double *rates,
                                 int32_t count, struct seqlstm_error *err)
 {
-    const int32_t own = (int32_t)(sizeof parts / sizeof *parts);
     struct sl_load_request one = *request;
     one.rate = 0;
     one.connections = 1;
     SEQLSTM_TRY(sl_load_run(&one, &curve->alone, err));
     one.connections = request->connections;
     SEQLSTM_TRY(sl_load_run(&one, &curve->closed, err));
-    for (int32_t k = 0; k < (count > 0 ? count : own); k++) {
+    for (int32_t k = 0; k < count_points(count); k++) {
         one.rate = count > 0 ? rates[k] : parts[k] * curve->closed.reached;
         if (!(one.rate > 0))
             SEQLSTM_FAIL(err, SEQLSTM_IO, "the server has answered no request with status 200, but %lld with others",

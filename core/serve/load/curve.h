@@ -17,6 +17,8 @@ struct sl_curve {
     int32_t count;
 };
 
+/* How many loads sl_curve_measure runs for so many rates. */
+int32_t sl_curve_count_loads(int32_t count);
 /* Fills the results. `rates` [count]: requests per second, in order; count 0: 0.1 to 0.95 of the highest throughput.
  * `request->rate` does not count; its seconds are those of one point. Errors as sl_load_run. */
 seqlstm_status sl_curve_measure(struct sl_curve *curve, const struct sl_load_request *request, const double *rates,

@@ -60,6 +60,8 @@ def test_refusals(t):
                        (['--batching', 'padded'], 'need --serve'), (['--serve', 'self', '--batching', 'odd'], 'steps or padded'),
                        (['--serve', 'http://127.0.0.1:1', '--batching', 'padded'], 'with `--serve self`')):
         t.refuse(2, 'bench', 'tiny', *args).says(text)
+    expect(t.refuse(2, 'bench', 'tiny', '--serve', 'self', '--batching', 'odd').err
+           == t.refuse(2, 'serve', 'tiny', '--batching', 'odd').err, 'one flag, one message')
     t.refuse(1, 'bench', 'tiny', '--serve', f'127.0.0.1:{taken.getsockname()[1]}').says('cannot reach', 'refused')
     t.refuse(1, 'bench', 'tiny', '--serve', 'http://[::1]:1/').says('cannot reach http://[::1]:1/: ')
 

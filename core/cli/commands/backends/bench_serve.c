@@ -10,6 +10,7 @@
 #include "base/system/interrupt.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "cli/commands/runs/batching.h"
 #include "serve/compute/offline.h"
 #include "serve/load/curve.h"
 #include "serve/server.h"
@@ -54,18 +55,17 @@ static void *serve(void *context)
 }
 
 /* A server in this process. */
-static int start(struct cli_context *cli, struct sl_session *session, const char *name, struct served *served)
+static int start(struct cli_context *cli, struct sl_session *session, const char *name, enum sl_serve_batching batching,
+                 struct served *served)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const char *way = cli_get(cli, "batching");
     const struct sl_server_request request = {.sessions = &session,
                                               .names = &name,
                                               .count = 1,
                                               .address = "127.0.0.1",
                                               .workers = sl_cpu_count() > 1 ? sl_cpu_count() - 1 : 1,
                                               .threads = 1,
-                                              .batching = way && strcmp(way, "padded") == 0 ? SL_BATCHING_PADDED
-                                                                                            : SL_BATCHING_STEPS,
+                                              .batching = batching,
                                               .queue = QUEUE,
                                               .body_bytes = BODY_BYTES,
                                               .streams = 1,
@@ -144,6 +144,7 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     double rates[SL_CURVE_POINTS_MOST], seconds = 30;
+    const bool offline = served->server != NULL; /* it is compared with computing without a server */
     int64_t connections = CONNECTIONS;
     int32_t count = 0;
     int code = read_rates(cli, rates, &count);
@@ -163,12 +164,12 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
                                             .port = served->port,
                                             .bodies = &bodies,
                                             .connections = (int32_t)connections,
-                                            .seconds = seconds / (count > 0 ? count + 2 : 9),
+                                            .seconds = seconds / (sl_curve_count_loads(count) + offline),
                                             .seed = 1,
                                             .interrupt = cli->interrupt};
     if (status == SEQLSTM_OK) {
         *curve = (struct sl_curve){.name = name, .server = where, .steps = bodies.steps, .requests = bodies.count};
-        if (served->server)
+        if (offline)
             status = sl_offline_measure(session, &bodies, request.seconds, &curve->offline, &err);
     }
     if (status == SEQLSTM_OK)
@@ -184,18 +185,22 @@ int cli_bench_serve(struct cli_context *cli)
     static const char *const other[] = {"batch", "backend", "threads", "phase"};
     struct sl_session *session = NULL;
     struct served served = {.err = SEQLSTM_ERROR_INIT};
-    const char *where = cli_get(cli, "serve"), *way = cli_get(cli, "batching");
+    enum sl_serve_batching batching;
+    const char *where = cli_get(cli, "serve");
+    const bool own = strcmp(where, "self") == 0;
     for (size_t k = 0; k < sizeof other / sizeof *other; k++)
         if (cli_get(cli, other[k]))
             return cli_usage_error(cli, "--serve and --%s exclude each other", other[k]);
-    if (way && (strcmp(where, "self") != 0 || (strcmp(way, "steps") != 0 && strcmp(way, "padded") != 0)))
-        return cli_usage_error(cli, "`--batching %s`: expected steps or padded, with `--serve self`", way);
-    int code = cli_open_run(cli, cli->values.operands[0], &session);
+    if (cli_get(cli, "batching") && !own)
+        return cli_usage_error(cli, "--batching goes with `--serve self`");
+    int code = cli_read_batching(cli, &batching);
+    if (code == CLI_OK)
+        code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code != CLI_OK)
         return code;
     const char *name = sl_session_get_model(session)->name;
     cli_save_on_signals();
-    code = strcmp(where, "self") == 0 ? start(cli, session, name, &served) : read_url(cli, where, &served);
+    code = own ? start(cli, session, name, batching, &served) : read_url(cli, where, &served);
     if (code == CLI_OK)
         code = measure(cli, session, &served, name);
     stop(&served);

@@ -6,6 +6,7 @@
 #include "base/system/cpu.h"
 #include "base/system/file.h"
 #include "cli/cli.h"
+#include "cli/commands/runs/batching.h"
 #include "serve/http/access.h"
 #include "serve/server.h"
 
@@ -66,14 +67,12 @@ static int check_access(struct cli_context *cli, const struct sl_server_request 
                            request->address);
 }
 
-static int read_batching(struct cli_context *cli, struct sl_server_request *request)
+static int read_computing(struct cli_context *cli, struct sl_server_request *request)
 {
-    const char *said = cli_get(cli, "batching");
     request->reproducible = cli_has(cli, "reproducible");
-    if (said && strcmp(said, "padded") == 0)
-        request->batching = SL_BATCHING_PADDED;
-    else if (said && strcmp(said, "steps") != 0)
-        return cli_usage_error(cli, "`--batching %s`: expected steps or padded", said);
+    const int code = cli_read_batching(cli, &request->batching);
+    if (code != CLI_OK)
+        return code;
     if (request->batching == SL_BATCHING_PADDED && (request->reproducible || request->target_ns > 0))
         return cli_usage_error(cli, "--batching padded excludes --%s",
                                request->reproducible ? "reproducible" : "target-p99");
@@ -108,7 +107,7 @@ static int read_flags(struct cli_context *cli, struct serving *serving, struct s
     int code = read_tokens(cli, serving);
     request->tokens = serving->token_text ? serving->tokens : NULL;
     if (code == CLI_OK)
-        code = read_batching(cli, request);
+        code = read_computing(cli, request);
     return code == CLI_OK ? check_access(cli, request) : code;
 }
 
