@@ -24,6 +24,7 @@ static double get_waiting(const struct sl_pipeline *pipeline)
 void sl_pipeline_write_table(const struct sl_plan *plan, const struct sl_pipeline *pipeline, struct sl_buf *out)
 {
     struct sl_pipeline_barrier barriers[BARRIERS_SHOWN];
+    int32_t count;
     sl_buf_printf(out, "pieces  the steps of a batch run in %d%s\n", pipeline->pieces,
                   pipeline->chosen ? ", as many as are fast" : "");
     for (int32_t s = 0; s < pipeline->stages && pipeline->stages > 1; s++) {
@@ -42,7 +43,8 @@ void sl_pipeline_write_table(const struct sl_plan *plan, const struct sl_pipelin
             "        %.3g ms for a mean batch (computed), %.2f times as fast as one rank; the ranks wait %.0f %% "
             "of the time\n",
             pipeline->step_ns * 1e-6, pipeline->alone_ns / pipeline->step_ns, 100 * get_waiting(pipeline));
-    const int32_t count = sl_pipeline_list_barriers(plan, pipeline, barriers, BARRIERS_SHOWN);
+    if (sl_pipeline_list_barriers(plan, pipeline, barriers, BARRIERS_SHOWN, &count, NULL) != SEQLSTM_OK)
+        out->failed = true;
     for (int32_t k = 0; k < count && k < BARRIERS_SHOWN; k++) {
         sl_buf_printf(out, "        `%s` runs on all steps at once: %s", barriers[k].call->node->name,
                       sl_barrier_get_reason(barriers[k].reason));
@@ -55,13 +57,15 @@ void sl_pipeline_write_table(const struct sl_plan *plan, const struct sl_pipelin
 json_t *sl_pipeline_write_json(const struct sl_plan *plan, const struct sl_pipeline *pipeline)
 {
     struct sl_pipeline_barrier list[BARRIERS_SHOWN];
+    int32_t count;
+    if (sl_pipeline_list_barriers(plan, pipeline, list, BARRIERS_SHOWN, &count, NULL) != SEQLSTM_OK)
+        return NULL;
     json_t *stages = json_array(), *barriers = json_array();
     for (int32_t s = 0; s < pipeline->stages; s++)
         json_array_append_new(stages,
                               json_pack("{s:s,s:s,s:f,s:I}", "first", get_first(plan, pipeline, s), "last",
                                         get_last(plan, pipeline, s), "ns", pipeline->stage_ns[s], "untouched_bytes",
                                         (json_int_t)sl_pipeline_count_untouched(plan, pipeline, s)));
-    const int32_t count = sl_pipeline_list_barriers(plan, pipeline, list, BARRIERS_SHOWN);
     for (int32_t k = 0; k < count && k < BARRIERS_SHOWN; k++)
         json_array_append_new(barriers, json_pack("{s:s,s:s,s:f}", "layer", list[k].call->node->name, "reason",
                                                   sl_barrier_get_reason(list[k].reason), "ns", list[k].ns));

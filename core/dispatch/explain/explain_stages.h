@@ -8,7 +8,7 @@
 #include "base/value/buf.h"
 #include "dispatch/stages/pipeline.h"
 
-/* Lines for the table of the plan. */
+/* Lines for the table of the plan. Failure is sticky in the buffer. */
 void sl_pipeline_write_table(const struct sl_plan *plan, const struct sl_pipeline *pipeline, struct sl_buf *out);
 
 /* {"pieces": 8, "stages": [{"first": "emb", "last": "lstm_1", "ns": 1200}], "step_ns": …, "alone_ns": …,

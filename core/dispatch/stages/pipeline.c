@@ -88,14 +88,16 @@ static seqlstm_status cut(const struct sl_plan *plan, const double *costs, struc
 }
 
 /* Without known costs there are four pieces for each stage. */
-static void choose_pieces(const struct sl_plan *plan, bool known, struct sl_pipeline *out)
+static seqlstm_status choose_pieces(const struct sl_plan *plan, bool known, struct sl_pipeline *out,
+                                    struct seqlstm_error *err)
 {
     static const int32_t counts[] = {1, 2, 3, 4, 6, 8, 12, SL_PIECES_AUTO_MOST};
     double least = INFINITY;
     int32_t best = 4 * out->stages < SL_PIECES_AUTO_MOST ? 4 * out->stages : SL_PIECES_AUTO_MOST;
     for (size_t k = 0; known && k < sizeof counts / sizeof *counts; k++) {
+        double ns;
         out->pieces = counts[k];
-        const double ns = sl_pipeline_simulate(plan, out, -1);
+        SEQLSTM_TRY(sl_pipeline_simulate(plan, out, -1, &ns, err));
         if (ns < least) {
             least = ns;
             best = counts[k];
@@ -103,6 +105,7 @@ static void choose_pieces(const struct sl_plan *plan, bool known, struct sl_pipe
     }
     out->pieces = best < plan->graph->pieces ? best : plan->graph->pieces;
     out->chosen = true;
+    return SEQLSTM_OK;
 }
 
 /* Where costs are not known, every call counts the same. */
@@ -136,7 +139,7 @@ seqlstm_status sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl
     SEQLSTM_TRY(status);
     made.pieces = times->pieces;
     made.alone_ns = sl_piece_times_sum(times);
-    made.step_ns = sl_pipeline_simulate_times(plan, &made, times, 0);
+    SEQLSTM_TRY(sl_pipeline_simulate_times(plan, &made, times, 0, &made.step_ns, err));
     *pipeline = made;
     return SEQLSTM_OK;
 }
@@ -148,32 +151,38 @@ seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int3
     struct sl_pipeline made = {.stages = stages, .pieces = pieces};
     SEQLSTM_TRY(cut_by_costs(plan, known, &made, err));
     if (pieces == 0)
-        choose_pieces(plan, known, &made);
+        SEQLSTM_TRY(choose_pieces(plan, known, &made, err));
     for (int32_t c = 0; known && c < plan->call_count; c++)
         made.alone_ns += sl_cost_get_ns(&plan->calls[c].cost);
-    made.step_ns = known ? sl_pipeline_simulate(plan, &made, -1) : 0;
-    if (!known)
+    if (known)
+        SEQLSTM_TRY(sl_pipeline_simulate(plan, &made, -1, &made.step_ns, err));
+    else
         memset(made.stage_ns, 0, sizeof made.stage_ns);
     *out = made;
     return SEQLSTM_OK;
 }
 
-int32_t sl_pipeline_list_barriers(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
-                                  struct sl_pipeline_barrier *out, int32_t capacity)
+seqlstm_status sl_pipeline_list_barriers(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                         struct sl_pipeline_barrier *out, int32_t capacity, int32_t *out_count,
+                                         struct seqlstm_error *err)
 {
-    const double whole = sl_pipeline_simulate(plan, pipeline, -1);
+    double whole, open;
     int32_t count = 0;
+    *out_count = 0;
+    SEQLSTM_TRY(sl_pipeline_simulate(plan, pipeline, -1, &whole, err));
     for (int32_t c = 0; c < plan->call_count; c++) {
         const struct sl_call *call = &plan->calls[c];
         const enum sl_barrier reason = sl_graph_find_barrier(plan->graph, call->node);
         if (reason == SL_BARRIER_NONE || !sl_axis_is_steps(sl_graph_get_axis(plan->graph, call->node)))
             continue;
-        const double ns = whole - sl_pipeline_simulate(plan, pipeline, c);
+        SEQLSTM_TRY(sl_pipeline_simulate(plan, pipeline, c, &open, err));
         if (count < capacity)
-            out[count] = (struct sl_pipeline_barrier){call, reason, knows_costs(plan) && ns > 0 ? ns : 0};
+            out[count] =
+                (struct sl_pipeline_barrier){call, reason, knows_costs(plan) && open < whole ? whole - open : 0};
         count++;
     }
-    return count;
+    *out_count = count;
+    return SEQLSTM_OK;
 }
 
 const char *sl_barrier_get_reason(enum sl_barrier barrier)

@@ -31,9 +31,10 @@ struct sl_pipeline {
 seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int32_t pieces, struct sl_pipeline *out,
                                 struct seqlstm_error *err);
 
-/* The time of a step on these stages. `open` >= 0: as if that call could run in pieces. 0: no memory, or costs that are
- * not known. */
-double sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open);
+/* The time of a step on these stages; 0: the costs are not known. `open` >= 0: as if that call could run in pieces.
+ * Errors: NO_MEMORY. */
+seqlstm_status sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open,
+                                    double *out_ns, struct seqlstm_error *err);
 
 /* Measured times of the calls of one batch, on one rank: of each piece forward and backward, and of the weight
  * gradients that follow the last piece. A call that runs on all steps at once has its times in piece 0. All in
@@ -51,9 +52,10 @@ void sl_piece_times_deinit(struct sl_piece_times *times);
 double sl_piece_times_sum(const struct sl_piece_times *times);
 
 /* The time of this batch on these stages. `exchange_ns`: of passing a piece to the next stage, in which neither of the
- * two does anything else. 0: no memory. */
-double sl_pipeline_simulate_times(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
-                                  const struct sl_piece_times *times, double exchange_ns);
+ * two does anything else. Errors: NO_MEMORY. */
+seqlstm_status sl_pipeline_simulate_times(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                          const struct sl_piece_times *times, double exchange_ns, double *out_ns,
+                                          struct seqlstm_error *err);
 
 /* Cuts the plan as sl_pipeline_make does, by measured times instead of its costs. The number of pieces is theirs. */
 seqlstm_status sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl_piece_times *times,
@@ -68,9 +70,11 @@ struct sl_pipeline_barrier {
     enum sl_barrier reason;
     double ns; /* that it adds to a step; 0: nothing, or not known */
 };
-/* Fills out[0, capacity); returns how many there are. */
-int32_t sl_pipeline_list_barriers(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
-                                  struct sl_pipeline_barrier *out, int32_t capacity);
+/* Fills out[0, capacity) with the first ones; *out_count is how many there are, or 0 after an error. Errors: NO_MEMORY.
+ */
+seqlstm_status sl_pipeline_list_barriers(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                         struct sl_pipeline_barrier *out, int32_t capacity, int32_t *out_count,
+                                         struct seqlstm_error *err);
 /* "it reads the steps in reverse"; static. */
 const char *sl_barrier_get_reason(enum sl_barrier barrier);
 

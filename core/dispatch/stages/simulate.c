@@ -180,34 +180,40 @@ static double simulate(struct simulation *s)
     return last;
 }
 
-static double simulate_open(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
-                            const struct sl_piece_times *times, double exchange_ns, int32_t open)
+static seqlstm_status simulate_open(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                    const struct sl_piece_times *times, double exchange_ns, int32_t open,
+                                    double *out_ns, struct seqlstm_error *err)
 {
     struct simulation s = {
         .plan = plan, .pipeline = pipeline, .times = times, .exchange_ns = exchange_ns, .open = open};
     s.done = calloc((size_t)pipeline->stages + 1, sizeof *s.done);
     s.pieces = calloc((size_t)times->pieces + 1, sizeof *s.pieces);
     s.units = calloc((size_t)plan->call_count + 1, sizeof *s.units);
-    const double ns = s.done && s.pieces && s.units ? simulate(&s) : 0;
+    const bool fits = s.done && s.pieces && s.units;
+    if (fits)
+        *out_ns = simulate(&s);
     free(s.units);
     free(s.done);
     free(s.pieces);
-    return ns;
+    if (!fits)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the times of stages");
+    return SEQLSTM_OK;
 }
 
-double sl_pipeline_simulate_times(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
-                                  const struct sl_piece_times *times, double exchange_ns)
+seqlstm_status sl_pipeline_simulate_times(const struct sl_plan *plan, const struct sl_pipeline *pipeline,
+                                          const struct sl_piece_times *times, double exchange_ns, double *out_ns,
+                                          struct seqlstm_error *err)
 {
-    return simulate_open(plan, pipeline, times, exchange_ns, -1);
+    return simulate_open(plan, pipeline, times, exchange_ns, -1, out_ns, err);
 }
 
-double sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open)
+seqlstm_status sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open,
+                                    double *out_ns, struct seqlstm_error *err)
 {
     struct sl_piece_times times;
-    if (sl_piece_times_init(&times, plan->call_count, pipeline->pieces, NULL) != SEQLSTM_OK)
-        return 0;
+    SEQLSTM_TRY(sl_piece_times_init(&times, plan->call_count, pipeline->pieces, err));
     fill_from_costs(plan, open, &times);
-    const double ns = simulate_open(plan, pipeline, &times, 0, open);
+    const seqlstm_status status = simulate_open(plan, pipeline, &times, 0, open, out_ns, err);
     sl_piece_times_deinit(&times);
-    return ns;
+    return status;
 }

@@ -5,20 +5,12 @@
 
 #include "base/memory/alignment.h"
 
-static bool uses(const struct sl_call *call, int32_t tensor)
-{
-    for (int32_t s = 0; s < call->node->slot_count; s++)
-        if (call->node->slots[s] == tensor)
-            return true;
-    return false;
-}
-
 /* Does a call of the stage use the tensor, or does it cross the stage? */
 static bool is_here(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t stage, int32_t tensor)
 {
     int32_t first = plan->call_count, last = -1;
     for (int32_t c = 0; c < plan->call_count; c++)
-        if (uses(&plan->calls[c], tensor)) {
+        if (sl_node_uses(plan->calls[c].node, tensor)) {
             first = c < first ? c : first;
             last = c;
         }
@@ -48,7 +40,7 @@ static int64_t count_other_gradients(const struct sl_plan *plan, const struct sl
         const struct sl_param *param = &plan->graph->params[p];
         bool used = false;
         for (int32_t c = pipeline->bounds[stage]; c < pipeline->bounds[stage + 1]; c++)
-            used |= uses(&plan->calls[c], param->tensor);
+            used |= sl_node_uses(plan->calls[c].node, param->tensor);
         bytes += used ? 0 : 4 * param->rows * param->columns;
     }
     return bytes;

@@ -123,10 +123,11 @@ static seqlstm_status run_in_pieces(struct meter *m, const struct sl_batch *slic
     struct sl_exec_result result;
     SEQLSTM_TRY(sl_piece_times_init(&times, m->session->train.plan->call_count, pipeline->pieces, err));
     sl_exec_time_pieces(m->session->train.exec, &times);
-    const seqlstm_status status = sl_exec_run(m->session->train.exec, slice, step, &result, err);
+    seqlstm_status status = sl_exec_run(m->session->train.exec, slice, step, &result, err);
     sl_exec_time_pieces(m->session->train.exec, NULL);
     out->alone = sl_piece_times_sum(&times);
-    out->stages = sl_pipeline_simulate_times(m->session->train.plan, pipeline, &times, m->piece_ns);
+    if (status == SEQLSTM_OK)
+        status = sl_pipeline_simulate_times(m->session->train.plan, pipeline, &times, m->piece_ns, &out->stages, err);
     sl_piece_times_deinit(&times);
     return status;
 }

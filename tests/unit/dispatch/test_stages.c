@@ -111,10 +111,13 @@ static void a_barrier_has_a_price(void **state)
     (void)state;
     struct layers l;
     struct sl_pipeline_barrier barriers[2];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int32_t count;
     make(&l, LAYERS, 8);
     l.nodes[4].desc.head.op = SEQLSTM_OP_POOL;
     const struct sl_pipeline pipeline = cut(&l, 4, 8);
-    assert_int_equal(sl_pipeline_list_barriers(&l.plan, &pipeline, barriers, 2), 1);
+    assert_int_equal(sl_pipeline_list_barriers(&l.plan, &pipeline, barriers, 2, &count, &err), SEQLSTM_OK);
+    assert_int_equal(count, 1);
     assert_ptr_equal(barriers[0].call, &l.calls[4]);
     assert_int_equal(barriers[0].reason, SL_BARRIER_STEPS);
     assert_true(barriers[0].ns > 1000 * ms);
@@ -158,7 +161,9 @@ static void measured_times_cut_and_add_up(void **state)
     /* forward 3 and 6 on the first stage, 3 and 6 on the second: ends at 15. Backward: the second 6 and 3; the first
      * begins at 21, takes 6 and 3, and 5 for the weights */
     assert_close(pipeline.step_ns, 35);
-    assert_close(sl_pipeline_simulate_times(&l.plan, &pipeline, &times, 1), 38);
+    double ns;
+    assert_int_equal(sl_pipeline_simulate_times(&l.plan, &pipeline, &times, 1, &ns, &err), SEQLSTM_OK);
+    assert_close(ns, 38);
     sl_piece_times_deinit(&times);
 }
 
