@@ -9,6 +9,8 @@
 #include "base/value/buf.h"
 #include "dispatch/plan/refusal.h"
 
+enum { REASON_BYTES = 120 }; /* of a backend, at most: three of them fit into a message */
+
 static const char reference_hint[] =
     "The reference backend runs every model, but is slow: --set 'backends=[reference]'";
 
@@ -40,6 +42,17 @@ static void advise_blas(struct sl_buf *text)
                        "; cpu-blas was not found: it is built if OpenBLAS is installed (Debian: libopenblas-dev)");
 }
 
+/* How many bytes of a text to show: all, or at most so many, which end with a word. */
+static int count_shown(const char *text, int most)
+{
+    int shown = most;
+    if (strnlen(text, (size_t)most + 1) <= (size_t)most)
+        return (int)strlen(text);
+    while (shown > 0 && text[shown] != ' ')
+        shown--;
+    return shown > 0 ? shown : most;
+}
+
 seqlstm_status sl_failure_no_backend(const struct sl_graph *graph, const struct sl_registry *registry,
                                      struct seqlstm_error *err)
 {
@@ -48,7 +61,9 @@ seqlstm_status sl_failure_no_backend(const struct sl_graph *graph, const struct 
     for (uint32_t i = 0; i < count && i < 3; i++) {
         const struct sl_backend_record *record = sl_registry_get_record(registry, i);
         const char *name = record->id[0] ? record->id : record->file;
-        sl_buf_printf(&text, "; `%.60s`: %.120s", name, record->reason ? record->reason : "no reason was given");
+        const char *reason = record->reason ? record->reason : "no reason was given";
+        const int shown = count_shown(reason, REASON_BYTES);
+        sl_buf_printf(&text, "; `%.60s`: %.*s%s", name, shown, reason, reason[shown] ? " …" : "");
     }
     if (lacks_blas(graph, registry))
         advise_blas(&text);
