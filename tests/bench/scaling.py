@@ -5,8 +5,9 @@
 scaling.py PROGRAM --data DIR [--seconds S] [--only NAME,…]
 
 DIR has the folders ptb, ud-english-ewt, sst, tinyshakespeare and multi30k-de-en. Each line of the table is one division
-of one model: the predicted and the measured milliseconds of an update, their ratio, and how many times as fast it is as
-one rank of all cores. Needs a machine without other work.
+of one model: the predicted and the measured milliseconds of an update, their ratio; how many times as fast it was as one
+rank, of all cores or (pipeline) of one; the predicted share of exchanges; and the ratio for one rank. Needs a machine
+without other work.
 """
 import argparse
 import json
