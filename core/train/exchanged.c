@@ -25,3 +25,17 @@ int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl
     }
     return count;
 }
+
+seqlstm_status sl_exchanged_place_grads(struct sl_params *params, struct sl_connection *connection, bool *out_lends,
+                                        struct seqlstm_error *err)
+{
+    void *memory;
+    *out_lends = false;
+    if (params->mirrors)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_connection_allocate(connection, (params->elems + 1) * (int64_t)sizeof *params->grads, &memory, err));
+    *out_lends = memory != NULL;
+    if (memory)
+        sl_params_lend_grads(params, memory);
+    return SEQLSTM_OK;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which gradients ranks do not exchange as they are. */
+/* How the gradients of a training are exchanged: where they lie, and which are not exchanged as they are. */
 #ifndef SL_TRAIN_EXCHANGED_H
 #define SL_TRAIN_EXCHANGED_H
 
@@ -11,5 +11,11 @@
  */
 int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params, int64_t compress_rank,
                                    struct sl_reducer_matrix *out);
+
+/* Gradients of the processor are added fastest in memory of the collectives: if these have any, gradients lie there
+ * from now on, all zero, until sl_params_lend_grads takes them away, before the connection is closed. Errors:
+ * NO_MEMORY. */
+seqlstm_status sl_exchanged_place_grads(struct sl_params *params, struct sl_connection *connection, bool *out_lends,
+                                        struct seqlstm_error *err);
 
 #endif

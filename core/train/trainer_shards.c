@@ -79,26 +79,11 @@ static seqlstm_status open_errors(struct sl_trainer *trainer, struct seqlstm_err
     return SEQLSTM_OK;
 }
 
-/* Gradients of the processor are added fastest in memory of the collectives. */
-static seqlstm_status place_grads(struct sl_trainer *trainer, struct seqlstm_error *err)
-{
-    struct sl_params *params = trainer->request.params;
-    void *memory;
-    if (params->mirrors)
-        return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_connection_allocate(trainer->request.ranks->connection,
-                                       (params->elems + 1) * (int64_t)sizeof *params->grads, &memory, err));
-    trainer->shards->lends = memory != NULL;
-    if (memory)
-        sl_params_lend_grads(params, memory);
-    return SEQLSTM_OK;
-}
-
 static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_params *params = trainer->request.params;
     SEQLSTM_TRY(open_errors(trainer, err));
-    SEQLSTM_TRY(place_grads(trainer, err));
+    SEQLSTM_TRY(sl_exchanged_place_grads(params, trainer->request.ranks->connection, &trainer->shards->lends, err));
     struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
     if (!matrices)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");

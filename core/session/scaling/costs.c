@@ -23,7 +23,7 @@ static const double seconds_most = 1.5; /* for all steps without exchanges */
 
 /* Times that the slowest rank gives. */
 struct times {
-    double prepare, step, together, exchange, alone, stages;
+    double prepare, step, together, alone, stages;
 };
 enum { TIMES = sizeof(struct times) / sizeof(double) };
 
@@ -32,7 +32,8 @@ struct meter {
     struct sl_parallel_config ranks_config; /* as the ranks that measure are connected: each computes all stages */
     struct sl_session *session;
     struct sl_reducer *reducer; /* NULL: alone, or in a pipeline */
-    float *errors;              /* of compressed gradients */
+    float *errors;              /* of compressed gradients; NULL: none are */
+    bool lends;                 /* gradients lie in memory of the collectives */
     struct sl_scaling_costs *costs;
     int64_t began_ns;
     int32_t noted; /* in the running step */
@@ -47,9 +48,12 @@ static seqlstm_status open_reducer(struct meter *m, struct seqlstm_error *err)
 {
     struct sl_session *session = m->session;
     struct sl_params *params = session->params;
+    const bool compresses = session->ranks.compress_rank > 0;
+    if (!session->ranks.ordered && session->pipeline.stages < 2)
+        SEQLSTM_TRY(sl_exchanged_place_grads(params, session->connection, &m->lends, err));
     struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
-    m->errors = calloc((size_t)params->elems + 1, sizeof *m->errors);
-    if (!matrices || !m->errors) {
+    m->errors = compresses ? calloc((size_t)params->elems + 1, sizeof *m->errors) : NULL;
+    if (!matrices || (compresses && !m->errors)) {
         free(matrices);
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
     }
@@ -67,7 +71,6 @@ static seqlstm_status open_reducer(struct meter *m, struct seqlstm_error *err)
     return status;
 }
 
-/* The batch does not get smaller from rank to rank, so the first slices have most rows. */
 static seqlstm_status open(struct meter *m, struct sl_session_options *options, struct sl_rank_identity *identity,
                            struct sl_diagnostics *diagnostics, struct seqlstm_error *err)
 {
@@ -94,6 +97,8 @@ static void close(struct meter *m)
 {
     sl_reducer_destroy(m->reducer);
     free(m->errors);
+    if (m->lends)
+        sl_params_lend_grads(m->session->params, NULL);
     if (m->session)
         sl_session_leave(m->session);
     sl_session_close(m->session);
@@ -143,7 +148,7 @@ static seqlstm_status run(struct meter *m, const struct sl_batch *batch, struct 
                                 .grads_context = m,
                                 .weight_mask_step = (uint32_t)batch->ordinal};
     int64_t begin = sl_clock_ns();
-    if (shards > 1)
+    if (shards > 1) /* the first slices have most rows */
         SEQLSTM_TRY(sl_batch_slice(batch, session->ranks.rank % batch->sequences, shards, &slice, err));
     out->prepare = (double)(sl_clock_ns() - begin);
     m->noted = 0;
@@ -155,7 +160,6 @@ static seqlstm_status run(struct meter *m, const struct sl_batch *batch, struct 
     if (status == SEQLSTM_OK && m->reducer)
         status = sl_reducer_finish(m->reducer, err);
     out->together = (double)(sl_clock_ns() - begin);
-    out->exchange = out->together - out->step;
     sl_batch_destroy(slice);
     return status;
 }
@@ -181,7 +185,8 @@ static seqlstm_status find_slowest(const struct meter *m, struct times *times, s
 static seqlstm_status run_batches(struct meter *m, int32_t *count, struct times *sum, struct seqlstm_error *err)
 {
     struct sl_session *session = m->session;
-    const int32_t most = *count > 0 ? *count : BATCHES_MOST;
+    const bool limited = *count == 0;
+    const int32_t most = limited ? BATCHES_MOST : *count;
     *sum = (struct times){0};
     m->rows = 0;
     SEQLSTM_TRY(sl_batcher_seek(session->train_batcher, 0, 0, err));
@@ -202,7 +207,7 @@ static seqlstm_status run_batches(struct meter *m, int32_t *count, struct times 
         SEQLSTM_TRY(find_slowest(m, &times, err));
         for (int32_t k = 0; k < TIMES; k++)
             ((double *)sum)[k] += ((double *)&times)[k];
-        if (most == BATCHES_MOST && *count + 1 >= BATCHES_LEAST && sum->step > 1e9 * seconds_most) {
+        if (limited && *count + 1 >= BATCHES_LEAST && sum->step > 1e9 * seconds_most) {
             (*count)++;
             return SEQLSTM_OK;
         }
@@ -239,16 +244,17 @@ static seqlstm_status time_steps(struct meter *m, struct seqlstm_error *err)
     keep_notes(m, scale);
     costs->rows = scale * (double)m->rows;
     costs->prepare_ns = scale * sum.prepare;
-    costs->step_ns = costs->together_ns = scale * sum.step;
-    costs->exchange_ns = scale * sum.exchange;
+    costs->step_ns = scale * sum.step;
+    costs->together_ns = scale * sum.together;
+    costs->exchange_ns = costs->together_ns - costs->step_ns;
     costs->alone_ns = scale * sum.alone;
     costs->stages_ns = scale * sum.stages;
-    if (!m->reducer || m->session->pipeline.stages > 1)
+    if (!m->reducer || m->session->pipeline.stages > 1 || !m->session->ranks.overlaps)
         return SEQLSTM_OK;
-    m->adds = m->session->ranks.overlaps;
+    m->adds = true;
     SEQLSTM_TRY(run_batches(m, &count, &sum, err));
     m->adds = false;
-    costs->together_ns = scale * sum.together;
+    costs->together_ns = fmax(costs->step_ns, scale * sum.together); /* the same step may be faster this time */
     return SEQLSTM_OK;
 }
 
@@ -366,14 +372,6 @@ static void list_matrices(struct meter *m)
     free(list);
 }
 
-static bool has_slot(const struct sl_call *call, int32_t tensor)
-{
-    for (int32_t s = 0; s < call->node->slot_count; s++)
-        if (call->node->slots[s] == tensor)
-            return true;
-    return false;
-}
-
 /* Floats of a row that cross the busiest border. */
 static double count_border(const struct sl_session *session)
 {
@@ -385,7 +383,7 @@ static double count_border(const struct sl_session *session)
             const struct sl_tensor *tensor = &plan->graph->tensors[t];
             bool before = false, after = false;
             for (int32_t c = 0; c < plan->call_count; c++)
-                if (has_slot(&plan->calls[c], t))
+                if (sl_node_uses(plan->calls[c].node, t))
                     *(c < session->pipeline.bounds[s] ? &before : &after) = true;
             if (before && after && tensor->role == SL_TENSOR_ACTIVATION && tensor->axis == SL_AXIS_STEPS)
                 features += (double)tensor->features;
@@ -435,7 +433,6 @@ static seqlstm_status price_pieces(struct meter *m, struct seqlstm_error *err)
         return SEQLSTM_OK;
     const double rows = (double)facts->rows / (double)(batches > 0 ? batches : 1) / sl_session_count_shards(session);
     const double elems = count_border(session) * rows / session->pipeline.pieces;
-    m->costs->border_bytes = 4 * elems;
     if (setup->piece_exchange_bytes_per_s > 0) {
         m->piece_ns = 1e9 * (setup->piece_exchange_latency_s + 4 * elems / setup->piece_exchange_bytes_per_s);
         return SEQLSTM_OK;

@@ -30,10 +30,9 @@ struct sl_scaling_costs {
     int32_t shards; /* with `shards`: those that a rank computes one after the other; 0: its own */
     double prepare_ns, step_ns;
     double together_ns; /* a step with the exchange of its gradients, as far as that is local */
-    double exchange_ns; /* that exchange alone */
+    double exchange_ns; /* that exchange alone, after the step */
     double update_ns, weights_ns, agree_ns;
     double alone_ns, stages_ns; /* of a step in pieces: on one rank, and on the stages */
-    double border_bytes;        /* that a piece passes to the next stage */
     struct sl_scaling_link measured;
     struct sl_scaling_note notes[SL_SCALING_NOTES];
     int32_t note_count;

@@ -31,18 +31,28 @@ static double count_matrix_bytes(const struct sl_scaling_costs *costs, const str
     return (2 * used > 1 ? all : used * all) * place->element_bytes + (double)m->rows;
 }
 
-/* Seconds in which the ranks exchange a bundle. */
+/* Seconds of so many messages of as many bytes, one after the other. */
+static double get_messages(const struct sl_scaling_link *link, double count, double bytes)
+{
+    return count > 0 ? count * (link->latency_s + bytes / link->bytes_per_s) : 0;
+}
+
+/* Ranks of a host. */
+static int32_t get_local(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place)
+{
+    return place->hosts > 1 ? costs->local : place->ranks;
+}
+
+/* Seconds in which the ranks exchange a bundle; those of a host only if their link is given. */
 static double get_exchange(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place, double bytes)
 {
-    const int32_t local = place->hosts > 1 ? costs->local : place->ranks;
-    double seconds = 0;
-    if (place->central) {
-        const double remote = place->ranks - local;
-        return remote * (place->link.latency_s + (remote > 0 ? bytes / place->link.bytes_per_s : 0));
-    }
-    if (place->inner.bytes_per_s > 0)
-        seconds += sl_scaling_all_reduce_s(&place->inner, local, bytes);
-    return seconds + sl_scaling_all_reduce_s(&place->link, place->hosts, bytes);
+    const int32_t local = get_local(costs, place);
+    const bool given = place->inner.bytes_per_s > 0;
+    if (place->central)
+        return get_messages(&place->link, place->ranks - local, bytes) +
+               (given ? get_messages(&place->inner, local - 1, bytes) : 0);
+    return sl_scaling_all_reduce_s(&place->link, place->hosts, bytes) +
+           (given ? sl_scaling_all_reduce_s(&place->inner, local, bytes) : 0);
 }
 
 /* A bundle of sixteen latencies, as the ranks choose it (parallel/reducer.h). */
@@ -99,23 +109,30 @@ static double get_agreement(const struct sl_scaling_costs *costs, const struct s
     return 2 * (costs->agree_ns + 1e9 * sl_scaling_all_reduce_s(&place->link, place->hosts, 64));
 }
 
+/* Nanoseconds in which all members, hosts or ranks, get the weights of one. */
+static double get_broadcast(const struct sl_scaling_costs *costs, const struct sl_scaling_link *link, int32_t members)
+{
+    const double steps = ceil(log2((double)members)), bytes = (double)costs->elems * 4;
+    return members > 1 ? 1e9 * (steps * link->latency_s + 2 * bytes / link->bytes_per_s) : 0;
+}
+
 static double get_weights(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place)
 {
-    const double steps = ceil(log2((double)place->hosts));
-    const double bytes = (double)costs->elems * 4;
-    const double remote = place->hosts > 1 ? steps * place->link.latency_s + 2 * bytes / place->link.bytes_per_s : 0;
-    return place->central ? costs->weights_ns + 1e9 * remote : 0;
+    const double local =
+        place->inner.bytes_per_s > 0 ? get_broadcast(costs, &place->inner, get_local(costs, place)) : costs->weights_ns;
+    return place->central ? local + get_broadcast(costs, &place->link, place->hosts) : 0;
 }
 
 /* With `shards` a rank computes several one after the other, and then the sums of hosts are added as a tree. */
 static void predict_shards(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place,
                            struct sl_scaling_row *row)
 {
-    const double levels = ceil(log2((double)place->hosts)), bytes = (double)costs->elems * 4;
-    const double remote =
-        place->hosts > 1 ? 1e9 * levels * (place->link.latency_s + bytes / place->link.bytes_per_s) : 0;
+    const double bytes = (double)costs->elems * 4, levels = ceil(log2((double)get_local(costs, place)));
+    const double local =
+        place->inner.bytes_per_s > 0 ? 1e9 * get_messages(&place->inner, levels, bytes) : costs->exchange_ns;
+    const double remote = 1e9 * get_messages(&place->link, ceil(log2((double)place->hosts)), bytes);
     row->compute_ns = costs->batches * costs->shards * (costs->prepare_ns + costs->step_ns) + costs->update_ns;
-    row->exchange_ns = place->ranks > 1 ? costs->exchange_ns + remote + get_agreement(costs, place) : 0;
+    row->exchange_ns = place->ranks > 1 ? local + remote + get_agreement(costs, place) : 0;
     row->update_ns = row->compute_ns + row->exchange_ns;
 }
 

@@ -76,6 +76,23 @@ static void a_central_rank_takes_all(void **state)
     /* six ranks of other hosts send 4 MiB each: from 6 ms on, without a pause; then the weights go out twice */
     const double bytes = (1 << 20) * 4.0;
     assert_close(predict(&costs, central), 6e6 + 6 * bytes + 1e6 + 2 * 64 * 1.5 + 3e6 + 2 * bytes);
+    /* on one host, at a rate that is given, the other seven send; no measured time is used */
+    const struct sl_scaling_place near = {.ranks = 8, .hosts = 1, .inner = slow, .central = true};
+    assert_close(predict(&costs, near), 6e6 + 7 * bytes + 1e6 + 2 * bytes);
+}
+
+static void shards_are_added_as_a_tree(void **state)
+{
+    (void)state;
+    struct sl_scaling_costs costs = make_costs();
+    costs.shards = 2;
+    costs.exchange_ns = 5e5;
+    const double bytes = (1 << 20) * 4.0;
+    const struct sl_scaling_place measured = {.ranks = 8, .hosts = 4, .link = slow};
+    assert_close(predict(&costs, measured), 21e6 + 5e5 + 2 * bytes + 2 * 64 * 1.5);
+    struct sl_scaling_place given = measured;
+    given.inner = (struct sl_scaling_link){2e9, 0};
+    assert_close(predict(&costs, given), 21e6 + bytes / 2 + 2 * bytes + 2 * 64 * 1.5);
 }
 
 static void less_is_exchanged_of_embeddings_and_factors(void **state)
@@ -114,6 +131,7 @@ int main(void)
         cmocka_unit_test(a_sum_takes_twice_its_bytes),
         cmocka_unit_test(what_comes_after_backward_is_waited_for),
         cmocka_unit_test(a_central_rank_takes_all),
+        cmocka_unit_test(shards_are_added_as_a_tree),
         cmocka_unit_test(less_is_exchanged_of_embeddings_and_factors),
         cmocka_unit_test(replicas_of_a_pipeline_add_at_the_end),
     };
