@@ -24,7 +24,7 @@
 extern char **environ;
 
 enum { ARGUMENTS_MOST = 1024, LOOK_MS = 100 };
-static const int64_t grace_ns = INT64_C(2) * 1000000000; /* between the first failure and the end of all ranks */
+static const int64_t second_ns = 1000000000;
 
 struct launch {
     const struct cli_context *cli;
@@ -136,13 +136,20 @@ static void note_end(struct launch *l, int32_t rank, int status)
     }
 }
 
+/* How long ranks may go on after the first failure. While every rank that has ended did so because of another one, that
+ * one is still on its way out, and its exit code is wanted. */
+static int64_t get_grace_ns(const struct launch *l)
+{
+    return (l->code != 0 ? 2 : 20) * second_ns;
+}
+
 static void reap(struct launch *l)
 {
     int status;
     for (int32_t r = 0; r < l->ranks; r++)
         if (l->pids[r] > 0 && waitpid(l->pids[r], &status, WNOHANG) == l->pids[r])
             note_end(l, r, status);
-    if (l->failed_ns > 0 && !l->killed && sl_clock_ns() - l->failed_ns > grace_ns) {
+    if (l->failed_ns > 0 && !l->killed && sl_clock_ns() - l->failed_ns > get_grace_ns(l)) {
         l->killed = true;
         send_all(l, SIGKILL);
     }

@@ -142,7 +142,7 @@ def test_a_pipeline_explains_itself(t):
     expect(len(plan['stages']) == 2 and plan['pieces'] > 1, plan)
     expect(all(stage['untouched_bytes'] > 0 and stage['ns'] > 0 for stage in plan['stages']) and plan['step_ns'] > 0, plan)
     expect([b['layer'] for b in plan['barriers']] == ['gru_1'], plan)
-    said = t.run('run', 'm.yaml', '--out', 'r', *pipeline(40, 4), '-q', rc=2).says('is more than the 5 parts')
+    said = t.run('run', 'm.yaml', '--out', 'r', *pipeline(6, 4), '-q', rc=2).says('is more than the 5 parts')
     expect(said.err.count('error[E0509]') == 1, said.err)
     t.run('run', 'm.yaml', '--out', 'r', *pipeline(2, 4), '--threads', '2', '-q', rc=2).says('with `pieces` each rank')
     environment = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '3', 'OMPI_COMM_WORLD_LOCAL_SIZE': '3'}
