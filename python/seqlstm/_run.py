@@ -70,12 +70,13 @@ class Run:
         return session
 
     def predictor(self, *, layer: str | None = None, sequences: int = 0, steps: int = 0, rows: int = 0,
-                  streams: int = 0, stream_steps: int = 0, threads: int = 0) -> Predictor:
+                  streams: int = 0, stream_steps: int = 0, threads: int = 0, reproducible: bool = False) -> Predictor:
         """A `Predictor` with limits of its own, which are those of `struct seqlstm_predictor_options`; 0: the default.
-        `layer`: whose output is wanted."""
+        `layer`: whose output is wanted. `reproducible`: each output has the same bits whatever else is in the call."""
         from ._predictor import Predictor
-        return Predictor(self._get_session(), 0, layer or self._layer, sequences, steps, rows, streams, stream_steps,
-                         threads)
+        flags = lib.SEQLSTM_PREDICTOR_REPRODUCIBLE if reproducible else 0
+        return Predictor(self._get_session(), flags, layer or self._layer, sequences, steps, rows, streams,
+                         stream_steps, threads)
 
     def _get_predictor(self, flags: int = 0, layer: str | None = None, streams: int = 0) -> Predictor:
         found = self._predictors.get((flags, layer, streams))

@@ -59,6 +59,11 @@ class Predictions(unittest.TestCase):
         np.testing.assert_allclose(run.predict(padded, lengths=np.full(16, 4)), run.predict(x[:, :4]), rtol=1e-5,
                                    atol=1e-6)
 
+    def test_reproducible_outputs_have_the_bits_of_one_alone(self):
+        alone = run.predictor(reproducible=True)
+        np.testing.assert_array_equal(alone(x), np.stack([alone(one) for one in x]))
+        np.testing.assert_array_equal(alone(x[5:]), alone(x)[5:])
+
     def test_outputs_per_step(self):
         steps = seqlstm.train(make_model(steps=True), data={'train': (x, x[:, :, :2])}, folder=next(folders),
                               on_progress=silent)

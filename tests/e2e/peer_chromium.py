@@ -15,6 +15,10 @@ import tempfile
 import time
 import urllib.request
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli/serve'))
+from serving import serve_new
+
 FRAME = """<!doctype html><body style="margin:0"><iframe id="page" src="{page}" style="border:0;width:{width}px;height:3000px"
 {sandbox}></iframe><pre id="said"></pre><script>document.getElementById('page').onload = function () {{
 var d = document.getElementById('page').contentDocument, e = d.documentElement;
@@ -30,19 +34,25 @@ def call(program, folder, *args):
     return done
 
 
-def fetch(program, folder, address_of, args, out, has):
-    """Starts a command that serves, and keeps its page as soon as `has` is in it."""
+def fetch(address, has, out):
+    """Keeps the page as soon as `has` is in it."""
+    request = urllib.request.Request(address, headers={'Accept': 'text/html'})
+    page = b''
+    while has not in page:
+        page = urllib.request.urlopen(request, timeout=20).read()
+        time.sleep(0.1)
+    out.write_bytes(page)
+
+
+def fetch_run(program, folder, out):
+    """The page of a run that is under way."""
+    args = ['run', 'model.yaml', '--watch-port', '0', '--set', 'train.epochs=100000']
     process = subprocess.Popen([program, *args], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     try:
         for line in process.stderr:
-            found = re.search(address_of, line)
+            found = re.search(r'watch it at (http://\S+)', line)
             if found:
-                request = urllib.request.Request(found.group(1), headers={'Accept': 'text/html'})
-                page = b''
-                while has not in page:
-                    page = urllib.request.urlopen(request, timeout=20).read()
-                    time.sleep(0.1)
-                out.write_bytes(page)
+                fetch(found.group(1), b'<circle', out)
                 return
         sys.exit(f'{args}: no address')
     finally:
@@ -59,9 +69,9 @@ def write_pages(program, work, pages):
         call(program, folder, 'data', 'stats', 'model.yaml', '--html', pages / f'data-{kind}.html')
     call(program, folder, 'runs', '--html', pages / 'runs.html')
     call(program, folder, 'profile', 'model.yaml', '--seconds', '0', '--html', pages / 'profile.html')
-    fetch(program, folder, r'serving on (http://[^;]+)', ['serve', 'regress', '--port', '0'], pages / 'serve.html', b'<table')
-    fetch(program, folder, r'watch it at (http://\S+)',
-          ['run', 'model.yaml', '--watch-port', '0', '--set', 'train.epochs=100000'], pages / 'watch.html', b'<circle')
+    with serve_new(program, 'regress') as server:
+        fetch(f'http://{server.host}:{server.port}/', b'<table', pages / 'serve.html')
+    fetch_run(program, folder, pages / 'watch.html')
 
 
 def browse(*args):

@@ -3,12 +3,13 @@
 """peer_openai.py PROGRAM: an unmodified OpenAI client (PyPI: openai) asks `seqlstm serve` for texts, whole and as events.
 Needs the package, so it is in no suite. Ends with status 1 if an answer is wrong."""
 import pathlib
-import re
-import subprocess
 import sys
-import tempfile
 
 import openai
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli/serve'))
+from serving import serve_new
 
 
 def check(address):
@@ -32,16 +33,8 @@ def check(address):
 
 
 def main():
-    program = pathlib.Path(sys.argv[1]).resolve()
-    with tempfile.TemporaryDirectory() as folder:
-        for command in (['new', 'model', 'language_model'], ['run', 'language_model/model.yaml', '-q']):
-            subprocess.run([program, *command], cwd=folder, check=True)
-        server = subprocess.Popen([program, 'serve', 'language_model', '--port', '0'], cwd=folder, stderr=subprocess.PIPE)
-        try:
-            check(re.search(r'http://(\S+?)/;', server.stderr.readline().decode())[1])
-        finally:
-            server.terminate()
-            server.wait()
+    with serve_new(sys.argv[1], 'language_model') as server:
+        check(f'{server.host}:{server.port}')
     print('openai: ok')
 
 

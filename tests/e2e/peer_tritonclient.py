@@ -4,13 +4,14 @@
 with binary tensors, and in a sequence of requests. Needs the package, so it is in no suite. Ends with status 1 if an answer
 is wrong."""
 import pathlib
-import re
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import tritonclient.http as triton
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli/serve'))
+from serving import serve_new
 
 
 def ask(client, binary):
@@ -41,18 +42,8 @@ def check(address):
 
 
 def main():
-    program = pathlib.Path(sys.argv[1]).resolve()
-    with tempfile.TemporaryDirectory() as folder:
-        for kind in ('classify', 'language_model'):
-            for command in (['new', 'model', kind], ['run', f'{kind}/model.yaml', '-q']):
-                subprocess.run([program, *command], cwd=folder, check=True)
-        server = subprocess.Popen([program, 'serve', 'classify', 'language_model', '--port', '0'], cwd=folder, stderr=subprocess.PIPE)
-        try:
-            address = re.search(r'http://(\S+)/', server.stderr.readline().decode())[1]
-            check(address)
-        finally:
-            server.terminate()
-            server.wait()
+    with serve_new(sys.argv[1], 'classify', 'language_model') as server:
+        check(f'{server.host}:{server.port}')
     print('tritonclient: ok')
 
 

@@ -117,14 +117,30 @@ static seqlstm_status open(struct sl_stream_table *table, const struct sl_job *j
     return SEQLSTM_OK;
 }
 
-/* The stream stays on the version of the model on which it began. */
-static void follow_stream(struct sl_job *job, const struct sl_served_stream *stream)
+static void change_model(const struct sl_served_model **model, const struct sl_served_model *to)
 {
+    sl_served_model_hold(to);
+    sl_served_model_release(*model);
+    *model = to;
+}
+
+/* The job's turn has come. A stream that begins again does so on the version of its job, which is the newest one that
+ * it has seen, or on the old version if there is no memory for another state. Otherwise the stream stays on the version
+ * on which it began. */
+static void take_turn(struct sl_served_stream *stream, struct sl_job *job)
+{
+    struct seqlstm_error ignored = SEQLSTM_ERROR_INIT;
+    struct sl_stream *state;
     if (stream->model == job->model)
         return;
-    sl_served_model_hold(stream->model);
-    sl_served_model_release(job->model);
-    job->model = stream->model;
+    if (job->starts && sl_stream_open(job->model->predictor, &state, &ignored) == SEQLSTM_OK) {
+        sl_stream_close(stream->state);
+        stream->state = state;
+        stream->begun = false;
+        change_model(&stream->model, job->model);
+    } else {
+        change_model(&job->model, stream->model);
+    }
 }
 
 static seqlstm_status wait(struct sl_stream_table *table, struct sl_job *job, struct sl_served_stream *stream,
@@ -147,20 +163,16 @@ static seqlstm_status claim(struct sl_stream_table *table, struct sl_job *job, b
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "there is no stream `%.60s`: it has ended, or its first request had no `sequence_start`",
                      job->stream_id);
-    if (stream && !stream->busy) {
+    if (stream == NULL) {
+        SEQLSTM_TRY(open(table, job, &stream, err));
+    } else if (!stream->busy) {
         unrest(table, stream);
         stream->busy = true;
-        if (job->starts && stream->model != job->model) {
-            end(table, stream); /* it begins again on the newest version */
-            stream = NULL;
-        }
-    } else if (stream) {
+        take_turn(stream, job);
+    } else {
         *out_waits = true;
         SEQLSTM_TRY(wait(table, job, stream, err));
     }
-    if (stream == NULL)
-        SEQLSTM_TRY(open(table, job, &stream, err));
-    follow_stream(job, stream);
     job->stream = stream;
     return SEQLSTM_OK;
 }
@@ -188,6 +200,7 @@ static void release(struct sl_stream_table *table, struct sl_job *job, bool ran,
         if (stream->begun || next->starts) {
             *out_next = next;
             stream->busy = true;
+            take_turn(stream, next);
             continue;
         }
         next->stream = NULL;

@@ -39,8 +39,9 @@ struct sl_stream_table {
 void sl_stream_table_init(struct sl_stream_table *table, int64_t most, int64_t most_waiting, int64_t idle_ns);
 void sl_stream_table_deinit(struct sl_stream_table *table);
 
-/* Finds or opens the stream of a job, which gets the version of its model on which the stream began. *out_waits: it
- * waits for another request of the stream, and belongs to the table until sl_stream_table_release hands it out.
+/* Finds or opens the stream of a job. When its turn comes, the job has the version of its model on which the stream
+ * began, unless the stream begins again with it. *out_waits: it waits for another request of the stream, and belongs to
+ * the table until sl_stream_table_release hands it out.
  * INVALID_ARGUMENT: there is no such stream and the job does not open one; UNAVAILABLE: too many streams, or too many
  * jobs that wait; UNSUPPORTED: the model has no streams; NO_MEMORY. */
 seqlstm_status sl_stream_table_claim(struct sl_stream_table *table, struct sl_job *job, bool *out_waits,

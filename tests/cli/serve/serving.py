@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A running `seqlstm serve`, for tests."""
+import contextlib
 import http.client
 import json
+import pathlib
+import queue
 import re
-import select
+import subprocess
+import sys
+import tempfile
+import threading
 
-from harness import expect
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from harness import Bench, expect
 
 JSON = {'Content-Type': 'application/json'}
 ORDER = 'dispatch: {policy: order}\n'
@@ -52,18 +59,37 @@ ATTENDS = PAIRS.replace('name: pairs', 'name: attends').replace('digits: 1', 'di
 
 
 class Server:
-    """A server on a free port; ends when the block ends."""
+    """A server on a free port; ends when the block ends. `rest`: what it has written to stderr then and no one has read."""
 
     def __init__(self, t, *args, host='127.0.0.1'):
         self.t, self.host, self.told = t, host, False
-        self.process = t.start('serve', *args, '--port', '0')
-        ready, _, _ = select.select([self.process.stderr], [], [], 30)
-        line = self.process.stderr.readline().decode() if ready else ''
+        self.process = t.start('serve', *args, '--port', '0', stdout=subprocess.DEVNULL)
+        self.lines = queue.SimpleQueue()
+        self.reader = threading.Thread(target=self.keep_lines, daemon=True)
+        self.reader.start()
+        line = self.read_line()
         found = re.search(r'serving on http://\S+:(\d+)/', line)
         if not found:
             self.process.kill()
-            expect(False, f'no address: {line}{self.process.communicate()[1].decode()}')
+            self.reader.join()
+            expect(False, f'no address: {line}{self.read_rest()}')
         self.port = int(found[1])
+
+    def keep_lines(self):
+        """A pipe that no one reads would stop the server when it is full."""
+        for line in self.process.stderr:
+            self.lines.put(line.decode())
+        self.lines.put('')
+
+    def read_line(self, seconds=30):
+        """The next line of stderr; '' at its end, and if none comes in time."""
+        try:
+            return self.lines.get(timeout=seconds)
+        except queue.Empty:
+            return ''
+
+    def read_rest(self):
+        return ''.join(iter(self.read_line, ''))
 
     def __enter__(self):
         return self
@@ -71,7 +97,9 @@ class Server:
     def __exit__(self, *_):
         if not self.told:  # a second signal ends it at once
             self.process.terminate()
-        self.rest = self.process.communicate(timeout=30)[1].decode()
+        self.process.wait(timeout=30)
+        self.reader.join()
+        self.rest = self.read_rest()
 
     def connect(self):
         return http.client.HTTPConnection(self.host, self.port, timeout=30)
@@ -94,6 +122,18 @@ class Server:
         status, _, data = self.infer(*args, **more)
         expect(status == 200, data)
         return {output['name']: output for output in json.loads(data)['outputs']}
+
+
+@contextlib.contextmanager
+def serve_new(program, *kinds):
+    """A server of new models of these kinds, each trained as its file says."""
+    with tempfile.TemporaryDirectory() as folder:
+        t = Bench(str(pathlib.Path(program).resolve()), pathlib.Path(folder), False)
+        for kind in kinds:
+            t.run('new', 'model', kind)
+            t.run('run', f'{kind}/model.yaml', '-q')
+        with Server(t, *kinds) as server:
+            yield server
 
 
 def count(server, name):

@@ -84,11 +84,10 @@ def test_weights_that_do_not_fit_are_refused(t):
     with Server(t, 'a', '--follow', '--workers', '1') as server:
         before = ask(server)
         replace_weights(t, 'wide')
-        replies = server.process.stderr
-        line = replies.readline().decode()
+        line = server.read_line()
         while 'not taken over' not in line:
             expect(line, 'the server has ended')
-            line = replies.readline().decode()
+            line = server.read_line()
         expect('tiny: newer weights are not taken over: ' in line, line)
         expect(close(ask(server), before) and count(server, 'seqlstm_weights_taken_over_total') == 0, 'the old ones answer')
         replace_weights(t, 'b')
@@ -102,7 +101,7 @@ def refuse_takeover(t, server, source, why):
         if path.is_file() and path.name != 'final.safetensors':
             shutil.copy(path, t.folder / 'a')
     replace_weights(t, source)
-    line = server.process.stderr.readline().decode()
+    line = server.read_line()
     expect(f'newer weights are not taken over: {why} now; start the server again' in line, line)
     expect(count(server, 'seqlstm_weights_taken_over_total') == 0, 'the old ones answer')
 

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of clients while newer weights are taken over: which version a request is computed on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "oom.h"
+#include "scratch.h"
+#include "serve/job/stream_table.h"
+#include "session/session.h"
+
+static const char text[] = "seqlstm: 1\nname: m\nseed: 1\n"
+                           "data: {type: generator, name: adding_problem, length: 6, train: {size: 8}, batch_size: 4}\n"
+                           "model:\n  - {type: lstm, units: 3}\n  - {type: dense, units: from_target}\n"
+                           "train: {epochs: 1, loss: mse}\nbackends: [reference]\ndispatch: {policy: order}\n";
+
+enum { OLD, NEW, VERSIONS };
+
+struct world {
+    struct sl_diagnostics *diagnostics;
+    struct sl_session *session;
+    struct sl_served_model versions[VERSIONS];
+    struct sl_stream_table table;
+};
+
+static void ok(seqlstm_status status, const struct seqlstm_error *err)
+{
+    if (status != SEQLSTM_OK)
+        fail_msg("%s (%s)", err->message, err->where);
+}
+
+static void train(struct world *w, struct seqlstm_error *err)
+{
+    char path[256], out[256];
+    struct sl_run_result result;
+    snprintf(path, sizeof path, "%s", scratch_path("m.yaml"));
+    snprintf(out, sizeof out, "%s", scratch_path("run"));
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    const struct sl_model_request request = {.path = path};
+    const struct sl_run_observer observer = {.on_folder = NULL};
+    const struct sl_session_options options = {.model = &request, .out_dir = out, .threads = 1};
+    ok(sl_diagnostics_create(&w->diagnostics, err), err);
+    ok(sl_session_open_model(&options, w->diagnostics, &w->session, err), err);
+    ok(sl_session_run(w->session, &observer, &result, err), err);
+}
+
+static int open_world(void **state)
+{
+    static const struct sl_predictor_limits limits = {.sequences = 4, .steps = 8, .chunk_steps = 4, .threads = 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    assert_int_equal(scratch_make(state), 0);
+    train(w, &err);
+    for (int v = 0; v < VERSIONS; v++) {
+        ok(sl_served_model_open(w->session, "m", &limits, &w->versions[v], &err), &err);
+        assert_true(w->versions[v].streams);
+    }
+    sl_stream_table_init(&w->table, 4, 4, INT64_MAX);
+    *state = w;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    struct world *w = *state;
+    sl_stream_table_deinit(&w->table);
+    for (int v = 0; v < VERSIONS; v++) {
+        assert_int_equal(atomic_load(&w->versions[v].uses->count), 1); /* jobs and streams have let it go */
+        sl_served_model_close(&w->versions[v]);
+    }
+    sl_session_close(w->session);
+    sl_diagnostics_destroy(w->diagnostics);
+    free(w);
+    return scratch_remove(state);
+}
+
+/* A request of stream 7, that arrives when `version` is the newest. */
+static struct sl_job *ask(struct world *w, int version, bool starts, bool ends, bool waits)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    bool does_wait;
+    struct sl_job *job = sl_job_create(&w->versions[version], NULL);
+    assert_non_null(job);
+    sl_served_model_hold(&w->versions[version]);
+    job->stream_id = strdup("7");
+    job->starts = starts;
+    job->ends = ends;
+    ok(sl_stream_table_claim(&w->table, job, &does_wait, &err), &err);
+    assert_int_equal(does_wait, waits);
+    return job;
+}
+
+/* Ends a request; `next` has its turn then, on `version`. */
+static void finish(struct world *w, struct sl_job *job, const struct sl_job *next, int version)
+{
+    struct sl_job *found, *orphans;
+    sl_stream_table_release(&w->table, job, true, false, &found, &orphans);
+    assert_ptr_equal(found, next);
+    assert_null(orphans);
+    if (next) {
+        assert_ptr_equal(next->model, &w->versions[version]);
+        assert_ptr_equal(next->stream->model, &w->versions[version]);
+        assert_int_equal(sl_stream_get_position(next->stream->state), 0);
+    }
+    sl_job_destroy(job);
+}
+
+static void test_a_stream_stays_on_its_version(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false), *second = ask(w, NEW, false, true, true);
+    finish(w, first, second, OLD);
+    finish(w, second, NULL, OLD);
+    first = ask(w, OLD, true, false, false);
+    finish(w, first, NULL, OLD);
+    second = ask(w, NEW, false, true, false);
+    assert_ptr_equal(second->model, &w->versions[OLD]);
+    finish(w, second, NULL, OLD);
+}
+
+static void test_it_begins_again_on_the_newest(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false);
+    finish(w, first, NULL, OLD);
+    struct sl_job *again = ask(w, NEW, true, true, false);
+    assert_ptr_equal(again->model, &w->versions[NEW]);
+    assert_ptr_equal(again->stream->model, &w->versions[NEW]);
+    finish(w, again, NULL, NEW);
+}
+
+static void test_also_while_it_is_busy(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false), *on = ask(w, NEW, false, false, true);
+    struct sl_job *again = ask(w, NEW, true, false, true), *last = ask(w, NEW, false, true, true);
+    finish(w, first, on, OLD);
+    finish(w, on, again, NEW);
+    finish(w, again, last, NEW);
+    finish(w, last, NULL, NEW);
+}
+
+/* The client of the request that begins again has left, and nothing has been computed. */
+static void test_nothing_continues_what_has_not_begun(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false), *again = ask(w, NEW, true, false, true);
+    struct sl_job *last = ask(w, NEW, false, true, true), *found, *orphans;
+    finish(w, first, again, NEW);
+    sl_stream_table_release(&w->table, again, false, false, &found, &orphans);
+    assert_null(found);
+    assert_ptr_equal(orphans, last);
+    assert_null(last->next);
+    sl_job_destroy(again);
+    sl_job_destroy(last);
+}
+
+static void test_without_memory_it_begins_on_the_old_one(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false), *again = ask(w, NEW, true, true, true), *found, *orphans;
+    oom_fail_from(1);
+    sl_stream_table_release(&w->table, first, true, false, &found, &orphans);
+    assert_true(oom_disarm());
+    sl_job_destroy(first);
+    assert_ptr_equal(found, again);
+    assert_ptr_equal(again->model, &w->versions[OLD]);
+    finish(w, again, NULL, OLD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_stream_stays_on_its_version),
+        cmocka_unit_test(test_it_begins_again_on_the_newest),
+        cmocka_unit_test(test_also_while_it_is_busy),
+        cmocka_unit_test(test_nothing_continues_what_has_not_begun),
+        cmocka_unit_test(test_without_memory_it_begins_on_the_old_one),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
