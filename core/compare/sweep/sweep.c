@@ -1,72 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "compare/sweep/sweep_private.h"
+#include "compare/sweep/sweep.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/system/clock.h"
-#include "base/system/cpu.h"
-#include "measure/peak.h"
-
-/* ---- candidates ----------------------------------------------------------------------------------------- */
-
-static seqlstm_status list_backends(struct sl_sweep *s)
-{
-    const struct sl_sweep_request *r = s->request;
-    struct sl_registry *registry = NULL;
-    for (; s->backend_count < r->backend_count; s->backend_count++)
-        SEQLSTM_TRY(sl_backend_spec_parse(&s->report->arena, r->backends[s->backend_count],
-                                          &s->backends[s->backend_count], s->err));
-    if (s->backend_count > 0)
-        return SEQLSTM_OK;
-    SEQLSTM_TRY(sl_session_open_registry(r->session, NULL, 0, true, &registry, s->err));
-    seqlstm_status status = sl_registry_check_required(registry, s->err);
-    for (uint32_t b = 0; status == SEQLSTM_OK && b < sl_registry_get_backend_count(registry); b++) {
-        const struct sl_backend_record *record = sl_backend_get_record(sl_registry_get_backend(registry, b));
-        struct sl_backend_spec *spec = &s->backends[s->backend_count];
-        if (strcmp(record->id, "reference") == 0 || s->backend_count == SL_SWEEP_BACKENDS_MOST)
-            continue;
-        *spec = (struct sl_backend_spec){.text = sl_arena_strdup(&s->report->arena, record->id)};
-        spec->name = spec->text;
-        if (!spec->text)
-            status = sl_sweep_fail_no_memory(s);
-        s->backend_count++;
-    }
-    sl_registry_destroy(registry);
-    return status;
-}
-
-static seqlstm_status list_candidates(struct sl_sweep *s)
-{
-    const struct sl_sweep_request *r = s->request;
-    struct sl_sweep_report *report = s->report;
-    int32_t cores = sl_cpu_count();
-    s->thread_count = r->thread_count;
-    memcpy(s->threads, r->threads, sizeof s->threads);
-    if (s->thread_count == 0) {
-        s->threads[s->thread_count++] = 1;
-        if (cores > 1)
-            s->threads[s->thread_count++] = cores;
-    }
-    double peaks[SL_SWEEP_THREADS_MOST];
-    for (int32_t t = 0; t < s->thread_count; t++) {
-        SEQLSTM_TRY(sl_pool_create(s->threads[t], &s->pools[t], s->err));
-        peaks[t] = sl_peak_measure(s->pools[t]);
-    }
-    report->candidate_count = s->backend_count * s->thread_count;
-    report->candidates = SL_ARENA_ARRAY(&report->arena, struct sl_sweep_candidate, (size_t)report->candidate_count + 1);
-    if (!report->candidates)
-        return sl_sweep_fail_no_memory(s);
-    for (int32_t c = 0; c < report->candidate_count; c++)
-        report->candidates[c] = (struct sl_sweep_candidate){.name = s->backends[c / s->thread_count].text,
-                                                            .device = "",
-                                                            .threads = s->threads[c % s->thread_count],
-                                                            .peak_gflops = peaks[c % s->thread_count]};
-    return SEQLSTM_OK;
-}
-
-/* ---- all of them -------------------------------------------------------------------------------------------- */
+#include "compare/sweep/sweep_batch.h"
 
 /* The least number of seconds for a round of the newest batch size: each candidate runs two steps to warm up, and
  * one timed. */
@@ -128,8 +67,7 @@ static seqlstm_status run(struct sl_sweep *s)
     s->report->model = sl_session_get_model(r->session);
     s->report->phase = r->phase;
     SEQLSTM_TRY(sl_session_read_data(r->session, s->err));
-    SEQLSTM_TRY(list_backends(s));
-    SEQLSTM_TRY(list_candidates(s));
+    SEQLSTM_TRY(sl_sweep_list_candidates(s));
     if (s->report->candidate_count == 0)
         return check_left(s);
     s->begin_ns = sl_clock_ns();
@@ -153,12 +91,4 @@ seqlstm_status sl_sweep_run(const struct sl_sweep_request *request, struct sl_sw
     }
     *out_report = sweep.report;
     return SEQLSTM_OK;
-}
-
-void sl_sweep_report_destroy(struct sl_sweep_report *report)
-{
-    if (!report)
-        return;
-    sl_arena_deinit(&report->arena);
-    free(report);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One batch size of a sweep; see sweep_private.h. */
-#include "compare/sweep/sweep_private.h"
+#include "compare/sweep/sweep_batch.h"
 
 #include <math.h>
 #include <stdlib.h>

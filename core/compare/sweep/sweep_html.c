@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/value/html.h"
-#include "compare/sweep/sweep.h"
+#include "compare/sweep/sweep_report.h"
 
 enum { WIDTH = 820, HEIGHT = 460, LEFT = 74, RIGHT = 200, TOP = 16, BOTTOM = 52, LABEL = 16, LINES = 8 };
 

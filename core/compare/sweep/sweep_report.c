@@ -2,11 +2,12 @@
 /* A sweep as a table, as sentences and as seqlstm.bench/1. */
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/value/json_write.h"
 #include "base/value/text.h"
-#include "compare/sweep/sweep.h"
+#include "compare/sweep/sweep_report.h"
 
 void sl_sweep_print_candidate(const struct sl_sweep_candidate *candidate, struct sl_buf *out)
 {
@@ -243,4 +244,12 @@ seqlstm_status sl_sweep_print_json(const struct sl_sweep_report *report, struct 
     if (!fine)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report's JSON");
     return SEQLSTM_OK;
+}
+
+void sl_sweep_report_destroy(struct sl_sweep_report *report)
+{
+    if (!report)
+        return;
+    sl_arena_deinit(&report->arena);
+    free(report);
 }

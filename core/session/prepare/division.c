@@ -10,7 +10,7 @@
 #include "parallel/low_rank.h"
 #include "session/finding/cuda_device.h"
 #include "session/finding/finding.h"
-#include "session/prepare/collectives.h"
+#include "session/record/collectives.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/plan_json.h"
 #include "session/run_folder/stored_plan.h"

@@ -14,7 +14,7 @@
 #include "session/finding/finding.h"
 #include "session/measure/tuning.h"
 #include "session/prepare/backends.h"
-#include "session/prepare/pipeline.h"
+#include "session/prepare/pieces.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_plan.h"
 #include "session/run_folder/stored_quantization.h"

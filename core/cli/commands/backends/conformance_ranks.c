@@ -11,7 +11,7 @@
 #include "parallel/identity.h"
 #include "registry/kind/elf.h"
 #include "registry/search.h"
-#include "session/prepare/collectives.h"
+#include "session/record/collectives.h"
 
 enum { RANKS_MOST = 64, RESULT_FILE = 3, LISTED_MOST = 64, LAUNCHER_WORDS = 24 };
 

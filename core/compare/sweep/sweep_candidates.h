@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of a sweep: sweep.c lists the candidates and goes through the batch sizes, sweep_batch.c times one size. */
-#ifndef SL_COMPARE_SWEEP_SWEEP_PRIVATE_H
-#define SL_COMPARE_SWEEP_SWEEP_PRIVATE_H
+/* A sweep while it runs, with its candidates: each backend with each number of threads. */
+#ifndef SL_COMPARE_SWEEP_SWEEP_CANDIDATES_H
+#define SL_COMPARE_SWEEP_SWEEP_CANDIDATES_H
 
 #include "base/system/pool.h"
-#include "compare/sweep/sweep.h"
+#include "compare/sample/backend_spec.h"
+#include "compare/sweep/sweep_report.h"
 
 /* Candidate c is backend c / thread_count with threads[c % thread_count]. */
 struct sl_sweep {
@@ -24,8 +25,7 @@ static inline seqlstm_status sl_sweep_fail_no_memory(const struct sl_sweep *swee
     SEQLSTM_FAIL(sweep->err, SEQLSTM_NO_MEMORY, "no memory for the sweep");
 }
 
-/* Times all candidates on batches of this size for about `seconds`, and appends the result to the report. The first
- * size also decides which candidates are excluded, by what they accept and by their results. */
-seqlstm_status sl_sweep_run_batch(struct sl_sweep *sweep, int64_t batch, double seconds);
+/* Fills in backends, threads, pools and the candidates of the report. */
+seqlstm_status sl_sweep_list_candidates(struct sl_sweep *sweep);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collectives that are linked into the library. */
-#ifndef SL_SESSION_PREPARE_COLLECTIVES_H
-#define SL_SESSION_PREPARE_COLLECTIVES_H
+#ifndef SL_SESSION_RECORD_COLLECTIVES_H
+#define SL_SESSION_RECORD_COLLECTIVES_H
 
 #include "registry/collectives/connection.h"
 
