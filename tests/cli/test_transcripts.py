@@ -8,8 +8,8 @@ writes: standard output, then standard error with `! ` before each line, then `e
 a file, `$ text FILE` what a browser shows of a page, `$ drawings FILE` the elements of its drawings and the bars
 of its tables, and `$ ls FOLDER` its names.
 
-Everything runs on the reference with one thread, on the backends of `tests/dispatch` (the folder PLUGINS) or on the
-pretended devices of `tests/gpu` (DEVICES). Numbers are rounded to five digits; times, sizes of memory and dates are
+Everything runs on the reference with one thread, on the backends of `tests/dispatch` (the folder PLUGINS), on those with
+planted faults of `tests/conformance` (FAULTY) or on the pretended devices of `tests/gpu` (DEVICES). Numbers are rounded to five digits; times, sizes of memory and dates are
 masked, after `$ exact seqlstm …` only those that depend on the machine. A JSON object is written with a line for each
 key. `test_transcripts.py PROGRAM --update NAME` writes a transcript anew: look at the difference.
 """
@@ -27,7 +27,7 @@ from harness import expect
 
 FOLDER = pathlib.Path(__file__).resolve().parent / 'transcripts'
 TESTS = pathlib.Path(os.environ.get('SEQLSTM_BUILD', 'build')).resolve() / 'tests'
-PLACES = {'PLUGINS': str(TESTS / 'dispatch'), 'DEVICES': str(TESTS / 'gpu')}
+PLACES = {'PLUGINS': str(TESTS / 'dispatch'), 'DEVICES': str(TESTS / 'gpu'), 'FAULTY': str(TESTS / 'conformance')}
 ENVIRONMENT = {'SEQLSTM_THREADS': '1', 'COLUMNS': '100'}
 
 MASKS = [
@@ -42,6 +42,9 @@ MASKS = [
     (r'TIME [\d.]+ %', 'TIME'),
     (r'(reference:loops +pass +)[\d.]+', r'\1ERROR'),
     (r'"error_over_tolerance": [\d.e+-]+', '"error_over_tolerance": ERROR'),
+    (r'compiler [^")]*', 'compiler VERSION'),
+    (r'"(build_id|abi)": "[^"]*"', r'"\1": BUILD'),
+    (r'"ms": [\d.]+|time="[\d.]+"', 'TIME'),
     (r'\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?Z?', 'DATE'),
 ]
 # Of costs that are estimated and of memory, what the machine decides, and the decoder's own structures.
@@ -131,12 +134,17 @@ def split_lines(text):
     return text.splitlines()
 
 
+def find_place(word):
+    folder, slash, rest = word.partition('/')
+    return PLACES.get(folder, folder) + slash + rest
+
+
 def run_command(t, command):
     stdin = None
     if command.startswith('echo '):
         text, command = re.fullmatch(r"echo '(.*)' \| (.*)", command).groups()
         stdin = (text.replace('\\n', '\n') + '\n').encode()
-    words = [PLACES.get(word, word) for word in shlex.split(command)]
+    words = [find_place(word) for word in shlex.split(command)]
     if words[0] in ('cat', 'ls', 'text', 'drawings') and not (t.folder / words[1]).exists():
         return ['(nothing there)']
     if words[0] in ('text', 'drawings'):

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/batch/batch.h"
+#include "base/batch/profile.h"
 #include "oom.h"
 
 static struct sl_batch *make(const struct sl_batch_shape *shape)
@@ -273,6 +274,43 @@ static void memory_runs_out(void **state)
     }
 }
 
+/* Profiles keep their own copies; equal ones add their weights; the encoder sees the lengths of its side. */
+static void profiles_of_pairs(void **state)
+{
+    (void)state;
+    struct sl_profiles profiles = {0};
+    int32_t lengths[2][3] = {{5, 3, 1}, {2, 2, 0}}, sources[2][3] = {{4, 4, 2}, {7, 1, 1}};
+    const int32_t first[3] = {5, 3, 1}, of_first[3] = {4, 4, 2}, of_second[3] = {7, 1, 1};
+    for (int p = 0; p < 2; p++)
+        assert_int_equal(sl_profiles_add(&profiles, 3, lengths[p], sources[p], 0.25, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add(&profiles, 3, lengths[0], sources[1], 0.125, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add(&profiles, 3, lengths[0], NULL, 0.125, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add(&profiles, 3, NULL, NULL, 0.125, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add(&profiles, 3, lengths[1], sources[1], 0.5, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add(&profiles, 3, NULL, NULL, 0.25, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add_epoch(&profiles, 3, lengths[1], sources[1], NULL), SEQLSTM_OK);
+    memset(lengths, 0, sizeof lengths);
+    memset(sources, 0, sizeof sources);
+    assert_int_equal(profiles.count, 5);
+    const double weights[5] = {0.25, 0.75, 0.125, 0.125, 0.375};
+    const int64_t rows[5] = {9, 4, 9, 9, 3}, source_rows[5] = {10, 9, 9, 3, 3};
+    const struct sl_profiles source = sl_profiles_get_source(&profiles);
+    for (int p = 0; p < 5; p++) {
+        assert_true(profiles.items[p].weight == weights[p] && source.items[p].weight == weights[p]);
+        assert_int_equal(sl_profile_get_rows(&profiles.items[p]), rows[p]);
+        assert_int_equal(sl_profile_get_rows(&source.items[p]), source_rows[p]);
+    }
+    assert_memory_equal(profiles.items[0].lengths, first, sizeof first);
+    assert_memory_equal(source.items[0].lengths, of_first, sizeof of_first);
+    assert_memory_equal(profiles.epoch[0].source_lengths, of_second, sizeof of_second);
+    assert_int_equal(sl_profile_get_rows(&profiles.epoch[0]), 4);
+    for (int p = profiles.count; p < SL_PROFILES; p++)
+        assert_int_equal(sl_profiles_add(&profiles, p + 1, NULL, NULL, 0, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add(&profiles, 100, NULL, NULL, 0, NULL), SEQLSTM_INVALID_ARGUMENT);
+    sl_profiles_deinit(&profiles);
+    assert_true(profiles.count == 0 && profiles.epoch == NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,7 +318,7 @@ int main(void)
         cmocka_unit_test(without_steps),      cmocka_unit_test(refusals),
         cmocka_unit_test(check_finds_damage), cmocka_unit_test(pairs),
         cmocka_unit_test(source_alone),       cmocka_unit_test(check_finds_damaged_source),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(memory_runs_out),    cmocka_unit_test(profiles_of_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

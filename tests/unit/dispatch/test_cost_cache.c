@@ -247,6 +247,65 @@ static void failing_writes_and_memory(void **state)
     }
 }
 
+/* What a refusal, a bound and a time look like, as other runs and versions read them. */
+static void lines_are_as_before(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {
+        "3c6ef372fe94f82afffffffffffffffd 2.5 4.0 backend:variant_of_2 ",
+        "78dde6e5fd29f054fffffffffffffffb >4.5 8.0 backend:variant_of_4 ",
+        "1715609f7c746c69fffffffffffffffa !5.5 10.0 backend:variant of 5 ",
+    };
+    save(2, 1);
+    save(4, 2);
+    size_t bytes;
+    char *text = read_file(&bytes), *rest = text, *line;
+    for (int n = 0; n < 3; n++) {
+        line = strsep(&rest, "\n");
+        assert_non_null(line);
+        assert_int_equal(strlen(line), strlen(expected[n]) + 16);
+        if (strncmp(line, expected[n], strlen(expected[n])) != 0)
+            fail_msg("%s, not %s", line, expected[n]);
+    }
+    assert_string_equal(rest, "");
+    free(text);
+}
+
+/* A file of more than 4 MiB keeps the newer half of its records, each key once, and what is saved now. */
+static void large_files_lose_what_is_old(void **state)
+{
+    (void)state;
+    enum { RECORDS = 17000, AGAIN = 10, ALL = RECORDS + AGAIN + 1, FIRST = ALL / 2 };
+    struct sl_cost_cache *cache = open_cache();
+    for (uint64_t n = 1; n <= RECORDS + AGAIN; n++) {
+        struct sl_cost_record record = make_record(n <= RECORDS ? n : n - AGAIN); /* the last ten keys twice */
+        memset(record.label, 'x', 200);
+        assert_int_equal(sl_cost_cache_add(cache, &record, NULL), SEQLSTM_OK);
+    }
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    sl_cost_cache_close(cache);
+    size_t bytes, lines = 0;
+    free(read_file(&bytes));
+    assert_true(bytes > 4 << 20);
+    cache = open_cache();
+    struct sl_cost_record newest = make_record(RECORDS - 5);
+    newest.forward_ns = 77;
+    assert_int_equal(sl_cost_cache_add(cache, &newest, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    sl_cost_cache_close(cache);
+    char *text = read_file(&bytes);
+    for (size_t k = 0; k < bytes; k++)
+        lines += text[k] == '\n';
+    free(text);
+    assert_int_equal(lines, RECORDS - FIRST);
+    cache = open_cache();
+    const struct sl_cost_record gone = make_record(FIRST), kept = make_record(FIRST + 1);
+    assert_null(sl_cost_cache_find(cache, &gone.key));
+    assert_non_null(sl_cost_cache_find(cache, &kept.key));
+    assert_true(sl_cost_cache_find(cache, &newest.key)->forward_ns == 77);
+    sl_cost_cache_close(cache);
+}
+
 static void the_users_folder(void **state)
 {
     (void)state;
@@ -282,6 +341,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rubbish_is_no_error, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(writers_at_once_lose_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(failing_writes_and_memory, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(lines_are_as_before, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(large_files_lose_what_is_old, make_folder, remove_folder),
         cmocka_unit_test(the_users_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

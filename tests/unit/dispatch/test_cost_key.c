@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A measured cost is found again for the same call only: what changes its time changes its key, and nothing else does.
  */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -82,6 +84,14 @@ static bool is_same(struct sl_cost_key a, struct sl_cost_key b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
+static void expect_all_different(const struct sl_cost_key *keys, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < i; k++)
+            if (is_same(keys[i], keys[k]))
+                fail_msg("keys %d and %d are equal", i, k);
+}
+
 static void what_changes_the_time_changes_the_key(void **state)
 {
     (void)state;
@@ -94,10 +104,61 @@ static void what_changes_the_time_changes_the_key(void **state)
         sl_cost_key_get(&process, backend, 0, "a", &wider, 1),   sl_cost_key_get(&process, backend, 0, "a", &desc, 0),
         sl_cost_key_get(&process, backend, 0, "a", &desc, 3),    sl_cost_key_get(&other, backend, 0, "a", &desc, 1),
         sl_cost_key_get(&process, set_backend, 0, "a", &desc, 1)};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        for (size_t k = 0; k < i; k++)
-            if (is_same(keys[i], keys[k]))
-                fail_msg("keys %d and %d are equal", (int)i, (int)k);
+    expect_all_different(keys, (int)(sizeof keys / sizeof *keys));
+}
+
+/* Each of these processes, in turn, has keys of its own; the sums of environments do not depend on their order. */
+static void what_is_measured_and_where_changes_the_key(void **state)
+{
+    (void)state;
+    int32_t lengths[3] = {4, 2, 1}, others[3] = {4, 3, 1}, sources[3] = {5, 5, 2}, longer[3] = {6, 5, 2};
+    struct sl_cost_key keys[16];
+    int count = 0;
+    const struct {
+        int64_t sequences;
+        int32_t *lengths, *sources;
+        double weight;
+        bool stream;
+        int32_t copies;
+    } batches[] = {{3, lengths, NULL, 1, false, 1},    {3, others, NULL, 1, false, 1},
+                   {3, lengths, NULL, 1, true, 1},     {3, lengths, NULL, 0.5, false, 1},
+                   {2, lengths, NULL, 1, false, 1},    {3, NULL, NULL, 1, false, 1},
+                   {3, lengths, sources, 1, false, 1}, {3, lengths, longer, 1, false, 1},
+                   {3, lengths, NULL, 1, false, 2},    {3, lengths, NULL, 1, false, 0}};
+    for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
+        struct sl_profiles profiles = {.count = batches[k].copies, .stream = batches[k].stream};
+        for (int32_t p = 0; p < profiles.count; p++)
+            profiles.items[p] =
+                (struct sl_profile){batches[k].sequences, batches[k].lengths, batches[k].sources, batches[k].weight};
+        keys[count++] = sl_cost_key_begin(1, &profiles);
+        assert_true(is_same(keys[count - 1], sl_cost_key_begin(1, &profiles)));
+    }
+    const struct sl_profiles none = {0};
+    setenv("OMP_PLACES", "cores", 1);
+    keys[count++] = sl_cost_key_begin(1, &none);
+    setenv("DNNL_VERBOSE", "0", 1);
+    const struct sl_cost_key both = keys[count++] = sl_cost_key_begin(1, &none);
+    unsetenv("OMP_PLACES");
+    keys[count++] = sl_cost_key_begin(1, &none);
+    setenv("OMP_PLACES", "cores", 1);
+    assert_true(is_same(both, sl_cost_key_begin(1, &none)));
+    unsetenv("OMP_PLACES");
+    unsetenv("DNNL_VERBOSE");
+    setenv("SEQLSTM_LOG", "x", 1); /* it steers no numeric library */
+    assert_true(is_same(keys[9], sl_cost_key_begin(1, &none)));
+    unsetenv("SEQLSTM_LOG");
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int c = 0; c < CPU_SETSIZE && CPU_COUNT(&one) == 0; c++)
+        if (CPU_ISSET(c, &all))
+            CPU_SET(c, &one);
+    if (CPU_COUNT(&all) > 1) {
+        assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+        keys[count++] = sl_cost_key_begin(1, &none);
+        assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    }
+    expect_all_different(keys, count);
 }
 
 static void what_does_not_change_the_time_leaves_the_key(void **state)
@@ -107,9 +168,21 @@ static void what_does_not_change_the_time_leaves_the_key(void **state)
     const struct sl_cost_key process = sl_cost_key_begin(2, &none);
     union seqlstm_any_desc desc = make_desc(), masked = make_desc();
     masked.recurrent.stream_base = 77;
+    masked.recurrent.data_scale = 3;
+    masked.recurrent.data_shift = 2;
     struct sl_cost_key a = sl_cost_key_get(&process, backend, 0, "a", &desc, 1),
                        b = sl_cost_key_get(&process, backend, 0, "a", &masked, 1);
     assert_true(is_same(a, b));
+    memset(&desc, 0, sizeof desc);
+    desc.dropout.head = (struct seqlstm_desc){.struct_size = sizeof desc.dropout, .op = SEQLSTM_OP_DROPOUT};
+    desc.dropout.rate = 0.5f;
+    masked = desc;
+    masked.dropout.stream = 7;
+    assert_true(is_same(sl_cost_key_get(&process, backend, 0, "a", &desc, 1),
+                        sl_cost_key_get(&process, backend, 0, "a", &masked, 1)));
+    masked.dropout.rate = 0.25f;
+    assert_false(is_same(sl_cost_key_get(&process, backend, 0, "a", &desc, 1),
+                         sl_cost_key_get(&process, backend, 0, "a", &masked, 1)));
     sl_cost_key_join(&a, &b);
     assert_false(is_same(a, b));
 }
@@ -118,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_changes_the_time_changes_the_key),
+        cmocka_unit_test(what_is_measured_and_where_changes_the_key),
         cmocka_unit_test(what_does_not_change_the_time_leaves_the_key),
     };
     return cmocka_run_group_tests(tests, open_reference, close_reference);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -203,6 +204,47 @@ static void f1_leaves_out_what_does_not_occur(void **state)
     sl_batch_destroy(batch);
 }
 
+/* As many classes as F1 counts, one less and one more: up to there each has a place, labels that training lacks share
+ * the last where there is no other; beyond it nothing is counted or overwritten. */
+static void f1_of_the_most_classes(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO, SL_METRIC_ACCURACY};
+    struct sl_metric_list list = {wanted, 3};
+    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    for (int classes = SL_METRIC_CLASSES - 1; classes <= SL_METRIC_CLASSES + 1; classes++) {
+        struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, classes, false);
+        float *y = calloc(3 * (size_t)classes, sizeof *y);
+        struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = classes, .values = y};
+        struct sl_metric_sums sums = {0};
+        struct sl_metric_values values;
+        const int32_t targets[3] = {classes - 1, classes - 2, SL_CLASS_UNKNOWN};
+        for (int r = 0; r < 3;
+             r++) { /* the last class is right once, then given in place of its neighbour and of none */
+            ((int32_t *)batch->target.ids)[r] = targets[r];
+            y[classes * r + classes - 1] = 1;
+        }
+        sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){1, 3, 3, 0});
+        sl_metric_finish(&rule, &sums, &values);
+        ASSERT_NEAR(find(&values, "accuracy"), 1.0 / 3);
+        const bool fits = classes <= SL_METRIC_CLASSES, shares = classes == SL_METRIC_CLASSES;
+        double counted = 0;
+        for (int k = 0; k < SL_METRIC_CLASSES; k++)
+            counted += sums.hits[k] + sums.missed[k] + sums.alarms[k];
+        assert_true(counted == (fits ? 5 : 0));
+        if (fits) {
+            assert_true(sums.hits[classes - 1] == 1 && sums.alarms[classes - 1] == 2 && sums.missed[classes - 2] == 1);
+            assert_true(sums.missed[SL_METRIC_CLASSES - 1] == 1);
+            ASSERT_NEAR(find(&values, "f1_micro"), 2.0 / 6);
+            ASSERT_NEAR(find(&values, "f1_macro"), shares ? 2.0 / 5 / 2 : 2.0 / 4 / 3);
+        }
+        free(y);
+        sl_batch_destroy(batch);
+    }
+}
+
 /* Every member of the sums is a float64 that is added: none is forgotten. */
 static void sums_add_every_member(void **state)
 {
@@ -396,6 +438,7 @@ int main(void)
         cmocka_unit_test(binary_classes_from_logits),
         cmocka_unit_test(f1_of_classes_and_of_values),
         cmocka_unit_test(f1_leaves_out_what_does_not_occur),
+        cmocka_unit_test(f1_of_the_most_classes),
         cmocka_unit_test(unsound_values_are_found),
         cmocka_unit_test(sums_add_every_member),
     };

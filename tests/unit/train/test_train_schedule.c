@@ -298,6 +298,31 @@ static void non_monotone_trigger(void **state)
     }
 }
 
+/* The same rule where some validations have no number: they are neither worse nor the best. */
+static void non_monotone_without_numbers(void **state)
+{
+    (void)state;
+    static const double values[][7] = {
+        {NAN, NAN, 3, 2, 4, 1, 5}, {5, NAN, 4, NAN, 4.5, 3, 6}, {1, 2, NAN, NAN, NAN, NAN, 3}, {2, 2, 2, 2, 2, 2, 2.1}};
+    for (int sign = -1; sign <= 1; sign += 2)
+        for (int n = 1; n <= 3; n++)
+            for (int v = 0; v < 4; v++) {
+                struct sl_non_monotone trigger = {0};
+                int fired_at = -1, want = -1;
+                for (int k = 0; k < 7; k++)
+                    if (sl_non_monotone_update(&trigger, n, sign < 0 ? SL_MODE_MAX : SL_MODE_MIN, sign * values[v][k]))
+                        fired_at = k;
+                for (int k = n + 1; k < 7 && want < 0; k++) {
+                    double best = NAN;
+                    for (int j = 0; j < k - n; j++)
+                        best = fmin(best, values[v][j]);
+                    want = values[v][k] > best ? k : -1;
+                }
+                if (fired_at != want)
+                    fail_msg("sign %d, %d left out, series %d: at %d, not %d", sign, n, v, fired_at, want);
+            }
+}
+
 static double teacher_at(const struct sl_teacher_forcing *teacher, int64_t updates, double epochs)
 {
     struct sl_train_config config = {.teacher_forcing = *teacher, .epochs = 10};
@@ -375,6 +400,7 @@ int main(void)
         cmocka_unit_test(impossible_schedules_are_refused),
         cmocka_unit_test(monitors_count_what_does_not_improve),
         cmocka_unit_test(non_monotone_trigger),
+        cmocka_unit_test(non_monotone_without_numbers),
         cmocka_unit_test(teachers_fade),
         cmocka_unit_test(loss_scale_halves_and_doubles),
     };

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where plans lay everything out, and the values that parameters begin with: calls with their sizes and offsets,
+ * tensors and gradients in the activation buffer, the sums of memory, the start of each parameter. See
+ * support/dump_file.h.
+ *
+ * All runs on the reference; here some of its operations also pack their weights.
+ */
+#include <math.h>
+
+#include "dump_file.h"
+
+#include "base/operation/op_signature.h"
+#include "dispatch/plan/plan.h"
+#include "dispatch/planner.h"
+#include "exec/params/params.h"
+#include "model/yaml/diagnostics.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+static const struct seqlstm_backend *reference;
+
+/* Rows and columns of weights in tiles of 16 floats, say. */
+static seqlstm_status get_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(reference->op_sizes(op, sizes, err));
+    sizes->packed_bytes = sizes->workspace_bytes / 2 + 40;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
+                           const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    (void)op, (void)queue, (void)slots, (void)packed, (void)step, (void)err;
+    return SEQLSTM_OK;
+}
+
+static const struct seqlstm_backend *query(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    reference = seqlstm_reference_query_v0(host_minor);
+    table = *reference;
+    table.op_sizes = get_sizes;
+    table.weights_pack = pack;
+    return &table;
+}
+
+static struct sl_data_facts find_facts(const char *title)
+{
+    const bool ids = strstr(title, "ids") != NULL, pairs = strstr(title, "pairs") != NULL;
+    struct sl_data_facts facts = {.input = {.kind = ids ? SL_FIELD_IDS : SL_FIELD_VALUES, .on_steps = true},
+                                  .target = {.kind = ids ? SL_FIELD_IDS : SL_FIELD_VALUES},
+                                  .has_steps = true,
+                                  .envelope = {.sequences = 4, .steps = 6, .rows = 19}};
+    facts.input.features = facts.target.features = ids ? 1 : 3;
+    facts.input.classes = facts.target.classes = ids ? 8 : 0;
+    facts.target.on_steps = strstr(title, "steps") != NULL;
+    facts.envelope.stream = strstr(title, "stream") != NULL;
+    if (pairs) {
+        facts.source = (struct sl_field_facts){.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = 7};
+        facts.envelope.source_steps = 5;
+        facts.envelope.source_rows = 17;
+    }
+    return facts;
+}
+
+static void add_calls(struct sl_buf *out, const struct sl_plan *plan)
+{
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        const struct sl_call *call = &plan->calls[c];
+        const struct sl_unit unit = sl_plan_find_unit(plan->graph, plan->calls, plan->call_count, c);
+        sl_buf_printf(out, "call %s %s:%s nodes %d+%d unit %d-%d%s", call->node->name, sl_backend_get_id(call->backend),
+                      call->variant, call->node_first, call->node_count, unit.first, unit.end,
+                      unit.pieced ? " pieced" : "");
+        sl_buf_printf(out, " workspace %llu reserve %llu x %lld at %lld packed %llu at %lld\n",
+                      (unsigned long long)call->sizes.workspace_bytes, (unsigned long long)call->sizes.reserve_bytes,
+                      (long long)sl_call_count_reserves(plan, call), (long long)call->reserve_offset,
+                      (unsigned long long)call->sizes.packed_bytes, (long long)call->packed_offset);
+        if (call->own_bytes || call->fallback)
+            sl_buf_printf(out, "  own %llu%s\n", (unsigned long long)call->own_bytes,
+                          call->fallback ? " fallback" : "");
+        for (int cell = 0; cell < 2; cell++)
+            if (sl_call_count_piece_state(plan->graph, call, cell))
+                sl_buf_printf(out, "  state of a piece %lld of %lld\n",
+                              (long long)sl_call_count_piece_state(plan->graph, call, cell),
+                              (long long)sl_call_count_piece_states(plan->graph, call));
+    }
+    for (int32_t v = 0; v < plan->vector_count; v++)
+        sl_buf_printf(out, "vector %s on %s\n", sl_op_name(plan->vectors[v].desc->head.op),
+                      sl_backend_get_id(plan->vectors[v].backend));
+}
+
+static void add_memory(struct sl_buf *out, const struct sl_plan *plan)
+{
+    const struct sl_plan_memory *m = &plan->memory;
+    for (int32_t t = 0; t < plan->graph->tensor_count; t++)
+        if (plan->tensor_offsets[t] >= 0 || plan->grad_offsets[t] >= 0)
+            sl_buf_printf(out, "tensor %s at %lld, gradient at %lld, %lld bytes\n", plan->graph->tensors[t].name,
+                          (long long)plan->tensor_offsets[t], (long long)plan->grad_offsets[t],
+                          (long long)sl_plan_get_tensor_bytes(plan, t));
+    sl_buf_printf(out, "buffers activations %lld scratch %lld at %lld reserve %lld packed %lld workspace %lld\n",
+                  (long long)plan->activation_bytes, (long long)plan->scratch_grad_bytes,
+                  (long long)plan->scratch_grad_offset, (long long)plan->reserve_bytes, (long long)plan->packed_bytes,
+                  (long long)plan->workspace_bytes);
+    sl_buf_printf(out, "memory weights %lld gradients %lld optimizer %lld activations %lld workspace %lld",
+                  (long long)m->weights_bytes, (long long)m->gradients_bytes, (long long)m->optimizer_bytes,
+                  (long long)m->activations_bytes, (long long)m->workspace_bytes);
+    sl_buf_printf(out, " backends %lld batches %lld decoding %lld checkpoint %lld test %lld peak - process %lld\n",
+                  (long long)m->backends_bytes, (long long)m->batches_bytes, (long long)m->decoding_bytes,
+                  (long long)m->checkpoint_bytes, (long long)m->test_bytes,
+                  (long long)(m->peak_bytes - m->process_bytes));
+    for (int32_t d = 0; d < plan->device_count; d++)
+        sl_buf_printf(out, "device %s %s\n", plan->devices[d].backend, plan->devices[d].device_class);
+}
+
+static void add_params(struct sl_buf *out, const struct sl_graph *graph)
+{
+    struct sl_params *params;
+    assert_int_equal(sl_params_create(graph, true, 2, NULL, &params, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_params_init(params, graph, 11, NULL, NULL), SEQLSTM_OK);
+    for (int32_t p = 0; p < graph->param_count; p++) {
+        const struct sl_param_view *view = &params->views[p];
+        const float *values = params->values + view->offset_elems;
+        double sum = 0, squares = 0;
+        for (int64_t e = 0; e < view->elems; e++) {
+            sum += (double)values[e];
+            squares += (double)values[e] * (double)values[e];
+        }
+        sl_buf_printf(out, "param %s at %lld begins %.4f %.4f, sum %.3f, squares %.3f\n", graph->params[p].name,
+                      (long long)view->offset_elems, (double)values[0], (double)values[view->elems - 1], sum + 0.0,
+                      squares);
+    }
+    sl_params_destroy(params);
+}
+
+static void add_plan(struct sl_buf *out, const struct sl_model *model, const struct sl_data_facts *facts,
+                     enum sl_phase phase, int32_t pieces)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", query}};
+    static const struct sl_registry_entry entries[] = {{.name = "reference"}};
+    static const char *const names[] = {
+        [SL_PHASE_TRAIN] = "train", [SL_PHASE_EVALUATE] = "evaluate", [SL_PHASE_PREDICT] = "predict"};
+    struct sl_graph_request request = {.model = model, .facts = facts, .phase = phase, .pieces = pieces};
+    struct sl_registry_request wanted = {
+        .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_registry *registry = NULL;
+    struct sl_graph *graph = NULL;
+    struct sl_plan *plan = NULL;
+    request.carry_state = phase == SL_PHASE_PREDICT && facts->source.kind == SL_FIELD_NONE;
+    request.need_output = phase == SL_PHASE_EVALUATE;
+    assert_int_equal(sl_registry_create(&wanted, &registry, &err), SEQLSTM_OK);
+    if (sl_graph_create(&request, &graph, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    struct sl_plan_request made = {.graph = graph, .registry = registry, .optimizer_states = 2, .threads = 1};
+    if (sl_plan_create(&made, &plan, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    sl_buf_printf(out, "-- %s\n", names[phase]);
+    add_calls(out, plan);
+    add_memory(out, plan);
+    if (phase == SL_PHASE_TRAIN)
+        add_params(out, graph);
+    sl_plan_destroy(plan);
+    sl_graph_destroy(graph);
+    sl_registry_destroy(registry);
+}
+
+static void add_model(struct sl_buf *out, const char *title, const char *text)
+{
+    struct sl_diagnostics *diagnostics;
+    struct sl_model *model = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_model_request request = {.path = "m.yaml"};
+    const struct sl_data_facts facts = find_facts(title);
+    const char *pieces = strstr(title, "pieces ");
+    assert_int_equal(sl_diagnostics_create(&diagnostics, &err), SEQLSTM_OK);
+    if (sl_model_load_text("m.yaml", text, strlen(text), &request, diagnostics, &model, &err) == SEQLSTM_OK) {
+        add_plan(out, model, &facts, SL_PHASE_TRAIN, pieces ? atoi(pieces + strlen("pieces ")) : 0);
+        if (!pieces) {
+            add_plan(out, model, &facts, SL_PHASE_EVALUATE, 0);
+            add_plan(out, model, &facts, SL_PHASE_PREDICT, 0);
+        }
+    } else {
+        sl_diagnostics_render(diagnostics, false, out, &err);
+    }
+    sl_model_destroy(model);
+    sl_diagnostics_destroy(diagnostics);
+}
+
+static void plans_are_as_before(void **state)
+{
+    (void)state;
+    compare_dumps("plans", add_model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_are_as_before),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

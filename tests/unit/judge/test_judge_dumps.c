@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a case of the conformance kit tests and how strictly: its descriptor, axis and step, the data of every slot, and
+ * the tolerances of results and gradients. See support/dump_file.h; each line of a text is the name of a case.
+ */
+#include <math.h>
+
+#include "dump_file.h"
+#include "graph_dump.h"
+#include "judge/case.h"
+#include "judge/data.h"
+#include "judge/tolerance.h"
+
+static void add_values(struct sl_buf *out, const char *name, const double *values, int64_t elems)
+{
+    double sum = 0, low = INFINITY, high = -INFINITY;
+    if (values == NULL || elems == 0)
+        return;
+    for (int64_t i = 0; i < elems; i++) {
+        sum += values[i];
+        low = fmin(low, values[i]);
+        high = fmax(high, values[i]);
+    }
+    sl_buf_printf(out, " %s %.5g … %.5g in [%.5g, %.5g] sum %.5g", name, values[0], values[elems - 1], low, high, sum);
+}
+
+static void add_slots(struct sl_buf *out, const struct sl_data *data)
+{
+    for (int32_t k = 0; k < data->count; k++) {
+        const struct sl_slot *slot = &data->slots[k];
+        if (slot->role == SL_SLOT_ABSENT)
+            continue;
+        sl_buf_printf(out, "  %d %s role %d axis %d %s%s %lld:", k, slot->name, (int)slot->role, (int)slot->axis,
+                      sl_dtype_name(slot->dtype), slot->optional ? " optional" : "", (long long)data->elems[k]);
+        add_values(out, "values", data->values[k], data->elems[k]);
+        add_values(out, "upstream", data->upstream[k], data->elems[k]);
+        add_values(out, "base", data->base[k], data->elems[k]);
+        for (int gradient = 0; gradient < 2 && sl_slot_is_float(slot); gradient++) {
+            const struct sl_tolerance t = sl_tolerance_get(data, k, gradient);
+            sl_buf_printf(out, "%s %.4g + %.4g", gradient ? ", of the gradient" : "; tolerance", t.factor, t.floor);
+        }
+        sl_buf_append_char(out, '\n');
+    }
+}
+
+static void add_case(struct sl_buf *out, const char *name)
+{
+    struct sl_case c;
+    struct sl_data *data;
+    struct sl_arena arena;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    sl_arena_init(&arena);
+    sl_buf_printf(out, "-- %s\n", name);
+    if (sl_case_parse(name, &c, &err) == SEQLSTM_OK && sl_data_create(&arena, &c, 2, 3, &data, &err) == SEQLSTM_OK) {
+        sl_buf_printf(out, "  pass %d lengths %d T%lld B%lld R%lld of %lld rows %lld of %lld", (int)c.pass,
+                      (int)c.lengths, (long long)c.steps, (long long)c.sequences, (long long)c.rows,
+                      (long long)c.rows_in, (long long)data->rows, (long long)data->rows_in);
+        for (int64_t k = 0; k < data->axis.sequences && data->axis.steps; k++)
+            sl_buf_printf(out, "%s%d", k ? " " : " axis ", data->axis.lengths[k]);
+        for (int64_t k = 0; k < c.desc.head.max_sequences && data->offsets; k++)
+            sl_buf_printf(out, "%s%d", k ? " " : " memories at ", data->offsets[k]);
+        sl_buf_append_text(out, "\n ");
+        dump_desc(out, &c.desc);
+        sl_buf_printf(out, "\n  step %u %.9g %.9g\n", data->step.flags, (double)data->step.normaliser,
+                      (double)data->step.loss_scale);
+        add_slots(out, data);
+    } else {
+        sl_buf_printf(out, "  refused %d: %s\n", (int)err.code, err.message);
+    }
+    sl_arena_deinit(&arena);
+}
+
+static void add_cases(struct sl_buf *out, const char *title, const char *text)
+{
+    char *lines = strdup(text), *rest = lines, *line;
+    (void)title;
+    while ((line = strsep(&rest, "\n")) != NULL)
+        if (*line)
+            add_case(out, line);
+    free(lines);
+}
+
+static void cases_are_as_before(void **state)
+{
+    (void)state;
+    compare_dumps("cases", add_cases);
+}
+
+/* One value after the other against the model's: got - expected may be the tolerance, not more. */
+static void tolerances_are_limits(void **state)
+{
+    (void)state;
+    const double expected[4] = {1, -2, 2, NAN}, movement[4] = {0, 0, 0.25, 0};
+    const struct sl_tolerance tolerance = {0.01, 0.5};
+    struct sl_comparison c;
+    const double scale = sqrt((1 + 4 + 4) / 3.0);
+    double got[4] = {1, -2 + 0.0099 * (2 + scale + 0.5), 2, NAN};
+    sl_compare(got, expected, NULL, 3, tolerance, &c);
+    assert_false(c.failed);
+    assert_int_equal(c.index, 1);
+    assert_true(fabs(c.worst - 0.99) < 1e-6 && c.expected == -2 && c.got == got[1]);
+    got[1] = -2 - 0.0101 * (2 + scale + 0.5);
+    sl_compare(got, expected, NULL, 3, tolerance, &c);
+    assert_true(c.failed && fabs(c.worst - 1.01) < 1e-6);
+    got[1] = -2;
+    got[2] = 2.9;
+    sl_compare(got, expected, NULL, 3, tolerance, &c);
+    assert_true(c.failed && c.index == 2);
+    sl_compare(got, expected, movement, 3, tolerance, &c); /* within four movements */
+    assert_false(c.failed);
+    got[2] = 3.1;
+    sl_compare(got, expected, movement, 3, tolerance, &c);
+    assert_true(c.failed);
+    got[2] = NAN;
+    sl_compare(got, expected, NULL, 3, tolerance, &c);
+    assert_true(c.failed && c.index == 2);
+    got[3] = NAN;
+    sl_compare(got + 3, expected + 3, NULL, 1, tolerance, &c); /* two NaN are equal */
+    assert_false(c.failed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cases_are_as_before),
+        cmocka_unit_test(tolerances_are_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
