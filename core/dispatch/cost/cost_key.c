@@ -79,6 +79,8 @@ struct sl_cost_key sl_cost_key_begin(int32_t threads, const struct sl_profiles *
         mix(&key, &profile->weight, sizeof profile->weight);
         if (profile->lengths)
             mix(&key, profile->lengths, (size_t)profile->sequences * sizeof *profile->lengths);
+        if (profile->source_lengths)
+            mix(&key, profile->source_lengths, (size_t)profile->sequences * sizeof *profile->source_lengths);
     }
     return key;
 }
