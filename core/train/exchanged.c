@@ -2,7 +2,12 @@
 /* See exchanged.h. */
 #include "train/exchanged.h"
 
+#include <string.h>
+
+#include "exec/params/params_mirror.h"
 #include "parallel/low_rank.h"
+
+enum { DEVICE_PLACE = 1 }; /* of the only device */
 
 static bool is_looked_up(const struct sl_graph *graph, int32_t p)
 {
@@ -37,5 +42,41 @@ seqlstm_status sl_exchanged_place_grads(struct sl_params *params, struct sl_conn
     *out_lends = memory != NULL;
     if (memory)
         sl_params_lend_grads(params, memory);
+    return SEQLSTM_OK;
+}
+
+bool sl_exchanged_stays_on_device(const struct sl_params *params, const struct sl_ranks *ranks)
+{
+    const struct sl_mirrors *mirrors = params->mirrors;
+    const char *domain = sl_connection_get_transport(ranks->connection)->domain;
+    return mirrors && mirrors->count == 1 && strncmp(mirrors->mirrors[0].domain.name, domain, strlen(domain)) == 0 &&
+           ranks->reduce->how != SL_REDUCE_CENTRAL && ranks->reduce->dtype != SL_REDUCE_BFLOAT16 &&
+           ranks->compress_rank == 0;
+}
+
+seqlstm_status sl_exchanged_add_on_device(struct sl_params *params, const struct sl_rank_group *group,
+                                          struct seqlstm_error *err)
+{
+    struct sl_domain *domain = sl_params_get_domain(params, DEVICE_PLACE);
+    const int64_t elems = params->trainable_elems;
+    float *grads;
+    SEQLSTM_TRY(sl_params_provide(params, DEVICE_PLACE, SL_PART_GRADS, 0, elems, &grads, err));
+    const struct seqlstm_exchange sum = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
+                                         .dtype = SEQLSTM_DTYPE_FLOAT32,
+                                         .elems = elems,
+                                         .from = grads,
+                                         .to = grads};
+    SEQLSTM_TRY(sl_connection_run_on(group->connection, group->number, &domain->queue.queue, sum, err));
+    const seqlstm_status status = sl_domain_finish(domain, err);
+    SEQLSTM_TRY(sl_connection_poll(group->connection, err)); /* why it has ended, if it was not by itself */
+    sl_params_note_written(params, DEVICE_PLACE, SL_PART_GRADS, 0, elems);
+    return status;
+}
+
+seqlstm_status sl_exchanged_finish(struct sl_params *params, struct sl_reducer *reducer, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_params_pull_grads(params, err));
+    SEQLSTM_TRY(sl_reducer_finish(reducer, err));
+    sl_params_touch_grads(params);
     return SEQLSTM_OK;
 }

@@ -18,4 +18,14 @@ int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl
 seqlstm_status sl_exchanged_place_grads(struct sl_params *params, struct sl_connection *connection, bool *out_lends,
                                         struct seqlstm_error *err);
 
+/* Do all gradients lie on one device, whose memory the collectives reach, and are they added as they are? */
+bool sl_exchanged_stays_on_device(const struct sl_params *params, const struct sl_ranks *ranks);
+
+/* Then they are added there, in the order of the device's work; it has ended when this returns. */
+seqlstm_status sl_exchanged_add_on_device(struct sl_params *params, const struct sl_rank_group *group,
+                                          struct seqlstm_error *err);
+
+/* Otherwise gradients that a device has made are brought to the host, and the newest are the sums there. */
+seqlstm_status sl_exchanged_finish(struct sl_params *params, struct sl_reducer *reducer, struct seqlstm_error *err);
+
 #endif

@@ -7,14 +7,11 @@
 
 #include "base/batch/slice.h"
 #include "base/value/hash.h"
-#include "exec/params/params_mirror.h"
 #include "parallel/reducer.h"
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
 #include "train/exchanged.h"
 #include "train/trainer_private.h"
-
-enum { DEVICE_PLACE = 1 }; /* of the only device */
 
 struct sl_trainer_shards {
     struct sl_ranks *ranks;
@@ -101,17 +98,6 @@ static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_er
     return status;
 }
 
-/* Do all gradients lie on one device, whose memory the collectives reach, and are they added as they are? */
-static bool can_add_on_device(const struct sl_trainer *trainer)
-{
-    const struct sl_ranks *ranks = trainer->request.ranks;
-    const struct sl_mirrors *mirrors = trainer->request.params->mirrors;
-    const char *domain = sl_connection_get_transport(ranks->connection)->domain;
-    return mirrors && mirrors->count == 1 && strncmp(mirrors->mirrors[0].domain.name, domain, strlen(domain)) == 0 &&
-           ranks->reduce->how != SL_REDUCE_CENTRAL && ranks->reduce->dtype != SL_REDUCE_BFLOAT16 &&
-           ranks->compress_rank == 0;
-}
-
 seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     struct sl_ranks *ranks = trainer->request.ranks;
@@ -130,7 +116,7 @@ seqlstm_status sl_trainer_open_shards(struct sl_trainer *trainer, struct seqlstm
         SEQLSTM_TRY(sl_tree_sum_create(&ranks->replicas, ranks->shards, elems, false, memory, &shards->grads, err));
     else if (ranks->replicas.connection && trainer->stages)
         shards->scratch = sl_memory_alloc(memory, (size_t)(elems + 1) * sizeof *shards->scratch);
-    else if (ranks->replicas.connection && can_add_on_device(trainer))
+    else if (ranks->replicas.connection && sl_exchanged_stays_on_device(trainer->request.params, ranks))
         shards->direct = true;
     else if (ranks->replicas.connection)
         SEQLSTM_TRY(open_reducer(trainer, err));
@@ -390,43 +376,13 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
     return swap_states(trainer, shard, true, err);
 }
 
-/* Gradients that a device has made are brought to the host, and the sums back. */
-static seqlstm_status finish_reducer(struct sl_trainer *trainer, struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(sl_params_pull_grads(trainer->request.params, err));
-    SEQLSTM_TRY(sl_reducer_finish(trainer->shards->reducer, err));
-    sl_params_touch_grads(trainer->request.params);
-    return SEQLSTM_OK;
-}
-
-/* Where they are, in the order of the device's work. */
-static seqlstm_status add_on_device(struct sl_trainer *trainer, struct seqlstm_error *err)
-{
-    struct sl_params *params = trainer->request.params;
-    const struct sl_rank_group *group = &trainer->shards->ranks->replicas;
-    struct sl_domain *domain = sl_params_get_domain(params, DEVICE_PLACE);
-    const int64_t elems = params->trainable_elems;
-    float *grads;
-    SEQLSTM_TRY(sl_params_provide(params, DEVICE_PLACE, SL_PART_GRADS, 0, elems, &grads, err));
-    const struct seqlstm_exchange sum = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
-                                         .dtype = SEQLSTM_DTYPE_FLOAT32,
-                                         .elems = elems,
-                                         .from = grads,
-                                         .to = grads};
-    SEQLSTM_TRY(sl_connection_run_on(group->connection, group->number, &domain->queue.queue, sum, err));
-    const seqlstm_status status = sl_domain_finish(domain, err);
-    SEQLSTM_TRY(sl_connection_poll(group->connection, err)); /* why it has ended, if it was not by itself */
-    sl_params_note_written(params, DEVICE_PLACE, SL_PART_GRADS, 0, elems);
-    return status;
-}
-
 static seqlstm_status add_gradients(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
     const struct sl_trainer_shards *shards = trainer->shards;
     if (shards->direct)
-        return add_on_device(trainer, err);
+        return sl_exchanged_add_on_device(trainer->request.params, &shards->ranks->replicas, err);
     if (shards->reducer)
-        return finish_reducer(trainer, err);
+        return sl_exchanged_finish(trainer->request.params, shards->reducer, err);
     if (!shards->grads && !shards->scratch)
         return SEQLSTM_OK;
     float *grads = sl_trainer_take_own(trainer);

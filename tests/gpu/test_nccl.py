@@ -124,6 +124,36 @@ def test_no_second_device(folder):
     expect('there is no CUDA device 1' in text, text)
 
 
+def plan(folder, *arguments, devices=2, expected=0, **settings):
+    (folder / 'plan.yaml').write_text(MODEL.format(parallel=''))
+    code, text = run('plan', folder / 'plan.yaml', '--backend-path', HERE, *arguments, devices=devices, **settings)
+    expect(code == expected, f'exit {code}\n{text}')
+    return text
+
+
+def test_plans_with_a_device_for_each_rank(folder):
+    """A host has as many ranks as devices, from that of the model on, and each computes on its own."""
+    def count(*arguments, **settings):
+        made = json.loads(plan(folder, '--json', *arguments, **settings))
+        return made['ranks_of_a_host'], made['ranks_measured'], made['gpus'], [row['hosts'] for row in made['rows']]
+    link = '10Gb/s,5us'
+    found = count('--ranks', '1,2,4', '--link', link)
+    expect(found == (2, 2, 2, [1, 1, 2]), found)
+    found = count('--ranks', '1,2', '--link', link, devices=1)
+    expect(found == (1, 1, 1, [1, 2]), found)
+    found = count('--ranks', '2', '--device', 'cuda:1', devices=3)
+    expect(found == (2, 2, 2, [1]), found)
+    found = count('--ranks', '16', '--link', f'{link},nvlink=8x300GB/s', devices=1)
+    expect(found == (8, 1, 1, [2]), found)
+    expect('each on a GPU of its own' in plan(folder, '--ranks', '2', '--set', 'parallel={data: 2, reduce: central}'), 'the table')
+    for arguments, reason in ((['--ranks', '1,2'], '2 ranks are more than the 1 of a host; give the link'),
+                              (['--ranks', '2', '--link', f'{link},nvlink=300GB/s'], 'a host like this machine has one'),
+                              (['--ranks', '2', '--link', f'{link},nvlink=4096x300GB/s', '--device', 'cpu', '--set',
+                                'backends=[reference]'], '`4096x` is for GPUs')):
+        text = plan(folder, *arguments, devices=1, expected=2)
+        expect(reason in text, text)
+
+
 def test_pipeline_is_refused(folder):
     text = train(folder, 'pipe', 'pipeline: 2', devices=2, expected=3)
     expect('run on processors only, and' in text, text)

@@ -15,6 +15,7 @@
 #include "session/prepare/training.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/plan_json.h"
+#include "session/scaling/devices.h"
 #include "session/session.h"
 #include "train/exchanged.h"
 
@@ -31,13 +32,14 @@ struct meter {
     const struct sl_scaling_setup *setup;
     struct sl_parallel_config ranks_config; /* as the ranks that measure are connected: each computes all stages */
     struct sl_session *session;
-    struct sl_reducer *reducer; /* NULL: alone, or in a pipeline */
+    struct sl_reducer *reducer; /* NULL: alone, in a pipeline, or gradients stay on the device */
+    bool direct;                /* they do */
     float *errors;              /* of compressed gradients; NULL: none are */
     bool lends;                 /* gradients lie in memory of the collectives */
     struct sl_scaling_costs *costs;
     int64_t began_ns;
     int32_t noted; /* in the running step */
-    bool notes, adds;
+    bool notes, adds, exchanges;
     int64_t rows;
     double piece_ns; /* of passing a piece */
 };
@@ -49,6 +51,9 @@ static seqlstm_status open_reducer(struct meter *m, struct seqlstm_error *err)
     struct sl_session *session = m->session;
     struct sl_params *params = session->params;
     const bool compresses = session->ranks.compress_rank > 0;
+    m->direct = !session->ranks.ordered && sl_exchanged_stays_on_device(params, &session->ranks);
+    if (m->direct)
+        return SEQLSTM_OK;
     if (!session->ranks.ordered && session->pipeline.stages < 2)
         SEQLSTM_TRY(sl_exchanged_place_grads(params, session->connection, &m->lends, err));
     struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
@@ -137,6 +142,18 @@ static seqlstm_status run_in_pieces(struct meter *m, const struct sl_batch *slic
     return status;
 }
 
+/* Adds the gradients of all ranks. */
+static seqlstm_status add(struct meter *m, struct seqlstm_error *err)
+{
+    struct sl_params *params = m->session->params;
+    if (m->direct)
+        return sl_exchanged_add_on_device(params, &m->session->ranks.replicas, err);
+    if (!m->reducer)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(sl_exchanged_finish(params, m->reducer, err));
+    return sl_scaling_upload_grads(params, err);
+}
+
 static seqlstm_status run(struct meter *m, const struct sl_batch *batch, struct times *out, struct seqlstm_error *err)
 {
     struct sl_session *session = m->session;
@@ -156,9 +173,11 @@ static seqlstm_status run(struct meter *m, const struct sl_batch *batch, struct 
     seqlstm_status status = session->pipeline.stages > 1
                                 ? run_in_pieces(m, slice ? slice : batch, &step, out, err)
                                 : sl_exec_run(session->train.exec, slice ? slice : batch, &step, &result, err);
+    if (status == SEQLSTM_OK)
+        status = sl_scaling_finish_devices(session->params, err);
     out->step = (double)(sl_clock_ns() - begin);
-    if (status == SEQLSTM_OK && m->reducer)
-        status = sl_reducer_finish(m->reducer, err);
+    if (status == SEQLSTM_OK && m->exchanges)
+        status = add(m, err);
     out->together = (double)(sl_clock_ns() - begin);
     sl_batch_destroy(slice);
     return status;
@@ -285,6 +304,8 @@ static seqlstm_status time_update(struct meter *m, double *out_ns, struct seqlst
                 status = sl_exec_finish_owned(session->train.exec, owned, all, &squares, err);
             if (!stages)
                 status = sl_exec_update(session->train.exec, &update, &squares, err);
+            if (!stages && status == SEQLSTM_OK)
+                status = sl_scaling_finish_devices(session->params, err);
             best = fmin(best, (double)(sl_clock_ns() - begin));
         }
         *out_ns = s == 0 ? best : fmax(*out_ns, best);
@@ -292,6 +313,27 @@ static seqlstm_status time_update(struct meter *m, double *out_ns, struct seqlst
     free(each);
     free(owned);
     return status;
+}
+
+/* Where the gradients are. */
+static seqlstm_status run_exchange(struct meter *m, struct seqlstm_exchange exchange, struct seqlstm_error *err)
+{
+    return m->direct ? sl_scaling_exchange_on_device(m->session->params, m->session->connection, exchange, err)
+                     : sl_connection_run(m->session->connection, 0, exchange, err);
+}
+
+/* Brings gradients to the host and back, as exchanges between hosts do. */
+static seqlstm_status time_staging(struct meter *m, struct seqlstm_error *err)
+{
+    struct sl_params *params = m->session->params;
+    const int64_t begin = sl_clock_ns();
+    SEQLSTM_TRY(sl_params_pull_grads(params, err));
+    if (!params->mirrors)
+        return SEQLSTM_OK;
+    sl_params_touch_grads(params);
+    SEQLSTM_TRY(sl_scaling_upload_grads(params, err));
+    m->costs->staging_ns = (double)(sl_clock_ns() - begin);
+    return SEQLSTM_OK;
 }
 
 /* The fastest of some exchanges. */
@@ -302,7 +344,7 @@ static seqlstm_status time_exchange(struct meter *m, struct seqlstm_exchange exc
     for (int k = 0; k < TRIALS; k++) {
         SEQLSTM_TRY(sl_ranks_agree(&m->session->ranks, err));
         const int64_t begin = sl_clock_ns();
-        SEQLSTM_TRY(sl_connection_run(m->session->connection, 0, exchange, err));
+        SEQLSTM_TRY(run_exchange(m, exchange, err));
         *out_ns = fmin(*out_ns, (double)(sl_clock_ns() - begin));
     }
     return SEQLSTM_OK;
@@ -351,7 +393,7 @@ static double find_share_used(const float *grad, int64_t rows, int64_t columns)
     return (double)used / (double)(rows > 0 ? rows : 1);
 }
 
-/* After a step whose gradients were not exchanged. */
+/* After a step whose gradients were not exchanged. On devices they are exchanged as they are. */
 static void list_matrices(struct meter *m)
 {
     struct sl_scaling_costs *costs = m->costs;
@@ -361,7 +403,7 @@ static void list_matrices(struct meter *m)
     const int32_t count = list ? sl_exchanged_find_matrices(m->session->train.graph, params, rank, list) : 0;
     costs->elems = params->trainable_elems;
     costs->compress_rank = (int32_t)rank;
-    for (int32_t k = 0; k < count && costs->matrix_count < SL_SCALING_MATRICES; k++)
+    for (int32_t k = 0; k < count && !m->direct && costs->matrix_count < SL_SCALING_MATRICES; k++)
         costs->matrices[costs->matrix_count++] = (struct sl_scaling_matrix){
             list[k].offset,
             list[k].offset + list[k].rows * list[k].columns,
@@ -460,7 +502,6 @@ static seqlstm_status measure(struct meter *m, struct seqlstm_error *err)
     struct sl_session *session = m->session;
     struct sl_scaling_costs *costs = m->costs;
     const struct sl_plan *plan = session->train.plan;
-    costs->local = m->setup->local;
     costs->threads = plan->threads;
     costs->stages = session->pipeline.stages > 0 ? session->pipeline.stages : 1;
     costs->pieces = session->pipeline.pieces;
@@ -468,23 +509,20 @@ static seqlstm_status measure(struct meter *m, struct seqlstm_error *err)
     costs->shards = (int32_t)((m->setup->parallel.shards + m->setup->parallel.data - 1) / m->setup->parallel.data);
     costs->sequences = sl_batcher_envelope(session->train_batcher).sequences;
     costs->memory_bytes = sl_session_sum_memory(session, plan) - count_untouched(session);
+    SEQLSTM_TRY(sl_scaling_count_devices(session, &costs->devices, err));
     SEQLSTM_TRY(price_pieces(m, err));
+    m->exchanges = session->connection != NULL;
     SEQLSTM_TRY(time_steps(m, err));
-    if (!session->connection)
-        list_matrices(m);
+    m->exchanges = false;
     SEQLSTM_TRY(time_update(m, &costs->update_ns, err));
-    if (!session->connection)
-        return SEQLSTM_OK;
-    SEQLSTM_TRY(time_exchanges(m, err));
-    /* the gradients of one step alone, for the rows of embeddings */
-    struct sl_reducer *reducer = m->reducer;
-    struct times sum;
-    int32_t count = 1;
-    m->reducer = NULL;
-    const seqlstm_status status = run_batches(m, &count, &sum, err);
-    m->reducer = reducer;
+    if (session->connection) {
+        SEQLSTM_TRY(time_exchanges(m, err));
+        SEQLSTM_TRY(run_batches(m, &(int32_t){1}, &(struct times){0}, err)); /* the gradients of one step alone */
+    }
+    if (!m->reducer)
+        SEQLSTM_TRY(time_staging(m, err));
     list_matrices(m);
-    return status;
+    return SEQLSTM_OK;
 }
 
 seqlstm_status sl_scaling_measure(const struct sl_scaling_setup *setup, struct sl_scaling_costs *out,

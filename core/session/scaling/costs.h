@@ -24,7 +24,7 @@ struct sl_scaling_matrix {
 
 /* Times in nanoseconds, of a mean batch; those of steps hold while all ranks of the host compute. */
 struct sl_scaling_costs {
-    int32_t local, threads, stages, pieces;
+    int32_t threads, stages, pieces;
     double rows;    /* real steps of a mean batch of all ranks */
     double batches; /* of an update */
     int32_t shards; /* with `shards`: those that a rank computes one after the other; 0: its own */
@@ -32,6 +32,7 @@ struct sl_scaling_costs {
     double together_ns; /* a step with the exchange of its gradients, as far as that is local */
     double exchange_ns; /* that exchange alone, after the step */
     double update_ns, weights_ns, agree_ns;
+    double staging_ns;          /* gradients from the device to the host and back, if `together_ns` lacks that */
     double alone_ns, stages_ns; /* of a step in pieces: on one rank, and on the stages */
     struct sl_scaling_link measured;
     struct sl_scaling_note notes[SL_SCALING_NOTES];
@@ -42,6 +43,7 @@ struct sl_scaling_costs {
     int64_t sequences; /* of the largest batch */
     int64_t memory_bytes;
     int32_t compress_rank;
+    int32_t devices; /* on which the ranks that measured have computed; 0: on processors */
 };
 
 struct sl_scaling_setup {

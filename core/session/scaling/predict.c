@@ -38,15 +38,15 @@ static double get_messages(const struct sl_scaling_link *link, double count, dou
 }
 
 /* Ranks of a host. */
-static int32_t get_local(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place)
+static int32_t get_local(const struct sl_scaling_place *place)
 {
-    return place->hosts > 1 ? costs->local : place->ranks;
+    return place->hosts > 1 ? place->local : place->ranks;
 }
 
 /* Seconds in which the ranks exchange a bundle; those of a host only if their link is given. */
-static double get_exchange(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place, double bytes)
+static double get_exchange(const struct sl_scaling_place *place, double bytes)
 {
-    const int32_t local = get_local(costs, place);
+    const int32_t local = get_local(place);
     const bool given = place->inner.bytes_per_s > 0;
     if (place->central)
         return get_messages(&place->link, place->ranks - local, bytes) +
@@ -72,8 +72,7 @@ struct lane {
 static void pass(struct lane *lane, int64_t begin, double bytes, double exchanges)
 {
     const double ready = find_ready(lane->costs, begin);
-    lane->free_ns =
-        fmax(lane->free_ns, ready) + 1e9 * exchanges * get_exchange(lane->costs, lane->place, bytes / exchanges);
+    lane->free_ns = fmax(lane->free_ns, ready) + 1e9 * exchanges * get_exchange(lane->place, bytes / exchanges);
 }
 
 static void pass_plain(struct lane *lane, int64_t begin, int64_t end, int64_t bundle)
@@ -119,7 +118,7 @@ static double get_broadcast(const struct sl_scaling_costs *costs, const struct s
 static double get_weights(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place)
 {
     const double local =
-        place->inner.bytes_per_s > 0 ? get_broadcast(costs, &place->inner, get_local(costs, place)) : costs->weights_ns;
+        place->inner.bytes_per_s > 0 ? get_broadcast(costs, &place->inner, get_local(place)) : costs->weights_ns;
     return place->central ? local + get_broadcast(costs, &place->link, place->hosts) : 0;
 }
 
@@ -127,7 +126,7 @@ static double get_weights(const struct sl_scaling_costs *costs, const struct sl_
 static void predict_shards(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place,
                            struct sl_scaling_row *row)
 {
-    const double bytes = (double)costs->elems * 4, levels = ceil(log2((double)get_local(costs, place)));
+    const double bytes = (double)costs->elems * 4, levels = ceil(log2((double)get_local(place)));
     const double local =
         place->inner.bytes_per_s > 0 ? 1e9 * get_messages(&place->inner, levels, bytes) : costs->exchange_ns;
     const double remote = 1e9 * get_messages(&place->link, ceil(log2((double)place->hosts)), bytes);
@@ -144,7 +143,8 @@ static void predict_data(const struct sl_scaling_costs *costs, const struct sl_s
     const double together = place->ranks == 1 || given ? costs->step_ns : costs->together_ns;
     const double rest = place->ranks > 1 && (place->hosts > 1 || given) ? find_rest(costs, place) : 0;
     row->compute_ns = costs->batches * (costs->prepare_ns + costs->step_ns) + costs->update_ns;
-    row->update_ns = costs->batches * costs->prepare_ns + last + together + rest + costs->update_ns;
+    const double staging = place->hosts > 1 ? costs->staging_ns : 0;
+    row->update_ns = costs->batches * costs->prepare_ns + last + together + rest + staging + costs->update_ns;
     if (place->ranks > 1)
         row->update_ns += get_agreement(costs, place) + get_weights(costs, place);
     row->exchange_ns = fmax(row->update_ns - row->compute_ns, 0);
@@ -154,7 +154,7 @@ static void predict_data(const struct sl_scaling_costs *costs, const struct sl_s
 static double get_replicas(const struct sl_scaling_costs *costs, const struct sl_scaling_place *place)
 {
     const int32_t replicas = place->ranks / costs->stages;
-    const double beside = fmax(1, (double)costs->local / costs->stages);
+    const double beside = fmax(1, (double)place->local / costs->stages);
     const double bytes = (double)costs->elems * place->element_bytes;
     double ns = 0;
     if (replicas == 1)
@@ -162,9 +162,9 @@ static double get_replicas(const struct sl_scaling_costs *costs, const struct sl
     if (beside > 1)
         ns += place->inner.bytes_per_s > 0
                   ? 1e9 * sl_scaling_all_reduce_s(&place->inner, (int32_t)beside, bytes / costs->stages)
-                  : costs->exchange_ns * beside / costs->local;
+                  : costs->exchange_ns * beside / place->local;
     /* the stages on a host share its link */
-    const double stages_here = fmin(costs->stages, costs->local);
+    const double stages_here = fmin(costs->stages, place->local);
     return ns + 1e9 * sl_scaling_all_reduce_s(&place->link, place->hosts > 1 ? replicas / (int32_t)beside : 1,
                                               bytes * stages_here / costs->stages);
 }

@@ -7,6 +7,7 @@
 
 struct sl_scaling_place {
     int32_t ranks, hosts;
+    int32_t local; /* ranks of a host, where there are several */
     struct sl_scaling_link link, inner;
     bool central;          /* reduce: central */
     int32_t element_bytes; /* 2 with bfloat16 */

@@ -55,7 +55,7 @@ static seqlstm_status divide(const struct scaling *s, int32_t ranks, struct sl_p
  * ranks have as large a batch. */
 static void limit(const struct scaling *s, struct sl_scaling_setup *setup)
 {
-    const int64_t here = s->request->local / setup->parallel.pipeline;
+    const int64_t here = setup->local / setup->parallel.pipeline;
     if (s->request->grows && setup->parallel.data > here)
         setup->parallel.data = here > 1 ? here : 1;
     if (s->request->grows)
@@ -94,16 +94,18 @@ static seqlstm_status plan_row(struct scaling *s, int32_t ranks, struct sl_scali
     struct sl_scaling_row *row = &report->rows[report->count++];
     struct sl_scaling_setup setup = {.options = request->options, .number = s->measured};
     SEQLSTM_TRY(divide(s, ranks, &setup.parallel, err));
-    setup.local = least(ranks, request->local);
+    const int32_t local = least(ranks, request->local);
+    setup.local = least(ranks, request->measuring);
     const struct sl_scaling_place place = {.ranks = ranks,
-                                           .hosts = (ranks + setup.local - 1) / setup.local,
+                                           .hosts = (ranks + local - 1) / local,
+                                           .local = local,
                                            .link = request->link,
                                            .inner = request->inner,
                                            .central = setup.parallel.reduce.how == SL_REDUCE_CENTRAL,
                                            .element_bytes = setup.parallel.reduce.dtype == SL_REDUCE_BFLOAT16 ? 2 : 4};
     if (place.hosts > 1 && request->link.bytes_per_s == 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "%d ranks are more than the %d of this machine; give the link between hosts, as in `--link "
+                     "%d ranks are more than the %d of a host; give the link between hosts, as in `--link "
                      "100Gb/s,5us`",
                      ranks, request->local);
     limit(s, &setup);
@@ -116,6 +118,7 @@ static seqlstm_status plan_row(struct scaling *s, int32_t ranks, struct sl_scali
     if (request->grows && setup.batch_factor > 0)
         row->rows *= (double)(ranks / setup.parallel.pipeline > 0 ? ranks / setup.parallel.pipeline : 1) /
                      (double)setup.batch_factor;
+    report->devices = s->kept.costs.devices > report->devices ? s->kept.costs.devices : report->devices;
     if (s->kept.costs.measured.bytes_per_s > 0)
         report->measured = s->kept.costs.measured;
     return SEQLSTM_OK;
@@ -123,10 +126,12 @@ static seqlstm_status plan_row(struct scaling *s, int32_t ranks, struct sl_scali
 
 static seqlstm_status open_control(struct scaling *s, struct sl_diagnostics *diagnostics, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_session_open_model(s->request->options, diagnostics, &s->control, err));
+    struct sl_session_options options = *s->request->options;
+    options.collectives = "comm-shm"; /* what is shared here lies on the host */
+    SEQLSTM_TRY(sl_session_open_model(&options, diagnostics, &s->control, err));
     s->model = s->control->model->parallel;
     s->batch = s->control->model->data.batching.max_tokens > 0 ? 0 : s->control->model->data.batch_size;
-    s->together = (struct sl_parallel_config){.data = s->request->local, .pipeline = 1};
+    s->together = (struct sl_parallel_config){.data = s->request->measuring, .pipeline = 1};
     return sl_session_meet(s->control, &s->together, err);
 }
 
@@ -137,6 +142,7 @@ seqlstm_status sl_session_plan_ranks(const struct sl_scaling_request *request, s
     struct sl_diagnostics *diagnostics = NULL;
     memset(out, 0, sizeof *out);
     out->local = request->local;
+    out->measuring = request->measuring;
     out->link = request->link;
     out->inner = request->inner;
     out->grows = request->grows;

@@ -31,7 +31,8 @@ struct sl_scaling_request {
     const struct sl_session_options *options; /* of the model; identity: this rank among those that measure, or NULL */
     int32_t ranks[SL_SCALING_ROWS];           /* ascending */
     int32_t count;
-    int32_t local;                /* ranks of a host, at most: as many as measure */
+    int32_t local;                /* ranks of a host, at most */
+    int32_t measuring;            /* ranks that measure: as many, or fewer if each has a device of its own */
     struct sl_scaling_link link;  /* between hosts */
     struct sl_scaling_link inner; /* between the ranks of a host, if it is not to be as measured */
     bool grows;                   /* each rank has a batch as large as the model's: batches grow with the ranks */
@@ -53,7 +54,8 @@ struct sl_scaling_row {
 struct sl_scaling_report {
     struct sl_scaling_row rows[SL_SCALING_ROWS];
     int32_t count;
-    int32_t local;
+    int32_t local, measuring;
+    int32_t devices; /* on which the ranks that measured have computed, at most; 0: on processors */
     struct sl_scaling_link link, inner, measured; /* measured: all_reduce between the ranks of this host */
     bool grows;
 };

@@ -80,11 +80,22 @@ static void fill_cell(const struct sl_scaling_report *report, int32_t r, int col
     }
 }
 
+/* Which ranks have measured. */
+static void write_measuring(const struct sl_scaling_report *report, struct sl_buf *out)
+{
+    if (report->measuring == report->local)
+        sl_buf_printf(out, "Steps were timed on this machine by as many ranks at once as a host has (%d at most)",
+                      report->local);
+    else
+        sl_buf_printf(out, "Steps were timed by the %d rank%s of this machine; a host has %d, as given",
+                      report->measuring, report->measuring == 1 ? "" : "s", report->local);
+    sl_buf_append_text(out, report->devices > 0 ? ", each on a GPU of its own." : ".");
+}
+
 /* Where the numbers come from. */
 static void write_sources(const struct sl_scaling_report *report, const char *between, struct sl_buf *out)
 {
-    sl_buf_printf(out, "Steps were timed on this machine by as many ranks at once as a host has (%d at most).",
-                  report->local);
+    write_measuring(report, out);
     sl_buf_append_text(out, between);
     if (report->inner.bytes_per_s > 0) {
         sl_buf_append_text(out, "Within a host, as given: ");
@@ -157,8 +168,9 @@ void sl_scaling_write_json(const struct sl_scaling_report *report, struct sl_buf
                                         "times_as_fast", sl_scaling_get_speedup(report, r), "memory_bytes",
                                         (json_int_t)row->memory_bytes, "idle_ranks", row->idle));
     }
-    json_t *root = json_pack("{s:s,s:i,s:b,s:o,s:o,s:o,s:o}", "schema", "seqlstm.ranks/1", "ranks_of_a_host",
-                             report->local, "batches_grow", report->grows, "link", write_link(&report->link), "inner",
+    json_t *root = json_pack("{s:s,s:i,s:i,s:i,s:b,s:o,s:o,s:o,s:o}", "schema", "seqlstm.ranks/1", "ranks_of_a_host",
+                             report->local, "ranks_measured", report->measuring, "gpus", report->devices,
+                             "batches_grow", report->grows, "link", write_link(&report->link), "inner",
                              write_link(&report->inner), "measured", write_link(&report->measured), "rows", rows);
     if (!sl_json_append_tree(out, root, JSON_REAL_PRECISION(6)))
         out->failed = true;

@@ -20,7 +20,7 @@ static void assert_close(double got, double expected)
 /* A million gradients, the last half of which is complete after 6 of 10 ms. */
 static struct sl_scaling_costs make_costs(void)
 {
-    struct sl_scaling_costs costs = {.local = 2, .threads = 1, .stages = 1, .batches = 1, .elems = 1 << 20};
+    struct sl_scaling_costs costs = {.threads = 1, .stages = 1, .batches = 1, .elems = 1 << 20};
     costs.step_ns = costs.together_ns = 10e6;
     costs.update_ns = 1e6;
     costs.sequences = 64;
@@ -56,14 +56,19 @@ static void what_comes_after_backward_is_waited_for(void **state)
     /* bundles of the least size are passed as soon as they are complete: the first half in time, at 1e9 bytes/s half of
      * 4 MiB in 2.1 ms; the other half begins at 10 ms */
     const double half = (1 << 19) * 4.0 / 1e9 * 1e9;
-    const struct sl_scaling_place two = {.ranks = 4, .hosts = 2, .link = slow};
+    const struct sl_scaling_place two = {.ranks = 4, .hosts = 2, .local = 2, .link = slow};
     assert_close(predict(&costs, two), 10e6 + half + 1e6 + 2 * 64.0);
     struct sl_scaling_place narrow = two;
     narrow.element_bytes = 2;
     assert_close(predict(&costs, narrow), 10e6 + half / 2 + 1e6 + 2 * 64.0);
     const struct sl_scaling_place one = {.ranks = 1, .hosts = 1};
     assert_close(predict(&costs, one), 11e6);
-    const struct sl_scaling_place quick = {.ranks = 4, .hosts = 2, .link = fast};
+    struct sl_scaling_costs staged = costs; /* from a device to the host and back, only between hosts */
+    staged.staging_ns = 4e6;
+    assert_close(predict(&staged, two), 10e6 + half + 4e6 + 1e6 + 2 * 64.0);
+    const struct sl_scaling_place here = {.ranks = 2, .hosts = 1};
+    assert_close(predict(&staged, here), 11e6);
+    const struct sl_scaling_place quick = {.ranks = 4, .hosts = 2, .local = 2, .link = fast};
     assert_true(predict(&costs, quick) < 11.01e6);
 }
 
@@ -72,7 +77,7 @@ static void a_central_rank_takes_all(void **state)
     (void)state;
     struct sl_scaling_costs costs = make_costs();
     costs.weights_ns = 3e6;
-    const struct sl_scaling_place central = {.ranks = 8, .hosts = 4, .link = slow, .central = true};
+    const struct sl_scaling_place central = {.ranks = 8, .hosts = 4, .local = 2, .link = slow, .central = true};
     /* six ranks of other hosts send 4 MiB each: from 6 ms on, without a pause; then the weights go out twice */
     const double bytes = (1 << 20) * 4.0;
     assert_close(predict(&costs, central), 6e6 + 6 * bytes + 1e6 + 2 * 64 * 1.5 + 3e6 + 2 * bytes);
@@ -88,7 +93,7 @@ static void shards_are_added_as_a_tree(void **state)
     costs.shards = 2;
     costs.exchange_ns = 5e5;
     const double bytes = (1 << 20) * 4.0;
-    const struct sl_scaling_place measured = {.ranks = 8, .hosts = 4, .link = slow};
+    const struct sl_scaling_place measured = {.ranks = 8, .hosts = 4, .local = 2, .link = slow};
     assert_close(predict(&costs, measured), 21e6 + 5e5 + 2 * bytes + 2 * 64 * 1.5);
     struct sl_scaling_place given = measured;
     given.inner = (struct sl_scaling_link){2e9, 0};
@@ -99,7 +104,7 @@ static void less_is_exchanged_of_embeddings_and_factors(void **state)
 {
     (void)state;
     struct sl_scaling_costs costs = make_costs();
-    const struct sl_scaling_place place = {.ranks = 2, .hosts = 2, .link = slow};
+    const struct sl_scaling_place place = {.ranks = 2, .hosts = 2, .local = 1, .link = slow};
     costs.matrices[0] = (struct sl_scaling_matrix){0, 1 << 20, 1 << 10, 1 << 10, false, 0.1};
     costs.matrix_count = 1;
     /* two ranks use 0.19 of the rows */
@@ -117,7 +122,7 @@ static void replicas_of_a_pipeline_add_at_the_end(void **state)
     costs.stages = 2;
     costs.alone_ns = 10e6;
     costs.stages_ns = 7e6;
-    const struct sl_scaling_place place = {.ranks = 4, .hosts = 2, .link = slow, .element_bytes = 4};
+    const struct sl_scaling_place place = {.ranks = 4, .hosts = 2, .local = 2, .link = slow, .element_bytes = 4};
     sl_scaling_predict(&costs, &place, &row);
     const double bytes = (1 << 20) * 4.0;
     assert_close(row.exchange_ns, bytes + 2 * 2 * 64.0);

@@ -70,7 +70,7 @@ static const struct cli_flag plan_flags[] = {
      .help = "predict the time of an update on so many ranks instead, as in 1,2,4,64,1024"},
     {.name = "link",
      .argument = "LINK",
-     .help = "with --ranks: rate and latency between hosts, as in 100Gb/s,5us[,nvlink=300GB/s]"},
+     .help = "with --ranks: rate and latency between hosts, as in 100Gb/s,5us[,nvlink=[8x]300GB/s]"},
     {.name = "grow-batch", .help = "with --ranks: each rank has a batch as large as the model's"},
     {.name = "html", .argument = "FILE", .help = "with --ranks: also write a page with a plot"},
     {0},
@@ -87,8 +87,9 @@ const struct cli_command cli_command_plan = {
                 "  seqlstm plan runs/ptb-small/001      what eval does, in int8 where quantize said so\n",
     .text = "For a model file, it shows the plan for training and evaluation. For a run, it\n"
             "shows the plan and memory of the evaluation that `seqlstm eval RUN` would do.\n"
-            "With --ranks, as many ranks as there are cores time training steps together;\n"
-            "what more hosts and the link between them add is computed.\n",
+            "With --ranks, as many ranks as there are cores, or GPUs if layers run there, time\n"
+            "training steps together; what more hosts and the link between them add is\n"
+            "computed.\n",
     .flags = plan_flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,

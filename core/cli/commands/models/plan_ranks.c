@@ -7,7 +7,9 @@
 #include "base/system/cpu.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
+#include "session/scaling/devices.h"
 #include "session/scaling/scaling.h"
+#include "session/session.h"
 
 /* ---- flags ------------------------------------------------------------------------------------------------------ */
 
@@ -50,11 +52,26 @@ static bool parse_with_unit(const char *text, size_t bytes, const struct unit *u
     return false;
 }
 
-/* RATE,LATENCY[,nvlink=RATE] */
+/* [Nx]RATE: between the ranks of a host, and how many these are, if not as many as measure. */
+static bool read_inner(const char *text, struct sl_scaling_request *request)
+{
+    static const double latency_s = 2e-6;
+    const size_t digits = strspn(text, "0123456789");
+    int64_t local = 0;
+    if (digits > 0 && text[digits] == 'x') {
+        if (!sl_text_parse_int64(text, digits, &local) || local < 1 || local > SL_RANKS_MOST)
+            return false;
+        text += digits + 1;
+    }
+    request->local = (int32_t)local;
+    request->inner.latency_s = latency_s;
+    return parse_with_unit(text, strlen(text), rates, &request->inner.bytes_per_s);
+}
+
+/* RATE,LATENCY[,nvlink=[Nx]RATE] */
 static int read_link(struct cli_context *cli, struct sl_scaling_request *request)
 {
     static const char inner[] = "nvlink=";
-    static const double inner_latency_s = 2e-6;
     const char *text = cli_get(cli, "link"), *at = text;
     if (!text)
         return CLI_OK;
@@ -62,28 +79,58 @@ static int read_link(struct cli_context *cli, struct sl_scaling_request *request
     at += strcspn(at, ",");
     fine = fine && *at++ == ',' && parse_with_unit(at, strcspn(at, ","), times, &request->link.latency_s);
     at += fine ? strcspn(at, ",") : 0;
-    if (fine && *at == ',') {
-        at++;
-        fine =
-            strncmp(at, inner, sizeof inner - 1) == 0 &&
-            parse_with_unit(at + sizeof inner - 1, strlen(at) - sizeof inner + 1, rates, &request->inner.bytes_per_s);
-        request->inner.latency_s = inner_latency_s;
-        at += strlen(at);
-    }
-    if (!fine || *at)
+    if (fine && *at)
+        fine = strncmp(at + 1, inner, sizeof inner - 1) == 0 && read_inner(at + sizeof inner, request);
+    if (!fine)
         return cli_usage_error(cli,
                                "`--link %s`: expected a rate and a latency, as in 100Gb/s,5us, and perhaps "
-                               "nvlink=300GB/s for the ranks of a host",
+                               "nvlink=300GB/s for the ranks of a host, or nvlink=8x300GB/s for 8 GPUs",
                                text);
     return CLI_OK;
 }
 
-/* Ranks of a host: as many as it has cores, or cores for their threads. */
-static int32_t count_local(const struct cli_context *cli, const struct sl_scaling_request *request)
+/* ---- the ranks of a host ---------------------------------------------------------------------------------------- */
+
+/* A host with more ranks than the `here` of this machine is measured by these, if they do not share a processor. */
+static int extend_host(struct cli_context *cli, const struct sl_scaling_request *request, int32_t here, bool on_devices)
+{
+    if (request->local > here && !on_devices)
+        return cli_usage_error(
+            cli,
+            "`--link %s`: `%dx` is for GPUs: the model runs on the processors of this machine, where "
+            "ranks slow each other down, so hosts of %d ranks cannot be measured here; use "
+            "`nvlink=RATE` alone",
+            cli_get(cli, "link"), request->local, request->local);
+    if (request->inner.bytes_per_s > 0 && request->local == 1 && request->ranks[request->count - 1] > 1)
+        return cli_usage_error(cli,
+                               "`--link %s`: `nvlink` is the link between the ranks of a host, and a host like this "
+                               "machine has one; remove it, or say how many a host has, as in nvlink=8x300GB/s",
+                               cli_get(cli, "link"));
+    return CLI_OK;
+}
+
+/* Ranks of a host: as many as it has GPUs, if calls run there; otherwise as it has cores, or cores for their threads.
+ */
+static int count_local(struct cli_context *cli, struct sl_session *session, struct sl_scaling_request *request)
 {
     const int32_t threads = cli->options.threads_given && cli->options.threads > 0 ? cli->options.threads : 1;
-    const int32_t fitting = sl_cpu_count() / threads, most = request->ranks[request->count - 1];
-    return fitting < 1 ? 1 : fitting < most ? fitting : most;
+    const int32_t most = request->ranks[request->count - 1];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int32_t devices = 0;
+    if (cli->is_rank) { /* they have been counted before this one was started */
+        request->measuring = cli->rank.ranks;
+        request->local = request->local > 0 ? request->local : request->measuring;
+        return CLI_OK;
+    }
+    const seqlstm_status status = sl_session_count_rank_devices(session, &devices, &err);
+    if (status != SEQLSTM_OK)
+        return cli_fail(cli, status, &err);
+    const int32_t fitting = devices > 0 ? devices : sl_cpu_count() / threads;
+    const int32_t given = request->local > 0 ? request->local : most;
+    request->measuring = fitting < 1 ? 1 : fitting < given ? fitting : given;
+    request->measuring = request->measuring < most ? request->measuring : most;
+    request->local = request->local > 0 ? request->local : request->measuring;
+    return extend_host(cli, request, fitting, devices > 0);
 }
 
 /* ---- the report ------------------------------------------------------------------------------------------------- */
@@ -133,11 +180,10 @@ int cli_plan_ranks(struct cli_context *cli)
     int code = read_ranks(cli, &request);
     code = code == CLI_OK ? read_link(cli, &request) : code;
     code = code == CLI_OK ? cli_open_model(cli, cli->values.operands[0], &session) : code;
+    code = code == CLI_OK ? count_local(cli, session, &request) : code;
     sl_session_close(session); /* each measurement opens its own */
     if (code != CLI_OK)
         return code;
-    request.local = count_local(cli, &request);
-    if (!cli->is_rank && request.local > 1)
-        return cli_launch_ranks(cli, request.local, 0);
-    return measure(cli, &request);
+    return request.measuring > 1 && !cli->is_rank ? cli_launch_ranks(cli, request.measuring, 0)
+                                                  : measure(cli, &request);
 }
