@@ -103,10 +103,14 @@ static seqlstm_status note_changes(struct sl_session *session, const char *confi
     struct sl_model *before = NULL;
     struct sl_diagnostics *ignored = NULL;
     SEQLSTM_TRY(sl_diagnostics_create(&ignored, err));
-    seqlstm_status status = SEQLSTM_OK;
-    size_t changes = 0;
-    if (sl_model_load(&request, ignored, &before, NULL) == SEQLSTM_OK)
+    seqlstm_status status = sl_model_load(&request, ignored, &before, NULL);
+    size_t changes = 1; /* if the saved configuration cannot be read, it is written again */
+    if (status == SEQLSTM_OK)
         status = sl_session_review_changes(session, before, &changes, err);
+    else if (status == SEQLSTM_NO_MEMORY)
+        seqlstm_error_set(err, status, __FILE__, __LINE__, "no memory for the configuration of the run");
+    else
+        status = SEQLSTM_OK;
     session->changed = changes > 0;
     sl_model_destroy(before);
     sl_diagnostics_destroy(ignored);

@@ -11,13 +11,16 @@
 
 enum { SHOWN = 20 };
 
-static bool split(struct sl_arena *arena, const struct sl_model *model, struct sl_config_entries *out)
+static seqlstm_status split(struct sl_arena *arena, const struct sl_model *model, struct sl_config_entries *out,
+                            struct seqlstm_error *err)
 {
     struct sl_buf text = {0};
-    bool fine = sl_model_write_config(model, 0, &text, NULL) == SEQLSTM_OK && text.data != NULL &&
-                sl_config_entries_read(arena, text.data, out);
+    seqlstm_status status = sl_model_write_config(model, 0, &text, err);
+    if (status == SEQLSTM_OK && (text.data == NULL || !sl_config_entries_read(arena, text.data, out)))
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
+                                   "no memory to compare the configuration with that of the run");
     sl_buf_deinit(&text);
-    return fine;
+    return status;
 }
 
 static bool begins_with(const char *path, const char *prefix)
@@ -79,11 +82,13 @@ seqlstm_status sl_session_review_changes(const struct sl_session *session, const
     struct sl_arena arena;
     struct sl_config_entries old = {0}, new = {0};
     struct review review = {.session = session};
-    seqlstm_status status = SEQLSTM_OK;
     sl_arena_init(&arena);
-    if (split(&arena, before, &old) && split(&arena, session->model, &new))
+    seqlstm_status status = split(&arena, before, &old, err);
+    if (status == SEQLSTM_OK)
+        status = split(&arena, session->model, &new, err);
+    if (status == SEQLSTM_OK)
         compare(&review, &old, &new);
-    if (session->options.trained && review.idle)
+    if (status == SEQLSTM_OK && session->options.trained && review.idle)
         status = seqlstm_error_set(err, SEQLSTM_INVALID_ARGUMENT, __FILE__, __LINE__,
                                    "`%s` belongs to the training of this run, which is over: leave it out, or train on "
                                    "with it by `seqlstm resume RUN --set %s=…`",
