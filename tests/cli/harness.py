@@ -17,6 +17,8 @@ import tempfile
 import time
 import traceback
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # formats.py
+
 TINY = """seqlstm: 1
 name: tiny
 seed: 1

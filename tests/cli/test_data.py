@@ -7,6 +7,7 @@ import sys
 sys.dont_write_bytecode = True
 import harness
 from harness import CLASSES, LANGUAGE, TABLE, expect
+from formats import write_npy
 
 SERIES = """seqlstm: 1
 data:
@@ -215,11 +216,6 @@ train: {loss: cross_entropy, epochs: 1}
     expect('<h2>Class balance</h2>' in page and '<td>75.0 %</td>' in page, 'the report')
 
 
-def write_npy(t, name, kind, shape, data):
-    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
-    t.write(name, b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + data)
-
-
 def test_features_of_arrays(t):
     """data stats of arrays: each feature of x and y, without what lies behind the ends of sequences."""
     t.write('m.yaml', """seqlstm: 1
@@ -229,9 +225,9 @@ model: [{type: lstm, units: 2}, {type: dense, units: from_target}]
 train: {loss: mse, epochs: 1}
 """)
     nan = float('nan')
-    write_npy(t, 'x.npy', '<f4', (2, 2, 2), struct.pack('<8f', 1, 5, 3, nan, -1, 9, 100, 100))
-    write_npy(t, 'y.npy', '<f4', (2,), struct.pack('<2f', 0.5, 1.5))
-    write_npy(t, 'n.npy', '<i8', (2,), struct.pack('<2q', 2, 1))
+    t.write('x.npy', write_npy((2, 2, 2), [1, 5, 3, nan, -1, 9, 100, 100]))
+    t.write('y.npy', write_npy((2,), [0.5, 1.5]))
+    t.write('n.npy', write_npy((2,), struct.pack('<2q', 2, 1), '<i8'))
     columns = t.run('data', 'stats', 'm.yaml', '--json').json['columns']
     expect([(c['name'], c['use'], c['missing'], c['low'], c['high'], c['mean']) for c in columns] ==
            [('x[0]', 'input', 0, -1, 3, 1), ('x[1]', 'input', 1, 5, 9, 7), ('y', 'target', 0, 0.5, 1.5, 1)], columns)

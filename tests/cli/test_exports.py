@@ -14,6 +14,7 @@ import zlib
 sys.dont_write_bytecode = True
 import harness
 from harness import expect, make_values, read_tensors, write_tensors
+from formats import read_fields
 
 FILE = pathlib.Path(__file__).resolve().parent.parent / 'fixtures/reports/exports.txt'
 VALUES = 'data: {type: csv, group: g, inputs: [a, b], targets: [y], train: {file: train.csv}, batch_size: 2}\n'
@@ -68,36 +69,8 @@ def describe(raw):
 
 # ---- ONNX -----------------------------------------------------------------------------------------------------
 
-def fields(data):
-    """(number, value) of each field of a protocol buffer."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            value = varint()
-            yield key >> 3, value - (1 << 64) if value >> 63 else value
-        elif key & 7 == 5:
-            yield key >> 3, struct.unpack_from('<f', data, at)[0]
-            at += 4
-        else:
-            size = varint()
-            yield key >> 3, data[at:at + size]
-            at += size
-
-
 def get_all(data, number):
-    return [value for key, value in fields(data) if key == number]
+    return [value for key, value in read_fields(data) if key == number]
 
 
 def texts(data, number):
@@ -107,14 +80,14 @@ def texts(data, number):
 def show_attribute(data):
     (name,) = texts(data, 1)
     values = [(key, value.decode() if isinstance(value, bytes) else f'{value:.6g}' if isinstance(value, float) else value)
-              for key, value in fields(data) if key not in (1, 20)]
+              for key, value in read_fields(data) if key not in (1, 20)]
     return f'{name}={",".join(str(value) for _, value in values)} ({get_all(data, 20)[0]}:{values[0][0] if values else "-"})'
 
 
 def show_port(data):
     (name,), (kind,) = texts(data, 1), get_all(data, 2)
     (tensor,) = get_all(kind, 1)
-    shape = [f'{value.decode() if isinstance(value, bytes) else value}' for dim in get_all(get_all(tensor, 2)[0], 1) for _, value in fields(dim)]
+    shape = [f'{value.decode() if isinstance(value, bytes) else value}' for dim in get_all(get_all(tensor, 2)[0], 1) for _, value in read_fields(dim)]
     return f'{name} {get_all(tensor, 1)[0]} [{", ".join(shape)}]'
 
 
@@ -125,9 +98,9 @@ def show_tensor(data):
 
 
 def show_onnx(data):
-    top = [f'{key}={value.decode() if isinstance(value, bytes) else value}' for key, value in fields(data) if key not in (7, 8, 14)]
-    sets = ['set ' + ' '.join(f'{key}={value.decode() if isinstance(value, bytes) else value}' for key, value in fields(text)) for text in get_all(data, 8)]
-    more = ['about ' + ' '.join(value.decode() for _, value in fields(text)) for text in get_all(data, 14)]
+    top = [f'{key}={value.decode() if isinstance(value, bytes) else value}' for key, value in read_fields(data) if key not in (7, 8, 14)]
+    sets = ['set ' + ' '.join(f'{key}={value.decode() if isinstance(value, bytes) else value}' for key, value in read_fields(text)) for text in get_all(data, 8)]
+    more = ['about ' + ' '.join(value.decode() for _, value in read_fields(text)) for text in get_all(data, 14)]
     (graph,) = get_all(data, 7)
     lines = [' '.join(top), *sets, *more, *('name ' + name for name in texts(graph, 2))]
     lines += ['input ' + show_port(port) for port in get_all(graph, 11)]

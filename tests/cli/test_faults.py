@@ -5,12 +5,12 @@ Once the file is restored, `resume` ends with the same bits as an undisturbed ru
 import os
 import random
 import resource
-import struct
 import sys
 
 sys.dont_write_bytecode = True
 import harness
 from harness import expect, wait_for
+from formats import write_npy
 
 TEXT = """seqlstm: 1
 name: words
@@ -50,21 +50,12 @@ EPOCHS = 120
 CACHED = {'SEQLSTM_CACHE_LEAST': '1'}
 
 
-def write_npy(t, name, shape, draw):
-    count = 1
-    for n in shape:
-        count *= n
-    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
-    values = struct.pack(f'<{count}f', *(draw.uniform(-1, 1) for _ in range(count)))
-    t.write(name, b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + values)
-
-
 def write(t, model):
     draw = random.Random(3)
     t.write('train.txt', ''.join(' '.join(f'w{draw.randrange(17)}' for _ in range(draw.randrange(1, 14))) + '\n'
                                  for _ in range(61)))
-    write_npy(t, 'x.npy', (61, 7, 3), draw)
-    write_npy(t, 'y.npy', (61, 2), draw)
+    t.write('x.npy', write_npy((61, 7, 3), [draw.uniform(-1, 1) for _ in range(61 * 7 * 3)]))
+    t.write('y.npy', write_npy((61, 2), [draw.uniform(-1, 1) for _ in range(61 * 2)]))
     t.write('m.yaml', model.replace('EPOCHS', str(EPOCHS)))
 
 

@@ -7,6 +7,7 @@ import struct
 
 import harness
 from harness import TINY, expect, read_tensors, write_tensors
+from formats import field, read_fields
 
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / 'fixtures' / 'interop'
 
@@ -158,17 +159,6 @@ def test_onnx_norm_of_another_epsilon(t):
         t.refuse(2, 'import', folder / file, '--into', folder / 'other.yaml').says('epsilon 0.001', '`epsilon`')
 
 
-def field(number, value):
-    """One field of a protocol buffer: an integer, a float, or bytes."""
-    def varint(n):
-        return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
-    if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack('<f', value)
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
 def make_gemm(w, shape, bias, **attributes):
     """An ONNX file of one Gemm node."""
     def tensor(name, dims, values):
@@ -206,28 +196,6 @@ def test_weights_that_are_no_numbers(t):
     t.write('none.onnx', make_gemm([1.0, 2.0], [2, 1], [float('nan')]))
     t.refuse(4, 'import', 'none.onnx', '--into', 'model.yaml', '--out', 'none').says('dense_1.bias', 'not finite')
     expect(not (t.folder / 'none').exists(), 'a run with such weights')
-
-
-def read_fields(data):
-    """(number, value) of the fields of a protocol buffer: integers and bytes."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            value |= (data[at] & 127) << shift
-            at, shift = at + 1, shift + 7
-            if data[at - 1] < 128:
-                return value
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            size = varint() if key & 7 == 2 else 4
-            yield key >> 3, data[at:at + size]
-            at += size
 
 
 def read_initializers(path):

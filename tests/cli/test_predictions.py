@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """predict, eval and generate: formats, order, round trips, pipes."""
-import ast
 import csv
 import io
 import json
+import math
 import os
 import re
 import struct
@@ -14,6 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 import harness
 from harness import CLASSES, LANGUAGE, TABLE, TINY, expect
+from formats import read_npy, write_npy
 
 ROWS = [(1, 2, 3), (4, 5, 9), (7, 8, 15), (1, 1, 2), (2, 0.5, 2.5), (9, 4, 13)]
 
@@ -25,14 +26,10 @@ def write_table(t):
 
 
 def parse_npy(data):
-    expect(data[:6] == b'\x93NUMPY', data[:20])
-    size = struct.unpack('<H', data[8:10])[0]
-    header = ast.literal_eval(data[10:10 + size].decode())
-    expect((10 + size) % 64 == 0 and header['descr'] == '<f4' and not header['fortran_order'], header)
-    count = 1
-    for n in header['shape']:
-        count *= n
-    return header['shape'], struct.unpack(f'<{count}f', data[10 + size:])
+    header, raw = read_npy(data)
+    expect((len(data) - len(raw)) % 64 == 0 and header['descr'] == '<f4' and not header['fortran_order'], header)
+    expect(len(raw) == 4 * math.prod(header['shape']), header)
+    return header['shape'], struct.unpack(f'<{len(raw) // 4}f', raw)
 
 
 def test_table(t):
@@ -154,19 +151,14 @@ def test_eval_of_a_file(t):
     t.refuse(2, 'eval', 'r', '--input', 'other.csv', '--split', 'test').says('--split')
 
 
-def npy(descr, shape, data):
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
-    return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + data
-
-
 def test_lengths(t):
     """Arrays of padded sequences: what is behind a length has no effect; without lengths there is a warning."""
     values, lengths = [float(v % 7) - 3 for v in range(4 * 5 * 2)], [5, 2, 1, 3]
     other = [v if i // 2 % 5 < lengths[i // 10] else 99.0 for i, v in enumerate(values)]
     for name, steps in ('x', values), ('other', other):
-        t.write(f'{name}.npy', npy('<f4', (4, 5, 2), struct.pack('<40f', *steps)))
-    t.write('y.npy', npy('<f4', (4,), struct.pack('<4f', 1, 2, 3, 4)))
-    t.write('n.npy', npy('<i8', (4,), struct.pack('<4q', *lengths)))
+        t.write(f'{name}.npy', write_npy((4, 5, 2), steps))
+    t.write('y.npy', write_npy((4,), [1, 2, 3, 4]))
+    t.write('n.npy', write_npy((4,), struct.pack('<4q', *lengths), '<i8'))
     t.write('m.yaml', """seqlstm: 1
 data: {train: {type: npy, x: x.npy, y: y.npy, lengths: n.npy}}
 model: [{type: lstm, units: 4}, {type: dense, units: from_target}]
@@ -179,7 +171,7 @@ train: {epochs: 1}
         expect(t.run(command, 'arrays', '--input', 'x.npy').says('--lengths FILE').text != said, f'{command}: no padding was read')
     shown = t.run('embed', 'arrays', '--input', 'x.npy', '--lengths', 'n.npy', '--nearest', '2').text
     expect(len(re.findall(r'^ +-?[01][.][0-9]+  record [0-3]$', shown, re.M)) == 8, shown)
-    t.write('short.npy', npy('<i8', (2,), struct.pack('<2q', 1, 1)))
+    t.write('short.npy', write_npy((2,), struct.pack('<2q', 1, 1), '<i8'))
     t.refuse(4, 'predict', 'arrays', '--input', 'x.npy', '--lengths', 'short.npy').says('short.npy')
     t.refuse(4, 'predict', 'arrays', '--input', 'x.npy', '--lengths', 'none.npy').says('none.npy')
     write_table(t)

@@ -4,13 +4,13 @@
 import os
 import resource
 import signal
-import struct
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 import harness
 from harness import CLASSES, LANGUAGE, TABLE, TINY, expect
+from formats import write_npy
 
 
 def test_model_files(t):
@@ -78,19 +78,13 @@ def test_tables(t):
     expect((t.folder / 'r/final.safetensors').exists(), 'resume of a run that had only begun')
 
 
-def npy(shape, data, descr="'<f4'", magic=b'\x93NUMPY'):
-    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
-    header += ' ' * (-(len(header) + 11) % 64) + '\n'
-    return magic + b'\x01\x00' + struct.pack('<H', len(header)) + header.encode() + data
-
-
 def test_npy(t):
     t.write('m.yaml', TINY.split('data:')[0] + 'data:\n  type: npy\n  train: {x: x.npy, y: y.npy}\n  batch_size: 4\n'
             'model:\n' + TINY.split('model:\n')[1].replace('epochs: 3', 'epochs: 1'))
-    good_x, good_y = npy((4, 3, 2), bytes(96)), npy((4, 1), bytes(16))
+    good_x, good_y = write_npy((4, 3, 2), bytes(96)), write_npy((4, 1), bytes(16))
     for x, y, words in ((None, good_y, ['x.npy']), (b'', good_y, ['x.npy']), (b'hello', good_y, ['x.npy']),
-                        (good_x[:-8], good_y, ['x.npy']), (npy((4, 3, 2), bytes(96), "'<U4'"), good_y, ['x.npy']),
-                        (good_x, npy((5, 1), bytes(20)), ['5']), (npy((4, 3, 2), b'\x00\x00\xc0\x7f' * 24), good_y, ['x.npy'])):
+                        (good_x[:-8], good_y, ['x.npy']), (write_npy((4, 3, 2), bytes(96), '<U4'), good_y, ['x.npy']),
+                        (good_x, write_npy((5, 1), bytes(20)), ['5']), (write_npy((4, 3, 2), b'\x00\x00\xc0\x7f' * 24), good_y, ['x.npy'])):
         (t.folder / 'x.npy').unlink(missing_ok=True)
         if x is not None:
             t.write('x.npy', x)

@@ -52,6 +52,9 @@ def test_data_state(t):
         ('tokens', lambda v: v['tokens'].update(specials={})),
         ('tokenizer', lambda v: v.update(tokenizer=2)),
         ('records', lambda v: v['facts'].update(records=0)),
+        ('tokens', lambda v: v['tokens']['specials'].update(unk=-1)),
+        ('ignore_id', lambda v: v.update(ignore_id=-2)),
+        ('classes', lambda v: v['facts']['input'].update(classes=-1)),
     ]
     for key, change in changes:
         t.write('r/data.json', whole)

@@ -11,6 +11,7 @@ import sys
 sys.dont_write_bytecode = True
 import harness
 from harness import TINY, expect, wait_for
+from formats import read_fields
 
 OUTPUT = 'output: {tensorboard: true, weight_histograms: true}\nlog: {every: 3u}\n'
 
@@ -39,31 +40,11 @@ def records(data):
         data = rest[4:]
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7f) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-
-
 def fields(data):
-    """{field: [value]}: integers, floats or bytes."""
-    at, out = 0, {}
-    while at < len(data):
-        key, at = varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = varint(data, at)
-        elif kind == 2:
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-        else:
-            form, size = ('<d', 8) if kind == 1 else ('<f', 4)
-            value, at = struct.unpack_from(form, data, at)[0], at + size
-        out.setdefault(key >> 3, []).append(value)
+    """{field: [value]}"""
+    out = {}
+    for number, value in read_fields(data):
+        out.setdefault(number, []).append(value)
     return out
 
 

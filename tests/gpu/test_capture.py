@@ -10,12 +10,13 @@ import json
 import os
 import pathlib
 import re
-import struct
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 import tap
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from formats import write_npy
 
 BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
 TEXT = ' '.join(f'word{(i * 7 + i // 5) % 11}' for i in range(240)) + '\n'
@@ -179,16 +180,10 @@ def check_whole(folder, case):
         raise AssertionError(f'the host waits for the stream {more["waits"]} times in {updates} more updates')
 
 
-def write_npy(path, shape, values):
-    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
-    path.write_bytes(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() +
-                     struct.pack(f'<{len(values)}f', *values))
-
-
 def check_divergence(folder, case):
     """In every epoch one batch has a target whose error is infinite: the device skips that update, as the host does."""
-    write_npy(folder / 'x.npy', (24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)])
-    write_npy(folder / 'y.npy', (24, 1), [3e38 if i == 9 else i % 4 / 4 for i in range(24)])
+    (folder / 'x.npy').write_bytes(write_npy((24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)]))
+    (folder / 'y.npy').write_bytes(write_npy((24, 1), [3e38 if i == 9 else i % 4 / 4 for i in range(24)]))
     weights = []
     for capture in ('true', 'false'):
         (folder / 'm.yaml').write_text(VALUES.format(folder=folder, capture=capture))
@@ -205,8 +200,8 @@ def check_divergence(folder, case):
 
 def check_stop(folder, case):
     """A loss that is not finite ends the run. What was started ahead has changed nothing, and no checkpoint is made."""
-    write_npy(folder / 'x.npy', (24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)])
-    write_npy(folder / 'y.npy', (24, 1), [3e38 if i == 17 else i % 4 / 4 for i in range(24)])
+    (folder / 'x.npy').write_bytes(write_npy((24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)]))
+    (folder / 'y.npy').write_bytes(write_npy((24, 1), [3e38 if i == 17 else i % 4 / 4 for i in range(24)]))
     found = []
     for capture in ('true', 'false'):
         text = VALUES.format(folder=folder, capture=capture).replace('on_divergence: skip', 'on_divergence: stop')
@@ -264,8 +259,8 @@ backends: [cpu-blas, {{plugin: cuda-generic, options: {{capture: {capture}}}}}]
 def check_dispatch(folder, case):
     """Dispatch times what training runs. A device whose nodes are quick gets the layers although starting its kernels one
     by one takes long, unless nothing is captured; one whose nodes are slow does not."""
-    write_npy(folder / 'x.npy', (4, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(16)])
-    write_npy(folder / 'y.npy', (4, 1), [i / 4 for i in range(4)])
+    (folder / 'x.npy').write_bytes(write_npy((4, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(16)]))
+    (folder / 'y.npy').write_bytes(write_npy((4, 1), [i / 4 for i in range(4)]))
     second = 1e9
     for capture, node, expected in (('true', 1, 'cuda-generic'), ('true', second, 'cpu-blas'),
                                     ('false', 1, 'cpu-blas')):
@@ -279,8 +274,8 @@ def check_dispatch(folder, case):
 
 def check_memory(folder, case):
     """A device that is too small: exit status 6 with the need and a batch that fits; with that batch the run ends well."""
-    write_npy(folder / 'x.npy', (512, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(2048)])
-    write_npy(folder / 'y.npy', (512, 1), [i % 4 / 4 for i in range(512)])
+    (folder / 'x.npy').write_bytes(write_npy((512, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(2048)]))
+    (folder / 'y.npy').write_bytes(write_npy((512, 1), [i % 4 / 4 for i in range(512)]))
     text = VALUES.format(folder=folder, capture='true').replace('epochs: 4', 'epochs: 1')
     limit = {'SEQLSTM_EMULATED_MEMORY': '400000'}
     (folder / 'm.yaml').write_text(text.replace('batch_size: 4', 'batch_size: 512'))
@@ -309,8 +304,8 @@ PREDICTED_PARTS = ('weights', 'gradients', 'optimizer', 'activations', 'workspac
 
 def check_predicted(folder, case):
     """The device memory that `plan` names is what a training takes, within a tenth."""
-    write_npy(folder / 'x.npy', (64, 8, 16), [(7 * i % 11 - 5) / 8 for i in range(8192)])
-    write_npy(folder / 'y.npy', (64, 1), [i % 4 / 4 for i in range(64)])
+    (folder / 'x.npy').write_bytes(write_npy((64, 8, 16), [(7 * i % 11 - 5) / 8 for i in range(8192)]))
+    (folder / 'y.npy').write_bytes(write_npy((64, 1), [i % 4 / 4 for i in range(64)]))
     for batch, units, layers in ((32, 64, 1), (64, 48, 2)):
         (folder / 'm.yaml').write_text(PREDICTED.format(folder=folder, batch=batch, units=units, layers=layers))
         memory = json.loads(run('plan', folder / 'm.yaml', '--json'))['memory']

@@ -9,6 +9,7 @@
  */
 #include "data_dump.h"
 #include "golden.h"
+#include "npy_fixture.h"
 
 enum { INPUTS_MOST = 4 };
 
@@ -119,10 +120,9 @@ static void end_file(const char *name, struct sl_buf *file)
 static void write_npy(char *words)
 {
     struct sl_buf out = {0};
-    char *name = strtok(words, " "), *type = strtok(NULL, " "), *shape = strtok(NULL, ":"), header[119];
-    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
-    sl_buf_append(&out, "\x93NUMPY\x01\x00\x76\x00", 10);
-    sl_buf_printf(&out, "%-117s\n", header);
+    char *name = strtok(words, " "), *type = strtok(NULL, " "), *shape = strtok(NULL, ":"), header[NPY_HEADER];
+    npy_write_header(header, type, shape);
+    sl_buf_append(&out, header, sizeof header);
     for (const char *word; (word = strtok(NULL, " ")) != NULL;) {
         const double value = strtod(word, NULL);
         const float single = (float)value;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "data_fixture.h"
+#include "npy_fixture.h"
 
 #include "data/read/npy.h"
 
@@ -29,9 +30,11 @@ static size_t make(char *out, int version, const char *dict, const void *data, s
 
 static void write_npy(const char *name, const char *descr, const char *shape, const void *data, size_t bytes)
 {
-    char dict[128], file[4096];
-    snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
-    data_write_bytes(name, file, make(file, 1, dict, data, bytes));
+    char file[4096], tuple[64];
+    snprintf(tuple, sizeof tuple, "(%s)", shape);
+    npy_write_header(file, descr, tuple);
+    memcpy(file + NPY_HEADER, data, bytes);
+    data_write_bytes(name, file, NPY_HEADER + bytes);
 }
 
 static void test_headers(void **state)

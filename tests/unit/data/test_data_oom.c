@@ -2,6 +2,7 @@
 /* Memory that runs out at the n-th allocation, for every n, while data are opened, batched, written and
  * read: a status, nothing lost (sanitizers), nothing written. */
 #include "data_fixture.h"
+#include "npy_fixture.h"
 
 #include "data/batch/prefetch.h"
 #include "data/batch/stats.h"
@@ -156,13 +157,11 @@ static void test_generators(void **state)
 static void test_npy(void **state)
 {
     (void)state;
-    char x[128 + 32], y[128 + 8];
-    memset(x, ' ', sizeof x);
-    memset(y, ' ', sizeof y);
-    memcpy(x, "\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 2), }", 72);
-    memcpy(y, "\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", 67);
-    memset(x + 128, 0, 32);
-    memset(y + 128, 0, 8);
+    char x[NPY_HEADER + 32], y[NPY_HEADER + 8];
+    npy_write_header(x, "<f4", "(2, 2, 2)");
+    npy_write_header(y, "<f4", "(2,)");
+    memset(x + NPY_HEADER, 0, 32);
+    memset(y + NPY_HEADER, 0, 8);
     data_write_bytes("x.npy", x, sizeof x);
     data_write_bytes("y.npy", y, sizeof y);
     check("type: npy, train: {x: x.npy, y: y.npy}, batch_size: 2", MODEL_REGRESS, "loss: mse");

@@ -2,6 +2,7 @@
 /* Files with bytes changed, cut out and doubled, of every format: opening gives a status and a message, or a
  * dataset whose batches can be made. Wild reads and leaks are for the sanitizers. */
 #include "data_fixture.h"
+#include "npy_fixture.h"
 
 /* Numbers that are the same in every run. */
 static uint32_t draw(uint64_t *seed)
@@ -132,14 +133,12 @@ static void test_tables(void **state)
 static void test_arrays(void **state)
 {
     (void)state;
-    char x[128 + 32], y[128 + 8];
-    memset(x, ' ', sizeof x);
-    memset(y, ' ', sizeof y);
-    memcpy(x, "\x93NUMPY\1\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 2), }", 72);
-    memcpy(y, "\x93NUMPY\1\0\x76\0{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }", 67);
-    memset(x + 128, 0, 32);
-    memset(y + 128, 0, 8);
-    y[132] = 1; /* two classes */
+    char x[NPY_HEADER + 32], y[NPY_HEADER + 8];
+    npy_write_header(x, "<f4", "(2, 2, 2)");
+    npy_write_header(y, "<i4", "(2,)");
+    memset(x + NPY_HEADER, 0, 32);
+    memset(y + NPY_HEADER, 0, 8);
+    y[NPY_HEADER + 4] = 1; /* two classes */
     data_write_bytes("y.npy", y, sizeof y);
     check("x.npy", x, sizeof x, "type: npy, train: {x: x.npy, y: y.npy}, batch_size: 2", MODEL_CLASSIFY_VALUES,
           "task: classify");

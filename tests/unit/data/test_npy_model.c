@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "data_fixture.h"
+#include "npy_fixture.h"
 
 #include <seqlstm/philox.h>
 
@@ -81,14 +82,12 @@ static void append_number(struct sl_buf *out, enum type type, double value)
 static void begin_array(struct sl_buf *out, enum type type, const int *shape, int dimensions)
 {
     static const char *const names[] = {"<f4", "<f8", "<i2"};
-    char text[128], sizes[48] = "";
+    char head[NPY_HEADER], sizes[48] = "(";
     for (int d = 0; d < dimensions; d++)
         snprintf(sizes + strlen(sizes), sizeof sizes - strlen(sizes), "%d, ", shape[d]);
-    snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", names[type], sizes);
-    char head[128];
-    snprintf(head, sizeof head, "%-117s\n", text);
-    sl_buf_append(out, "\x93NUMPY\x01\x00\x76\x00", 10);
-    sl_buf_append(out, head, 118);
+    strcat(sizes, ")");
+    npy_write_header(head, names[type], sizes);
+    sl_buf_append(out, head, sizeof head);
 }
 
 static void write_array(const struct npy_case *c, const char *name, const double *values, int width, bool steps,

@@ -14,9 +14,10 @@
 
 #include <seqlstm/seqlstm.h>
 
+#include "npy_fixture.h"
 #include "scratch.h"
 
-enum { RECORDS = 8, STEPS = 3, NPY_HEADER = 128 };
+enum { RECORDS = 8, STEPS = 3 };
 
 #define MODEL                                                                                                          \
     "{\"seqlstm\": 1, \"seed\": 1, \"data\": {\"train\": {\"type\": \"npy\", \"x\": \"memory:x\", \"y\": "             \
@@ -33,13 +34,7 @@ struct npy {
 
 static void fill_npy(struct npy *out, const char *shape, int count)
 {
-    char text[NPY_HEADER - 10];
-    memset(text, ' ', sizeof text);
-    const int length = snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", shape);
-    text[length] = ' ';
-    text[sizeof text - 1] = '\n';
-    memcpy(out->header, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memcpy(out->header + 10, text, sizeof text);
+    npy_write_header(out->header, "<f4", shape);
     for (int k = 0; k < count; k++)
         out->values[k] = sinf(0.7f * (float)k);
 }
@@ -67,8 +62,8 @@ static void keep_warning(void *context, int32_t level, const char *message)
 static void fill(struct memory *m, const char *run)
 {
     *m = (struct memory){.options = SEQLSTM_OPTIONS_INIT};
-    fill_npy(&m->x, "8, 3, 1", RECORDS * STEPS);
-    fill_npy(&m->y, "8, 1", RECORDS);
+    fill_npy(&m->x, "(8, 3, 1)", RECORDS * STEPS);
+    fill_npy(&m->y, "(8, 1)", RECORDS);
     m->files[0] = (struct seqlstm_file){"x", &m->x, NPY_HEADER + sizeof(float) * RECORDS * STEPS};
     m->files[1] = (struct seqlstm_file){"y", &m->y, NPY_HEADER + sizeof(float) * RECORDS};
     m->options.files = m->files;
