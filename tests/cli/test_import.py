@@ -6,7 +6,8 @@ import math
 import struct
 
 import harness
-from harness import expect, make_values, write_tensors
+from harness import expect, make_values, read_tensors, write_tensors
+from formats import field, varint
 
 I, H, O = 2, 3, 1
 MODEL = """seqlstm: 1
@@ -16,20 +17,6 @@ model:
   - {type: dense, units: from_target}
 train: {loss: mse, epochs: 1}
 """
-
-
-def varint(n):
-    n &= (1 << 64) - 1
-    return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
-
-
-def field(number, value):
-    if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack('<f', value)
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(value)) + value
 
 
 class Onnx:
@@ -460,6 +447,39 @@ def test_directions_that_are_averaged(t):
         o = Onnx()
         t.write(f'{name}.onnx', o.finish(both(o, make)))
         t.refuse(2, 'import', f'{name}.onnx', '--into', 'both.yaml', '--out', 'none').says('merge')
+
+
+def test_halves_that_are_swapped(t):
+    """A bidirectional layer has what it computes forward first; the other order is a layer of each kind, and a concat."""
+    prepare(t)
+    t.write('both.yaml', MODEL.replace('units: 3,', 'units: 3, direction: bidirectional,'))
+    t.write('last.yaml', MODEL.replace('units: 3, return_sequences: true', 'units: 3, direction: bidirectional'))
+    layers = ''.join(f'  - {{type: lstm, units: 3, name: {d}, from: input, direction: {d}, return_sequences: true}}\n'
+                     for d in ('backward', 'forward'))
+    t.write('parts.yaml', MODEL.replace('  - {type: lstm, units: 3, return_sequences: true}\n',
+                                        f'{layers}  - {{type: concat, from: [backward, forward]}}\n'))
+    values = make_values(2 * H * O, 5)
+
+    def write(name, is_swapped, is_last=False):
+        o = Onnx()
+        w, r, b = o.tensor([2, 4 * H, I], W + W[::-1]), o.tensor([2, 4 * H, H], R + R[::-1]), o.tensor([2, 8 * H], B + B[::-1])
+        made = o.node('LSTM', [o.node('Transpose', ['input'], perm=[1, 0, 2]), w, r, b], outputs=2, name='cell', hidden_size=H, direction='bidirectional')
+        axis = 0 if is_last else 1
+        parts = [o.node('Squeeze', [part, o.tensor([1], [axis])]) for part in o.node('Split', [made[is_last]], outputs=2, axis=axis)]
+        joined = o.node('Concat', parts[::-1] if is_swapped else parts, axis=-1)
+        y = joined if is_last else o.node('Transpose', [joined], perm=[1, 0, 2])
+        t.write(f'{name}.onnx', o.finish(o.node('Add', [o.node('MatMul', [y, o.tensor([2 * H, O], values)]), o.tensor([O], FB)])))
+
+    for is_last, into in ((False, 'both'), (True, 'last')):
+        write(f'{into}-ours', False, is_last)
+        weights(t, f'{into}-ours', f'{into}.yaml')
+        write('swapped', True, is_last)
+        t.refuse(2, 'import', 'swapped.onnx', '--into', f'{into}.yaml', '--out', 'none').says(
+            f'{into}.yaml:4:', 'the halves of LSTM `cell` are swapped', 'layer `lstm_1` the other way round', '`concat` of both')
+        expect(not (t.folder / 'none').exists(), 'a run folder was made')
+    write('swapped', True)
+    made = read_tensors(weights(t, 'swapped', 'parts.yaml'))
+    expect(struct.pack(f'<{len(values)}f', *values) in [raw for _, raw in made.values()], 'other columns')
 
 
 def test_weights_of_another_width_are_refused(t):

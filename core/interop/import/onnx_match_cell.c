@@ -58,9 +58,17 @@ static seqlstm_status check_direction(const struct sl_onnx_match *m, const struc
     const char *said = direction && direction->text ? direction->text : "forward";
     bool is_reverse = strcmp(said, "reverse") == 0 || theirs == 1;
     bool wants_reverse = node->desc.recurrent.direction == SEQLSTM_DIRECTION_BACKWARD || ours == 1;
-    char text[64];
+    char text[64], name[256];
     if (is_reverse == wants_reverse)
         return SEQLSTM_OK;
+    if (use->directions == 2 && node->desc.recurrent.direction == SEQLSTM_DIRECTION_BIDIRECTIONAL) {
+        seqlstm_error_set(m->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
+                          "%s: the halves of %s are swapped: the file joins what it computes backward before what it "
+                          "computes forward, and layer `%s` the other way round; describe it as a layer with "
+                          "`direction: backward`, one with `direction: forward` and a `concat` of both, in this order",
+                          m->path, sl_onnx_describe_node(use->node, name, sizeof name), node->name);
+        return sl_onnx_match_set_place(m, node, SEQLSTM_OPTION_DIRECTION);
+    }
     snprintf(text, sizeof text, "direction %s", said);
     return sl_onnx_match_fail_option(m, node, use->node, SEQLSTM_OPTION_DIRECTION, "direction", text);
 }
