@@ -9,7 +9,8 @@
 #                                          writers (100 pairs of processes for one run folder), serving, serving_bits
 #                                          and serving_follow (random requests), kubernetes (the manifest of
 #                                          docs/serving.md), imports (400 random ONNX graphs), fuzz (each target of
-#                                          tests/fuzz for an hour), large (large matrices under the sanitizers), mutants
+#                                          tests/fuzz for an hour), large (large matrices under the sanitizers), emulated
+#                                          (cuda-generic on the emulated device, each case by each variant), mutants
 #                                          (bugs that tests must notice), bare (installing on a bare Debian 12), and
 #                                          python_… (tools/nightly/checks.sh)
 #
@@ -20,7 +21,7 @@
 # only if they are named. Exit status 1: a bar was missed or a run failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ $# -ge 1 ] || { sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,22s/^# \{0,1\}//p' "$0"; exit 2; }
 SEQLSTM_DATA=$(cd "$1" && pwd)
 export SEQLSTM_DATA
 shift

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # The long checks of tools/nightly.sh, which sources this file: a function each.
-checks='run_folders kills ranks transport mpi writers serving serving_bits serving_follow kubernetes imports python_calls python_asan python_memory python_models python_conversion python_frames python_types bare site fuzz large mutants'
+checks='run_folders kills ranks transport mpi writers serving serving_bits serving_follow kubernetes imports python_calls python_asan python_memory python_models python_conversion python_frames python_types bare site fuzz large emulated mutants'
 
 # One line of a check: check NAME WHAT COMMAND... The last line of its output is "N of them, N failed". A command that
 # ends with 77 could not run here: its last line is the reason, and nothing is missed.
@@ -143,6 +143,10 @@ fuzz() {
 large() {
     check large 'tests of the suite `large` under the address and undefined behaviour sanitizers' \
         "$here/tools/nightly/large.sh"
+}
+
+emulated() {
+    check emulated 'cases that cuda-generic fails on the emulated device, by any variant' "$here/tools/nightly/emulated.sh"
 }
 
 mutants() {

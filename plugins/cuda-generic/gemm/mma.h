@@ -16,7 +16,7 @@
 
 #ifdef SEQLSTM_EMULATED
 #include "emulated_mma.h"
-#define CG_MMA(c, a, b, shape_and_types, from_word) emulation::multiply_fragments(c, a, b, PER_WORD, from_word)
+#define CG_MMA(c, a, b, shape_and_types, from_word) emulation::multiply_fragments<PER_WORD>(c, a, b, from_word)
 #else
 #define CG_MMA(c, a, b, shape_and_types, from_word)                                                                    \
     asm volatile("mma.sync.aligned." shape_and_types                                                                   \

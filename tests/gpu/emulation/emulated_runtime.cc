@@ -49,7 +49,14 @@
 namespace
 {
 
-enum { LAUNCH_FAILURE = 719, INVALID_HANDLE = 400, CAPTURE_UNSUPPORTED = 900, PAGE = 4096, SHARED_MOST = 227 * 1024 };
+enum {
+    LAUNCH_FAILURE = 719,
+    INVALID_HANDLE = 400,
+    CAPTURE_UNSUPPORTED = 900,
+    PAGE = 4096,
+    LARGE_PAGE = 2 << 20,
+    SHARED_MOST = 227 * 1024
+};
 const size_t ARENA_BYTES = (size_t)1 << 32;
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
@@ -87,8 +94,7 @@ class arena
         if (total + bytes > get_limit())
             return nullptr;
         if (!base)
-            base = static_cast<unsigned char *>(
-                mmap(nullptr, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+            base = reserve();
         const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
         size_t at = 0;
         for (const auto &[offset, length] : used) {
@@ -111,7 +117,7 @@ class arena
     {
         std::lock_guard<std::mutex> guard(lock);
         const auto found = used.find((size_t)(static_cast<unsigned char *>(pointer) - base));
-        mprotect(pointer, found->second, PROT_READ | PROT_WRITE);
+        protect(PROT_READ | PROT_WRITE);
         memset(pointer, 0xFF, found->second); /* so that later reads are noticed */
         total -= asked[found->first];
         asked.erase(found->first);
@@ -150,10 +156,26 @@ class arena
     }
 
   private:
-    void protect()
+    /* In large pages, and always protected as whole ones: that costs little time, however many bytes are in use. */
+    unsigned char *reserve()
+    {
+        void *all =
+            mmap(nullptr, ARENA_BYTES + LARGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (all == MAP_FAILED)
+            return static_cast<unsigned char *>(all);
+        unsigned char *first = static_cast<unsigned char *>(all);
+        first += LARGE_PAGE - reinterpret_cast<uintptr_t>(first) % LARGE_PAGE;
+        madvise(first, ARENA_BYTES, MADV_HUGEPAGE);
+        return first;
+    }
+    void protect(int how)
     {
         if (high > 0)
-            mprotect(base, high, working > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+            mprotect(base, (high + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE, how);
+    }
+    void protect()
+    {
+        protect(working > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
     }
 };
 

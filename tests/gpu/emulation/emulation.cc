@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sys/mman.h>
+#include <unordered_map>
 #include <vector>
 
 #include "emulated_runtime.h"
@@ -23,6 +24,8 @@ namespace
 {
 
 enum { STACK_BYTES = 64 * 1024, GUARD_BYTES = 64, IDLE_ROUNDS = 200000 };
+/* Stacks begin at different places of a page, so that they do not share the same few lines of the cache. */
+enum { STAGGER_STEP = 320, STAGGER_BYTES = 4096 };
 
 /* ---- switching ------------------------------------------------------------------------------------------ */
 
@@ -47,9 +50,10 @@ void switch_to(context *from, context *to)
     seqlstm_emulation_switch(&from->stack_pointer, to->stack_pointer);
 }
 
-void prepare(context *c, unsigned char *stack, void (*entry)())
+/* The stack ends `unused` bytes early. */
+void prepare(context *c, unsigned char *stack, size_t unused, void (*entry)())
 {
-    void **top = reinterpret_cast<void **>(stack + STACK_BYTES - 64);
+    void **top = reinterpret_cast<void **>(stack + STACK_BYTES - 64 - unused);
     *--top = nullptr; /* entry's return address: it never returns */
     *--top = reinterpret_cast<void *>(entry);
     for (int k = 0; k < 6; k++)
@@ -62,11 +66,11 @@ void switch_to(context *from, context *to)
 {
     swapcontext(from, to);
 }
-void prepare(context *c, unsigned char *stack, void (*entry)())
+void prepare(context *c, unsigned char *stack, size_t unused, void (*entry)())
 {
     getcontext(c);
     c->uc_stack.ss_sp = stack;
-    c->uc_stack.ss_size = STACK_BYTES;
+    c->uc_stack.ss_size = STACK_BYTES - unused;
     c->uc_link = nullptr;
     makecontext(c, entry, 0);
 }
@@ -86,8 +90,9 @@ struct warp {
     unsigned char from[32] = {};
     unsigned came = 0, mask = 0, expected = 0;
     bool vote = false;
-    brought goods[32];
-    barrier gate, goods_gate;
+    work_fn *work = nullptr;
+    brought goods[32], received[32];
+    barrier gate;
 };
 
 /* A copy on its way to shared memory. */
@@ -138,6 +143,7 @@ struct sweep {
     size_t block = 0, fiber = 0;
     unsigned alive = 0, idle = 0;
     bool moved = false, spun = false; /* since this sweep began */
+    bool warp_moved = false;          /* since this pass over the warp began */
 };
 
 struct run {
@@ -148,7 +154,7 @@ struct run {
     unsigned threads = 0;
     bool cooperative = false, backwards = false;
     unsigned cluster = 1;
-    std::vector<letter> letters;
+    std::unordered_map<const mbarrier *, std::vector<letter>> letters; /* by the barrier that counts them */
     sweep at;
     context scheduler;
     fiber *current = nullptr;
@@ -177,6 +183,26 @@ void fail_waiting(run *r)
              waiting, threads - r->at.alive, threads, r->at.idle > IDLE_ROUNDS ? ", others spin" : "");
 }
 
+/* The next thread of the block whose turn it is, or NULL. The threads of a warp have their turns again and again until
+ * all of them wait for other warps: what they use remains in the cache, and a warp runs ahead as far as it can. */
+fiber *find_in_block(run *r, std::vector<fiber> &fibers)
+{
+    sweep *s = &r->at;
+    for (;;) {
+        if (s->fiber % 32 == 0 || s->fiber == fibers.size()) {
+            if (s->warp_moved)
+                s->fiber = (s->fiber - 1) / 32 * 32;
+            s->warp_moved = false;
+            if (s->fiber == fibers.size())
+                return nullptr;
+        }
+        fiber *f = &fibers[r->backwards ? fibers.size() - 1 - s->fiber : s->fiber];
+        s->fiber++;
+        if (is_ready(f))
+            return f;
+    }
+}
+
 /* The thread whose turn it is; NULL if all are done or the launch has failed. */
 fiber *find_next(run *r)
 {
@@ -184,12 +210,9 @@ fiber *find_next(run *r)
     while (r->failure[0] == 0) {
         for (; s->block < r->blocks.size(); s->block++, s->fiber = 0) {
             std::vector<fiber> &fibers = r->blocks[r->backwards ? r->blocks.size() - 1 - s->block : s->block].fibers;
-            while (s->fiber < fibers.size()) {
-                fiber *f = &fibers[r->backwards ? fibers.size() - 1 - s->fiber : s->fiber];
-                s->fiber++;
-                if (is_ready(f))
-                    return f;
-            }
+            fiber *f = find_in_block(r, fibers);
+            if (f)
+                return f;
         }
         if (s->alive == 0)
             return nullptr;
@@ -221,6 +244,7 @@ void leave(fiber *f)
 {
     run *r = running;
     r->at.moved = r->at.moved || !f->spinning;
+    r->at.warp_moved = r->at.warp_moved || !f->spinning;
     r->at.spun = r->at.spun || f->spinning;
     r->at.alive -= f->done;
     go_on(r, &f->self);
@@ -255,9 +279,11 @@ void schedule(run *r)
     r->letters.clear();
     r->at.alive = (unsigned)r->blocks.size() * r->threads;
     go_on(r, &r->scheduler);
-    if (!r->letters.empty() && r->failure[0] == 0)
-        snprintf(r->failure, sizeof r->failure, "%zu stores are on their way to blocks that have ended",
-                 r->letters.size());
+    size_t left = 0;
+    for (const auto &entry : r->letters)
+        left += entry.second.size();
+    if (left > 0 && r->failure[0] == 0)
+        snprintf(r->failure, sizeof r->failure, "%zu stores are on their way to blocks that have ended", left);
 }
 
 struct stacks {
@@ -298,7 +324,7 @@ void fill(block *b, run *r, dim3 at, dim3 grid, dim3 size, unsigned char *stack)
         f->where.grid_size = grid;
         f->home = b;
         f->index = t;
-        prepare(&f->self, stack + (size_t)t * STACK_BYTES, enter);
+        prepare(&f->self, stack + (size_t)t * STACK_BYTES, t * STAGGER_STEP % STAGGER_BYTES, enter);
     }
 }
 
@@ -459,14 +485,12 @@ void mbarrier_wait(uint64_t *barrier, int parity)
 {
     const mbarrier *m = find_mbarrier(barrier);
     while ((m->phase & 1) == parity) {
-        std::vector<letter> others;
-        for (const letter &l : running->letters) {
-            if (l.counter == m)
+        const auto mine = running->letters.find(m);
+        if (mine != running->letters.end()) {
+            for (const letter &l : mine->second)
                 deliver(l);
-            else
-                others.push_back(l);
+            mine->second.clear();
         }
-        running->letters.swap(others);
         if ((m->phase & 1) == parity)
             yield();
     }
@@ -480,7 +504,7 @@ void store_async(void *at, const void *value, size_t bytes, uint64_t *barrier, i
                 static_cast<mbarrier *>(map_shared(find_mbarrier(barrier), rank))};
     memcpy(l.value, value, bytes);
     if (running->backwards) /* stores arrive when they are waited for */
-        running->letters.push_back(l);
+        running->letters[l.counter].push_back(l);
     else
         deliver(l);
 }
@@ -539,9 +563,9 @@ static void deal(warp *w)
     w->came = 0;
 }
 
-/* All lanes of the mask pass a value and continue when the last one has arrived. Returns the value of lane `from`, or
- * the votes. */
-static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote)
+/* All lanes of the mask pass a value and continue when the last one has arrived, which does the work, if any. Returns
+ * the value of lane `from`, or the votes. */
+static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote, work_fn *work = nullptr)
 {
     fiber *f = running->current;
     warp *w = &f->home->warps[f->index / 32];
@@ -552,6 +576,7 @@ static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote)
         w->mask = mask;
         w->expected = (unsigned)__builtin_popcount(mask);
         w->vote = vote;
+        w->work = work;
     }
     if (!(mask >> lane & 1))
         fail("a thread takes part in a shuffle or vote whose mask leaves it out");
@@ -561,13 +586,18 @@ static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote)
         fail("threads of a warp meet with different masks");
     if (w->vote != vote)
         fail("threads of a warp meet where some vote and others shuffle");
+    if (w->work != work)
+        fail("threads of a warp meet where they do different things");
     if (running->failure[0])
         leave(f);
     w->values[lane] = value;
     w->from[lane] = (unsigned char)from;
     w->came |= 1u << lane;
-    if (w->came == mask)
+    if (w->came == mask) {
+        if (work)
+            work(w->goods, w->received);
         deal(w);
+    }
     wait(&w->gate, w->expected);
     return w->taken[lane];
 }
@@ -592,21 +622,15 @@ uint64_t exchange(unsigned mask, uint64_t mine, unsigned from)
     return meet(mask, mine, from, false);
 }
 
-const void *bring(const void *mine, size_t bytes)
+const void *work_together(const void *mine, size_t bytes, work_fn *work)
 {
     fiber *f = running->current;
     warp *w = &f->home->warps[f->index / 32];
     if (running->threads % 32 != 0)
         fail("tensor cores want whole warps");
     memcpy(w->goods[f->index % 32].bytes, mine, bytes);
-    meet(0xFFFFFFFFu, 0, f->index % 32, false);
-    return w->goods;
-}
-
-void carry_off()
-{
-    fiber *f = running->current;
-    wait(&f->home->warps[f->index / 32].goods_gate, 32);
+    meet(0xFFFFFFFFu, 0, f->index % 32, false, work);
+    return w->received[f->index % 32].bytes;
 }
 
 } // namespace emulation

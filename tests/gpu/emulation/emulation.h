@@ -61,13 +61,13 @@ unsigned ballot(unsigned mask, bool vote);
 /* Returns the 8 bytes that lane `from` of the warp passed; `from` must be in the mask. */
 uint64_t exchange(unsigned mask, uint64_t mine, unsigned from);
 
-/* All 32 lanes of the warp pass up to 48 bytes each and can read those of the others until all have finished
- * reading. */
+/* All 32 lanes of the warp pass up to 64 bytes each. When the last one has arrived, `work` turns what all have brought
+ * into what each of them receives. The result is valid until the lane meets others again. */
 struct alignas(16) brought {
-    unsigned char bytes[48];
+    unsigned char bytes[64];
 };
-const void *bring(const void *mine, size_t bytes);
-void carry_off();
+typedef void work_fn(const brought *all, brought *received);
+const void *work_together(const void *mine, size_t bytes, work_fn *work);
 /* Ends the launch with this reason. */
 void fail(const char *text);
 

@@ -62,7 +62,7 @@ void check_tensor_cores()
         const int lane = (int)threadIdx.x, g = lane / 4, t = lane % 4;
         const uint32_t of_a[4] = {a[g][t], a[g + 8][t], a[g][t + 4], a[g + 8][t + 4]}, of_b[2] = {b[g][t], b[g][t + 4]};
         float sum[4] = {1, 1, 1, 1};
-        emulation::multiply_fragments(sum, of_a, of_b, 2, half);
+        emulation::multiply_fragments<2>(sum, of_a, of_b, half);
         c[g][2 * t] = sum[0];
         c[g][2 * t + 1] = sum[1];
         c[g + 8][2 * t] = sum[2];
@@ -93,7 +93,7 @@ void check_tensor_cores()
                const uint32_t of_a[4] = {0, 0, 0, 0}, of_b[2] = {0, 0};
                float sum[4] = {0, 0, 0, 0};
                if (threadIdx.x < 16)
-                   emulation::multiply_fragments(sum, of_a, of_b, 2, half);
+                   emulation::multiply_fragments<2>(sum, of_a, of_b, half);
            });
 }
 
