@@ -30,7 +30,7 @@ STANDARD = {
 CONTRACT_STATUS_ONLY = {'model', 'data', 'train', 'interop'}
 # The files that open shared objects (backends, and private modules), and those that know the contract of a private
 # module.
-OPENERS = re.compile(r'core/(registry/.*|base/(\w+/)?(module|nvtx)\.c)$')
+OPENERS = re.compile(r'core/(registry/.*|base/system/module\.c|base/profilers/library\.c)$')
 MODULE_USERS = re.compile(r'core/data/(\w+/)?pieces\.c$')
 VENDOR = re.compile(r'^(cblas|lapacke|openblas|dnnl|oneapi|cuda|cudnn|cublas|nccl|mpi)')
 # Written by the build, or by tests for the emulated device; not files of the tree.
@@ -136,7 +136,7 @@ def complaint(tree, name, style, target):
             return f'core/{layer} sees of the contract only status.h and philox.h'
         return None
     if target == 'dlfcn.h' and not OPENERS.match(name):
-        return 'only core/registry opens backends, base/system/module.c private modules, and nvtx.c a profiler'
+        return 'only core/registry opens backends, base/system/module.c private modules, and base/profilers the library of a profiler'
     if VENDOR.match(target):
         return 'vendor headers belong to plugins'
     if not reached:

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "base/system/nvtx.h"
+#include "base/profilers/profilers.h"
 #include "base/system/path.h"
 #include "base/value/printable.h"
 #include "cli/cli.h"
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     cli_set_vendor_threads();
     cli_handle_signals();
     cli_trap_plugins();
-    sl_nvtx_attach();
+    sl_profilers_attach();
     int code = dispatch(argc, argv);
     int error = fflush(stdout) != 0 ? errno : sl_watch_get_output_error();
     if (error != 0 && error != EPIPE && code == CLI_OK) {

@@ -26,7 +26,7 @@ void sl_call_time_end_on(const struct sl_call_time *time, struct sl_domain *doma
 static inline struct sl_call_time sl_call_time_begin(struct sl_domain *domain, enum sl_activity_kind kind,
                                                      const char *name)
 {
-    if (atomic_load_explicit(&sl_trace_state, memory_order_relaxed))
+    if (sl_trace_is_watched())
         return sl_call_time_begin_on(domain, kind, name);
     return (struct sl_call_time){.pending = -1};
 }

@@ -14,12 +14,19 @@
         sl_running_end(&running_);                                                                                     \
     } while (0)
 
+/* *out_status: what the function gave, as a status of the host. */
+#define SL_DEVICE_CALL(table, function, expression, out_status, err)                                                   \
+    do {                                                                                                               \
+        SL_DEVICE_RUN(table, function, *(out_status) = expression);                                                    \
+        *(out_status) = sl_plugin_check_status((table), (function), *(out_status), (err));                             \
+    } while (0)
+
 /* Returns from the calling function if it fails. */
 #define SL_DEVICE_TRY(table, function, expression, err)                                                                \
     do {                                                                                                               \
         seqlstm_status status_;                                                                                        \
-        SL_DEVICE_RUN(table, function, status_ = expression);                                                          \
-        SEQLSTM_TRY(sl_plugin_check_status((table), (function), status_, (err)));                                      \
+        SL_DEVICE_CALL(table, function, expression, &status_, err);                                                    \
+        SEQLSTM_TRY(status_);                                                                                          \
     } while (0)
 
 #endif

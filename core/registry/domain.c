@@ -105,12 +105,13 @@ static seqlstm_status move(struct sl_domain *domain, uint32_t direction, void *t
     }
     static const char *const names[] = {"", "to the device", "to the host", "on the device"};
     const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_COPY, names[direction]);
-    SL_DEVICE_TRY(domain->table, SL_FUNCTION_MEMORY,
-                  domain->table->memory->copy(domain->instance, domain->device, domain->queue.queue.native_stream,
-                                              direction, to, from, (uint64_t)bytes, err),
-                  err);
+    seqlstm_status status;
+    SL_DEVICE_CALL(domain->table, SL_FUNCTION_MEMORY,
+                   domain->table->memory->copy(domain->instance, domain->device, domain->queue.queue.native_stream,
+                                               direction, to, from, (uint64_t)bytes, err),
+                   &status, err);
     sl_call_time_end(&time, domain, SL_ACTIVITY_COPY, names[direction], domain->table->id, bytes);
-    return SEQLSTM_OK;
+    return status;
 }
 
 seqlstm_status sl_domain_upload(struct sl_domain *domain, void *to, const void *from, int64_t bytes,
@@ -198,12 +199,13 @@ seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_captur
 seqlstm_status sl_domain_launch(struct sl_domain *domain, void *capture, struct seqlstm_error *err)
 {
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_LAUNCH, domain->name);
-    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
-                  domain->table->streams->capture_launch(domain->instance, domain->device, capture,
-                                                         domain->queue.queue.native_stream, err),
-                  err);
+    seqlstm_status status;
+    SL_DEVICE_CALL(domain->table, SL_FUNCTION_STREAMS,
+                   domain->table->streams->capture_launch(domain->instance, domain->device, capture,
+                                                          domain->queue.queue.native_stream, err),
+                   &status, err);
     sl_trace_end(begin, SL_ACTIVITY_LAUNCH, domain->name, domain->table->id, 0);
-    return SEQLSTM_OK;
+    return status;
 }
 
 void sl_domain_drop_capture(struct sl_domain *domain, void *capture)
@@ -238,12 +240,13 @@ seqlstm_status sl_domain_finish(struct sl_domain *domain, struct seqlstm_error *
     if (sl_domain_is_host(domain))
         return SEQLSTM_OK;
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_WAIT, domain->name);
-    SL_DEVICE_TRY(
+    seqlstm_status status;
+    SL_DEVICE_CALL(
         domain->table, SL_FUNCTION_STREAMS,
         domain->table->streams->synchronize(domain->instance, domain->device, domain->queue.queue.native_stream, err),
-        err);
+        &status, err);
     sl_trace_end(begin, SL_ACTIVITY_WAIT, domain->name, domain->table->id, 0);
-    if (domain->clock)
+    if (status == SEQLSTM_OK && domain->clock)
         sl_call_time_settle(domain);
-    return SEQLSTM_OK;
+    return status;
 }

@@ -92,10 +92,12 @@ seqlstm_status sl_event_wait(struct sl_domain *domain, void *event, struct seqls
 seqlstm_status sl_event_synchronize(struct sl_domain *domain, void *event, struct seqlstm_error *err)
 {
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_WAIT, domain->name);
-    SL_DEVICE_TRY(domain->table, SL_FUNCTION_STREAMS,
-                  domain->table->streams->event_synchronize(domain->instance, domain->device, event, err), err);
+    seqlstm_status status;
+    SL_DEVICE_CALL(domain->table, SL_FUNCTION_STREAMS,
+                   domain->table->streams->event_synchronize(domain->instance, domain->device, event, err), &status,
+                   err);
     sl_trace_end(begin, SL_ACTIVITY_WAIT, domain->name, domain->table->id, 0);
-    return SEQLSTM_OK;
+    return status;
 }
 
 seqlstm_status sl_event_elapsed(struct sl_domain *domain, void *begin, void *end, double *out_ns,

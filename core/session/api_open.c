@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "base/system/nvtx.h"
+#include "base/profilers/profilers.h"
 #include "base/value/buf.h"
 #include "base/value/printable.h"
 #include "model/explain.h"
@@ -214,7 +214,7 @@ static seqlstm_status prepare(const char *path, const struct seqlstm_options *gi
 {
     const struct seqlstm_options options = copy_options(given);
     struct seqlstm_session *s = calloc(1, sizeof *s);
-    sl_nvtx_attach();
+    sl_profilers_attach();
     if (s == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the session");
     s->request.path = path;

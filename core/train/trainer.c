@@ -305,10 +305,11 @@ static seqlstm_status loop(struct sl_trainer *trainer, enum sl_train_end *out_en
         SEQLSTM_TRY(sl_recorder_begin(recorder, err));
     while (sl_trainer_is_ahead(trainer) || !find_end(trainer, out_end)) {
         const int64_t begin = sl_trace_begin(SL_ACTIVITY_UPDATE, NULL), tokens = state->tokens;
-        SEQLSTM_TRY(run_update(trainer, err));
+        const seqlstm_status status = run_update(trainer, err);
         if (begin)
             sl_trace_sample_memory();
         sl_trace_end(begin, SL_ACTIVITY_UPDATE, NULL, NULL, state->tokens - tokens);
+        SEQLSTM_TRY(status);
         if (recorder)
             SEQLSTM_TRY(sl_recorder_note(recorder, state->tokens - tokens, err));
     }

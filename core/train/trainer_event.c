@@ -92,14 +92,12 @@ static seqlstm_status append_weights(struct sl_trainer *trainer, struct seqlstm_
     return sl_tensorboard_log_append_params(trainer->tensorboard, trainer->state.updates, trainer->request.params, err);
 }
 
-seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
-                                 struct seqlstm_error *err)
+static seqlstm_status write_reports(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
+                                    struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
     struct sl_metric_values values;
-    struct sl_train_report report = make_report(trainer, NULL);
-    notify(trainer, trainer->request.observer.on_step, &report);
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_REPORT, NULL);
+    struct sl_train_report report;
     if (sl_period_is_due(&trainer->request.model->log.every, before, &trainer->progress)) {
         sl_metric_finish(&trainer->train_rule, &state->interval_sums, &values);
         report = make_report(trainer, &values);
@@ -120,8 +118,18 @@ seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_pro
         SEQLSTM_TRY(append_weights(trainer, err));
         notify(trainer, trainer->request.observer.on_epoch, &report);
     }
-    sl_trace_end(begin, SL_ACTIVITY_REPORT, NULL, NULL, 0);
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
+                                 struct seqlstm_error *err)
+{
+    const struct sl_train_report report = make_report(trainer, NULL);
+    notify(trainer, trainer->request.observer.on_step, &report);
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_REPORT, NULL);
+    const seqlstm_status status = write_reports(trainer, before, epoch_ended, err);
+    sl_trace_end(begin, SL_ACTIVITY_REPORT, NULL, NULL, 0);
+    return status;
 }
 
 /* ---- validation --------------------------------------------------------------------------------------- */
@@ -249,36 +257,45 @@ static seqlstm_status evaluate(struct sl_trainer *trainer, struct sl_evaluation 
                                         request->interrupt, out, err);
 }
 
-seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err)
+/* Measures, and tells all that depend on the result. Not if it is interrupted: then `validation_pending` stays. */
+static seqlstm_status validate(struct sl_trainer *trainer, struct sl_evaluation *out_evaluation, bool *out_improved,
+                               bool *out_kept, struct seqlstm_error *err)
 {
     struct sl_train_state *state = &trainer->state;
-    struct sl_evaluation evaluation;
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_VALIDATION, NULL);
     trainer->changed = true;
     SEQLSTM_TRY(sl_trainer_gather_weights(trainer, err));
     if (trainer->request.valid) {
         SEQLSTM_TRY(sl_params_pull(trainer->request.params, err)); /* for all that reads weights below */
         sl_average_swap(&trainer->average);
-        seqlstm_status status = evaluate(trainer, &evaluation, err);
+        seqlstm_status status = evaluate(trainer, out_evaluation, err);
         sl_average_swap(&trainer->average);
         if (status == SEQLSTM_CANCELLED && sl_interrupt_get_stop(trainer->request.interrupt)) {
             state->validation_pending = true;
             return SEQLSTM_OK;
         }
         SEQLSTM_TRY(status);
-        state->valid_sums = evaluation.sums;
+        state->valid_sums = out_evaluation->sums;
         warn_of_unsound(trainer);
     }
     state->validation_pending = false;
     state->validations++;
     state->validated_at = state->updates;
-    bool improved = observe_stopping(trainer);
+    *out_improved = observe_stopping(trainer);
     *out_kept = observe_best(trainer);
     sl_schedule_observe(trainer->config, &state->schedule, find_watched(trainer, trainer->config->schedule.monitor));
     observe_trigger(trainer);
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err)
+{
+    struct sl_evaluation evaluation;
+    bool improved = false;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_VALIDATION, NULL);
+    const seqlstm_status status = validate(trainer, &evaluation, &improved, out_kept, err);
     sl_trace_end(begin, SL_ACTIVITY_VALIDATION, NULL, NULL, 0);
-    if (!trainer->request.valid)
-        return SEQLSTM_OK;
+    if (status != SEQLSTM_OK || !trainer->request.valid || trainer->state.validation_pending)
+        return status;
     double begun = trainer->progress.seconds;
     sl_trainer_update_progress(trainer);
     trainer->report_seconds += trainer->progress.seconds - begun; /* rows per second are those of training */
@@ -303,9 +320,8 @@ static seqlstm_status note_checksum(const struct sl_trainer *trainer, const char
     return status;
 }
 
-seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
+static seqlstm_status save(struct sl_trainer *trainer, struct seqlstm_error *err)
 {
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_CHECKPOINT, NULL);
     SEQLSTM_TRY(sl_trainer_gather_weights(trainer, err));
     SEQLSTM_TRY(sl_trainer_collect_carried(trainer, err));
     SEQLSTM_TRY(sl_trainer_collect_errors(trainer, err));
@@ -352,6 +368,13 @@ seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error 
     report.path = path;
     notify(trainer, trainer->request.observer.on_checkpoint, &report);
     free(path);
-    sl_trace_end(begin, SL_ACTIVITY_CHECKPOINT, NULL, NULL, 0);
     return SEQLSTM_OK;
+}
+
+seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err)
+{
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_CHECKPOINT, NULL);
+    const seqlstm_status status = save(trainer, err);
+    sl_trace_end(begin, SL_ACTIVITY_CHECKPOINT, NULL, NULL, 0);
+    return status;
 }

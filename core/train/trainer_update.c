@@ -198,11 +198,13 @@ static seqlstm_status run_step(struct sl_trainer *trainer, struct sl_update *upd
     struct sl_exec_update making;
     struct sl_exec_result result;
     int64_t own = 0;
-    const int64_t begin = trainer->request.sampler ? sl_trace_begin(SL_ACTIVITY_SAMPLE, NULL) : 0;
-    if (trainer->request.sampler)
-        SEQLSTM_TRY(sl_sampler_mix(trainer->request.sampler, batch, update->teacher, (uint64_t)trainer->state.epoch,
-                                   &own, err));
-    sl_trace_end(begin, SL_ACTIVITY_SAMPLE, NULL, NULL, 0);
+    if (trainer->request.sampler) {
+        const int64_t begin = sl_trace_begin(SL_ACTIVITY_SAMPLE, NULL);
+        const seqlstm_status status =
+            sl_sampler_mix(trainer->request.sampler, batch, update->teacher, (uint64_t)trainer->state.epoch, &own, err);
+        sl_trace_end(begin, SL_ACTIVITY_SAMPLE, NULL, NULL, 0);
+        SEQLSTM_TRY(status);
+    }
     const struct sl_exec_step step = make_step(trainer, update, &making);
     SEQLSTM_TRY(sl_exec_run(trainer->request.exec, batch, &step, &result, err));
     update->mask_step = step.weight_mask_step;

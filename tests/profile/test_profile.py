@@ -5,6 +5,9 @@ machine is; tests/bench/profile.py measures that the promised gains come true.""
 import json
 import os
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -95,21 +98,64 @@ def test_short_run(t):
     expect(done.json['updates'] == 1, 'as many as there is room for')
 
 
-def test_other_profiler(t):
-    """A profiler of NVIDIA sees each activity as a range of NVTX, and the numbers stay the same."""
-    t.write('tiny.yaml', TINY)
-    library = pathlib.Path(os.environ['SEQLSTM_BUILD']) / 'tests/profile/libinjection.so'
-    t.run('run', 'tiny.yaml', '--threads', '1', env={'NVTX_INJECTION64_PATH': str(library), 'INJECTION_FILE': 'ranges'})
-    lines = t.read('ranges').decode().splitlines()
+BUILD = pathlib.Path(os.environ['SEQLSTM_BUILD'])
+# What a profiler sets, and where its library here writes: of NVIDIA, and two kinds of Intel.
+PROFILERS = {
+    'nvtx': {'NVTX_INJECTION64_PATH': str(BUILD / 'tests/profile/libinjection.so'), 'INJECTION_FILE': 'nvtx'},
+    'itt': {'INTEL_LIBITTNOTIFY64': str(BUILD / 'tests/profile/libcollector.so'), 'COLLECTOR_FILE': 'itt'},
+    'names': {'INTEL_LIBITTNOTIFY64': str(BUILD / 'tests/profile/libcollector_exports.so'), 'COLLECTOR_FILE': 'names'},
+}
+
+
+def read_ranges(t, file):
+    """The lines that a profiler wrote: +NAME and -, which must nest."""
+    lines = t.read(file).decode().splitlines()
     depth = 0
     for line in lines:
         depth += 1 if line[0] == '+' else -1
-        expect(depth >= 0, 'ranges nest')
-    expect(depth == 0, f'{depth} ranges do not end')
-    for name in ('update', 'forward lstm_1', 'backward lstm_1', 'wait for data'):
-        expect(f'+{name}' in lines, f'{name}: {sorted(set(lines))}')
-    t.run('run', 'tiny.yaml', '--threads', '1', env={'NVTX_INJECTION64_PATH': '/nowhere.so'})
-    expect(t.read('runs/tiny/001/final.safetensors') == t.read('runs/tiny/002/final.safetensors'), 'the weights')
+        expect(depth >= 0, f'{file}: ranges nest')
+    expect(depth == 0, f'{file}: {depth} ranges do not end')
+    return lines
+
+
+def test_other_profilers(t):
+    """Profilers of NVIDIA and Intel see each activity as a range, both at once, and the numbers stay the same."""
+    t.write('tiny.yaml', TINY)
+    for wanted in (('nvtx', 'itt'), ('names',)):
+        environment = {key: value for name in wanted for key, value in PROFILERS[name].items()}
+        t.run('run', 'tiny.yaml', '--threads', '1', '--out', f'r-{wanted[0]}', env=environment)
+        for profiler in wanted:
+            lines = read_ranges(t, profiler)
+            for name in ('update', 'forward lstm_1', 'backward lstm_1', 'wait for data', 'checkpoint'):
+                expect(f'+{name}' in lines, f'{profiler}: {name}: {sorted(set(lines))}')
+    t.run('run', 'tiny.yaml', '--threads', '1', '--out', 'none',
+          env={'NVTX_INJECTION64_PATH': '/nowhere.so', 'INTEL_LIBITTNOTIFY64': '/nowhere.so'})
+    for name in ('nvtx', 'names'):
+        expect(t.read(f'r-{name}/final.safetensors') == t.read('none/final.safetensors'), 'the weights')
+
+
+def test_ranges_end_after_errors(t):
+    plugin = BUILD / 'tests/cli/libseqlstm_backend_misdeeds.so'
+    t.write('m.yaml', TINY + f'backends: [{{plugin: {plugin}, require: true}}, reference]\ndispatch: {{policy: order}}\n')
+    for function in ('forward', 'backward'):
+        t.refuse(1, 'run', 'm.yaml', '--threads', '1', '--out', f'r-{function}',
+                 env={**PROFILERS['nvtx'], **PROFILERS['itt'], 'MISDEED': f'{function}:error'}).says('misdeeds')
+        for profiler in ('nvtx', 'itt'):
+            lines = read_ranges(t, profiler)
+            expect('+update' in lines and f'+{function} lstm_1' in lines, sorted(set(lines)))
+
+
+def test_probes(t):
+    """The program has probes that perf and bpftrace find: notes of its file."""
+    readelf = shutil.which('readelf')
+    if not readelf or os.uname().machine != 'x86_64':
+        return
+    notes = subprocess.run([readelf, '--notes', '--wide', t.program], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r'Provider: seqlstm\s+Name: (\w+)\s+Location: (\w+), Base: (\w+), Semaphore: (\w+)\s+Arguments: (.*)', notes)
+    expect({name for name, *_ in found} == {'begin', 'end'}, notes[-2000:])
+    for _, place, base, semaphore, arguments in found:
+        expect(int(place, 16) and int(base, 16) and int(semaphore, 16), found)
+        expect(re.fullmatch(r'-4@%\w+ 8@%\w+ 8@%\w+', arguments), arguments)
 
 
 def test_refusals(t):

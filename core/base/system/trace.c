@@ -15,7 +15,9 @@ _Atomic uint32_t sl_trace_state;
 
 enum { SAMPLES_APART_NS = 5000000 };
 
-static const struct sl_trace_marker *_Atomic marker;
+SL_PROBE_SEMAPHORE(sl_trace_watchers);
+
+static const struct sl_trace_marker *_Atomic markers[SL_TRACE_MARKERS];
 static struct sl_trace current; /* of the recording; its tracks are in use up to `taken` */
 static _Atomic int32_t taken;
 static _Atomic bool busy[SL_TRACE_TRACKS];
@@ -36,6 +38,9 @@ static int32_t name_count;
 static _Thread_local int32_t own = -1; /* track of this thread; -1: none */
 static _Thread_local uint32_t own_recording;
 static _Thread_local const char *own_name;
+static _Thread_local int64_t last_begin;            /* of this thread: each is later than the one before */
+static _Thread_local int64_t shown[SL_TRACE_SHOWN]; /* begins of what markers show */
+static _Thread_local int32_t shown_count;
 static _Thread_local int depth; /* of what a backend has named and not ended */
 static _Thread_local struct {
     const char *name;
@@ -95,21 +100,61 @@ static void append(struct sl_trace_track *track, const struct sl_activity *activ
         track->dropped++;
 }
 
+static void show_begin(int64_t begin, enum sl_activity_kind kind, const char *name)
+{
+    if (shown_count == SL_TRACE_SHOWN)
+        return;
+    shown[shown_count++] = begin;
+    for (int k = 0; k < SL_TRACE_MARKERS; k++) {
+        const struct sl_trace_marker *marker = atomic_load_explicit(&markers[k], memory_order_acquire);
+        if (marker)
+            marker->begin(kind, name);
+    }
+}
+
+/* With it ends what has begun since, and has not ended. */
+static void show_end(int64_t begin)
+{
+    int32_t at = shown_count - 1;
+    while (at >= 0 && shown[at] != begin)
+        at--;
+    for (; at >= 0 && shown_count > at; shown_count--)
+        for (int k = 0; k < SL_TRACE_MARKERS; k++) {
+            const struct sl_trace_marker *marker = atomic_load_explicit(&markers[k], memory_order_acquire);
+            if (marker)
+                marker->end();
+        }
+}
+
+static bool is_shown(void)
+{
+    return (atomic_load_explicit(&sl_trace_state, memory_order_relaxed) & 2) != 0;
+}
+
 int64_t sl_trace_begin_on(enum sl_activity_kind kind, const char *name)
 {
-    const struct sl_trace_marker *shown = atomic_load_explicit(&marker, memory_order_acquire);
-    if (shown)
-        shown->begin(kind, name);
-    return sl_clock_ns();
+    SL_PROBE(begin, sl_trace_watchers, (int)kind, sl_activity_kind_get_name(kind), name);
+    const int64_t now = sl_clock_ns();
+    last_begin = now > last_begin ? now : last_begin + 1;
+    if (is_shown())
+        show_begin(last_begin, kind, name);
+    return last_begin;
 }
 
 void sl_trace_end_on(int64_t begin, enum sl_activity_kind kind, const char *name, const char *detail, int64_t amount)
 {
-    const struct sl_activity activity = {
-        .begin_ns = begin, .end_ns = sl_clock_ns(), .name = name, .detail = detail, .amount = amount, .kind = kind};
-    const struct sl_trace_marker *shown = atomic_load_explicit(&marker, memory_order_acquire);
-    if (shown)
-        shown->end();
+    const int64_t now = sl_clock_ns();
+    const struct sl_activity activity = {.begin_ns = begin,
+                                         .end_ns = now > begin ? now : begin,
+                                         .name = name,
+                                         .detail = detail,
+                                         .amount = amount,
+                                         .kind = kind};
+    SL_PROBE(end, sl_trace_watchers, (int)kind, sl_activity_kind_get_name(kind), name);
+    if (is_shown())
+        show_end(begin);
+    while (depth > 0 && (depth > SL_TRACE_DEEPEST || pushed[depth - 1].begin > begin))
+        depth--; /* what a backend has not ended */
     const int32_t t = sl_trace_is_on() ? find_own() : -1;
     if (t < 0)
         return;
@@ -220,7 +265,7 @@ static const char *keep_literal(const char *name)
 
 void sl_trace_push(const char *name)
 {
-    if (!atomic_load_explicit(&sl_trace_state, memory_order_relaxed))
+    if (!sl_trace_is_watched())
         return;
     if (depth < SL_TRACE_DEEPEST) {
         pushed[depth].name = keep_literal(name);
@@ -320,11 +365,20 @@ void sl_trace_deinit(struct sl_trace *trace)
     memset(trace, 0, sizeof *trace);
 }
 
-void sl_trace_set_marker(const struct sl_trace_marker *shown)
+void sl_trace_add_marker(const struct sl_trace_marker *marker)
 {
-    atomic_store(&marker, shown);
-    if (shown)
-        atomic_fetch_or(&sl_trace_state, 2);
-    else
-        atomic_fetch_and(&sl_trace_state, ~2u);
+    int k = 0;
+    while (k < SL_TRACE_MARKERS && atomic_load(&markers[k]))
+        k++;
+    if (k == SL_TRACE_MARKERS)
+        return;
+    atomic_store(&markers[k], marker);
+    atomic_fetch_or(&sl_trace_state, 2);
+}
+
+void sl_trace_remove_markers(void)
+{
+    atomic_fetch_and(&sl_trace_state, ~2u);
+    for (int k = 0; k < SL_TRACE_MARKERS; k++)
+        atomic_store(&markers[k], NULL);
 }

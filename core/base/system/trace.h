@@ -7,8 +7,8 @@
  *   sl_trace_end(begin, SL_ACTIVITY_FORWARD, name, backend, rows);
  *
  * While nothing is recorded, both cost a comparison. While something is, they read the clock and write one entry: no
- * lock, no allocation. An activity whose end is not reached, as after an error, leaves nothing. Activities of one
- * thread nest by their times.
+ * lock, no allocation. Activities of one thread nest by their times. They end after errors, too; if the end of one is
+ * not reached, nothing of it is recorded, and for a profiler that is attached it ends with the one around it.
  *
  * Names and details are borrowed until the activities have been read; sl_trace_keep_name copies those which may vanish.
  * The recording belongs to the process, as the threads do: one profile at a time.
@@ -23,6 +23,7 @@
 #include <seqlstm/status.h>
 
 #include "base/system/clock.h"
+#include "base/system/probe.h"
 
 /* What an activity is. `amount` counts rows, or bytes where it is said. */
 enum sl_activity_kind {
@@ -82,7 +83,9 @@ enum {
     SL_TRACE_COUNTS = 1 << 12,
     SL_TRACE_NOTE_BYTES = 512,
     SL_TRACE_ENDS = 16,
-    SL_TRACE_DEEPEST = 16
+    SL_TRACE_DEEPEST = 16, /* names of a backend */
+    SL_TRACE_SHOWN = 64,   /* activities that a profiler is shown at once, of a thread */
+    SL_TRACE_MARKERS = 2
 };
 
 /* A value of a device at one time. */
@@ -114,7 +117,14 @@ struct sl_trace_marker {
 
 /* ---- recording -------------------------------------------------------------------------------------------------- */
 
-extern _Atomic uint32_t sl_trace_state; /* private: bit 0: activities are recorded; bit 1: there is a marker */
+extern _Atomic uint32_t sl_trace_state;     /* private: bit 0: activities are recorded; bit 1: there is a marker */
+extern volatile uint16_t sl_trace_watchers; /* private: of the probes `seqlstm:begin` and `seqlstm:end` (probe.h) */
+
+/* Is there anything to do where activities begin? */
+static inline bool sl_trace_is_watched(void)
+{
+    return (atomic_load_explicit(&sl_trace_state, memory_order_relaxed) | sl_trace_watchers) != 0;
+}
 
 static inline bool sl_trace_is_on(void)
 {
@@ -124,10 +134,10 @@ static inline bool sl_trace_is_on(void)
 int64_t sl_trace_begin_on(enum sl_activity_kind kind, const char *name);
 void sl_trace_end_on(int64_t begin, enum sl_activity_kind kind, const char *name, const char *detail, int64_t amount);
 
-/* 0: nothing is recorded. [any] */
+/* 0: nothing is recorded or shown. [any] */
 static inline int64_t sl_trace_begin(enum sl_activity_kind kind, const char *name)
 {
-    return atomic_load_explicit(&sl_trace_state, memory_order_relaxed) ? sl_trace_begin_on(kind, name) : 0;
+    return sl_trace_is_watched() ? sl_trace_begin_on(kind, name) : 0;
 }
 
 /* `begin`: what sl_trace_begin returned. [any] */
@@ -171,7 +181,9 @@ seqlstm_status sl_trace_start(int64_t per_thread, struct seqlstm_error *err);
 void sl_trace_stop(struct sl_trace *out_trace);
 void sl_trace_deinit(struct sl_trace *trace);
 
-/* Shows activities from now on to a profiler; NULL: no more. */
-void sl_trace_set_marker(const struct sl_trace_marker *marker);
+/* Shows activities from now on to a profiler, to at most SL_TRACE_MARKERS of them. Before activities begin. */
+void sl_trace_add_marker(const struct sl_trace_marker *marker);
+/* Shows them to none any more. */
+void sl_trace_remove_markers(void);
 
 #endif

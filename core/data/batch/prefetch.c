@@ -41,9 +41,10 @@ struct sl_prefetch {
 static seqlstm_status build(struct sl_prefetch *p, struct sl_batch **out_batch, struct seqlstm_error *err)
 {
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_BATCH, NULL);
-    SEQLSTM_TRY(sl_batcher_next(p->batcher, out_batch, err));
-    sl_trace_end(begin, SL_ACTIVITY_BATCH, NULL, NULL, *out_batch ? (*out_batch)->axis.rows : 0);
-    return SEQLSTM_OK;
+    const seqlstm_status status = sl_batcher_next(p->batcher, out_batch, err);
+    const bool built = status == SEQLSTM_OK && *out_batch;
+    sl_trace_end(begin, SL_ACTIVITY_BATCH, NULL, NULL, built ? (*out_batch)->axis.rows : 0);
+    return status;
 }
 
 static void *run(void *context)

@@ -47,9 +47,9 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     seqlstm_status status = sl_plugin_pack(table, call->op, get_queue(exec, c), own->slots, packed, &exec->step, err);
     if (status == SEQLSTM_OK)
         status = sl_fence_end(&fence, table, SL_FUNCTION_WEIGHTS_PACK, "packed weights", err);
+    sl_call_time_end(&time, domain, SL_ACTIVITY_PACK, call->node->name, table->id, 0);
     if (status != SEQLSTM_OK)
         return sl_plan_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
-    sl_call_time_end(&time, domain, SL_ACTIVITY_PACK, call->node->name, table->id, 0);
     own->packed_version = version;
     return SEQLSTM_OK;
 }
@@ -201,10 +201,10 @@ static seqlstm_status forward_call(struct sl_exec *exec, int32_t c, struct seqls
             sl_plugin_forward(sl_backend_get_table(call->backend), binding, get_queue(exec, c), &args, err);
         if (status == SEQLSTM_OK && exec->is_fenced)
             status = sl_exec_end_fences(exec, c, SL_FUNCTION_FORWARD, &fences, err);
-        if (status != SEQLSTM_OK)
-            return sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
         sl_call_time_end(&time, place->domain, SL_ACTIVITY_FORWARD, call->node->name,
                          sl_backend_get_table(call->backend)->id, sl_exec_get_rows(exec, own->axis));
+        if (status != SEQLSTM_OK)
+            return sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
         exec->timing[c].forward_ns += sl_clock_ns() - start;
         exec->timing[c].calls +=
             exec->loop.step <= 0 && exec->pieces.running <= 0 && !exec->capturing; /* counted when it is launched */
@@ -355,10 +355,10 @@ seqlstm_status sl_exec_call_backward(struct sl_exec *exec, int32_t c, const stru
         sl_plugin_backward(sl_backend_get_table(call->backend), get_binding(exec, c), get_queue(exec, c), args, err);
     if (status == SEQLSTM_OK && exec->is_fenced)
         status = sl_exec_end_fences(exec, c, SL_FUNCTION_BACKWARD, &fences, err);
-    if (status != SEQLSTM_OK)
-        return sl_plan_blame(call, SL_FUNCTION_BACKWARD, status, err);
     sl_call_time_end(&time, domain, SL_ACTIVITY_BACKWARD, call->node->name, sl_backend_get_table(call->backend)->id,
                      sl_exec_get_rows(exec, exec->calls[c].axis));
+    if (status != SEQLSTM_OK)
+        return sl_plan_blame(call, SL_FUNCTION_BACKWARD, status, err);
     exec->timing[c].backward_ns += sl_clock_ns() - start;
     return SEQLSTM_OK;
 }

@@ -219,21 +219,27 @@ static seqlstm_status prepare_next(struct sl_exec *exec, const struct sl_batch *
     return SEQLSTM_OK;
 }
 
-/* Runs the calls one by one. */
-static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct sl_exec_result *result,
-                                struct seqlstm_error *err)
+static seqlstm_status prepare_fields(struct sl_exec *exec, const struct sl_exec_step *step, bool marks,
+                                     struct seqlstm_error *err)
 {
-    const bool marks = exec->device_place != SL_PLACE_HOST;
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "fields");
     if (step->next)
         SEQLSTM_TRY(sl_exec_open_staging(exec, err));
     if (!exec->batch->carry_state)
         sl_exec_reset_state(exec);
     SEQLSTM_TRY(sl_exec_take_staged(exec, exec->batch, err));
     SEQLSTM_TRY(sl_exec_renew_live(exec, err));
-    if (marks)
-        SEQLSTM_TRY(sl_exec_mark_begin(exec, err));
+    return marks ? sl_exec_mark_begin(exec, err) : SEQLSTM_OK;
+}
+
+/* Runs the calls one by one. */
+static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct sl_exec_result *result,
+                                struct seqlstm_error *err)
+{
+    const bool marks = exec->device_place != SL_PLACE_HOST;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "fields");
+    const seqlstm_status status = prepare_fields(exec, step, marks, err);
     sl_trace_end(begin, SL_ACTIVITY_PREPARE, "fields", NULL, 0);
+    SEQLSTM_TRY(status);
     SEQLSTM_TRY(call_by_call(exec, step, err));
     if (marks)
         SEQLSTM_TRY(sl_exec_mark_end(exec, err));
@@ -260,10 +266,9 @@ static seqlstm_status run_capture(struct sl_exec *exec, const struct sl_exec_cap
 }
 
 /* Binds the batch and notes the numbers of the step. */
-static seqlstm_status begin(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
-                            struct seqlstm_error *err)
+static seqlstm_status bind_batch(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                                 struct seqlstm_error *err)
 {
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "bindings");
     SEQLSTM_TRY(sl_exec_bind(exec, batch, err));
     exec->step.epoch = step->epoch;
     exec->step.weight_mask_step = step->weight_mask_step;
@@ -274,8 +279,16 @@ static seqlstm_status begin(struct sl_exec *exec, const struct sl_batch *batch, 
     exec->loop.step = exec->pieces.running = -1; /* after a run that failed */
     exec->borders[SL_EXEC_AFTER].received = false;
     sl_exec_begin_values(exec);
-    sl_trace_end(begin, SL_ACTIVITY_PREPARE, "bindings", NULL, 0);
     return SEQLSTM_OK;
+}
+
+static seqlstm_status begin(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                            struct seqlstm_error *err)
+{
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "bindings");
+    const seqlstm_status status = bind_batch(exec, batch, step, err);
+    sl_trace_end(begin, SL_ACTIVITY_PREPARE, "bindings", NULL, 0);
+    return status;
 }
 
 seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,

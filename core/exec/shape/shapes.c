@@ -299,10 +299,9 @@ static seqlstm_status bind_calls(struct sl_exec *exec, struct sl_exec_shape *sha
 }
 
 /* Makes a shape in place of the oldest one. */
-static seqlstm_status make_shape(struct sl_exec *exec, const struct sl_batch *batch, uint64_t hash,
-                                 struct sl_exec_shape **out_shape, struct seqlstm_error *err)
+static seqlstm_status replace_oldest(struct sl_exec *exec, const struct sl_batch *batch, uint64_t hash,
+                                     struct sl_exec_shape **out_shape, struct seqlstm_error *err)
 {
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_BIND, "new shape of batch");
     struct sl_exec_shape *shape = find_oldest(exec);
     release(exec, shape);
     if (shape->bindings == NULL)
@@ -318,9 +317,17 @@ static seqlstm_status make_shape(struct sl_exec *exec, const struct sl_batch *ba
     shape->used = true;
     shape->hash = hash;
     shape->last_use = ++exec->clock;
-    sl_trace_end(begin, SL_ACTIVITY_BIND, "new shape of batch", NULL, batch->axis.rows);
     *out_shape = shape;
     return SEQLSTM_OK;
+}
+
+static seqlstm_status make_shape(struct sl_exec *exec, const struct sl_batch *batch, uint64_t hash,
+                                 struct sl_exec_shape **out_shape, struct seqlstm_error *err)
+{
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_BIND, "new shape of batch");
+    const seqlstm_status status = replace_oldest(exec, batch, hash, out_shape, err);
+    sl_trace_end(begin, SL_ACTIVITY_BIND, "new shape of batch", NULL, batch->axis.rows);
+    return status;
 }
 
 seqlstm_status sl_exec_prepare_shape(struct sl_exec *exec, const struct sl_batch *batch, struct seqlstm_error *err)

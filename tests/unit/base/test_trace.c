@@ -113,37 +113,90 @@ static void test_threads(void **state)
     assert_int_equal(seen, 30);
 }
 
-static int begun, ended;
+static int begun, ended, open_marks;
 
 static void begin_mark(enum sl_activity_kind kind, const char *name)
 {
     begun += kind == SL_ACTIVITY_FORWARD && strcmp(name, "a") == 0;
+    open_marks++;
 }
 
 static void end_mark(void)
 {
     ended++;
+    open_marks--;
 }
+
+static const struct sl_trace_marker marker = {begin_mark, end_mark};
 
 /* A profiler that is attached sees the activities also where nothing is recorded. */
 static void test_marker(void **state)
 {
-    static const struct sl_trace_marker marker = {begin_mark, end_mark};
     (void)state;
-    sl_trace_set_marker(&marker);
+    sl_trace_add_marker(&marker);
     assert_false(sl_trace_is_on());
     add(SL_ACTIVITY_FORWARD, "a");
-    sl_trace_set_marker(NULL);
+    sl_trace_remove_markers();
     add(SL_ACTIVITY_FORWARD, "a");
     assert_int_equal(begun, 1);
     assert_int_equal(ended, 1);
 }
 
+/* What does not end, ends with the activity around it. */
+static void test_missing_ends(void **state)
+{
+    (void)state;
+    sl_trace_add_marker(&marker);
+    open_marks = 0;
+    const int64_t outer = sl_trace_begin(SL_ACTIVITY_UPDATE, NULL);
+    const int64_t inner = sl_trace_begin(SL_ACTIVITY_BACKWARD, "a");
+    sl_trace_push("left open");
+    sl_trace_push("left open, too");
+    assert_int_equal(open_marks, 4);
+    sl_trace_end(inner, SL_ACTIVITY_BACKWARD, "a", NULL, 0);
+    assert_int_equal(open_marks, 1);
+    sl_trace_pop("one"); /* nothing is open of what a backend named */
+    assert_int_equal(open_marks, 1);
+    (void)sl_trace_begin(SL_ACTIVITY_BACKWARD, "failed");
+    sl_trace_end(outer, SL_ACTIVITY_UPDATE, NULL, NULL, 0);
+    assert_int_equal(open_marks, 0);
+    sl_trace_remove_markers();
+}
+
+/* Deeper than what is shown: as many ends as begins. */
+static void test_deep(void **state)
+{
+    int64_t begins[SL_TRACE_SHOWN + 8];
+    (void)state;
+    sl_trace_add_marker(&marker);
+    open_marks = 0;
+    for (int k = 0; k < SL_TRACE_SHOWN + 8; k++)
+        begins[k] = sl_trace_begin(SL_ACTIVITY_WORK, "a");
+    assert_int_equal(open_marks, SL_TRACE_SHOWN);
+    for (int k = SL_TRACE_SHOWN + 7; k >= 0; k--)
+        sl_trace_end(begins[k], SL_ACTIVITY_WORK, "a", NULL, 0);
+    assert_int_equal(open_marks, 0);
+    sl_trace_remove_markers();
+}
+
+/* Tools that watch the probes raise their semaphore: activities then begin although nothing is recorded. */
+static void test_watchers(void **state)
+{
+    (void)state;
+    sl_trace_watchers = 1;
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_FORWARD, "a");
+    sl_trace_watchers = 0;
+    assert_true(begin > 0);
+    sl_trace_end(begin, SL_ACTIVITY_FORWARD, "a", NULL, 0);
+    assert_int_equal(sl_trace_begin(SL_ACTIVITY_FORWARD, "a"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_off),     cmocka_unit_test(test_on),     cmocka_unit_test(test_full),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_marker),
+        cmocka_unit_test(test_off),     cmocka_unit_test(test_on),       cmocka_unit_test(test_full),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_marker),   cmocka_unit_test(test_missing_ends),
+        cmocka_unit_test(test_deep),    cmocka_unit_test(test_watchers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

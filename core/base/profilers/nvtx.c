@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See nvtx.h. Numbers and layouts are those of NVTX 3. */
-#include "base/system/nvtx.h"
+#include "base/profilers/nvtx.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/profilers/library.h"
 #include "base/system/trace.h"
 
 enum { TABLE_CALLBACKS = 1, TABLE_VERSION = 3, MODULE_CORE = 1, MODULE_CORE2 = 5, VERSION = 3 };
@@ -65,13 +63,12 @@ static void end_range(void)
     pop();
 }
 
-static void attach(void)
+void sl_nvtx_attach(void)
 {
     static const struct sl_trace_marker marker = {begin_range, end_range};
     int (*initialize)(const void *(*get_table)(uint32_t id));
-    const char *path = getenv("NVTX_INJECTION64_PATH");
-    void *library = path && path[0] ? dlopen(path, RTLD_LAZY) : NULL;
-    void *symbol = library ? dlsym(library, "InitializeInjectionNvtx2") : NULL;
+    void *library = sl_profiler_library_open("NVTX_INJECTION64_PATH");
+    void *symbol = library ? sl_profiler_library_find(library, "InitializeInjectionNvtx2") : NULL;
     if (!symbol)
         return;
     for (int k = 1; k < CORE_SIZE; k++) {
@@ -83,11 +80,5 @@ static void attach(void)
         return;
     memcpy(&push, &core[CORE_PUSH], sizeof push);
     memcpy(&pop, &core[CORE_POP], sizeof pop);
-    sl_trace_set_marker(&marker);
-}
-
-void sl_nvtx_attach(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, attach);
+    sl_trace_add_marker(&marker);
 }

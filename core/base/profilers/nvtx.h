@@ -4,11 +4,11 @@
  * A profiler names its library in the variable NVTX_INJECTION64_PATH. The library is opened as the headers of NVTX 3 do
  * it, asks for the table of functions, and enters its own.
  */
-#ifndef SL_BASE_SYSTEM_NVTX_H
-#define SL_BASE_SYSTEM_NVTX_H
+#ifndef SL_BASE_PROFILERS_NVTX_H
+#define SL_BASE_PROFILERS_NVTX_H
 
-/* Opens the library of the profiler, once in a process, and shows it activities from now on. Nothing happens where the
- * variable is not set, or its library is none. [any] */
+/* Opens the library of the profiler and shows it activities from now on. Nothing happens where the variable is not set,
+ * or its library is none. Once in a process. */
 void sl_nvtx_attach(void);
 
 #endif
