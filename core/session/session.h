@@ -43,7 +43,7 @@
 #include "session/weights/exchange.h"
 #include "session/weights/trained.h"
 #include "train/evaluate.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 struct sl_session;
 

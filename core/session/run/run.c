@@ -32,6 +32,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checksums.h"
 #include "train/checkpoint/weights.h"
+#include "train/trainer/trainer.h"
 
 enum { PREFETCH = 4 };
 

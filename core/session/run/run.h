@@ -6,7 +6,7 @@
 #include <seqlstm/status.h>
 
 #include "session/run_folder/summary.h"
-#include "train/trainer.h"
+#include "train/trainer/request.h"
 
 struct sl_plan;
 struct sl_session;

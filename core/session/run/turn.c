@@ -5,7 +5,7 @@
 #include "base/system/clock.h"
 #include "data/dataset/state.h"
 #include "session/record/session_record.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 enum { PREFETCH = 4 };
 

@@ -10,7 +10,7 @@
 #include "base/system/file_lock.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
-#include "train/trainer.h"
+#include "train/trainer/events.h"
 
 static void clean(const char *folder)
 {

@@ -7,7 +7,7 @@
 
 #include <seqlstm/status.h>
 
-#include "train/trainer.h"
+#include "train/trainer/result.h"
 
 struct sl_examples; /* session/report/examples.h */
 struct sl_session;

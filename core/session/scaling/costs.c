@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs steps of a training as the trainer does (train/trainer_shards.c), on all ranks of this host at once, and takes
+/* Runs steps of a training as the trainer does (train/trainer/shards.c), on all ranks of this host at once, and takes
  * their times: first without exchanges, then with the gradients exchanged during the backward pass. The weights do not
  * change. */
 #include "session/scaling/costs.h"

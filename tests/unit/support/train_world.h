@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/system/file.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 #include "train_fake.h"
 
 struct world {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An update that is divided among ranks: each computes its shards, one after the other; then gradients and sums of the
  * loss are added, and all make the same update. */
+#include "train/trainer/shards.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
 #include "train/exchanged.h"
-#include "train/trainer_private.h"
+#include "train/trainer/stages.h"
 
 struct sl_trainer_shards {
     struct sl_ranks *ranks;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One update: its batches, its numbers and its steps. */
+#include "train/trainer/update.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 #include "base/system/trace.h"
 #include "decode/sampler.h"
 #include "train/schedule/teacher.h"
-#include "train/trainer_private.h"
+#include "train/trainer/shards.h"
 
 /* ---- batches ------------------------------------------------------------------------------------------ */
 

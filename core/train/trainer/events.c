@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens between updates: reports, validation, checkpoints. */
+#include "train/trainer/events.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +13,9 @@
 #include "base/value/text.h"
 #include "train/checkpoint/checksums.h"
 #include "train/evaluate.h"
-#include "train/trainer_private.h"
+#include "train/trainer/clock.h"
+#include "train/trainer/shards.h"
+#include "train/trainer/stages.h"
 
 static struct sl_train_report make_report(const struct sl_trainer *trainer, const struct sl_metric_values *values)
 {

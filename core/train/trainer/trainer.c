@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a training run: create, restore, loop, end. trainer_step.c has the steps, trainer_event.c what happens
+/* The life of a training run: create, restore, loop, end. step.c has the updates, events.c what happens
  * between them. */
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/clock.h"
 #include "base/system/file.h"
 #include "base/system/trace.h"
-#include "train/trainer_private.h"
-
-const char *sl_train_end_get_name(enum sl_train_end end)
-{
-    static const char *const NAMES[] = {
-        [SL_END_EPOCHS] = "epochs",     [SL_END_UPDATES] = "updates",
-        [SL_END_TIME] = "max_time",     [SL_END_EARLY_STOPPING] = "early_stopping",
-        [SL_END_DIVERGED] = "diverged", [SL_END_INTERRUPTED] = "interrupted",
-    };
-    return NAMES[end];
-}
+#include "train/trainer/clock.h"
+#include "train/trainer/events.h"
+#include "train/trainer/shards.h"
+#include "train/trainer/stages.h"
+#include "train/trainer/step.h"
+#include "train/trainer/update.h"
 
 /* ---- create ------------------------------------------------------------------------------------------- */
 
@@ -167,43 +161,6 @@ seqlstm_status sl_trainer_restore(struct sl_trainer *trainer, const struct sl_sa
 
 /* ---- the loop ----------------------------------------------------------------------------------------- */
 
-static int64_t read_clock(const struct sl_trainer *trainer)
-{
-    const struct sl_trainer_request *request = &trainer->request;
-    return request->clock_ns ? request->clock_ns(request->clock_context) : sl_clock_ns();
-}
-
-struct sl_progress sl_trainer_make_progress(const struct sl_trainer *trainer, int64_t updates, int64_t ordinal,
-                                            int64_t tokens)
-{
-    const struct sl_train_state *state = &trainer->state;
-    double share = (double)ordinal / (double)state->epoch_batches;
-    return (struct sl_progress){
-        .updates = updates,
-        .epochs = (double)state->epoch + fmin(share, 1 - 1e-6),
-        .tokens = tokens,
-        .seconds = trainer->seconds_before + (double)(read_clock(trainer) - trainer->start_ns) * 1e-9,
-    };
-}
-
-void sl_trainer_update_progress(struct sl_trainer *trainer)
-{
-    const struct sl_train_state *state = &trainer->state;
-    trainer->progress = sl_trainer_make_progress(trainer, state->updates, state->ordinal, state->tokens);
-}
-
-static bool is_time_over(const struct sl_trainer *trainer, const struct sl_progress *progress)
-{
-    const struct sl_period *most = &trainer->config->max_time;
-    return most->unit == SL_PERIOD_SECONDS && progress->seconds - trainer->seconds_before >= most->count;
-}
-
-bool sl_trainer_ends(const struct sl_trainer *trainer, const struct sl_progress *progress)
-{
-    const struct sl_train_config *config = trainer->config;
-    return (config->updates > 0 && progress->updates >= config->updates) || is_time_over(trainer, progress);
-}
-
 /* Have all epochs or updates been made? */
 static bool is_complete(const struct sl_trainer *trainer)
 {
@@ -229,7 +186,7 @@ static bool find_end(const struct sl_trainer *trainer, enum sl_train_end *out_en
         *out_end = config->epochs > 0 && state->epoch >= config->epochs ? SL_END_EPOCHS : SL_END_UPDATES;
     else if (interrupted)
         *out_end = SL_END_INTERRUPTED;
-    else if (is_time_over(trainer, &trainer->progress))
+    else if (sl_trainer_is_time_over(trainer, &trainer->progress))
         *out_end = SL_END_TIME;
     else
         return false;
@@ -338,7 +295,7 @@ static seqlstm_status start(struct sl_trainer *trainer, struct seqlstm_error *er
     SEQLSTM_TRY(sl_prefetch_create(trainer->request.train, trainer->request.prefetch, &trainer->prefetch, err));
     if (trainer->request.ranks)
         SEQLSTM_TRY(sl_trainer_compare_ranks(trainer, err));
-    trainer->start_ns = read_clock(trainer);
+    trainer->start_ns = sl_trainer_read_clock(trainer);
     sl_trainer_update_progress(trainer);
     trainer->report_tokens = state->tokens;
     trainer->report_seconds = trainer->progress.seconds;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trainer whose executor runs one stage of a pipeline. It trains the parameters that its stage owns; those of others
  * are old until they are gathered, which is done where weights are read: for validations, checkpoints and the end. */
+#include "train/trainer/stages.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "train/trainer_private.h"
 
 struct sl_trainer_stages {
     const struct sl_owners *owners;

@@ -4,12 +4,16 @@
  * While the device computes an update, the first step of the next one is started, if the next one does not depend on
  * anything that the host does in between. trainer->updates holds both.
  */
+#include "train/trainer/step.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/value/text.h"
-#include "train/trainer_private.h"
+#include "train/trainer/clock.h"
+#include "train/trainer/shards.h"
+#include "train/trainer/update.h"
 
 static struct sl_update *get_next(struct sl_trainer *trainer)
 {
