@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -258,6 +259,17 @@ static uint64_t count_unread(const struct seqlstm_http_request *request)
     return atomic_load(&request->unread);
 }
 
+/* The answer to HEAD has the headers of that to GET, and no body; evhttp would write one. */
+static void leave_out_body(struct seqlstm_http_request *request, struct evbuffer *body)
+{
+    char bytes[24];
+    if (evhttp_request_get_command(request->event) != EVHTTP_REQ_HEAD)
+        return;
+    snprintf(bytes, sizeof bytes, "%zu", evbuffer_get_length(body));
+    evhttp_add_header(evhttp_request_get_output_headers(request->event), "Content-Length", bytes);
+    evbuffer_drain(body, evbuffer_get_length(body));
+}
+
 /* Writes what there is of an answer. */
 static void send_answer(struct seqlstm_http_request *request, struct evbuffer *part, bool ended)
 {
@@ -280,8 +292,10 @@ static void send_answer(struct seqlstm_http_request *request, struct evbuffer *p
         return;
     if (request->in_parts)
         evhttp_send_reply_end(event);
-    else
+    else {
+        leave_out_body(request, part);
         evhttp_send_reply(event, request->status, NULL, part);
+    }
     if (gone)
         finish(request);
 }

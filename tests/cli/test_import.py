@@ -3,6 +3,7 @@
 name; every tensor of a matched layer is used or refused. The ONNX files are built here, from the field numbers of
 onnx.proto; rearranged ones must give the weights of the plain one."""
 import math
+import random
 import struct
 
 import harness
@@ -229,6 +230,108 @@ def test_rearranged_weights_are_put_back(t):
     o = Onnx()
     refuse(t, 'computed', o.finish(dense(o, lstm(o, 'input', w=o.node('Tanh', [o.tensor([1, 4 * H, I], W)], name='soft')))),
            'Tanh `soft`')
+
+
+def cut(values, shape, axis, first, last):
+    """Part of a tensor along an axis."""
+    inner = math.prod(shape[axis + 1:])
+    size = shape[axis] * inner
+    return [x for begin in range(0, len(values), size) for x in values[begin + first * inner:begin + last * inner]]
+
+
+def permute(values, shape, perm):
+    strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]
+    places = [[]]
+    for d in perm:
+        places = [place + [k] for place in places for k in range(shape[d])]
+    return [values[sum(k * strides[d] for k, d in zip(place, perm))] for place in places]
+
+
+def hide(o, random_, values, shape, depth):
+    """A name for that tensor, which nodes compute from others."""
+    def again(values, shape):
+        return hide(o, random_, values, shape, depth - 1)
+
+    def ints(*numbers):
+        return o.tensor([len(numbers)], list(numbers))
+    ways = ['constant'] if depth == 0 else ['turn', 'reshape', 'flatten', 'join', 'slice', 'back', 'gather', 'split', 'sum', 'product',
+                                            'rest', 'same', 'more', 'less', 'where', 'quotient']
+    way = random_.choice(ways)
+    axis = random_.randrange(len(shape))
+    size = shape[axis]
+    if way == 'constant':
+        return o.tensor(shape, values)
+    if way == 'turn':
+        perm = random_.sample(range(len(shape)), len(shape))
+        back = [perm.index(d) for d in range(len(shape))]
+        return o.node('Transpose', [again(permute(values, shape, back), [shape[d] for d in back])], perm=perm)
+    if way in ('reshape', 'flatten'):
+        dims = [0 if shape[0] == 1 and way == 'reshape' else shape[0], *shape[1:-1], -1]
+        flat = again(values, [1, len(values)] if way == 'reshape' else [len(values)])
+        return o.node('Reshape', [flat, ints(*dims)])
+    if way == 'join' and size > 1:
+        at = random_.randrange(1, size)
+        parts = [again(cut(values, shape, axis, first, last), [*shape[:axis], last - first, *shape[axis + 1:]])
+                 for first, last in ((0, at), (at, size))]
+        return o.node('Concat', parts, axis=random_.choice([axis, axis - len(shape)]))
+    if way in ('slice', 'back', 'split'):
+        extra = cut(values, shape, axis, 0, 1)
+        wider = [*shape[:axis], size + 1, *shape[axis + 1:]]
+        inner = math.prod(shape[axis + 1:])
+        joined = [x for k in range(len(values) // (size * inner))
+                  for x in extra[k * inner:(k + 1) * inner] + values[k * size * inner:(k + 1) * size * inner]]
+        if way == 'split':
+            return o.node('Split', [again(joined, wider), ints(1, size)], outputs=2, axis=axis)[1]
+        if way == 'slice':
+            return o.node('Slice', [again(joined, wider), ints(1), ints(random_.choice([size + 1, 1 << 62])), ints(axis)])
+        turned = [x for begin in range(0, len(values), size * inner)
+                  for k in reversed(range(size)) for x in values[begin + k * inner:begin + (k + 1) * inner]]
+        return o.node('Slice', [again(turned, shape), ints(-1), ints(-(1 << 62)), ints(axis), ints(-1)])
+    if way == 'gather':
+        order = random_.sample(range(size), size)
+        parts = [cut(values, shape, axis, order.index(k), order.index(k) + 1) for k in range(size)]
+        inner = math.prod(shape[axis + 1:])
+        mixed = [x for k in range(len(values) // (size * inner)) for part in parts for x in part[k * inner:(k + 1) * inner]]
+        return o.node('Gather', [again(mixed, shape), ints(*(k - random_.choice([0, size]) for k in order))], axis=axis)
+    if way == 'sum':
+        return o.node('Add', [again([x - 0.25 for x in values], shape), o.tensor([1] * len(shape), [0.25])])
+    if way == 'rest':
+        return o.node('Sub', [o.tensor([1], [0.5]), again([0.5 - x for x in values], shape)])
+    if way == 'product':
+        return o.node('Mul', [o.tensor([1], [4.0]), again([x / 4 for x in values], shape)])
+    if way == 'quotient':
+        return o.node('Div', [again([x * 2 for x in values], shape), o.tensor([], [2.0])])
+    if way == 'more':
+        return o.node('Squeeze', [again(values, [*shape[:axis], 1, *shape[axis:]]), ints(axis)])
+    if way == 'less' and 1 in shape[:-1]:
+        at = shape.index(1)
+        return o.node('Unsqueeze', [again(values, shape[:at] + shape[at + 1:]), ints(at)])
+    if way == 'where':
+        keep = [k % 3 != 1 for k in range(len(values))]
+        mask = o.node('Equal', [o.tensor(shape, [int(k) for k in keep]), o.tensor([1], [1])])
+        return o.node('Where', [mask, again([x if k else 9.0 for k, x in zip(keep, values)], shape),
+                                again([7.0 if k else x for k, x in zip(keep, values)], shape)])
+    return o.node('Identity', [again(values, shape)])
+
+
+def test_chains_of_nodes_compute_the_weights(t):
+    """Weights that come out of several nodes in a row, of every kind that rearranges, are those of the plain file. They
+    are multiples of a 64th, so that sums are exact."""
+    exact = [[round(x * 64) / 64 for x in values] for values in (W, R, B, F)]
+
+    def make(hidden):
+        o = Onnx()
+        w, r, b, f = (hidden(o, values, shape) for values, shape in zip(exact, ([1, 4 * H, I], [1, 4 * H, H], [1, 8 * H], [H, O])))
+        y = o.node('LSTM', [o.node('Transpose', ['input'], perm=[1, 0, 2]), w, r, b], hidden_size=H)
+        x = o.node('Transpose', [o.node('Squeeze', [y, o.tensor([1], [1])])], perm=[1, 0, 2])
+        return o.finish(o.node('Add', [o.node('MatMul', [x, f]), o.tensor([O], FB)]))
+    prepare(t)
+    t.write('exact.onnx', make(lambda o, values, shape: o.tensor(shape, values)))
+    plain = weights(t, 'exact')
+    for seed in range(6):
+        random_ = random.Random(seed)
+        t.write(f'{seed}.onnx', make(lambda o, values, shape: hide(o, random_, values, shape, 4)))
+        expect(weights(t, str(seed)) == plain, f'seed {seed}: other weights')
 
 
 def test_weights_in_files_beside_the_onnx_file(t):

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replies of `seqlstm serve` as a whole, compared with `exchanges.txt`.
 
+`== RUN … FLAG …` starts a server, and ends the one before it; what that has said on standard error follows, with `! `.
 `> METHOD PATH` begins a request; `+ NAME: VALUE` adds a header, and other lines are the body, in which {{F 1 2}} stands for
-binary float32, {{I …}} for int64, {{i …}} for int32 and {{T word …}} for texts with their lengths. `< STATUS` and what
+binary float32, {{I …}} for int64, {{i …}} for int32, {{T word …}} for texts with their lengths and {{x 70}} for a letter
+70 times. `> RAW` is followed by the bytes of a connection, in which \\r and \\n mean the line ends of HTTP. `< STATUS` and what
 follows up to the next request is the reply: its headers, but those that never differ, and its body, binary parts as
 numbers. Numbers are rounded to four digits, times are masked. `test_exchanges.py PROGRAM --update` writes the replies
 anew: look at the difference.
@@ -11,6 +13,7 @@ anew: look at the difference.
 import json
 import pathlib
 import re
+import socket
 import struct
 import sys
 
@@ -70,7 +73,9 @@ def encode(text):
     for part in re.split(r'(\{\{.*?\}\})', text):
         if part.startswith('{{'):
             kind, *words = part[2:-2].split()
-            if kind == 'T':
+            if kind == 'x':
+                out += b'x' * int(words[0])
+            elif kind == 'T':
                 out += b''.join(struct.pack('<I', len(word.encode())) + word.encode() for word in words)
             else:
                 number = float if kind == 'F' else int
@@ -116,10 +121,10 @@ def read_requests(lines):
     requests, in_reply = [], True
     for line in lines:
         if line.startswith('> '):
-            method, path = line[2:].split()
+            method, path = (line[2:].split() + [''])[:2]
             requests.append(([line], method, path, {}, []))
             in_reply = False
-        elif line.startswith('< '):
+        elif line == '<' or line.startswith('< '):
             in_reply = True
         elif not in_reply:
             requests[-1][0].append(line)
@@ -131,19 +136,45 @@ def read_requests(lines):
     return requests
 
 
+def ask_raw(server, text):
+    """All that comes back until the server closes the connection."""
+    with socket.create_connection((server.host, server.port), timeout=30) as connection:
+        connection.sendall(encode(text.replace('\\r', '\r').replace('\\n', '\n')))
+        answer = b''
+        while part := connection.recv(65536):
+            answer += part
+    lines = answer.decode().replace('\r', '').splitlines()
+    return [('< ' + re.sub(r'^Date: .*', 'Date: DATE', line)).rstrip() for line in lines]
+
+
+def ask(server, method, path, headers, body):
+    if method == 'RAW':
+        return ask_raw(server, '\n'.join(body))
+    data = encode('\n'.join(body))
+    headers = {name: encode(value).decode() for name, value in headers.items()}
+    if data and 'Content-Type' not in headers:
+        headers['Content-Type'] = 'application/json'
+    if re.search(r'\{\{[FIiT]', ''.join(body)):
+        headers['Inference-Header-Content-Length'] = str(len(encode('\n'.join(body).split('{{')[0])))
+    _, reply, answer = server.ask(method, path, data or None, headers)
+    return decode(reply, answer, b'"seed"' in data)
+
+
+def replay_server(t, title, lines):
+    """The lines of one server, from its `==` on."""
+    out = [title]
+    with Server(t, *title.split()[1:]) as server:
+        for said, method, path, headers, body in read_requests(lines):
+            out += said + ask(server, method, path, headers, body)
+    return out + [f'! {line}' for line in server.rest.splitlines()]
+
+
 def replay(t, lines):
     train(t)
-    out = []
-    with Server(t, 'tiny', 'c=classes', 'letters', 'pairs', 'steps', 'table', 'closed', '--max-steps', '12', '--workers', '1') as server:
-        for said, method, path, headers, body in read_requests(lines):
-            data = encode('\n'.join(body))
-            if data and 'Content-Type' not in headers:
-                headers['Content-Type'] = 'application/json'
-            if '{{' in ''.join(body):
-                headers['Inference-Header-Content-Length'] = str(len(encode('\n'.join(body).split('{{')[0])))
-            _, reply, answer = server.ask(method, path, data or None, headers)
-            out += said + decode(reply, answer, b'"seed"' in data)
-    return out
+    t.write('tokens', '# mine\n\n  a-token-of-some-length \nanother-token-of-some-length\n')
+    starts = [k for k, line in enumerate(lines) if line.startswith('== ')]
+    return [line for begin, end in zip(starts, [*starts[1:], None])
+            for line in replay_server(t, lines[begin], [line for line in lines[begin + 1:end] if not line.startswith('! ')])]
 
 
 def test_exchanges(t):

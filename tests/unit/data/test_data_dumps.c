@@ -215,12 +215,27 @@ DUMP(arrays)
 DUMP(generators)
 DUMP(batches)
 
+/* The same texts through the token cache, which makes a file of each and reads it the second time. */
+static void test_cached(void **state)
+{
+    (void)state;
+    char folder[160];
+    snprintf(folder, sizeof folder, "%s/cache", data_folder);
+    setenv("SEQLSTM_CACHE", folder, 1);
+    setenv("SEQLSTM_CACHE_LEAST", "0", 1);
+    compare("cached");
+    if (getenv("SEQLSTM_UPDATE") == NULL)
+        compare("cached");
+    unsetenv("SEQLSTM_CACHE_LEAST");
+    unsetenv("SEQLSTM_CACHE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables),  cmocka_unit_test(test_gaps),   cmocka_unit_test(test_texts),
         cmocka_unit_test(test_pairs),   cmocka_unit_test(test_arrays), cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_cached),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
