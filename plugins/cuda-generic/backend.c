@@ -269,6 +269,7 @@ static void backend_binding_destroy(struct seqlstm_binding *binding)
     cg_recurrent_close(binding);
     cg_lt_close(binding);
     cg_axis_close(&binding->axis, binding->op, binding->stream);
+    cg_blocks_leave_counter(&binding->op->instance->domain.host, binding->op->instance->blocks, binding->counter);
     host_release(&binding->op->instance->domain.host, binding);
 }
 

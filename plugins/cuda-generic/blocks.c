@@ -9,6 +9,7 @@
 
 enum { KEPT = 256, SMALLEST = 512, LARGEST = 1 << 20 }; /* bytes; larger blocks are not kept */
 enum { FIRST = 32 };                                    /* streams whose counters need no memory of the host */
+enum { UNUSED = 16 };                                   /* counters without users that are kept */
 
 struct free_block {
     void *at;
@@ -20,15 +21,17 @@ struct free_block {
 struct counter {
     struct counter *next;
     void *stream;
-    unsigned *at;
+    unsigned *at; /* NULL: this place is free */
+    int64_t users;
     int32_t ordinal;
+    bool apart; /* memory of the host, not of struct cg_blocks */
 };
 
 struct cg_blocks {
     pthread_mutex_t lock;
-    struct counter *counters; /* one for each stream */
+    struct counter *counters; /* one for each stream, the newest first */
     struct counter first_counters[FIRST];
-    int32_t counter_count;
+    int32_t unused;
     int32_t count;
     struct free_block free[KEPT]; /* roughly the oldest first */
 };
@@ -44,31 +47,53 @@ seqlstm_status cg_blocks_create(const struct seqlstm_host *host, struct cg_block
     return SEQLSTM_OK;
 }
 
+static struct counter *unlink_counter(struct counter **at)
+{
+    struct counter *c = *at;
+    *at = c->next;
+    return c;
+}
+
+static void release_counter(const struct seqlstm_host *host, struct counter *c)
+{
+    gpu_release(c->ordinal, SEQLSTM_MEMORY_DEVICE, c->at);
+    c->at = NULL;
+    if (c->apart)
+        host_release(host, c);
+}
+
 void cg_blocks_destroy(const struct seqlstm_host *host, struct cg_blocks *blocks)
 {
     if (blocks == NULL)
         return;
     for (int32_t k = 0; k < blocks->count; k++)
         gpu_release(blocks->free[k].ordinal, SEQLSTM_MEMORY_DEVICE, blocks->free[k].at);
-    while (blocks->counters != NULL) {
-        struct counter *c = blocks->counters;
-        blocks->counters = c->next;
-        gpu_release(c->ordinal, SEQLSTM_MEMORY_DEVICE, c->at);
-        if (--blocks->counter_count >= FIRST) /* the list ends with those that lie in `blocks` */
-            host_release(host, c);
-    }
+    while (blocks->counters != NULL)
+        release_counter(host, unlink_counter(&blocks->counters));
     pthread_mutex_destroy(&blocks->lock);
     host_release(host, blocks);
 }
 
+/* NULL: the stream has none. */
 static struct counter *find_counter(struct cg_blocks *blocks, int32_t ordinal, const void *stream)
 {
     pthread_mutex_lock(&blocks->lock);
     struct counter *c = blocks->counters;
     while (c != NULL && (c->stream != stream || c->ordinal != ordinal))
         c = c->next;
+    if (c != NULL)
+        blocks->unused -= c->users++ == 0;
     pthread_mutex_unlock(&blocks->lock);
     return c;
+}
+
+/* Room in `blocks`; NULL: there is none. */
+static struct counter *find_room(struct cg_blocks *blocks)
+{
+    for (int k = 0; k < FIRST; k++)
+        if (blocks->first_counters[k].at == NULL)
+            return &blocks->first_counters[k];
+    return NULL;
 }
 
 /* Puts a counter into the list. NULL: no memory. */
@@ -76,15 +101,41 @@ static struct counter *add_counter(const struct seqlstm_host *host, struct cg_bl
                                    void *stream, unsigned *at)
 {
     pthread_mutex_lock(&blocks->lock);
-    struct counter *c =
-        blocks->counter_count < FIRST ? &blocks->first_counters[blocks->counter_count] : host_allocate(host, sizeof *c);
+    struct counter *room = find_room(blocks), *c = room ? room : host_allocate(host, sizeof *c);
     if (c != NULL) {
-        *c = (struct counter){.next = blocks->counters, .stream = stream, .at = at, .ordinal = ordinal};
+        *c = (struct counter){blocks->counters, stream, at, 1, ordinal, room == NULL};
         blocks->counters = c;
-        blocks->counter_count++;
     }
     pthread_mutex_unlock(&blocks->lock);
     return c;
+}
+
+/* Takes the oldest unused counter out of the list if there are too many; otherwise returns NULL. */
+static struct counter *take_unused(struct cg_blocks *blocks)
+{
+    struct counter **oldest = NULL;
+    if (blocks->unused <= UNUSED)
+        return NULL;
+    for (struct counter **at = &blocks->counters; *at != NULL; at = &(*at)->next)
+        oldest = (*at)->users == 0 ? at : oldest;
+    blocks->unused--;
+    return unlink_counter(oldest);
+}
+
+/* The device's release waits until what still uses the counter has ended. */
+void cg_blocks_leave_counter(const struct seqlstm_host *host, struct cg_blocks *blocks, unsigned *counter)
+{
+    if (counter == NULL)
+        return;
+    pthread_mutex_lock(&blocks->lock);
+    struct counter *c = blocks->counters, *surplus;
+    while (c->at != counter)
+        c = c->next;
+    blocks->unused += --c->users == 0;
+    surplus = take_unused(blocks);
+    if (surplus != NULL)
+        release_counter(host, surplus);
+    pthread_mutex_unlock(&blocks->lock);
 }
 
 seqlstm_status cg_blocks_find_counter(const struct seqlstm_host *host, struct cg_blocks *blocks, int32_t ordinal,

@@ -19,9 +19,13 @@ void cg_blocks_destroy(const struct seqlstm_host *host, struct cg_blocks *blocks
 seqlstm_status cg_blocks_take(struct cg_blocks *blocks, int32_t ordinal, void *stream, uint64_t bytes, void **out_block,
                               struct seqlstm_error *err);
 /* The counter of a stream, which is 0 before and after each launch that counts with it. It is made when the first
- * operation is bound to the stream: not within a capture. Errors: NO_MEMORY, DEVICE. [queue] */
+ * operation is bound to the stream: not within a capture. Each call needs one of cg_blocks_leave_counter. Errors:
+ * NO_MEMORY, DEVICE. [queue] */
 seqlstm_status cg_blocks_find_counter(const struct seqlstm_host *host, struct cg_blocks *blocks, int32_t ordinal,
                                       void *stream, unsigned **out_counter, struct seqlstm_error *err);
+/* A binding needs its counter no longer. It is kept for the stream; of many without users, whose streams may be gone,
+ * the oldest is released. NULL is allowed. [any] */
+void cg_blocks_leave_counter(const struct seqlstm_host *host, struct cg_blocks *blocks, unsigned *counter);
 /* `stream`, `bytes`: as it was taken. NULL is allowed. [any] */
 void cg_blocks_give(struct cg_blocks *blocks, int32_t ordinal, void *stream, uint64_t bytes, void *block);
 

@@ -154,6 +154,31 @@ static void few_streams_need_no_memory_of_the_host(void **state)
     assert_int_equal(on_device, MANY);
 }
 
+/* Streams come and go; the counters of those that are gone do not pile up, and those in use stay. */
+static void counters_of_streams_that_are_gone_are_released(void **state)
+{
+    enum { KEPT_UNUSED = 16, STREAMS = 200 };
+    static char queues[STREAMS];
+    unsigned *kept[2], *counter, *again;
+    const int before = on_host;
+    for (int k = 0; k < 2; k++) /* two bindings of one stream */
+        assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &queues[0], &kept[k], NULL), SEQLSTM_OK);
+    for (int k = 1; k < STREAMS; k++) {
+        assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &queues[k], &counter, NULL), SEQLSTM_OK);
+        assert_int_equal(*counter, 0);
+        *counter = (unsigned)k;
+        cg_blocks_leave_counter(&host, *state, counter);
+        assert_int_equal(on_device, 1 + (k < KEPT_UNUSED ? k : KEPT_UNUSED));
+    }
+    assert_int_equal(on_host, before);
+    cg_blocks_leave_counter(&host, *state, kept[0]);
+    assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &queues[0], &again, NULL), SEQLSTM_OK);
+    assert_ptr_equal(again, kept[1]);
+    assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &queues[STREAMS - 1], &again, NULL), SEQLSTM_OK);
+    assert_int_equal(*again, STREAMS - 1); /* kept, since its stream may come back */
+    cg_blocks_leave_counter(&host, *state, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +186,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_oldest_makes_room, create, destroy),
         cmocka_unit_test_setup_teardown(large_blocks_are_not_kept, create, destroy),
         cmocka_unit_test_setup_teardown(each_stream_has_one_counter, create, destroy),
+        cmocka_unit_test_setup_teardown(counters_of_streams_that_are_gone_are_released, create, destroy),
         cmocka_unit_test_setup_teardown(few_streams_need_no_memory_of_the_host, create, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
