@@ -132,7 +132,7 @@ data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batc
 model: [{{type: embedding, dim: 64}}, {{type: lstm, units: 64, return_sequences: true}}, {{type: output, activation: softmax}}]
 train: {{epochs: 2, optimizer: {{type: adam, learning_rate: 0.001}}}}
 """
-NODES_MOST = 20
+NODES_MOST = 19
 
 
 def check_nodes(folder):

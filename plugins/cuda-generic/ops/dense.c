@@ -3,12 +3,12 @@
  *
  *   DENSE       reserve: z [rows, output], the sums before the activation (none without an activation)
  *   LOSS        workspace: float64 [CG_LOSS_BLOCKS, 2], sums of losses and weights; reserve: a total of each row
- *   DENSE_LOSS  likewise; behind the totals the reserve keeps the logits of all rows, which backward overwrites with
- *               their gradients. If there are more than CG_KEEP_ELEMS, and in inference, the workspace has those of one
- *               chunk of rows (CG_CHUNK_ELEMS), and backward computes them again
- *   DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h)
- *   with operands in 16 bits: x [max_rows, input] and W, at the end of the reserve, in inference of the workspace; and
- *               at the end of the workspace dz [rows of a chunk, output] */
+ *   DENSE_LOSS  workspace likewise; reserve: the gradients of the logits of all rows, which forward computes in the
+ * same launch as the loss, in the place of the logits. If there are more than CG_KEEP_ELEMS, the reserve has a total of
+ * each row, and the workspace the logits of one chunk of rows (CG_CHUNK_ELEMS), which backward computes again; in
+ * inference, too DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h) with operands
+ * in 16 bits: x [max_rows, input] and W, at the end of the reserve, in inference of the workspace; and at the end of
+ * the workspace dz [rows of a chunk, output] */
 #include "cuda-generic/rows/flat.h"
 #include "cuda-generic/ops/lt_product.h"
 #include "cuda-generic/gemm/gemm.h"
@@ -272,26 +272,19 @@ const struct cg_family cg_loss_family = {.sizes = loss_sizes, .forward = loss_fo
 
 /* ---- DENSE_LOSS ------------------------------------------------------------------------------------------------- */
 
-/* Floats before the logits, which are aligned to 16 bytes. */
-static int64_t count_totals(int64_t max_rows)
-{
-    return (max_rows + 3) / 4 * 4;
-}
-
 static void dense_loss_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes)
 {
     const struct seqlstm_dense_loss_desc *d = &op->desc.dense_loss;
-    const int64_t kept = keeps_logits(&op->desc.head, d->output) ? d->output : 0;
+    const int64_t kept = keeps_logits(&op->desc.head, d->output) ? d->output : 1;
     sizes->workspace_bytes = count_before_parts(&op->desc) + count_parts_bytes(&op->desc, d->output, d->input);
     if (d->head.mode == SEQLSTM_MODE_TRAINING)
-        sizes->reserve_bytes = (uint64_t)(count_totals(d->head.max_rows) + d->head.max_rows * kept) * sizeof(float);
+        sizes->reserve_bytes = (uint64_t)(d->head.max_rows * kept) * sizeof(float);
 }
 
 static float *get_logits(const struct cg_call *call)
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
-    return keeps_logits(&d->head, d->output) ? (float *)(void *)call->reserve + count_totals(d->head.max_rows)
-                                             : (float *)(void *)(call->workspace + PARTIALS_BYTES);
+    return (float *)(void *)(keeps_logits(&d->head, d->output) ? call->reserve : call->workspace + PARTIALS_BYTES);
 }
 
 static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int64_t rows, bool back,
@@ -305,20 +298,48 @@ static seqlstm_status make_logits(const struct cg_call *call, int64_t first, int
                               get_logits(call), &lt, err);
 }
 
+/* The loss of the rows from `first` on, whose logits are there; with their gradients if they are kept. */
+static seqlstm_status find_loss(const struct cg_call *call, int64_t first, int64_t rows, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
+    float *logits = get_logits(call), *row_loss = cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS);
+    double *partials = (double *)(void *)call->workspace, *sums = call->slots[SEQLSTM_SLOT_LOSS_SUMS];
+    unsigned *counter = call->binding->counter;
+    row_loss = row_loss ? row_loss + first : NULL;
+    if (keeps_logits(&d->head, d->output))
+        CG_START(call, "dense and loss",
+                 cg_loss_both(call->stream, &l, rows, &call->live, logits, row_loss, partials, counter, sums));
+    else
+        CG_START(call, "dense and loss",
+                 cg_loss_forward(call->stream, &l, rows, logits, row_loss, get_totals(call, first), partials, counter,
+                                 sums));
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status dense_loss_forward(const struct cg_call *call, struct seqlstm_error *err)
 {
     const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
     const int64_t chunk = get_chunk(&d->head, d->output);
-    float *row_loss = cg_slot(call, SEQLSTM_SLOT_LOSS_ROW_LOSS);
     for (int64_t first = 0; first < call->rows; first += chunk) {
         const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
-        const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
         SEQLSTM_TRY(make_logits(call, first, rows, false, err));
-        CG_START(call, "dense and loss",
-                 cg_loss_forward(call->stream, &l, rows, get_logits(call), row_loss ? row_loss + first : NULL,
-                                 get_totals(call, first), (double *)(void *)call->workspace, call->binding->counter,
-                                 call->slots[SEQLSTM_SLOT_LOSS_SUMS]));
+        SEQLSTM_TRY(find_loss(call, first, rows, err));
     }
+    return SEQLSTM_OK;
+}
+
+/* The gradients of the logits of these rows, which take their places. */
+static seqlstm_status make_gradients(const struct cg_call *call, int64_t first, int64_t rows, struct seqlstm_error *err)
+{
+    const struct seqlstm_dense_loss_desc *d = &call->desc->dense_loss;
+    const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
+    float *logits = get_logits(call);
+    if (keeps_logits(&d->head, d->output))
+        return SEQLSTM_OK; /* forward has made them */
+    SEQLSTM_TRY(make_logits(call, first, rows, true, err));
+    CG_START(call, "dense and loss, backward",
+             cg_loss_backward(call->stream, &l, rows, &call->live, get_totals(call, first), logits, logits));
     return SEQLSTM_OK;
 }
 
@@ -331,13 +352,9 @@ static seqlstm_status dense_loss_backward(const struct cg_call *call, struct seq
     float *db = cg_grad(call, SEQLSTM_SLOT_DENSE_LOSS_BIAS, SEQLSTM_BIT_BACKWARD_WEIGHTS);
     for (int64_t first = 0; first < call->rows; first += chunk) {
         const int64_t rows = call->rows - first < chunk ? call->rows - first : chunk;
-        const struct cg_loss l = make_loss(call, d->kind, d->output, d->label_smoothing, d->delta, first);
         const bool add = call->add || first > 0;
         float *logits = get_logits(call);
-        if (!keeps_logits(&d->head, d->output))
-            SEQLSTM_TRY(make_logits(call, first, rows, true, err));
-        CG_START(call, "dense and loss, backward",
-                 cg_loss_backward(call->stream, &l, rows, &call->live, get_totals(call, first), logits, logits));
+        SEQLSTM_TRY(make_gradients(call, first, rows, err));
         const struct cg_product p = make_product(call, first, rows, true);
         SEQLSTM_TRY(cg_product_convert_gradient(call, &p, logits, err));
         if (dx)

@@ -54,6 +54,9 @@ enum { CG_LOSS_BLOCKS = 1024 };
  * * loss and w, in a fixed order. */
 int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *losses,
                     float *totals, double *partials, unsigned *counter, double *sums);
+/* The same, and then x = scale * w * d loss / dx with the scale of the step block: a value is read from memory once. */
+int cg_loss_both(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live, float *x,
+                 float *losses, double *partials, unsigned *counter, double *sums);
 /* dx = scale * w * d loss / dx with the scale of the step block and the totals of cg_loss_forward; dx may be x. */
 int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
                      const float *totals, const float *x, float *dx);

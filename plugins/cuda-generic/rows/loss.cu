@@ -73,6 +73,14 @@ static __device__ float team_max(const team &t, float x)
     return x;
 }
 
+static __device__ void team_wait(const team &t)
+{
+    if (t.size == (int)CG_WARP)
+        __syncwarp();
+    else
+        __syncthreads();
+}
+
 /* exp(x - most), where x = most = -inf contributes nothing. */
 static __device__ __forceinline__ float part_of(float x, float most)
 {
@@ -81,14 +89,14 @@ static __device__ __forceinline__ float part_of(float x, float most)
 
 /* log of the sum of exp over a row, which is read once: each thread keeps the largest value so far, and the sum
  * relative to it. All threads of the team call. */
-static __device__ float log_total(const team &t, const float *x, int64_t n)
+static __device__ float log_total(const team &t, const float *x, unsigned n)
 {
     float most = -INFINITY, sum = 0;
-    for (int64_t k0 = t.rank; k0 < n; k0 += (int64_t)LOSS_LOADS * t.size) {
+    for (unsigned k0 = (unsigned)t.rank; k0 < n; k0 += (unsigned)(LOSS_LOADS * t.size)) {
         float value[LOSS_LOADS], more = most;
         CG_UNROLL
         for (int j = 0; j < LOSS_LOADS; j++) {
-            const int64_t k = k0 + (int64_t)j * t.size;
+            const unsigned k = k0 + (unsigned)(j * t.size);
             value[j] = k < n ? x[k] : -INFINITY;
             more = fmaxf(more, value[j]);
         }
@@ -113,7 +121,7 @@ static __device__ float row_loss(const struct cg_loss &l, const team &t, int64_t
             loss += point_loss(l, x[k], l.target[r * n + k]);
         return team_sum(t, loss) / (float)n;
     }
-    const float total = log_total(t, x, n);
+    const float total = log_total(t, x, (unsigned)n);
     *out_total = total;
     if (l.label_smoothing > 0) {
         for (int64_t k = t.rank; k < n; k += t.size)
@@ -145,19 +153,58 @@ static __device__ void add_losses(const double *partials, double *room, double *
     }
 }
 
-/* Blocks of CG_ROW_THREADS threads, with a row for each team. Row r belongs to block r / teams % blocks. */
-static __global__ void loss_forward(struct cg_loss l, int64_t rows, int size, const float *x, float *losses,
-                                    float *totals, double *partials, unsigned *counter, double *sums)
+/* dx = scale * weight * d loss / dx of row r, which begins at x; dx may be x: a thread reads only what it then writes.
+ */
+static __device__ void row_gradient(const struct cg_loss &l, int rank, int size, int64_t r, float scale, float total,
+                                    const float *x, float *dx)
+{
+    const unsigned n = (unsigned)l.classes;
+    const bool counts = row_counts(l, r), crossed = l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
+    const float factor = counts ? scale * row_weight(l, r) : 0.0f, each = l.label_smoothing / (float)n;
+    const float *goal = crossed ? nullptr : l.target + r * l.classes;
+    const int target = counts && crossed ? l.target_class[r] : -1;
+    for (unsigned k0 = (unsigned)rank; k0 < n; k0 += (unsigned)(LOSS_LOADS * size)) {
+        float value[LOSS_LOADS];
+        CG_UNROLL
+        for (int j = 0; j < LOSS_LOADS; j++) {
+            const unsigned k = k0 + (unsigned)(j * size);
+            value[j] = k < n ? x[k] : 0.0f;
+        }
+        CG_UNROLL
+        for (int j = 0; j < LOSS_LOADS; j++) {
+            const unsigned k = k0 + (unsigned)(j * size);
+            if (k >= n)
+                continue;
+            const float slope =
+                !counts   ? 0.0f
+                : crossed ? expf(value[j] - total) - each - ((int)k == target ? 1.0f - l.label_smoothing : 0.0f)
+                          : point_slope(l, value[j], goal[k]) / (float)n;
+            dx[k] = counts ? factor * slope : 0.0f;
+        }
+    }
+}
+
+/* Blocks of CG_ROW_THREADS threads, with a row for each team. Row r belongs to block r / teams % blocks. With
+ * GRADIENTS, x receives the gradient of each row after its loss. */
+template <bool GRADIENTS>
+static __global__ void __launch_bounds__(CG_ROW_THREADS, 6)
+    loss_forward(struct cg_loss l, int64_t rows, int size, struct cg_live live, float *x, float *losses, float *totals,
+                 double *partials, unsigned *counter, double *sums)
 {
     GPU_SHARED(double, room);
     const int teams = (int)blockDim.x / size, mine = (int)threadIdx.x / size;
     const team t = find_team(size, reinterpret_cast<float *>(room));
+    const float scale = GRADIENTS ? cg_live_scale(&live) : 0.0f;
     double loss_sum = 0, weight_sum = 0;
     for (int64_t r = (int64_t)blockIdx.x * teams + mine; r < rows; r += (int64_t)gridDim.x * teams) {
         float total = 0, loss = 0;
         const bool counts = row_counts(l, r);
         if (counts)
             loss = row_loss(l, t, r, x + r * l.classes, &total);
+        if (GRADIENTS) {
+            team_wait(t); /* all have read the value of the target */
+            row_gradient(l, t.rank, t.size, r, scale, total, x + r * l.classes, x + r * l.classes);
+        }
         if (t.rank != 0)
             continue;
         const double w = counts ? (double)row_weight(l, r) : 0.0;
@@ -178,38 +225,13 @@ static __global__ void loss_forward(struct cg_loss l, int64_t rows, int size, co
         add_losses(partials, room, sums);
 }
 
-/* dx may be x: a thread reads only what it then writes, and the total is known. */
 static __global__ void loss_backward(struct cg_loss l, int64_t rows, int size, struct cg_live live, const float *totals,
                                      const float *x, float *dx)
 {
     const float scale = cg_live_scale(&live);
-    const int64_t n = l.classes;
     const int teams = (int)blockDim.x / size, mine = (int)threadIdx.x / size, rank = (int)threadIdx.x % size;
-    for (int64_t r = (int64_t)blockIdx.x * teams + mine; r < rows; r += (int64_t)gridDim.x * teams) {
-        const bool counts = row_counts(l, r), crossed = l.kind == SEQLSTM_KIND_LOSS_CROSS_ENTROPY;
-        const float factor = counts ? scale * row_weight(l, r) : 0.0f, each = l.label_smoothing / (float)n;
-        const float total = totals[r];
-        const int64_t target = counts && crossed ? l.target_class[r] : -1;
-        for (int64_t k0 = rank; k0 < n; k0 += (int64_t)LOSS_LOADS * size) {
-            float value[LOSS_LOADS];
-            CG_UNROLL
-            for (int j = 0; j < LOSS_LOADS; j++) {
-                const int64_t k = k0 + (int64_t)j * size;
-                value[j] = k < n ? x[r * n + k] : 0.0f;
-            }
-            CG_UNROLL
-            for (int j = 0; j < LOSS_LOADS; j++) {
-                const int64_t k = k0 + (int64_t)j * size;
-                if (k >= n)
-                    continue;
-                const float slope =
-                    !counts   ? 0.0f
-                    : crossed ? expf(value[j] - total) - each - (k == target ? 1.0f - l.label_smoothing : 0.0f)
-                              : point_slope(l, value[j], l.target[r * n + k]) / (float)n;
-                dx[r * n + k] = counts ? factor * slope : 0.0f;
-            }
-        }
-    }
+    for (int64_t r = (int64_t)blockIdx.x * teams + mine; r < rows; r += (int64_t)gridDim.x * teams)
+        row_gradient(l, rank, size, r, scale, totals[r], x + r * l.classes, dx + r * l.classes);
 }
 
 /* A warp for each row of up to CG_LOSS_WARP_MOST values. */
@@ -230,9 +252,21 @@ extern "C" int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t
                                float *totals, double *partials, unsigned *counter, double *sums)
 {
     const struct cg_loss l = *loss;
+    const struct cg_live none = {};
     const int size = get_size(l);
-    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_forward, l, rows, size, x,
-                      losses, totals, partials, counter, sums);
+    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_forward<false>, l, rows, size,
+                      none, const_cast<float *>(x), losses, totals, partials, counter, sums);
+}
+
+extern "C" int cg_loss_both(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
+                            float *x, float *losses, double *partials, unsigned *counter, double *sums)
+{
+    const struct cg_loss l = *loss;
+    const struct cg_live v = *live;
+    const int size = get_size(l);
+    float *no_totals = nullptr;
+    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_forward<true>, l, rows, size, v,
+                      x, losses, no_totals, partials, counter, sums);
 }
 
 extern "C" int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
