@@ -7,10 +7,10 @@
 # OUT (default: ./gpu-quick and so on) gets results.json, results.md and logs/. Each result is printed as soon as it is there, and
 # the two files are renewed after each step. The script ends after S seconds; what did not fit is reported as not run.
 #
-#   --quick        150 s: the first timings, steps of the recurrence, conformance of both plugins, a profile, latencies, training
-#                  against the CPU
-#   --full         400 s: the 24 timings, steps of the recurrence, all cases of conformance, ptb-small, GPU or CPU, the GPU beside
-#                  the CPU, layers alone, compute-sanitizer
+#   --quick        150 s: kernels that are new, the first timings, steps of the recurrence, conformance of both plugins, a profile,
+#                  latencies, training against the CPU
+#   --full         400 s: kernels that are new, the 24 timings, steps of the recurrence, all cases of conformance, ptb-small,
+#                  GPU or CPU, the GPU beside the CPU, layers alone, compute-sanitizer
 #   --grid         every timing, 570 s at a time: with the same OUT the next call goes on where this one ended
 #   --ptb-medium   trains that model alone to its perplexity, without a limit
 #
@@ -113,7 +113,7 @@ plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$logs/backends.txt")
 if [ -z "$plugins" ]; then
     why=$(awk '$1 == "cuda-generic" {$1 = $2 = ""; print}' "$logs/backends.txt" | sed 's/^ *//' | head -1)
     why="no CUDA plugin works here${why:+: $why}"
-    for name in timings recurrence conformance profile latencies train ptb-small crossover processors layers memcheck racecheck; do
+    for name in new-kernels timings recurrence conformance profile latencies train ptb-small crossover processors layers memcheck racecheck; do
         not_run "$name" "$why"
     done
     python3 "$tests/timings.py" --mode "${mode/ptb-medium/full}" --not-run "$why" --out "$logs/timings.json" >/dev/null
@@ -122,6 +122,16 @@ if [ -z "$plugins" ]; then
     exit 3
 fi
 generic=$(grep -x cuda-generic <<<"$plugins" || head -1 <<<"$plugins") # it has every operation
+
+# A layer for each kernel that has not run on a device yet, by every variant. What is wrong or never ends shows before
+# anything is timed.
+new_cases=(--case 'lstm:bwd:T3B4I3H70:f32:ragged:initial,final' --case 'gru:bwd:T3B4I3H70:f32:ragged:initial'
+    --case 'lstm:bwd:T3B4I3H130:f32:ragged:layer_norm,initial,final' --case 'gru:bwd:T3B9I3H180:f32:ragged:initial,final'
+    --case 'lstm:bwd:T3B4I3H257:f32-bf16:ragged:initial,final' --case 'dense_loss:bwd:R33I17O31:f32:flat:kind=cross_entropy')
+
+new_kernels() {
+    step new-kernels 15 5 "$program" conformance "$generic" "${new_cases[@]}"
+}
 
 timings() { # LIMIT_S
     step timings "$1" 10 python3 "$tests/timings.py" --program "$program" --mode "$mode" --out "$logs/timings.json" \
@@ -191,14 +201,14 @@ sanitize() {
             step "$tool" 60 15 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$generic" \
                 --in-process --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
                 --case 'lstm:bwd:T7B5I6H9L2:f32:ragged:initial,final' --case 'lstm:bwd:T7B5I6H9*:layer_norm*' \
-                --case 'lstm:bwd:T3B4I3H70:f32:ragged:initial,final' --case 'gru:bwd:T3B4I3H70:f32:ragged:initial' \
-                --case 'lstm:bwd:T3B4I3H130:f32:ragged:layer_norm,initial,final' --case 'dense:bwd:*'
+                "${new_cases[@]}" --case 'dense:bwd:*'
         fi
     done
 }
 
 case $mode in
 quick)
+    new_kernels
     timings 55
     recurrence 20 3
     layers 20 --steps-only
@@ -208,6 +218,7 @@ quick)
     train
     ;;
 full)
+    new_kernels
     timings 160
     recurrence 45 7
     conformance 120 --full

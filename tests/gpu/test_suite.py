@@ -84,7 +84,7 @@ def check_budget(folder):
     done = run_suite(folder, '--full', '--seconds', '0')
     steps = json.loads((folder / 'out/results.json').read_text())['steps']
     late = [step['name'] for step in steps if step['exit'] == 'not run: the time was over']
-    expect(late, ['timings', 'recurrence', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'profile', 'crossover',
+    expect(late, ['new-kernels', 'timings', 'recurrence', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'profile', 'crossover',
                   'processors', 'train-cuda-generic', 'train-cuda-cudnn', 'layers'], f'steps without time: {done.stdout}{done.stderr}')
     expect((folder / 'bin/calls').exists(), False, 'a model was trained')
 
@@ -94,6 +94,7 @@ def check_quick(folder):
     done = run_suite(folder, '--quick', '--seconds', '1000')
     results = json.loads((folder / 'out/results.json').read_text())
     steps = {step['name']: step for step in results['steps']}
+    expect(next(iter(steps)), 'new-kernels', 'the first step')
     expect(steps['timings']['exit'], '0', done.stdout + done.stderr)
     expect(steps['layers']['exit'], '0', done.stdout + done.stderr)
     if ' f32 1120 ' in (folder / 'out/logs/layers.log').read_text() or 'cuda-cudnn bwd f32 32 512' not in done.stdout:
