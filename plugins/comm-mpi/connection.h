@@ -83,9 +83,14 @@ struct mpi_wait {
     struct seqlstm_error *err;
 };
 
+/* status.c */
 int64_t mpi_now_ns(void);
 /* OK, or DEVICE with the text of MPI. */
 seqlstm_status mpi_check(int code, const char *what, struct seqlstm_error *err);
+
+/* peer.c. Has it left or failed? */
+bool mpi_is_gone(const struct mpi_peer *peer);
+bool mpi_has_died(const struct seqlstm_connection *connection, int32_t rank);
 
 /* wait.c. Waits until the request is complete. Errors: those of `run`. */
 seqlstm_status mpi_finish(struct mpi_wait *wait, MPI_Request *request);
@@ -98,12 +103,10 @@ seqlstm_status mpi_listen(struct seqlstm_connection *connection, struct seqlstm_
 void mpi_tell(struct seqlstm_connection *connection, int32_t rank, enum mpi_notice_kind kind,
               const struct seqlstm_group *group);
 void mpi_tell_all(struct seqlstm_connection *connection, enum mpi_notice_kind kind);
-bool mpi_is_gone(const struct mpi_peer *peer);
 
 /* process.c. Finds the ranks of this host, and watches their processes. */
 seqlstm_status mpi_watch_processes(struct seqlstm_connection *connection, int64_t deadline_ns,
                                    struct seqlstm_error *err);
-bool mpi_has_died(const struct seqlstm_connection *connection, int32_t rank);
 
 /* life.c */
 seqlstm_status mpi_begin(struct seqlstm_connection *connection, const struct seqlstm_rendezvous *rendezvous,

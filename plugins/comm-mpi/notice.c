@@ -2,11 +2,6 @@
 /* Notices: that a rank waits, has left, or has ended the job. */
 #include "connection.h"
 
-bool mpi_is_gone(const struct mpi_peer *peer)
-{
-    return peer->last.kind == MPI_NOTICE_LEFT || peer->last.kind == MPI_NOTICE_FAILED;
-}
-
 static void note(struct seqlstm_connection *c)
 {
     const struct mpi_notice *heard = &c->heard;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of the ranks on this host: their death is seen here. On other hosts it is the launcher of MPI that
- * notices it, and ends the job. */
-#include <poll.h>
+/* Finds the ranks on this host, to watch their processes. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -71,10 +69,4 @@ seqlstm_status mpi_watch_processes(struct seqlstm_connection *c, int64_t deadlin
         watch(c, all);
     host_release(c->host, all);
     return status;
-}
-
-bool mpi_has_died(const struct seqlstm_connection *c, int32_t rank)
-{
-    struct pollfd look = {.fd = c->peers[rank].process, .events = POLLIN};
-    return look.fd >= 0 && poll(&look, 1, 0) > 0;
 }

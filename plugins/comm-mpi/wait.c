@@ -13,23 +13,6 @@ enum {
     LONG_NS = 100 * 1000 * 1000 /* then the others are told that this rank waits */
 };
 
-int64_t mpi_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-seqlstm_status mpi_check(int code, const char *what, struct seqlstm_error *err)
-{
-    char text[MPI_MAX_ERROR_STRING + 1] = {0};
-    int length = 0;
-    if (code == MPI_SUCCESS)
-        return SEQLSTM_OK;
-    MPI_Error_string(code, text, &length);
-    SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "MPI failed in %s: %.300s", what, text);
-}
-
 static seqlstm_status blame(struct mpi_wait *w, int32_t rank, seqlstm_status status, const char *what)
 {
     seqlstm_error_set(w->err, status, __FILE__, __LINE__, "rank %d %s", rank, what);

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/host_memory.h"
 #include "common/host_ranks.h"
 
 enum { RETRY_MS = 5, LOOK_MS = 50 };
@@ -206,7 +208,7 @@ static seqlstm_status map_file(struct host_ranks *c, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status host_ranks_meet(struct host_ranks *c, const struct seqlstm_rendezvous *r, struct seqlstm_error *err)
+static seqlstm_status meet(struct host_ranks *c, const struct seqlstm_rendezvous *r, struct seqlstm_error *err)
 {
     const int64_t deadline_ns = host_ranks_deadline_ns(r->timeout_ns);
     seqlstm_status status = SEQLSTM_OK;
@@ -225,4 +227,46 @@ seqlstm_status host_ranks_meet(struct host_ranks *c, const struct seqlstm_rendez
     if (listening >= 0)
         close(listening);
     return status == SEQLSTM_OK ? wait_for_all(c, deadline_ns, err) : status;
+}
+
+static seqlstm_status check_host(const struct seqlstm_rendezvous *rendezvous, struct seqlstm_error *err)
+{
+    if (rendezvous->ranks > HOST_RANKS_MOST)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "shared memory connects at most %d ranks, not %d", HOST_RANKS_MOST,
+                     rendezvous->ranks);
+    if (rendezvous->local_ranks > 0 && rendezvous->local_ranks < rendezvous->ranks)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "only %d of the %d ranks are on this host", rendezvous->local_ranks,
+                     rendezvous->ranks);
+    return SEQLSTM_OK;
+}
+
+/* Opens what tells the death of the other ranks. */
+static seqlstm_status watch(struct host_ranks *r, struct seqlstm_error *err)
+{
+    for (int32_t k = 0; k < r->ranks; k++) {
+        const int32_t pid = atomic_load(&host_ranks_get_rank(r, k)->pid);
+        if (k != r->rank)
+            r->watched[k] = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (k != r->rank && r->watched[k] < 0 && errno != ENOSYS && errno != ESRCH)
+            SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "rank %d (process %d) cannot be watched: error %d", k, pid, errno);
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status host_ranks_open(struct host_ranks *r, const struct seqlstm_host *host,
+                               const struct seqlstm_rendezvous *rendezvous, uint64_t bytes, struct seqlstm_error *err)
+{
+    r->host = host;
+    r->file = -1;
+    r->rank = rendezvous->rank;
+    r->ranks = rendezvous->ranks;
+    r->bytes = r->end = (bytes + HOST_RANKS_PAGE - 1) / HOST_RANKS_PAGE * HOST_RANKS_PAGE;
+    SEQLSTM_TRY(check_host(rendezvous, err));
+    r->watched = host_allocate(host, (uint64_t)r->ranks * sizeof *r->watched);
+    if (r->watched == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a connection");
+    for (int32_t k = 0; k < r->ranks; k++)
+        r->watched[k] = -1;
+    SEQLSTM_TRY(meet(r, rendezvous, err));
+    return watch(r, err);
 }

@@ -11,7 +11,7 @@
 
 #include "common/host_memory.h"
 
-enum { PAGE_BYTES = 4096, PAUSE_NS = 100 * 1000 };
+enum { PAUSE_NS = 100 * 1000 };
 
 int64_t host_ranks_now_ns(void)
 {
@@ -39,50 +39,6 @@ static struct host_ranks_head *get_head(const struct host_ranks *r)
 struct host_ranks_rank *host_ranks_get_rank(const struct host_ranks *r, int32_t rank)
 {
     return (struct host_ranks_rank *)(void *)((char *)r->memory + sizeof(struct host_ranks_head)) + rank;
-}
-
-/* ---- life ------------------------------------------------------------------------------------------------------- */
-
-static seqlstm_status check_host(const struct seqlstm_rendezvous *rendezvous, struct seqlstm_error *err)
-{
-    if (rendezvous->ranks > HOST_RANKS_MOST)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "shared memory connects at most %d ranks, not %d", HOST_RANKS_MOST,
-                     rendezvous->ranks);
-    if (rendezvous->local_ranks > 0 && rendezvous->local_ranks < rendezvous->ranks)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "only %d of the %d ranks are on this host", rendezvous->local_ranks,
-                     rendezvous->ranks);
-    return SEQLSTM_OK;
-}
-
-/* Opens what tells the death of the other ranks. */
-static seqlstm_status watch(struct host_ranks *r, struct seqlstm_error *err)
-{
-    for (int32_t k = 0; k < r->ranks; k++) {
-        const int32_t pid = atomic_load(&host_ranks_get_rank(r, k)->pid);
-        if (k != r->rank)
-            r->watched[k] = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (k != r->rank && r->watched[k] < 0 && errno != ENOSYS && errno != ESRCH)
-            SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "rank %d (process %d) cannot be watched: error %d", k, pid, errno);
-    }
-    return SEQLSTM_OK;
-}
-
-seqlstm_status host_ranks_open(struct host_ranks *r, const struct seqlstm_host *host,
-                               const struct seqlstm_rendezvous *rendezvous, uint64_t bytes, struct seqlstm_error *err)
-{
-    r->host = host;
-    r->file = -1;
-    r->rank = rendezvous->rank;
-    r->ranks = rendezvous->ranks;
-    r->bytes = r->end = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    SEQLSTM_TRY(check_host(rendezvous, err));
-    r->watched = host_allocate(host, (uint64_t)r->ranks * sizeof *r->watched);
-    if (r->watched == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a connection");
-    for (int32_t k = 0; k < r->ranks; k++)
-        r->watched[k] = -1;
-    SEQLSTM_TRY(host_ranks_meet(r, rendezvous, err));
-    return watch(r, err);
 }
 
 void host_ranks_leave(const struct host_ranks *r)
@@ -138,7 +94,8 @@ static seqlstm_status grow(struct host_ranks *r, uint64_t end, int64_t deadline_
 seqlstm_status host_ranks_share(struct host_ranks *r, uint64_t bytes, int64_t deadline_ns, void **out_own,
                                 struct seqlstm_error *err)
 {
-    const uint64_t rounded = (bytes > 0 ? bytes + PAGE_BYTES - 1 : PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES;
+    const uint64_t rounded =
+        (bytes > 0 ? bytes + HOST_RANKS_PAGE - 1 : HOST_RANKS_PAGE) / HOST_RANKS_PAGE * HOST_RANKS_PAGE;
     if (r->region_count == HOST_RANKS_REGIONS || rounded < bytes || rounded > (UINT64_C(1) << 62) / HOST_RANKS_MOST)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes that all ranks share",
                      (unsigned long long)bytes);

@@ -16,7 +16,7 @@
 
 #include <seqlstm/collectives.h>
 
-enum { HOST_RANKS_MOST = 128, HOST_RANKS_REGIONS = 16 };
+enum { HOST_RANKS_MOST = 128, HOST_RANKS_REGIONS = 16, HOST_RANKS_PAGE = 4096 };
 
 struct host_ranks_head {
     alignas(64) _Atomic int32_t aborted; /* 1 + the rank that aborted; 0: none */
@@ -54,8 +54,8 @@ int64_t host_ranks_deadline_ns(int64_t timeout_ns);
 uint64_t host_ranks_head_bytes(int32_t ranks);
 struct host_ranks_rank *host_ranks_get_rank(const struct host_ranks *r, int32_t rank);
 
-/* Returns when all ranks have mapped the `bytes` of the file, zeros at first, and watch each other. UNAVAILABLE: they
- * are not on one host, or too many. `r` is zeroed; close it also after a failure. */
+/* host_meet.c. Returns when all ranks have mapped the `bytes` of the file, zeros at first, and watch each other.
+ * UNAVAILABLE: they are not on one host, or too many. `r` is zeroed; close it also after a failure. */
 seqlstm_status host_ranks_open(struct host_ranks *r, const struct seqlstm_host *host,
                                const struct seqlstm_rendezvous *rendezvous, uint64_t bytes, struct seqlstm_error *err);
 /* The others see that this rank has left. */
@@ -78,9 +78,5 @@ bool host_ranks_has_left(const struct host_ranks *r, int32_t rank);
 void host_ranks_abort(const struct host_ranks *r);
 /* An error for which `rank` is to blame: "rank 3 has died". Returns `status`. */
 seqlstm_status host_ranks_blame(int32_t rank, seqlstm_status status, const char *what, struct seqlstm_error *err);
-
-/* host_meet.c: maps the file, which rank 0 makes. */
-seqlstm_status host_ranks_meet(struct host_ranks *r, const struct seqlstm_rendezvous *rendezvous,
-                               struct seqlstm_error *err);
 
 #endif
