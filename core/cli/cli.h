@@ -107,7 +107,7 @@ struct cli_command {
     bool takes_model_flags;       /* --set, -c, --seed … */
     bool has_no_json;             /* --json is refused */
     bool takes_backend_flags;     /* --backend-path, --threads … */
-    bool trains;                  /* it reads the keys of training also where its operand is a run */
+    enum sl_run_use use;          /* what it opens runs for: which of their keys may be changed */
     int operands_min, operands_max;
     int (*run)(struct cli_context *cli);
 };

@@ -107,7 +107,7 @@ int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **o
     if (code != CLI_OK)
         return code;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    cli->options.trained = !cli->command->trains;
+    cli->options.use = cli->command->use;
     seqlstm_status status = sl_session_open_run(run, &cli->options, cli->diagnostics, out_session, &err);
     if (status == SEQLSTM_NOT_FOUND && is_no_run(run))
         return refuse_run(cli, run, &err);

@@ -106,14 +106,19 @@ def test_defaults_of_an_older_version(t):
 def test_keys_of_training(t):
     """What only a training reads is refused where nothing is trained, and what measures is not."""
     make_classes(t)
-    changes = ('train.epochs=3', 'train.clip_norm=1', 'train.loss.label_smoothing=0.1', 'output.tensorboard=true')
-    for command in ('eval', 'predict'):
-        for change in changes:
+    changes = ('train.epochs=3', 'train.clip_norm=1', 'train.loss.label_smoothing=0.1', 'output.tensorboard=true',
+               'log.every=5u', 'data.shuffle=false', 'parallel={shards: 2}')
+    for n, change in enumerate(changes):
+        for command in ('eval', 'predict', 'plan', 'export', 'quantize', 'embed')[:6 if n == 0 else 3]:
             said = t.refuse(2, command, 'r', '--set', change, stdin=b'a film\n')
-            said.says('E0602', f"`{change.split('=')[0]}` belongs to the training", '`seqlstm resume RUN --set ')
+            said.says('E0602', f"`{change.split('=')[0]}", 'belongs to the training', '`seqlstm resume RUN --set ')
+    for command, change, what in (('predict', 'data.test={file: t.txt}', 'predictions'), ('predict', 'train.metrics=[f1_macro]', ''),
+                                  ('export', 'data.batch_size=3', 'an export'), ('export', 'dispatch.policy=order', 'an export')):
+        said = t.refuse(2, command, 'r', '--set', change, stdin=b'a film\n')
+        said.says('E0602', f"`{change.split('=')[0]}", f' has no effect on {what}')
+    t.run('predict', 'r', '--set', 'data.batch_size=3', stdin=b'a film\n')
     said = t.run('eval', 'r', '--set', 'train.metrics=[f1_macro]', '--set', 'data.batch_size=3').out
     expect(said.count(b'f1_macro') == 1 and b'accuracy' not in said, said)
-    t.run('plan', 'r', '--set', 'train.optimizer=sgd')
     t.run('resume', 'r', '--set', 'train.epochs=2', '-q')
     make_classes(t, 'v', '--set', 'data.valid={split: 0.5}')
     t.refuse(2, 'eval', 'v', '--set', 'train.metrics=[f1_macro]').says('`train.metrics` belongs to the training')

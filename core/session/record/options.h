@@ -11,6 +11,14 @@
 #include "model/model.h"
 #include "parallel/identity.h"
 
+/* What a saved run is opened for. Changes of keys that this does not read are refused. */
+enum sl_run_use {
+    SL_RUN_USE_ALL, /* training too */
+    SL_RUN_USE_MEASURE,
+    SL_RUN_USE_PREDICT,
+    SL_RUN_USE_EXPORT
+};
+
 /* Zeroed: defaults. Borrowed for the life of the session. */
 struct sl_session_options {
     const struct sl_model_request *model; /* open_model: the file; open_run: its path is ignored, its overrides apply */
@@ -23,8 +31,8 @@ struct sl_session_options {
     int32_t threads;            /* 0: auto */
     bool threads_given;         /* `threads` takes precedence over the count of a stored plan */
     bool trust;
-    bool writes;  /* open_run: the session will write into the run folder, which is locked before it is read */
-    bool trained; /* open_run: nothing will be trained, so changes of keys that only training reads are refused */
+    bool writes;         /* open_run: the session will write into the run folder, which is locked before it is read */
+    enum sl_run_use use; /* open_run: what for */
     const struct sl_rank_identity *identity; /* this process among the ranks of a training; NULL: there are no others */
     const char *collectives;                 /* --collectives: id or file of the plugin; NULL: chosen */
     int64_t stall_ns;                        /* after which a rank that does not come is given up; 0: 10 minutes */

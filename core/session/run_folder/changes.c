@@ -2,6 +2,7 @@
 /* See changes.h. */
 #include "session/run_folder/changes.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/memory/arena.h"
@@ -28,34 +29,52 @@ static bool begins_with(const char *path, const char *prefix)
     return strncmp(path, prefix, strlen(prefix)) == 0;
 }
 
-/* Is the key read by training alone? The others of `train` say what an evaluation measures: without a valid split the
- * metrics of training. */
-static bool is_of_training(const struct sl_model *model, const char *path)
+enum { TRAIN = 1 << SL_RUN_USE_ALL, MEASURE = 1 << SL_RUN_USE_MEASURE, PREDICT = 1 << SL_RUN_USE_PREDICT };
+
+/* What reads the keys that begin so; the first that fits holds. All others are always read. Some of `train` say what an
+ * evaluation measures. */
+static const struct {
+    const char *prefix;
+    uint32_t readers;
+} sections[] = {
+    {"train.validate.metrics", TRAIN | MEASURE},
+    {"train.loss.type", TRAIN | MEASURE | PREDICT},
+    {"train.loss.ignore", TRAIN | MEASURE},
+    {"train.loss.delta", TRAIN | MEASURE},
+    {"train.task", TRAIN | MEASURE | PREDICT},
+    {"train.", TRAIN},
+    {"parallel.", TRAIN},
+    {"output.", TRAIN},
+    {"log.", TRAIN},
+    {"data.shuffle", TRAIN},
+    {"data.valid.", TRAIN | MEASURE},
+    {"data.test.", TRAIN | MEASURE},
+    {"data.batch", TRAIN | MEASURE | PREDICT},
+    {"decode.", TRAIN | MEASURE | PREDICT},
+    {"dispatch.", TRAIN | MEASURE | PREDICT},
+    {"device", TRAIN | MEASURE | PREDICT},
+};
+
+static uint32_t get_readers(const struct sl_model *model, const char *path)
 {
-    static const char *const sections[] = {"train.", "parallel.", "output."};
-    static const char *const measured[] = {"train.validate.metrics", "train.loss.type", "train.loss.ignore",
-                                           "train.loss.delta", "train.task"};
-    if (begins_with(path, "train.metrics"))
-        return model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE;
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
-        if (begins_with(path, measured[i]))
-            return false;
+    if (begins_with(path, "train.metrics")) /* without a valid split, an evaluation measures those of training */
+        return model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE ? TRAIN : TRAIN | MEASURE;
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        if (begins_with(path, sections[i]))
-            return true;
-    return false;
+        if (begins_with(path, sections[i].prefix))
+            return sections[i].readers;
+    return UINT32_MAX;
 }
 
 struct review {
     const struct sl_session *session;
     size_t count;
-    const char *idle; /* the first key that has no effect; NULL: none */
+    const char *idle; /* the first key that is not read; NULL: none */
 };
 
 /* `was`, `is`: NULL where the key is not set. */
 static void note(struct review *review, const char *path, const char *was, const char *is)
 {
-    if (review->idle == NULL && is_of_training(review->session->model, path))
+    if (review->idle == NULL && !(get_readers(review->session->model, path) & 1u << review->session->options.use))
         review->idle = path;
     if (review->count++ < SHOWN)
         sl_log_printf(review->session->options.log, SL_LOG_INFO, "changed %s: %s -> %s", path, was ? was : "(not set)",
@@ -76,6 +95,17 @@ static void compare(struct review *review, const struct sl_config_entries *old, 
         sl_log_printf(review->session->options.log, SL_LOG_INFO, "and %zu more changes", review->count - SHOWN);
 }
 
+static seqlstm_status refuse(const struct sl_session *session, const char *path, struct seqlstm_error *err)
+{
+    if (get_readers(session->model, path) != TRAIN)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`%s` has no effect on %s: leave it out", path,
+                     session->options.use == SL_RUN_USE_EXPORT ? "an export" : "predictions");
+    SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                 "`%s` belongs to the training of this run, which is over: leave it out, or train on with it by "
+                 "`seqlstm resume RUN --set %s=…`",
+                 path, path);
+}
+
 seqlstm_status sl_session_review_changes(const struct sl_session *session, const struct sl_model *before,
                                          size_t *out_changes, struct seqlstm_error *err)
 {
@@ -88,11 +118,8 @@ seqlstm_status sl_session_review_changes(const struct sl_session *session, const
         status = split(&arena, session->model, &new, err);
     if (status == SEQLSTM_OK)
         compare(&review, &old, &new);
-    if (status == SEQLSTM_OK && session->options.trained && review.idle)
-        status = seqlstm_error_set(err, SEQLSTM_INVALID_ARGUMENT, __FILE__, __LINE__,
-                                   "`%s` belongs to the training of this run, which is over: leave it out, or train on "
-                                   "with it by `seqlstm resume RUN --set %s=…`",
-                                   review.idle, review.idle);
+    if (status == SEQLSTM_OK && review.idle)
+        status = refuse(session, review.idle, err);
     sl_arena_deinit(&arena);
     *out_changes = review.count;
     return status;

@@ -10,8 +10,8 @@
 struct sl_model;
 struct sl_session;
 
-/* Logs each key that differs from the saved configuration `before`, and counts them. INVALID_ARGUMENT if nothing will
- * be trained (`options.trained`) and a key is one that only training reads. NO_MEMORY: nothing was compared. */
+/* Logs each key that differs from the saved configuration `before`, and counts them. INVALID_ARGUMENT if what the
+ * run is opened for (`options.use`) does not read one of them. NO_MEMORY: nothing was compared. */
 seqlstm_status sl_session_review_changes(const struct sl_session *session, const struct sl_model *before,
                                          size_t *out_changes, struct seqlstm_error *err);
 

@@ -11,10 +11,11 @@
     "batch_size: 4}\nmodel:\n  - {type: lstm, units: " units "}\n  - {type: dense, units: from_target}\n"              \
     "train: {loss: mse, epochs: " epochs "}\n"
 
-static seqlstm_status review(const char *old, const char *new, bool trained, size_t *changes, struct seqlstm_error *err)
+static seqlstm_status review(const char *old, const char *new, enum sl_run_use use, size_t *changes,
+                             struct seqlstm_error *err)
 {
     struct loaded before = load_clean(old), after = load_clean(new);
-    struct sl_session session = {.model = after.model, .options = {.trained = trained}};
+    struct sl_session session = {.model = after.model, .options = {.use = use}};
     seqlstm_status status = sl_session_review_changes(&session, before.model, changes, err);
     unload(&before);
     unload(&after);
@@ -26,12 +27,17 @@ static void changes_are_counted(void **state)
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     size_t changes = 9;
-    assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1"), true, &changes, &err), SEQLSTM_OK);
+    assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1"), SL_RUN_USE_MEASURE, &changes, &err), SEQLSTM_OK);
     assert_int_equal(changes, 0);
-    assert_int_equal(review(MODEL("3", "1"), MODEL("4", "2"), false, &changes, &err), SEQLSTM_OK);
+    assert_int_equal(review(MODEL("3", "1"), MODEL("4", "2"), SL_RUN_USE_ALL, &changes, &err), SEQLSTM_OK);
     assert_int_equal(changes, 2);
-    assert_int_equal(review(MODEL("3", "1"), MODEL("3", "2"), true, &changes, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(review(MODEL("3", "1"), MODEL("3", "2"), SL_RUN_USE_PREDICT, &changes, &err),
+                     SEQLSTM_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "`train.epochs` belongs to the training"));
+    assert_int_equal(review(MODEL("3", "1"), MODEL("4", "1"), SL_RUN_USE_EXPORT, &changes, &err), SEQLSTM_OK);
+    assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1") "device: cpu\n", SL_RUN_USE_EXPORT, &changes, &err),
+                     SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "`device` has no effect on an export"));
 }
 
 static void without_memory_nothing_counts_as_unchanged(void **state)

@@ -161,6 +161,7 @@ const struct cli_command cli_command_embed = {
     .flags = flags,
     .takes_model_flags = true,
     .takes_backend_flags = true,
+    .use = SL_RUN_USE_PREDICT,
     .operands_min = 1,
     .operands_max = 1,
     .run = embed,

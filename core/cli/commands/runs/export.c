@@ -129,6 +129,7 @@ const struct cli_command cli_command_export = {
             "keras-names the paths in Keras 3. The command prints the name of each file.\n",
     .flags = flags,
     .takes_model_flags = true,
+    .use = SL_RUN_USE_EXPORT,
     .operands_min = 1,
     .operands_max = 1,
     .run = export_run,

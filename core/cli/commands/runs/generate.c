@@ -68,6 +68,7 @@ const struct cli_command cli_command_generate = {
     .text = "The same seed gives the same text.\n",
     .flags = flags,
     .takes_backend_flags = true,
+    .use = SL_RUN_USE_PREDICT,
     .operands_min = 1,
     .operands_max = 1,
     .run = generate,

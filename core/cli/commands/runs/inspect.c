@@ -116,6 +116,7 @@ const struct cli_command cli_command_inspect = {
     .examples = "  seqlstm inspect ptb-small\n"
                 "  seqlstm inspect runs/ptb-small/001/checkpoints/update-000000002324.safetensors\n",
     .flags = flags,
+    .use = SL_RUN_USE_EXPORT,
     .operands_min = 1,
     .operands_max = 1,
     .run = inspect,
