@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the program says about data: wrong files, odd files, and the records of a prediction."""
 import struct
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -195,7 +196,7 @@ data:
 model: [{type: dense, units: from_target, activation: softmax}]
 train: {loss: cross_entropy, epochs: 1}
 """)
-    t.write('d.csv', 'a,place,kind\n1.5,north,x\n,south,y\n-9,north,x\n4,NA,x\n')
+    t.write('d.csv', 'a,place,kind,empty\n1.5,north,x,\n,south,y,NA\n-9,north,x,-9\n4,NA,x,\n')
     stats = t.run('data', 'stats', 'm.yaml', '--json').json
     columns = {column['name']: column for column in stats['columns']}
     a, place, kind = columns['a'], columns['place'], columns['kind']
@@ -205,6 +206,7 @@ train: {loss: cross_entropy, epochs: 1}
     expect(kind['use'] == 'label', kind)
     expect(stats['class_counts'] == [{'name': 'x', 'count': 3}, {'name': 'y', 'count': 1}], stats['class_counts'])
     text = t.run('data', 'stats', 'm.yaml').text
+    expect(re.search(r'\n  empty +4  no values\n', text), text)
     expect('1.5 to 4, mean 2.75' in text and '2 categories: north 2, south 1' in text and '75.0 %' in text, text)
     t.run('data', 'stats', 'm.yaml', '--html', 'page.html')
     page = t.read('page.html').decode()

@@ -177,6 +177,10 @@ void sl_column_print_values(const struct sl_column *column, struct sl_buf *out)
         sl_buf_printf(out, "%s to %s, mean %s", low, high, mean);
         return;
     }
+    if (column->categories == 0) {
+        sl_buf_append_text(out, "no values");
+        return;
+    }
     sl_buf_printf(out, column->categories > SL_COLUMN_CATEGORIES ? "more than %lld categories" : "%lld categor%s",
                   (long long)(column->categories > SL_COLUMN_CATEGORIES ? SL_COLUMN_CATEGORIES : column->categories),
                   column->categories == 1 ? "y" : "ies");
