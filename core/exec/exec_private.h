@@ -12,6 +12,7 @@
 #define SL_EXEC_PRIVATE_H
 
 #include <seqlstm/ext/draft/frame.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "base/operation/op_signature.h"
 #include "registry/host.h"
@@ -116,6 +117,7 @@ struct sl_exec_call {
     uint64_t packed_version; /* version of the parameters when they were packed, plus 1; 0: never packed */
     bool repacks;            /* its weights are masked anew at every step */
     bool gathers_weights;    /* in a loop: one call over all steps, after the loop, makes the weight gradients */
+    const struct seqlstm_rebind *rebind; /* of its backend; NULL: there is none */
 };
 
 /* The calls of the plan that run step by step (call/loop.c). */

@@ -133,6 +133,30 @@ static seqlstm_status bind_segment(struct sl_runner *r, struct sl_runner_segment
     return sl_plugin_bind(r->subject.table, r->op, r->subject.queue, &segment->bind, &segment->binding, err);
 }
 
+/* Binds all steps, and changes that binding; where it cannot be changed, it makes another one. */
+static seqlstm_status rebind_segment(struct sl_runner *r, struct sl_cuts *cuts, struct sl_runner_segment *segment,
+                                     struct seqlstm_error *err)
+{
+    const struct sl_subject *s = &r->subject;
+    const struct seqlstm_bind part = segment->bind;
+    const struct seqlstm_rebind *extension = sl_plugin_get_extension(s->table, s->instance, SEQLSTM_REBIND_EXTENSION);
+    if (extension == NULL)
+        return bind_segment(r, segment, err);
+    make_bind(r, NULL, 0, &segment->bind);
+    const seqlstm_status bound = bind_segment(r, segment, err);
+    segment->bind = part;
+    SEQLSTM_TRY(bound);
+    cuts->rebinds->fail_after = cuts->rebinds->memory.n_allocs;
+    const seqlstm_status status = sl_plugin_rebind(s->table, extension, segment->binding, s->queue, &part, err);
+    cuts->rebinds->fail_after = -1;
+    cuts->rebound += status == SEQLSTM_OK;
+    if (status != SEQLSTM_UNSUPPORTED)
+        return status;
+    sl_plugin_destroy_binding(s->table, segment->binding);
+    segment->binding = NULL;
+    return bind_segment(r, segment, err);
+}
+
 /* Whole tensors, with the initial states of the first segment. */
 static seqlstm_status make_whole(struct sl_runner *r, struct seqlstm_error *err)
 {
@@ -166,7 +190,7 @@ static seqlstm_status create_op(struct sl_runner *r, const char *variant, struct
 }
 
 seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, const char *variant,
-                                const struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err)
+                                struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err)
 {
     struct sl_runner *r = calloc(1, sizeof *r);
     seqlstm_status rc = SEQLSTM_NO_MEMORY;
@@ -200,7 +224,8 @@ seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct s
         make_bind(r, cuts, p, &r->segments[p].bind);
         rc = make_segment(r, p, err);
         if (rc == SEQLSTM_OK)
-            rc = bind_segment(r, &r->segments[p], err);
+            rc = cuts && cuts->rebinds ? rebind_segment(r, cuts, &r->segments[p], err)
+                                       : bind_segment(r, &r->segments[p], err);
     }
     if (rc == SEQLSTM_OK && r->stepwise)
         rc = make_whole(r, err);

@@ -13,6 +13,7 @@
 #include <seqlstm/ext/draft/float64.h>
 
 #include "registry/domain.h"
+#include "registry/host.h"
 #include "judge/data.h"
 
 /* One opened backend, one device, one queue. */
@@ -33,6 +34,9 @@ enum { SL_SEGMENTS_MAX = 4 };
 struct sl_cuts {
     int32_t count; /* 0: one segment, which is everything */
     int64_t at[SL_SEGMENTS_MAX + 1];
+    struct sl_host *rebinds; /* the subject's: bindings are made for all steps, and get their segment by rebind/1, in
+                              * which allocations fail. NULL: they are made for their segment */
+    int32_t rebound;         /* set by sl_runner_create: bindings that rebind/1 has changed */
 };
 
 struct sl_runner;
@@ -40,7 +44,7 @@ struct sl_runner;
 /* Asks supports, creates the operation, allocates and binds. `variant` NULL: the first one of the answer. Errors:
  * UNSUPPORTED with the backend's reason; errors of the backend. `data` must outlive the runner. */
 seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, const char *variant,
-                                const struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err);
+                                struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err);
 void sl_runner_destroy(struct sl_runner *runner);
 
 /* Writes the inputs, poisons everything else, packs the weights, and runs forward over all segments. */

@@ -148,6 +148,15 @@ seqlstm_status sl_plugin_bind(const struct seqlstm_backend *table, const struct 
     return sl_plugin_check_status(table, SL_FUNCTION_OP_BIND, status, err);
 }
 
+seqlstm_status sl_plugin_rebind(const struct seqlstm_backend *table, const struct seqlstm_rebind *extension,
+                                struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    seqlstm_status status;
+    WATCHED(table, SL_FUNCTION_REBIND, status =, extension->rebind(binding, queue, bind, err));
+    return sl_plugin_check_status(table, SL_FUNCTION_REBIND, status, err);
+}
+
 seqlstm_status sl_plugin_pack(const struct seqlstm_backend *table, const struct seqlstm_op *op,
                               struct seqlstm_queue *queue, void *const *slots, void *packed,
                               const struct seqlstm_step *step, struct seqlstm_error *err)

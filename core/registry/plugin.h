@@ -10,6 +10,7 @@
 #define SL_REGISTRY_PLUGIN_H
 
 #include <seqlstm/backend.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "registry/watch/running.h"
 
@@ -41,6 +42,10 @@ seqlstm_status sl_plugin_get_sizes(const struct seqlstm_backend *table, const st
 seqlstm_status sl_plugin_bind(const struct seqlstm_backend *table, const struct seqlstm_op *op,
                               struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
                               struct seqlstm_binding **out_binding, struct seqlstm_error *err);
+/* `extension`: of this backend. After an error the binding can only be destroyed. */
+seqlstm_status sl_plugin_rebind(const struct seqlstm_backend *table, const struct seqlstm_rebind *extension,
+                                struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                const struct seqlstm_bind *bind, struct seqlstm_error *err);
 seqlstm_status sl_plugin_pack(const struct seqlstm_backend *table, const struct seqlstm_op *op,
                               struct seqlstm_queue *queue, void *const *slots, void *packed,
                               const struct seqlstm_step *step, struct seqlstm_error *err);

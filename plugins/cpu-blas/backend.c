@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <seqlstm/bind_check.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "common/cpu_device.h"
 #include "common/table.h"
@@ -186,6 +187,17 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
     return SEQLSTM_OK;
 }
 
+static seqlstm_status backend_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(seqlstm_bind_check(&binding->op->desc, bind, err));
+    if (binding->recurrent != NULL)
+        SEQLSTM_TRY(blas_recurrent_rebind(binding->recurrent, queue, bind, err));
+    binding->bind = *bind;
+    binding->bind.struct_size = sizeof binding->bind;
+    return SEQLSTM_OK;
+}
+
 static struct blas_call make_call(const struct seqlstm_binding *binding, struct seqlstm_queue *queue, void *workspace)
 {
     const struct seqlstm_op *op = binding->op;
@@ -262,9 +274,16 @@ static const struct seqlstm_footprint footprint = {
     .idle_ranges = idle_ranges,
 };
 
+static const struct seqlstm_rebind rebind = {
+    .struct_size = sizeof(struct seqlstm_rebind),
+    .rebind = backend_rebind,
+};
+
 static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
 {
     (void)instance;
+    if (strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0)
+        return &rebind;
     return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
 }
 

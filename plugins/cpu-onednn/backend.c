@@ -5,6 +5,7 @@
 
 #include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "common/cpu_device.h"
 #include "common/table.h"
@@ -157,6 +158,20 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
     return SEQLSTM_OK;
 }
 
+/* The library's primitives have one shape each, and making one allocates. Those of dense and layer norm depend on the
+ * number of rows only. */
+static seqlstm_status backend_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    (void)queue;
+    SEQLSTM_TRY(seqlstm_bind_check(&binding->op->desc, bind, err));
+    if (binding->rowwise == NULL || bind->rows != binding->bind.rows)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the primitives of the binding are for another shape");
+    binding->bind = *bind;
+    binding->bind.struct_size = sizeof binding->bind;
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                       const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
@@ -210,9 +225,16 @@ static const struct seqlstm_footprint footprint = {
     .own_bytes = own_bytes,
 };
 
+static const struct seqlstm_rebind rebind = {
+    .struct_size = sizeof(struct seqlstm_rebind),
+    .rebind = backend_rebind,
+};
+
 static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
 {
     (void)instance;
+    if (strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0)
+        return &rebind;
     return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
 }
 

@@ -5,6 +5,7 @@
 
 #include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "common/answer.h"
 #include "common/host_memory.h"
@@ -316,6 +317,18 @@ static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlst
     return SEQLSTM_OK;
 }
 
+/* What has an axis on the device, a capture or an algorithm of cuBLASLt belongs to one shape. */
+static seqlstm_status backend_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    (void)queue;
+    SEQLSTM_TRY(seqlstm_bind_check(&binding->op->desc, bind, err));
+    if (binding->axis.block != NULL || binding->recurrent != NULL || binding->op->lt)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the binding has data of its shape on the device");
+    binding->bind = *bind;
+    return SEQLSTM_OK;
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------- */
 
 struct cg_live cg_live_make(const struct seqlstm_step *step)
@@ -387,6 +400,16 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
                : SEQLSTM_OK;
 }
 
+static const struct seqlstm_rebind rebind = {
+    .struct_size = sizeof(struct seqlstm_rebind),
+    .rebind = backend_rebind,
+};
+
+static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    return strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0 ? &rebind : gpu_domain_get_extension(instance, id);
+}
+
 /* ---- table ------------------------------------------------------------------------------------------------- */
 
 static const struct seqlstm_backend table = {
@@ -409,7 +432,7 @@ static const struct seqlstm_backend table = {
     .weights_pack = backend_weights_pack,
     .memory = &gpu_domain_memory,
     .streams = &gpu_domain_streams,
-    .get_extension = gpu_domain_get_extension,
+    .get_extension = backend_get_extension,
 };
 
 TABLE_EXPORT(table)

@@ -8,6 +8,7 @@
 #include <seqlstm/bind_check.h>
 #include <seqlstm/desc_check.h>
 #include <seqlstm/ext/draft/float64.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "common/answer.h"
 #include "common/host_memory.h"
@@ -208,6 +209,19 @@ static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlst
     return SEQLSTM_OK;
 }
 
+/* The number of slots is that of the operation. */
+static seqlstm_status backend_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    (void)queue;
+    const struct seqlstm_op *op = binding->op;
+    SEQLSTM_TRY(measure(op, bind, &binding->extent, err));
+    binding->bind = *bind;
+    memset(binding->slots, 0, (size_t)binding->slot_count * sizeof *binding->slots);
+    op->family->slots(&op->desc, &binding->extent, binding->slots);
+    return SEQLSTM_OK;
+}
+
 static void backend_binding_destroy(struct seqlstm_binding *binding)
 {
     if (binding)
@@ -244,9 +258,16 @@ static const struct seqlstm_float64 float64_table = {
     .backward_moved = ref_backward64_moved,
 };
 
+static const struct seqlstm_rebind rebind_table = {
+    .struct_size = sizeof(struct seqlstm_rebind),
+    .rebind = backend_rebind,
+};
+
 static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
 {
     (void)instance;
+    if (strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0)
+        return &rebind_table;
     return strcmp(id, SEQLSTM_FLOAT64_EXTENSION) == 0 ? &float64_table : NULL;
 }
 

@@ -16,6 +16,7 @@
 #include <seqlstm/backend.h>
 #include <seqlstm/ext/draft/float64.h>
 #include <seqlstm/ext/footprint.h>
+#include <seqlstm/ext/rebind.h>
 #include <seqlstm/ext/recorder.h>
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
@@ -126,6 +127,54 @@ static seqlstm_status faulty_op_create(struct seqlstm_instance *instance, uint32
     return inner->op_create(instance, device, &used.head, variant, out_op, err);
 }
 
+#if defined(FAULT_FORGETS_RANGE) || defined(FAULT_REBIND_FORGETS_RANGE)
+/* Dropout draws as if every range began at step 0. */
+static const struct seqlstm_bind *forget_range(const struct seqlstm_bind *b)
+{
+    static struct seqlstm_axis moved;
+    static int64_t offsets[64];
+    if (desc.head.op != SEQLSTM_OP_DROPOUT || !b->axis || b->t0 == 0)
+        return b;
+    moved = *b->axis;
+    moved.steps = b->t1 - b->t0;
+    moved.rows = b->rows;
+    moved.sequences = b->axis->batch_sizes[b->t0];
+    moved.batch_sizes = b->axis->batch_sizes + b->t0;
+    for (int64_t t = 0; t <= moved.steps; t++)
+        offsets[t] = b->axis->row_offsets[b->t0 + t] - b->axis->row_offsets[b->t0];
+    moved.row_offsets = offsets;
+    bind = *b;
+    bind.axis = &moved;
+    bind.t0 = 0;
+    bind.t1 = moved.steps;
+    return &bind;
+}
+#endif
+
+#if defined(FAULT_REBIND_FORGETS_RANGE) || defined(FAULT_REBIND_ALLOCATES)
+#define REBINDS
+static seqlstm_status faulty_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_bind *b, struct seqlstm_error *err)
+{
+    const struct seqlstm_rebind *right = inner->get_extension(NULL, SEQLSTM_REBIND_EXTENSION);
+#ifdef FAULT_REBIND_ALLOCATES
+    void *more = host->allocate(host->context, 8);
+    if (more == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for another shape");
+    host->release(host->context, more);
+#else
+    b = forget_range(b);
+#endif
+    return right->rebind(binding, queue, b, err);
+}
+
+static const void *faulty_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    static const struct seqlstm_rebind rebind = {.struct_size = sizeof rebind, .rebind = faulty_rebind};
+    return strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0 ? &rebind : inner->get_extension(instance, id);
+}
+#endif
+
 static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                                      const struct seqlstm_bind *b, struct seqlstm_binding **out_binding,
                                      struct seqlstm_error *err)
@@ -133,23 +182,7 @@ static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm
     bind = *b;
     calls = 0;
 #ifdef FAULT_FORGETS_RANGE
-    /* draws as if every range began at step 0 */
-    static struct seqlstm_axis moved;
-    if (desc.head.op == SEQLSTM_OP_DROPOUT && b->axis && b->t0 > 0) {
-        static int64_t offsets[64];
-        moved = *b->axis;
-        moved.steps = b->t1 - b->t0;
-        moved.rows = b->rows;
-        moved.sequences = b->axis->batch_sizes[b->t0];
-        moved.batch_sizes = b->axis->batch_sizes + b->t0;
-        for (int64_t t = 0; t <= moved.steps; t++)
-            offsets[t] = b->axis->row_offsets[b->t0 + t] - b->axis->row_offsets[b->t0];
-        moved.row_offsets = offsets;
-        bind.axis = &moved;
-        bind.t0 = 0;
-        bind.t1 = moved.steps;
-        return inner->op_bind(op, queue, &bind, out_binding, err);
-    }
+    b = forget_range(b);
 #endif
 #ifdef FAULT_UNBOUNDED
     /* accepts any number of steps, but runs only as many as it has room for */
@@ -515,7 +548,7 @@ SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t h
     table.op_sizes = faulty_op_sizes;
     table.get_extension = faulty_get_extension;
 #endif
-#ifdef RECORDS
+#if defined(RECORDS) || defined(REBINDS)
     table.get_extension = faulty_get_extension;
 #endif
 #ifdef FAULT_SLOPE

@@ -29,8 +29,7 @@ static bool run_once(struct sl_check *check, struct sl_runner *runner)
            sl_check_status(check, sl_runner_backward(runner, ALL_PARTS, false, &err), "backward", &err);
 }
 
-static struct sl_runner *make_runner(struct sl_check *check, const struct sl_subject *subject,
-                                     const struct sl_cuts *cuts)
+static struct sl_runner *make_runner(struct sl_check *check, const struct sl_subject *subject, struct sl_cuts *cuts)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_runner *runner = NULL;
@@ -58,6 +57,16 @@ static bool is_cut_by_rows(const struct sl_data *d)
     return on_rows;
 }
 
+/* Bindings that had all steps before must give the bits of those that were made for their segments. */
+static void check_rebound(struct sl_check *check, struct sl_cuts cuts, uint64_t digest)
+{
+    cuts.rebinds = check->bench->host;
+    struct sl_runner *rebound = make_runner(check, &check->bench->subject, &cuts);
+    if (rebound && cuts.rebound > 0 && run_once(check, rebound) && sl_runner_digest(rebound) != digest)
+        sl_check_fail(check, "three segments gave other bits on bindings that rebind had changed than on new ones");
+    sl_runner_destroy(rebound);
+}
+
 void sl_check_ranges(struct sl_check *check)
 {
     const struct sl_data *d = check->data;
@@ -71,6 +80,8 @@ void sl_check_ranges(struct sl_check *check)
     struct sl_runner *whole = make_runner(check, &check->bench->reference, NULL);
     if (segments && whole && run_once(check, segments) && run_once(check, whole))
         sl_check_compare(check, segments, whole, can_go_backward(check), ALL_PARTS, "three segments against the whole");
+    if (segments && check->result->verdict == SL_VERDICT_PASS)
+        check_rebound(check, cuts, sl_runner_digest(segments));
     sl_runner_destroy(segments);
     sl_runner_destroy(whole);
 }

@@ -66,18 +66,28 @@ static void release_pieces(struct sl_exec *exec, struct sl_exec_shape *shape)
     shape->piece_count = 0;
 }
 
-static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
+static void release_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c)
 {
-    for (int32_t c = 0; shape->bindings && c < exec->plan->call_count; c++) {
-        if (shape->bindings[c])
-            sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->calls[c].backend), shape->bindings[c]);
-        shape->bindings[c] = NULL;
-    }
+    if (shape->bindings[c])
+        sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->calls[c].backend), shape->bindings[c]);
+    shape->bindings[c] = NULL;
+}
+
+/* All but the bindings of whole calls, which another shape may take over. */
+static void clear(struct sl_exec *exec, struct sl_exec_shape *shape)
+{
     sl_exec_drop_captures(exec, shape);
     release_loop(exec, shape);
     release_pieces(exec, shape);
     shape->used = shape->ran = false;
     shape->uses = 0;
+}
+
+static void release(struct sl_exec *exec, struct sl_exec_shape *shape)
+{
+    for (int32_t c = 0; shape->bindings && c < exec->plan->call_count; c++)
+        release_call(exec, shape, c);
+    clear(exec, shape);
 }
 
 void sl_exec_unbind_all(struct sl_exec *exec)
@@ -153,6 +163,18 @@ static bool is_in_stage(const struct sl_exec *exec, int32_t c)
     return c >= exec->stage.first && c < exec->stage.end;
 }
 
+/* Gives the binding of the shape that was here before the new shape. Whatever the reason why it cannot, another binding
+ * is made. */
+static bool is_rebound(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c, struct seqlstm_queue *queue,
+                       const struct seqlstm_bind *bind)
+{
+    struct seqlstm_error ignored = SEQLSTM_ERROR_INIT;
+    const struct seqlstm_rebind *extension = exec->calls[c].rebind;
+    return extension && shape->bindings[c] &&
+           sl_plugin_rebind(sl_backend_get_table(exec->plan->calls[c].backend), extension, shape->bindings[c], queue,
+                            bind, &ignored) == SEQLSTM_OK;
+}
+
 static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shape, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
@@ -160,8 +182,10 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
     const struct seqlstm_axis *axis = sl_exec_get_axis(shape, exec->calls[c].axis);
     bool loops = c >= exec->loop.first && c < exec->loop.end;
     bool pieced = shape->piece_count > 0 && exec->units[c].pieced;
-    if (!is_in_stage(exec, c) || axis->rows == 0 || ((loops || pieced) && !exec->calls[c].gathers_weights))
-        return SEQLSTM_OK; /* never called here */
+    if (!is_in_stage(exec, c) || axis->rows == 0 || ((loops || pieced) && !exec->calls[c].gathers_weights)) {
+        release_call(exec, shape, c); /* never called here */
+        return SEQLSTM_OK;
+    }
     struct seqlstm_bind bind = {.struct_size = sizeof bind,
                                 .flags = on_steps ? 0 : SEQLSTM_BIT_BIND_ON_SEQUENCES,
                                 .rows = axis->rows,
@@ -170,6 +194,9 @@ static seqlstm_status bind_call(struct sl_exec *exec, struct sl_exec_shape *shap
                                 .t0 = 0,
                                 .t1 = axis->steps};
     struct sl_domain *domain = exec->places[exec->calls[c].place].domain;
+    if (is_rebound(exec, shape, c, &domain->queue.queue, &bind))
+        return SEQLSTM_OK;
+    release_call(exec, shape, c);
     seqlstm_status status = sl_plugin_bind(sl_backend_get_table(call->backend), call->op, &domain->queue.queue, &bind,
                                            &shape->bindings[c], err);
     return status == SEQLSTM_OK ? status : sl_plan_blame(call, SL_FUNCTION_OP_BIND, status, err);
@@ -303,7 +330,7 @@ static seqlstm_status replace_oldest(struct sl_exec *exec, const struct sl_batch
                                      struct sl_exec_shape **out_shape, struct seqlstm_error *err)
 {
     struct sl_exec_shape *shape = find_oldest(exec);
-    release(exec, shape);
+    clear(exec, shape);
     if (shape->bindings == NULL)
         shape->bindings = calloc((size_t)exec->plan->call_count + 1, sizeof(void *));
     if (shape->bindings == NULL)

@@ -13,12 +13,13 @@ static void (*_Atomic ends)(void); /* see sl_running_on_return; NULL: nothing is
 const char *sl_plugin_function_name(uint32_t function)
 {
     static const char *const names[SL_FUNCTION_COUNT] = {
-        "nothing",         "load",         "query",         "open",        "close",
-        "device_count",    "device_info",  "supports",      "op_create",   "op_sizes",
-        "op_bind",         "weights_pack", "forward",       "backward",    "estimate",
-        "binding_destroy", "op_destroy",   "get_extension", "idle_ranges", "own_bytes",
-        "recorder",        "memory",       "streams",       "describe",    "group_create",
-        "group_destroy",   "run",          "poll",          "abort",       "allocate"};
+        "nothing",         "load",          "query",         "open",        "close",
+        "device_count",    "device_info",   "supports",      "op_create",   "op_sizes",
+        "op_bind",         "weights_pack",  "forward",       "backward",    "estimate",
+        "binding_destroy", "op_destroy",    "get_extension", "idle_ranges", "own_bytes",
+        "rebind",          "recorder",      "memory",        "streams",     "describe",
+        "group_create",    "group_destroy", "run",           "poll",        "abort",
+        "allocate"};
     return function < SL_FUNCTION_COUNT ? names[function] : "?";
 }
 

@@ -34,6 +34,7 @@ enum sl_plugin_function {
     SL_FUNCTION_GET_EXTENSION,
     SL_FUNCTION_IDLE_RANGES,
     SL_FUNCTION_OWN_BYTES,
+    SL_FUNCTION_REBIND,
     SL_FUNCTION_RECORDER, /* any of struct seqlstm_recorder */
     SL_FUNCTION_MEMORY,   /* any of struct seqlstm_memory */
     SL_FUNCTION_STREAMS,

@@ -142,6 +142,7 @@ struct blas_recurrent_binding {
     int32_t member_first[CPU_MEMBERS_MOST + 1]; /* slices: the blocks of member m are [m] up to [m + 1] */
     struct blas_block *blocks;
     int64_t *q_storage;
+    uint64_t room; /* bytes from `blocks` on */
 };
 
 void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,

@@ -40,6 +40,9 @@ seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqls
                                    const struct seqlstm_bind *bind, struct blas_recurrent_binding **out_binding,
                                    struct seqlstm_error *err);
 
+/* As struct seqlstm_rebind: UNSUPPORTED if the binding has no room for the shape. [queue] */
+seqlstm_status blas_recurrent_rebind(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_error *err);
 seqlstm_status blas_recurrent_forward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
                                       const struct seqlstm_forward *args, struct seqlstm_error *err);
 seqlstm_status blas_recurrent_backward(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,

@@ -95,57 +95,97 @@ static void plan_chunks(struct blas_recurrent_binding *binding)
     binding->chunk_rows = binding->fused ? widest : wanted > widest ? wanted : widest;
 }
 
+/* How a batch is cut: a binding without its blocks. */
+struct cut {
+    struct blas_recurrent_binding made;
+    int64_t bounds[CPU_MEMBERS_MOST + 1]; /* first sequence of each share */
+    int32_t shares;
+    int64_t t0, t1; /* of the steps that are cut */
+    uint64_t block_bytes, bytes;
+};
+
+static seqlstm_status cut_batch(const struct blas_recurrent *op, const struct seqlstm_queue *queue,
+                                const struct seqlstm_bind *bind, struct cut *cut, struct seqlstm_error *err)
+{
+    const struct seqlstm_axis *axis = bind->axis;
+    const struct seqlstm_desc *head = &op->desc.head;
+    struct blas_recurrent_binding *made = &cut->made;
+    memset(cut, 0, sizeof *cut);
+    /* Stepwise: all segments are cut like the whole axis, since their rows share one reserve. */
+    cut->t0 = op->stepwise ? 0 : bind->t0;
+    cut->t1 = op->stepwise ? axis->steps : bind->t1;
+    const int32_t *sizes = axis->batch_sizes + cut->t0;
+    const int64_t rows = axis->row_offsets[cut->t1] - axis->row_offsets[cut->t0];
+    if (op->stepwise && (rows > head->max_rows || sizes[0] > head->max_sequences || cut->t1 > head->max_steps))
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "%lld rows of %d sequences and %lld steps are more than the bounds %lld, %lld and %lld",
+                     (long long)rows, sizes[0], (long long)cut->t1, (long long)head->max_rows,
+                     (long long)head->max_sequences, (long long)head->max_steps);
+    *made = (struct blas_recurrent_binding){
+        .op = op, .axis = axis, .t0 = cut->t0, .steps = cut->t1 - cut->t0, .rows = rows, .sequences = sizes[0]};
+    made->members = (int32_t)blas_min(blas_min(queue->members, op->members_max), CPU_MEMBERS_MOST);
+    made->units = blas_shares_units(op, made->sequences, made->members) && made->members == queue->members;
+    cut->shares = 1;
+    cut->bounds[1] = made->sequences;
+    if (!made->units) {
+        made->members = (int32_t)blas_min(made->members, blas_min(made->sequences, blas_members_worth(op, rows)));
+        cut->shares = made->members;
+        member_bounds(made, sizes, cut->bounds);
+    }
+    for (int32_t m = 0; m < cut->shares; m++) {
+        made->member_first[m] = made->block_count;
+        made->block_count += cut_rows(op, cut->bounds[m], cut->bounds[m + 1] - cut->bounds[m], NULL);
+        made->member_first[m + 1] = made->block_count;
+    }
+    cut->block_bytes = (uint64_t)made->block_count * sizeof(struct blas_block);
+    cut->bytes = cut->block_bytes + (uint64_t)made->block_count * (uint64_t)(made->steps + 1) * sizeof(int64_t);
+    return SEQLSTM_OK;
+}
+
+/* The binding of `cut`, whose blocks lie behind it. */
+static void finish_cut(struct cut *cut, const struct seqlstm_bind *bind, uint64_t room,
+                       struct blas_recurrent_binding *out)
+{
+    struct blas_recurrent_binding *made = &cut->made;
+    char *memory = (char *)(out + 1);
+    made->room = room;
+    made->blocks = (struct blas_block *)(void *)memory;
+    made->q_storage = (int64_t *)(void *)(memory + cut->block_bytes);
+    memset(made->blocks, 0, cut->block_bytes);
+    for (int32_t m = 0; m < cut->shares; m++)
+        cut_rows(made->op, cut->bounds[m], cut->bounds[m + 1] - cut->bounds[m], made->blocks + made->member_first[m]);
+    blocks_fill(made, bind->axis->batch_sizes + cut->t0);
+    plan_chunks(made);
+    made->t0 = bind->t0;
+    made->steps = bind->t1 - bind->t0;
+    for (int32_t i = 0; i < made->block_count; i++)
+        made->blocks[i].q_of += bind->t0 - cut->t0;
+    *out = *made;
+}
+
 seqlstm_status blas_recurrent_bind(const struct blas_recurrent *op, struct seqlstm_queue *queue,
                                    const struct seqlstm_bind *bind, struct blas_recurrent_binding **out_binding,
                                    struct seqlstm_error *err)
 {
-    const struct seqlstm_axis *axis = bind->axis;
-    /* Stepwise: all segments are cut like the whole axis, since their rows share one reserve. */
-    const int64_t t0 = op->stepwise ? 0 : bind->t0, t1 = op->stepwise ? axis->steps : bind->t1;
-    const int32_t *sizes = axis->batch_sizes + t0;
-    int64_t rows = axis->row_offsets[t1] - axis->row_offsets[t0];
-    const struct seqlstm_desc *head = &op->desc.head;
-    if (op->stepwise && (rows > head->max_rows || sizes[0] > head->max_sequences || t1 > head->max_steps))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "%lld rows of %d sequences and %lld steps are more than the bounds %lld, %lld and %lld",
-                     (long long)rows, sizes[0], (long long)t1, (long long)head->max_rows,
-                     (long long)head->max_sequences, (long long)head->max_steps);
-    struct blas_recurrent_binding made = {
-        .op = op, .axis = axis, .t0 = t0, .steps = t1 - t0, .rows = rows, .sequences = sizes[0]};
-    made.members = (int32_t)blas_min(blas_min(queue->members, op->members_max), CPU_MEMBERS_MOST);
-    made.units = blas_shares_units(op, made.sequences, made.members) && made.members == queue->members;
-    int64_t bounds[CPU_MEMBERS_MOST + 1] = {0};
-    int32_t shares = made.units ? 1 : 0;
-    if (!made.units) {
-        made.members = (int32_t)blas_min(made.members, blas_min(made.sequences, blas_members_worth(op, rows)));
-        shares = made.members;
-        member_bounds(&made, sizes, bounds);
-    } else {
-        bounds[1] = made.sequences;
-    }
-    for (int32_t m = 0; m < shares; m++) {
-        made.member_first[m] = made.block_count;
-        made.block_count += cut_rows(op, bounds[m], bounds[m + 1] - bounds[m], NULL);
-        made.member_first[m + 1] = made.block_count;
-    }
-    uint64_t q_bytes = (uint64_t)made.block_count * (uint64_t)(made.steps + 1) * sizeof(int64_t);
-    uint64_t block_bytes = (uint64_t)made.block_count * sizeof(struct blas_block);
-    char *memory = op->host->allocate(op->host->context, sizeof made + block_bytes + q_bytes);
-    if (!memory)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of %lld steps", (long long)made.steps);
-    made.blocks = (struct blas_block *)(void *)(memory + sizeof made);
-    made.q_storage = (int64_t *)(void *)(memory + sizeof made + block_bytes);
-    memset(made.blocks, 0, block_bytes);
-    for (int32_t m = 0; m < shares; m++)
-        cut_rows(op, bounds[m], bounds[m + 1] - bounds[m], made.blocks + made.member_first[m]);
-    blocks_fill(&made, sizes);
-    plan_chunks(&made);
-    made.t0 = bind->t0;
-    made.steps = bind->t1 - bind->t0;
-    for (int32_t i = 0; i < made.block_count; i++)
-        made.blocks[i].q_of += bind->t0 - t0;
-    memcpy(memory, &made, sizeof made);
-    *out_binding = (struct blas_recurrent_binding *)(void *)memory;
+    struct cut cut;
+    SEQLSTM_TRY(cut_batch(op, queue, bind, &cut, err));
+    struct blas_recurrent_binding *binding = op->host->allocate(op->host->context, sizeof *binding + cut.bytes);
+    if (!binding)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a binding of %lld steps", (long long)cut.made.steps);
+    finish_cut(&cut, bind, cut.bytes, binding);
+    *out_binding = binding;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status blas_recurrent_rebind(struct blas_recurrent_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    struct cut cut;
+    SEQLSTM_TRY(cut_batch(binding->op, queue, bind, &cut, err));
+    if (cut.bytes > binding->room)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the binding has no room for %lld steps in %d blocks",
+                     (long long)cut.made.steps, cut.made.block_count);
+    finish_cut(&cut, bind, binding->room, binding);
     return SEQLSTM_OK;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What backends are given: bindings of shapes, axes, packed weights; and batches that are refused. */
+#include <seqlstm/ext/rebind.h>
+
 #include "exec_cases.h"
 
-static int binds;
+static int binds, rebinds;
 
 /* What the contract says of an axis, of which backends make use without looking. */
 static void check_axis(const struct seqlstm_axis *axis)
@@ -39,11 +41,49 @@ static seqlstm_status count_bind(const struct seqlstm_op *op, struct seqlstm_que
     return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->op_bind(op, queue, bind, out_binding, err);
 }
 
+static const void *find_nothing(struct seqlstm_instance *instance, const char *id)
+{
+    (void)instance;
+    (void)id;
+    return NULL;
+}
+
 static const struct seqlstm_backend *query_counting(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
     table = *seqlstm_reference_query_v0(host_minor);
     table.op_bind = count_bind;
+    table.get_extension = find_nothing;
+    return &table;
+}
+
+static const struct seqlstm_rebind *get_right(void)
+{
+    return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->get_extension(NULL, SEQLSTM_REBIND_EXTENSION);
+}
+
+/* Its bindings take no shape of three steps. */
+static seqlstm_status count_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                   const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    if (bind->axis->steps == 3)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "not three steps");
+    rebinds++;
+    return get_right()->rebind(binding, queue, bind, err);
+}
+
+static const void *find_rebind(struct seqlstm_instance *instance, const char *id)
+{
+    static const struct seqlstm_rebind extension = {.struct_size = sizeof extension, .rebind = count_rebind};
+    (void)instance;
+    return strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0 ? &extension : NULL;
+}
+
+static const struct seqlstm_backend *query_rebinding(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    table = *query_counting(host_minor);
+    table.get_extension = find_rebind;
     return &table;
 }
 
@@ -86,6 +126,28 @@ static void shapes_are_bound_once(void **state)
         if (length != 3)
             assert_int_equal(count_binds_of(&w, length), 0);
     assert_true(count_binds_of(&w, 3) > 0);
+    close_world(&w);
+}
+
+/* A new shape takes over the bindings of the oldest one, where the backend can change them. */
+static void bindings_are_changed_in_place(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = values_facts(3, true, 3);
+    facts.envelope = (struct sl_envelope){.sequences = 1, .steps = 2 * SL_SHAPES_BOUND, .rows = 2 * SL_SHAPES_BOUND};
+    struct world w;
+    world_query = query_rebinding;
+    open_world(&w, data_values, "model: [{type: dense, units: 3}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    world_query = seqlstm_reference_query_v0;
+    rebinds = 0;
+    for (int32_t length = SL_SHAPES_BOUND + 1; length <= 2 * SL_SHAPES_BOUND; length++)
+        assert_true(count_binds_of(&w, length) > 0);
+    assert_int_equal(rebinds, 0);
+    assert_int_equal(count_binds_of(&w, 5), 0);
+    assert_true(rebinds > 0);
+    rebinds = 0;
+    assert_true(count_binds_of(&w, 3) > 0);
+    assert_int_equal(rebinds, 0);
     close_world(&w);
 }
 
@@ -199,8 +261,11 @@ static void too_large_batch_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_are_bound_once),      cmocka_unit_test(axes_are_what_the_contract_says),
-        cmocka_unit_test(uniform_data_are_told),      cmocka_unit_test(weights_are_packed_when_they_change_only),
+        cmocka_unit_test(shapes_are_bound_once),
+        cmocka_unit_test(bindings_are_changed_in_place),
+        cmocka_unit_test(axes_are_what_the_contract_says),
+        cmocka_unit_test(uniform_data_are_told),
+        cmocka_unit_test(weights_are_packed_when_they_change_only),
         cmocka_unit_test(too_large_batch_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
