@@ -48,11 +48,24 @@ bool cg_find_variant(const char *name, enum cg_variant *out_variant, bool *out_f
     return false;
 }
 
-/* Is there only one product per step? Not with a projection, nor with a candidate that needs r first. */
+bool cg_folds(const struct seqlstm_recurrent_desc *d)
+{
+    const uint32_t others = SEQLSTM_BIT_RECURRENT_LAYER_NORM | SEQLSTM_BIT_RECURRENT_STEPWISE;
+    const bool masked = d->head.mode == SEQLSTM_MODE_TRAINING && d->recurrent_dropout > 0;
+    return d->projection > 0 && !(d->options & others) && !masked && d->zoneout_hidden == 0;
+}
+
+/* Can the step's projection be left out, because there is none or it can be a part of W_h? */
+static bool is_flat(const struct seqlstm_recurrent_desc *d)
+{
+    return d->projection == 0 || cg_folds(d);
+}
+
+/* Is there only one product per step? Not with a projection of its own, nor with a candidate that needs r first. */
 static bool has_one_product(const struct seqlstm_recurrent_desc *d)
 {
     const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
-    return d->projection == 0 && !late;
+    return is_flat(d) && !late;
 }
 
 /* Do units depend on each other through W_h only? All other options concern one unit at a time. */
@@ -163,7 +176,7 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
         names[count++] = variant_names[CG_RESIDENT];
     if (small && first)
         names[count++] = variant_names[CG_SMALL];
-    if (d->projection == 0)
+    if (is_flat(d))
         count += offer_clusters(d, capability, names + count);
     if (small && !first)
         names[count++] = variant_names[CG_SMALL];

@@ -127,7 +127,8 @@ generic=$(grep -x cuda-generic <<<"$plugins" || head -1 <<<"$plugins") # it has 
 # anything is timed.
 new_cases=(--case 'lstm:bwd:T3B4I3H70:f32:ragged:initial,final' --case 'gru:bwd:T3B4I3H70:f32:ragged:initial'
     --case 'lstm:bwd:T3B4I3H130:f32:ragged:layer_norm,initial,final' --case 'gru:bwd:T3B9I3H180:f32:ragged:initial,final'
-    --case 'lstm:bwd:T3B4I3H257:f32-bf16:ragged:initial,final' --case 'dense_loss:bwd:R33I17O31:f32:flat:kind=cross_entropy')
+    --case 'lstm:bwd:T3B4I3H257:f32-bf16:ragged:initial,final' --case 'lstm:bwd:T3B4I3H70P20:f32:ragged:initial,final'
+    --case 'dense_loss:bwd:R33I17O31:f32:flat:kind=cross_entropy')
 
 new_kernels() {
     step new-kernels 15 5 "$program" conformance "$generic" "${new_cases[@]}"

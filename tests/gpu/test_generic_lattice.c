@@ -77,7 +77,10 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
     if (!is_meaningful(d))
         return is_plain_no(&a) && a.variant_count == 0;
     const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
-    const bool flat = d->projection == 0, one = flat && !late,
+    const bool masked = d->head.mode == SEQLSTM_MODE_TRAINING && d->recurrent_dropout > 0;
+    const bool folds = !masked && d->zoneout_hidden == 0 &&
+                       !(d->options & (SEQLSTM_BIT_RECURRENT_LAYER_NORM | SEQLSTM_BIT_RECURRENT_STEPWISE));
+    const bool flat = d->projection == 0 || folds, one = flat && !late,
                lone = one && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
     const bool few = d->hidden == 65 || (late && d->hidden < 65); /* units that fit the smallest kernels of clusters */
     return a.accepted && has_variant(&a, "step_graph") &&

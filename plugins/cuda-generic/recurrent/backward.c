@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward of a recurrent stack. See recurrent.h. */
+#include "cuda-generic/recurrent/fold.h"
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
@@ -212,12 +213,14 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
+    const int64_t n = layer * s->directions + direction;
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
+    if (s->folded)
+        SEQLSTM_TRY(cg_fold_begin_back(call, s, n, err));
     if (cg_begins_itself(call->op->variant))
         return SEQLSTM_OK;
     CG_START(call, "the last step",
-             cg_step_begin_back(call->stream, r->device + r->count + layer * s->directions + direction,
-                                call->axis->sequences, s->hidden, s->out));
+             cg_step_begin_back(call->stream, r->device_run + r->count + n, call->axis->sequences, s->hidden, s->out));
     return SEQLSTM_OK;
 }
 
@@ -227,7 +230,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
 {
     struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t n = layer * s->directions, sequences = call->axis->sequences;
-    const struct cg_layer *device = r->device + r->count + n;
+    const struct cg_layer *device = r->device_run + r->count + n;
     for (int64_t direction = 0; direction < s->directions; direction++) {
         SEQLSTM_TRY(begin_direction(call, s, l, layer, direction, err));
         if (call->op->variant == CG_STEP_GRAPH && s->lone)
@@ -255,9 +258,11 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
 {
     struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t n = layer * s->directions + direction;
-    const struct cg_layer *device = r->device + r->count + n, *y = &r->host[n];
+    const struct cg_layer *device = r->device_run + r->count + n, *y = &r->host[n], *run = &r->run[n];
     SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
-    if (!cg_begins_itself(call->op->variant) && (y->dh0 || y->dc0))
+    if (s->folded)
+        SEQLSTM_TRY(cg_fold_finish_back(call, s, n, err));
+    if (!cg_begins_itself(call->op->variant) && (run->dh0 || run->dc0))
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
     if (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)
@@ -309,7 +314,9 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
         y->dh0 = states ? grad[SEQLSTM_STATE_H0] : NULL;
         y->dc0 = states && s.lstm ? grad[SEQLSTM_STATE_C0] : NULL;
     }
-    SEQLSTM_TRY(cg_store_layers(call, r->device + r->count, err));
+    if (s.folded)
+        cg_fold_make_backward(call, &s, &l);
+    SEQLSTM_TRY(cg_store_layers(call, true, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
         float *dx =
             layer == 0 ? cg_grad(call, SEQLSTM_SLOT_RECURRENT_X, SEQLSTM_BIT_BACKWARD_INPUTS) : below[(layer - 1) % 2];

@@ -39,6 +39,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
                          .out = d->projection > 0 ? d->projection : d->hidden};
     s.late = d->cell == SEQLSTM_CELL_GRU && !s.reset_after;
     s.lone = !s.late && !s.normed && d->projection == 0;
+    s.folded = d->projection > 0 && op->variant != CG_STEP_GRAPH;
     s.gh = s.gates * s.hidden;
     s.merged = s.directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
@@ -63,7 +64,7 @@ static void take_gradients(const struct cg_stack *s, struct cg_layout *l, int64_
     const struct seqlstm_recurrent_desc *d = s->desc;
     const int64_t r = d->head.max_rows, h = s->hidden, gh = s->gh;
     l->dh_new = take(at, d->projection > 0, r * s->out);
-    l->out_rows = take(at, d->projection > 0, r * h);
+    l->out_rows = take(at, d->projection > 0 && !s->folded, r * h);
     l->reset_rows = take(at, s->late, r * h);
     l->pre_u = take(at, true, r * gh);
     l->pre_v = s->reset_after ? take(at, true, r * gh) : l->pre_u;
@@ -96,6 +97,7 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
     const int64_t r = d->head.max_rows, b = d->head.max_sequences, h = s->hidden, gh = s->gh, out = s->out;
+    const int64_t widest = s->folded && h > out ? h : out; /* what kernels of all steps take for h */
     const bool projection = d->projection > 0, drops = s->training && d->dropout > 0;
     struct cg_layout l = {0};
     int64_t at = 0;
@@ -107,6 +109,8 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.u = take(&at, s->normed, r * gh);
     l.v = take(&at, s->normed, r * gh);
     l.moments = take(&at, s->normed, r * 4);
+    l.fold = take(&at, s->folded, gh * h);
+    l.raw_rows = take(&at, s->folded, r * h);
     if (s->stepwise)
         take_gradients(s, &l, &at);
     l.record = at;
@@ -127,11 +131,12 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.raw = take(&at, projection, b * h);
     l.projected = take(&at, projection, b * out);
     l.reset = take(&at, s->late, b * h);
-    l.direct = take(&back, s->training, b * out);
-    l.back = take(&back, s->training, b * out);
+    l.direct = take(&back, s->training, b * widest);
+    l.back = take(&back, s->training, b * widest);
     l.dc = take(&back, s->training, b * h);
     l.dout = take(&back, s->training && projection, b * h);
     l.dreset = take(&back, s->training && s->late, b * h);
+    l.dr = take(&back, s->training && s->folded, r * h);
     if (s->training && !s->stepwise)
         take_gradients(s, &l, &back);
     l.own_floats = at > back ? at : back;
@@ -168,7 +173,7 @@ const struct cg_family cg_recurrent = {
 
 static uint64_t count_device_bytes(const struct cg_recurrent_binding *r)
 {
-    return 2 * (uint64_t)r->count * sizeof(struct cg_layer);
+    return (r->run != r->host ? 4 : 2) * (uint64_t)r->count * sizeof(struct cg_layer);
 }
 
 seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm_error *err)
@@ -177,7 +182,8 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
     const struct seqlstm_host *host = &op->instance->domain.host;
     const struct cg_stack s = cg_stack_make(op);
     const int64_t count = s.layers * s.directions, steps = binding->bind.t1 - binding->bind.t0;
-    const size_t bytes = sizeof(struct cg_recurrent_binding) + (size_t)count * sizeof(struct cg_layer) +
+    const int64_t structs = (s.folded ? 2 : 1) * count;
+    const size_t bytes = sizeof(struct cg_recurrent_binding) + (size_t)structs * sizeof(struct cg_layer) +
                          2 * (size_t)count * (sizeof(void *) + sizeof(int32_t)) + (size_t)steps * sizeof(int32_t);
     struct cg_recurrent_binding *r = host->allocate(host->context, bytes);
     if (r == NULL)
@@ -185,7 +191,8 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
     memset(r, 0, bytes);
     r->count = count;
     r->host = (struct cg_layer *)(void *)(r + 1);
-    r->captures = (void **)(void *)(r->host + count);
+    r->run = r->host + structs - count;
+    r->captures = (void **)(void *)(r->host + structs);
     r->runs = (int32_t *)(void *)(r->captures + 2 * count);
     r->batch_sizes = r->runs + 2 * count;
     for (int64_t t = 0; t < steps; t++)
@@ -195,6 +202,7 @@ seqlstm_status cg_recurrent_open(struct seqlstm_binding *binding, struct seqlstm
     SEQLSTM_TRY(
         cg_blocks_take(op->instance->blocks, op->ordinal, binding->stream, count_device_bytes(r), &device, err));
     r->device = device;
+    r->device_run = r->device + 2 * (structs - count);
     return SEQLSTM_OK;
 }
 
@@ -381,10 +389,15 @@ seqlstm_status cg_mask_input(const struct cg_call *call, const struct cg_stack *
                                           cg_workspace(call, l->x_masked), false, err);
 }
 
-seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err)
+seqlstm_status cg_store_layers(const struct cg_call *call, bool back, struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
-    CG_START(call, "copying the layers' structs", cg_layer_store(call->stream, r->host, r->count, &call->live, device));
+    const int64_t first = back ? r->count : 0;
+    CG_START(call, "copying the layers' structs",
+             cg_layer_store(call->stream, r->host, r->count, &call->live, r->device + first));
+    if (r->run != r->host)
+        CG_START(call, "copying the layers' structs",
+                 cg_layer_store(call->stream, r->run, r->count, &call->live, r->device_run + first));
     return SEQLSTM_OK;
 }
 

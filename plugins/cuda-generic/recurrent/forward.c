@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forward of a recurrent stack. See recurrent.h. */
+#include "cuda-generic/recurrent/fold.h"
 #include "cuda-generic/recurrent/products.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
@@ -70,6 +71,8 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
     SEQLSTM_TRY(cg_recurrent_multiply_input(call, s, n, x, host->u, err));
+    if (s->folded)
+        SEQLSTM_TRY(cg_fold_begin(call, s, n, err));
     if (call->op->variant != CG_STEP_GRAPH)
         return SEQLSTM_OK;
     CG_START(call, "the first step",
@@ -84,7 +87,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
                                 int64_t layer, struct seqlstm_error *err)
 {
     const int64_t n = layer * s->directions;
-    const struct cg_layer *device = call->binding->recurrent->device + n;
+    const struct cg_layer *device = call->binding->recurrent->device_run + n;
     if (s->normed && call->op->variant != CG_STEP_GRAPH)
         CG_START(call, "normalising inputs", cg_norm_inputs(call->stream, device, s->directions, call->rows));
     switch (call->op->variant) {
@@ -103,6 +106,21 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     default:
         return cg_run_loop(call, s, n, run_steps, err);
     }
+}
+
+/* After the steps: the projections of all rows, and the final states, unless the kernel of all steps has written them.
+ */
+static seqlstm_status finish_direction(const struct cg_call *call, const struct cg_stack *s, int64_t n,
+                                       struct seqlstm_error *err)
+{
+    const struct cg_recurrent_binding *r = call->binding->recurrent;
+    const struct cg_layer *y = &r->host[n];
+    if (s->folded)
+        SEQLSTM_TRY(cg_fold_finish(call, s, n, err));
+    if ((call->op->variant != CG_SMALL || s->folded) && (y->hn || y->cn))
+        CG_START(call, "final states",
+                 cg_step_finish(call->stream, r->device + n, call->axis->sequences, y->cn ? s->hidden : 0, s->out));
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
@@ -141,16 +159,15 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
         y->projected = cg_own(call, &s, &l, n, l.projected);
         y->reset = cg_own(call, &s, &l, n, l.reset);
     }
-    SEQLSTM_TRY(cg_store_layers(call, r->device, err));
+    if (s.folded)
+        cg_fold_make_forward(call, &s, &l);
+    SEQLSTM_TRY(cg_store_layers(call, false, err));
     for (int64_t layer = 0; layer < s.layers; layer++) {
         for (int64_t direction = 0; direction < s.directions; direction++)
             SEQLSTM_TRY(begin_direction(call, &s, &l, layer, direction, err));
         SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
-        for (int64_t n = layer * s.directions; n < (layer + 1) * s.directions; n++)
-            if (call->op->variant != CG_SMALL && (r->host[n].hn || r->host[n].cn))
-                CG_START(call, "final states",
-                         cg_step_finish(call->stream, r->device + n, call->axis->sequences,
-                                        r->host[n].cn ? s.hidden : 0, s.out));
+        for (int64_t direction = 0; direction < s.directions; direction++)
+            SEQLSTM_TRY(finish_direction(call, &s, layer * s.directions + direction, err));
         SEQLSTM_TRY(merge(call, &s, &l, layer, err));
     }
     return SEQLSTM_OK;

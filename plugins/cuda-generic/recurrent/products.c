@@ -3,7 +3,6 @@
 #include "cuda-generic/recurrent/products.h"
 
 #include "cuda-generic/ops/lt_product.h"
-#include "cuda-generic/ops/product.h"
 
 /* The products of W_x of layer and direction n. */
 static struct cg_product make_product(const struct cg_call *call, const struct cg_stack *s, int64_t n)
@@ -22,18 +21,24 @@ seqlstm_status cg_recurrent_multiply_input(const struct cg_call *call, const str
     return cg_product_forward(call, &p, x, cg_param(call, s, n, SEQLSTM_PARAM_W_X), NULL, u, &lt, err);
 }
 
+seqlstm_status cg_recurrent_multiply_gates(const struct cg_call *call, const struct cg_stack *s, struct cg_product *p,
+                                           const float *dz, const float *w, float *dx, bool add,
+                                           struct seqlstm_error *err)
+{
+    if (!(s->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES))
+        return cg_product_inputs(call, p, dz, w, dx, add, err);
+    p->stride = s->gh; /* the columns of the second gate are skipped */
+    p->output = s->hidden;
+    SEQLSTM_TRY(cg_product_inputs(call, p, dz, w, dx, add, err));
+    p->output = 2 * s->hidden;
+    return cg_product_inputs(call, p, dz + 2 * s->hidden, w + 2 * s->hidden * p->input, dx, true, err);
+}
+
 seqlstm_status cg_recurrent_multiply_back(const struct cg_call *call, const struct cg_stack *s, int64_t n,
                                           const float *du, float *dx, bool add, struct seqlstm_error *err)
 {
     struct cg_product p = make_product(call, s, n);
-    const float *w = cg_param(call, s, n, SEQLSTM_PARAM_W_X);
-    if (!(s->desc->options & SEQLSTM_BIT_RECURRENT_COUPLED_GATES))
-        return cg_product_inputs(call, &p, du, w, dx, add, err);
-    p.stride = s->gh; /* the columns of the second gate are skipped */
-    p.output = s->hidden;
-    SEQLSTM_TRY(cg_product_inputs(call, &p, du, w, dx, add, err));
-    p.output = 2 * s->hidden;
-    return cg_product_inputs(call, &p, du + 2 * s->hidden, w + 2 * s->hidden * p.input, dx, true, err);
+    return cg_recurrent_multiply_gates(call, s, &p, du, cg_param(call, s, n, SEQLSTM_PARAM_W_X), dx, add, err);
 }
 
 seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const struct cg_rows_product *r,
@@ -67,8 +72,15 @@ seqlstm_status cg_recurrent_lt_open(struct seqlstm_binding *binding, struct seql
                            .inputs = between && s.training,
                            .weights = between && s.training,
                            .sums = !s.normed},
-        [CG_LT_HIDDEN] = {.input = s.out, .output = s.gh, .weights = s.training && !s.late},
-        [CG_LT_PROJECTION] = {.input = s.hidden, .output = s.out, .weights = s.training && s.desc->projection > 0}};
+        [CG_LT_HIDDEN] = {.input = s.out,
+                          .output = s.gh,
+                          .inputs = s.training && s.folded,
+                          .weights = s.training && !s.late},
+        [CG_LT_PROJECTION] = {.input = s.hidden,
+                              .output = s.out,
+                              .forward = s.folded,
+                              .inputs = s.training && s.folded,
+                              .weights = s.training && s.desc->projection > 0}};
     for (int k = 0; k < CG_LT_LAYERS; k++) {
         struct cg_lt_shape shape = shapes[k];
         shape.rows = binding->bind.rows;

@@ -3,6 +3,7 @@
 #ifndef CG_RECURRENT_PRODUCTS_H
 #define CG_RECURRENT_PRODUCTS_H
 
+#include "cuda-generic/ops/product.h"
 #include "cuda-generic/recurrent/recurrent.h"
 
 /* u [rows, gh] = x W_x' of layer and direction n. [queue] */
@@ -13,6 +14,11 @@ seqlstm_status cg_recurrent_multiply_input(const struct cg_call *call, const str
  * skipped. [queue] */
 seqlstm_status cg_recurrent_multiply_back(const struct cg_call *call, const struct cg_stack *stack, int64_t n,
                                           const float *du, float *dx, bool add, struct seqlstm_error *err);
+
+/* dx (+)= dz w, where the rows of w belong to gates, likewise. [queue] */
+seqlstm_status cg_recurrent_multiply_gates(const struct cg_call *call, const struct cg_stack *stack,
+                                           struct cg_product *product, const float *dz, const float *w, float *dx,
+                                           bool add, struct seqlstm_error *err);
 
 /* dW [m, columns] (+)= a' b over all rows; rows of a are `stride` elements apart. `which`: CG_LT_…, whose products have
  * stride m; otherwise -1. [queue] */

@@ -4,6 +4,7 @@
  *   bind.c      layout, binding, packed weights, structs of the layers for the device
  *   forward.c   layers from the lowest: input products of all steps, the time loop, merged outputs
  *   small.c     the variant small; clusters.c those with clusters
+ *   fold.c      projections in variants that run all steps in one launch
  *   products.c  the products of all rows at once
  *   backward.c  the reverse, then the gradients of weights as products over all rows
  *
@@ -23,6 +24,7 @@ struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
     bool lone;        /* units depend on each other through W_h only */
+    bool folded;      /* W_h and the projection are one matrix: fold.h */
     bool stepwise;    /* dW has a call of its own: what it is computed from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
@@ -35,6 +37,7 @@ struct cg_stack {
  * computed lie in the workspace, or with `stepwise` behind the records of their slot. */
 struct cg_layout {
     int64_t z, n, c_raw, c, h, u, v, moments, record; /* record: floats of one slot */
+    int64_t fold, raw_rows; /* folded: W_h W_p; [rows, H] the outputs of cells before the projection */
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
     int64_t merged, merged_floats;         /* behind all records: the merged outputs of two directions */
     int64_t reserve;                       /* total floats */
@@ -43,6 +46,7 @@ struct cg_layout {
     int64_t own, own_floats;                                     /* the part of each loop, which contains: */
     int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
     int64_t direct, back, dc, dout, dreset; /* backward, also dh_new … peep above */
+    int64_t dr; /* backward, folded: [rows, H] gradients of raw_rows without the steps' own */
     int64_t workspace;
 };
 
@@ -50,9 +54,11 @@ struct cg_recurrent_binding {
     int64_t count;           /* layers times directions */
     struct cg_layer *host;   /* [count], filled before a call */
     struct cg_layer *device; /* [2 count] forward's, then backward's */
-    void **captures;         /* [2 count] NULL: not captured yet */
-    int32_t *runs;           /* [2 count] how often the loop was launched kernel by kernel */
-    int32_t *batch_sizes;    /* [T] host copy */
+    /* Likewise the layers that kernels of all steps run: with a folded projection behind those, otherwise the same. */
+    struct cg_layer *run, *device_run;
+    void **captures;      /* [2 count] NULL: not captured yet */
+    int32_t *runs;        /* [2 count] how often the loop was launched kernel by kernel */
+    int32_t *batch_sizes; /* [T] host copy */
 };
 
 struct cg_stack cg_stack_make(const struct seqlstm_op *op);
@@ -76,8 +82,8 @@ void *cg_param(const struct cg_call *call, const struct cg_stack *stack, int64_t
 /* Fills what forward and backward have in common. */
 struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction);
-/* Copies the binding's layers to `device`. */
-seqlstm_status cg_store_layers(const struct cg_call *call, struct cg_layer *device, struct seqlstm_error *err);
+/* Copies the binding's layers to the device. */
+seqlstm_status cg_store_layers(const struct cg_call *call, bool back, struct seqlstm_error *err);
 /* The masks per sequence, if there are any. That of h is drawn into the loop's own part of the workspace. That of the
  * input is drawn where it is used: to [rows, width] (+)= x times the mask. */
 seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,

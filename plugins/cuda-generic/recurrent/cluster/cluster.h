@@ -37,7 +37,7 @@
  * Layers whose units depend on each other through W_h only have kernels of their own. Those with LAYER_NORM or a late
  * GRU exchange more within a step: LAYER_NORM one or two times 16 bytes of each block and two sequences
  * (cluster_link.h), forward and backward; a late GRU r h before the product of its candidate, and backward the gradient
- * of r h. No projection. */
+ * of r h. A projection is a part of W_h (../fold.h). */
 #ifndef CG_CLUSTER_H
 #define CG_CLUSTER_H
 

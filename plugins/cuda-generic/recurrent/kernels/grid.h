@@ -12,7 +12,8 @@
  *   shared      weights [columns][words + 4] | published rows [16 tiles][chunk + 4], then partial sums
  *   warps       WARPS = tiles x splits: a tile has 16 sequences, a split every splits-th 16 words of the depth
  *
- * For cells whose units depend on each other through W_h only: no LAYER_NORM, no projection, no late GRU. */
+ * For cells whose units depend on each other through W_h only: no LAYER_NORM, no late GRU, no projection but as a part
+ * of W_h (../fold.h). */
 #ifndef CG_GRID_H
 #define CG_GRID_H
 

@@ -53,7 +53,7 @@ typedef int cg_small_run_fn(void *stream, const struct cg_layer *layer, int64_t 
 cg_small_make_fn cg_small_lstm_forward_make, cg_small_lstm_backward_make;
 cg_small_run_fn cg_small_lstm_forward, cg_small_lstm_backward;
 
-/* Any cell with all options except LAYER_NORM, projection and a GRU without RESET_AFTER. */
+/* Any cell with all options except LAYER_NORM and a GRU without RESET_AFTER. */
 cg_small_make_fn cg_small_cell_forward_make, cg_small_cell_backward_make;
 cg_small_run_fn cg_small_cell_forward, cg_small_cell_backward;
 

@@ -24,7 +24,8 @@
  * backward, in forward if h may be large. The sums over what one block has published are scaled before they are added
  * to the others. An infinity stays one.
  *
- * For cells whose units depend on each other through W_h only: no LAYER_NORM, no projection, no late GRU. */
+ * For cells whose units depend on each other through W_h only: no LAYER_NORM, no late GRU. A projection is a part of
+ * W_h (../fold.h). */
 #ifndef CG_RESIDENT_H
 #define CG_RESIDENT_H
 
