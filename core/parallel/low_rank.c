@@ -8,12 +8,15 @@
 
 #include <seqlstm/philox.h>
 
+enum { LANES = 4, ROWS_AT_ONCE = 4 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+
 struct sl_low_rank {
     int64_t rows, columns, rank;
     uint64_t number, draws;
-    float *p;   /* [rows, rank] */
-    float *q;   /* [columns, rank] of all ranks */
-    float *own; /* [columns, rank] of this rank */
+    float *p;   /* [rank, rows]: the transpose of P */
+    float *q;   /* [rank, columns] of all ranks */
+    float *own; /* [rank, columns] of this rank */
 };
 
 bool sl_low_rank_pays(int64_t rows, int64_t columns, int64_t rank)
@@ -26,7 +29,7 @@ static void draw(struct sl_low_rank *m, int64_t k)
 {
     m->draws++;
     for (int64_t j = 0; j < m->columns; j++)
-        m->q[j * m->rank + k] = (float)(int32_t)(seqlstm_mix64(m->number, m->draws, (uint64_t)j) >> 32) * 0x1p-31f;
+        m->q[k * m->columns + j] = (float)(int32_t)(seqlstm_mix64(m->number, m->draws, (uint64_t)j) >> 32) * 0x1p-31f;
 }
 
 /* A column of zeros would stay zero for ever, and one that is not finite, too. */
@@ -35,7 +38,7 @@ static void renew(struct sl_low_rank *m)
     for (int64_t k = 0; k < m->rank; k++) {
         float largest = 0;
         for (int64_t j = 0; j < m->columns; j++) {
-            const float x = fabsf(m->q[j * m->rank + k]);
+            const float x = fabsf(m->q[k * m->columns + j]);
             largest = x > largest || isnan(x) ? x : largest;
         }
         if (!(largest > 0) || isinf(largest))
@@ -74,59 +77,116 @@ void sl_low_rank_destroy(struct sl_low_rank *m)
     free(m);
 }
 
-/* p = values q */
-static void multiply(const struct sl_low_rank *m, const float *values)
+static float dot_row(const float *a, const float *b, int64_t count)
+{
+    lanes sums = {0}, more = {0};
+    float sum = 0;
+    int64_t j = 0;
+    for (; j + 2 * LANES <= count; j += 2 * LANES) {
+        sums += *(const lanes *)(a + j) * *(const lanes *)(b + j);
+        more += *(const lanes *)(a + j + LANES) * *(const lanes *)(b + j + LANES);
+    }
+    sums += more;
+    for (int l = 0; l < LANES; l++)
+        sum += sums[l];
+    for (; j < count; j++)
+        sum += a[j] * b[j];
+    return sum;
+}
+
+/* values += error;  p = values q */
+static void multiply(const struct sl_low_rank *m, float *values, const float *error)
 {
     for (int64_t i = 0; i < m->rows; i++) {
-        float *p = m->p + i * m->rank;
-        memset(p, 0, (size_t)m->rank * sizeof *p);
+        float *row = values + i * m->columns;
         for (int64_t j = 0; j < m->columns; j++)
-            for (int64_t k = 0; k < m->rank; k++)
-                p[k] += values[i * m->columns + j] * m->q[j * m->rank + k];
+            row[j] += error[i * m->columns + j];
+        for (int64_t k = 0; k < m->rank; k++)
+            m->p[k * m->rows + i] = dot_row(row, m->q + k * m->columns, m->columns);
+    }
+}
+
+/* own += the `count` rows from row i on, each times its elements of p */
+static void add_rows(const struct sl_low_rank *m, const float *values, int64_t i, int count)
+{
+    const int64_t columns = m->columns;
+    const float *rows = values + i * columns;
+    for (int64_t k = 0; k < m->rank; k++) {
+        const float *p = m->p + k * m->rows + i;
+        float *own = m->own + k * columns;
+        int64_t j = 0;
+        for (; j + LANES <= columns; j += LANES) {
+            lanes sum = *(lanes *)(own + j);
+            for (int r = 0; r < count; r++)
+                sum += *(const lanes *)(rows + r * columns + j) * p[r];
+            *(lanes *)(own + j) = sum;
+        }
+        for (; j < columns; j++)
+            for (int r = 0; r < count; r++)
+                own[j] += rows[r * columns + j] * p[r];
     }
 }
 
 /* own = values^T p */
 static void multiply_transposed(const struct sl_low_rank *m, const float *values)
 {
+    int64_t i = 0;
     memset(m->own, 0, (size_t)(m->columns * m->rank) * sizeof *m->own);
-    for (int64_t i = 0; i < m->rows; i++)
-        for (int64_t j = 0; j < m->columns; j++)
-            for (int64_t k = 0; k < m->rank; k++)
-                m->own[j * m->rank + k] += values[i * m->columns + j] * m->p[i * m->rank + k];
+    for (; i + ROWS_AT_ONCE <= m->rows; i += ROWS_AT_ONCE)
+        add_rows(m, values, i, ROWS_AT_ONCE);
+    for (; i < m->rows; i++)
+        add_rows(m, values, i, 1);
 }
 
-/* Element [i, j] of p times the transpose of `factor`. */
-static float get_product(const struct sl_low_rank *m, const float *factor, int64_t i, int64_t j)
+/* Row i: error = values - p own^T;  values = p q^T */
+static void replace_row(const struct sl_low_rank *m, int64_t i, float *values, float *error)
 {
-    float sum = 0;
-    for (int64_t k = 0; k < m->rank; k++)
-        sum += m->p[i * m->rank + k] * factor[j * m->rank + k];
-    return sum;
+    const float *p = m->p + i;
+    int64_t j = 0;
+    for (; j + LANES <= m->columns; j += LANES) {
+        lanes kept = {0}, sum = {0};
+        for (int64_t k = 0; k < m->rank; k++) {
+            kept += *(const lanes *)(m->own + k * m->columns + j) * p[k * m->rows];
+            sum += *(const lanes *)(m->q + k * m->columns + j) * p[k * m->rows];
+        }
+        *(lanes *)(error + j) = *(const lanes *)(values + j) - kept;
+        *(lanes *)(values + j) = sum;
+    }
+    for (; j < m->columns; j++) {
+        float kept = 0, sum = 0;
+        for (int64_t k = 0; k < m->rank; k++) {
+            kept += m->own[k * m->columns + j] * p[k * m->rows];
+            sum += m->q[k * m->columns + j] * p[k * m->rows];
+        }
+        error[j] = values[j] - kept;
+        values[j] = sum;
+    }
 }
 
 static double dot(const struct sl_low_rank *m, int64_t a, int64_t b)
 {
-    double sum = 0;
+    const float *one = m->p + a * m->rows, *other = m->p + b * m->rows;
+    double sums[ROWS_AT_ONCE] = {0};
     for (int64_t i = 0; i < m->rows; i++)
-        sum += (double)m->p[i * m->rank + a] * (double)m->p[i * m->rank + b];
-    return sum;
+        sums[i % ROWS_AT_ONCE] += (double)one[i] * (double)other[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/* Gram-Schmidt over the columns of p. A column that depends on those before it becomes zero. */
+/* Gram-Schmidt over the columns of P. A column that depends on those before it becomes zero. */
 static void orthonormalize(const struct sl_low_rank *m)
 {
     for (int64_t k = 0; k < m->rank; k++) {
+        float *column = m->p + k * m->rows;
         const double before = dot(m, k, k);
         for (int64_t b = 0; b < k; b++) {
             const double part = dot(m, k, b);
             for (int64_t i = 0; i < m->rows; i++)
-                m->p[i * m->rank + k] -= (float)(part * (double)m->p[i * m->rank + b]);
+                column[i] -= (float)(part * (double)m->p[b * m->rows + i]);
         }
         const double left = dot(m, k, k);
         const double scale = left <= 1e-10 * before || left == 0 ? 0 : 1 / sqrt(left);
         for (int64_t i = 0; i < m->rows; i++)
-            m->p[i * m->rank + k] = (float)((double)m->p[i * m->rank + k] * scale);
+            column[i] = (float)((double)column[i] * scale);
     }
 }
 
@@ -149,10 +209,8 @@ static void give_up(struct sl_low_rank *m, float *values)
 seqlstm_status sl_low_rank_add(struct sl_low_rank *m, const struct sl_ranks *ranks, float *values, float *error,
                                struct seqlstm_error *err)
 {
-    const int64_t elems = m->rows * m->columns, factor = m->columns * m->rank;
-    for (int64_t i = 0; i < elems; i++)
-        values[i] += error[i];
-    multiply(m, values);
+    const int64_t factor = m->columns * m->rank;
+    multiply(m, values, error);
     SEQLSTM_TRY(sl_ranks_add(ranks, m->p, m->rows * m->rank, NULL, err));
     const bool fine = is_finite(m->p, m->rows * m->rank);
     orthonormalize(m);
@@ -164,11 +222,7 @@ seqlstm_status sl_low_rank_add(struct sl_low_rank *m, const struct sl_ranks *ran
         return SEQLSTM_OK;
     }
     for (int64_t i = 0; i < m->rows; i++)
-        for (int64_t j = 0; j < m->columns; j++) {
-            const int64_t at = i * m->columns + j;
-            error[at] = values[at] - get_product(m, m->own, i, j);
-            values[at] = get_product(m, m->q, i, j);
-        }
+        replace_row(m, i, values + i * m->columns, error + i * m->columns);
     renew(m);
     return SEQLSTM_OK;
 }

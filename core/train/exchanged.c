@@ -9,6 +9,9 @@
 
 enum { DEVICE_PLACE = 1 }; /* of the only device */
 
+/* Rows are exact and need no products: they may be so many times the elements of the factors. */
+enum { ROWS_WORTH = 4 };
+
 static bool is_looked_up(const struct sl_graph *graph, int32_t p)
 {
     for (int32_t n = 0; n < graph->node_count; n++)
@@ -18,13 +21,36 @@ static bool is_looked_up(const struct sl_graph *graph, int32_t p)
     return false;
 }
 
-int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params, int64_t compress_rank,
-                                   struct sl_reducer_matrix *out)
+/* Has the gradient no rows but those that are looked up? Not if an output layer shares the matrix. */
+static bool is_only_looked_up(const struct sl_graph *graph, int32_t p)
+{
+    for (int32_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n].desc.head.op != SEQLSTM_OP_EMBEDDING &&
+            sl_node_uses(&graph->nodes[n], graph->params[p].tensor))
+            return false;
+    return is_looked_up(graph, p);
+}
+
+bool sl_exchanged_is_compressed(const struct sl_graph *graph, int32_t p, const struct sl_exchanged_request *request)
+{
+    const int64_t rows = graph->params[p].rows, columns = graph->params[p].columns, rank = request->compress_rank;
+    if (!graph->params[p].trainable || rank < 1 || !sl_low_rank_pays(rows, columns, rank))
+        return false;
+    return !is_only_looked_up(graph, p) || request->lookups * columns > ROWS_WORTH * rank * (rows + columns);
+}
+
+int64_t sl_exchanged_count_lookups(const struct sl_envelope *batch, int32_t batches)
+{
+    return (batch->rows + batch->source_rows) * (batches > 1 ? batches : 1);
+}
+
+int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params,
+                                   const struct sl_exchanged_request *request, struct sl_reducer_matrix *out)
 {
     int32_t count = 0;
     for (int32_t p = 0; p < graph->param_count; p++) {
         const struct sl_param_view *view = &params->views[p];
-        const bool compressed = compress_rank > 0 && sl_low_rank_pays(view->rows, view->columns, compress_rank);
+        const bool compressed = sl_exchanged_is_compressed(graph, p, request);
         if (view->trainable && (compressed || is_looked_up(graph, p)))
             out[count++] = (struct sl_reducer_matrix){view->offset_elems, view->rows, view->columns, compressed};
     }

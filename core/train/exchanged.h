@@ -6,11 +6,21 @@
 #include "exec/exec.h"
 #include "parallel/reducer.h"
 
-/* Matrices of which less is exchanged: with `compress_rank` > 0 those that factors of this rank make smaller, and
- * embeddings, whose gradients have few rows that are not zero. `out` has room for all parameters. Returns their number.
- */
-int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params, int64_t compress_rank,
-                                   struct sl_reducer_matrix *out);
+struct sl_exchanged_request {
+    int64_t compress_rank; /* of the factors; 0: nothing is compressed */
+    int64_t lookups;       /* rows of embeddings that an update uses, on all ranks, at most */
+};
+
+/* Of an update of so many such batches. */
+int64_t sl_exchanged_count_lookups(const struct sl_envelope *batch, int32_t batches);
+
+/* Is parameter p of the graph exchanged as factors? Not an embedding of which an update uses few rows. */
+bool sl_exchanged_is_compressed(const struct sl_graph *graph, int32_t p, const struct sl_exchanged_request *request);
+
+/* Matrices of which less is exchanged: those that are compressed, and embeddings, whose gradients have few rows that
+ * are not zero. `out` has room for all parameters. Returns their number. */
+int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params,
+                                   const struct sl_exchanged_request *request, struct sl_reducer_matrix *out);
 
 /* Gradients of the processor are added fastest in memory of the collectives: if these have any, gradients lie there
  * from now on, all zero, until sl_params_lend_grads takes them away, before the connection is closed. Errors:

@@ -195,6 +195,20 @@ def test_compressed_gradients_train_as_well(t):
           rc=2).says('E0503', '`compress` has no effect')
 
 
+def test_few_rows_of_an_embedding_are_not_compressed(t):
+    """Of 3000 rows an update uses 80, which are exact; with batches as large as the text factors are less."""
+    t.write('text.txt', ' '.join(f'w{k % 3000}' for k in range(6000)))
+    t.write('m.yaml', harness.LANGUAGE.replace('type: char', 'type: whitespace'))
+    errors = {}
+    for name, steps in ('few', 10), ('many', 600):
+        t.run('run', 'm.yaml', '--out', name, *ranks(2), *ORDER, '-q', '--set', f'data.batching.bptt={steps}', '--set',
+              'train.updates=2', '--set', 'parallel.compress={type: powersgd, rank: 1}')
+        saved = read_tensors(max((t.folder / name / 'checkpoints').iterdir()).read_bytes())
+        errors[name] = {key: any(raw) for key, (_, raw) in saved.items() if key.startswith('compress.')}
+    expect(not errors['few']['compress.embedding_1.w'] and errors['few']['compress.output_1.w'], errors['few'])
+    expect(errors['many']['compress.embedding_1.w'], errors['many'])
+
+
 def test_a_rank_that_dies_ends_all(t):
     t.write('m.yaml', harness.ENDLESS)
     t.write('short.yaml', harness.TINY)

@@ -7,7 +7,6 @@
 
 #include "base/system/cpu.h"
 #include "base/value/buf.h"
-#include "parallel/low_rank.h"
 #include "session/finding/cuda_device.h"
 #include "session/finding/finding.h"
 #include "session/record/collectives.h"
@@ -236,19 +235,27 @@ seqlstm_status sl_session_take_plan(struct sl_session *session, struct seqlstm_e
     return status;
 }
 
+struct sl_exchanged_request sl_session_request_exchange(const struct sl_session *session)
+{
+    const struct sl_envelope batch = sl_batcher_envelope(session->train_batcher);
+    return (struct sl_exchanged_request){
+        .compress_rank = sl_parallel_get_compress_rank(&session->model->parallel),
+        .lookups = sl_exchanged_count_lookups(&batch, (int32_t)session->model->train.accumulate)};
+}
+
 /* Refuses a `compress` that makes the gradient of no matrix smaller. */
 static seqlstm_status check_compress(struct sl_session *session, struct seqlstm_error *err)
 {
     const struct sl_graph *graph = session->train.plan->graph;
-    const int64_t rank = sl_parallel_get_compress_rank(&session->model->parallel);
+    const struct sl_exchanged_request request = sl_session_request_exchange(session);
     for (int32_t p = 0; p < graph->param_count; p++)
-        if (graph->params[p].trainable && sl_low_rank_pays(graph->params[p].rows, graph->params[p].columns, rank))
+        if (sl_exchanged_is_compressed(graph, p, &request))
             return SEQLSTM_OK;
     seqlstm_error_set(
         err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
         "`compress` has no effect: no matrix of this model has fewer bytes as two factors of rank %d; use "
         "a smaller `rank`, or remove `compress`",
-        (int)rank);
+        (int)request.compress_rank);
     return sl_session_add_finding(session, "E0503", "parallel.compress", SEQLSTM_INVALID_CONFIG, err);
 }
 

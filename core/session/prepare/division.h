@@ -5,6 +5,8 @@
 
 #include <seqlstm/status.h>
 
+#include "train/exchanged.h"
+
 struct sl_parallel_config;
 struct sl_session;
 
@@ -37,5 +39,8 @@ seqlstm_status sl_session_take_plan(struct sl_session *session, struct seqlstm_e
 /* UNSUPPORTED: the plan of a divided training has calls on another device than the processor. INVALID_CONFIG:
  * `compress` makes no gradient smaller. */
 seqlstm_status sl_session_check_division(struct sl_session *session, struct seqlstm_error *err);
+
+/* What of the gradients is exchanged in which form. The training batcher is open. */
+struct sl_exchanged_request sl_session_request_exchange(const struct sl_session *session);
 
 #endif

@@ -62,13 +62,13 @@ static seqlstm_status open_reducer(struct meter *m, struct seqlstm_error *err)
         free(matrices);
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
     }
+    const struct sl_exchanged_request exchanged = sl_session_request_exchange(session);
     const struct sl_reducer_request request = {
         .ranks = &session->ranks,
         .grads = params->grads,
         .elems = params->trainable_elems,
         .matrices = matrices,
-        .matrix_count =
-            sl_exchanged_find_matrices(session->train.graph, params, session->ranks.compress_rank, matrices),
+        .matrix_count = sl_exchanged_find_matrices(session->train.graph, params, &exchanged, matrices),
         .errors = m->errors,
         .memory = &session->memory};
     const seqlstm_status status = sl_reducer_create(&request, &m->reducer, err);
@@ -398,11 +398,11 @@ static void list_matrices(struct meter *m)
 {
     struct sl_scaling_costs *costs = m->costs;
     const struct sl_params *params = m->session->params;
-    const int64_t rank = sl_parallel_get_compress_rank(&m->setup->parallel);
+    const struct sl_exchanged_request exchanged = sl_session_request_exchange(m->session);
     struct sl_reducer_matrix *list = calloc((size_t)params->view_count + 1, sizeof *list);
-    const int32_t count = list ? sl_exchanged_find_matrices(m->session->train.graph, params, rank, list) : 0;
+    const int32_t count = list ? sl_exchanged_find_matrices(m->session->train.graph, params, &exchanged, list) : 0;
     costs->elems = params->trainable_elems;
-    costs->compress_rank = (int32_t)rank;
+    costs->compress_rank = (int32_t)exchanged.compress_rank;
     for (int32_t k = 0; k < count && !m->direct && costs->matrix_count < SL_SCALING_MATRICES; k++)
         costs->matrices[costs->matrix_count++] = (struct sl_scaling_matrix){
             list[k].offset,

@@ -86,13 +86,17 @@ static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_er
     struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
     if (!matrices)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
+    const struct sl_envelope batch = sl_batcher_envelope(trainer->request.train);
+    const struct sl_exchanged_request exchanged = {
+        .compress_rank = trainer->request.ranks->compress_rank,
+        .lookups = sl_exchanged_count_lookups(&batch, (int32_t)trainer->request.model->train.accumulate)};
     const struct sl_reducer_request request = {
         .ranks = trainer->request.ranks,
         .grads = params->grads,
         .elems = params->trainable_elems,
         .matrices = matrices,
-        .matrix_count = sl_exchanged_find_matrices(sl_exec_get_graph(trainer->request.exec), params,
-                                                   trainer->request.ranks->compress_rank, matrices),
+        .matrix_count =
+            sl_exchanged_find_matrices(sl_exec_get_graph(trainer->request.exec), params, &exchanged, matrices),
         .errors = trainer->shards->errors,
         .memory = trainer->request.memory};
     const seqlstm_status status = sl_reducer_create(&request, &trainer->shards->reducer, err);

@@ -117,6 +117,31 @@ static void zeros_and_nan_do_no_harm(void **state)
     sl_low_rank_destroy(m);
 }
 
+/* Rows and columns that are no multiples of what is computed at once: of low rank, and of none. */
+static void all_shapes_are_computed(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{45, 41}, {7, 16}, {3, 70}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        struct sl_low_rank *m = NULL;
+        float values[45 * 41], before[45 * 41], error[45 * 41] = {0};
+        const int64_t rows = shapes[s][0], columns = shapes[s][1];
+        assert_int_equal(sl_low_rank_create(rows, columns, RANK, 7, &m, NULL), SEQLSTM_OK);
+        for (int64_t i = 0; i < rows * columns; i++)
+            values[i] = before[i] =
+                draw(1, i / columns) * draw(2, i % columns) + draw(3, i / columns) * draw(4, i % columns);
+        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        for (int64_t i = 0; i < rows * columns; i++)
+            assert_true(fabsf(values[i] - before[i]) <= 1e-5f && fabsf(error[i]) <= 1e-5f);
+        for (int64_t i = 0; i < rows * columns; i++)
+            values[i] = before[i] = draw(5, i);
+        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        for (int64_t i = 0; i < rows * columns; i++)
+            assert_true(fabsf(values[i] + error[i] - before[i]) <= 2e-5f);
+        sl_low_rank_destroy(m);
+    }
+}
+
 static void only_large_matrices_pay(void **state)
 {
     (void)state;
@@ -130,7 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_low_rank_is_kept), cmocka_unit_test(factors_find_the_largest_singular_values),
         cmocka_unit_test(nothing_is_lost),           cmocka_unit_test(zeros_and_nan_do_no_harm),
-        cmocka_unit_test(only_large_matrices_pay),
+        cmocka_unit_test(all_shapes_are_computed),   cmocka_unit_test(only_large_matrices_pay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
