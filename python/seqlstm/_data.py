@@ -19,8 +19,10 @@ def encode_array(array: Any) -> bytes:
     import io
 
     import numpy as np
+
+    from ._tensors import to_numpy
     out = io.BytesIO()
-    np.lib.format.write_array(out, np.ascontiguousarray(array), allow_pickle=False)
+    np.lib.format.write_array(out, np.ascontiguousarray(to_numpy(array)), allow_pickle=False)
     return out.getvalue()
 
 
@@ -41,7 +43,9 @@ def encode_table(columns: Mapping[str, Sequence[Any]]) -> bytes:
 def pad(sequences: Iterable[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """A list of arrays [T, …] of different lengths as one array [N, longest, …], and the lengths."""
     import numpy as np
-    arrays = [np.asarray(s) for s in sequences]
+
+    from ._tensors import to_numpy
+    arrays = [to_numpy(s) for s in sequences]
     if not arrays:
         raise _errors.InvalidArgumentError('there are no sequences')
     shapes = sorted({array.shape[1:] for array in arrays})
@@ -57,8 +61,10 @@ def pad(sequences: Iterable[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def are_texts(values: Any) -> bool:
-    """Is this a list of strings?"""
-    return not hasattr(values, 'dtype') and len(values) > 0 and all(isinstance(v, str) for v in values)
+    """Are these strings, in a list, an array or a column of pandas?"""
+    if hasattr(values, 'dtype') and (getattr(values.dtype, 'kind', '') not in ('O', 'U') or values.ndim != 1):
+        return False
+    return hasattr(values, '__len__') and len(values) > 0 and all(isinstance(v, str) for v in values)
 
 
 def _encode_texts(split: str, texts: Any, labels: Any) -> _Encoded:

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _data, _errors
 from ._library import Handle, check, encode, ffi, lib, new_error, text
+from ._tensors import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,25 +20,6 @@ if TYPE_CHECKING:
 
 _from_buffer, _empty, _array = ffi.from_buffer, np.empty, np.ndarray
 _predict, _step = lib.seqlstm_predict, lib.seqlstm_stream_step
-_FOREIGN = (TypeError, BufferError, ValueError, RuntimeError)  # what other libraries raise from DLPack
-
-
-def to_numpy(values: Any) -> NDArray[Any]:
-    """What users pass, as an array; tensors through DLPack, without a copy where they are in the memory of the host."""
-    if type(values) is _array or not hasattr(values, '__dlpack__'):
-        return np.asarray(values)
-    if hasattr(values, 'requires_grad') and values.requires_grad:
-        values = values.detach()
-    try:
-        if values.__dlpack_device__()[0] in (1, 3, 11):  # CPU, and memory of the host that CUDA has pinned
-            return np.from_dlpack(values)
-    except _FOREIGN as reason:
-        raise _errors.InvalidArgumentError(f'the tensor cannot be read: {reason}; pass tensor.float().cpu()') from None
-    try:
-        return np.from_dlpack(values, device='cpu')
-    except _FOREIGN:
-        raise _errors.InvalidArgumentError('the tensor is in the memory of a device: pass tensor.cpu()') from None
-
 
 
 class _Context:
@@ -95,6 +77,8 @@ class Predictor:
             return self.predict_texts([x])[0]
         if isinstance(x, (list, tuple)):
             return self._predict_list(x, lengths)
+        if self.reads_texts and hasattr(x, 'dtype') and _data.are_texts(x):
+            return self.predict_texts(x)
         return self._predict_array(to_numpy(x), lengths)
 
     def _predict_one(self, x: NDArray[Any]) -> NDArray[Any]:

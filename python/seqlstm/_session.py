@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from _thread import allocate_lock, get_ident
 
 from . import _errors
-from ._library import Handle, check, ffi, lib, list_strings, new_error, text
+from ._library import Handle, check, ffi, folder, lib, list_strings, new_error, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,8 +78,11 @@ class Session:
 
     def warn(self) -> None:
         """Turns what the library logged into warnings."""
+        level, frame = 2, sys._getframe(1)  # of the user's line, which the warning names
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
+            level, frame = level + 1, frame.f_back
         while self.messages:
-            warnings.warn(self.messages.pop(0), _errors.SeqlstmWarning, stacklevel=4)
+            warnings.warn(self.messages.pop(0), _errors.SeqlstmWarning, stacklevel=level)
 
     def call(self, function: Any, *arguments: Any) -> None:
         """Calls function(session, …, error). The lock of Python is not held meanwhile."""
