@@ -219,6 +219,20 @@ static inline uint64_t odn_packed_of(const struct odn_recurrent *r, int32_t l, i
 /* ---- supports.c ------------------------------------------------------------------------ */
 bool odn_recurrent_supports(const union seqlstm_any_desc *desc, struct seqlstm_answer *answer);
 
+/* ---- kinds.c --------------------------------------------------------------------------- */
+
+/* Fills in what follows from the descriptor alone. */
+void odn_recurrent_read_desc(struct odn_recurrent *r);
+/* A plain layout: with `outer` ours (outputs by inputs, gate by gate), otherwise inputs first. */
+bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer);
+
+/* ---- attributes.c ---------------------------------------------------------------------- */
+
+/* The attributes of int8 for these scales of rows, [gates * hidden] in the library's order; NULL: all 1. `scratch`: the
+ * scratchpad is the user's (for primitives); otherwise the library's (for reorders). */
+dnnl_status_t odn_quantized_attr(const struct odn_recurrent *r, const float *scales, dnnl_scratchpad_mode_t scratch,
+                                 dnnl_primitive_attr_t *out_attr);
+
 /* ---- primitive.c ----------------------------------------------------------------------- */
 
 /* Describes one pass of a rectangle with `attr`. `fixed`: with the layouts of weights that the kind holds; otherwise
@@ -242,6 +256,11 @@ seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry
 void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry);
 void odn_entries_destroy(struct odn_recurrent *r);
 enum { ODN_ENTRIES_IDLE = 128 }; /* the largest number of idle entries */
+
+/* ---- layouts.c ------------------------------------------------------------------------- */
+
+/* Those of weights and gradients of a kind. UNSUPPORTED: the library refuses the layer. */
+seqlstm_status odn_layouts_make(struct odn_recurrent *r, int32_t k, struct seqlstm_error *err);
 
 /* ---- sizes.c ----------------------------------------------------------------------------- */
 
@@ -303,23 +322,21 @@ void odn_convert_out(const struct odn_elem *elem, int64_t count, const void *fro
 /* out = scale * (a + b), in float32 or bfloat16 */
 void odn_add(dnnl_data_type_t type, int64_t count, float scale, const void *a, const void *b, void *out);
 
+/* ---- binding.c ------------------------------------------------------------------------- */
+
+seqlstm_status odn_recurrent_bind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                  struct seqlstm_error *err);
+void odn_recurrent_unbind(struct seqlstm_binding *binding);
+/* Binds the calls of one kind and way of a shape to the primitives for these scales (int8). */
+seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t kind, int32_t way,
+                              uint64_t version, const float *scales, struct seqlstm_error *err);
+
 /* ---- quantized.c --------------------------------------------------------------------------- */
 
-/* The attributes of int8 for these scales of rows, [gates * hidden] in the library's order; NULL: all 1. `scratch`: the
- * scratchpad is the user's (for primitives); otherwise the library's (for reorders). */
-dnnl_status_t odn_quantized_attr(const struct odn_recurrent *r, const float *scales, dnnl_scratchpad_mode_t scratch,
-                                 dnnl_primitive_attr_t *out_attr);
 /* Packs weights and scales of one layer and direction. Creates what the library needs for it. */
 dnnl_status_t odn_quantized_pack(const struct odn_recurrent *r, void *const *slots, int32_t d, void *packed);
 /* Updates the primitives if the binding has others than those of the scales in `packed`. */
 seqlstm_status odn_quantized_refresh(struct odn_recurrent_binding *b, const void *packed, struct seqlstm_error *err);
-
-/* ---- op.c ---- */
-/* Binds the calls of one kind and way of a shape to the primitives for these scales (int8). */
-seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t kind, int32_t way,
-                              uint64_t version, const float *scales, struct seqlstm_error *err);
-/* A plain layout: with `outer` ours (outputs by inputs, gate by gate), otherwise inputs first. */
-bool odn_plain_layout(struct odn_layout *layout, const struct odn_kind *kind, int w, dnnl_data_type_t type, bool outer);
 
 /* ---- pack.c -------------------------------------------------------------------------------- */
 
