@@ -312,14 +312,20 @@ static bool is_under(const char *name, const char *prefix)
     return name[length] == '.' || name[length] == '/';
 }
 
+/* The state of a random generator is none. */
+static bool is_weight(const char *name)
+{
+    return strstr(name, "seed_generator") == NULL;
+}
+
 /* A tensor that no parameter took: refused where it belongs to a layer of the model, which would compute something else
- * without it; the state of a random generator is no weight. */
+ * without it. */
 static seqlstm_status skip(const struct sl_graph *graph, const struct sl_rename *renames, size_t rename_count,
                            const char *name, struct sl_buf *notes, struct seqlstm_error *err)
 {
     for (int32_t i = 0; i < graph->param_count; i++) {
         struct sl_name_param p = parse(graph, i, renames, rename_count);
-        if (!is_under(name, p.prefix) || strstr(name, "seed_generator"))
+        if (!is_under(name, p.prefix) || !is_weight(name))
             continue;
         seqlstm_error_set(
             err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
@@ -332,6 +338,77 @@ static seqlstm_status skip(const struct sl_graph *graph, const struct sl_rename 
     return SEQLSTM_OK;
 }
 
+/* ---- names of the whole model ----------------------------------------------------------------------------- */
+
+static bool has_tensors(const struct sl_safetensors *file, const char *prefix)
+{
+    for (int32_t e = 0; e < sl_safetensors_get_count(file); e++)
+        if (is_under(sl_safetensors_get_entry(file, e)->name, prefix))
+            return true;
+    return false;
+}
+
+/* All names of the file begin with the same `bytes` bytes; do they share the next segment, too? Then that many more. */
+static size_t extend_outer(const struct sl_safetensors *file, size_t bytes)
+{
+    const char *first = NULL;
+    size_t end = bytes;
+    for (int32_t e = 0; e < sl_safetensors_get_count(file); e++) {
+        const char *name = sl_safetensors_get_entry(file, e)->name;
+        if (!is_weight(name))
+            continue;
+        if (first == NULL) {
+            end += strcspn(name + bytes, "./");
+            if (name[end++] == '\0')
+                return bytes;
+            first = name;
+        } else if (strncmp(name, first, end) != 0) {
+            return bytes;
+        }
+    }
+    return end;
+}
+
+/* `prefix`, or what the file has instead: Keras writes the model's name before those of its layers, PyTorch those of
+ * modules around the model (`sequential/lstm_1`, `module.lstm_1`). NULL: no memory. */
+static const char *complete_prefix(struct sl_arena *arena, const struct sl_safetensors *file, const char *prefix)
+{
+    int32_t e = 0;
+    while (e < sl_safetensors_get_count(file) && !is_weight(sl_safetensors_get_entry(file, e)->name))
+        e++;
+    if (e == sl_safetensors_get_count(file) || has_tensors(file, prefix))
+        return prefix;
+    for (size_t was = 0, outer = extend_outer(file, 0); outer > was; was = outer, outer = extend_outer(file, outer)) {
+        size_t bytes = outer + strlen(prefix) + 1;
+        char *longer = sl_arena_alloc(arena, bytes);
+        if (longer == NULL)
+            return NULL;
+        snprintf(longer, bytes, "%.*s%s", (int)outer, sl_safetensors_get_entry(file, e)->name, prefix);
+        if (has_tensors(file, longer))
+            return longer;
+    }
+    return prefix;
+}
+
+/* What the file calls each layer of the model. */
+static seqlstm_status find_prefixes(struct sl_arena *arena, const struct sl_graph *graph,
+                                    const struct sl_safetensors *file, const struct sl_rename *renames,
+                                    size_t rename_count, struct sl_rename **out, struct seqlstm_error *err)
+{
+    const struct sl_model *model = graph->model;
+    *out = SL_ARENA_ARRAY(arena, struct sl_rename, model->layer_count + 1);
+    for (size_t i = 0; *out && i < model->layer_count; i++) {
+        const char *ours = model->layers[i].name;
+        const char *theirs = complete_prefix(arena, file, find_prefix(renames, rename_count, ours));
+        (*out)[i] = (struct sl_rename){theirs, ours};
+        if (theirs == NULL)
+            *out = NULL;
+    }
+    if (*out == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the names");
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_names_import(const struct sl_graph *graph, enum sl_convention convention,
                                const struct sl_safetensors *file, const struct sl_rename *renames, size_t rename_count,
                                float *const *values, struct sl_buf *notes, struct seqlstm_error *err)
@@ -341,18 +418,23 @@ seqlstm_status sl_names_import(const struct sl_graph *graph, enum sl_convention 
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`--rename %s=%s`: the model has no layer `%s`",
                          renames[r].theirs, renames[r].ours, renames[r].ours);
     int32_t count = sl_safetensors_get_count(file);
+    size_t layer_count = graph->model->layer_count;
+    struct sl_rename *layers = NULL;
+    struct sl_arena arena;
+    sl_arena_init(&arena);
+    seqlstm_status status = find_prefixes(&arena, graph, file, renames, rename_count, &layers, err);
     bool *used = calloc((size_t)count + 1, sizeof *used);
-    if (used == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the names");
-    seqlstm_status status = SEQLSTM_OK;
+    if (status == SEQLSTM_OK && used == NULL)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the names");
     for (int32_t i = 0; i < graph->param_count && status == SEQLSTM_OK; i++) {
-        struct sl_name_param p = parse(graph, i, renames, rename_count);
+        struct sl_name_param p = parse(graph, i, layers, layer_count);
         status = import_param(&p, convention, file, values[i], used, err);
     }
     for (int32_t e = 0; e < count && status == SEQLSTM_OK; e++)
         if (!used[e])
-            status = skip(graph, renames, rename_count, sl_safetensors_get_entry(file, e)->name, notes, err);
+            status = skip(graph, layers, layer_count, sl_safetensors_get_entry(file, e)->name, notes, err);
     free(used);
+    sl_arena_deinit(&arena);
     return status;
 }
 

@@ -111,7 +111,8 @@ static const char *skip_segment(const char *path, const char *begin, const char 
     return rest == end ? end + 1 : NULL;
 }
 
-/* Is `path` the parameter's: PREFIX [/LAST-OF-PREFIX] [/forward_*] [/CELL] /leaf [:0]? */
+/* Is `path` the parameter's: PREFIX [/LAST-OF-PREFIX] [/forward_*] [/CELL] /leaf [:0]? A dense layer may be in a
+ * TimeDistributed: PREFIX /DENSE /leaf. */
 static bool is_path(const struct sl_name_param *p, const char *path, const char *prefix, const char *leaf)
 {
     bool is_recurrent = p->role == SL_NAME_W_X || p->role == SL_NAME_W_H || p->role == SL_NAME_BIAS;
@@ -133,6 +134,8 @@ static bool is_path(const struct sl_name_param *p, const char *path, const char 
     snprintf(cell, sizeof cell, "%s_cell", get_cell(p->layer));
     if (is_recurrent && (next = skip_segment(path, NULL, cell)) != NULL)
         path = next;
+    if (p->role == SL_NAME_DENSE_BIAS || (p->role == SL_NAME_W && p->layer->kind != SL_LAYER_EMBEDDING))
+        path = strchr(path, '/') ? strchr(path, '/') + 1 : path;
     length = strlen(leaf);
     return strncmp(path, leaf, length) == 0 && (path[length] == '\0' || strcmp(path + length, ":0") == 0);
 }

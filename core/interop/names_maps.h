@@ -12,7 +12,8 @@ sl_name_map_fn sl_names_map_pytorch;
 sl_name_map_fn sl_names_map_keras;
 
 /* Keras's other paths for the tensor that sl_names_map_keras named: doubled layer names and `:0` (Keras 2), numbered
- * cells, `forward_*` and `backward_*` of any name. The entry's index; -1: none; -2: several. */
+ * cells, `forward_*` and `backward_*` of any name, dense layers in a TimeDistributed. The entry's index; -1: none; -2:
+ * several. */
 int32_t sl_names_find_keras(const struct sl_name_param *param, const struct sl_name_tensor *tensor,
                             const struct sl_safetensors *file);
 

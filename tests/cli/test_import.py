@@ -471,6 +471,38 @@ def test_other_names_of_the_same_layers(t):
     t.run('import', 'both.safetensors', '--into', 'both.yaml', '--rename', 'wrapper=lstm_1', '--out', 'both').quiet()
 
 
+def test_names_of_the_whole_model_before_those_of_its_layers(t):
+    prepare(t)
+    kernel = {'kernel': [2, 12], 'recurrent_kernel': [3, 12], 'bias': [12]}
+    dense = {'kernel': [3, 1], 'bias': [1]}
+    keras = {**{f'lstm_1/lstm_cell/{k}': v for k, v in kernel.items()}, **{f'dense_1/{k}': v for k, v in dense.items()}}
+
+    def take(name, tensors, *flags, note=''):
+        t.write('theirs.safetensors', write_tensors({k: (v, make_values(math.prod(v), len(k.split('/')[-1].split('.')[-1])))
+                                                     for k, v in tensors.items()}))
+        said = t.run('import', 'theirs.safetensors', '--into', 'model.yaml', '--out', name, *flags)
+        expect(note in said.err and bool(note) == bool(said.err), said.err)
+        t.run('export', name, '--file', f'{name}.safetensors')
+        return t.read(f'{name}.safetensors')
+    plain = take('keras-plain', keras)
+    outer = {f'sequential_3/{k}': v for k, v in keras.items()}
+    expect(take('keras-outer', outer) == plain, 'Keras: other weights')
+    expect(take('keras-seed', {**outer, 'seed_generator/seed_generator_state': [2]}, note='is not used') == plain, 'seed: other weights')
+    wrapped = {k.replace('dense_1/', 'dense_1/head/'): v for k, v in outer.items()}
+    expect(take('keras-wrapped', wrapped) == plain, 'TimeDistributed: other weights')
+    other = {k.replace('lstm_1/', 'enc/'): v for k, v in outer.items()}
+    expect(take('keras-renamed', other, '--rename', 'enc=lstm_1') == plain, 'renamed: other weights')
+    plain = take('torch-plain', PYTORCH)
+    for name, before in (('torch-outer', 'module.'), ('torch-deep', '_orig_mod.module.')):
+        expect(take(name, {f'{before}{k}': v for k, v in PYTORCH.items()}) == plain, f'{name}: other weights')
+    for name, tensors in (('a second layer', {**outer, 'sequential_3/lstm_1/lstm_cell/scale': [12]}),
+                          ('a second dense', {**wrapped, 'sequential_3/dense_1/tail/kernel': [3, 1]}),
+                          ('two models', {**{f'a/{k}': v for k, v in keras.items()}, **{f'b/{k}': v for k, v in keras.items()}})):
+        write_weights(t, 'no.safetensors', tensors)
+        said = t.run('import', 'no.safetensors', '--into', 'model.yaml', '--out', 'none', rc=None)
+        expect(said.rc in (2, 4) and not (t.folder / 'none').exists(), f'{name}: imported')
+
+
 def test_files_of_other_programs_are_answered_with_the_line_that_converts_them(t):
     prepare(t)
 
