@@ -66,7 +66,7 @@ def test_kernels(t):
     profile, events, text = profile_kernels(t, LIBRARY)
     kernels = {kernel['name']: kernel for kernel in profile['kernels']}
     expect(profile['kernels_missing'] is None and 'kernel of the device' in text, text)
-    expect({'loss_forward', 'optimize', 'fill'} <= kernels.keys(), list(kernels))
+    expect({'loss_both', 'optimize', 'fill'} <= kernels.keys(), list(kernels))
     expect(all(kernel['count'] >= 1 and kernel['ns'] > 0 for kernel in kernels.values()), kernels)
     run = [e for e in events if e['ph'] == 'X' and e['cat'] == 'device']
     steps = [e for e in events if e['ph'] == 'X' and e['name'] == 'update']

@@ -187,14 +187,12 @@ static __device__ void row_gradient(const struct cg_loss &l, int rank, int size,
 /* Blocks of CG_ROW_THREADS threads, with a row for each team. Row r belongs to block r / teams % blocks. With
  * GRADIENTS, x receives the gradient of each row after its loss. */
 template <bool GRADIENTS>
-static __global__ void __launch_bounds__(CG_ROW_THREADS, 6)
-    loss_forward(struct cg_loss l, int64_t rows, int size, struct cg_live live, float *x, float *losses, float *totals,
-                 double *partials, unsigned *counter, double *sums)
+static __device__ __forceinline__ void run_losses(const struct cg_loss &l, int64_t rows, int size, float scale,
+                                                  float *x, float *losses, float *totals, double *partials,
+                                                  unsigned *counter, double *sums, double *room)
 {
-    GPU_SHARED(double, room);
     const int teams = (int)blockDim.x / size, mine = (int)threadIdx.x / size;
     const team t = find_team(size, reinterpret_cast<float *>(room));
-    const float scale = GRADIENTS ? cg_live_scale(&live) : 0.0f;
     double loss_sum = 0, weight_sum = 0;
     for (int64_t r = (int64_t)blockIdx.x * teams + mine; r < rows; r += (int64_t)gridDim.x * teams) {
         float total = 0, loss = 0;
@@ -225,6 +223,23 @@ static __global__ void __launch_bounds__(CG_ROW_THREADS, 6)
         add_losses(partials, room, sums);
 }
 
+static __global__ void __launch_bounds__(CG_ROW_THREADS, 6)
+    loss_forward(struct cg_loss l, int64_t rows, int size, float *x, float *losses, float *totals, double *partials,
+                 unsigned *counter, double *sums)
+{
+    GPU_SHARED(double, room);
+    run_losses<false>(l, rows, size, 0.0f, x, losses, totals, partials, counter, sums, room);
+}
+
+static __global__ void __launch_bounds__(CG_ROW_THREADS, 6)
+    loss_both(struct cg_loss l, int64_t rows, int size, struct cg_live live, float *x, float *losses, double *partials,
+              unsigned *counter, double *sums)
+{
+    GPU_SHARED(double, room);
+    float *no_totals = nullptr;
+    run_losses<true>(l, rows, size, cg_live_scale(&live), x, losses, no_totals, partials, counter, sums, room);
+}
+
 static __global__ void loss_backward(struct cg_loss l, int64_t rows, int size, struct cg_live live, const float *totals,
                                      const float *x, float *dx)
 {
@@ -252,10 +267,10 @@ extern "C" int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t
                                float *totals, double *partials, unsigned *counter, double *sums)
 {
     const struct cg_loss l = *loss;
-    const struct cg_live none = {};
     const int size = get_size(l);
-    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_forward<false>, l, rows, size,
-                      none, const_cast<float *>(x), losses, totals, partials, counter, sums);
+    float *logits = const_cast<float *>(x); /* only read */
+    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_forward, l, rows, size, logits,
+                      losses, totals, partials, counter, sums);
 }
 
 extern "C" int cg_loss_both(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
@@ -264,9 +279,8 @@ extern "C" int cg_loss_both(void *stream, const struct cg_loss *loss, int64_t ro
     const struct cg_loss l = *loss;
     const struct cg_live v = *live;
     const int size = get_size(l);
-    float *no_totals = nullptr;
-    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_forward<true>, l, rows, size, v,
-                      x, losses, no_totals, partials, counter, sums);
+    return GPU_LAUNCH(stream, count_blocks(rows, size), CG_ROW_THREADS, ROW_ROOM, loss_both, l, rows, size, v, x,
+                      losses, partials, counter, sums);
 }
 
 extern "C" int cg_loss_backward(void *stream, const struct cg_loss *loss, int64_t rows, const struct cg_live *live,
