@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cuda_recorder.h. CUPTI records for the whole process and knows no context of a caller, so there is one recording
  * at a time, of one device. It asks for buffers and gives them back on threads of its own, perhaps after the end of a
- * recording: so they are no memory of the host. They are read in `report`. */
+ * recording: so they are no memory of the host. They are read in `report`.
+ *
+ * Each CUDA plugin has this code, and CUPTI has the functions of the one that has recorded last. So a buffer which one
+ * plugin gave may come back to another: a buffer knows which recording of which plugin counts it. */
 #include "common/cuda_recorder.h"
 
 #include <pthread.h>
@@ -30,6 +33,8 @@ static bool loaded;
 struct buffer {
     struct buffer *next;
     size_t valid_bytes;
+    const void *owner; /* `recording` of its plugin */
+    uint64_t turn;
 };
 enum { HEAD = 64 }; /* bytes before the records of a buffer */
 
@@ -40,7 +45,8 @@ static struct {
     int32_t ordinal;
     uint64_t zero_ns; /* on the clock of CUPTI */
     struct buffer *full;
-    size_t buffers;
+    size_t buffers; /* which this recording has given and not yet freed */
+    uint64_t turn;  /* number of this recording */
 } recording;
 
 static const int kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL_, CUPTI_KIND_MEMCPY_, CUPTI_KIND_MEMSET_};
@@ -94,7 +100,10 @@ static void give_buffer(uint8_t **out_buffer, size_t *out_bytes, size_t *out_rec
     pthread_mutex_lock(&lock);
     if (recording.host != NULL && recording.buffers < buffers_most)
         block = aligned_alloc(HEAD, HEAD + buffer_bytes);
-    recording.buffers += block != NULL;
+    if (block != NULL) {
+        *(struct buffer *)(void *)block = (struct buffer){.owner = &recording, .turn = recording.turn};
+        recording.buffers++;
+    }
     pthread_mutex_unlock(&lock);
     *out_buffer = block ? block + HEAD : NULL;
     *out_bytes = block ? buffer_bytes : 0;
@@ -110,7 +119,8 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *records, size_t
         return;
     struct buffer *buffer = (struct buffer *)(void *)(records - HEAD);
     pthread_mutex_lock(&lock);
-    *buffer = (struct buffer){recording.full, valid_bytes};
+    buffer->next = recording.full;
+    buffer->valid_bytes = valid_bytes;
     recording.full = buffer;
     pthread_mutex_unlock(&lock);
 }
@@ -127,7 +137,8 @@ static struct buffer *take_full(void)
 static void free_buffer(struct buffer *buffer)
 {
     pthread_mutex_lock(&lock);
-    recording.buffers--;
+    if (buffer->owner == &recording && buffer->turn == recording.turn)
+        recording.buffers--;
     pthread_mutex_unlock(&lock);
     free(buffer);
 }
@@ -234,6 +245,8 @@ static void set_host(const struct seqlstm_host *host, const struct seqlstm_insta
     recording.host = host;
     recording.instance = instance;
     recording.ordinal = ordinal;
+    recording.buffers = 0;
+    recording.turn++;
     pthread_mutex_unlock(&lock);
 }
 
@@ -249,6 +262,7 @@ static seqlstm_status recorder_start(struct seqlstm_instance *instance, uint32_t
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "another device of this process is recorded already");
     if (!loaded)
         SEQLSTM_TRY(load(domain->cupti, err));
+    report_buffers(NULL); /* of earlier recordings, which came late */
     set_host(&domain->host, instance, domain->devices[device].ordinal);
     const seqlstm_status status = enable(err);
     if (status != SEQLSTM_OK)

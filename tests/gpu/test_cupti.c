@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugins/common/cupti.h against CUPTI's own headers, and names of kernels. */
+/* plugins/common/cupti.h against CUPTI's own headers, names of kernels, and the recorders of two plugins in turn. */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "common/cuda_domain.h"
 #include "common/cuda_recorder.h"
 #include "common/cuda_runtime.h"
 #include "common/cupti.h"
@@ -73,8 +77,52 @@ static void test_names(void **state)
     assert_string_equal(small, "gemm");
 }
 
-int main(void)
+/* The same code once more, as in another plugin. */
+extern const struct seqlstm_recorder second_recorder;
+
+static const char *library; /* a fake CUPTI */
+
+static void start(const struct seqlstm_recorder *recorder, struct gpu_domain *domain)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names)};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const seqlstm_status status = recorder->start((struct seqlstm_instance *)(void *)domain, 0, &err);
+    if (status != SEQLSTM_OK)
+        print_message("%s\n", err.message);
+    assert_int_equal(status, SEQLSTM_OK);
+}
+
+static void stop(const struct seqlstm_recorder *recorder, struct gpu_domain *domain)
+{
+    recorder->stop((struct seqlstm_instance *)(void *)domain, 0);
+}
+
+/* A buffer that comes back after its recording has ended is counted by none, so that buffers never run out. */
+static void test_late_buffers(void **state)
+{
+    (void)state;
+    enum { TURNS = 200 };
+    static struct gpu_domain domains[2];
+    const struct seqlstm_recorder *const recorders[2] = {&gpu_recorder, &second_recorder};
+    int (*hold)(void);
+    for (int k = 0; k < 2; k++)
+        snprintf(domains[k].cupti, sizeof domains[k].cupti, "%s", library);
+    for (int turn = 0; turn <= TURNS; turn++) { /* buffers of the first come back to the second */
+        start(recorders[0], &domains[0]);
+        void *symbol = dlsym(dlopen(library, RTLD_NOW), "fake_cupti_hold");
+        assert_non_null(symbol);
+        memcpy(&hold, &symbol, sizeof hold);
+        assert_true(hold());
+        stop(recorders[0], &domains[0]);
+        start(recorders[1], &domains[1]);
+        if (turn == TURNS)
+            assert_true(hold());
+        stop(recorders[1], &domains[1]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_late_buffers)};
+    library = argc > 1 ? argv[1] : "";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #define DECLARE(type, name, arguments) EXPORT type cupti##name arguments;
 CUPTI_FUNCTIONS(DECLARE)
 #undef DECLARE
+EXPORT int fake_cupti_hold(void);
 
 enum { MORE = 32, NAMES = 256, KINDS = 16 };
 
@@ -29,6 +30,7 @@ static char *names[NAMES];
 static int enabled[KINDS];
 static cupti_request_fn *request_buffer;
 static cupti_complete_fn *complete_buffer;
+static uint8_t *held; /* fake_cupti_hold */
 
 static const int kinds[] = {0, CUPTI_KIND_CONCURRENT_KERNEL_, CUPTI_KIND_MEMCPY_, CUPTI_KIND_MEMSET_};
 
@@ -81,6 +83,9 @@ EXPORT int cuptiActivityRegisterCallbacks(cupti_request_fn *request, cupti_compl
 {
     request_buffer = request;
     complete_buffer = complete;
+    if (held)
+        complete(NULL, 0, held, 0, 0);
+    held = NULL;
     return CUPTI_SUCCESS_;
 }
 
@@ -134,6 +139,15 @@ EXPORT int cuptiActivityFlushAll(uint32_t flag)
     while (kept)
         kept = flush_some(kept);
     return CUPTI_SUCCESS_;
+}
+
+/* For tests: asks for a buffer, which goes back, empty, when functions are registered again. Returns whether there was
+ * one. */
+EXPORT int fake_cupti_hold(void)
+{
+    size_t bytes = 0, most = 0;
+    request_buffer(&held, &bytes, &most);
+    return held != NULL;
 }
 
 EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struct cupti_record **record)
