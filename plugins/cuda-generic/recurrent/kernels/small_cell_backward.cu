@@ -12,16 +12,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::LEAST_BLOCKS) backward(c
     cg_small_run_backward<cg_small_cell_back<S>>(layers);
 }
 
-template <class S> struct starter {
-    static int ask(int32_t multiprocessors, int32_t *out_together)
-    {
-        return cg_small_ask<S>(backward<S>, multiprocessors, out_together);
-    }
-    static int start(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences)
-    {
-        return cg_small_launch<S>(stream, backward<S>, layer, directions, sequences);
-    }
-};
+template <class S> using starter = cg_small_starter<S, backward<S>>;
 
 extern "C" int cg_small_cell_backward_make(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small)
 {

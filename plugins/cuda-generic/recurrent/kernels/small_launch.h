@@ -26,6 +26,18 @@ static int cg_small_launch(void *stream, void (*kernel)(const struct cg_layer *)
                          : GPU_LAUNCH_LARGE(stream, blocks, S::THREADS, shared, kernel, layer);
 }
 
+/* Both for one shape of a kernel. */
+template <class S, void (*KERNEL)(const struct cg_layer *)> struct cg_small_starter {
+    static int ask(int32_t multiprocessors, int32_t *out_together)
+    {
+        return cg_small_ask<S>(KERNEL, multiprocessors, out_together);
+    }
+    static int start(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences)
+    {
+        return cg_small_launch<S>(stream, KERNEL, layer, directions, sequences);
+    }
+};
+
 static inline bool cg_small_is_full(int64_t hidden)
 {
     return hidden == 32 || hidden == 64 || hidden == 128;

@@ -12,16 +12,7 @@ static __global__ void __launch_bounds__(S::THREADS, S::LEAST_BLOCKS) forward(co
     cg_small_run_forward<cg_small_cell<S>>(layers);
 }
 
-template <class S> struct starter {
-    static int ask(int32_t multiprocessors, int32_t *out_together)
-    {
-        return cg_small_ask<S>(forward<S>, multiprocessors, out_together);
-    }
-    static int start(void *stream, const struct cg_layer *layer, int64_t directions, int64_t sequences)
-    {
-        return cg_small_launch<S>(stream, forward<S>, layer, directions, sequences);
-    }
-};
+template <class S> using starter = cg_small_starter<S, forward<S>>;
 
 extern "C" int cg_small_norm_forward_make(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small)
 {

@@ -40,20 +40,23 @@ static __device__ __forceinline__ void run_cells(const PRODUCT &product, const s
         cg_resident_load_past(y, cg_resident_get_cell(p, call, turns, from, count, e + CG_RESIDENT_THREADS), turns,
                               &next);
         const float back = cell.returns ? product.get(cell.own, cell.column - from) : 0.0f;
-        if (cell.returns && !cell.runs) /* the sequence has no earlier step */
-            y.back[(int64_t)cell.b * y.hidden + cell.unit] = back;
-        if (cell.runs) {
-            cg_resident_compute(p, units, cell, past, turns.now.t, back, usual, held);
-            held->row = turns.now.row + cell.b;
-            held->unit = cell.unit;
-            held->b = cell.b;
-            CG_UNROLL
-            for (int j = 0; j < 4; j++)
-                v[j] = j == 2 ? held->dz[j] * held->reset : held->dz[j];
-        }
+        cg_resident_run_cell(p, units, cell, past, turns.now, back, usual, held, v);
         publish<PARTS>(p, call, cg_resident_half(p, p.epoch + 1), cell, e < cells && cell.column < turns.active, v);
     }
 }
+
+template <int PARTS, int TILES> struct cg_resident_backward_pass {
+    static __device__ __forceinline__ void run(const struct cg_resident_place &p, const struct cg_resident_call &call,
+                                               const struct cg_resident_turns &turns, int from, int count, bool usual,
+                                               const struct cg_resident_past &next, struct cg_resident_held *held)
+    {
+        cg_resident_product<PARTS, TILES> product(p, call, cg_resident_half(p, p.epoch));
+        const int multiplied = turns.before - from < count ? turns.before - from : count;
+        if (multiplied > 0)
+            product.run(from, multiplied);
+        run_cells<cg_resident_product<PARTS, TILES>, PARTS>(product, call, turns, from, count, usual, next, held);
+    }
+};
 
 template <int PARTS, int TILES>
 static __global__ void __launch_bounds__(CG_RESIDENT_THREADS, 1)
@@ -61,38 +64,9 @@ static __global__ void __launch_bounds__(CG_RESIDENT_THREADS, 1)
 {
     GPU_SHARED(unsigned char, shared);
     struct cg_resident_place p = cg_resident_begin(layers, call, shared);
-    const struct cg_layer &y = *p.y;
-    const int steps = (int)y.axis.steps;
-    const bool usual = cg_cluster_is_usual(y);
     cg_resident_load_columns<PARTS>(p, call.r);
     __syncthreads();
-    struct cg_resident_turns turns = {cg_resident_get_step(y, 0, true), cg_resident_get_step(y, 1, true), 0, 0};
-    struct cg_resident_held held = {};
-    held.row = -1;
-    for (int turn = 0; turn <= steps; turn++) { /* the last one only multiplies */
-        turns.active = cg_resident_active(call, p.group, turns.now.most);
-        const int all = turns.active > turns.before ? turns.active : turns.before;
-        for (int from = 0; from < all; from += call.r.columns) {
-            const int count = all - from < call.r.columns ? all - from : call.r.columns;
-            struct cg_resident_past next;
-            cg_resident_store_held(y, &held);
-            cg_resident_load_past(y, cg_resident_get_cell(p, call, turns, from, count, p.thread), turns, &next);
-            if (from == 0 && turns.before > 0)
-                cg_resident_wait(p, call.r);
-            cg_resident_product<PARTS, TILES> product(p, call, cg_resident_half(p, p.epoch));
-            const int multiplied = turns.before - from < count ? turns.before - from : count;
-            if (multiplied > 0)
-                product.run(from, multiplied);
-            run_cells<cg_resident_product<PARTS, TILES>, PARTS>(product, call, turns, from, count, usual, next, &held);
-            __syncthreads(); /* now all threads have read the sums */
-        }
-        if (turns.active > 0)
-            cg_resident_arrive(p);
-        turns.before = turns.active;
-        turns.now = turns.next;
-        turns.next = cg_resident_get_step(y, turn + 2, true);
-    }
-    cg_resident_store_held(y, &held);
+    cg_resident_run_turns<cg_resident_backward_pass<PARTS, TILES>>(p, call);
 }
 
 struct cg_resident_backward_kernels {

@@ -96,4 +96,58 @@ static __device__ __forceinline__ void cg_resident_compute(const struct cg_resid
     held->x = past.x;
 }
 
+/* The same for any cell, with the gradients of the sums over h in `v`. What a sequence that has no earlier step gets is
+ * kept. */
+static __device__ __forceinline__ void cg_resident_run_cell(const struct cg_resident_place &p, int units,
+                                                            const struct cg_resident_cell &cell,
+                                                            const struct cg_resident_past &past,
+                                                            const struct cg_resident_step &now, float back, bool usual,
+                                                            struct cg_resident_held *held, float (&v)[4])
+{
+    if (cell.returns && !cell.runs)
+        p.y->back[(int64_t)cell.b * p.y->hidden + cell.unit] = back;
+    if (!cell.runs)
+        return;
+    cg_resident_compute(p, units, cell, past, now.t, cell.returns ? back : 0.0f, usual, held);
+    held->row = now.row + cell.b;
+    held->unit = cell.unit;
+    held->b = cell.b;
+    CG_UNROLL
+    for (int j = 0; j < 4; j++)
+        v[j] = j == 2 ? held->dz[j] * held->reset : held->dz[j];
+}
+
+/* All turns. PASS::run does the columns [from, from + count) of a turn, whose first cell of the thread reads `next`. */
+template <class PASS>
+static __device__ __forceinline__ void cg_resident_run_turns(struct cg_resident_place &p,
+                                                             const struct cg_resident_call &call)
+{
+    const struct cg_layer &y = *p.y;
+    const int steps = (int)y.axis.steps;
+    const bool usual = cg_cluster_is_usual(y);
+    struct cg_resident_turns turns = {cg_resident_get_step(y, 0, true), cg_resident_get_step(y, 1, true), 0, 0};
+    struct cg_resident_held held = {};
+    held.row = -1;
+    for (int turn = 0; turn <= steps; turn++) { /* the last one only receives */
+        turns.active = cg_resident_active(call, p.group, turns.now.most);
+        const int all = turns.active > turns.before ? turns.active : turns.before;
+        for (int from = 0; from < all; from += call.r.columns) {
+            const int count = all - from < call.r.columns ? all - from : call.r.columns;
+            struct cg_resident_past next;
+            cg_resident_store_held(y, &held);
+            cg_resident_load_past(y, cg_resident_get_cell(p, call, turns, from, count, p.thread), turns, &next);
+            if (from == 0 && turns.before > 0)
+                cg_resident_wait(p, call.r);
+            PASS::run(p, call, turns, from, count, usual, next, &held);
+            __syncthreads(); /* now all threads have read what is shared */
+        }
+        if (turns.active > 0)
+            cg_resident_arrive(p);
+        turns.before = turns.active;
+        turns.now = turns.next;
+        turns.next = cg_resident_get_step(y, turn + 2, true);
+    }
+    cg_resident_store_held(y, &held);
+}
+
 #endif

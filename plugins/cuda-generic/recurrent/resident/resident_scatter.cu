@@ -139,18 +139,8 @@ static __device__ __forceinline__ void run_cells(const struct cg_resident_place 
         if (multiplied > 0)
             back = gather(p, call, cg_resident_half(p, p.epoch), from, multiplied, e0, width, room);
         if (p.thread >= width)
-            continue;                   /* so do whole warps */
-        if (cell.returns && !cell.runs) /* the sequence has no earlier step */
-            y.back[(int64_t)cell.b * y.hidden + cell.unit] = back;
-        if (cell.runs) {
-            cg_resident_compute(p, units, cell, past, turns.now.t, cell.returns ? back : 0.0f, usual, held);
-            held->row = turns.now.row + cell.b;
-            held->unit = cell.unit;
-            held->b = cell.b;
-            CG_UNROLL
-            for (int j = 0; j < 4; j++)
-                v[j] = j == 2 ? held->dz[j] * held->reset : held->dz[j];
-        }
+            continue; /* so do whole warps */
+        cg_resident_run_cell(p, units, cell, past, turns.now, back, usual, held, v);
         put<S>(p, call.r, cell.column - from, cell.own, e < cells, v);
     }
 }
@@ -220,6 +210,19 @@ static __device__ __forceinline__ void send(const struct cg_resident_place &p, c
     }
 }
 
+template <class S> struct cg_resident_scatter_pass {
+    static __device__ __forceinline__ void run(const struct cg_resident_place &p, const struct cg_resident_call &call,
+                                               const struct cg_resident_turns &turns, int from, int count, bool usual,
+                                               const struct cg_resident_past &next, struct cg_resident_held *held)
+    {
+        const int sent = turns.active - from < count ? turns.active - from : count;
+        run_cells<S>(p, call, turns, from, count, usual, next, held);
+        __syncthreads(); /* now the gradients of all cells are there */
+        for (int column0 = 0; column0 < sent; column0 += 16)
+            send<S>(p, call, cg_resident_half(p, p.epoch + 1), from, column0, sent);
+    }
+};
+
 template <int PARTS, int STEPS>
 static __global__ void __launch_bounds__(CG_RESIDENT_THREADS, 1)
     resident_scatter(const struct cg_layer *layers, const __grid_constant__ struct cg_resident_call call)
@@ -227,38 +230,9 @@ static __global__ void __launch_bounds__(CG_RESIDENT_THREADS, 1)
     typedef cg_resident_depth<PARTS, STEPS> S;
     GPU_SHARED(unsigned char, shared);
     struct cg_resident_place p = cg_resident_begin(layers, call, shared);
-    const struct cg_layer &y = *p.y;
-    const int steps = (int)y.axis.steps;
-    const bool usual = cg_cluster_is_usual(y);
     load_tiles<S>(p, call.r);
     __syncthreads();
-    struct cg_resident_turns turns = {cg_resident_get_step(y, 0, true), cg_resident_get_step(y, 1, true), 0, 0};
-    struct cg_resident_held held = {};
-    held.row = -1;
-    for (int turn = 0; turn <= steps; turn++) { /* the last one only receives */
-        turns.active = cg_resident_active(call, p.group, turns.now.most);
-        const int all = turns.active > turns.before ? turns.active : turns.before;
-        for (int from = 0; from < all; from += call.r.columns) {
-            const int count = all - from < call.r.columns ? all - from : call.r.columns;
-            const int sent = turns.active - from < count ? turns.active - from : count;
-            struct cg_resident_past next;
-            cg_resident_store_held(y, &held);
-            cg_resident_load_past(y, cg_resident_get_cell(p, call, turns, from, count, p.thread), turns, &next);
-            if (from == 0 && turns.before > 0)
-                cg_resident_wait(p, call.r);
-            run_cells<S>(p, call, turns, from, count, usual, next, &held);
-            __syncthreads(); /* now the gradients of all cells are there */
-            for (int column0 = 0; column0 < sent; column0 += 16)
-                send<S>(p, call, cg_resident_half(p, p.epoch + 1), from, column0, sent);
-            __syncthreads(); /* now all warps have read them */
-        }
-        if (turns.active > 0)
-            cg_resident_arrive(p);
-        turns.before = turns.active;
-        turns.now = turns.next;
-        turns.next = cg_resident_get_step(y, turn + 2, true);
-    }
-    cg_resident_store_held(y, &held);
+    cg_resident_run_turns<cg_resident_scatter_pass<S>>(p, call);
 }
 
 extern "C" int cg_resident_scatter(const struct cg_resident_request *request)
