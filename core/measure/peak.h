@@ -19,4 +19,8 @@ seqlstm_status sl_peak_measure_bytes(struct sl_pool *pool, double *out_gbytes, s
 /* GFLOP/s: the best of a few passes, about 60 ms in total. [one thread at a time per pool] */
 double sl_peak_measure(struct sl_pool *pool);
 
+/* GFLOP/s in bfloat16 on the tiles of AMX, on all members together; a few milliseconds. 0: the processor has none, or
+ * the system does not allow their use. [one thread at a time per pool] */
+double sl_peak_measure_tiles(struct sl_pool *pool);
+
 #endif

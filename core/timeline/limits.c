@@ -43,8 +43,20 @@ static bool reads_all(const struct sl_node *node)
     return node->desc.head.op != SEQLSTM_OP_EMBEDDING;
 }
 
-static void count_call(const struct sl_graph *graph, const struct sl_call *call, struct sl_timeline_part *part)
+double sl_timeline_find_peak(const struct sl_timeline_peaks *peaks, const struct sl_call *call)
 {
+    const uint32_t type = call->node->desc.head.dtype_compute;
+    if (type == SEQLSTM_DTYPE_BFLOAT16)
+        return peaks->tiles_gflops;
+    if (type == SEQLSTM_DTYPE_TF32)
+        return peaks->tiles_gflops / SL_TIMELINE_TF32_PRODUCTS;
+    return sl_call_uses_tiles(call) ? peaks->tiles_gflops / SL_TIMELINE_FLOAT32_PRODUCTS : peaks->gflops;
+}
+
+static void count_call(const struct sl_timeline_request *request, const struct sl_call *call,
+                       struct sl_timeline_part *part)
+{
+    const struct sl_graph *graph = request->plan->graph;
     const bool backward = part->kind == SL_ACTIVITY_BACKWARD;
     const struct sl_node *node = call->node;
     const bool has_input = node->slot_count > 0 && node->slots[0] >= 0;
@@ -57,6 +69,7 @@ static void count_call(const struct sl_graph *graph, const struct sl_call *call,
         part->bytes = 2 * fixed * (double)part->count;
         return;
     }
+    part->peak_gflops = sl_timeline_find_peak(&request->peaks, call);
     part->flop = sl_flops_count(node, part->amount, backward, input_grad);
     part->bytes =
         (backward ? 2 : 1) * ((reads_all(node) ? fixed * (double)part->count : 0) + row * (double)part->amount);
@@ -105,8 +118,8 @@ static void judge(const struct sl_timeline_peaks *peaks, struct sl_timeline_part
     part->gbytes = part->bytes / ns;
     if (part->on_device || !(peaks->gflops > 0) || !(peaks->gbytes > 0))
         return;
-    const bool counts = part->flop / (double)part->count >= counted_flop;
-    const double compute = counts ? part->gflops / peaks->gflops : 0, memory = part->gbytes / peaks->gbytes;
+    const bool counts = part->flop / (double)part->count >= counted_flop && part->peak_gflops > 0;
+    const double compute = counts ? part->gflops / part->peak_gflops : 0, memory = part->gbytes / peaks->gbytes;
     part->of_peak = compute > memory ? compute : memory;
     if (compute >= bound && compute >= memory)
         part->limit = SL_LIMIT_COMPUTE;
@@ -126,7 +139,7 @@ void sl_timeline_judge(struct sl_timeline *timeline)
         struct sl_timeline_part *part = &timeline->parts[p];
         const struct sl_call *call = find_call(plan, part->name);
         if (sl_timeline_part_is_call(part) && call && part->depth == 1)
-            count_call(plan->graph, call, part);
+            count_call(&timeline->request, call, part);
         else if (part->kind == SL_ACTIVITY_OPTIMIZER && find_vector(plan, part->name))
             part->bytes = 4 * count_floats(part->name, timeline->request.optimizer_states) * (double)part->amount;
         else if (part->kind == SL_ACTIVITY_COPY)

@@ -7,4 +7,7 @@
 
 void sl_timeline_judge(struct sl_timeline *timeline);
 
+/* GFLOP/s of the arithmetic that the call uses, at most: vectors, or tiles; 0: unknown. */
+double sl_timeline_find_peak(const struct sl_timeline_peaks *peaks, const struct sl_call *call);
+
 #endif

@@ -164,6 +164,15 @@ static void print_row(const struct sl_timeline *timeline, const struct sl_timeli
     sl_buf_printf(out, limit[0] ? "  %s\n" : "\n", limit);
 }
 
+static void print_peaks(const struct sl_timeline_peaks *peaks, struct sl_buf *out)
+{
+    sl_buf_printf(out, "peaks of this machine: %.0f GFLOP/s", peaks->gflops);
+    if (peaks->tiles_gflops > 0)
+        sl_buf_printf(out, " (on tiles: %.0f in bfloat16, %.0f in float32)", peaks->tiles_gflops,
+                      peaks->tiles_gflops / SL_TIMELINE_FLOAT32_PRODUCTS);
+    sl_buf_printf(out, ", %.1f GB/s\n", peaks->gbytes);
+}
+
 /* All threads and devices in one line. */
 static void print_threads(const struct sl_timeline *timeline, struct sl_buf *out)
 {
@@ -224,8 +233,7 @@ void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *
     sl_timeline_format_time(timeline->unattributed_ns / (double)timeline->updates, time, sizeof time);
     sl_buf_printf(out, "%-28s  %-22s  %8s  %5.1f %%\n\n", "not attributed", "", time,
                   100 * get_share(timeline, timeline->unattributed_ns));
-    sl_buf_printf(out, "peaks of this machine: %.0f GFLOP/s, %.1f GB/s\n", timeline->request.peaks.gflops,
-                  timeline->request.peaks.gbytes);
+    print_peaks(&timeline->request.peaks, out);
     print_threads(timeline, out);
     print_memory(timeline, out);
     print_kernels(timeline, out);

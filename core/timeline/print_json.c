@@ -122,6 +122,7 @@ void sl_timeline_print_json(const struct sl_timeline *timeline, const struct sl_
     append_number(out, "slowdown", timeline->slowdown);
     append_number(out, "cpus_used", timeline->cpu_share);
     append_number(out, "peak_gflops", timeline->request.peaks.gflops);
+    append_number(out, "peak_tiles_gflops", timeline->request.peaks.tiles_gflops);
     append_number(out, "peak_gbytes_per_s", timeline->request.peaks.gbytes);
     append_count(out, "memory_bytes", timeline->memory_bytes);
     append_count(out, "predicted_bytes", timeline->request.plan->memory.peak_bytes);

@@ -20,8 +20,9 @@
 
 /* What this machine reaches at most, on all threads of the training; 0: unknown. */
 struct sl_timeline_peaks {
-    double gflops; /* float32, in registers */
-    double gbytes; /* GB/s, from and to memory */
+    double gflops;       /* float32, in registers */
+    double tiles_gflops; /* bfloat16, on the tiles of AMX; 0: the machine has none */
+    double gbytes;       /* GB/s, from and to memory */
 };
 
 struct sl_timeline_request {
@@ -43,6 +44,9 @@ enum sl_timeline_limit {
     SL_LIMIT_NEITHER
 };
 
+/* Products in bfloat16 for one product on tiles: numbers are split into two or three parts. */
+enum { SL_TIMELINE_TF32_PRODUCTS = 3, SL_TIMELINE_FLOAT32_PRODUCTS = 6 };
+
 /* A node of the tree: activities of one kind and name below the same parent. */
 struct sl_timeline_part {
     enum sl_activity_kind kind;
@@ -56,6 +60,7 @@ struct sl_timeline_part {
     double self_ns;   /* without the parts below */
     double device_ns; /* that the device worked; 0: it is not on one, or unknown */
     double flop, bytes;
+    double peak_gflops;    /* of what it computes on; 0: unknown */
     double gflops, gbytes; /* per second of device_ns, or else of ns */
     double of_peak;        /* share of the peak that `limit` is about; else the larger one */
     enum sl_timeline_limit limit;

@@ -66,5 +66,7 @@ static inline bool sl_call_is_pieced(const struct sl_graph *graph, const struct 
 
 /* The memory domain in which the call works: "host", "cuda:<uuid>". Borrowed. */
 const char *sl_call_get_domain(const struct sl_call *call);
+/* Does it compute float32 products on the tiles of the processor? Variants that do are called "tiles". */
+bool sl_call_uses_tiles(const struct sl_call *call);
 
 #endif

@@ -3,12 +3,18 @@
 #include "dispatch/plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "registry/plugin.h"
 
 const char *sl_call_get_domain(const struct sl_call *call)
 {
     return sl_backend_get_device(call->backend, call->device)->domain;
+}
+
+bool sl_call_uses_tiles(const struct sl_call *call)
+{
+    return call->variant && strcmp(call->variant, "tiles") == 0;
 }
 
 int64_t sl_call_count_reserves(const struct sl_plan *plan, const struct sl_call *call)

@@ -56,6 +56,7 @@ seqlstm_status sl_session_make_timeline(struct sl_session *session, struct sl_re
                      "the training ended before an update was recorded: the first %lld only warm it up",
                      (long long)recorder->warm);
     request.peaks.gflops = sl_peak_measure(session->pool);
+    request.peaks.tiles_gflops = sl_peak_measure_tiles(session->pool);
     SEQLSTM_TRY(sl_peak_measure_bytes(session->pool, &request.peaks.gbytes, err));
     return sl_timeline_create(&request, out_timeline, err);
 }

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "timeline/limits.h"
 #include "timeline/print.h"
 #include "timeline/timeline.h"
 
@@ -134,6 +135,30 @@ static void test_limits(void **state)
     sl_timeline_destroy(timeline);
 }
 
+/* A call is held against what it computes on: vectors, or tiles with so many products for one. */
+static void test_tiles(void **state)
+{
+    static const struct {
+        const char *variant;
+        uint32_t compute;
+        double peak;
+    } cases[] = {{"packed", SEQLSTM_DTYPE_FLOAT32, 100},
+                 {NULL, SEQLSTM_DTYPE_FLOAT32, 100},
+                 {"tiles", SEQLSTM_DTYPE_FLOAT32, 200},
+                 {"packed", SEQLSTM_DTYPE_TF32, 400},
+                 {"default", SEQLSTM_DTYPE_BFLOAT16, 1200}};
+    static const struct sl_timeline_peaks peaks = {.gflops = 100, .tiles_gflops = 1200}, none = {.gflops = 100};
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct sl_node node = {.name = "d"};
+        node.desc.head.dtype_compute = cases[k].compute;
+        const struct sl_call call = {.node = &node, .variant = cases[k].variant};
+        assert_float_equal(sl_timeline_find_peak(&peaks, &call), cases[k].peak, 1e-9);
+        if (cases[k].compute != SEQLSTM_DTYPE_FLOAT32) /* without tiles nothing is known */
+            assert_float_equal(sl_timeline_find_peak(&none, &call), 0, 1e-9);
+    }
+}
+
 /* A call on a device counts with the time that the device worked, not with the time that starting it took. */
 static void test_device(void **state)
 {
@@ -255,8 +280,9 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),    cmocka_unit_test(test_limits), cmocka_unit_test(test_device),
-        cmocka_unit_test(test_sentence), cmocka_unit_test(test_json),   cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_parts),   cmocka_unit_test(test_limits),   cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_device),  cmocka_unit_test(test_sentence), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
