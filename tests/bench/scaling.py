@@ -12,9 +12,11 @@ without other work.
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+from calls import call
 
 LANGUAGE = """data:
   type: text
@@ -96,13 +98,6 @@ SIZES = {
 # Divisions among two ranks; a pipeline where the layers can be cut into stages of about equal time.
 DIVISIONS = {'data': '{data: 2}', 'pipeline': '{pipeline: 2, pieces: 8}'}
 PIPELINES = ('ptb-small', 'eight-layers')
-
-
-def call(*command):
-    result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if result.returncode != 0:
-        sys.exit(f'{" ".join(str(c) for c in command)}:\n{result.stderr}')
-    return result.stdout
 
 
 def measure(options, model, folder, flags, updates):

@@ -14,9 +14,11 @@ import json
 import os
 import pathlib
 import shlex
-import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+from calls import call
 
 NET = '10.77.0'
 SPACES = {f'{NET}.1': 'slow-link-a', f'{NET}.2': 'slow-link-b'}
@@ -33,13 +35,6 @@ DIVISIONS = {
     'bfloat16': '{data: 2, reduce: {dtype: bfloat16}}',
     'powersgd, rank 4': '{data: 2, compress: {type: powersgd, rank: 4}}',
 }
-
-
-def call(*command, fails=True, **settings):
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
-    if done.returncode != 0 and fails:
-        sys.exit(f'{" ".join(str(c) for c in command)}:\n{done.stdout}{done.stderr}')
-    return done.stdout
 
 
 def lay_link(rate):

@@ -17,9 +17,11 @@ import html
 import json
 import math
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+from calls import call
 
 MODEL = """seqlstm: 1
 name: study
@@ -58,13 +60,6 @@ DIVISIONS = {
 FOUR = 'pipeline 4'
 COLOURS = {'padded to longest': '#c2410c', 'padded per batch': '#a5388c', 'greedy buckets': '#0072b2', 'packed': '#007a5a'}
 DASHES = {'one': '', 'data': '7 4', 'central': '2 3', 'pipeline': '9 3 2 3'}
-
-
-def call(*command):
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(f'{" ".join(str(c) for c in command)}:\n{done.stderr}')
-    return done.stdout
 
 
 def write_model(options, folder, strategy):
