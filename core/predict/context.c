@@ -42,15 +42,10 @@ static seqlstm_status find_states(struct sl_predictor_lane *lane, struct seqlstm
     return SEQLSTM_OK;
 }
 
-/* One sequence whose weights stay in the second-level cache of a core is computed by one thread: a step takes a few
- * microseconds, and waiting for another thread at each of them takes longer whenever that has lost its core. */
-enum { ALONE_BYTES = 1536 << 10 };
-
 static struct sl_pool *choose_pool(const struct sl_context *context, enum sl_predictor_use use)
 {
     const struct sl_predictor_request *made = &context->predictor->made;
-    const bool alone = use == SL_USE_ALONE || use == SL_USE_STREAM;
-    return alone && made->warms && made->plans[use].plan->packed_bytes <= ALONE_BYTES ? NULL : context->pool;
+    return made->warms && sl_predictor_use_is_single(use, made->plans[use].plan->packed_bytes) ? NULL : context->pool;
 }
 
 static seqlstm_status make_gathered(struct sl_predictor_lane *lane, struct seqlstm_error *err)

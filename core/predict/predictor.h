@@ -45,6 +45,16 @@ static inline bool sl_predictor_use_carries(enum sl_predictor_use use)
     return use == SL_USE_STREAM || use == SL_USE_STREAMS || use == SL_USE_CHUNKS;
 }
 
+enum { SL_SINGLE_BYTES = 1536 << 10 };
+
+/* One sequence whose weights stay in the second-level cache of a core is planned for one thread and computed by one,
+ * however many there are: a step takes a few microseconds, and waiting for another thread at each of them takes longer
+ * whenever that has lost its core. `packed_bytes`: of its plan. */
+static inline bool sl_predictor_use_is_single(enum sl_predictor_use use, int64_t packed_bytes)
+{
+    return (use == SL_USE_ALONE || use == SL_USE_STREAM) && packed_bytes <= SL_SINGLE_BYTES;
+}
+
 /* The model as it is planned for one use; NULL: it is not used so. */
 struct sl_predictor_plan {
     struct sl_graph *graph;

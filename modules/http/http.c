@@ -31,7 +31,7 @@ struct seqlstm_http_request {
     char *body;
     uint64_t body_bytes;
     evutil_socket_t socket;
-    atomic_bool gone; /* the connection is closed */
+    bool gone; /* under the lock: the connection is closed, and its socket may be that of another one */
     /* the answer */
     struct seqlstm_http_request *next; /* in http->answered */
     struct evbuffer *answer;           /* what the loop has not taken yet; of parts under the lock */
@@ -90,10 +90,14 @@ static const void *get_body(const struct seqlstm_http_request *request, uint64_t
 static int32_t is_gone(const struct seqlstm_http_request *request)
 {
     char byte;
-    if (atomic_load(&request->gone))
-        return 1;
-    const ssize_t got = recv(request->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    pthread_mutex_lock(&request->http->lock);
+    bool gone = request->gone;
+    if (!gone) {
+        const ssize_t got = recv(request->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    }
+    pthread_mutex_unlock(&request->http->lock);
+    return gone;
 }
 
 static void destroy(struct seqlstm_http_request *request)
@@ -155,7 +159,9 @@ static void on_closed(struct evhttp_connection *connection, void *context)
 {
     struct seqlstm_http_request *request = context;
     (void)connection;
-    atomic_store(&request->gone, true);
+    pthread_mutex_lock(&request->http->lock);
+    request->gone = true;
+    pthread_mutex_unlock(&request->http->lock);
     if (request->sent)
         finish(request);
 }

@@ -66,8 +66,9 @@ static seqlstm_status make_profiles(const struct sl_envelope *envelope, struct s
     return status;
 }
 
-static seqlstm_status plan(struct sl_session *session, const struct sl_predictor_wish *wish, enum sl_predictor_use use,
-                           struct sl_predictor_request *request, struct seqlstm_error *err)
+static seqlstm_status plan_on(struct sl_session *session, const struct sl_predictor_wish *wish,
+                              enum sl_predictor_use use, struct sl_predictor_request *request,
+                              struct seqlstm_error *err)
 {
     struct sl_data_facts facts = *sl_data_state_get_facts(session->state);
     struct sl_stage stage = {0};
@@ -90,6 +91,27 @@ static seqlstm_status plan(struct sl_session *session, const struct sl_predictor
     sl_profiles_deinit(&profiles);
     request->plans[use] = (struct sl_predictor_plan){stage.graph, stage.plan};
     return status;
+}
+
+/* What one thread will compute is planned for one: kernels for several take up to 1.7 times as long on one. */
+static seqlstm_status plan(struct sl_session *session, const struct sl_predictor_wish *wish, enum sl_predictor_use use,
+                           struct sl_predictor_request *request, struct seqlstm_error *err)
+{
+    struct sl_pool *all = session->planned_pool, *one = NULL;
+    struct sl_predictor_plan *made = &request->plans[use];
+    if (!wish->stays || wish->threads < 2 || !sl_predictor_use_is_single(use, 0))
+        return plan_on(session, wish, use, request, err);
+    SEQLSTM_TRY(sl_pool_create(1, &one, err));
+    session->planned_pool = one;
+    const seqlstm_status status = plan_on(session, wish, use, request, err);
+    session->planned_pool = all;
+    sl_pool_destroy(one);
+    if (status != SEQLSTM_OK || sl_predictor_use_is_single(use, made->plan->packed_bytes))
+        return status;
+    sl_plan_destroy(made->plan);
+    sl_graph_destroy(made->graph);
+    *made = (struct sl_predictor_plan){NULL, NULL};
+    return plan_on(session, wish, use, request, err);
 }
 
 static seqlstm_status plan_pair(struct sl_session *session, const struct sl_predictor_wish *wish,
