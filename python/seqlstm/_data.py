@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     _Encoded = tuple[dict[str, str], dict[str, bytes]]  # settings of `data:`, and the bytes that they name
 
 
+def encode_json(value: Any) -> str:
+    """A value of a model file as JSON; numbers and arrays of numpy and paths are what they hold."""
+    import json
+    import os
+
+    def find_plain(item: Any) -> Any:
+        return item.tolist() if hasattr(item, 'tolist') else os.fspath(item)
+    return json.dumps(value, allow_nan=False, default=find_plain)
+
+
 def encode_array(array: Any) -> bytes:
     """An array as the bytes of a .npy file."""
     import io
@@ -93,6 +103,9 @@ def _encode_arrays(split: str, x: Any, y: Any, lengths: Any) -> _Encoded:
     files: dict[str, bytes] = {}
     for key, array in (('x', x), ('y', y), ('lengths', lengths)):
         if array is not None:
+            if are_texts(array):
+                raise _errors.InvalidArgumentError(f'{split}: {key} are texts, expected numbers; classes are numbered by '
+                                                   'np.unique(labels, return_inverse=True)')
             name = f'{split}.{key}'
             settings[key] = f'memory:{name}'
             files[name] = encode_array(array)

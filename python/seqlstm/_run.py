@@ -227,7 +227,6 @@ def _reopen(folder: str, options: dict[str, Any], layer: str | None) -> Run:
 def _list_overrides(overrides: Mapping[str, Any] | None,
                     data: Mapping[str, Any] | None) -> tuple[list[str], dict[str, bytes]]:
     """{"train.epochs": 3} as assignments, and the data in memory with the settings that name them."""
-    import json
     settings = dict(overrides or {})
     files: dict[str, bytes] = {}
     for split, value in (data or {}).items():
@@ -236,7 +235,7 @@ def _list_overrides(overrides: Mapping[str, Any] | None,
         found, more = _data.encode_split(split, value)
         settings[f'data.{split}'] = found
         files.update(more)
-    return [f'{key}={json.dumps(value)}' for key, value in settings.items()], files
+    return [f'{key}={_data.encode_json(value)}' for key, value in settings.items()], files
 
 
 def _train(session: _session.Session, options: dict[str, Any],

@@ -7,7 +7,7 @@ import sys
 import warnings
 from _thread import allocate_lock, get_ident
 
-from . import _errors
+from . import _data, _errors
 from ._library import Handle, check, ffi, folder, lib, list_strings, new_error, text
 
 TYPE_CHECKING = False
@@ -134,8 +134,7 @@ def check_with(session: Session, status: int) -> None:
 def open_model(model: Any, **options: Any) -> Session:
     """A session for a path of a model file, or a dict with its contents."""
     if isinstance(model, dict):
-        import json
-        body = json.dumps(model, allow_nan=False).encode()
+        body = _data.encode_json(model).encode()
         return Session(lambda o, out, err: lib.seqlstm_open_text(b'model', body, len(body), o, out, err), **options)
     path = os.fsencode(model)
     return Session(lambda o, out, err: lib.seqlstm_open_model(path, o, out, err), **options)

@@ -245,21 +245,23 @@ class Runs(unittest.TestCase):
         short = [x[0], x[1][:, :1]]
         for wrong, word in (((x, y, [6] * 16, x), '4 values'), ((), '0 values'), ({'x': x, 'length': [6] * 16}, 'key `length`'),
                             ((list(x), y, [2] * 16), 'lengths'), ((short, y), r'steps are \[1\] and \[3\]'),
-                            (([1.0, 2.0], y), 'single numbers'), ((TEXTS, LABELS, [1] * 12), 'no lengths'),
+                            (([1.0, 2.0], y), 'single numbers'), ((x, LABELS), 'y are texts'), ((TEXTS, LABELS, [1] * 12), 'no lengths'),
                             ((['good\n'] + TEXTS[1:], LABELS), 'text 0 .* line break'), ((TEXTS, LABELS[1:]), '11 labels'),
                             ({'source': ['a', 'b'], 'target': ['c']}, 'source 2, target 1')):
             with self.subTest(word=word), self.assertRaisesRegex(seqlstm.InvalidArgumentError, word):
                 seqlstm.train(make_model(), data={'train': wrong}, folder=next(folders))
 
     def test_a_language_model_generates(self):
-        model = {'seqlstm': 1, 'seed': 1, 'data': {'train': {'type': 'text', 'file': f'{scratch.name}/text.txt'},
+        file = pathlib.Path(scratch.name, 'text.txt')
+        model = {'seqlstm': 1, 'seed': np.int64(1), 'data': {'train': {'type': 'text', 'file': file},
                                                    'tokenizer': 'char', 'batch_size': 2,
                                                    'batching': {'unit': 'stream', 'bptt': 8}},
                  'model': [{'type': 'embedding', 'dim': 4}, {'type': 'lstm', 'units': 4, 'return_sequences': True},
                            {'type': 'output', 'activation': 'softmax'}],
                  'train': {'task': 'language_model', 'epochs': 1}, 'dispatch': {'policy': 'estimate'}}
-        pathlib.Path(f'{scratch.name}/text.txt').write_text('abcabcabc ' * 20)
-        letters, parts = seqlstm.train(model, folder=next(folders), on_progress=silent), []
+        file.write_text('abcabcabc ' * 20)
+        letters = seqlstm.train(model, {'data.batching.bptt': np.int64(8)}, folder=next(folders), on_progress=silent)
+        parts = []
         text = letters.generate('ab', length=20, seed=3, on_text=parts.append)
         self.assertEqual(text, letters.generate('ab', length=20, seed=3))
         self.assertEqual(text, ''.join(parts))
@@ -370,6 +372,8 @@ class Mistakes(unittest.TestCase):
         self.assertIn('units', error.fix)
         self.assertIn('key', error.explanation)
         self.assertIn('hidden_size', str(error))
+        with self.assertRaisesRegex(seqlstm.InvalidConfigError, '(?s)override train.epoch:1:1.* train.epoch=2') as caught:
+            seqlstm.train(make_model(), {'train.epoch': 2}, data={'train': (x, y)})
         with self.assertRaisesRegex(seqlstm.NotFoundError, 'nowhere'):
             seqlstm.open(f'{scratch.name}/nowhere')
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'no split `tests`'):

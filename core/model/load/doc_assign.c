@@ -200,9 +200,10 @@ seqlstm_status sl_doc_assign(struct sl_arena *arena, struct sl_node *base, const
     const char *equals = strchr(assignment, '=');
     size_t path_bytes = equals ? (size_t)(equals - assignment) : strlen(assignment);
     const char *path = sl_arena_strndup(arena, assignment, path_bytes);
-    const char *label = path == NULL                   ? NULL
-                        : strcmp(origin, "--set") == 0 ? sl_arena_printf(arena, "--set %s", path)
-                                                       : sl_arena_strdup(arena, origin);
+    const bool many = strcmp(origin, "--set") == 0 || strcmp(origin, "override") == 0; /* each has a name of its own */
+    const char *label = path == NULL ? NULL
+                        : many       ? sl_arena_printf(arena, "%s %s", origin, path)
+                                     : sl_arena_strdup(arena, origin);
     if (label == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for `%s`", origin);
     struct sl_place place = {label, 1, 1, path_bytes ? (int)path_bytes : 1};
