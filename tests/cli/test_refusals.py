@@ -66,6 +66,9 @@ def test_tables(t):
             t.refuse(4, command, 'm.yaml').says('error[E0501]', 'm.yaml:6:', *words)
     t.write('train.csv', 'a,b\n1,2\n')  # which of the two is wrong? the one that the user wrote last
     t.refuse(2, 'check', 'm.yaml').says('error[E0501]', 'no column `y` (`targets`); the columns are a, b')
+    for sign, fix in ((';', '`delimiter: ";"`'), ('\t', '`type: tsv`'), ('|', '`delimiter: "|"`')):
+        t.write('train.csv', f'a{sign}b{sign}y\n1{sign}2{sign}3\n')
+        t.refuse(2, 'check', 'm.yaml').says('no column `y`', f'({fix} separates them)')
     t.write('train.csv', 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n')
     t.run('check', 'm.yaml').says('m.yaml: no errors')
     # the folder of a run that was killed before it had read its data: nothing is known of it, and it is named as a run

@@ -217,6 +217,22 @@ void sl_table_deinit(struct sl_table *table)
     memset(table, 0, sizeof *table);
 }
 
+/* A header that is one field, but holds what may separate fields. */
+static const char *suggest_delimiter(const struct sl_table *table)
+{
+    static const struct {
+        char sign;
+        const char *text;
+    } signs[] = {{';', " (`delimiter: \";\"` separates them)"},
+                 {'\t', " (`type: tsv` separates them)"},
+                 {'|', " (`delimiter: \"|\"` separates them)"},
+                 {',', " (`delimiter: \",\"` separates them)"}};
+    for (size_t i = 0; table->columns == 1 && i < sizeof signs / sizeof *signs; i++)
+        if (memchr(table->names[0].text, signs[i].sign, table->names[0].bytes))
+            return signs[i].text;
+    return "";
+}
+
 static seqlstm_status fail_unknown(const struct sl_table *table, const char *name, const char *key,
                                    struct seqlstm_error *err)
 {
@@ -237,8 +253,9 @@ static seqlstm_status fail_unknown(const struct sl_table *table, const char *nam
     if (names && copies)
         near = sl_text_closest(name, names, (size_t)table->columns);
     seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
-                      "%s:1: there is no column `%s` (`%s`)%s%s%s; the columns are %s", table->file, name, key,
-                      near ? ", did you mean `" : "", near ? near : "", near ? "`?" : "", list);
+                      "%s:1: there is no column `%s` (`%s`)%s%s%s; the columns are %s%s", table->file, name, key,
+                      near ? ", did you mean `" : "", near ? near : "", near ? "`?" : "", list,
+                      suggest_delimiter(table));
     free(names);
     free(copies);
     return SEQLSTM_INVALID_CONFIG;
