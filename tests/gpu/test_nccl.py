@@ -60,6 +60,12 @@ def test_remote_error(_):
     expect(code == 1 and 'rank 1 has failed' in text, text)
 
 
+def test_exchanges_that_are_still_prepared(_):
+    """A call that must not block may return before its exchange is in the stream: no other call comes until it is."""
+    code, text = conformance('--ranks', '2', '--case', 'all_reduce', '--case', 'send_receive', FAKE_NCCL_BUSY='3')
+    expect(code == 0 and ' 0 failed' in text, text)
+
+
 def test_other_library(folder):
     for file in PLUGIN, HERE / 'libgpu_emulation.so':
         shutil.copy(file, folder)

@@ -6,7 +6,9 @@
  *
  * FAKE_NCCL_VERSION=N          the version that it tells
  * FAKE_NCCL_FAIL=RANK,CALL     on that rank exchanges from this one on fail, as if another host could not be reached
- * FAKE_NCCL_SLOW=RANK,MS       that rank begins each exchange so much later */
+ * FAKE_NCCL_SLOW=RANK,MS       that rank begins each exchange so much later
+ * FAKE_NCCL_BUSY=N             every N-th exchange is still being prepared when its call returns, as NCCL may do when
+ * it must not block: until its communicator has been asked three times. Other calls are refused meanwhile */
 #include <fcntl.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -28,7 +30,7 @@
 NCC_FUNCTIONS(DECLARE)
 #undef DECLARE
 
-enum { RANKS_MOST = 16, CHUNK = 64 << 10, INVALID_ARGUMENT = 4 };
+enum { RANKS_MOST = 16, CHUNK = 64 << 10, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, BUSY_FOR = 3 };
 
 struct slot {
     alignas(64) _Atomic uint64_t phase; /* that the rank has reached */
@@ -53,6 +55,10 @@ struct ncc_comm {
     _Atomic uint64_t given, done; /* exchanges */
     _Atomic int aborted, error;
     _Atomic int holders; /* of this struct: its user, and each exchange */
+    /* FAKE_NCCL_BUSY */
+    struct exchange *prepared;
+    void *stream; /* of it */
+    int asked;
 };
 
 enum kind { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, SEND, RECEIVE };
@@ -259,9 +265,17 @@ static void release(void *context)
     free(context);
 }
 
+static bool is_busy(uint64_t number)
+{
+    const char *text = getenv("FAKE_NCCL_BUSY");
+    return text != NULL && (number + 1) % (uint64_t)atoi(text) == 0;
+}
+
 static int submit(struct exchange made, void *stream)
 {
     struct ncc_comm *c = made.comm;
+    if (c->prepared != NULL)
+        return INVALID_USAGE;
     const size_t bytes = made.elems * count_bytes(made.dtype);
     const size_t from = made.kind == REDUCE_SCATTER ? bytes * (size_t)c->ranks : bytes;
     const size_t to = made.kind == ALL_GATHER ? bytes * (size_t)c->ranks : bytes;
@@ -275,6 +289,12 @@ static int submit(struct exchange made, void *stream)
     *e = made;
     e->number = atomic_fetch_add(&c->given, 1);
     atomic_fetch_add(&c->holders, 1);
+    if (is_busy(e->number)) {
+        c->prepared = e;
+        c->stream = stream;
+        c->asked = 0;
+        return NCC_IN_PROGRESS;
+    }
     emulated_submit(stream, work, e, release);
     return NCC_SUCCESS;
 }
@@ -370,6 +390,13 @@ EXPORT int ncclCommInitRankConfig(struct ncc_comm **comm, int ranks, struct ncc_
 EXPORT int ncclCommGetAsyncError(struct ncc_comm *comm, int *result)
 {
     *result = atomic_load(&comm->error);
+    if (comm->prepared != NULL && ++comm->asked < BUSY_FOR) {
+        *result = NCC_IN_PROGRESS;
+        return NCC_SUCCESS;
+    }
+    if (comm->prepared != NULL)
+        emulated_submit(comm->stream, work, comm->prepared, release);
+    comm->prepared = NULL;
     if (*result == NCC_SUCCESS && atomic_load(&comm->shared->attached) < comm->ranks)
         *result = NCC_IN_PROGRESS;
     return NCC_SUCCESS;
@@ -390,6 +417,8 @@ EXPORT int ncclCommDestroy(struct ncc_comm *comm)
 EXPORT int ncclCommAbort(struct ncc_comm *comm)
 {
     atomic_store(&comm->aborted, 1);
+    if (comm->prepared != NULL)
+        release(comm->prepared);
     drop(comm);
     return NCC_SUCCESS;
 }
