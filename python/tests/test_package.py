@@ -86,6 +86,8 @@ class Predictions(unittest.TestCase):
             self.assertIn(word, str(caught.exception))
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'expected 0 to 6'):
             run.predict(x, lengths=[7] * 16)
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'from -1 to 6, expected 0 to 6'):
+            run.predict(x, lengths=[6] * 15 + [-1])
         with self.assertRaisesRegex(seqlstm.UnsupportedError, 'text'):
             run.predict(['a text'])
 
@@ -224,6 +226,8 @@ class Runs(unittest.TestCase):
         arrays = np.array(TEXTS, 'object'), np.array(LABELS)
         again = seqlstm.train(CLASSES, data={'train': arrays}, folder=next(folders), on_progress=silent)
         np.testing.assert_array_equal(again.predict(['good one', 'bad one']), found)
+        several = [texts.predictor().predict_texts([text])[0].tolist() for text in ('good one', 'bad one')]
+        self.assertEqual(several, found.tolist())
 
         class Column(list):
             tolist = list.copy

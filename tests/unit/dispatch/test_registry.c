@@ -12,9 +12,11 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "registry/host.h"
 #include "registry/registry.h"
+#include "registry/search.h"
 #include "oom.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
@@ -137,6 +139,62 @@ static void messages_carry_the_backends_name_and_level(void **state)
     assert_string_equal(seen.last, "mine: (no message)");
 }
 
+/* Every backend that is opened is told, with where it comes from. */
+static void backends_that_open_are_logged(void **state)
+{
+    (void)state;
+    struct seen seen = {.last = ""};
+    const struct sl_log log = {.write = keep, .context = &seen, .level = SL_LOG_DEBUG};
+    const struct sl_registry_request request = {
+        .builtins = builtins, .builtin_count = 1, .all_builtins = true, .only_folders = true, .log = &log};
+    struct sl_registry *registry;
+    assert_int_equal(sl_registry_create(&request, &registry, NULL), SEQLSTM_OK);
+    assert_string_equal(seen.last, "backend reference 0.1.0 (built in)");
+    assert_int_equal(seen.level, SL_LOG_DEBUG);
+    sl_registry_destroy(registry);
+}
+
+/* Many plugins in two folders: all are found, in the order of folders and then of names. */
+static void many_files_are_found_in_order(void **state)
+{
+    (void)state;
+    enum { EACH = 41 };
+    char folders[2][32], path[128];
+    const char *names[2], **files;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_arena arena;
+    struct sl_search search;
+    uint32_t count;
+    sl_arena_init(&arena);
+    for (int f = 0; f < 2; f++) {
+        strcpy(folders[f], "/tmp/seqlstm-search-XXXXXX");
+        names[f] = mkdtemp(folders[f]);
+        assert_non_null(names[f]);
+        for (int k = EACH; k-- > 0;) {
+            snprintf(path, sizeof path, "%s/libseqlstm_backend_x%02d.so", names[f], k);
+            fclose(fopen(path, "w"));
+        }
+    }
+    assert_int_equal(sl_search_init(&search, &arena, names, 2, true, &err), SEQLSTM_OK);
+    assert_int_equal(search.folder_count, 2);
+    assert_int_equal(sl_search_find(&search, &arena, &sl_backend_kind, NULL, &files, &count, &err), SEQLSTM_OK);
+    assert_int_equal(count, 2 * EACH);
+    for (int k = 0; k < 2 * EACH; k++) {
+        snprintf(path, sizeof path, "%s/libseqlstm_backend_x%02d.so", names[k / EACH], k % EACH);
+        assert_string_equal(files[k], path);
+    }
+    assert_int_equal(sl_search_find(&search, &arena, &sl_backend_kind, "x07", &files, &count, &err), SEQLSTM_OK);
+    assert_int_equal(count, 2);
+    assert_string_equal(sl_search_id(&arena, &sl_backend_kind, files[1]), "x07");
+    for (int k = 0; k < 2 * EACH; k++) {
+        snprintf(path, sizeof path, "%s/libseqlstm_backend_x%02d.so", names[k / EACH], k % EACH);
+        unlink(path);
+    }
+    for (int f = 0; f < 2; f++)
+        assert_int_equal(rmdir(names[f]), 0);
+    sl_arena_deinit(&arena);
+}
+
 static void the_user_can_cancel(void **state)
 {
     (void)state;
@@ -154,6 +212,8 @@ int main(void)
         cmocka_unit_test(the_reference_runs_only_where_it_is_listed),
         cmocka_unit_test(memory_may_run_out_anywhere),
         cmocka_unit_test(messages_carry_the_backends_name_and_level),
+        cmocka_unit_test(backends_that_open_are_logged),
+        cmocka_unit_test(many_files_are_found_in_order),
         cmocka_unit_test(the_user_can_cancel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

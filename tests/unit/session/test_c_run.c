@@ -233,6 +233,11 @@ static void errors_have_code_place_and_reason(void **state)
     assert_string_equal(err.where, "mine.yaml:3:22");
     assert_non_null(strstr(err.message, "units"));
     assert_non_null(strstr(seqlstm_explain("E0203"), "key"));
+    /* only the bytes that are named belong to the file */
+    static const char more[] = "seqlstm: 1\nmodel: [{type: lstm, units: 4}]\n][ unread";
+    assert_int_equal(seqlstm_open_text("mine.yaml", more, sizeof more - 1 - strlen("][ unread"), NULL, &session, &err),
+                     SEQLSTM_INVALID_CONFIG);
+    assert_non_null(strstr(err.message, "data"));
     assert_null(seqlstm_explain("E9999"));
     /* data that were in memory and are not any more; then in memory, but damaged */
     static struct memory m;

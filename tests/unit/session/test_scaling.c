@@ -128,6 +128,14 @@ static void replicas_of_a_pipeline_add_at_the_end(void **state)
     assert_close(row.exchange_ns, bytes + 2 * 2 * 64.0);
     assert_close(row.update_ns, 7e6 + 1e6 + row.exchange_ns);
     assert_close(row.waiting_ns, 2e6);
+    /* one rank on each host: half of the gradients go over its link; five stages on hosts of two: two fifths */
+    const struct sl_scaling_place apart = {.ranks = 4, .hosts = 4, .local = 1, .link = slow, .element_bytes = 4};
+    sl_scaling_predict(&costs, &apart, &row);
+    assert_close(row.exchange_ns, bytes / 2 + 4 * 1.5 * 64);
+    costs.stages = 5;
+    const struct sl_scaling_place many = {.ranks = 10, .hosts = 5, .local = 2, .link = slow, .element_bytes = 4};
+    sl_scaling_predict(&costs, &many, &row);
+    assert_close(row.exchange_ns, bytes * 2 / 5 + 4 * 1.6 * 64);
 }
 
 int main(void)

@@ -106,6 +106,32 @@ static void test_parts(void **state)
     sl_timeline_destroy(timeline);
 }
 
+/* Work of one name on two backends, and of one backend under two names, is apart; the same again is one part. */
+static void test_parts_of_backends(void **state)
+{
+    struct sl_trace trace = make_trace();
+    static const struct {
+        const char *name, *backend;
+        int64_t begin, end;
+    } calls[] = {
+        {"a", "one", 0, 10}, {"a", "two", 10, 30}, {"b", "one", 30, 60}, {"a", "one", 60, 65}, {"a", NULL, 70, 77}};
+    (void)state;
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+        add(&trace.tracks[0], SL_ACTIVITY_FORWARD, calls[k].name, calls[k].begin, calls[k].end, 0);
+        work[trace.tracks[0].count - 1].detail = calls[k].backend;
+    }
+    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 100, 1);
+    struct sl_timeline *timeline = make(&trace, 0, 0);
+    static const int64_t us[4] = {15, 20, 30, 7};
+    assert_int_equal(timeline->part_count, 5);
+    for (int p = 0; p < 4; p++) {
+        assert_true(timeline->parts[p + 1].ns == us[p] * US);
+        assert_int_equal(timeline->parts[p + 1].count, p == 0 ? 2 : 1);
+    }
+    sl_timeline_destroy(timeline);
+    memset(work, 0, sizeof work);
+}
+
 /* 1000 bytes in 20 us are half of 0.1 GB/s. */
 static void test_limits(void **state)
 {
@@ -280,9 +306,10 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),   cmocka_unit_test(test_limits),   cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_device),  cmocka_unit_test(test_sentence), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_parts),  cmocka_unit_test(test_parts_of_backends),
+        cmocka_unit_test(test_limits), cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_device), cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_json),   cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

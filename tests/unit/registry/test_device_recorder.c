@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a backend reports of its device, as it arrives in a trace: good activities and counters, and such as make no
+ * sense, which are left out. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/system/trace.h"
+#include "registry/device_recorder.h"
+
+static int starts, reports, stops;
+static seqlstm_status start_status;
+
+static seqlstm_status start(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_error *err)
+{
+    (void)instance;
+    starts += device == 3;
+    if (start_status != SEQLSTM_OK)
+        return seqlstm_error_set(err, start_status, "d.c", 1, "no right to record");
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status report(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_report *to,
+                             struct seqlstm_error *err)
+{
+    static const struct seqlstm_activity activities[] = {
+        {.struct_size = sizeof(struct seqlstm_activity), .name = "kernel", .begin_ns = 5, .end_ns = 9, .bytes = 7},
+        {.struct_size = sizeof(struct seqlstm_activity), .name = "ends before", .begin_ns = 9, .end_ns = 8},
+        {.struct_size = sizeof(struct seqlstm_activity), .name = "too early", .begin_ns = -1, .end_ns = 8},
+        {.struct_size = offsetof(struct seqlstm_activity, bytes), .name = "older", .begin_ns = 0, .bytes = 5},
+        {.struct_size = offsetof(struct seqlstm_activity, end_ns), .name = "without an end", .end_ns = 3},
+        {.struct_size = sizeof(struct seqlstm_activity), .name = "a\nb", .begin_ns = 2, .end_ns = 2},
+        {.struct_size = sizeof(struct seqlstm_activity), .begin_ns = 1, .end_ns = 4}};
+    static const struct seqlstm_counter counters[] = {
+        {.struct_size = sizeof(struct seqlstm_counter), .name = "memory", .value = 12},
+        {.struct_size = sizeof(struct seqlstm_counter), .name = "no number", .value = NAN},
+        {.struct_size = offsetof(struct seqlstm_counter, value), .name = "short", .value = 1}};
+    (void)instance, (void)err;
+    reports += device == 3;
+    for (size_t k = 0; k < sizeof activities / sizeof *activities; k++)
+        to->activity(to->context, &activities[k]);
+    for (size_t k = 0; k < sizeof counters / sizeof *counters; k++)
+        to->counter(to->context, &counters[k]);
+    return SEQLSTM_OK;
+}
+
+static void stop(struct seqlstm_instance *instance, uint32_t device)
+{
+    (void)instance;
+    stops += device == 3;
+}
+
+static const void *get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    static const struct seqlstm_recorder recorder = {
+        .struct_size = sizeof recorder, .start = start, .report = report, .stop = stop};
+    (void)instance;
+    return strcmp(id, SEQLSTM_RECORDER_EXTENSION) == 0 ? &recorder : NULL;
+}
+
+static const struct seqlstm_backend table = {
+    .struct_size = sizeof table, .id = "made-up", .get_extension = get_extension};
+
+static void reports_are_taken_and_nonsense_is_not(void **state)
+{
+    (void)state;
+    struct sl_trace trace;
+    struct sl_device_recorder recorder;
+    assert_int_equal(sl_trace_start(100, NULL), SEQLSTM_OK);
+    const int32_t track = sl_trace_find_device("made:3");
+    sl_device_recorder_start(&recorder, &table, NULL, 3, track);
+    const int64_t zero = recorder.zero_ns;
+    sl_device_recorder_report(&recorder); /* too soon after the start */
+    assert_int_equal(reports, 0);
+    sl_device_recorder_stop(&recorder);
+    sl_device_recorder_stop(&recorder); /* it has ended */
+    assert_true(starts == 1 && reports == 1 && stops == 1);
+    sl_trace_stop(&trace);
+    static const struct {
+        const char *name;
+        int64_t begin, end, amount;
+    } expected[] = {{"kernel", 5, 9, 7}, {"older", 0, 0, 0}, {"a b", 2, 2, 0}, {"?", 1, 4, 0}};
+    const struct sl_trace_track *found = NULL;
+    for (int32_t t = 0; t < trace.track_count; t++)
+        if (trace.tracks[t].is_device)
+            found = &trace.tracks[t];
+    assert_non_null(found);
+    assert_int_equal(found->count, 4);
+    for (int k = 0; k < 4; k++) {
+        const struct sl_activity *a = &found->activities[k];
+        if (k != 2)
+            assert_string_equal(a->name, expected[k].name);
+        assert_null(strchr(a->name, '\n'));
+        assert_string_equal(a->detail, "made-up");
+        assert_int_equal(a->begin_ns, zero + expected[k].begin);
+        assert_int_equal(a->end_ns, zero + expected[k].end);
+        assert_int_equal(a->amount, expected[k].amount);
+        assert_int_equal(a->kind, SL_ACTIVITY_DEVICE);
+    }
+    assert_int_equal(trace.count_count, 1);
+    assert_string_equal(trace.counts[0].name, "memory");
+    assert_true(trace.counts[0].value == 12);
+    sl_trace_deinit(&trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reports_are_taken_and_nonsense_is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
