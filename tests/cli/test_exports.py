@@ -149,14 +149,51 @@ def show_model(t, name, text):
     return lines
 
 
-def show_all(t):
+def write_data(t):
     t.write('train.csv', 'g,a,b,y,z\n' + ''.join(f'{g},{k * 0.3 - 1},{k * g / 7},{k % 3},{k % 2}\n' for g in range(3) for k in range(4)))
     t.write('train.txt', '0 a b c\n1 b c\n0 a\n1 c b a\n')
+
+
+def show_all(t):
+    write_data(t)
     return [line for name, text in MODELS.items() for line in show_model(t, name, text)]
 
 
 def test_exports(t):
     harness.expect_lines(FILE, show_all(t), FILE.read_text().splitlines(), '== ')
+
+
+def list_changes(data):
+    """(name, the file with it changed) of each constant that is no weight: of integers, and scalars."""
+    (graph,) = get_all(data, 7)
+    for tensor in get_all(graph, 5):
+        (kind,), (raw,), (name,) = get_all(tensor, 2), get_all(tensor, 9), texts(tensor, 8)
+        if kind == 7:
+            other = struct.pack('<q', struct.unpack_from('<q', raw)[0] + 1) + raw[8:]
+        elif len(raw) == 4 and not get_all(tensor, 1):
+            other = struct.pack('<f', struct.unpack('<f', raw)[0] * 0.75 + 1)
+        else:
+            continue
+        expect(data.count(tensor) == 1 and tensor.count(raw) >= 1, name)
+        yield name, data.replace(tensor, other.join(tensor.rsplit(raw, 1)))
+
+
+def test_changed_constants_are_noticed(t):
+    """An exported file with another constant is another network: refused, or imported with other weights."""
+    write_data(t)
+    silent = []
+    for name in ('pools', 'functions'):
+        show_model(t, name, MODELS[name])
+        plain = t.read(f'{name}.onnx')
+        weights = read_tensors(t.read(f'{name}.safetensors'))
+        for k, (constant, data) in enumerate(list_changes(plain)):
+            t.write('changed.onnx', data)
+            if t.run('import', 'changed.onnx', '--into', f'{name}.yaml', '--out', f'changed/{name}-{k}', rc=None).rc:
+                continue
+            t.run('export', f'changed/{name}-{k}', '--to', 'safetensors', '--file', 'changed.safetensors', '--force')
+            if read_tensors(t.read('changed.safetensors')) == weights:
+                silent.append(f'{name}: {constant}')
+    expect(not silent, f'changed without notice: {silent}')
 
 
 if __name__ == '__main__':

@@ -348,6 +348,10 @@ def test_weights_in_files_beside_the_onnx_file(t):
     t.refuse(4, 'import', 'short.onnx', '--into', 'model.yaml').says('short.bin is cut off')
     write('absent', 'absent.bin')
     t.refuse(2, 'import', 'absent.onnx', '--into', 'model.yaml').says('weights in the file `absent.bin`', 'copy it')
+    for name in ('far.onnx', 'far.onnx.data'):
+        t.write(f'below/{name}', t.read(name))
+    t.write('below.onnx', b'')
+    expect(weights(t, 'below/far') == plain, 'other weights in another folder')
     (t.folder / 'sub').mkdir()
     for name in ('../far.onnx.data', str(t.folder / 'far.onnx.data'), '..', 'sub/w.bin'):
         write('away', name)
@@ -501,6 +505,70 @@ def test_names_of_the_whole_model_before_those_of_its_layers(t):
         write_weights(t, 'no.safetensors', tensors)
         said = t.run('import', 'no.safetensors', '--into', 'model.yaml', '--out', 'none', rc=None)
         expect(said.rc in (2, 4) and not (t.folder / 'none').exists(), f'{name}: imported')
+
+
+def test_names_that_are_nearly_right(t):
+    """A letter more in one part of one name: another tensor, and the layer's own is missing."""
+    prepare(t)
+    keras = {f'lstm_1/lstm_cell/{k}:0': v for k, v in (('kernel', [2, 12]), ('recurrent_kernel', [3, 12]), ('bias', [12]))}
+    keras |= {'dense_1/kernel:0': [3, 1], 'dense_1/bias:0': [1]}
+    write_weights(t, 'right.safetensors', keras)
+    t.run('import', 'right.safetensors', '--into', 'model.yaml', '--out', 'right').quiet()
+    for names, mark in ((keras, '/'), (PYTORCH, '.')):
+        for name in names:
+            for k in range(len(name.split(mark))):
+                parts = name.split(mark)
+                parts[k] = parts[k].replace(':', 'x:') if ':' in parts[k] else parts[k] + 'x'
+                write_weights(t, 'wrong.safetensors', {mark.join(parts) if key == name else key: v for key, v in names.items()})
+                result = t.run('import', 'wrong.safetensors', '--into', 'model.yaml', '--out', 'none', rc=None)
+                expect(result.rc in (2, 4) and 'error' in result.err, f'{mark.join(parts)}: {result.rc} {result.err}')
+
+
+def test_chains_of_nodes_that_change_nothing(t):
+    """Between the layers, before and behind them: nodes which together compute what goes into them, or the bias."""
+    prepare(t)
+    plain = weights(t, 'plain')
+
+    def vector(o, width, value):
+        return o.tensor([width], [value * (k + 1) for k in range(width)])
+    ways = {
+        'shift': lambda o, x, n: o.node('Sub', [o.node('Add', [x, vector(o, n, 0.5)]), vector(o, n, 0.5)]),
+        'shifts': lambda o, x, n: o.node('Add', [o.node('Add', [o.node('Sub', [x, vector(o, n, 2.0)]), vector(o, n, 0.5)]), vector(o, n, 1.5)]),
+        'scale': lambda o, x, n: o.node('Div', [o.node('Mul', [x, vector(o, n, 2.0)]), vector(o, n, 2.0)]),
+        'scales': lambda o, x, n: o.node('Mul', [o.node('Mul', [o.node('Mul', [x, o.tensor([1], [8.0])]), o.tensor([], [0.5])]), o.tensor([1, 1], [0.25])]),
+        'turn': lambda o, x, n: o.node('Transpose', [o.node('Transpose', [x], perm=[2, 0, 1])], perm=[1, 2, 0]),
+        'wide': lambda o, x, n: o.node('Squeeze', [o.node('Unsqueeze', [x, o.tensor([1], [1])]), o.tensor([1], [1])]),
+        'parts': lambda o, x, n: o.node('Concat', [o.node('Slice', [x, o.tensor([1], [first]), o.tensor([1], [last]), o.tensor([1], [2])])
+                                                   for first, last in ((0, 1), (1, n))], axis=-1),
+        'shape': lambda o, x, n: o.node('Reshape', [o.node('Reshape', [x, o.tensor([4], [0, 0, 1, n])]), o.tensor([3], [0, 0, -1])]),
+        'same': lambda o, x, n: o.node('Identity', [o.node('Dropout', [x])]),
+    }
+    for seed in range(6):
+        random_ = random.Random(seed)
+        o = Onnx()
+
+        def chain(x, width):
+            for way in random_.sample(sorted(ways), 3):
+                x = ways[way](o, x, width)
+            return x
+        x = o.node('MatMul', [chain(lstm(o, chain('input', I)), H), o.tensor([H, O], F)])
+        rest = FB[0]
+        for part in (0.5, -1.25, 0.125):
+            x = o.node('Add', [x, o.tensor([O], [part])] if random_.random() < 0.5 else [o.tensor([O], [part]), x])
+            rest -= part
+        t.write(f'{seed}.onnx', o.finish(o.node('Add', [x, o.tensor([O], [rest])])))
+        expect(weights(t, str(seed)) == plain, f'seed {seed}: other weights')
+
+
+def test_sizes_that_the_file_fixes(t):
+    """The sizes of batch and time are names, numbers, or one."""
+    prepare(t)
+    plain = weights(t, 'plain')
+    for name, dims in (('names', ('n', 'steps', I)), ('batch', (1, 't', I)), ('time', ('b', 7, I)), ('one', ('b', 1, I)), ('all', (1, 1, I)),
+                       ('open', ('', '', I))):
+        o = Onnx(dims)
+        t.write(f'{name}.onnx', o.finish(dense(o, lstm(o, 'input'))))
+        expect(weights(t, name) == plain, f'{name}: other weights')
 
 
 def test_files_of_other_programs_are_answered_with_the_line_that_converts_them(t):

@@ -101,6 +101,10 @@ static bool add_shift(const struct sl_onnx_job *job, const struct sl_onnx_value 
         for (int64_t k = 0; k < count; k++)
             sum[k] += inner->vectors[0][k];
     }
+    if (is_all(sum, count, 0)) {
+        out->features = from;
+        return true;
+    }
     struct sl_onnx_term *term = add_unary(job, SL_ONNX_TERM_SHIFT, &from, count);
     if (term == NULL)
         return false;

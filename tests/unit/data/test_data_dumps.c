@@ -215,6 +215,80 @@ DUMP(arrays)
 DUMP(generators)
 DUMP(batches)
 
+/* ---- states of other models -------------------------------------------------------------------------- */
+
+static const struct {
+    const char *data, *layers, *train;
+} kin[] = {
+    {"type: lines, train: {file: t.txt}, tokenizer: {type: whitespace, specials: [unk]}", MODEL_LM,
+     "task: language_model"},
+    {"type: lines, train: {file: t.txt}, tokenizer: {type: whitespace, specials: [unk], lowercase: true}", MODEL_LM,
+     "task: language_model"},
+    {"type: lines, train: {file: t.txt}, tokenizer: {type: char, specials: [unk]}", MODEL_LM, "task: language_model"},
+    {"type: lines, train: {file: t.txt}, tokenizer: {type: whitespace, specials: [unk, bos, eos]}", MODEL_LM,
+     "task: language_model"},
+    {"type: lines, train: {file: t.txt}, label: first, tokenizer: {type: whitespace, specials: [unk]}", MODEL_CLASSIFY,
+     "task: classify"},
+    {"type: lines, train: {source: t.txt, target: u.txt}, tokenizer: {type: whitespace, specials: [unk, bos, eos]}",
+     MODEL_PAIRS, "loss: cross_entropy"},
+    {"type: lines, train: {source: t.txt, target: u.txt}, source_tokenizer: {type: whitespace, specials: [unk], "
+     "lowercase: true}, "
+     "tokenizer: {type: whitespace, specials: [unk, bos, eos]}",
+     MODEL_PAIRS, "loss: cross_entropy"},
+    {"type: lines, train: {source: t.txt, target: u.txt}, source_tokenizer: {type: char, specials: [unk]}, tokenizer: "
+     "{type: "
+     "whitespace, specials: [unk, bos, eos], lowercase: true}",
+     MODEL_PAIRS, "loss: cross_entropy"},
+    {"type: lines, train: {source: t.txt, target: u.txt}, tokenizer: {type: whitespace, specials: [unk, bos, eos], "
+     "shared: true}",
+     MODEL_PAIRS, "loss: cross_entropy"},
+    {"type: csv, train: {file: t.csv}, group: g, inputs: [a, b], targets: [c]", MODEL_REGRESS, "loss: mse"},
+    {"type: csv, train: {file: t.csv}, group: g, inputs: [b, a], targets: [c]", MODEL_REGRESS, "loss: mse"},
+    {"type: csv, train: {file: t.csv}, group: g, inputs: [a, b], targets: [c], scale: standard", MODEL_REGRESS,
+     "loss: mse"},
+    {"type: csv, train: {file: t.csv}, group: g, inputs: [a, b], targets: [c], scale: {type: minmax, targets: false}",
+     MODEL_REGRESS, "loss: mse"},
+    {"type: csv, train: {file: t.csv}, group: g, inputs: [a], targets: [b, c]", MODEL_REGRESS, "loss: mse"},
+    {"type: csv, train: {file: t.csv}, inputs: [a, b], targets: [c]", MODEL_DENSE, "loss: mse"},
+    {"type: csv, train: {file: t.csv}, inputs: [a, b], label: g",
+     "[{type: dense, units: 3}, {type: output, activation: softmax}]", "task: classify, loss: cross_entropy"},
+};
+enum { KIN = sizeof kin / sizeof *kin };
+
+/* What training on one kind of data has learned, taken for a model of each other kind. */
+static void test_foreign_states(void **state)
+{
+    (void)state;
+    struct data_open o[KIN];
+    struct sl_buf out = {0}, shown = {0};
+    data_write("t.txt", "0 The cat\n1 a dog\n0 the Dog\n");
+    data_write("u.txt", "x The y\nY a\nx\n");
+    data_write("t.csv", "g,a,b,c\n0,1,2,3\n0,4,5,7\n1,7,6,9\n1,2,2,1\n");
+    for (int k = 0; k < KIN; k++)
+        o[k] = data_open_train(kin[k].data, kin[k].layers, kin[k].train);
+    for (int k = 0; k < KIN; k++) {
+        sl_buf_printf(&out, "== %s\n", kin[k].data);
+        for (int s = 0; s < KIN; s++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_dataset *d = NULL;
+            seqlstm_status status = sl_data_state_check(o[s].state, o[k].model, "data.json", &err);
+            if (status == SEQLSTM_OK)
+                status = sl_dataset_open(o[k].model, SL_SPLIT_TRAIN, o[s].state, &d, &err);
+            if (status != SEQLSTM_OK)
+                sl_buf_printf(&out, "%d: %d %s\n", s, (int)status, err.message);
+            else
+                sl_buf_printf(&out, "%d: ok\n", s);
+            sl_dataset_close(d);
+        }
+    }
+    quote(&shown, &out);
+    golden_expect("dumps/states.txt", "|==", sl_buf_text(&shown));
+    sl_buf_deinit(&shown);
+    sl_buf_deinit(&out);
+    for (int k = 0; k < KIN; k++)
+        data_close(&o[k]);
+}
+
 /* The same texts through the token cache, which makes a file of each and reads it the second time. */
 static void test_cached(void **state)
 {
@@ -235,7 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables),  cmocka_unit_test(test_gaps),   cmocka_unit_test(test_texts),
         cmocka_unit_test(test_pairs),   cmocka_unit_test(test_arrays), cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_cached),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_cached), cmocka_unit_test(test_foreign_states),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

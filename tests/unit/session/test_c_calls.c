@@ -40,8 +40,13 @@ static const struct kind {
      "    - {type: embedding, dim: 2}\n    - {type: lstm, units: 3}\n  decoder:\n    - {type: embedding, dim: 2}\n"
      "    - {type: lstm, units: 3, return_sequences: true}\n    - {type: output, activation: softmax}\n"
      "train: {epochs: 1, loss: cross_entropy}\ndecode: {beam: 2, n_best: 2, max_length: 3}\n"},
+    {"tags", "train.txt", "a\tX\nb\tY\n\nb\tX\n\na\tX\nc\tZ\nb\tY\n",
+     "  {type: conll, label: last, train: {file: train.txt}, tokenizer: {type: whitespace, specials: [unk]}, "
+     "batch_size: "
+     "2}\nmodel:\n  - {type: embedding, dim: 3}\n  - {type: rnn, units: 3, return_sequences: true}\n"
+     "  - {type: output, activation: softmax}\ntrain: {task: tag, epochs: 1, metrics: [accuracy]}\n"},
 };
-enum { STEPS, ROWS, CLASSES, LETTERS, PAIRS, KIND_COUNT };
+enum { STEPS, ROWS, CLASSES, LETTERS, PAIRS, TAGS, KIND_COUNT };
 
 static struct sl_buf out;
 
@@ -342,7 +347,7 @@ static void show_whole(struct seqlstm_predictor *predictor, const void *x)
 static void show_replies(struct seqlstm_predictor *predictor, const char *const texts[4])
 {
     static const size_t bytes[] = {3, 1, 4, 2};
-    static const char *const wrong[] = {"", "a\nb", "\xff", "a \xE2\x98\x83 day"};
+    static const char *const wrong[] = {"", "a\nb", "\na", "a\n\nb", "a\n", "\xff", "a \xE2\x98\x83 day"};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_context *context = NULL;
     int calls = 2;
@@ -352,7 +357,7 @@ static void show_replies(struct seqlstm_predictor *predictor, const char *const 
     say("their beginnings", seqlstm_predict_texts(context, texts, bytes, 4, say_reply, NULL, &err), &err);
     say("two of them", seqlstm_predict_texts(context, texts, NULL, 4, say_reply, &calls, &err), &err);
     say("no texts", seqlstm_predict_texts(context, texts, NULL, 0, say_reply, NULL, &err), &err);
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 7; k++)
         say("a wrong text", seqlstm_predict_texts(context, wrong + k, NULL, 1, say_reply, NULL, &err), &err);
     seqlstm_context_close(context);
 }
@@ -453,13 +458,18 @@ static void show_streams(struct seqlstm_predictor *predictor, const float *x)
 
 static void show_kind(int k)
 {
-    static const char *const inputs[KIND_COUNT] = {"id,a,b\n1,100,2\n1,300,1\n2,50,3\n3,0,0\n", "a,b\n1,2\n4,0\n",
-                                                   "a fine day\nwarm\ncold day\n", "the cat\na dog\n", "1+2\n7+7\n"};
+    static const char *const inputs[KIND_COUNT] = {"id,a,b\n1,100,2\n1,300,1\n2,50,3\n3,0,0\n",
+                                                   "a,b\n1,2\n4,0\n",
+                                                   "a fine day\nwarm\ncold day\n",
+                                                   "the cat\na dog\n",
+                                                   "1+2\n7+7\n",
+                                                   "a\nb\n\nc\n"};
     static const char *const texts[KIND_COUNT][4] = {[STEPS] = {"1", "2", "3", "4"},
                                                      [ROWS] = {"1", "2", "3", "4"},
                                                      [CLASSES] = {"a fine day", "cold", "grey mild day", "day day"},
                                                      [LETTERS] = {"the cat", "a dog", "tttt", "sat."},
-                                                     [PAIRS] = {"1+2", "7+7", "0+0+", "33"}};
+                                                     [PAIRS] = {"1+2", "7+7", "0+0+", "33"},
+                                                     [TAGS] = {"a\nb", "cc", "a\nb\nc", "b"}};
     static const float x[] = {100, 2, 300, 1, 200, 2, 50, 3, 0, 0, 400, 1, 10, 3, 20, 0};
     static const int32_t ids[] = {1, 2, 3, 4, 1, 0, 2, 2, 3, 1, 1, 4};
     sl_buf_printf(&out, "%s== %s\n", out.length_bytes ? "\n" : "", kinds[k].name);
@@ -474,10 +484,10 @@ static void show_kind(int k)
         session,
         (struct seqlstm_predictor_options){.steps = 5, .rows = 6, .sequences = 2, .streams = 2, .stream_steps = 2});
     if (predictor) {
-        show_whole(predictor, k == CLASSES || k == LETTERS ? (const void *)ids : x);
+        show_whole(predictor, k == CLASSES || k == LETTERS || k == TAGS ? (const void *)ids : x);
         show_replies(predictor, texts[k]);
         show_tokens(predictor, texts[k][0], k == STEPS || k == ROWS ? 1 : 6);
-        show_streams(predictor, k == LETTERS ? (const float *)(const void *)ids : x);
+        show_streams(predictor, k == LETTERS || k == TAGS ? (const float *)(const void *)ids : x);
     }
     seqlstm_predictor_close(predictor);
     seqlstm_close(session);
