@@ -11,7 +11,6 @@
 
 #include "base/system/owner.h"
 #include "registry/kind/elf.h"
-#include "registry/watch/guard.h"
 #include "registry/objects.h"
 #include "registry/watch/running.h"
 #include "registry/table.h"
@@ -22,20 +21,15 @@
 static seqlstm_status map_file(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *path,
                                struct sl_backend_record *record, sl_query_fn **out_query, struct seqlstm_error *err)
 {
-    struct sl_process_guard guard;
+    struct sl_watched_code code;
     struct sl_running running;
-    char change[400], wrote[400];
-    bool captures = sl_watch_begin_capture();
-    sl_process_guard_begin(&guard);
+    sl_watch_begin_code(&code);
     sl_running_begin(&running, path, SL_FUNCTION_LOAD);
     dlerror();
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *problem = handle ? NULL : dlerror();
     sl_running_end(&running);
-    uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
-    if (changes & SL_CHANGED_DESCRIPTOR)
-        sl_watch_note_closed(path, SL_FUNCTION_LOAD);
-    bool prints = captures && sl_watch_end_capture(wrote, sizeof wrote);
+    const uint32_t changes = sl_watch_end_code(&code, path, SL_FUNCTION_LOAD);
     if (!handle) {
         record->dlerror = sl_arena_strdup(arena, problem ? problem : "unknown reason");
         if (!record->dlerror)
@@ -47,10 +41,10 @@ static seqlstm_status map_file(struct sl_arena *arena, const struct sl_plugin_ki
     struct sl_backend_file *files;
     SEQLSTM_TRY(sl_objects_find(arena, path, &files, &record->file_count, err));
     record->files = files;
-    if (prints)
-        SEQLSTM_TRY(sl_record_note_output(arena, record, "constructor", wrote, err));
+    if (code.wrote[0])
+        SEQLSTM_TRY(sl_record_note_output(arena, record, "constructor", code.wrote, err));
     if (changes)
-        SEQLSTM_TRY(sl_record_note_change(arena, record, changes, "constructor", change, err));
+        SEQLSTM_TRY(sl_record_note_change(arena, record, changes, "constructor", code.change, err));
     if (record->status != SL_BACKEND_OK)
         return SEQLSTM_OK;
     void *symbol = dlsym(handle, kind->symbol);

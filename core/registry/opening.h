@@ -9,17 +9,14 @@
 #ifndef SL_REGISTRY_OPENING_H
 #define SL_REGISTRY_OPENING_H
 
-#include <stdbool.h>
-
 #include "registry/mapped_files.h"
 #include "registry/record.h"
-#include "registry/watch/guard.h"
+#include "registry/watch/watch.h"
 
 struct sl_opening {
     struct sl_arena *arena;
-    struct sl_process_guard guard;
+    struct sl_watched_code code;
     struct sl_mapped_files mapped;
-    bool captures;
 };
 
 void sl_opening_begin(struct sl_opening *opening, struct sl_arena *arena);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/value/backend_id.h"
-#include "registry/watch/guard.h"
 #include "registry/watch/plugin_text.h"
 #include "registry/watch/running.h"
 #include "registry/watch/watch.h"
@@ -72,24 +71,20 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct sl_plugin_
 seqlstm_status sl_table_query(struct sl_arena *arena, const struct sl_plugin_kind *kind, sl_query_fn *query,
                               struct sl_backend_record *record, void *out_table, struct seqlstm_error *err)
 {
-    struct sl_process_guard guard;
+    struct sl_watched_code code;
     struct sl_running running;
-    char change[400], wrote[400];
     record->status = SL_BACKEND_OK;
     memset(out_table, 0, kind->table_bytes);
-    bool captures = sl_watch_begin_capture();
-    sl_process_guard_begin(&guard);
+    sl_watch_begin_code(&code);
     sl_running_begin(&running, record->file ? record->file : "built in", SL_FUNCTION_QUERY);
     const void *found = kind->ask(query, kind->abi_minor);
     const void *again = kind->ask(query, kind->abi_minor);
     sl_running_end(&running);
-    uint32_t changes = sl_process_guard_end(&guard, change, sizeof change);
-    if (changes & SL_CHANGED_DESCRIPTOR)
-        sl_watch_note_closed(running.plugin, SL_FUNCTION_QUERY);
-    if (captures && sl_watch_end_capture(wrote, sizeof wrote))
-        SEQLSTM_TRY(sl_record_note_output(arena, record, "query function", wrote, err));
+    const uint32_t changes = sl_watch_end_code(&code, running.plugin, SL_FUNCTION_QUERY);
+    if (code.wrote[0])
+        SEQLSTM_TRY(sl_record_note_output(arena, record, "query function", code.wrote, err));
     if (changes)
-        SEQLSTM_TRY(sl_record_note_change(arena, record, changes, "query function", change, err));
+        SEQLSTM_TRY(sl_record_note_change(arena, record, changes, "query function", code.change, err));
     if (record->status != SL_BACKEND_OK)
         return SEQLSTM_OK;
     if (found != again)

@@ -62,6 +62,16 @@ void sl_outlet_pause(struct sl_outlet *outlet, bool pause)
         pthread_mutex_unlock(&outlet->lock);
 }
 
+void sl_outlet_hold(struct sl_outlet *outlet)
+{
+    pthread_mutex_lock(&outlet->lock);
+}
+
+void sl_outlet_let_go(struct sl_outlet *outlet)
+{
+    pthread_mutex_unlock(&outlet->lock);
+}
+
 static void write_log(void *context, enum sl_log_level level, const char *message)
 {
     struct sl_outlet *outlet = context;
@@ -125,7 +135,7 @@ void sl_outlet_pass_on(struct sl_outlet *outlet, const char *name)
 
 bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
 {
-    if (--outlet->depth > 0 || outlet->file < 0)
+    if (--outlet->depth > 0)
         return false;
     fflush(stdout); /* then what the plugin left in stdio's buffers */
     fflush(stderr);

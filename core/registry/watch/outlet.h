@@ -33,6 +33,10 @@ void sl_outlet_deinit(struct sl_outlet *outlet);
 /* While paused, stdout and stderr are what they were: for messages of the host. Every pause is ended. [any] */
 void sl_outlet_pause(struct sl_outlet *outlet, bool pause);
 
+/* While held, no thread can pause. [any] */
+void sl_outlet_hold(struct sl_outlet *outlet);
+void sl_outlet_let_go(struct sl_outlet *outlet);
+
 /* If the system provides no file or descriptor, nothing is watched. */
 void sl_outlet_begin(struct sl_outlet *outlet);
 

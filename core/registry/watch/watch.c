@@ -51,7 +51,7 @@ static bool is_due(struct plugin *plugin, enum sl_plugin_function function)
            atomic_load_explicit(&guards_all, memory_order_relaxed);
 }
 
-bool sl_watch_begin_capture(void)
+static bool begin_capture(void)
 {
     if (!atomic_load_explicit(&captures, memory_order_relaxed) || atomic_exchange(&capturing, true))
         return false;
@@ -59,11 +59,33 @@ bool sl_watch_begin_capture(void)
     return true;
 }
 
-bool sl_watch_end_capture(char *text, size_t capacity_bytes)
+static bool end_capture(char *text, size_t capacity_bytes)
 {
     bool wrote = sl_outlet_end(&outlet, text, capacity_bytes);
     atomic_store(&capturing, false);
     return wrote;
+}
+
+/* No other thread pauses the capture meanwhile: the guard would take that for a change. */
+static void begin_guard(struct sl_process_guard *guard)
+{
+    const bool held = atomic_load(&has_outlet);
+    if (held)
+        sl_outlet_hold(&outlet);
+    sl_process_guard_begin(guard);
+    if (held)
+        sl_outlet_let_go(&outlet);
+}
+
+static uint32_t end_guard(struct sl_process_guard *guard, char *text, size_t capacity_bytes)
+{
+    const bool held = atomic_load(&has_outlet);
+    if (held)
+        sl_outlet_hold(&outlet);
+    const uint32_t changes = sl_process_guard_end(guard, text, capacity_bytes);
+    if (held)
+        sl_outlet_let_go(&outlet);
+    return changes;
 }
 
 void sl_watch_begin(struct sl_watched_call *call, const char *plugin, enum sl_plugin_function function)
@@ -77,8 +99,8 @@ void sl_watch_begin(struct sl_watched_call *call, const char *plugin, enum sl_pl
             pthread_mutex_unlock(&guarding);
     }
     if (call->guard) {
-        call->captures = sl_watch_begin_capture();
-        sl_process_guard_begin(call->guard);
+        call->captures = begin_capture();
+        begin_guard(call->guard);
     }
     sl_running_begin(&call->running, plugin, function);
     call->mode = sl_fp_state_get();
@@ -117,7 +139,7 @@ static void check_output(struct sl_watched_call *call)
 {
     char text[TEXT_BYTES];
     sl_outlet_pass_on(&outlet, call->running.plugin);
-    if (sl_watch_end_capture(text, sizeof text))
+    if (end_capture(text, sizeof text))
         report(call, CHANGED_OUTPUT, text);
 }
 
@@ -138,7 +160,7 @@ void sl_watch_end(struct sl_watched_call *call)
     if (mode && !call->guard)
         sl_fp_state_set(call->mode);
     if (call->guard) {
-        changes = sl_process_guard_end(call->guard, text, sizeof text);
+        changes = end_guard(call->guard, text, sizeof text);
         free(call->guard);
         if (changes & SL_CHANGED_DESCRIPTOR)
             sl_watch_note_closed(call->running.plugin, call->running.function);
@@ -153,6 +175,28 @@ void sl_watch_end(struct sl_watched_call *call)
         report(call, SL_CHANGED_MODE, "changed the floating-point mode");
     if (members)
         report(call, SL_CHANGED_MODE, "changed the floating-point mode of a thread of the pool");
+}
+
+void sl_watch_begin_code(struct sl_watched_code *code)
+{
+    code->change[0] = code->wrote[0] = 0;
+    code->guards = pthread_mutex_trylock(&guarding) == 0;
+    code->captures = code->guards && begin_capture();
+    if (code->guards)
+        begin_guard(&code->guard);
+}
+
+uint32_t sl_watch_end_code(struct sl_watched_code *code, const char *plugin, enum sl_plugin_function function)
+{
+    if (!code->guards)
+        return 0;
+    const uint32_t changes = end_guard(&code->guard, code->change, sizeof code->change);
+    if (changes & SL_CHANGED_DESCRIPTOR)
+        sl_watch_note_closed(plugin, function);
+    if (code->captures && !end_capture(code->wrote, sizeof code->wrote))
+        code->wrote[0] = 0;
+    pthread_mutex_unlock(&guarding);
+    return changes;
 }
 
 void sl_watch_end_again(struct sl_watched_call *call)

@@ -48,10 +48,17 @@ void sl_watch_guard_all(bool all);
  * and reported. */
 void sl_watch_capture_output(bool capture);
 
-/* The same around code of a plugin that is not a watched call. False: nothing is captured, and there is nothing to end.
- * The end returns true when something was written; `text` says it, as the end of "it …". */
-bool sl_watch_begin_capture(void);
-bool sl_watch_end_capture(char *text, size_t capacity_bytes);
+/* Code of a plugin that is not a watched call: guarded, too, unless a call of another thread is just then. */
+struct sl_watched_code {
+    struct sl_process_guard guard;
+    bool guards, captures;
+    char change[400]; /* after the end, as the end of a sentence "it …": what was restored; empty: nothing */
+    char wrote[400];  /* what came to stdout or stderr; empty: nothing */
+};
+
+void sl_watch_begin_code(struct sl_watched_code *code);
+/* Returns what has changed, as sl_process_guard_end. `plugin`: an id or a path. */
+uint32_t sl_watch_end_code(struct sl_watched_code *code, const char *plugin, enum sl_plugin_function function);
 
 /* Captures flush stdout before they begin: the error of that, as in errno; 0: none. */
 int sl_watch_get_output_error(void);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which function of which plugin runs; which calls are guarded; what is reported; texts of plugins. */
 #include <fenv.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -137,6 +139,64 @@ static void output_is_kept_back_and_reported(void **state)
     assert_non_null(strstr(reports, "# \\x1b[31mseen"));
 }
 
+static uint64_t get_stdout(void)
+{
+    struct stat status;
+    assert_int_equal(fstat(STDOUT_FILENO, &status), 0);
+    return (uint64_t)status.st_ino;
+}
+
+static pthread_barrier_t meeting;
+
+static void *run_code(void *unused)
+{
+    struct sl_watched_code code;
+    pthread_barrier_wait(&meeting); /* 1 */
+    sl_watch_begin_code(&code);
+    pthread_barrier_wait(&meeting); /* 2 */
+    pthread_barrier_wait(&meeting); /* 3 */
+    sl_watch_end_code(&code, "other", SL_FUNCTION_OPEN);
+    pthread_barrier_wait(&meeting); /* 4 */
+    return unused;
+}
+
+/* A plugin is opened by one thread while another one calls it; which of the two begins first, and ends first. */
+static void threads_do_not_see_the_captures_of_others(void **state)
+{
+    (void)state;
+    static const char id[] = "shared";
+    const uint64_t before = get_stdout();
+    reports[0] = 0;
+    sl_watch_report_to(id, &sink);
+    sl_watch_capture_output(true);
+    sl_watch_guard_all(true);
+    for (int turn = 0; turn < 4; turn++) {
+        const bool call_first = turn & 1, ends_first = turn & 2;
+        struct sl_watched_call call;
+        pthread_t thread;
+        pthread_barrier_init(&meeting, NULL, 2);
+        assert_int_equal(pthread_create(&thread, NULL, run_code, NULL), 0);
+        if (call_first)
+            sl_watch_begin(&call, id, SL_FUNCTION_FORWARD);
+        pthread_barrier_wait(&meeting);
+        pthread_barrier_wait(&meeting);
+        if (!call_first)
+            sl_watch_begin(&call, id, SL_FUNCTION_FORWARD);
+        if (ends_first)
+            sl_watch_end(&call);
+        pthread_barrier_wait(&meeting);
+        pthread_barrier_wait(&meeting);
+        if (!ends_first)
+            sl_watch_end(&call);
+        pthread_join(thread, NULL);
+        pthread_barrier_destroy(&meeting);
+        assert_int_equal(get_stdout(), before);
+    }
+    sl_watch_guard_all(false);
+    sl_watch_capture_output(false);
+    assert_string_equal(reports, "");
+}
+
 static void output_of_a_crash_has_no_control_characters(void **state)
 {
     (void)state;
@@ -182,6 +242,7 @@ int main(void)
         cmocka_unit_test(calls_are_guarded_rarely_until_one_is_caught),
         cmocka_unit_test(modes_are_restored_in_every_call),
         cmocka_unit_test(output_is_kept_back_and_reported),
+        cmocka_unit_test(threads_do_not_see_the_captures_of_others),
         cmocka_unit_test(output_of_a_crash_has_no_control_characters),
         cmocka_unit_test(texts_are_cleaned),
     };
