@@ -35,7 +35,7 @@ template <int PER_WORD> void multiply_tile(const brought *all, brought *received
                 b[(t + j * 4) * PER_WORD + k][g / 4][g % 4] = mine->b[j][k];
     }
     for (unsigned row = 0; row < 16; row++) {
-        four_floats sums[2];
+        four_floats sums[2] = {};
         for (unsigned t = 0; t < 4; t++)
             for (unsigned j = 0; j < 2; j++)
                 sums[t / 2][t % 2 * 2 + j] =

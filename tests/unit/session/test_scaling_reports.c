@@ -17,7 +17,8 @@ static void reports_are_as_before(void **state)
 {
     (void)state;
     struct sl_buf out = {0};
-    struct sl_scaling_report report = {.count = 4, .local = 3, .measured = {2.5e9, 3e-6}, .grows = true};
+    struct sl_scaling_report report = {
+        .count = 4, .local = 3, .measuring = 3, .measured = {2.5e9, 3e-6}, .grows = true};
     report.rows[0] = (struct sl_scaling_row){1, 1, 8, 1, 1, 100, 2.5e9, 2.4e9, 0, 0, 123456789, 0};
     report.rows[1] = (struct sl_scaling_row){6, 2, 4, 1, 1, 600, 3.125e9, 2.25e9, 0, 0.5e9, 23456789, 0};
     report.rows[2] = (struct sl_scaling_row){48, 16, 2, 3, 7, 4800, 12.5e6, 8e6, 2.5e6, 1.25e6, 9876543, 0};
@@ -29,7 +30,7 @@ static void reports_are_as_before(void **state)
     report.rows[3].idle = 0;
     report.rows[2].rows = 100;
     add_report(&out, "links as given, slower than the first row", &report);
-    report = (struct sl_scaling_report){.count = 1, .local = 1};
+    report = (struct sl_scaling_report){.count = 1, .local = 4, .measuring = 1, .devices = 1};
     report.rows[0] = (struct sl_scaling_row){2, 2, 1, 2, 4, 0, 0, 0, 0, 0, 0, 0};
     add_report(&out, "one row without a time", &report);
     assert_false(out.failed);
