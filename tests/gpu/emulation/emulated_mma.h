@@ -35,11 +35,13 @@ template <int PER_WORD> void multiply_tile(const brought *all, brought *received
                 b[(t + j * 4) * PER_WORD + k][g / 4][g % 4] = mine->b[j][k];
     }
     for (unsigned row = 0; row < 16; row++) {
-        four_floats sums[2] = {};
-        for (unsigned t = 0; t < 4; t++)
-            for (unsigned j = 0; j < 2; j++)
-                sums[t / 2][t % 2 * 2 + j] =
-                    reinterpret_cast<const fragments *>(all[row % 8 * 4 + t].bytes)->c[row / 8 * 2 + j];
+        four_floats sums[2];
+        for (unsigned half = 0; half < 2; half++) {
+            const auto *left = reinterpret_cast<const fragments *>(all[row % 8 * 4 + half * 2].bytes)->c + row / 8 * 2;
+            const auto *right =
+                reinterpret_cast<const fragments *>(all[row % 8 * 4 + half * 2 + 1].bytes)->c + row / 8 * 2;
+            sums[half] = four_floats{left[0], left[1], right[0], right[1]};
+        }
         for (unsigned d = 0; d < DEPTH; d++) {
             sums[0] += a[row][d] * b[d][0];
             sums[1] += a[row][d] * b[d][1];
