@@ -9,10 +9,9 @@
 #include "base/value/buf.h"
 #include "dispatch/plan/refusal.h"
 
-enum { REASON_BYTES = 120 }; /* of a backend, at most: three of them fit into a message */
+enum { REASONS = 3, REASONS_BYTES = 360 }; /* of backends, which fit into a message */
 
-static const char reference_hint[] =
-    "The reference backend runs every model, but is slow: --set 'backends=[reference]'";
+static const char reference_hint[] = "; use --set 'backends=[reference]', which runs every model, but is slow";
 
 /* `place`, or that of the node's layer. `node` may be NULL. */
 static seqlstm_status fail_at(const struct sl_graph *graph, const struct sl_node *node, struct sl_place place,
@@ -56,19 +55,19 @@ static int count_shown(const char *text, int most)
 seqlstm_status sl_failure_no_backend(const struct sl_graph *graph, const struct sl_registry *registry,
                                      struct seqlstm_error *err)
 {
-    const uint32_t count = sl_registry_get_record_count(registry);
+    const uint32_t found = sl_registry_get_record_count(registry), count = found < REASONS ? found : REASONS;
     struct sl_buf text = {0};
-    for (uint32_t i = 0; i < count && i < 3; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct sl_backend_record *record = sl_registry_get_record(registry, i);
         const char *name = record->id[0] ? record->id : record->file;
         const char *reason = record->reason ? record->reason : "no reason was given";
-        const int shown = count_shown(reason, REASON_BYTES);
+        const int shown = count_shown(reason, REASONS_BYTES / (int)count);
         sl_buf_printf(&text, "; `%.60s`: %.*s%s", name, shown, reason, reason[shown] ? " …" : "");
     }
     if (lacks_blas(graph, registry))
         advise_blas(&text);
     seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
-                      "no backend is loaded%s. %s; `seqlstm backends -v` shows where backends were looked for",
+                      "no backend is loaded%s%s; `seqlstm backends -v` shows where backends were looked for",
                       sl_buf_text(&text), reference_hint);
     sl_buf_deinit(&text);
     return SEQLSTM_UNAVAILABLE;
@@ -98,7 +97,7 @@ seqlstm_status sl_failure_refused(const struct sl_graph *graph, const struct sl_
     sl_refusals_write(&buf, subgraph->refusals, subgraph->refusal_count);
     if (subgraph->pin == NULL && lacks_blas(graph, registry)) {
         advise_blas(&buf);
-        sl_buf_printf(&buf, ". %s", reference_hint);
+        sl_buf_append_text(&buf, reference_hint);
     }
     struct sl_place none = {0};
     seqlstm_status status = fail_at(graph, subgraph->node->layer >= 0 ? subgraph->node : NULL,

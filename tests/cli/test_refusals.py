@@ -143,9 +143,11 @@ def test_backends(t):
     t.run('plan', 'm.yaml', '--set', 'backends=[cpu-blas, nothing]').says('note: the backend `nothing` was not found')
     t.run('plan', 'm.yaml', '-q', '--set', 'backends=[cpu-blas, nothing]').quiet()
     refuse(3, '[nothing]', 'no backend is loaded; `nothing`: ', "--set 'backends=[reference]'")
-    refuse(3, f'[{"n" * 71}]', f'no file libseqlstm_backend_{"n" * 71}.so in any of …. The reference')
-    refuse(3, f'[{"n" * 72}]', f'no file libseqlstm_backend_{"n" * 72}.so in any …. The reference')
-    refuse(3, f'[{"n" * 200}]', 'there is no file …. The reference')
+    # all reasons together are cut at 360 bytes, between words
+    refuse(3, f'[{"n" * 71}, o, p]', f'no file libseqlstm_backend_{"n" * 71}.so in any of …; `o`: there')
+    refuse(3, f'[{"n" * 72}, o, p, q]', f'no file libseqlstm_backend_{"n" * 72}.so in any …; `o`: there')
+    refuse(3, f'[{"n" * 200}, o, p]', 'there is no file …; `o`: there')
+    refuse(3, f'[{"n" * 200}]', f'no file libseqlstm_backend_{"n" * 200}.so in any of the ')
     refuse(3, '[cpu-blas, {plugin: nothing, require: true}]', 'error[E0504]', 'the required backend `nothing`',
            '--set backends:1:')
     err = refuse(3, '[{plugin: a1, require: true}, {plugin: ./b2.so, require: true}, cpu-blas]', '`a1`', 'b2.so').err

@@ -84,7 +84,8 @@ static bool say(const char *call, seqlstm_status status, const struct seqlstm_er
     }
     sl_buf_printf(&out, "%d%s %s", (int)status, err->code == status ? "" : " (the record says another)",
                   seqlstm_find_error_code(err));
-    if (err->where[0] && strncmp(err->message, "error[", 6) == 0) {
+    const bool in_source = strstr(err->where, ".c:") != NULL; /* lines of the source change */
+    if (err->where[0] && !in_source && strncmp(err->message, "error[", 6) == 0) {
         sl_buf_append_text(&out, " at ");
         say_text(err->where);
     }
