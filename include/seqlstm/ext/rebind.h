@@ -20,8 +20,8 @@ struct seqlstm_rebind {
     uint32_t reserved0;
     /* Afterwards the binding is as if op_bind had made it for `bind`: the same calls give the same bits. `bind` is
      * within the bounds of the operation; `queue` is the queue of the binding. Allocates nothing. The axis of the
-     * binding's old shape is no longer there: do not read it. `bind->axis` may have the same address; the host keeps it
-     * as op_bind says.
+     * binding's old shape is no longer there: do not read it, also not in binding_destroy. `bind->axis` may have the
+     * same address; the host keeps it as op_bind says, until the next rebind or binding_destroy.
      *
      * UNSUPPORTED: this binding cannot have this shape, for example because it has no room for so many steps.
      * INVALID_ARGUMENT: the shape does not fit the operation. After an error the host only destroys the binding.
