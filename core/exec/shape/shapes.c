@@ -73,9 +73,12 @@ static void release_call(struct sl_exec *exec, struct sl_exec_shape *shape, int3
     shape->bindings[c] = NULL;
 }
 
-/* All but the bindings of whole calls, which another shape may take over. */
+/* All but the bindings of whole calls that another shape can take over. The others go while their axis is there. */
 static void clear(struct sl_exec *exec, struct sl_exec_shape *shape)
 {
+    for (int32_t c = 0; shape->bindings && c < exec->plan->call_count; c++)
+        if (exec->calls[c].rebind == NULL)
+            release_call(exec, shape, c);
     sl_exec_drop_captures(exec, shape);
     release_loop(exec, shape);
     release_pieces(exec, shape);

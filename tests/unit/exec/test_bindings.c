@@ -41,6 +41,42 @@ static seqlstm_status count_bind(const struct seqlstm_op *op, struct seqlstm_que
     return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->op_bind(op, queue, bind, out_binding, err);
 }
 
+/* Bindings that live, with what their axes were. */
+static struct {
+    struct seqlstm_binding *binding;
+    const struct seqlstm_axis *axis;
+    int64_t steps;
+    int32_t longest;
+} bound[64];
+
+static seqlstm_status note_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
+                                struct seqlstm_error *err)
+{
+    size_t at = 0;
+    SEQLSTM_TRY(count_bind(op, queue, bind, out_binding, err));
+    while (bound[at].binding)
+        at++;
+    assert_true(at < sizeof bound / sizeof *bound - 1);
+    bound[at].binding = bind->axis ? *out_binding : NULL;
+    bound[at].axis = bind->axis;
+    bound[at].steps = bind->axis ? bind->axis->steps : 0;
+    bound[at].longest = bind->axis ? bind->axis->lengths[0] : 0;
+    return SEQLSTM_OK;
+}
+
+/* The axis of a binding is there, and as it was, until the binding goes. */
+static void destroy_bound(struct seqlstm_binding *binding)
+{
+    for (size_t at = 0; binding && at < sizeof bound / sizeof *bound; at++)
+        if (bound[at].binding == binding) {
+            assert_int_equal(bound[at].axis->steps, bound[at].steps);
+            assert_int_equal(bound[at].axis->lengths[0], bound[at].longest);
+            bound[at].binding = NULL;
+        }
+    seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->binding_destroy(binding);
+}
+
 static const void *find_nothing(struct seqlstm_instance *instance, const char *id)
 {
     (void)instance;
@@ -52,7 +88,8 @@ static const struct seqlstm_backend *query_counting(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
     table = *seqlstm_reference_query_v0(host_minor);
-    table.op_bind = count_bind;
+    table.op_bind = note_bind;
+    table.binding_destroy = destroy_bound;
     table.get_extension = find_nothing;
     return &table;
 }
@@ -83,6 +120,8 @@ static const struct seqlstm_backend *query_rebinding(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
     table = *query_counting(host_minor);
+    table.op_bind = count_bind;
+    table.binding_destroy = seqlstm_reference_query_v0(host_minor)->binding_destroy;
     table.get_extension = find_rebind;
     return &table;
 }
