@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See itt.h. Names, numbers and layouts are those of the ITT API, version 3. A collector that does not make domains and
- * names itself reads those made here from the lists of the global object. */
+ * names itself reads those made here from the lists of the global object, with its mutex. */
 #include "base/profilers/itt.h"
 
 #include <pthread.h>
@@ -77,7 +77,7 @@ static struct global global = {.magic = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xd
                                .minor = 0,
                                .build = 20230630,
                                .has_mutex = 1,
-                               .mutex = PTHREAD_MUTEX_INITIALIZER,
+                               .mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
                                .functions = functions};
 
 static const struct domain *domain;
@@ -92,8 +92,10 @@ static struct domain *make_domain(const char *name)
 {
     struct domain *made = calloc(1, sizeof *made);
     if (made) {
+        pthread_mutex_lock(&global.mutex);
         *made = (struct domain){.flags = 1, .name = name, .next = global.domains};
         global.domains = made;
+        pthread_mutex_unlock(&global.mutex);
     }
     return made;
 }
@@ -102,8 +104,10 @@ static struct handle *make_handle(const char *text)
 {
     struct handle *made = calloc(1, sizeof *made);
     if (made) {
+        pthread_mutex_lock(&global.mutex);
         *made = (struct handle){.text = text, .next = global.handles};
         global.handles = made;
+        pthread_mutex_unlock(&global.mutex);
     }
     return made;
 }
