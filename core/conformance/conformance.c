@@ -309,6 +309,21 @@ void sl_conformance_report_destroy(struct sl_conformance_report *report)
 
 /* ---- the report ---------------------------------------------------------------------------------- */
 
+const char *sl_conformance_report_find_untested(const struct sl_conformance_report *report)
+{
+    const char *reason = NULL;
+    for (uint32_t i = 0; i < report->count; i++) {
+        const struct sl_conformance_result *r = &report->results[i];
+        if (r->level < SL_LEVEL_CLAIMS)
+            continue;
+        if (r->check.verdict == SL_VERDICT_SKIP)
+            reason = r->check.detail;
+        else if (r->check.verdict != SL_VERDICT_UNSUPPORTED)
+            return NULL;
+    }
+    return reason;
+}
+
 void sl_conformance_report_set_times(struct sl_conformance_report *report, const struct sl_case_time *times,
                                      uint32_t count)
 {

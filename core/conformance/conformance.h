@@ -24,6 +24,9 @@ seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
 void sl_conformance_report_destroy(struct sl_conformance_report *report);
 
 uint32_t sl_conformance_report_get_count(const struct sl_conformance_report *report, enum sl_verdict verdict);
+/* Why no case ran with the variant of the request: the reason of a case that was skipped. NULL: some case ran, all were
+ * refused, or there were none. */
+const char *sl_conformance_report_find_untested(const struct sl_conformance_report *report);
 /* Number of verdicts that are bad. */
 uint32_t sl_conformance_report_count_bad(const struct sl_conformance_report *report);
 uint32_t sl_conformance_report_get_size(const struct sl_conformance_report *report);

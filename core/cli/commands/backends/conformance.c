@@ -314,7 +314,10 @@ static int finish(struct state *s, const struct sl_conformance_report *report)
     sl_buf_deinit(&out);
     if (sl_conformance_report_get_size(report) == 0)
         return cli_usage_error(s->cli, "no case was selected\n  = help: `--list` prints the names of all cases");
-    return bad || !written ? CLI_FAILURE : CLI_OK;
+    if (bad || !written)
+        return CLI_FAILURE;
+    const char *untested = s->request.variant ? sl_conformance_report_find_untested(report) : NULL;
+    return untested ? cli_usage_error(s->cli, "`--variant %s`: no case ran: %s", s->request.variant, untested) : CLI_OK;
 }
 
 static int list(struct state *s)
