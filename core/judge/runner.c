@@ -139,7 +139,7 @@ static seqlstm_status rebind_segment(struct sl_runner *r, struct sl_cuts *cuts, 
 {
     const struct sl_subject *s = &r->subject;
     const struct seqlstm_bind part = segment->bind;
-    const struct seqlstm_rebind *extension = sl_plugin_get_extension(s->table, s->instance, SEQLSTM_REBIND_EXTENSION);
+    const struct seqlstm_rebind *extension = sl_plugin_find_rebind(s->table, s->instance);
     if (extension == NULL)
         return bind_segment(r, segment, err);
     make_bind(r, NULL, 0, &segment->bind);

@@ -148,6 +148,13 @@ seqlstm_status sl_plugin_bind(const struct seqlstm_backend *table, const struct 
     return sl_plugin_check_status(table, SL_FUNCTION_OP_BIND, status, err);
 }
 
+const struct seqlstm_rebind *sl_plugin_find_rebind(const struct seqlstm_backend *table,
+                                                   struct seqlstm_instance *instance)
+{
+    const struct seqlstm_rebind *extension = sl_plugin_get_extension(table, instance, SEQLSTM_REBIND_EXTENSION);
+    return extension && SEQLSTM_HAS(extension, rebind) && extension->rebind ? extension : NULL;
+}
+
 seqlstm_status sl_plugin_rebind(const struct seqlstm_backend *table, const struct seqlstm_rebind *extension,
                                 struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                 const struct seqlstm_bind *bind, struct seqlstm_error *err)

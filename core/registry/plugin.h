@@ -42,6 +42,9 @@ seqlstm_status sl_plugin_get_sizes(const struct seqlstm_backend *table, const st
 seqlstm_status sl_plugin_bind(const struct seqlstm_backend *table, const struct seqlstm_op *op,
                               struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
                               struct seqlstm_binding **out_binding, struct seqlstm_error *err);
+/* NULL: the backend does not have the extension. */
+const struct seqlstm_rebind *sl_plugin_find_rebind(const struct seqlstm_backend *table,
+                                                   struct seqlstm_instance *instance);
 /* `extension`: of this backend. After an error the binding can only be destroyed. */
 seqlstm_status sl_plugin_rebind(const struct seqlstm_backend *table, const struct seqlstm_rebind *extension,
                                 struct seqlstm_binding *binding, struct seqlstm_queue *queue,

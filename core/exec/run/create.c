@@ -20,8 +20,7 @@ static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_sl
     const struct sl_node *node = exec->plan->calls[c].node;
     const struct sl_backend *backend = exec->plan->calls[c].backend;
     struct sl_exec_call *call = &exec->calls[c];
-    call->rebind = sl_plugin_get_extension(sl_backend_get_table(backend), sl_backend_get_instance(backend),
-                                           SEQLSTM_REBIND_EXTENSION);
+    call->rebind = sl_plugin_find_rebind(sl_backend_get_table(backend), sl_backend_get_instance(backend));
     int32_t count;
     SEQLSTM_TRY(sl_op_signature(&node->desc.head, signature, SL_SLOTS_MAX, &count, err));
     call->slot_count = node->slot_count;

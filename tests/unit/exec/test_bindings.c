@@ -77,11 +77,12 @@ static void destroy_bound(struct seqlstm_binding *binding)
     seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->binding_destroy(binding);
 }
 
-static const void *find_nothing(struct seqlstm_instance *instance, const char *id)
+/* A table without the function is as good as none. */
+static const void *find_empty(struct seqlstm_instance *instance, const char *id)
 {
+    static const struct seqlstm_rebind extension = {.struct_size = sizeof extension};
     (void)instance;
-    (void)id;
-    return NULL;
+    return strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0 ? &extension : NULL;
 }
 
 static const struct seqlstm_backend *query_counting(uint32_t host_minor)
@@ -90,7 +91,7 @@ static const struct seqlstm_backend *query_counting(uint32_t host_minor)
     table = *seqlstm_reference_query_v0(host_minor);
     table.op_bind = note_bind;
     table.binding_destroy = destroy_bound;
-    table.get_extension = find_nothing;
+    table.get_extension = find_empty;
     return &table;
 }
 
