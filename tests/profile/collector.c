@@ -55,6 +55,9 @@ EXPORT void __itt_task_begin(const struct domain *domain, struct id task, struct
 EXPORT void __itt_task_end(const struct domain *domain);
 
 static FILE *file;
+#ifndef COLLECTOR_EXPORTS
+static struct global *given; /* of the program; libraries that it opens, such as oneDNN, bring their own later */
+#endif
 
 __attribute__((constructor)) static void open_file(void)
 {
@@ -64,9 +67,28 @@ __attribute__((constructor)) static void open_file(void)
         setvbuf(file, NULL, _IOLBF, 0);
 }
 
+/* Are both in the lists of what the collector was given? */
+static int is_listed(const struct domain *domain, const struct name *name)
+{
+#ifdef COLLECTOR_EXPORTS
+    (void)domain, (void)name;
+    return 1;
+#else
+    pthread_mutex_lock(&given->mutex);
+    const struct domain *d = given->domains;
+    const struct name *n = given->names;
+    while (d && d != domain)
+        d = d->next;
+    while (n && n != name)
+        n = n->next;
+    pthread_mutex_unlock(&given->mutex);
+    return d && n;
+#endif
+}
+
 void __itt_task_begin(const struct domain *domain, struct id task, struct id parent, struct name *name)
 {
-    if (!file || strcmp(domain->name, "seqlstm") != 0 || task.d1 || parent.d3)
+    if (!file || strcmp(domain->name, "seqlstm") != 0 || task.d1 || parent.d3 || !is_listed(domain, name))
         return;
     fprintf(file, "+%s\n", name->text);
 }
@@ -88,6 +110,8 @@ void __itt_api_init(struct global *global, int groups)
     if (memcmp(global->magic, magic, sizeof magic) != 0 || global->major != 3 || !global->mutex_initialized ||
         !global->library || !(groups & 1 << 12) || pthread_mutex_lock(&global->mutex) != 0)
         return;
+    if (!given)
+        given = global;
     for (struct api *api = global->list; api->name; api++)
         if (strcmp(api->name, "__itt_task_begin") == 0)
             memcpy(api->function, &begin, sizeof begin);
