@@ -9,8 +9,8 @@ a file, `$ text FILE` what a browser shows of a page, `$ drawings FILE` the elem
 of its tables, and `$ ls FOLDER` its names.
 
 Everything runs on the reference with one thread, on the backends of `tests/dispatch` (the folder PLUGINS), on those with
-planted faults of `tests/conformance` (FAULTY) or on the pretended devices of `tests/gpu` (DEVICES). Numbers are rounded to five digits; times, sizes of memory and dates are
-masked, after `$ exact seqlstm …` only those that depend on the machine. A JSON object is written with a line for each
+planted faults of `tests/conformance` (FAULTY) or on the pretended devices of `tests/gpu` (DEVICES). Numbers are rounded
+to five digits; times, sizes of memory and dates are masked, after `$ exact seqlstm …` only those that depend on the machine. A JSON object is written with a line for each
 key. `test_transcripts.py PROGRAM --update NAME` writes a transcript anew: look at the difference.
 """
 import html.parser
@@ -31,6 +31,7 @@ PLACES = {'PLUGINS': str(TESTS / 'dispatch'), 'DEVICES': str(TESTS / 'gpu'), 'FA
 ENVIRONMENT = {'SEQLSTM_THREADS': '1', 'COLUMNS': '100'}
 
 MASKS = [
+    (r'(FOLDER\S*) +#', r'\1  #'),
     (r'"((?:\w*seconds|\w*_ns|rows_per_second|share|pid|host|started))": ?("[^"]*"|[-\d.e+]+)', r'"\1": TIME'),
     (r'"(\w*bytes)": ?[\d.e+-]+', r'"\1": SIZE'),
     (r' *\b\d+(\.\d+)? (ns|us|ms|s|min)\b', ' TIME'),
@@ -49,6 +50,7 @@ MASKS = [
 ]
 # Of costs that are estimated and of memory, what the machine decides, and the decoder's own structures.
 EXACT_MASKS = [
+    MASKS[0],
     (r'"((?:process|reached|peak|decoding)_bytes)": ?[1-9]\d*', r'"\1": SIZE'),
     (r'(peak|program and data) [\d.]+ [kMG]?B', r'\1 SIZE'),
     (r'"class": "cpu:[^"]*", "name": "[^"]*"', r'"class": "cpu", "name": NAME'),
@@ -191,6 +193,7 @@ def test_masks_leave_what_counts(t):
     expect(mask('loss 0.5123456  accuracy 1  lr 0.05', '/x') == 'loss 0.51235  accuracy 1  lr 0.05', 'numbers')
     expect(mask('12 sequences, 98 steps, 3 us', '/x') == '12 sequences, 98 steps, TIME', 'counts')
     expect(mask('1234567 -0.0001234567 v1.2.3', '/x') == '1234567 -0.00012346 v1.2.3', 'whole numbers and versions')
+    expect(mask('file: /x/m.csv    # m.yaml:8', '/x') == 'file: FOLDER/m.csv  # m.yaml:8', 'as the path is long')
 
 
 if __name__ == '__main__':
