@@ -8,12 +8,12 @@
 #include <math.h>
 
 #include "dump_file.h"
+#include "model_fixture.h"
 
 #include "base/operation/op_signature.h"
 #include "dispatch/plan/plan.h"
 #include "dispatch/planner.h"
 #include "exec/params/params.h"
-#include "model/yaml/diagnostics.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -166,24 +166,18 @@ static void add_plan(struct sl_buf *out, const struct sl_model *model, const str
 
 static void add_model(struct sl_buf *out, const char *title, const char *text)
 {
-    struct sl_diagnostics *diagnostics;
-    struct sl_model *model = NULL;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const struct sl_model_request request = {.path = "m.yaml"};
+    struct loaded l = load(text);
     const struct sl_data_facts facts = find_facts(title);
     const char *pieces = strstr(title, "pieces ");
-    assert_int_equal(sl_diagnostics_create(&diagnostics, &err), SEQLSTM_OK);
-    if (sl_model_load_text("m.yaml", text, strlen(text), &request, diagnostics, &model, &err) == SEQLSTM_OK) {
-        add_plan(out, model, &facts, SL_PHASE_TRAIN, pieces ? atoi(pieces + strlen("pieces ")) : 0);
-        if (!pieces) {
-            add_plan(out, model, &facts, SL_PHASE_EVALUATE, 0);
-            add_plan(out, model, &facts, SL_PHASE_PREDICT, 0);
-        }
-    } else {
-        sl_diagnostics_render(diagnostics, false, out, &err);
+    if (l.model == NULL)
+        sl_buf_append_text(out, sl_buf_text(&l.text));
+    else
+        add_plan(out, l.model, &facts, SL_PHASE_TRAIN, pieces ? atoi(pieces + strlen("pieces ")) : 0);
+    if (l.model && !pieces) {
+        add_plan(out, l.model, &facts, SL_PHASE_EVALUATE, 0);
+        add_plan(out, l.model, &facts, SL_PHASE_PREDICT, 0);
     }
-    sl_model_destroy(model);
-    sl_diagnostics_destroy(diagnostics);
+    unload(&l);
 }
 
 static void plans_are_as_before(void **state)

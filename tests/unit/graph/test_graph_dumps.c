@@ -7,7 +7,7 @@
  */
 #include "dump_file.h"
 #include "graph_dump.h"
-#include "model/yaml/diagnostics.h"
+#include "model_fixture.h"
 
 static struct sl_field_facts read_field(const char *title, const char *name)
 {
@@ -83,17 +83,12 @@ static void add_graphs(struct sl_buf *out, const char *title, const struct sl_mo
 
 static void add_model(struct sl_buf *out, const char *title, const char *text)
 {
-    struct sl_diagnostics *diagnostics;
-    struct sl_model *model = NULL;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    assert_int_equal(sl_diagnostics_create(&diagnostics, &err), SEQLSTM_OK);
-    const struct sl_model_request request = {.path = "m.yaml"};
-    if (sl_model_load_text("m.yaml", text, strlen(text), &request, diagnostics, &model, &err) == SEQLSTM_OK)
-        add_graphs(out, title, model);
+    struct loaded l = load(text);
+    if (l.model)
+        add_graphs(out, title, l.model);
     else
-        sl_diagnostics_render(diagnostics, false, out, &err);
-    sl_model_destroy(model);
-    sl_diagnostics_destroy(diagnostics);
+        sl_buf_append_text(out, sl_buf_text(&l.text));
+    unload(&l);
 }
 
 static void graphs_are_as_before(void **state)

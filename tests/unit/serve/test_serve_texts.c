@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of decoders that are written beside each other, on a device and in a process in which something fails: each job
  * is answered once, and those that come later are computed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "served_fixture.h"
 
 #include "oom.h"
-#include "scratch.h"
 #include "serve/compute/runner.h"
 #include "serve/models.h"
 #include "serve/server.h"
-#include "session/session.h"
 
 /* A decoder that has not learned to end: each text has MOST tokens. */
 static const char pairs[] = "seqlstm: 1\nname: pairs\nseed: 2\n"
@@ -85,46 +76,17 @@ struct world {
     struct sl_runner runner;
 };
 
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s (%s)", err->message, err->where);
-}
-
-static void train(struct world *w, struct seqlstm_error *err)
-{
-    char folder[512], path[256], out[256];
-    const char *folders[] = {folder};
-    struct sl_run_result result;
-    snprintf(folder, sizeof folder, "%s/tests/gpu", getenv("SEQLSTM_BUILD"));
-    snprintf(path, sizeof path, "%s", scratch_path("pairs.yaml"));
-    snprintf(out, sizeof out, "%s", scratch_path("run"));
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(pairs, file);
-    fclose(file);
-    const struct sl_model_request request = {.path = path};
-    const struct sl_run_observer observer = {.on_folder = NULL};
-    const struct sl_session_options options = {.model = &request,
-                                               .backend_folders = folders,
-                                               .backend_folder_count = 1,
-                                               .out_dir = out,
-                                               .threads = 1,
-                                               .trust = true};
-    ok(sl_diagnostics_create(&w->diagnostics, err), err);
-    ok(sl_session_open_model(&options, w->diagnostics, &w->session, err), err);
-    ok(sl_session_run(w->session, &observer, &result, err), err);
-    ok(sl_served_model_open(w->session, "pairs", &limits, &w->model, err), err);
-    assert_true(w->model.decodes);
-}
-
 static int open_world(void **state)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char folder[512];
     struct world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     assert_int_equal(scratch_make(state), 0);
-    train(w, &err);
+    snprintf(folder, sizeof folder, "%s/tests/gpu", getenv("SEQLSTM_BUILD"));
+    train_session(pairs, folder, &w->diagnostics, &w->session);
+    ok(sl_served_model_open(w->session, "pairs", &limits, &w->model, &err), &err);
+    assert_true(w->model.decodes);
     w->serving.http = &http;
     sl_job_queue_init(&w->serving.queue, 16);
     sl_counters_init(&w->serving.counters);

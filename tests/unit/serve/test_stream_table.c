@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of clients while newer weights are taken over: which version a request is computed on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "served_fixture.h"
 
 #include "oom.h"
-#include "scratch.h"
 #include "serve/job/stream_table.h"
-#include "session/session.h"
 
 static const char text[] = "seqlstm: 1\nname: m\nseed: 1\n"
                            "data: {type: generator, name: adding_problem, length: 6, train: {size: 8}, batch_size: 4}\n"
@@ -28,30 +19,6 @@ struct world {
     struct sl_stream_table table;
 };
 
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s (%s)", err->message, err->where);
-}
-
-static void train(struct world *w, struct seqlstm_error *err)
-{
-    char path[256], out[256];
-    struct sl_run_result result;
-    snprintf(path, sizeof path, "%s", scratch_path("m.yaml"));
-    snprintf(out, sizeof out, "%s", scratch_path("run"));
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-    const struct sl_model_request request = {.path = path};
-    const struct sl_run_observer observer = {.on_folder = NULL};
-    const struct sl_session_options options = {.model = &request, .out_dir = out, .threads = 1};
-    ok(sl_diagnostics_create(&w->diagnostics, err), err);
-    ok(sl_session_open_model(&options, w->diagnostics, &w->session, err), err);
-    ok(sl_session_run(w->session, &observer, &result, err), err);
-}
-
 static int open_world(void **state)
 {
     static const struct sl_predictor_limits limits = {.sequences = 4, .steps = 8, .chunk_steps = 4, .threads = 1};
@@ -59,7 +26,7 @@ static int open_world(void **state)
     struct world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     assert_int_equal(scratch_make(state), 0);
-    train(w, &err);
+    train_session(text, NULL, &w->diagnostics, &w->session);
     for (int v = 0; v < VERSIONS; v++) {
         ok(sl_served_model_open(w->session, "m", &limits, &w->versions[v], &err), &err);
         assert_true(w->versions[v].streams);

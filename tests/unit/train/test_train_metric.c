@@ -177,15 +177,21 @@ static void binary_classes_from_logits(void **state)
     sl_batch_destroy(batch);
 }
 
+static struct sl_metric_rule make_f1_rule(enum sl_loss_kind loss)
+{
+    static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO, SL_METRIC_ACCURACY};
+    const struct sl_metric_list list = {wanted, 3};
+    const struct sl_train_config config = {.loss = {.kind = loss}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    return rule;
+}
+
 /* Three of four classes occur; the other one does not count, whichever it is. */
 static void f1_leaves_out_what_does_not_occur(void **state)
 {
     (void)state;
-    static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO};
-    struct sl_metric_list list = {wanted, 2};
-    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
-    struct sl_metric_rule rule;
-    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    struct sl_metric_rule rule = make_f1_rule(SL_LOSS_CROSS_ENTROPY);
     struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 4, false);
     for (int shift = 0; shift < 4; shift++) {
         float y[12] = {0};
@@ -209,11 +215,7 @@ static void f1_leaves_out_what_does_not_occur(void **state)
 static void f1_of_the_most_classes(void **state)
 {
     (void)state;
-    static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO, SL_METRIC_ACCURACY};
-    struct sl_metric_list list = {wanted, 3};
-    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
-    struct sl_metric_rule rule;
-    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    struct sl_metric_rule rule = make_f1_rule(SL_LOSS_CROSS_ENTROPY);
     for (int classes = SL_METRIC_CLASSES - 1; classes <= SL_METRIC_CLASSES + 1; classes++) {
         struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, classes, false);
         float *y = calloc(3 * (size_t)classes, sizeof *y);
@@ -221,8 +223,7 @@ static void f1_of_the_most_classes(void **state)
         struct sl_metric_sums sums = {0};
         struct sl_metric_values values;
         const int32_t targets[3] = {classes - 1, classes - 2, SL_CLASS_UNKNOWN};
-        for (int r = 0; r < 3;
-             r++) { /* the last class is right once, then given in place of its neighbour and of none */
+        for (int r = 0; r < 3; r++) { /* the last class: right once, then given in place of its neighbour and of none */
             ((int32_t *)batch->target.ids)[r] = targets[r];
             y[classes * r + classes - 1] = 1;
         }
@@ -287,11 +288,7 @@ static void unsound_values_are_found(void **state)
 static void f1_of_classes_and_of_values(void **state)
 {
     (void)state;
-    static const enum sl_metric wanted[] = {SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO, SL_METRIC_ACCURACY};
-    struct sl_metric_list list = {wanted, 3};
-    struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY}};
-    struct sl_metric_rule rule;
-    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    struct sl_metric_rule rule = make_f1_rule(SL_LOSS_CROSS_ENTROPY);
     struct sl_batch *batch = make_batch(SL_FIELD_IDS, true, 4, false);
     int32_t *ids = (int32_t *)batch->target.ids;
     ids[0] = 0, ids[1] = 1, ids[2] = 1;
@@ -311,8 +308,7 @@ static void f1_of_classes_and_of_values(void **state)
     assert_true(isnan(find(&values, "f1_macro")) && isnan(find(&values, "f1_micro")));
     sl_batch_destroy(batch);
 
-    struct sl_train_config binary = {.loss = {.kind = SL_LOSS_BINARY_CROSS_ENTROPY}};
-    sl_metric_rule_init(&rule, &binary, &list, true, false, NULL);
+    rule = make_f1_rule(SL_LOSS_BINARY_CROSS_ENTROPY);
     batch = make_batch(SL_FIELD_VALUES, false, 2, false);
     float *targets = (float *)batch->target.values;
     targets[0] = 1, targets[1] = 1, targets[2] = 0, targets[3] = 1;
