@@ -242,11 +242,6 @@ const struct seqlstm_transport *sl_connection_get_transport(const struct sl_conn
     return &connection->transport;
 }
 
-const struct sl_backend_record *sl_connection_get_record(const struct sl_connection *connection)
-{
-    return &connection->record;
-}
-
 /* ---- use -------------------------------------------------------------------------------------------------------- */
 
 seqlstm_status sl_connection_add_group(struct sl_connection *c, uint32_t number, const int32_t *ranks, int32_t count,

@@ -58,7 +58,6 @@ int32_t sl_connection_get_rank(const struct sl_connection *connection);
 int32_t sl_connection_get_ranks(const struct sl_connection *connection);
 const char *sl_connection_get_id(const struct sl_connection *connection);
 const struct seqlstm_transport *sl_connection_get_transport(const struct sl_connection *connection);
-const struct sl_backend_record *sl_connection_get_record(const struct sl_connection *connection);
 
 /* A further group; `ranks` ascending, this one among them. It is destroyed with the connection. */
 seqlstm_status sl_connection_add_group(struct sl_connection *connection, uint32_t number, const int32_t *ranks,

@@ -143,7 +143,7 @@ static void check_output(struct sl_watched_call *call)
         report(call, CHANGED_OUTPUT, text);
 }
 
-void sl_watch_note_closed(const char *plugin, enum sl_plugin_function function)
+static void note_closed(const char *plugin, enum sl_plugin_function function)
 {
     char text[TEXT_BYTES];
     sl_text_snprintf(text, sizeof text, "the backend %s is faulty: its %s closed files of the program", plugin,
@@ -163,7 +163,7 @@ void sl_watch_end(struct sl_watched_call *call)
         changes = end_guard(call->guard, text, sizeof text);
         free(call->guard);
         if (changes & SL_CHANGED_DESCRIPTOR)
-            sl_watch_note_closed(call->running.plugin, call->running.function);
+            note_closed(call->running.plugin, call->running.function);
         if (call->captures)
             check_output(call);
         pthread_mutex_unlock(&guarding);
@@ -192,7 +192,7 @@ uint32_t sl_watch_end_code(struct sl_watched_code *code, const char *plugin, enu
         return 0;
     const uint32_t changes = end_guard(&code->guard, code->change, sizeof code->change);
     if (changes & SL_CHANGED_DESCRIPTOR)
-        sl_watch_note_closed(plugin, function);
+        note_closed(plugin, function);
     if (code->captures && !end_capture(code->wrote, sizeof code->wrote))
         code->wrote[0] = 0;
     pthread_mutex_unlock(&guarding);

@@ -71,7 +71,6 @@ void sl_watch_pause_capture(bool pause);
  */
 void sl_watch_on_damage(void (*end)(const char *message));
 void sl_watch_note_damage(const char *message);
-void sl_watch_note_closed(const char *plugin, enum sl_plugin_function function);
 
 /* Writes to descriptor `to` what the running call has written to stdout or stderr, with `?` for control characters.
  * [also in signal handlers] */
