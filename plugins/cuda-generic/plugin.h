@@ -164,11 +164,7 @@ static inline bool cg_begins_itself(enum cg_variant variant)
     return variant == CG_SMALL || cg_count_blocks(variant) > 0;
 }
 
-/* supports.c. cg_folds: can a projection be multiplied into W_h (recurrent/fold.h)? cg_fits_grid: can the variant grid
- * run this descriptor, given a device on which its slices fit? */
-bool cg_folds(const struct seqlstm_recurrent_desc *desc);
-bool cg_fits_grid(const struct seqlstm_recurrent_desc *desc);
-/* Finds what a name means; *out_f16x3: with float32 products by three float16 products. */
+/* supports.c. Finds what a name means; *out_f16x3: with float32 products by three float16 products. */
 bool cg_find_variant(const char *name, enum cg_variant *out_variant, bool *out_f16x3);
 seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *desc, struct seqlstm_answer *answer,
                            struct seqlstm_error *err);

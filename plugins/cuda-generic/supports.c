@@ -48,7 +48,8 @@ bool cg_find_variant(const char *name, enum cg_variant *out_variant, bool *out_f
     return false;
 }
 
-bool cg_folds(const struct seqlstm_recurrent_desc *d)
+/* Can the projection be multiplied into W_h (recurrent/fold.h)? */
+static bool folds(const struct seqlstm_recurrent_desc *d)
 {
     const uint32_t others = SEQLSTM_BIT_RECURRENT_LAYER_NORM | SEQLSTM_BIT_RECURRENT_STEPWISE;
     const bool masked = d->head.mode == SEQLSTM_MODE_TRAINING && d->recurrent_dropout > 0;
@@ -58,7 +59,7 @@ bool cg_folds(const struct seqlstm_recurrent_desc *d)
 /* Can the step's projection be left out, because there is none or it can be a part of W_h? */
 static bool is_flat(const struct seqlstm_recurrent_desc *d)
 {
-    return d->projection == 0 || cg_folds(d);
+    return d->projection == 0 || folds(d);
 }
 
 /* Is there only one product per step? Not with a projection of its own, nor with a candidate that needs r first. */
@@ -74,7 +75,8 @@ static bool has_lone_units(const struct seqlstm_recurrent_desc *d)
     return has_one_product(d) && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
 }
 
-bool cg_fits_grid(const struct seqlstm_recurrent_desc *d)
+/* Can the variant grid run this layer, given a device on which its slices fit? */
+static bool fits_grid(const struct seqlstm_recurrent_desc *d)
 {
     return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
 }
@@ -183,7 +185,7 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     if (resident && !before)
         names[count++] = variant_names[CG_RESIDENT];
     names[count++] = variant_names[CG_STEP_GRAPH];
-    if (cg_fits_grid(d))
+    if (fits_grid(d))
         names[count++] = variant_names[CG_GRID];
     answer_variants(d, gates, names, answer);
 }

@@ -3,12 +3,13 @@
  *
  *   DENSE       reserve: z [rows, output], the sums before the activation (none without an activation)
  *   LOSS        workspace: float64 [CG_LOSS_BLOCKS, 2], sums of losses and weights; reserve: a total of each row
- *   DENSE_LOSS  workspace likewise; reserve: the gradients of the logits of all rows, which forward computes in the
- * same launch as the loss, in the place of the logits. If there are more than CG_KEEP_ELEMS, the reserve has a total of
- * each row, and the workspace the logits of one chunk of rows (CG_CHUNK_ELEMS), which backward computes again; in
- * inference, too DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h) with operands
- * in 16 bits: x [max_rows, input] and W, at the end of the reserve, in inference of the workspace; and at the end of
- * the workspace dz [rows of a chunk, output] */
+ *   DENSE_LOSS  workspace: these sums. Up to CG_KEEP_ELEMS logits, reserve: the gradients of the logits of all rows,
+ *               which forward computes in the place of the logits, in the launch of the loss. With more of them,
+ *               reserve: a total of each row; workspace: the logits of one chunk of rows (CG_CHUNK_ELEMS), which
+ *               backward computes again. In inference, workspace: the logits of one chunk
+ *   DENSE, DENSE_LOSS  workspace, at its end: parts of dW, where its depth is split (gemm.h)
+ *   with operands in 16 bits: x [max_rows, input] and W, at the end of the reserve, in inference of the workspace; and
+ *               at the end of the workspace dz [rows of a chunk, output] */
 #include "cuda-generic/rows/flat.h"
 #include "cuda-generic/ops/lt_product.h"
 #include "cuda-generic/gemm/gemm.h"

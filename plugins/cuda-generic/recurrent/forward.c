@@ -108,8 +108,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     }
 }
 
-/* After the steps: the projections of all rows, and the final states, unless the kernel of all steps has written them.
- */
+/* After the steps: the projections of all rows, and the final states, unless `small` has written them. */
 static seqlstm_status finish_direction(const struct cg_call *call, const struct cg_stack *s, int64_t n,
                                        struct seqlstm_error *err)
 {

@@ -50,8 +50,8 @@ struct cg_loss {
 };
 enum { CG_LOSS_BLOCKS = 1024 };
 /* losses [rows]: the loss of each row; NULL: not wanted. totals [rows]: what cg_loss_backward needs; NULL: not wanted.
- * partials: room for 2 CG_LOSS_BLOCKS float64. counter: 0, before and after. sums[0..1] += the sums over the rows of w
- * * loss and w, in a fixed order. */
+ * partials: room for 2 CG_LOSS_BLOCKS float64. counter: 0, before and after. sums[0..1] += the sums of weighted losses
+ * and of weights over the rows, in a fixed order. */
 int cg_loss_forward(void *stream, const struct cg_loss *loss, int64_t rows, const float *x, float *losses,
                     float *totals, double *partials, unsigned *counter, double *sums);
 /* The same, and then x = scale * w * d loss / dx with the scale of the step block: a value is read from memory once. */

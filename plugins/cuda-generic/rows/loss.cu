@@ -153,8 +153,7 @@ static __device__ void add_losses(const double *partials, double *room, double *
     }
 }
 
-/* dx = scale * weight * d loss / dx of row r, which begins at x; dx may be x: a thread reads only what it then writes.
- */
+/* dx = scale * weight * d loss / dx of row r, which begins at x. dx may be x: a thread reads only what it writes. */
 static __device__ void row_gradient(const struct cg_loss &l, int rank, int size, int64_t r, float scale, float total,
                                     const float *x, float *dx)
 {

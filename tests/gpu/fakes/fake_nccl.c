@@ -7,8 +7,9 @@
  * FAKE_NCCL_VERSION=N          the version that it tells
  * FAKE_NCCL_FAIL=RANK,CALL     on that rank exchanges from this one on fail, as if another host could not be reached
  * FAKE_NCCL_SLOW=RANK,MS       that rank begins each exchange so much later
- * FAKE_NCCL_BUSY=N             every N-th exchange is still being prepared when its call returns, as NCCL may do when
- * it must not block: until its communicator has been asked three times. Other calls are refused meanwhile */
+ * FAKE_NCCL_BUSY=N             every N-th exchange is still being prepared when its call returns, as may happen to NCCL
+ *                              if it must not block, until its communicator has been asked three times. Meanwhile other
+ *                              exchanges are refused */
 #include <fcntl.h>
 #include <stdalign.h>
 #include <stdatomic.h>
