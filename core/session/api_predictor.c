@@ -45,6 +45,9 @@ seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const str
     const uint32_t known = SEQLSTM_PREDICTOR_EMBED | SEQLSTM_PREDICTOR_REPRODUCIBLE;
     if ((said.flags & ~known) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's options have unknown flags: %#x", said.flags);
+    if (said.reserved0 != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's options have `reserved0` %d, expected 0",
+                     said.reserved0);
     const struct sl_predictor_limits limits = {.sequences = said.sequences,
                                                .steps = said.steps,
                                                .rows = said.rows,

@@ -218,6 +218,10 @@ static void embeddings_are_the_output_of_the_layer(void **state)
     both.flags = SEQLSTM_PREDICTOR_EMBED;
     both.layer = "first";
     assert_int_equal(seqlstm_predictor_open(session, &both, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+    struct seqlstm_predictor_options later = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    later.reserved0 = 1;
+    assert_int_equal(seqlstm_predictor_open(session, &later, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "`reserved0` 1"));
     seqlstm_close(session);
 }
 
