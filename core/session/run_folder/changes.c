@@ -57,6 +57,8 @@ static const struct {
 
 static uint32_t get_readers(const struct sl_model *model, const char *path)
 {
+    if (strcmp(path, "seed") == 0) /* an evaluation may generate its data; of predictions, only samples are drawn */
+        return TRAIN | MEASURE | (model->decode.temperature > 0 ? PREDICT : 0);
     if (begins_with(path, "train.metrics")) /* without a valid split, an evaluation measures those of training */
         return model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE ? TRAIN : TRAIN | MEASURE;
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)

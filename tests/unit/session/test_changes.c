@@ -38,6 +38,12 @@ static void changes_are_counted(void **state)
     assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1") "device: cpu\n", SL_RUN_USE_EXPORT, &changes, &err),
                      SEQLSTM_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "`device` has no effect on an export"));
+    for (int use = SL_RUN_USE_ALL; use <= SL_RUN_USE_EXPORT; use++) {
+        const bool reads = use == SL_RUN_USE_ALL || use == SL_RUN_USE_MEASURE;
+        assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1") "seed: 5\n", use, &changes, &err),
+                         reads ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
+        assert_true(reads || strstr(err.message, "`seed` has no effect on"));
+    }
 }
 
 static void without_memory_nothing_counts_as_unchanged(void **state)
