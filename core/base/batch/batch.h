@@ -95,10 +95,16 @@ void sl_batch_destroy(struct sl_batch *batch);
  * the message names what does not agree. [any] */
 seqlstm_status sl_batch_check(const struct sl_batch *batch, struct seqlstm_error *err);
 
-/* Real steps of the batch, those of the source included; sequences for models without steps. */
-static inline int64_t sl_batch_count_real_rows(const struct sl_batch *batch)
+/* Steps that are computed for the batch, those of the source included; sequences for models without steps. */
+static inline int64_t sl_batch_count_computed_rows(const struct sl_batch *batch)
 {
     return batch->has_steps || batch->source.present ? batch->axis.rows + batch->source.axis.rows : batch->sequences;
+}
+
+/* Without those that `pad_to` added. */
+static inline int64_t sl_batch_count_real_rows(const struct sl_batch *batch)
+{
+    return sl_batch_count_computed_rows(batch) - batch->padded_rows;
 }
 
 /* Row of (sequence k, step t) on the steps axis. t < lengths[k]. */

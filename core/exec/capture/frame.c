@@ -311,7 +311,7 @@ seqlstm_status sl_exec_launch(struct sl_exec *exec, const struct sl_exec_capture
     SEQLSTM_TRY(sl_event_record_lane(&ring->lane, marks->sent, err));
     SEQLSTM_TRY(sl_event_wait(domain, marks->sent, err));
     SEQLSTM_TRY(sl_exec_mark_begin(exec, err));
-    ring->rows[ring->launched % SL_EXEC_AHEAD] = sl_batch_count_real_rows(exec->batch);
+    ring->rows[ring->launched % SL_EXEC_AHEAD] = sl_batch_count_computed_rows(exec->batch);
     exec->captures.ahead += ring->launched > ring->landed;
     exec->captures.launched++;
     ring->launched++;

@@ -304,7 +304,7 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, c
     SEQLSTM_TRY(capture ? run_capture(exec, capture, step, &result, err) : run_calls(exec, step, &result, err));
     if (graph->output >= 0 && graph->output_needed)
         SEQLSTM_TRY(sl_exec_provide(exec, SL_PLACE_HOST, graph->output, &read, err));
-    result.rows = sl_batch_count_real_rows(batch);
+    result.rows = sl_batch_count_computed_rows(batch);
     *out_result = result;
     return SEQLSTM_OK;
 }

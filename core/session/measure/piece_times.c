@@ -54,7 +54,7 @@ static void keep_fastest(struct sl_piece_times *best, const struct sl_piece_time
 static seqlstm_status time_rounds(struct sl_exec *exec, const struct sl_batch *batch, struct sl_piece_times *best,
                                   struct seqlstm_error *err)
 {
-    const struct sl_exec_step step = {.normaliser = 1.0 / (double)(1 + sl_batch_count_real_rows(batch))};
+    const struct sl_exec_step step = {.normaliser = 1.0 / (double)(1 + sl_batch_count_computed_rows(batch))};
     for (int round = -1; round < ROUNDS; round++) {
         struct sl_piece_times times;
         struct sl_exec_result result;

@@ -160,7 +160,7 @@ static seqlstm_status run(struct meter *m, const struct sl_batch *batch, struct 
     const int32_t shards = sl_session_count_shards(session);
     struct sl_batch *slice = NULL;
     struct sl_exec_result result;
-    struct sl_exec_step step = {.normaliser = 1.0 / (double)(1 + sl_batch_count_real_rows(batch)),
+    struct sl_exec_step step = {.normaliser = 1.0 / (double)(1 + sl_batch_count_computed_rows(batch)),
                                 .on_grads = note,
                                 .grads_context = m,
                                 .weight_mask_step = (uint32_t)batch->ordinal};
@@ -239,7 +239,7 @@ static double get_scale(const struct meter *m, int32_t count)
 {
     const struct sl_data_facts *facts = sl_data_state_get_facts(m->session->state);
     const int64_t batches = sl_batcher_get_batches(m->session->train_batcher);
-    const double mean = (double)(facts->has_steps ? facts->rows : facts->records) / (double)(batches > 0 ? batches : 1);
+    const double mean = (double)sl_data_facts_count_real_rows(facts) / (double)(batches > 0 ? batches : 1);
     return m->rows > 0 ? mean / (double)m->rows : 1.0 / count;
 }
 

@@ -188,9 +188,10 @@ static void check_padding(const char *batching, int64_t bucket, int64_t whole)
     struct data_open o = open_lines(batching);
     struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 3, 0, 0);
     struct sl_envelope envelope = sl_batcher_envelope(batcher);
-    int64_t real = 0;
+    int64_t real = 0, counted = 0;
     for (struct sl_batch *batch; (batch = data_next(batcher)) != NULL; sl_batch_destroy(batch)) {
         int64_t longest = 0, padded = 0;
+        counted += sl_batch_count_real_rows(batch);
         for (int64_t k = 0; k < batch->sequences; k++) {
             int64_t length = sl_dataset_get_length(o.train, batch->sample[k]);
             longest = length > longest ? length : longest;
@@ -214,6 +215,7 @@ static void check_padding(const char *batching, int64_t bucket, int64_t whole)
             }
     }
     assert_int_equal(real, sl_dataset_get_facts(o.train)->rows);
+    assert_int_equal(counted, sl_data_facts_count_real_rows(sl_dataset_get_facts(o.train)));
     sl_batcher_close(batcher);
     data_close(&o);
 }

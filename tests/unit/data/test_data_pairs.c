@@ -467,6 +467,7 @@ static int64_t play_epoch(const struct data_open *o, int64_t *out_source_steps, 
 {
     struct sl_batcher *batcher = data_batcher(o->train, SL_BATCHING_TRAIN, 1, 0, 0);
     int64_t steps = 0, sequences = 0;
+    int64_t real = 0;
     *out_source_steps = *out_rows = 0;
     for (struct sl_batch *batch; (batch = data_next(batcher)) != NULL; sl_batch_destroy(batch)) {
         int64_t longest = 0;
@@ -478,8 +479,10 @@ static int64_t play_epoch(const struct data_open *o, int64_t *out_source_steps, 
         steps += longest + batch->axis.lengths[0];
         *out_rows += batch->axis.rows + batch->source.axis.rows;
         sequences += batch->sequences;
+        real += sl_batch_count_real_rows(batch);
     }
     assert_int_equal(sequences, 300);
+    assert_int_equal(real, sl_data_facts_count_real_rows(sl_dataset_get_facts(o->train)));
     sl_batcher_close(batcher);
     return steps;
 }
