@@ -19,7 +19,7 @@ struct sl_outlet {
     struct sl_log log; /* for hosts: passes messages on to `inner` */
     const struct sl_log *inner;
     bool stderr_too;
-    int depth;
+    _Atomic int depth; /* pauses of other threads read it */
     int error;         /* of writing to stdout what was ours before a begin; 0: none */
     int file, kept[2]; /* the unnamed file; the original stdout and stderr, or -1 */
     uint64_t inode;    /* of the unnamed file: a plugin may close its descriptor */
