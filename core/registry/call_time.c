@@ -36,11 +36,19 @@ static bool has_events(const struct sl_domain *domain)
     return streams->event_create && streams->event_destroy && streams->event_record && streams->event_elapsed;
 }
 
+/* Waits for the domain's queue. sl_domain_finish, which settles times, calls this file. */
+static bool finish_queue(struct sl_domain *domain)
+{
+    struct sl_lane queue = {.domain = domain, .stream = domain->queue.queue.native_stream};
+    return sl_lane_finish(&queue, NULL) == SEQLSTM_OK;
+}
+
 /* The recording ends: takes what the device still has to say. */
 static void end_recording(void *context)
 {
     struct sl_domain *domain = context;
-    sl_domain_finish(domain, NULL);
+    if (finish_queue(domain))
+        sl_call_time_settle(domain);
     sl_device_recorder_stop(&domain->clock->recorder);
 }
 
@@ -58,8 +66,7 @@ static bool set_clock(struct sl_domain *domain)
     clock->count = 0;
     if (!clock->base && sl_event_create(domain, &clock->base, NULL) != SEQLSTM_OK)
         return false;
-    if (sl_domain_finish(domain, NULL) != SEQLSTM_OK || sl_event_record(domain, clock->base, NULL) != SEQLSTM_OK ||
-        sl_domain_finish(domain, NULL) != SEQLSTM_OK)
+    if (!finish_queue(domain) || sl_event_record(domain, clock->base, NULL) != SEQLSTM_OK || !finish_queue(domain))
         return false;
     clock->base_ns = sl_clock_ns();
     clock->track = sl_trace_find_device(domain->name);
@@ -71,7 +78,7 @@ static bool set_clock(struct sl_domain *domain)
 
 static int32_t begin_pending(struct sl_domain *domain)
 {
-    if (sl_domain_is_host(domain) || !sl_trace_is_on() || !set_clock(domain) || domain->clock->count == PENDING)
+    if (!domain->table || !sl_trace_is_on() || !set_clock(domain) || domain->clock->count == PENDING)
         return -1;
     struct pending *pending = &domain->clock->pending[domain->clock->count];
     if (!pending->begin && (sl_event_create(domain, &pending->begin, NULL) != SEQLSTM_OK ||

@@ -4,7 +4,7 @@
 
 #include <seqlstm/ext/draft/memory.h>
 
-#include "registry/call_time.h"
+#include "base/system/trace.h"
 #include "registry/device_call.h"
 
 seqlstm_status sl_lane_open(struct sl_lane *lane, struct sl_domain *domain, struct seqlstm_error *err)

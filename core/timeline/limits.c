@@ -111,7 +111,7 @@ static void add_device_times(struct sl_timeline *timeline)
 
 static void judge(const struct sl_timeline_peaks *peaks, struct sl_timeline_part *part)
 {
-    const double ns = sl_timeline_get_cost(part);
+    const double ns = sl_timeline_part_get_cost(part);
     if (!(ns > 0))
         return;
     part->gflops = part->flop / ns;

@@ -33,7 +33,7 @@ static double sum_layer(const struct sl_timeline *timeline, const char *name)
     for (int32_t k = 0; k < timeline->order_count; k++) {
         const struct sl_timeline_part *part = &timeline->parts[timeline->order[k]];
         if (sl_timeline_part_is_call(part) && part->name && strcmp(part->name, name) == 0)
-            ns += sl_timeline_get_cost(part);
+            ns += sl_timeline_part_get_cost(part);
     }
     return ns;
 }
@@ -78,7 +78,7 @@ static void print_heaviest(const struct sl_timeline *timeline, struct sl_buf *ou
     const struct sl_timeline_part *part = find_heaviest(timeline, &ns);
     if (!part || get_share(timeline, ns) < little)
         return;
-    sl_timeline_format_limit(part, limit, sizeof limit);
+    sl_timeline_part_format_limit(part, limit, sizeof limit);
     sl_buf_printf(out, "%s takes %.0f %% of the time", part->name, 100 * get_share(timeline, ns));
     if (limit[0])
         sl_buf_printf(out, "; its %s pass: %s", sl_activity_kind_get_name(part->kind), limit);
@@ -152,10 +152,10 @@ static void print_rate(struct sl_buf *out, double rate)
 static void print_row(const struct sl_timeline *timeline, const struct sl_timeline_part *part, struct sl_buf *out)
 {
     char name[TEXT], time[32], limit[TEXT], backend[TEXT];
-    const double ns = sl_timeline_get_cost(part);
-    sl_timeline_format_part(part, name, sizeof name);
+    const double ns = sl_timeline_part_get_cost(part);
+    sl_timeline_part_format(part, name, sizeof name);
     sl_timeline_format_time(ns / (double)timeline->updates, time, sizeof time);
-    sl_timeline_format_limit(part, limit, sizeof limit);
+    sl_timeline_part_format_limit(part, limit, sizeof limit);
     sl_text_snprintf(backend, sizeof backend, "%s%s%s", part->backend ? part->backend : "", part->variant ? ":" : "",
                      part->variant ? part->variant : "");
     sl_buf_printf(out, "%-28s  %-22s  %8s  %5.1f %%", name, backend, time, 100 * get_share(timeline, ns));
@@ -225,7 +225,7 @@ void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *
     for (int32_t k = 0; k < shown; k++)
         print_row(timeline, &timeline->parts[timeline->order[k]], out);
     for (int32_t k = shown; k < timeline->order_count; k++)
-        rest += sl_timeline_get_cost(&timeline->parts[timeline->order[k]]);
+        rest += sl_timeline_part_get_cost(&timeline->parts[timeline->order[k]]);
     if (shown < timeline->order_count) {
         sl_timeline_format_time(rest / (double)timeline->updates, time, sizeof time);
         sl_buf_printf(out, "%-28s  %-22s  %8s  %5.1f %%\n", "others", "", time, 100 * get_share(timeline, rest));

@@ -56,7 +56,7 @@ static void print_part(const struct sl_timeline *timeline, int32_t p, struct sl_
     append_number(out, "ns", part->ns / updates);
     append_number(out, "self_ns", part->self_ns / updates);
     append_number(out, "device_ns", part->device_ns / updates);
-    append_number(out, "share", timeline->ns > 0 ? sl_timeline_get_cost(part) / timeline->ns : 0);
+    append_number(out, "share", timeline->ns > 0 ? sl_timeline_part_get_cost(part) / timeline->ns : 0);
     append_number(out, "gflops", part->gflops);
     append_number(out, "gbytes_per_s", part->gbytes);
     append_number(out, "of_peak", part->of_peak);
@@ -172,7 +172,7 @@ static void print_activity(const struct sl_activity *activity, int32_t t, int64_
     const char *kind = sl_activity_kind_get_name(activity->kind);
     char name[128];
     const struct sl_timeline_part part = {.kind = activity->kind, .name = activity->name};
-    sl_timeline_format_part(&part, name, sizeof name);
+    sl_timeline_part_format(&part, name, sizeof name);
     sl_buf_append_text(out, "{");
     append_string(out, "ph", "X");
     append_string(out, "name", name);

@@ -87,7 +87,7 @@ static void draw(const struct sl_activity *activity, int depth, double scale, in
     char name[128], time[32];
     const struct sl_timeline_part part = {.kind = activity->kind, .name = activity->name};
     const double width = (double)(activity->end_ns - activity->begin_ns) * scale;
-    sl_timeline_format_part(&part, name, sizeof name);
+    sl_timeline_part_format(&part, name, sizeof name);
     sl_timeline_format_time((double)(activity->end_ns - activity->begin_ns), time, sizeof time);
     sl_buf_printf(out, "<rect class=\"%s\" x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\"><title>",
                   get_class(activity->kind), (double)(activity->begin_ns - begin) * scale, depth * LANE,
@@ -173,10 +173,10 @@ static void print_rate(double rate, struct sl_buf *out)
 static void print_part(const struct sl_timeline *timeline, const struct sl_timeline_part *part, struct sl_buf *out)
 {
     char name[128], time[32], limit[128];
-    const double share = 100 * sl_timeline_get_cost(part) / timeline->ns;
-    sl_timeline_format_part(part, name, sizeof name);
-    sl_timeline_format_time(sl_timeline_get_cost(part) / (double)timeline->updates, time, sizeof time);
-    sl_timeline_format_limit(part, limit, sizeof limit);
+    const double share = 100 * sl_timeline_part_get_cost(part) / timeline->ns;
+    sl_timeline_part_format(part, name, sizeof name);
+    sl_timeline_format_time(sl_timeline_part_get_cost(part) / (double)timeline->updates, time, sizeof time);
+    sl_timeline_part_format_limit(part, limit, sizeof limit);
     sl_buf_printf(out, "<tr><td style=\"padding-left:%.1frem\">", 1.2 * part->depth);
     sl_html_append_text(out, name);
     sl_buf_append_text(out, "</td><td>");

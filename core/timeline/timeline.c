@@ -6,37 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/value/text.h"
 #include "timeline/limits.h"
 #include "timeline/tree.h"
-
-double sl_timeline_get_cost(const struct sl_timeline_part *part)
-{
-    return part->device_ns > 0 ? part->device_ns : part->ns;
-}
-
-void sl_timeline_format_part(const struct sl_timeline_part *part, char *out, size_t capacity_bytes)
-{
-    const char *kind = sl_activity_kind_get_name(part->kind);
-    if (part->name && part->kind == SL_ACTIVITY_BACKEND)
-        sl_text_snprintf(out, capacity_bytes, "%s", part->name);
-    else if (!part->name)
-        sl_text_snprintf(out, capacity_bytes, "%s", kind);
-    else if (sl_timeline_part_is_call(part))
-        sl_text_snprintf(out, capacity_bytes, "%s %s", part->name, kind);
-    else
-        sl_text_snprintf(out, capacity_bytes, "%s: %s", kind, part->name);
-}
-
-void sl_timeline_format_limit(const struct sl_timeline_part *part, char *out, size_t capacity_bytes)
-{
-    static const char *const names[] = {"", "compute-bound, ", "waits for memory, ", "", "too small, ", ""};
-    out[0] = 0;
-    if (part->limit == SL_LIMIT_CACHE)
-        sl_text_snprintf(out, capacity_bytes, "works in the caches");
-    else if (part->limit != SL_LIMIT_NONE)
-        sl_text_snprintf(out, capacity_bytes, "%s%.0f %% of peak", names[part->limit], 100 * part->of_peak);
-}
 
 /* ---- threads and kernels ---------------------------------------------------------------------------------------- */
 
@@ -126,8 +97,8 @@ static seqlstm_status order_parts(struct sl_timeline *timeline, struct seqlstm_e
         if (timeline->parts[p].depth != 1)
             continue;
         int32_t at = timeline->order_count++;
-        for (; at > 0 &&
-               sl_timeline_get_cost(&timeline->parts[order[at - 1]]) < sl_timeline_get_cost(&timeline->parts[p]);
+        for (; at > 0 && sl_timeline_part_get_cost(&timeline->parts[order[at - 1]]) <
+                             sl_timeline_part_get_cost(&timeline->parts[p]);
              at--)
             order[at] = order[at - 1];
         order[at] = p;

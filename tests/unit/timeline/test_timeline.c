@@ -154,7 +154,7 @@ static void test_limits(void **state)
     for (size_t k = 0; k < sizeof expected / sizeof *expected; k++)
         for (int32_t p = 1; p < timeline->part_count; p++)
             if (strcmp(timeline->parts[p].name, expected[k].name) == 0) {
-                sl_timeline_format_limit(&timeline->parts[p], text, sizeof text);
+                sl_timeline_part_format_limit(&timeline->parts[p], text, sizeof text);
                 assert_string_equal(text, expected[k].text);
             }
     assert_int_equal(timeline->part_count, 5);
@@ -199,7 +199,7 @@ static void test_device(void **state)
     struct sl_timeline *timeline = make(&trace, 0, 0);
     const struct sl_timeline_part *forward = find(timeline, SL_ACTIVITY_FORWARD);
     assert_true(forward->on_device && forward->device_ns == 40 * US);
-    assert_true(sl_timeline_get_cost(forward) == 40 * US);
+    assert_true(sl_timeline_part_get_cost(forward) == 40 * US);
     assert_true(timeline->tracks[2].is_device && timeline->tracks[2].busy_ns == 40 * US);
     assert_int_equal(timeline->kernel_count, 1);
     assert_string_equal(timeline->kernels[0].name, "gemm");
