@@ -10,7 +10,7 @@
 #ifndef BLAS_RECURRENT_INT8_H
 #define BLAS_RECURRENT_INT8_H
 
-#include "cpu-blas/recurrent/op.h"
+#include "cpu-blas/recurrent/layout.h"
 
 enum { BLAS_INT8_SUM = 65536 }; /* the most products of 255 by 127 whose sum fits 32 bits */
 

@@ -3,7 +3,7 @@
 #ifndef BLAS_RECURRENT_PACK_H
 #define BLAS_RECURRENT_PACK_H
 
-#include "cpu-blas/recurrent/op.h"
+#include "cpu-blas/recurrent/layout.h"
 
 struct blas_reduce {
     struct blas_gradients gradients; /* of the first member; its region begins at `w` */

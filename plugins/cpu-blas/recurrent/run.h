@@ -3,7 +3,7 @@
 #ifndef BLAS_RECURRENT_RUN_H
 #define BLAS_RECURRENT_RUN_H
 
-#include "cpu-blas/recurrent/op.h"
+#include "cpu-blas/recurrent/layout.h"
 
 /* Rows of a packed tensor: feature i of row r is at base[r * row + i]. base NULL: there is no tensor. */
 struct blas_rows_at {
@@ -88,45 +88,10 @@ static inline float *blas_state_slot(const struct blas_run *run, void *const *sl
     return slots[SEQLSTM_SLOT_RECURRENT_STATE(run->n, which)];
 }
 
-enum { BLAS_AHEAD_REGIONS = 128, BLAS_AHEAD_PLACES = 256 };
-
-/* Regions that are read or written next, which products prefetch (blas_product.ahead). They are cut into places of
- * so few lines that the products can fetch all of them. Memory keeps up with a steady stream, not with bursts. */
-struct blas_ahead {
-    struct {
-        const float *from;
-        int64_t lines;
-    } regions[BLAS_AHEAD_REGIONS];
-    int32_t region_count;
-    const float *places[BLAS_AHEAD_PLACES];
-    int32_t count, rate;
-};
-
-static inline void blas_ahead_init(struct blas_ahead *ahead)
-{
-    ahead->region_count = ahead->count = 0;
-    ahead->rate = BLAS_FETCH_SLOW;
-}
-
-static inline void blas_ahead_add(struct blas_ahead *ahead, const float *from, int64_t floats)
-{
-    if (ahead->region_count == BLAS_AHEAD_REGIONS)
-        return;
-    ahead->regions[ahead->region_count].from = from;
-    ahead->regions[ahead->region_count++].lines = (floats + GROUP - 1) / GROUP;
-}
-
-/* `tiles`: the row tiles of all products that will prefetch, each counted once for every block of `k` that it sums
- * over. */
-void blas_ahead_cut(struct blas_ahead *ahead, int64_t tiles, int64_t k);
-
-/* The same for products on tiles, over k blocks that have as many blas_tile_slots. `rate`: lines for each slot. */
-void blas_ahead_spread(struct blas_ahead *ahead, int64_t slots, int64_t k);
-
 /* ---- forward ---- */
 
-/* Up to this many rows in a step, the panels of a row are run side by side instead of the rows of a panel. */
-enum { NARROW_ROWS = 3 };
+/* The workspace of calls on `rows` rows. It depends on no other part of the binding. */
+uint64_t blas_forward_workspace(const struct blas_recurrent *op, int64_t rows, int32_t regions);
 
 struct blas_forward_run {
     struct blas_run r;
@@ -161,6 +126,8 @@ bool blas_sweep_fits(const struct blas_run *run);
 void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end);
 
 /* ---- backward ---- */
+
+uint64_t blas_backward_workspace(const struct blas_recurrent *op, int64_t rows, int32_t regions);
 
 struct blas_backward_run {
     struct blas_run r;

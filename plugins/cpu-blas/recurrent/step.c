@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step forward: multiplies [x~ | h~] by the packed weights, panel by panel, and runs the cell. step_norm.c has
  * cells with layer norm. */
-#include "cpu-blas/recurrent/run.h"
-
-#include <seqlstm/philox.h>
-
 #include "cpu-blas/recurrent/step.h"
+
+#include "cpu-blas/recurrent/ahead.h"
 #include "cpu-blas/recurrent/tiles.h"
 
 static int64_t chunk_of(const struct blas_forward_run *f, int64_t s)

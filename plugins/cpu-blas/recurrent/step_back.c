@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step backward: the cell replaces its pre-activations by their gradients, which are then multiplied by W_h. */
-#include "cpu-blas/recurrent/run.h"
-
 #include <string.h>
 
+#include "cpu-blas/recurrent/ahead.h"
 #include "cpu-blas/recurrent/tiles.h"
 
 void blas_own_columns(const struct blas_run *r, int64_t *low, int64_t *high)

@@ -3,88 +3,9 @@
 
 #include <string.h>
 
-/* Bytes of A that stay in the second-level cache while panels of B pass. */
-enum { RESIDENT_BYTES = 1 << 20 };
-
 static uint16_t *words_of(const float *floats)
 {
     return (uint16_t *)(void *)(uintptr_t)floats;
-}
-
-/* uint16_t elements of A from one row tile to the next. */
-static int64_t a_row_of(const struct blas_recurrent *op, int64_t k)
-{
-    return k * op->bf16_parts * BLAS_TILE;
-}
-
-/* ---- scratch ----------------------------------------------------------------------------------------------------- */
-
-static int64_t a_floats(const struct blas_recurrent *op, int64_t rows, int64_t k)
-{
-    return blas_row_tiles(rows) * a_row_of(op, k) / 2;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t widest_k(const struct blas_recurrent *op)
-{
-    int64_t widest = 0;
-    for (int32_t l = 0; l < op->layer_count; l++)
-        widest = most(widest, blas_tiles_blocks(op, op->layers[l].input_pad));
-    return widest;
-}
-
-int64_t blas_tiles_forward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows)
-{
-    const int64_t x = widest_k(op), h = blas_tiles_blocks(op, op->out_pad);
-    return most(a_floats(op, rows, x + h), a_floats(op, chunk_rows, x));
-}
-
-/* The panels of gate gradients that are split at once. */
-static int64_t panels_together(const struct blas_recurrent *op, int64_t rows)
-{
-    const int64_t panel = a_floats(op, rows, PANEL / BLAS_TILE_K) * (int64_t)sizeof(float);
-    return blas_min(op->panels, most(1, RESIDENT_BYTES / panel));
-}
-
-/* The strips of 16 columns of x~h~ that are split at once. */
-static int64_t strips_together(const struct blas_recurrent *op, int64_t rows)
-{
-    return most(4, RESIDENT_BYTES / (a_row_of(op, blas_bf16_blocks(rows)) * (int64_t)sizeof(uint16_t)));
-}
-
-/* The floats for `rows` rows of those panels of gate gradients that are split at once: as many panels as fill
- * RESIDENT_BYTES, at least the minimum, at most all. */
-static int64_t gates_floats(const struct blas_recurrent *op, int64_t rows)
-{
-    const int64_t resident = RESIDENT_BYTES / (int64_t)sizeof(float);
-    const int64_t panel = a_floats(op, rows, PANEL / BLAS_TILE_K);
-    return blas_min(most(resident, panel), op->panels * panel);
-}
-
-int64_t blas_tiles_own(const struct blas_recurrent *op, int32_t member, int32_t members, int64_t rows)
-{
-    return member * gates_floats(op, (rows + members - 1) / members);
-}
-
-int64_t blas_tiles_backward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows)
-{
-    const int64_t resident = RESIDENT_BYTES / (int64_t)sizeof(float), widest = most(rows, chunk_rows);
-    const int64_t strip = a_row_of(op, blas_bf16_blocks(chunk_rows)) / 2;
-    int64_t strips = 0, floats = gates_floats(op, widest);
-    for (int32_t l = 0; l < op->layer_count; l++)
-        strips = most(strips, (op->layers[l].input_pad + op->out_pad) / GROUP);
-    for (int32_t m = 2; blas_may_share_units(op) && m <= op->members_max && blas_shares_rows(m, widest); m++)
-        floats = most(floats, blas_tiles_own(op, m, m, widest));
-    return most(floats, blas_min(most(resident, 4 * strip), strips * strip));
-}
-
-int64_t blas_tiles_gates_floats(const struct blas_recurrent *op, int64_t chunk_rows)
-{
-    return blas_tiles_floats(op, chunk_rows, PANEL) * (blas_may_share_units(op) ? op->members_max : 1);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
@@ -98,7 +19,7 @@ void blas_tiles_pack_forward(const struct blas_recurrent *op, const struct blas_
         for (int64_t at = k; at < k + tile_k; at += GROUP)
             for (int32_t g = 0; g < PANEL; g += GROUP) {
                 const int rows = (int)blas_group_rows(p->map + g);
-                const int columns = (int)most(0, blas_min(GROUP, p->width - at));
+                const int columns = (int)blas_max(0, blas_min(GROUP, p->width - at));
                 op->kernels->transpose16(p->w + (rows && columns ? p->map[g] * p->width + at : 0), p->width,
                                          columns ? rows : 0, columns, block + (at - k) * PANEL + g, PANEL);
             }
@@ -116,7 +37,7 @@ void blas_tiles_pack_back(const struct blas_recurrent *op, const struct blas_pac
 {
     float block[BLAS_TILE_K * PANEL] __attribute__((aligned(64)));
     for (int64_t n = 0; n < p->width_pad; n += PANEL) {
-        const int64_t wide = blas_min(PANEL, p->width_pad - n), real = most(0, blas_min(PANEL, p->width - n));
+        const int64_t wide = blas_min(PANEL, p->width_pad - n), real = blas_max(0, blas_min(PANEL, p->width - n));
         uint16_t *out = words_of(p->out + blas_tiles_floats(op, p->k_all, PANEL) * (n / PANEL) +
                                  blas_tiles_floats(op, p->k0, wide));
         for (int32_t c = 0; c < PANEL; c += BLAS_TILE_K, out += wide / GROUP * op->bf16_parts * BLAS_TILE) {
@@ -142,7 +63,7 @@ static struct blas_split split_of(const struct blas_run *r, int64_t rows, int64_
                                .blocks = 1,
                                .parts = op->bf16_parts,
                                .out = words_of(r->scratch.tiles),
-                               .out_row = a_row_of(op, k),
+                               .out_row = blas_tiles_row(op, k),
                                .int8 = {.scale = op->desc.data_scale, .shift = op->desc.data_shift}};
     blas_share(blas_row_tiles(rows), r->member, r->members, &split.first, &split.last);
     return split;
@@ -175,7 +96,7 @@ void blas_tiles_split(const struct blas_run *r, const float *xh, int64_t rows, u
         op->tile_kernels->rows(&split);
     split.x += layer->input_pad;
     split.columns = op->out_pad;
-    split.out += a_row_of(op, k_x);
+    split.out += blas_tiles_row(op, k_x);
     if (k_h > 0)
         op->tile_kernels->rows(&split);
     blas_run_barrier(r);
@@ -199,23 +120,23 @@ void blas_tiles_forward(const struct blas_run *r, const struct blas_product *pro
     const int64_t panel = x_floats + blas_h_floats(op);
     const float *weights = r->packed->forward + p * panel + (x ? 0 : x_floats);
     op->tile_kernels->product(
-        &(struct blas_tile_product){.rows = product->rows,
-                                    .k = (x ? k_x : 0) + (parts & BLAS_PART_H ? k_h : 0),
-                                    .parts = op->bf16_parts,
-                                    .a = words_of(r->scratch.tiles) + (behind ? a_row_of(op, k_x) : 0),
-                                    .a_row =
-                                        a_row_of(op, (split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
-                                    .b = words_of(weights),
-                                    .b_groups = PANEL / GROUP,
-                                    .groups = PANEL / GROUP,
-                                    .c = product->c,
-                                    .c_row = product->c_row,
-                                    .init = op->int8 ? NULL : product->init,
-                                    .accumulate = product->accumulate,
-                                    .next = p + 1 < r->panel_last ? next_of(op, product->rows, weights + panel) : NULL,
-                                    .ahead = product->ahead,
-                                    .ahead_count = product->ahead_count,
-                                    .ahead_lines = product->ahead_rate},
+        &(struct blas_tile_product){
+            .rows = product->rows,
+            .k = (x ? k_x : 0) + (parts & BLAS_PART_H ? k_h : 0),
+            .parts = op->bf16_parts,
+            .a = words_of(r->scratch.tiles) + (behind ? blas_tiles_row(op, k_x) : 0),
+            .a_row = blas_tiles_row(op, (split & BLAS_PART_X ? k_x : 0) + (split & BLAS_PART_H ? k_h : 0)),
+            .b = words_of(weights),
+            .b_groups = PANEL / GROUP,
+            .groups = PANEL / GROUP,
+            .c = product->c,
+            .c_row = product->c_row,
+            .init = op->int8 ? NULL : product->init,
+            .accumulate = product->accumulate,
+            .next = p + 1 < r->panel_last ? next_of(op, product->rows, weights + panel) : NULL,
+            .ahead = product->ahead,
+            .ahead_count = product->ahead_count,
+            .ahead_lines = product->ahead_rate},
         r->tiles);
     if (op->int8 && (op->norm || parts & BLAS_PART_H))
         op->tile_kernels->sums(
@@ -233,12 +154,12 @@ void blas_tiles_back(const struct blas_run *r, const struct blas_product *produc
 {
     const struct blas_recurrent *op = r->op;
     const int64_t k_all = (int64_t)op->panels * PANEL;
-    const int64_t two = PANEL / BLAS_TILE_K, together = panels_together(op, product->rows);
+    const int64_t two = PANEL / BLAS_TILE_K, together = blas_tiles_panels(op, product->rows);
     const int64_t strip = (product->descending ? -1 : 1) * blas_tiles_floats(op, k_all, PANEL);
     const int64_t strips = high > low ? (high + PANEL - 1) / PANEL - low / PANEL : 0;
     bool accumulate = product->accumulate;
     for (int64_t first = 0; first < op->panels; first += together, accumulate = true) {
-        const int64_t count = blas_min(together, op->panels - first), a_row = a_row_of(op, count * two);
+        const int64_t count = blas_min(together, op->panels - first), a_row = blas_tiles_row(op, count * two);
         struct blas_split split = {.x = product->a + first * product->a_block,
                                    .x_row = product->a_row,
                                    .rows = product->rows,
@@ -255,7 +176,7 @@ void blas_tiles_back(const struct blas_run *r, const struct blas_product *produc
         for (int64_t i = 0; i < strips; i++) {
             const int64_t panel = low / PANEL + (product->descending ? strips - 1 - i : i);
             const int64_t wide = blas_min(PANEL, width - panel * PANEL);
-            const int64_t n = most(low, panel * PANEL), end = blas_min(panel * PANEL + wide, high);
+            const int64_t n = blas_max(low, panel * PANEL), end = blas_min(panel * PANEL + wide, high);
             const float *weights =
                 b + panel * blas_tiles_floats(op, k_all, PANEL) + blas_tiles_floats(op, first * PANEL, wide);
             op->tile_kernels->product(
@@ -282,14 +203,14 @@ void blas_tiles_weights(const struct blas_run *r, const struct blas_tiles_outer 
     const struct blas_recurrent *op = r->op;
     const struct blas_recurrent_layer *layer = &op->layers[r->layer];
     const int64_t rows = o->high - o->low, k = blas_bf16_blocks(rows), row = layer->input_pad + op->out_pad;
-    const int64_t together = strips_together(op, rows), strips = o->width / GROUP;
+    const int64_t together = blas_tiles_strips(op, rows), strips = o->width / GROUP;
     uint16_t *gates = words_of(r->scratch.tiles_gates + r->member * blas_tiles_floats(op, rows, PANEL));
     struct blas_split strip = {.x = r->saved->xh + (r->block->q_base + o->low) * layer->xh_row + o->column,
                                .x_row = layer->xh_row,
                                .rows = rows,
                                .parts = op->bf16_parts,
                                .out = words_of(r->scratch.tiles),
-                               .out_row = a_row_of(op, k)};
+                               .out_row = blas_tiles_row(op, k)};
     for (int64_t first = 0; first < strips; first += together, strip.x += together * GROUP) {
         const int64_t count = blas_min(together, strips - first);
         strip.columns = count * GROUP;

@@ -12,46 +12,7 @@
 
 #include "cpu-blas/tiles/tiles.h"
 #include "cpu-blas/recurrent/run.h"
-
-static inline int64_t blas_tiles_blocks(const struct blas_recurrent *op, int64_t k)
-{
-    return (k + op->tile_kernels->tile_k - 1) / op->tile_kernels->tile_k;
-}
-
-/* The floats that B takes instead of k rows of 64 columns, or of `columns`. */
-static inline int64_t blas_tiles_floats(const struct blas_recurrent *op, int64_t k, int64_t columns)
-{
-    return blas_tiles_blocks(op, k) * op->bf16_parts * columns / BLAS_TILE_ROWS * BLAS_TILE / 2;
-}
-
-/* The floats of packed weights in one panel: of `input` columns of x, or of h. */
-static inline int64_t blas_x_floats(const struct blas_recurrent *op, int64_t input)
-{
-    if (op->x_in_time)
-        return 0;
-    return op->tile_kernels ? blas_tiles_floats(op, input, PANEL) : input * PANEL;
-}
-static inline int64_t blas_h_floats(const struct blas_recurrent *op)
-{
-    return op->tiled_steps ? blas_tiles_floats(op, op->out_pad, PANEL) : op->out_pad * PANEL;
-}
-
-/* The same for backward, in all panels. */
-static inline int64_t blas_x_back_floats(const struct blas_recurrent *op, int64_t input)
-{
-    const int64_t k = (int64_t)op->panels * PANEL;
-    return op->tile_kernels ? blas_tiles_floats(op, k, input) : k * input;
-}
-static inline int64_t blas_h_back_floats(const struct blas_recurrent *op)
-{
-    const int64_t k = (int64_t)op->panels * PANEL;
-    return op->tiled_steps ? blas_tiles_floats(op, k, op->out_pad) : k * op->out_pad;
-}
-
-/* The floats of scratch: for A, and for B of one member. */
-int64_t blas_tiles_forward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
-int64_t blas_tiles_backward_floats(const struct blas_recurrent *op, int64_t rows, int64_t chunk_rows);
-int64_t blas_tiles_gates_floats(const struct blas_recurrent *op, int64_t chunk_rows);
+#include "cpu-blas/recurrent/tile_sizes.h"
 
 /* Like pack_forward and pack_back of the kernels. Back: `out` is the beginning of all panels of the matrix. */
 void blas_tiles_pack_forward(const struct blas_recurrent *op, const struct blas_pack *p);
@@ -68,9 +29,6 @@ void blas_tiles_split(const struct blas_run *r, const float *xh, int64_t rows, u
  * In int8, the last product that is added to C also converts it to float. */
 void blas_tiles_forward(const struct blas_run *r, const struct blas_product *product, int64_t p, unsigned split,
                         unsigned parts);
-
-/* The floats of scratch in front of the tiles of a member that shares `rows` rows with others. */
-int64_t blas_tiles_own(const struct blas_recurrent *op, int32_t member, int32_t members, int64_t rows);
 
 /* Like blas_product_back; all members that share the block call it together. */
 void blas_tiles_back(const struct blas_run *r, const struct blas_product *product, const float *b, int64_t width,
