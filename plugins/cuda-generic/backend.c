@@ -331,14 +331,6 @@ static seqlstm_status backend_rebind(struct seqlstm_binding *binding, struct seq
 
 /* ---- calls ------------------------------------------------------------------------------------------------- */
 
-struct cg_live cg_live_make(const struct seqlstm_step *step)
-{
-    struct cg_live live = {0};
-    memcpy(&live.step, step, step->struct_size < sizeof live.step ? step->struct_size : sizeof live.step);
-    live.device = live.step.device;
-    return live;
-}
-
 /* cuBLASLt requires an aligned workspace. */
 static unsigned char *align_up(unsigned char *pointer)
 {

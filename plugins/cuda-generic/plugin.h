@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <seqlstm/backend.h>
 #include <seqlstm/philox.h>
@@ -170,7 +171,13 @@ seqlstm_status cg_supports(const char *device_class, const struct seqlstm_desc *
                            struct seqlstm_error *err);
 
 /* The step block of a call, as far as the host has filled it. */
-struct cg_live cg_live_make(const struct seqlstm_step *step);
+static inline struct cg_live cg_live_make(const struct seqlstm_step *step)
+{
+    struct cg_live live = {0};
+    memcpy(&live.step, step, step->struct_size < sizeof live.step ? step->struct_size : sizeof live.step);
+    live.device = live.step.device;
+    return live;
+}
 
 /* bound_axis.c. Errors: NO_MEMORY, DEVICE. */
 seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op *op, const struct seqlstm_bind *bind,

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/system/clock.h"
-#include "conformance/collectives/trial.h"
+#include "conformance/collectives/cases.h"
 
 enum { SECOND_NS = 1000000000 };
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "conformance/collectives/trial.h"
+#include "conformance/collectives/cases.h"
 #include "judge/check.h"
 
 struct sl_collectives_result {

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/system/clock.h"
-#include "conformance/collectives/trial.h"
+#include "conformance/collectives/cases.h"
 
 static const int64_t sizes[] = {0, 1, 7, 4096, 33000, 300007};
 enum { SIZES = sizeof sizes / sizeof *sizes };

@@ -7,7 +7,7 @@
 
 #include "base/memory/memory.h"
 #include "base/operation/op_signature.h"
-#include "conformance/collectives/trial.h"
+#include "conformance/collectives/cases.h"
 #include "parallel/tree_sum.h"
 
 static const int64_t sizes[] = {0, 1, 2, 3, 17, 1000, 4097, 70001};

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/system/clock.h"
-#include "conformance/collectives/trial.h"
+#include "conformance/collectives/cases.h"
 
 enum { SAMPLES = 21 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a section: its variant, its keys, then each option or its default. */
+/* Reads a section: its variant, its keys, then each option or its default. Values may be sections again. */
 #include "model/read/reader_private.h"
 
 #include <string.h>
@@ -99,4 +99,30 @@ void sl_reader_read_section(struct sl_reader *reader, const struct sl_section *s
     for (const struct sl_option *option = section->options; option->key != NULL; option++)
         if (sl_option_belongs(option, variant) && !reader->no_memory)
             read_option(reader, section, option, node, variant, out);
+}
+
+/* Reports and returns false if an option with only one value in this version has another. */
+static bool check_fixed(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node)
+{
+    if (!(option->flags & SL_OPTION_FIXED) || option->kind == SL_VALUE_WORD)
+        return true;
+    if (node->kind == SL_NODE_SCALAR && strcmp(node->text, option->default_text) == 0)
+        return true;
+    const char *what = node->kind == SL_NODE_SCALAR
+                           ? sl_reader_printf(reader, "`%s: %.60s`", option->key, node->text)
+                           : sl_reader_printf(reader, "`%s` with %s", option->key, sl_node_kind_get_name(node->kind));
+    sl_reader_refuse_later(reader, node->place, what);
+    return false;
+}
+
+void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+{
+    if (!check_fixed(reader, option, node))
+        return;
+    if (option->kind == SL_VALUE_SECTION)
+        sl_reader_read_section(reader, option->section, node, field);
+    else if (option->kind == SL_VALUE_CUSTOM)
+        option->custom->read(reader, option, node, field);
+    else
+        sl_reader_read_scalar(reader, option, node, field);
 }

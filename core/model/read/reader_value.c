@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads one value of the type that the option has, by the rules of YAML 1.2, or reports an error. */
+/* Reads scalars, and lists of them, of the type that the option has, by the rules of YAML 1.2, or reports an error. */
 #include <math.h>
 #include <string.h>
 
@@ -285,26 +285,10 @@ static void read_period(struct sl_reader *reader, const struct sl_option *option
     *out = period;
 }
 
-/* Reports and returns false if an option with only one value in this version has another. */
-static bool check_fixed(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node)
-{
-    if (!(option->flags & SL_OPTION_FIXED) || option->kind == SL_VALUE_WORD)
-        return true;
-    if (node->kind == SL_NODE_SCALAR && strcmp(node->text, option->default_text) == 0)
-        return true;
-    const char *what = node->kind == SL_NODE_SCALAR
-                           ? sl_reader_printf(reader, "`%s: %.60s`", option->key, node->text)
-                           : sl_reader_printf(reader, "`%s` with %s", option->key, sl_node_kind_get_name(node->kind));
-    sl_reader_refuse_later(reader, node->place, what);
-    return false;
-}
-
-void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+void sl_reader_read_scalar(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     int64_t integer;
     const char *memory;
-    if (!check_fixed(reader, option, node))
-        return;
     switch (option->kind) {
     case SL_VALUE_BOOL:
         read_bool(reader, option, node, field);
@@ -344,12 +328,8 @@ void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *opti
         read_period(reader, option, node, field);
         break;
     case SL_VALUE_SECTION:
-        sl_reader_read_section(reader, option->section, node, field);
-        break;
     case SL_VALUE_CUSTOM:
-        option->custom->read(reader, option, node, field);
-        break;
     case SL_VALUE_LATER:
-        break; /* refused where the key is read (reader.c) */
+        break; /* no scalars */
     }
 }
