@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cpu-blas/recurrent/pack.h"
+#include "cpu-blas/recurrent/recurrent.h"
 #include "cpu-blas/recurrent/tiles.h"
 
 struct backward_call {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu-blas/recurrent/layout.h"
+#include "cpu-blas/recurrent/recurrent.h"
 
 bool blas_shares_units(const struct blas_recurrent *op, int64_t sequences, int32_t members)
 {

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "cpu-blas/recurrent/recurrent.h"
 #include "cpu-blas/recurrent/tiles.h"
 
 struct forward_call {

@@ -25,7 +25,7 @@
 #include <seqlstm/philox.h>
 
 #include "common/cpu_device.h"
-#include "cpu-blas/recurrent/recurrent.h"
+#include "cpu-blas/tiles/tiles_gemm.h"
 #include "cpu-blas/recurrent/kernels/kernels.h"
 
 enum { BLAS_LD_MAX = 2 * SEQLSTM_MAX_LAYERS };

@@ -8,6 +8,7 @@
 
 #include "cpu-blas/recurrent/int8.h"
 #include "cpu-blas/recurrent/pack.h"
+#include "cpu-blas/recurrent/recurrent.h"
 #include "cpu-blas/recurrent/tiles.h"
 
 static void copy_one(const struct blas_recurrent *op, const float *x, int64_t n, float *y)
