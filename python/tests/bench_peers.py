@@ -176,8 +176,10 @@ def main():
     if options.program:
         return serve(options.program)
     pythons = {'seqlstm': sys.executable, 'torch': options.torch, 'keras': options.keras}
+    # OMP_WAIT_POLICY, which helps one program, makes another wait for its own threads
+    environment = {name: value for name, value in os.environ.items() if name != 'OMP_WAIT_POLICY'}
     processes = {name: subprocess.Popen([python, __file__, '--program', name], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, text=True, env=environment)
                  for name, python in pythons.items() if python}
     titles = {name: ask(process) for name, process in processes.items()}
     peers = [name for name in processes if name != 'seqlstm']

@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installing on machines that have nothing yet: each step in a Debian 12 of its own, which debootstrap makes. It needs
-# root, debootstrap, and the archive of Debian and PyPI in reach, and takes half an hour.
+# root, debootstrap, and the archive of Debian and PyPI in reach, and takes three quarters of an hour.
 #
 #   bare.sh FOLDER [STEP...]    the last commit, in FOLDER, which keeps what was made: the wheel, the Debian packages,
 #                               the archive, a log of each step; the systems are removed. Steps, in this order:
+#     run       `make run` in a clone, where there is only make and git: it trains a model, which then answers
 #     pip       `make packages` and `pip install .` in a virtual environment; the Python program of README.md; the wheel
 #     wheel     the wheel alone, where there is no compiler: the same program, and the program `seqlstm`
 #     deb       `make deb`: the packages are built, and lintian has no errors
 #     packages  they are installed elsewhere: the quickstart, the manual page, completion, the Python program; purged, nothing is left
-#     archive   what `meson dist` packs is built and passes its tests
+#     archive   what `meson dist` packs passes `make test` elsewhere, where there is only make
+#     image     the commands of packaging/Dockerfile; then its user trains a model
 #
 # BASE: a Debian 12 to copy instead of making one. CCACHE_DIR: a cache of compilations to use. Ends with
 # `N steps, N failed`; exit status 77: it cannot run here.
 set -uo pipefail
-[ $# -ge 1 ] || { sed -n '3,16s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 2; }
 here=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
 steps=("$@")
-[ $# -gt 0 ] || steps=(pip wheel deb packages archive)
+[ $# -gt 0 ] || steps=(run pip wheel deb packages archive image)
 [ "$(id -u)" = 0 ] || { echo 'not root'; exit 77; }
 command -v debootstrap >/dev/null || { echo 'no debootstrap'; exit 77; }
 scratch=$(mktemp -d)
@@ -79,6 +81,17 @@ clone() {
 # The Python program of README.md.
 write_program() {
     awk '/^```/ { inside = $0 == "```python"; next } inside' "$here/README.md" >"$out/readme.py"
+}
+
+step_run() {
+    clone run && within run <<'END'
+apt-get update
+apt-get install -y --no-install-recommends make git $CCACHE
+cd /root/seqlstm
+make run
+build/seqlstm eval quickstart --json | grep '"exact_match": 0.99'
+echo 535+61 | build/seqlstm predict quickstart | grep -x 596
+END
 }
 
 step_pip() {
@@ -165,19 +178,43 @@ END
 }
 
 step_archive() {
-    clone archive && within archive <<'END'
+    clone archive && within archive <<'END' || return
 apt-get update
 apt-get install -y --no-install-recommends make git $CCACHE
 cd /root/seqlstm
-make packages-tests
+make packages
 meson setup build
-meson dist -C build --no-tests --formats xztar
-rm -f /out/*.tar.xz
-cp build/meson-dist/*.tar.xz /out/
-mkdir /root/unpacked
-tar xf /out/*.tar.xz -C /root/unpacked --strip-components 1
-cd /root/unpacked
+meson dist -C build --no-tests --formats gztar
+rm -f /out/*.tar.gz
+cp build/meson-dist/*.tar.gz /out/
+END
+    rm -rf --one-file-system "${scratch:?}/archive"
+    within archive <<'END'
+apt-get update
+apt-get install -y --no-install-recommends make $CCACHE
+mkdir /root/seqlstm
+tar xf /out/*.tar.gz -C /root/seqlstm --strip-components 1
+cd /root/seqlstm
 make test
+END
+}
+
+# print_stage N: the commands of a stage of packaging/Dockerfile. /out/image is what one stage gives the next.
+print_stage() {
+    sed -e ':join' -e '/\\$/{N;s/\\\n//;b join' -e '}' "$here/packaging/Dockerfile" | awk -v stage="$1" '
+        /^FROM/ { now++ }
+        now != stage { next }
+        sub(/^RUN /, "") { print "(" $0 ") || exit" }
+        /^WORKDIR/ { print "mkdir -p " $2 "; cd " $2 }
+        /^COPY \. / { print "cp -r /root/seqlstm " $3 }
+        /^COPY --from=/ { print "cp -a /out/image/. " $4 }'
+}
+
+step_image() {
+    clone image && { print_stage 1; echo 'rm -rf /out/image; cp -a /installed /out/image'; } | within image || return
+    rm -rf --one-file-system "${scratch:?}/image"
+    { print_stage 2; cat; } <<'END' | within image
+su seqlstm -c 'cd && seqlstm backends && seqlstm new model forecast && seqlstm run forecast/model.yaml --set train.epochs=2'
 END
 }
 
