@@ -6,6 +6,7 @@
 
 #include "base/system/clock.h"
 #include "session/api.h"
+#include "session/run_files/run_lock.h"
 #include "session/session.h"
 
 struct watcher {
@@ -34,7 +35,9 @@ seqlstm_status seqlstm_train(struct seqlstm_session *session, seqlstm_progress_f
     struct watcher watcher = {.session = session, .progress = progress, .context = context};
     struct sl_run_observer observer = {.train = {.context = &watcher, .on_step = on_step}};
     struct sl_run_result result;
-    SEQLSTM_TRY(sl_api_finish(session, sl_session_run(session->session, &observer, &result, err), err));
+    const seqlstm_status ended = sl_session_run(session->session, &observer, &result, err);
+    sl_run_lock_release(session->session); /* another session may resume the run while this one predicts */
+    SEQLSTM_TRY(sl_api_finish(session, ended, err));
     seqlstm_status status = SEQLSTM_OK;
     if (result.train.end == SL_END_DIVERGED)
         status =

@@ -13,6 +13,7 @@
 #include "runs/metric_rows.h"
 #include "session/api.h"
 #include "session/record/session_record.h"
+#include "session/run_files/run_lock.h"
 #include "session/session.h"
 
 enum { PLAN_LIMIT = 64 << 20 }; /* bytes of plan.json */
@@ -192,5 +193,7 @@ seqlstm_status seqlstm_import(struct seqlstm_session *session, const char *forma
     struct sl_import_request request = {.path = path};
     struct sl_buf notes = {0};
     SEQLSTM_TRY(sl_api_end(find_format(format, true, &request.format, err), err));
-    return end_exchange(session, sl_session_import(session->session, &request, &notes, err), &notes, err);
+    const seqlstm_status status = sl_session_import(session->session, &request, &notes, err);
+    sl_run_lock_release(session->session);
+    return end_exchange(session, status, &notes, err);
 }

@@ -107,8 +107,9 @@ SEQLSTM_API const char *seqlstm_explain(const char *code);
 typedef int32_t (*seqlstm_progress_fn)(void *context, int64_t update, double epoch, double loss);
 
 /* Trains from the start (after seqlstm_open_model), or continues from the newest checkpoint (after seqlstm_open_run).
- * The run folder then holds the same files as after `seqlstm run`. `progress` may be NULL. NUMERIC: training diverged;
- * CANCELLED: it was stopped, and is saved. */
+ * The run folder then holds the same files as after `seqlstm run`; it is locked meanwhile. `progress` may be NULL. IO:
+ * another session or process writes into the folder. NUMERIC: training diverged; CANCELLED: it was stopped, and is
+ * saved. */
 SEQLSTM_API seqlstm_status seqlstm_train(struct seqlstm_session *session, seqlstm_progress_fn progress, void *context,
                                          struct seqlstm_error *err);
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from . import _errors, _run, _session
-from ._library import lib
+from . import _run, _session
+from ._library import lib, refuse, refuse_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,12 +58,12 @@ def _compare(run: _run.Run, original: Any, x: NDArray[Any]) -> None:
     if ours.shape != theirs.shape or not np.allclose(ours, theirs, RTOL, ATOL):
         what = f'shapes {ours.shape} and {theirs.shape}' if ours.shape != theirs.shape else \
             f'a difference of {np.abs(ours - theirs).max():.3g}'
-        raise _errors.NumericError(f'the imported model computes something else than the original: {what}. This is an '
-                                   'error in seqlstm; please report it with the model')
+        refuse('model', f'the imported model computes something else than the original: {what}',
+               'this is an error in seqlstm: report it with the model', 9)
 
 
 def _refuse(what: str, fix: str) -> NoReturn:
-    raise _errors.UnsupportedError(f'{what}; {fix}')
+    refuse('model', what, fix, 4)
 
 
 # ---- PyTorch
@@ -176,6 +176,8 @@ def _make_targets(layers: list[dict[str, Any]], shape: tuple[int, ...]) -> tuple
 def from_keras(model: Any, folder: Any = None) -> _run.Run:
     """A run that computes what a `keras.Sequential` does (or a model whose layers form a chain) that reads numbers:
     predict([N, T, F]) gives its output. The result is compared with the model before it is returned."""
+    if not hasattr(model, 'layers') or not hasattr(model, 'input_shape'):
+        refuse_type(model, 'the model', 'a model of Keras')
     found = [(layer, _read_keras_layer(layer)) for layer in model.layers]
     layers = [ours for _, ours in found if ours is not None]
     weights = {name: array for layer, ours in found if ours is not None for name, array in

@@ -2,7 +2,7 @@
 """Data in memory: each split becomes the settings of `data:` and the bytes that they name."""
 from __future__ import annotations
 
-from . import _errors
+from ._library import refuse, refuse_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,17 +14,22 @@ if TYPE_CHECKING:
     _Encoded = tuple[dict[str, str], dict[str, bytes]]  # settings of `data:`, and the bytes that they name
 
 
-def encode_json(value: Any) -> str:
+def encode_json(value: Any, what: str) -> str:
     """A value of a model file as JSON; numbers and arrays of numpy and paths are what they hold."""
     import json
     import os
 
     def find_plain(item: Any) -> Any:
-        return item.tolist() if hasattr(item, 'tolist') else os.fspath(item)
-    return json.dumps(value, allow_nan=False, default=find_plain)
+        if hasattr(item, 'tolist') or hasattr(item, '__fspath__'):
+            return item.tolist() if hasattr(item, 'tolist') else os.fspath(item)
+        refuse_type(item, f'a value of {what}', 'a number, a string, a path, a list or a dict')
+    try:
+        return json.dumps(value, allow_nan=False, default=find_plain)
+    except ValueError as reason:  # nan, or a list within itself
+        refuse(what, f'{what} cannot be written as JSON: {reason}', 'use finite numbers, and no list within itself')
 
 
-def encode_array(array: Any) -> bytes:
+def encode_array(array: Any, what: str) -> bytes:
     """An array as the bytes of a .npy file."""
     import io
 
@@ -32,17 +37,17 @@ def encode_array(array: Any) -> bytes:
 
     from ._tensors import to_numpy
     out = io.BytesIO()
-    np.lib.format.write_array(out, np.ascontiguousarray(to_numpy(array)), allow_pickle=False)
+    np.lib.format.write_array(out, np.ascontiguousarray(to_numpy(array, what)), allow_pickle=False)
     return out.getvalue()
 
 
-def encode_table(columns: Mapping[str, Sequence[Any]]) -> bytes:
+def encode_table(columns: Mapping[str, Sequence[Any]], what: str) -> bytes:
     """Columns {name: values} as the bytes of a CSV file."""
     import csv
     import io
     if len({len(values) for values in columns.values()}) > 1:
         sizes = ', '.join(f'{name} {len(values)}' for name, values in columns.items())
-        raise _errors.InvalidArgumentError(f'the columns have different lengths: {sizes}')
+        refuse(what, f'the columns have different lengths: {sizes}', 'give each column one value for each record')
     out = io.StringIO()
     writer = csv.writer(out, lineterminator='\n')
     writer.writerow(columns)
@@ -50,19 +55,19 @@ def encode_table(columns: Mapping[str, Sequence[Any]]) -> bytes:
     return out.getvalue().encode()
 
 
-def pad(sequences: Iterable[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def pad(sequences: Iterable[Any], what: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """A list of arrays [T, …] of different lengths as one array [N, longest, …], and the lengths."""
     import numpy as np
 
     from ._tensors import to_numpy
-    arrays = [to_numpy(s) for s in sequences]
+    arrays = [to_numpy(s, what) for s in sequences]
     if not arrays:
-        raise _errors.InvalidArgumentError('there are no sequences')
+        refuse(what, 'there are no sequences', 'give at least one')
     shapes = sorted({array.shape[1:] for array in arrays})
     if len(shapes) > 1 or any(array.ndim == 0 for array in arrays):
         found = ' and '.join(str(list(shape)) for shape in shapes) if len(shapes) > 1 else 'single numbers'
-        raise _errors.InvalidArgumentError(f'the sequences do not fit together: their steps are {found}, expected arrays '
-                                           '[T, F] with the same F')
+        refuse(what, f'the sequences do not fit together: their steps are {found}',
+               'pass arrays [T, F] with the same F')
     lengths = np.array([len(a) for a in arrays], 'int64')
     padded = np.zeros((len(arrays), max(1, int(lengths.max())), *shapes[0]), np.result_type(*arrays))
     for row, array in zip(padded, arrays):
@@ -72,6 +77,8 @@ def pad(sequences: Iterable[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def are_texts(values: Any) -> bool:
     """Are these strings, in a list, an array or a column of pandas?"""
+    if isinstance(values, str):
+        return False
     if hasattr(values, 'dtype') and (getattr(values.dtype, 'kind', '') not in ('O', 'U') or values.ndim != 1):
         return False
     return hasattr(values, '__len__') and len(values) > 0 and all(isinstance(v, str) for v in values)
@@ -83,32 +90,34 @@ def _encode_texts(split: str, texts: Any, labels: Any) -> _Encoded:
         labels = [str(label) for label in labels]
         settings.update(label='first', delimiter='\t')
         if len(labels) != len(lines):
-            raise _errors.InvalidArgumentError(f'{split}: {len(lines)} texts, but {len(labels)} labels')
+            refuse(f'data.{split}', f'{split}: {len(lines)} texts, but {len(labels)} labels',
+                   'give each text one label')
         lines = [f'{label}\t{line}' for label, line in zip(labels, lines)]
     for number, line in enumerate(lines):
         if not line.isprintable() and (line.count('\t') > (labels is not None) or line.splitlines() != [line]):
-            raise _errors.InvalidArgumentError(f'{split}: text {number} or its label contains a tab or a line break')
+            refuse(f'data.{split}', f'{split}: text {number} or its label contains a tab or a line break',
+                   'replace them by spaces')
     return settings, {split: ('\n'.join(lines) + '\n').encode('utf-8', 'surrogatepass')}
 
 
 def _encode_arrays(split: str, x: Any, y: Any, lengths: Any) -> _Encoded:
     if isinstance(x, (list, tuple)):
         if lengths is not None:
-            raise _errors.InvalidArgumentError(f'{split}: lengths belong to an array: a list has sequences of their own '
-                                               'lengths')
-        x, lengths = pad(x)
+            refuse(f'data.{split}', f'{split}: lengths belong to an array: a list has sequences of their own lengths',
+                   'leave the lengths out')
+        x, lengths = pad(x, f'data.{split}')
         if isinstance(y, (list, tuple)) and y and getattr(y[0], 'ndim', 0) > 0:
-            y = pad(y)[0]
+            y = pad(y, f'data.{split}')[0]
     settings: dict[str, str] = {'type': 'npy'}
     files: dict[str, bytes] = {}
     for key, array in (('x', x), ('y', y), ('lengths', lengths)):
         if array is not None:
             if are_texts(array):
-                raise _errors.InvalidArgumentError(f'{split}: {key} are texts, expected numbers; classes are numbered by '
-                                                   'np.unique(labels, return_inverse=True)')
+                refuse(f'data.{split}', f'{split}: {key} are texts, expected numbers',
+                       'np.unique(labels, return_inverse=True) numbers classes')
             name = f'{split}.{key}'
             settings[key] = f'memory:{name}'
-            files[name] = encode_array(array)
+            files[name] = encode_array(array, f'data.{split}')
     return settings, files
 
 
@@ -124,26 +133,29 @@ def encode_split(split: str, value: Any) -> _Encoded:
     columns {"source": texts, "target": texts} for an encoder and a decoder."""
     if hasattr(value, 'columns') and hasattr(value, 'iloc'):
         columns = {str(name): _read_column(value[name]) for name in value.columns}
-        return {'type': 'csv', 'file': f'memory:{split}'}, {split: encode_table(columns)}
+        return {'type': 'csv', 'file': f'memory:{split}'}, {split: encode_table(columns, f'data.{split}')}
+    if value is None or isinstance(value, (str, bytes)) or hasattr(value, '__fspath__'):
+        refuse(f'data.{split}', f'{split} is a {type(value).__name__}, expected data',
+               'name files in the model instead: {"data": {"train": "train.csv"}}')
     if isinstance(value, dict) and 'x' not in value:
         columns = {name: list(values) for name, values in value.items()}
         settings = {'type': 'csv', 'file': f'memory:{split}'}
         settings.update({side: side for side in ('source', 'target') if side in columns})
-        return settings, {split: encode_table(columns)}
+        return settings, {split: encode_table(columns, f'data.{split}')}
     names = ('x', 'y', 'lengths')
     if isinstance(value, dict):
         unknown = [name for name in value if name not in names]
         if unknown:
-            raise _errors.InvalidArgumentError(f'{split}: no key `{unknown[0]}` beside x, expected y or lengths')
+            refuse(f'data.{split}', f'{split}: no key `{unknown[0]}` beside x', 'use y or lengths')
         parts = [value.get(name) for name in names]
     elif isinstance(value, tuple):
         if not 1 <= len(value) <= len(names):
-            raise _errors.InvalidArgumentError(f'{split}: {len(value)} values, expected (x, y) or (x, y, lengths)')
+            refuse(f'data.{split}', f'{split}: {len(value)} values', 'pass (x, y) or (x, y, lengths)')
         parts = [*value, None, None][:len(names)]
     else:
         parts = [value, None, None]
     if not are_texts(parts[0]):
         return _encode_arrays(split, *parts)
     if parts[2] is not None:
-        raise _errors.InvalidArgumentError(f'{split}: texts have no lengths, expected (texts, labels)')
+        refuse(f'data.{split}', f'{split}: texts have no lengths', 'pass (texts, labels)')
     return _encode_texts(split, parts[0], parts[1])

@@ -10,7 +10,7 @@ class SeqlstmError(Exception):
     """What the C library reports. `str(error)` is the whole message.
 
     code: "E0203"; `explanation` tells what it means
-    where: the place in the user's file, "model.yaml:3:7", or in the program
+    where: the place in the user's file, "model.yaml:3:7", the name of an argument, or a place in the program
     fix: what to do, where the message says it; else ""
     """
 
@@ -70,7 +70,8 @@ _classes = {1: InvalidArgumentError, 2: InvalidConfigError, 3: NotFoundError, 4:
             12: CancelledError}
 
 
-def make(status: int, message: str, code: str, where: str, explanation: str) -> SeqlstmError:
+def make(status: int, message: str, code: str, where: str, explanation: str, fix: str | None = None) -> SeqlstmError:
     """The exception of a status of the C library."""
-    fix = message.partition('= help: ')[2].partition('\n')[0]
-    return _classes.get(status, SeqlstmError)(message, code, where, fix, explanation)
+    if fix is None:
+        fix = message.partition('= help: ')[2].partition('\n')[0]
+    return _classes.get(status, SeqlstmError)(message.rstrip(), code, where, fix, explanation)

@@ -2,6 +2,7 @@
 """Loads the C library. Everything else calls it through `ffi` and `lib`."""
 from __future__ import annotations
 
+import operator
 import os
 from _thread import RLock
 from itertools import count
@@ -92,11 +93,11 @@ def new_error() -> Any:
     return record
 
 
-def fail(status: int, record: Any) -> NoReturn:
+def fail(status: int, record: Any, fix: str | None = None) -> NoReturn:
     """Raises what the record says."""
     code = text(lib.seqlstm_find_error_code(record))
     explanation = text(lib.seqlstm_explain(code.encode())) or ''
-    raise _errors.make(status, text(record.message), code, text(record.where), explanation)
+    raise _errors.make(status, text(record.message), code, text(record.where), explanation, fix)
 
 
 def check(status: int, record: Any) -> None:
@@ -105,16 +106,51 @@ def check(status: int, record: Any) -> None:
         fail(status, record)
 
 
+def refuse(where: str, what: str, fix: str, status: int = 1) -> NoReturn:
+    """Raises that a call is wrong. where: the argument; what: is wrong with it; fix: what to do instead."""
+    record = new_error()
+    record.code, record.where, record.message = status, where.encode()[:111], f'{what}; {fix}'.encode()[:895]
+    fail(status, record, fix)
+
+
+def refuse_type(value: Any, what: str, expected: str) -> NoReturn:
+    raise TypeError(f'{what} is a {type(value).__name__}, expected {expected}') from None
+
+
+def _end_with_nul(value: bytes, what: str) -> bytes:
+    if b'\0' in value:
+        refuse(what, f'{what} contains a NUL character', 'leave it out')
+    return value
+
+
 def encode(value: str, what: str) -> bytes:
     """A string for C, where it ends with a NUL."""
     if not isinstance(value, str):
-        raise TypeError(f'{what} is a {type(value).__name__}, expected a string')
-    if '\0' in value:
-        raise _errors.InvalidArgumentError(f'{what} contains a NUL character')
-    return value.encode('utf-8', 'surrogatepass')
+        refuse_type(value, what, 'a string')
+    return _end_with_nul(value.encode('utf-8', 'surrogatepass'), what)
 
 
-def list_strings(items: Iterable[Any]) -> tuple[Any, list[Any]]:
+def encode_path(path: Any, what: str) -> bytes:
+    """A path for C."""
+    try:
+        found = os.fsencode(path)
+    except TypeError:
+        refuse_type(path, what, 'a path')
+    return _end_with_nul(found, what)
+
+
+def to_int(value: Any, what: str) -> int:
+    """A number that fits what C expects."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        refuse_type(value, what, 'an integer')
+    if not -2 ** 31 <= found < 2 ** 31:
+        refuse(what, f'{what} is {found}', 'pass a number below 2**31')
+    return found
+
+
+def list_strings(items: Iterable[Any], what: str) -> tuple[Any, list[Any]]:
     """Strings as an array of C strings, and what must stay alive with it."""
-    kept = [ffi.new('char[]', os.fsencode(item)) for item in items]
+    kept = [ffi.new('char[]', encode_path(item, what)) for item in items]
     return ffi.new('char *[]', kept), kept

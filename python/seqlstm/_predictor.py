@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from . import _data, _errors
-from ._library import Handle, check, encode, ffi, lib, new_error, text
+from . import _data
+from ._library import Handle, check, encode, ffi, lib, new_error, refuse, refuse_type, text, to_int
 from ._tensors import to_numpy
 
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ class Predictor:
                  rows: int = 0, streams: int = 0, stream_steps: int = 0, threads: int = 0) -> None:
         options = ffi.new('struct seqlstm_predictor_options *')
         options.struct_size = ffi.sizeof('struct seqlstm_predictor_options')
-        options.flags, options.sequences, options.steps, options.rows = flags, sequences, steps, rows
-        options.streams, options.stream_steps, options.threads = streams, stream_steps, threads
-        name = ffi.NULL if layer is None else ffi.new('char[]', encode(layer, 'the layer'))
+        options.flags = flags
+        for limit, value in (('sequences', sequences), ('steps', steps), ('rows', rows), ('streams', streams),
+                             ('stream_steps', stream_steps), ('threads', threads)):
+            setattr(options, limit, to_int(value, limit))
+        name = ffi.NULL if layer is None else ffi.new('char[]', encode(layer, 'layer'))
         options.layer = name
         out = ffi.new('struct seqlstm_predictor **')
         session.call(lib.seqlstm_predictor_open, options, out)
@@ -73,6 +75,8 @@ class Predictor:
         if type(x) is _array and x.dtype is self.dtype and x.ndim == 2 and self.on_steps and lengths is None \
                 and not self.is_ids and x.shape[1] == self.features and x.flags.c_contiguous:
             return self._predict_one(x)  # the shortest way
+        if lengths is not None and (isinstance(x, str) or _data.are_texts(x)):
+            refuse('lengths', 'lengths belong to an array, and these are texts', 'leave them out')
         if isinstance(x, str):
             return self.predict_texts([x])[0]
         if isinstance(x, (list, tuple)):
@@ -95,19 +99,21 @@ class Predictor:
     def _convert(self, x: NDArray[Any], what: str) -> NDArray[Any]:
         """The array in the type of the input, in C order; whole numbers stay themselves."""
         if self.is_ids and x.dtype.kind not in 'iu':
-            raise _errors.InvalidArgumentError(f'{what} is {x.dtype}, expected integers: the model reads token ids')
+            refuse(what, f'{what} is {x.dtype}, expected integers: the model reads token ids',
+                   'pass a list of strings' if self.reads_texts else 'pass an array of ids')
         if not self.is_ids and x.dtype.kind not in 'fiub':
-            raise _errors.InvalidArgumentError(f'{what} is {x.dtype}, expected numbers')
+            refuse(what, f'{what} is {x.dtype}, expected numbers', 'pass an array of floats')
         if self.is_ids and x.size and (x.min() < 0 or x.max() >= self.info.input_classes):
-            raise _errors.InvalidArgumentError(f'{what} has ids from {x.min()} to {x.max()}, expected 0 to '
-                                               f'{self.info.input_classes - 1}')
+            refuse(what, f'{what} has ids from {x.min()} to {x.max()}, expected 0 to {self.info.input_classes - 1}',
+                   'use the ids of the vocabulary that the run was trained with')
         return np.ascontiguousarray(x, self.dtype)
 
     def _fail_shape(self, x: NDArray[Any]) -> NoReturn:
         step = '' if self.is_ids else f', {self.features}'
         one = f'[T{step}]' if self.on_steps else f'[{self.features}]'
         many = f'[N, T{step}]' if self.on_steps else f'[N, {self.features}]'
-        raise _errors.InvalidArgumentError(f'x has the shape {list(x.shape)}, expected {many}, or {one} for one alone')
+        refuse('x', f'x has the shape {list(x.shape)}, expected {many}, or {one} for one alone',
+               'pass a list of arrays for sequences of different lengths' if self.on_steps else 'pass rows of records')
 
     def _predict_array(self, x: NDArray[Any], lengths: Any) -> Any:
         sides = (1 if self.on_steps else 0) + (0 if self.is_ids else 1)  # of one record
@@ -140,13 +146,13 @@ class Predictor:
 
     @staticmethod
     def _check_lengths(lengths: Any, count: int, most: int) -> NDArray[Any]:
-        lengths = np.ascontiguousarray(to_numpy(lengths))
+        lengths = np.ascontiguousarray(to_numpy(lengths, 'lengths'))
         if lengths.shape != (count,) or lengths.dtype.kind not in 'iu':
-            raise _errors.InvalidArgumentError(f'lengths is {lengths.dtype} {list(lengths.shape)}, expected integers '
-                                               f'[{count}]')
+            refuse('lengths', f'lengths is {lengths.dtype} {list(lengths.shape)}, expected integers [{count}]',
+                   'pass one length for each sequence')
         if count and (lengths.min() < 0 or lengths.max() > most):
-            raise _errors.InvalidArgumentError(f'lengths are from {lengths.min()} to {lengths.max()}, expected 0 to '
-                                               f'{most}')
+            refuse('lengths', f'lengths are from {lengths.min()} to {lengths.max()}, expected 0 to {most}',
+                   'no sequence is longer than x')
         checked: NDArray[Any] = lengths.astype('int64')
         return checked
 
@@ -159,13 +165,14 @@ class Predictor:
         return y
 
     def _predict_list(self, items: Sequence[Any], lengths: Any) -> Any:
-        if _data.are_texts(items):
+        if _data.are_texts(items) or (self.reads_texts and len(items) == 0):
             return self.predict_texts(items)
         if lengths is not None:
-            raise _errors.InvalidArgumentError('lengths belong to an array: a list has sequences of their own lengths')
+            refuse('lengths', 'lengths belong to an array: a list has sequences of their own lengths', 'leave them out')
         sequences = [to_numpy(item) for item in items]
-        if not self.on_steps or not sequences or any(s.ndim == 0 for s in sequences):
-            return self._predict_array(np.asarray(items), None)
+        sides = {s.ndim for s in sequences}
+        if not self.on_steps or not sequences or 0 in sides or (sides == {1} and not self.is_ids and self.features > 1):
+            return self._predict_array(to_numpy(items), None)
         if self.features == 1 and not self.is_ids:
             sequences = [s[:, np.newaxis] if s.ndim == 1 else s for s in sequences]
         for sequence in sequences:
@@ -258,7 +265,7 @@ class Stream:
         return y
 
     def _fail_busy(self) -> NoReturn:
-        raise _errors.InvalidArgumentError('another thread is using the stream: give each thread a stream of its own')
+        refuse('stream', 'another thread is using the stream', 'give each thread a stream of its own')
 
     def _prepare(self, x: Any) -> tuple[NDArray[Any], int, NDArray[Any]]:
         predictor = self._predictor
@@ -268,10 +275,10 @@ class Stream:
             x = x[np.newaxis]
         if x.ndim != (1 if predictor.is_ids else 2) or (not predictor.is_ids and x.shape[1] != predictor.features):
             step = '' if predictor.is_ids else f'{predictor.features}'
-            raise _errors.InvalidArgumentError(f'x has the shape {list(x.shape[1:] if one else x.shape)}, expected '
-                                               f'[{step}] for one step or [steps{", " + step if step else ""}]')
+            refuse('x', f'x has the shape {list(x.shape[1:] if one else x.shape)}, expected [{step}] for one step or '
+                        f'[steps{", " + step if step else ""}]', 'pass the next step or steps of one sequence')
         if len(x) == 0:
-            raise _errors.InvalidArgumentError('x has no steps')
+            refuse('x', 'x has no steps', 'pass at least one')
         x = predictor._convert(x, 'x')
         many = predictor.output_on_steps and not one
         return x, len(x), _empty((len(x), self._outputs) if many else self._outputs, self._float32)
@@ -303,7 +310,11 @@ class Stream:
     def load(self, state: bytes) -> Stream:
         """Continues from a saved state of the same model with the same weights."""
         record = new_error()
-        with ffi.from_buffer(state) as bytes_:
+        try:
+            buffer = ffi.from_buffer(state)
+        except (TypeError, ValueError, BufferError):
+            refuse_type(state, 'state', 'the bytes of Stream.save')
+        with buffer as bytes_:
             check(self._locked(lib.seqlstm_stream_load, bytes_, len(bytes_), record), record)
         return self
 
@@ -339,11 +350,10 @@ class Streams:
         x = to_numpy(x)
         expected = (count,) if predictor.is_ids else (count, predictor.features)
         if x.shape != expected:
-            raise _errors.InvalidArgumentError(f'x has the shape {list(x.shape)}, expected {list(expected)}: one step for '
-                                               'each stream')
+            refuse('x', f'x has the shape {list(x.shape)}, expected {list(expected)}', 'pass one step for each stream')
         x, y = predictor._convert(x, 'x'), _empty((count, predictor.outputs), predictor.float32)
         if not self._lock.acquire(False):
-            raise _errors.InvalidArgumentError('another thread is using the streams: give each thread its own')
+            refuse('streams', 'another thread is using the streams', 'give each thread its own')
         try:
             context = predictor.get_context()
             check(lib.seqlstm_streams_step(context.pointer, self._pointers, count, _from_buffer(x), _from_buffer(y),

@@ -2,12 +2,11 @@
 """A trained model in its run folder."""
 from __future__ import annotations
 
-import operator
 import os
 from _thread import allocate_lock
 
-from . import _data, _errors, _session
-from ._library import encode, ffi, lib, text
+from . import _data, _session
+from ._library import encode, encode_path, ffi, lib, refuse, refuse_type, text, to_int
 from ._progress import Progress
 
 TYPE_CHECKING = False
@@ -66,7 +65,7 @@ class Run:
     def _get_session(self) -> _session.Session:
         session = self._session
         if session is None:
-            raise _errors.InvalidArgumentError(f'the run {self.folder} is closed: open it again with seqlstm.open')
+            refuse('run', f'the run {self.folder} is closed', 'open it again with seqlstm.open')
         return session
 
     def predictor(self, *, layer: str | None = None, sequences: int = 0, steps: int = 0, rows: int = 0,
@@ -120,9 +119,9 @@ class Run:
     def streams(self, count: int) -> Streams:
         """`Streams`: `count` sequences, whose next steps one call computes together: faster than one by one."""
         from ._predictor import Streams
-        count = operator.index(count)
+        count = to_int(count, 'count')
         if count < 1:
-            raise _errors.InvalidArgumentError(f'there are {count} streams, expected at least 1')
+            refuse('count', f'there are {count} streams', 'ask for at least 1')
         room = 1 << (count - 1).bit_length()  # so that few predictors serve all counts
         return Streams(self._get_predictor(0, self._layer, room), count)
 
@@ -144,7 +143,8 @@ class Run:
                 on_text(parts[-1].decode('utf-8', 'replace'))
 
         writer = session.callback('int32_t(void *, char *, size_t)', write)
-        session.call(lib.seqlstm_generate, encode(prompt, 'the prompt'), length, temperature, seed, writer, ffi.NULL)
+        session.call(lib.seqlstm_generate, encode(prompt, 'prompt'), to_int(length, 'length'), temperature, seed,
+                     writer, ffi.NULL)
         return b''.join(parts).decode('utf-8', 'replace')
 
     # ---- what the run holds
@@ -152,7 +152,7 @@ class Run:
     def evaluate(self, split: str = 'test') -> dict[str, float]:
         """The metrics of "train", "valid" or "test" as {"loss": …}."""
         metrics, count = ffi.new('struct seqlstm_metric[64]'), ffi.new('int32_t *')
-        self._get_session().call(lib.seqlstm_evaluate, encode(split, 'the split'), metrics, 64, count)
+        self._get_session().call(lib.seqlstm_evaluate, encode(split, 'split'), metrics, 64, count)
         return {text(metrics[k].name): metrics[k].value for k in range(min(count[0], 64))}
 
     @property
@@ -207,8 +207,8 @@ class Run:
         """Writes the weights, or the whole model as ONNX. `format`: "safetensors", "pytorch-names", "keras-names" or
         "onnx"; by default what the ending of the path says."""
         if format is None:
-            format = 'onnx' if os.fspath(path).endswith('.onnx') else 'safetensors'
-        self._get_session().call(lib.seqlstm_export, encode(format, 'the format'), os.fsencode(path))
+            format = 'onnx' if encode_path(path, 'path').endswith(b'.onnx') else 'safetensors'
+        self._get_session().call(lib.seqlstm_export, encode(format, 'format'), encode_path(path, 'path'))
 
     # ---- training
 
@@ -220,6 +220,13 @@ class Run:
         return _train(session, self._options, on_progress)
 
 
+def _make_options(threads: int, backend: str | None, backend_folders: Iterable[Any], trust: bool) -> dict[str, Any]:
+    """What a session is opened with, and again after pickling."""
+    if isinstance(backend_folders, (str, bytes)) or not hasattr(backend_folders, '__iter__'):
+        refuse_type(backend_folders, 'backend_folders', 'a list of paths')
+    return {'threads': threads, 'backend': backend, 'backend_folders': tuple(backend_folders), 'trust': trust}
+
+
 def _reopen(folder: str, options: dict[str, Any], layer: str | None) -> Run:
     return Run(_session.open_run(folder, **options), options, layer)
 
@@ -227,15 +234,18 @@ def _reopen(folder: str, options: dict[str, Any], layer: str | None) -> Run:
 def _list_overrides(overrides: Mapping[str, Any] | None,
                     data: Mapping[str, Any] | None) -> tuple[list[str], dict[str, bytes]]:
     """{"train.epochs": 3} as assignments, and the data in memory with the settings that name them."""
+    for name, given, example in (('overrides', overrides, '{"train.epochs": 3}'), ('data', data, '{"train": (x, y)}')):
+        if given is not None and not hasattr(given, 'items'):
+            refuse_type(given, name, f'a dict, such as {example}')
     settings = dict(overrides or {})
     files: dict[str, bytes] = {}
     for split, value in (data or {}).items():
         if split not in ('train', 'valid', 'test'):
-            raise _errors.InvalidArgumentError(f'no split `{split}`, expected train, valid or test')
+            refuse('data', f'no split `{split}`', 'use train, valid or test')
         found, more = _data.encode_split(split, value)
         settings[f'data.{split}'] = found
         files.update(more)
-    return [f'{key}={_data.encode_json(value)}' for key, value in settings.items()], files
+    return [f'{key}={_data.encode_json(value, str(key))}' for key, value in settings.items()], files
 
 
 def _train(session: _session.Session, options: dict[str, Any],
@@ -262,7 +272,7 @@ def open(run: Any, *, threads: int = 0, backend: str | None = None, backend_fold
     threads: how many compute, 0: all usable cores; backend: use this one for every layer that it accepts; trust: load
     plugins and follow links that the run names without checking their owner.
     """
-    options = {'threads': threads, 'backend': backend, 'backend_folders': tuple(backend_folders), 'trust': trust}
+    options = _make_options(threads, backend, backend_folders, trust)
     return Run(_session.open_run(run, **options), options)
 
 
@@ -283,17 +293,20 @@ def train(model: Any, overrides: Mapping[str, Any] | None = None, *, data: Mappi
     KeyboardInterrupt saves the run and is raised; `seqlstm.open(folder).resume()` continues. The lock of Python is not
     held while the library computes.
     """
-    options = {'threads': threads, 'backend': backend, 'backend_folders': tuple(backend_folders), 'trust': trust}
+    options = _make_options(threads, backend, backend_folders, trust)
     assignments, files = _list_overrides(overrides, data)
     session = _session.open_model(model, overrides=assignments, files=files, folder=folder, **options)
     return _train(session, options, on_progress)
 
 
 def plan(model: Any, overrides: Mapping[str, Any] | None = None, *, data: Mapping[str, Any] | None = None,
-         **options: Any) -> dict[str, Any]:
-    """The plan of a model that is not trained yet, as a dict: which backend would compute which layer, and why."""
+         threads: int = 0, backend: str | None = None, backend_folders: Iterable[Any] = (),
+         trust: bool = False) -> dict[str, Any]:
+    """The plan of a model that is not trained yet, as a dict: which backend would compute which layer, and why. The
+    arguments are those of `train`."""
     import json
     assignments, files = _list_overrides(overrides, data)
-    session = _session.open_model(model, overrides=assignments, files=files, **options)
+    session = _session.open_model(model, overrides=assignments, files=files,
+                                  **_make_options(threads, backend, backend_folders, trust))
     found: dict[str, Any] = json.loads(session.read_text(lib.seqlstm_write_plan))
     return found

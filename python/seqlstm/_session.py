@@ -2,13 +2,13 @@
 """A session of the C library: opened once, one call at a time, its messages as warnings."""
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from _thread import allocate_lock, get_ident
 
 from . import _data, _errors
-from ._library import Handle, check, ffi, folder, lib, list_strings, new_error, text
+from ._library import (Handle, check, encode_path, ffi, folder, lib, list_strings, new_error, refuse, refuse_type, text,
+                       to_int)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ class Session:
         options = ffi.new('struct seqlstm_options *')
         options.struct_size = ffi.sizeof('struct seqlstm_options')
         options.flags = lib.SEQLSTM_OPEN_TRUST if trust else 0
-        assignments, kept_1 = list_strings(overrides)
-        folders, kept_2 = list_strings(backend_folders)
+        assignments, kept_1 = list_strings(overrides, 'overrides')
+        folders, kept_2 = list_strings(backend_folders, 'backend_folders')
         options.overrides, options.override_count = assignments, len(overrides)
         options.backend_folders, options.folder_count = folders, len(backend_folders)
         kept = [assignments, kept_1, folders, kept_2]
-        for name, value in (('backend', backend), ('out_dir', folder)):
+        for name, value, field in (('backend', backend, 'backend'), ('folder', folder, 'out_dir')):
             if value is not None:
-                kept.append(ffi.new('char[]', os.fsencode(value)))
-                setattr(options, name, kept[-1])
-        options.threads = threads
+                kept.append(ffi.new('char[]', encode_path(value, name)))
+                setattr(options, field, kept[-1])
+        options.threads = to_int(threads, 'threads')
         array, data = ffi.new('struct seqlstm_file[]', len(files)), [ffi.from_buffer(d) for d in files.values()]
         for slot, name, content in zip(array, files, data):
             kept.append(ffi.new('char[]', name.encode()))
@@ -87,7 +87,7 @@ class Session:
     def call(self, function: Any, *arguments: Any) -> None:
         """Calls function(session, …, error). The lock of Python is not held meanwhile."""
         if self.caller == get_ident():
-            raise _errors.InvalidArgumentError('a callback cannot call the run that calls it: open the run again')
+            refuse('run', 'a callback cannot call the run that calls it', 'open the run again in the callback')
         with self.lock:
             self.caller = get_ident()
             try:
@@ -134,13 +134,15 @@ def check_with(session: Session, status: int) -> None:
 def open_model(model: Any, **options: Any) -> Session:
     """A session for a path of a model file, or a dict with its contents."""
     if isinstance(model, dict):
-        body = _data.encode_json(model).encode()
+        body = _data.encode_json(model, 'model').encode()
         return Session(lambda o, out, err: lib.seqlstm_open_text(b'model', body, len(body), o, out, err), **options)
-    path = os.fsencode(model)
+    if not isinstance(model, (str, bytes)) and not hasattr(model, '__fspath__'):
+        refuse_type(model, 'the model', 'a path or a dict')
+    path = encode_path(model, 'model')
     return Session(lambda o, out, err: lib.seqlstm_open_model(path, o, out, err), **options)
 
 
 def open_run(run: Any, **options: Any) -> Session:
     """A session for the folder or the name of a run."""
-    path = os.fsencode(run)
+    path = encode_path(run, 'run')
     return Session(lambda o, out, err: lib.seqlstm_open_run(path, o, out, err), **options)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _errors
+from ._library import refuse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,14 +27,26 @@ class _OnHost:
         return self.tensor.__dlpack__(**{**options, 'dl_device': (1, 0)})
 
 
-def to_numpy(values: Any) -> NDArray[Any]:
+def _make_array(values: Any, what: str) -> NDArray[Any]:
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        refuse(what, f'{what} has rows of different lengths', 'pass a list of arrays, one for each sequence')
+    if found.dtype.kind == 'O':
+        if found.ndim == 0:
+            refuse(what, f'{what} is a {type(values).__name__}, expected an array', 'pass an array, or a list of them')
+        refuse(what, f'{what} is an array of objects', "convert it: x.astype('float32')")
+    return found
+
+
+def to_numpy(values: Any, what: str = 'x') -> NDArray[Any]:
     """What users pass, as an array; tensors through DLPack, without a copy where they are in the memory of the host."""
     if type(values) is np.ndarray or not hasattr(values, '__dlpack__'):
-        return np.asarray(values)
+        return _make_array(values, what)
     if hasattr(values, 'requires_grad') and values.requires_grad:
         values = values.detach()
     try:
         on_host = values.__dlpack_device__()[0] in (1, 3, 11)  # CPU, and memory that CUDA or ROCm has pinned
         return np.from_dlpack(values if on_host else _OnHost(values))
     except _FOREIGN as reason:
-        raise _errors.InvalidArgumentError(f'the tensor cannot be read: {reason}; pass tensor.float().cpu()') from None
+        refuse(what, f'the tensor cannot be read: {reason}', 'pass tensor.float().cpu()')

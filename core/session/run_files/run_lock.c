@@ -59,6 +59,12 @@ seqlstm_status sl_run_lock_take(struct sl_session *session, struct seqlstm_error
     return SEQLSTM_OK;
 }
 
+void sl_run_lock_release(struct sl_session *session)
+{
+    sl_file_lock_release(session->lock);
+    session->lock = NULL;
+}
+
 seqlstm_status sl_run_lock_check(struct sl_session *session, struct seqlstm_error *err)
 {
     if (session->lock == NULL || sl_file_lock_is_there(session->lock))

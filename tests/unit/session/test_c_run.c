@@ -155,6 +155,23 @@ static void memory_trains_and_metrics_are_read(void **state)
     seqlstm_close(session);
 }
 
+static void trained_folders_are_free(void **state)
+{
+    (void)state;
+    struct memory m, again;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *first = train(&m, "free"), *second = NULL;
+    fill(&again, "free");
+    const char *const more[] = {"train.epochs=3"};
+    again.options.out_dir = NULL;
+    again.options.overrides = more;
+    again.options.override_count = 1;
+    ok(seqlstm_open_run(again.folder, &again.options, &second, &err), &err);
+    ok(seqlstm_train(second, NULL, NULL, &err), &err);
+    seqlstm_close(second);
+    seqlstm_close(first);
+}
+
 static void weights_are_views_of_what_predicts(void **state)
 {
     (void)state;
@@ -336,13 +353,10 @@ static void shorter_options_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_trains_and_metrics_are_read),
-        cmocka_unit_test(weights_are_views_of_what_predicts),
-        cmocka_unit_test(embeddings_are_the_output_of_the_layer),
-        cmocka_unit_test(errors_have_code_place_and_reason),
-        cmocka_unit_test(weights_name_their_layer),
-        cmocka_unit_test(unknown_flags_are_refused),
-        cmocka_unit_test(shorter_options_count),
+        cmocka_unit_test(memory_trains_and_metrics_are_read), cmocka_unit_test(trained_folders_are_free),
+        cmocka_unit_test(weights_are_views_of_what_predicts), cmocka_unit_test(embeddings_are_the_output_of_the_layer),
+        cmocka_unit_test(errors_have_code_place_and_reason),  cmocka_unit_test(weights_name_their_layer),
+        cmocka_unit_test(unknown_flags_are_refused),          cmocka_unit_test(shorter_options_count),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong arguments: each is an exception that names the argument and what to do instead."""
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+import seqlstm
+from models import make_arrays, make_model, silent, train_small, train_texts
+
+scratch = tempfile.TemporaryDirectory(prefix='seqlstm-python-')
+folders = iter(f'{scratch.name}/{number}' for number in range(1000))
+
+
+def setUpModule():
+    global run, texts, x, y
+    run, texts = train_small(next(folders)), train_texts(next(folders))
+    x, y = make_arrays()
+
+
+def tearDownModule():
+    scratch.cleanup()
+
+
+def train(model=None, overrides=None, data=None, **options):
+    folder = options.pop('folder', None) or next(folders)
+    return seqlstm.train(model or make_model(), overrides, data=data or {'train': (x, y)}, folder=folder,
+                         on_progress=silent, **options)
+
+
+class Refused(unittest.TestCase):
+    def check(self, call, where, words, fix):
+        """The call is refused by the package itself."""
+        with self.subTest(words), self.assertRaises(seqlstm.InvalidArgumentError) as caught:
+            call()
+        error = caught.exception
+        self.assertEqual((error.code, error.where), ('E0602', where))
+        self.assertIn(words, str(error))
+        self.assertIn(fix, error.fix)
+        self.assertTrue(str(error).endswith(error.fix), error)
+        self.assertIn('what was expected', error.explanation)
+
+    def check_type(self, call, words):
+        with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+            call()
+
+    def test_what_is_predicted(self):
+        for given, words, fix in ((None, 'x is a NoneType, expected an array', 'pass an array'),
+                                  ({'x': x}, 'x is a dict', 'pass an array'), (object(), 'x is a object', 'pass an array'),
+                                  (x.astype(object), 'array of objects', "x.astype('float32')"),
+                                  ([[1, 2, 3], [1, 2]], 'rows of different lengths', 'a list of arrays'),
+                                  (x[0, 0], 'shape [3], expected [N, T, 3]', 'a list of arrays'),
+                                  (x + 1j, 'complex64', 'array of floats')):
+            self.check(lambda given=given: run.predict(given), 'x', words, fix)
+        self.check(lambda: run.predict(x, lengths=[1.5] * 16), 'lengths', 'expected integers [16]', 'one length for each')
+        self.check(lambda: run.predict(list(x), lengths=[6] * 16), 'lengths', 'belong to an array', 'leave them out')
+        self.check(lambda: texts.predict(['good'], lengths=[1]), 'lengths', 'these are texts', 'leave them out')
+        self.check(lambda: texts.predict([b'good']), 'x', 'expected integers', 'a list of strings')
+        self.check(lambda: run.streams(0), 'count', 'there are 0 streams', 'at least 1')
+        self.check(lambda: run.stream()(x[0, :0]), 'x', 'no steps', 'at least one')
+        self.check_type(lambda: run.stream('text'), 'state is a str, expected the bytes of Stream.save')
+        self.check_type(lambda: run.streams(2.5), 'count is a float, expected an integer')
+        self.check_type(lambda: run.predictor(sequences='a'), 'sequences is a str, expected an integer')
+        self.check(lambda: run.predictor(threads=10 ** 30), 'threads', str(10 ** 30), 'below 2')
+
+    def test_nested_lists_are_sequences(self):
+        np.testing.assert_array_equal(run.predict(x[0].tolist()), run.predict(x[0]))
+        self.assertEqual(texts.predict([]).shape, (0, 2))
+
+    def test_data(self):
+        for value, words in ((None, 'train is a NoneType'), ('train.csv', 'train is a str'),
+                             (pathlib.Path('train.csv'), 'train is a PosixPath')):
+            self.check(lambda value=value: train(data={'train': value}), 'data.train', words, 'name files in the model')
+        self.check(lambda: train(data={'train': ({1, 2}, y)}), 'data.train', 'is a set, expected an array', 'pass an array')
+        self.check(lambda: train(data={'train': (x.astype(object), y)}), 'data.train', 'array of objects', 'float32')
+        self.check_type(lambda: train(data=(x, y)), r'data is a tuple, expected a dict, such as \{"train": \(x, y\)\}')
+
+    def test_models_and_options(self):
+        self.check(lambda: train(make_model(learning=float('nan'))), 'model', 'Out of range float', 'finite numbers')
+        self.check_type(lambda: train({**make_model(), 'x': {1}}), 'a value of model is a set, expected a number')
+        self.check_type(lambda: train(overrides=['train.epochs=3']), 'overrides is a list, expected a dict')
+        self.check_type(lambda: train([1]), 'the model is a list, expected a path or a dict')
+        self.check_type(lambda: train(threads='two'), 'threads is a str')
+        self.check_type(lambda: train(backend_folders='/tmp'), 'backend_folders is a str, expected a list of paths')
+        self.check_type(lambda: train(folder=3), 'folder is a int, expected a path')
+        self.check_type(lambda: seqlstm.plan(make_model(), nowhere=3), r"plan\(\) got an unexpected keyword .*'nowhere'")
+        self.check_type(lambda: seqlstm.open(run), 'run is a Run, expected a path')
+        self.check(lambda: train(folder='a\0b'), 'folder', 'a NUL character', 'leave it out')
+        self.check(lambda: run.export('a\0b'), 'path', 'a NUL character', 'leave it out')
+        self.check_type(lambda: seqlstm.from_keras(3), 'the model is a int, expected a model of Keras')
+
+    def test_messages_end_with_their_last_word(self):
+        with self.assertRaises(seqlstm.InvalidConfigError) as caught:
+            train({'seqlstm': 1})
+        self.assertEqual(str(caught.exception), str(caught.exception).rstrip())
+
+
+class Resumed(unittest.TestCase):
+    def test_a_run_that_was_just_trained(self):
+        """Its folder is not locked any more, though it can still predict."""
+        mine = train()
+        before = mine.predict(x)
+        more = mine.resume({'train.epochs': 4}, data={'train': (x, y)}, on_progress=silent)
+        self.assertEqual(more.metrics['valid']['epoch'].tolist(), [1, 2, 3, 4])
+        np.testing.assert_array_equal(mine.predict(x), before)
+        self.assertFalse(np.array_equal(more.predict(x), before))
+
+    def test_one_that_was_stopped_while_its_exception_is_handled(self):
+        folder, updates = next(folders), []
+
+        def stop(update, *_):
+            updates.append(update)
+            return True
+
+        try:
+            seqlstm.train(make_model(epochs=10 ** 6), data={'train': (x, y)}, folder=folder, on_progress=stop)
+            self.fail('it was not stopped')
+        except seqlstm.CancelledError:
+            with self.assertRaises(seqlstm.CancelledError):
+                seqlstm.open(folder).resume(data={'train': (x, y)}, on_progress=stop)
+        self.assertGreater(updates[1], updates[0])
+
+
+if __name__ == '__main__':
+    unittest.main()
