@@ -8,8 +8,9 @@
 
 #include <seqlstm/philox.h>
 
-enum { LANES = 4, ROWS_AT_ONCE = 4 };
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+#include "parallel/low_rank_loops.h"
+
+enum { SUMS = 4 };
 
 struct sl_low_rank {
     int64_t rows, columns, rank;
@@ -77,98 +78,12 @@ void sl_low_rank_destroy(struct sl_low_rank *m)
     free(m);
 }
 
-static float dot_row(const float *a, const float *b, int64_t count)
-{
-    lanes sums = {0}, more = {0};
-    float sum = 0;
-    int64_t j = 0;
-    for (; j + 2 * LANES <= count; j += 2 * LANES) {
-        sums += *(const lanes *)(a + j) * *(const lanes *)(b + j);
-        more += *(const lanes *)(a + j + LANES) * *(const lanes *)(b + j + LANES);
-    }
-    sums += more;
-    for (int l = 0; l < LANES; l++)
-        sum += sums[l];
-    for (; j < count; j++)
-        sum += a[j] * b[j];
-    return sum;
-}
-
-/* values += error;  p = values q */
-static void multiply(const struct sl_low_rank *m, float *values, const float *error)
-{
-    for (int64_t i = 0; i < m->rows; i++) {
-        float *row = values + i * m->columns;
-        for (int64_t j = 0; j < m->columns; j++)
-            row[j] += error[i * m->columns + j];
-        for (int64_t k = 0; k < m->rank; k++)
-            m->p[k * m->rows + i] = dot_row(row, m->q + k * m->columns, m->columns);
-    }
-}
-
-/* own += the `count` rows from row i on, each times its elements of p */
-static void add_rows(const struct sl_low_rank *m, const float *values, int64_t i, int count)
-{
-    const int64_t columns = m->columns;
-    const float *rows = values + i * columns;
-    for (int64_t k = 0; k < m->rank; k++) {
-        const float *p = m->p + k * m->rows + i;
-        float *own = m->own + k * columns;
-        int64_t j = 0;
-        for (; j + LANES <= columns; j += LANES) {
-            lanes sum = *(lanes *)(own + j);
-            for (int r = 0; r < count; r++)
-                sum += *(const lanes *)(rows + r * columns + j) * p[r];
-            *(lanes *)(own + j) = sum;
-        }
-        for (; j < columns; j++)
-            for (int r = 0; r < count; r++)
-                own[j] += rows[r * columns + j] * p[r];
-    }
-}
-
-/* own = values^T p */
-static void multiply_transposed(const struct sl_low_rank *m, const float *values)
-{
-    int64_t i = 0;
-    memset(m->own, 0, (size_t)(m->columns * m->rank) * sizeof *m->own);
-    for (; i + ROWS_AT_ONCE <= m->rows; i += ROWS_AT_ONCE)
-        add_rows(m, values, i, ROWS_AT_ONCE);
-    for (; i < m->rows; i++)
-        add_rows(m, values, i, 1);
-}
-
-/* Row i: error = values - p own^T;  values = p q^T */
-static void replace_row(const struct sl_low_rank *m, int64_t i, float *values, float *error)
-{
-    const float *p = m->p + i;
-    int64_t j = 0;
-    for (; j + LANES <= m->columns; j += LANES) {
-        lanes kept = {0}, sum = {0};
-        for (int64_t k = 0; k < m->rank; k++) {
-            kept += *(const lanes *)(m->own + k * m->columns + j) * p[k * m->rows];
-            sum += *(const lanes *)(m->q + k * m->columns + j) * p[k * m->rows];
-        }
-        *(lanes *)(error + j) = *(const lanes *)(values + j) - kept;
-        *(lanes *)(values + j) = sum;
-    }
-    for (; j < m->columns; j++) {
-        float kept = 0, sum = 0;
-        for (int64_t k = 0; k < m->rank; k++) {
-            kept += m->own[k * m->columns + j] * p[k * m->rows];
-            sum += m->q[k * m->columns + j] * p[k * m->rows];
-        }
-        error[j] = values[j] - kept;
-        values[j] = sum;
-    }
-}
-
 static double dot(const struct sl_low_rank *m, int64_t a, int64_t b)
 {
     const float *one = m->p + a * m->rows, *other = m->p + b * m->rows;
-    double sums[ROWS_AT_ONCE] = {0};
+    double sums[SUMS] = {0};
     for (int64_t i = 0; i < m->rows; i++)
-        sums[i % ROWS_AT_ONCE] += (double)one[i] * (double)other[i];
+        sums[i % SUMS] += (double)one[i] * (double)other[i];
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
@@ -209,20 +124,20 @@ static void give_up(struct sl_low_rank *m, float *values)
 seqlstm_status sl_low_rank_add(struct sl_low_rank *m, const struct sl_ranks *ranks, float *values, float *error,
                                struct seqlstm_error *err)
 {
+    const struct sl_low_rank_shape shape = {m->rows, m->columns, m->rank};
     const int64_t factor = m->columns * m->rank;
-    multiply(m, values, error);
+    sl_low_rank_multiply(&shape, values, error, m->q, m->p);
     SEQLSTM_TRY(sl_ranks_add(ranks, m->p, m->rows * m->rank, NULL, err));
     const bool fine = is_finite(m->p, m->rows * m->rank);
     orthonormalize(m);
-    multiply_transposed(m, values);
+    sl_low_rank_multiply_transposed(&shape, values, m->p, m->own);
     memcpy(m->q, m->own, (size_t)factor * sizeof *m->q);
     SEQLSTM_TRY(sl_ranks_add(ranks, m->q, factor, NULL, err));
     if (!fine || !is_finite(m->q, factor)) {
         give_up(m, values);
         return SEQLSTM_OK;
     }
-    for (int64_t i = 0; i < m->rows; i++)
-        replace_row(m, i, values + i * m->columns, error + i * m->columns);
+    sl_low_rank_replace(&shape, values, error, m->p, m->own, m->q);
     renew(m);
     return SEQLSTM_OK;
 }

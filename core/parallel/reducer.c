@@ -53,15 +53,20 @@ struct sl_reducer {
 
 /* ---- one bundle ------------------------------------------------------------------------------------------------- */
 
+typedef uint32_t words __attribute__((vector_size(8 * sizeof(uint32_t)), aligned(sizeof(float)), may_alias));
+
 static bool is_used(const float *row, int64_t columns)
 {
-    uint32_t any = 0;
-    for (int64_t k = 0; k < columns; k++) {
-        uint32_t bits;
-        memcpy(&bits, &row[k], sizeof bits);
-        any |= bits;
-    }
-    return any != 0;
+    words any = {0};
+    uint32_t rest = 0;
+    int64_t k = 0;
+    for (; k + 8 <= columns; k += 8)
+        any |= *(const words *)(row + k);
+    for (; k < columns; k++)
+        rest |= *(const uint32_t __attribute__((may_alias)) *)(row + k);
+    for (int w = 0; w < 8; w++)
+        rest |= any[w];
+    return rest != 0;
 }
 
 /* Which rows are not zero on some rank; returns their number. */

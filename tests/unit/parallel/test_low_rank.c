@@ -12,6 +12,7 @@
 #include <seqlstm/philox.h>
 
 #include "parallel/low_rank.h"
+#include "parallel/low_rank_loops.h"
 
 enum { ROWS = 12, COLUMNS = 9, ELEMS = ROWS * COLUMNS, RANK = 2 };
 
@@ -150,12 +151,81 @@ static void only_large_matrices_pay(void **state)
     assert_false(sl_low_rank_pays(16, 16, 4));
 }
 
+/* More columns than a block has, and a rank that is no multiple of what is multiplied at once. */
+enum { WIDE = 523, TALL = 7, MORE_RANKS = 5 };
+static const struct sl_low_rank_shape wide = {TALL, WIDE, MORE_RANKS};
+
+static void draw_all(float *out, int64_t count, uint64_t number)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = draw(number, i);
+}
+
+static void blocks_of_columns_give_the_products(void **state)
+{
+    (void)state;
+    static float values[TALL * WIDE], error[TALL * WIDE], q[MORE_RANKS * WIDE], p[MORE_RANKS * TALL];
+    static float sum[TALL * WIDE], own[MORE_RANKS * WIDE];
+    draw_all(values, TALL * WIDE, 1);
+    draw_all(error, TALL * WIDE, 2);
+    draw_all(q, MORE_RANKS * WIDE, 3);
+    for (int64_t i = 0; i < TALL * WIDE; i++)
+        sum[i] = values[i] + error[i];
+    sl_low_rank_multiply(&wide, values, error, q, p);
+    assert_memory_equal(values, sum, sizeof sum);
+    sl_low_rank_multiply_transposed(&wide, values, p, own);
+    for (int64_t k = 0; k < MORE_RANKS; k++) {
+        for (int64_t i = 0; i < TALL; i++) {
+            double expected = 0;
+            for (int64_t j = 0; j < WIDE; j++)
+                expected += (double)sum[i * WIDE + j] * (double)q[k * WIDE + j];
+            assert_true(fabs((double)p[k * TALL + i] - expected) < 1e-4);
+        }
+        for (int64_t j = 0; j < WIDE; j++) {
+            double expected = 0;
+            for (int64_t i = 0; i < TALL; i++)
+                expected += (double)sum[i * WIDE + j] * (double)p[k * TALL + i];
+            assert_true(fabs((double)own[k * WIDE + j] - expected) < 1e-4);
+        }
+    }
+}
+
+/* All ranks make the same gradient of the same factors: the order of additions is that of the factors. */
+static void replacing_adds_in_the_order_of_the_factors(void **state)
+{
+    (void)state;
+    static float values[TALL * WIDE], before[TALL * WIDE], error[TALL * WIDE];
+    static float p[MORE_RANKS * TALL], q[MORE_RANKS * WIDE], own[MORE_RANKS * WIDE];
+    draw_all(before, TALL * WIDE, 1);
+    draw_all(p, MORE_RANKS * TALL, 2);
+    draw_all(q, MORE_RANKS * WIDE, 3);
+    draw_all(own, MORE_RANKS * WIDE, 4);
+    memcpy(values, before, sizeof values);
+    sl_low_rank_replace(&wide, values, error, p, own, q);
+    for (int64_t i = 0; i < TALL; i++)
+        for (int64_t j = 0; j < WIDE; j++) {
+            float kept = 0, sum = 0;
+            for (int64_t k = 0; k < MORE_RANKS; k++) {
+                kept += own[k * WIDE + j] * p[k * TALL + i];
+                sum += q[k * WIDE + j] * p[k * TALL + i];
+            }
+            const float missed = before[i * WIDE + j] - kept;
+            assert_memory_equal(&values[i * WIDE + j], &sum, sizeof sum);
+            assert_memory_equal(&error[i * WIDE + j], &missed, sizeof missed);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_low_rank_is_kept), cmocka_unit_test(factors_find_the_largest_singular_values),
-        cmocka_unit_test(nothing_is_lost),           cmocka_unit_test(zeros_and_nan_do_no_harm),
-        cmocka_unit_test(all_shapes_are_computed),   cmocka_unit_test(only_large_matrices_pay),
+        cmocka_unit_test(what_has_low_rank_is_kept),
+        cmocka_unit_test(factors_find_the_largest_singular_values),
+        cmocka_unit_test(nothing_is_lost),
+        cmocka_unit_test(zeros_and_nan_do_no_harm),
+        cmocka_unit_test(all_shapes_are_computed),
+        cmocka_unit_test(only_large_matrices_pay),
+        cmocka_unit_test(blocks_of_columns_give_the_products),
+        cmocka_unit_test(replacing_adds_in_the_order_of_the_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
