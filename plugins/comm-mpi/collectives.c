@@ -8,7 +8,7 @@
 #include "common/host_memory.h"
 #include "connection.h"
 
-enum { SPIN_NS = 100 * 1000 };
+enum { SPIN_NS = 100 * 1000, PATIENCE_NS = 2 * 1000 * 1000 };
 
 static seqlstm_status mpi_describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
 {
@@ -55,6 +55,7 @@ static seqlstm_status mpi_open(const struct seqlstm_host *host, const struct seq
     c->ranks = rendezvous->ranks;
     c->peers = peers;
     c->spin_ns = SPIN_NS;
+    c->patience_ns = PATIENCE_NS;
     c->timeout_ns = rendezvous->timeout_ns;
     c->notices = c->pairs = c->all = MPI_COMM_NULL;
     c->listening = MPI_REQUEST_NULL;

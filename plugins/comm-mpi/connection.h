@@ -47,13 +47,14 @@ struct mpi_peer {
 struct seqlstm_connection {
     const struct seqlstm_host *host;
     int32_t rank, ranks;
-    int64_t spin_ns;
-    int64_t timeout_ns; /* for the making of a group */
-    bool begun;         /* it has called MPI_Init itself */
-    bool failed;        /* an exchange has failed */
-    int32_t fault;      /* 1 + the rank that is to blame */
-    int32_t late;       /* 1 + the rank that did not come in time */
-    atomic_int aborted; /* 1 + the rank that has ended the job */
+    int64_t spin_ns;     /* how long a wait asks without a break, */
+    int64_t patience_ns; /* and then without a sleep */
+    int64_t timeout_ns;  /* for the making of a group */
+    bool begun;          /* it has called MPI_Init itself */
+    bool failed;         /* an exchange has failed */
+    int32_t fault;       /* 1 + the rank that is to blame */
+    int32_t late;        /* 1 + the rank that did not come in time */
+    atomic_int aborted;  /* 1 + the rank that has ended the job */
     pthread_mutex_t lock;
     MPI_Comm notices, pairs, all; /* MPI_COMM_NULL: not made */
     MPI_Request listening;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the ranks on this host, to watch their processes. */
+#include <sched.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,6 +37,14 @@ static bool is_here(const struct place *own, const struct place *other)
     return own->boot[0] && own->processes == other->processes && memcmp(own->boot, other->boot, sizeof own->boot) == 0;
 }
 
+/* Those that this process may use. */
+static int count_processors(void)
+{
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed)
+                                                               : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static void watch(struct seqlstm_connection *c, const struct place *all)
 {
     int32_t here = 0;
@@ -46,8 +55,9 @@ static void watch(struct seqlstm_connection *c, const struct place *all)
         if (r != c->rank)
             c->peers[r].process = (int)syscall(SYS_pidfd_open, all[r].pid, 0);
     }
-    if (sysconf(_SC_NPROCESSORS_ONLN) < here)
-        c->spin_ns = 0;
+    /* One that computes, and one that exchanges meanwhile. */
+    if (count_processors() < 2 * here)
+        c->spin_ns = c->patience_ns = 0;
 }
 
 seqlstm_status mpi_watch_processes(struct seqlstm_connection *c, int64_t deadline_ns, struct seqlstm_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a rank waits: it asks MPI again and again, first at once and then after pauses, and looks every few milliseconds
- * whether the others are still there. */
+ * whether the others are still there. Where another thread needs the core it pauses from the beginning: the kernel lets
+ * one that awakes run soon, but one that gives way only when the other has used its time. */
 #include <sched.h>
 #include <time.h>
 
@@ -8,7 +9,6 @@
 
 enum {
     LOOK_NS = 5 * 1000 * 1000,
-    PATIENCE_NS = 2 * 1000 * 1000, /* without a pause */
     PAUSE_NS = 50 * 1000,
     LONG_NS = 100 * 1000 * 1000 /* then the others are told that this rank waits */
 };
@@ -119,7 +119,7 @@ static seqlstm_status test(struct mpi_wait *w, MPI_Request *request, int *out_do
 static void pause_for(const struct mpi_wait *w, int64_t waited_ns)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    if (waited_ns > PATIENCE_NS)
+    if (waited_ns > w->connection->patience_ns)
         nanosleep(&pause, NULL);
     else if (waited_ns > w->connection->spin_ns)
         sched_yield();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training over a slow link: two network namespaces stand for two hosts, joined by a pair of virtual interfaces of which
-`tc` limits the rate. MPI exchanges over TCP between them. Needs root, iproute2 and OpenMPI.
+"""Training over a slow link: two network namespaces stand for two hosts of one core each, joined by a pair of virtual
+interfaces of which `tc` limits the rate. MPI exchanges over TCP between them. Needs root, iproute2 and OpenMPI.
 
 slow_link.py PROGRAM --data DIR [--rate 1gbit] [--updates N] [--rounds N] [--epochs N]
 
@@ -22,13 +22,14 @@ from calls import call
 
 NET = '10.77.0'
 SPACES = {f'{NET}.1': 'slow-link-a', f'{NET}.2': 'slow-link-b'}
-MPIRUN = ['mpirun', '--allow-run-as-root', '--quiet', '-n', '2', '--host', ','.join(SPACES), '--mca', 'pml', 'ob1', '--mca',
+# Each host would bind its rank to its first core, and that is the same core for both: the agent chooses one instead.
+MPIRUN = ['mpirun', '--allow-run-as-root', '--quiet', '--bind-to', 'none', '-n', '2', '--host', ','.join(SPACES), '--mca', 'pml', 'ob1', '--mca',
           'btl', 'tcp,self', '--mca', 'btl_tcp_if_include', f'{NET}.0/24', '--mca', 'oob_tcp_if_include', f'{NET}.0/24']
 AGENT = """#!/bin/sh
 # as ssh HOST COMMAND…
-case $1 in %s) space=slow-link-a ;; *) space=slow-link-b ;; esac
+case $1 in %s) space=slow-link-a core=0 ;; *) space=slow-link-b core=1 ;; esac
 shift
-exec ip netns exec $space unshare --uts sh -c "hostname $space; $*"
+exec taskset -c $core ip netns exec $space unshare --uts sh -c "hostname $space; $*"
 """ % f'{NET}.1'
 DIVISIONS = {
     'plain sums': '{data: 2}',
@@ -63,7 +64,7 @@ def train(options, folder, parallel, flags, evaluates=True):
     model.write_text(''.join(line for line in lines if evaluates or not line.startswith(('  valid:', '  test:'))))
     command = [options.program, 'run', model, '--out', folder, '--threads', '1', '-q', *flags]
     if not parallel:
-        return call(*command)
+        return call('taskset', '-c', '0', *command)
     command += ['--set', f'parallel={parallel}', '--collectives', 'comm-mpi']
     agent = folder.parent / 'agent'
     agent.write_text(AGENT)
