@@ -47,7 +47,7 @@ static void write_log(void *context, enum sl_log_level level, const char *messag
     sl_buf_deinit(&shown);
 }
 
-/* The place of the first error that was found. */
+/* The place of the first error that was found: a file, or a line of it. */
 static void copy_place(const struct sl_diagnostics *diagnostics, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};
@@ -59,10 +59,13 @@ static void copy_place(const struct sl_diagnostics *diagnostics, struct seqlstm_
         const char *file = json_string_value(json_object_get(finding, "file"));
         const char *severity = json_string_value(json_object_get(finding, "severity"));
         const long long line = json_integer_value(json_object_get(finding, "line"));
-        if (file == NULL || line == 0 || severity == NULL || strcmp(severity, "error") != 0)
+        if (file == NULL || severity == NULL || strcmp(severity, "error") != 0)
             continue;
-        snprintf(err->where, sizeof err->where, "%.80s:%lld:%lld", file, line,
-                 (long long)json_integer_value(json_object_get(finding, "column")));
+        if (line == 0)
+            snprintf(err->where, sizeof err->where, "%.100s", file);
+        else
+            snprintf(err->where, sizeof err->where, "%.80s:%lld:%lld", file, line,
+                     (long long)json_integer_value(json_object_get(finding, "column")));
         break;
     }
     json_decref(all);

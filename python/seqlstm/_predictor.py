@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _data
-from ._library import Handle, check, encode, ffi, lib, new_error, refuse, refuse_type, text, to_int
+from ._library import Handle, check, encode, fail, ffi, lib, new_error, refuse, refuse_type, text, to_int
 from ._tensors import to_numpy
 
 if TYPE_CHECKING:
@@ -93,8 +93,15 @@ class Predictor:
         y = _empty((steps, self.outputs) if self.output_on_steps else self.outputs, self.float32)
         status = _predict(context.pointer, _from_buffer(x), context.length, 1, _from_buffer(y), context.error)
         if status != 0:
-            check(status, context.error)
+            self._fail(status, context.error, steps)
         return y
+
+    def _fail(self, status: int, error: Any, steps: int) -> NoReturn:
+        """Raises why a call failed, whose longest sequence has so many steps."""
+        if steps > self.info.steps:
+            refuse('x', f'a sequence has {steps} steps, and this predictor was made for {self.info.steps}',
+                   f'use run.predictor(steps={steps})')
+        fail(status, error)
 
     def _convert(self, x: NDArray[Any], what: str) -> NDArray[Any]:
         """The array in the type of the input, in C order; whole numbers stay themselves."""
@@ -161,7 +168,9 @@ class Predictor:
         y = _empty((rows if self.output_on_steps else count, self.outputs), self.float32)
         context = self.get_context()
         pointer = ffi.NULL if lengths is None else ffi.cast('int64_t *', _from_buffer(lengths))
-        check(_predict(context.pointer, _from_buffer(x), pointer, count, _from_buffer(y), context.error), context.error)
+        status = _predict(context.pointer, _from_buffer(x), pointer, count, _from_buffer(y), context.error)
+        if status != 0:
+            self._fail(status, context.error, 0 if lengths is None else int(lengths.max(initial=0)))
         return y
 
     def _predict_list(self, items: Sequence[Any], lengths: Any) -> Any:

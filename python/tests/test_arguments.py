@@ -57,6 +57,8 @@ class Refused(unittest.TestCase):
         self.check(lambda: run.predict(x, lengths=[1.5] * 16), 'lengths', 'expected integers [16]', 'one length for each')
         self.check(lambda: run.predict(list(x), lengths=[6] * 16), 'lengths', 'belong to an array', 'leave them out')
         self.check(lambda: texts.predict(['good'], lengths=[1]), 'lengths', 'these are texts', 'leave them out')
+        for long in (np.zeros((300, 3), 'float32'), np.zeros((2, 300, 3)), [x[0], np.zeros((300, 3))]):
+            self.check(lambda long=long: run.predict(long), 'x', 'made for 256', 'run.predictor(steps=300)')
         self.check(lambda: texts.predict([b'good']), 'x', 'expected integers', 'a list of strings')
         self.check(lambda: run.streams(0), 'count', 'there are 0 streams', 'at least 1')
         self.check(lambda: run.stream()(x[0, :0]), 'x', 'no steps', 'at least one')
@@ -90,6 +92,11 @@ class Refused(unittest.TestCase):
         self.check(lambda: train(folder='a\0b'), 'folder', 'a NUL character', 'leave it out')
         self.check(lambda: run.export('a\0b'), 'path', 'a NUL character', 'leave it out')
         self.check_type(lambda: seqlstm.from_keras(3), 'the model is a int, expected a model of Keras')
+
+    def test_a_missing_file_is_the_place(self):
+        with self.assertRaises(seqlstm.NotFoundError) as caught:
+            seqlstm.train('nowhere.yaml')
+        self.assertEqual(caught.exception.where, 'nowhere.yaml')
 
     def test_messages_end_with_their_last_word(self):
         with self.assertRaises(seqlstm.InvalidConfigError) as caught:
