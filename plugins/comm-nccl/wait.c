@@ -29,7 +29,8 @@ static int32_t find_missing(const struct seqlstm_connection *c, const struct ncc
     return -1;
 }
 
-/* A rank whose exchange has failed ends no other, and may still wait to be noticed. It tells whom it has waited for. */
+/* A rank whose exchange has failed ends no other, and may still wait to be noticed. It tells which rank it has waited
+ * for. */
 static seqlstm_status find_failure(const struct seqlstm_connection *c, const struct ncc_passage *p,
                                    struct seqlstm_error *err)
 {

@@ -89,7 +89,7 @@ def test_changed_files(t):
 
 
 def test_defaults_of_an_older_version(t):
-    """An older version wrote defaults that have no effect into config.yaml: its runs still open. Who says one is told."""
+    """An older version wrote defaults that have no effect into config.yaml: its runs still open. A user who says one is told."""
     t.write('train.txt', 'good a fine film\nbad a dull film\n' * 6)
     t.write('c.yaml', SHORT.replace('units: 4}', 'units: 4, return_sequences: true}\n  - {type: pool, mode: last}'))
     t.run('run', 'c.yaml', '--out', 'r', '-q')

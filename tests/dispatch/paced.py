@@ -28,7 +28,7 @@ def find(made, name='lstm_1'):
     return next(layer for layer in made['layers'] if layer['name'] == name)
 
 
-def who(made, name='lstm_1'):
+def variant_of(made, name='lstm_1'):
     layer = find(made, name)
     return f'{layer["backend"]}:{layer["variant"]}'
 

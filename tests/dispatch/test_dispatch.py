@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
 import harness
 from harness import ENDLESS, TINY, expect, wait_for
-from paced import FOLDER, backends, find, plan, policy, sources, who
+from paced import FOLDER, backends, find, plan, policy, sources, variant_of
 
 FAST, SLOW = {'call_us': 100}, {'call_us': 2000}
 
@@ -23,18 +23,18 @@ def test_policies(t):
     t.write('m.yaml', TINY)
     pair = backends(('paced-a', SLOW), ('paced-b', FAST))
     made = plan(t, *pair)
-    expect(made['policy'] == 'measured' and who(made) == 'paced-b:loops', find(made))
+    expect(made['policy'] == 'measured' and variant_of(made) == 'paced-b:loops', find(made))
     layer = find(made)
     expect(layer['cost_from'] == 'measured' and 200e3 <= layer['cost_ns'] < 4000e3, layer)
     expect(layer['forward_ns'] + layer['backward_ns'] - layer['cost_ns'] in (-1, 0, 1), layer)
     other, = layer['others']
     expect(other['backend'] == 'paced-a' and other['cost_ns'] > 2 * layer['cost_ns'], other)
     made = plan(t, *pair, *policy('order'))
-    expect(who(made) == 'paced-a:loops' and find(made)['cost_ns'] is None, find(made))
+    expect(variant_of(made) == 'paced-a:loops' and find(made)['cost_ns'] is None, find(made))
     t.run('plan', 'm.yaml', *pair).prints('paced-b:loops', 'paced-a:loops takes', 'for a mean batch')
     # where the policy says so, estimates are used whatever the real speed
     made = plan(t, *backends(('paced-a', {'estimate_us': 1}), ('paced-b', {'estimate_us': 9})), *policy('estimate'))
-    expect(who(made) == 'paced-a:loops' and find(made)['cost_from'] == 'estimate', find(made))
+    expect(variant_of(made) == 'paced-a:loops' and find(made)['cost_from'] == 'estimate', find(made))
     expect(find(made)['cost_ns'] == 2000, find(made))
     t.refuse(2, 'plan', 'm.yaml', *policy('fastest')).says('measured')
 
@@ -50,18 +50,18 @@ def test_ties_follow_the_list(t):
 def test_variants_and_pins(t):
     t.write('m.yaml', TINY)
     two = backends(('two', {'call_us': 300}), ('paced-b', SLOW))
-    expect(who(plan(t, *two)) == 'two:quick', 'the variant that is named second is faster')
-    expect(who(plan(t, *two, *policy('order'))) == 'two:slow', 'order goes by the order')
+    expect(variant_of(plan(t, *two)) == 'two:quick', 'the variant that is named second is faster')
+    expect(variant_of(plan(t, *two, *policy('order'))) == 'two:slow', 'order goes by the order')
     for pin, expected in (('paced-b', 'paced-b:loops'), ('two', 'two:quick'), ('"two:slow"', 'two:slow')):
         made = plan(t, *two, '--set', f'dispatch.pin={{lstm_1: {pin}}}')
-        expect(who(made) == expected, (pin, who(made)))
+        expect(variant_of(made) == expected, (pin, variant_of(made)))
     err = t.refuse(3, 'plan', 'm.yaml', *two, '--set', 'dispatch.pin={lstm_1: "two:none"}').err
     expect('is pinned to `two:none`' in err and 'has no variant `none`' in err and 'paced-b' not in err, err)
     expect('it has `slow`, `quick`' in err, err)
     made = plan(t, *two, '--backend', 'paced-b')
     expect(all(layer['backend'] == 'paced-b' for layer in made['layers']), 'forced')
     made = plan(t, *backends(('pairs', {}), 'paced-b'), '--backend', 'pairs')
-    expect(who(made) == 'paced-b:loops', 'what it does not run goes elsewhere')
+    expect(variant_of(made) == 'paced-b:loops', 'what it does not run goes elsewhere')
 
 
 def test_segments(t):
@@ -156,16 +156,16 @@ def test_replay(t):
     then, now = backends(('paced-a', FAST), ('paced-b', SLOW)), backends(('paced-a', SLOW), ('paced-b', FAST))
     t.run('run', 'm.yaml', *then, '--out', 'r', '-q')
     stored = json.loads(t.read('r/plan.json'))
-    expect(who(stored) == 'paced-a:loops' and stored['evaluate']['layers'][0]['backend'] == 'paced-a', stored)
-    expect(who(plan(t, *now)) == 'paced-b:loops', 'now')
+    expect(variant_of(stored) == 'paced-a:loops' and stored['evaluate']['layers'][0]['backend'] == 'paced-a', stored)
+    expect(variant_of(plan(t, *now)) == 'paced-b:loops', 'now')
     costs = t.read('.cache/seqlstm/costs')
     made = plan(t, *now, '--plan', 'r/plan.json', '--threads', '2')
-    expect(made['replayed'] and who(made) == 'paced-a:loops', find(made))
+    expect(made['replayed'] and variant_of(made) == 'paced-a:loops', find(made))
     expect(made['evaluate']['layers'][0]['backend'] == 'paced-a', made['evaluate'])
     t.run('run', 'm.yaml', *now, '--plan', 'r/plan.json', '--out', 'again', '-q')
     expect(t.read('again/final.safetensors') == t.read('r/final.safetensors'), 'a replayed plan gives other bits')
     t.run('resume', 'r', '--set', 'train.epochs=4', '-q', *now)
-    expect(who(json.loads(t.read('r/plan.json'))) == 'paced-a:loops', 'resume')
+    expect(variant_of(json.loads(t.read('r/plan.json'))) == 'paced-a:loops', 'resume')
     t.run('eval', 'r', '--backend-path', FOLDER)
     expect(t.read('.cache/seqlstm/costs') == costs, 'something was timed')
     t.refuse(3, 'plan', 'm.yaml', *backends('picky'), '--plan', 'r/plan.json').says('`paced-a` is not loaded')
@@ -307,9 +307,9 @@ def test_device(t):
     """`device: cpu` affects every command that runs backends."""
     t.write('m.yaml', TINY)
     both = backends(('away', FAST), ('paced-a', SLOW))
-    expect(who(plan(t, *both)) == 'away:loops', 'auto takes the fastest')
-    expect(who(plan(t, *both, '--device', 'cpu')) == 'paced-a:loops', 'cpu leaves it out')
-    expect(who(plan(t, *both, '--set', 'device=cpu')) == 'paced-a:loops', 'as the key does')
+    expect(variant_of(plan(t, *both)) == 'away:loops', 'auto takes the fastest')
+    expect(variant_of(plan(t, *both, '--device', 'cpu')) == 'paced-a:loops', 'cpu leaves it out')
+    expect(variant_of(plan(t, *both, '--set', 'device=cpu')) == 'paced-a:loops', 'as the key does')
     path = ['--backend-path', str(FOLDER), '--device', 'cpu']
     why = ('away', 'it computes on far:away', '`device: cpu`')
     t.refuse(3, 'ab', 'm.yaml', '--a', 'away', '--b', 'paced-a', '--seconds', '0.1', *path).says(*why)
@@ -436,7 +436,7 @@ def test_bound_of_a_poor_estimate(t):
         expect(chosen['cost_ns'] >= 1e6, 'twice 500 us at least')
     t.run('plan', 'm.yaml', *pair).prints('paced-b:loops was not timed: it takes 3x or more')
     made = plan(t, *backends(('paced-a', {'estimate_us': 10, 'call_us': 500}), ('paced-b', {'estimate_us': 29})))
-    expect(who(made) == 'paced-b:loops' and find(made)['cost_from'] == 'measured', find(made))
+    expect(variant_of(made) == 'paced-b:loops' and find(made)['cost_from'] == 'measured', find(made))
 
 
 def test_bound_of_experience(t):
@@ -451,7 +451,7 @@ def test_bound_of_experience(t):
     for source in ('measured', 'cache'):
         made = plan(t, *pair)
         timed, known = find_other(made, 'paced-a'), find_other(made, 'paced-a', 'lstm_2')
-        expect(who(made) == who(made, 'lstm_2') == 'paced-b:loops', made['layers'])
+        expect(variant_of(made) == variant_of(made, 'lstm_2') == 'paced-b:loops', made['layers'])
         expect(timed['cost_from'] == source and timed['cost_ns'] >= 60e6, timed)
         expect(known['cost_from'] == 'bound' and abs(known['cost_ns'] - timed['cost_ns']) <= 2, (timed, known))
         expect(sum(b' >' in line for line in costs.read_bytes().splitlines()) >= 1, 'the cache holds no bound')

@@ -9,7 +9,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
 import harness
 from harness import TINY, expect, wait_for
-from paced import backends, find, plan, policy, settle, sources, who
+from paced import backends, find, plan, policy, settle, sources, variant_of
 
 TWO = TINY.replace('units: 4}', 'units: 4, return_sequences: true}\n  - {type: lstm, units: 3}')
 
@@ -45,7 +45,7 @@ def test_whole_steps(t):
     again = plan(t, *jealous(6000))
     expect(again['whole_steps'] == dict(steps, **{'from': 'cache'}), again['whole_steps'])
     expect(sources(again) == {'cache'} and costs.read_bytes() == content, 'something was timed again')
-    expect([who(again, name) for name in ('lstm_1', 'lstm_2')] == [who(made, name) for name in ('lstm_1', 'lstm_2')],
+    expect([variant_of(again, name) for name in ('lstm_1', 'lstm_2')] == [variant_of(made, name) for name in ('lstm_1', 'lstm_2')],
            'another choice')
     t.run('plan', 'm.yaml', *jealous(6000)).prints('ms for a whole step (cache)', f'with {kept} on paced-a:loops, although')
     # only a damaged record is timed again

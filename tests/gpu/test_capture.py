@@ -242,7 +242,7 @@ def check_plan(folder, case):
         if plan['capture']['possible'] != capture or ('captured when' in line) != capture:
             raise AssertionError(f'plan: {line}, {plan["capture"]}')
         if not capture and ('cuda-generic' not in reason or reason not in line):
-            raise AssertionError(f'plan hides who is in the way: {line}')
+            raise AssertionError(f'plan hides what is in the way: {line}')
         if plan['capture']['update'] != capture or ('and its update' in line) != capture:
             raise AssertionError(f'plan: {line}, {plan["capture"]}')
 

@@ -173,7 +173,7 @@ static const char *check_variants(const struct seqlstm_recurrent_desc *d, const 
 
 static long failures, cases;
 
-static void check(const struct seqlstm_backend *table, int who, uint32_t cell, bool training, bool uniform,
+static void check(const struct seqlstm_backend *table, int kind, uint32_t cell, bool training, bool uniform,
                   const struct line *a, const struct line *b)
 {
     struct seqlstm_recurrent_desc d = make(cell, training, uniform);
@@ -190,8 +190,8 @@ static void check(const struct seqlstm_backend *table, int who, uint32_t cell, b
         return; /* a projection needs a width */
     if (!seqlstm_desc_check(&d.head, &answer))
         return;
-    const bool refused_a = !((training ? a->training : a->inference) & who);
-    const bool refused_b = !((training ? b->training : b->inference) & who);
+    const bool refused_a = !((training ? a->training : a->inference) & kind);
+    const bool refused_b = !((training ? b->training : b->inference) & kind);
     memset(&answer, 0, sizeof answer);
     answer.struct_size = sizeof answer;
     cases++;
@@ -204,21 +204,21 @@ static void check(const struct seqlstm_backend *table, int who, uint32_t cell, b
         wrong = "refused for another option";
     else if (!answer.accepted && (answer.reason[0] == '\0' || answer.code == 0))
         wrong = "refused without a reason";
-    else if (answer.accepted && who != GENERIC)
+    else if (answer.accepted && kind != GENERIC)
         wrong = check_variants(&d, &answer);
     if (wrong != NULL && failures++ < 20)
         printf("# %s, cell %u, %s%s: %s + %s: %s (%s)\n", table->id, cell, training ? "training" : "inference",
                uniform ? ", uniform" : "", a->name, b->name, wrong, answer.reason);
 }
 
-static void check_lattice(const struct seqlstm_backend *table, int who)
+static void check_lattice(const struct seqlstm_backend *table, int kind)
 {
     for (uint32_t cell = SEQLSTM_CELL_LSTM; cell <= SEQLSTM_CELL_RNN; cell++)
         for (int mode = 0; mode < 4; mode++)
             for (int a = 0; a < LINES; a++)
                 for (int b = a; b < LINES; b++)
                     if ((lines[a].cells >> cell & 1) && (lines[b].cells >> cell & 1))
-                        check(table, who, cell, mode & 1, mode & 2, &lines[a], &lines[b]);
+                        check(table, kind, cell, mode & 1, mode & 2, &lines[a], &lines[b]);
 }
 
 static const struct seqlstm_backend *load(const char *path)
@@ -234,14 +234,14 @@ static const struct seqlstm_backend *load(const char *path)
 
 int main(int argc, char **argv)
 {
-    static const int who[] = {CUDNN, PLAIN, GENERIC};
+    static const int kinds[] = {CUDNN, PLAIN, GENERIC};
     int failed = 0;
     printf("1..%d\n", argc - 1);
     for (int k = 1; k < argc && k <= 3; k++) {
         const struct seqlstm_backend *table = load(argv[k]);
         failures = cases = 0;
         if (table != NULL)
-            check_lattice(table, who[k - 1]);
+            check_lattice(table, kinds[k - 1]);
         const bool fine = table != NULL && failures == 0 && cases > 1000;
         printf("%s %d - %s: %ld combinations, %ld wrong\n", fine ? "ok" : "not ok", k, argv[k], cases, failures);
         failed |= !fine;

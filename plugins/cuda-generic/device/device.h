@@ -251,8 +251,8 @@ static __device__ __forceinline__ void gpu_add_release(unsigned *at, unsigned va
     asm volatile("red.release.gpu.global.add.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
 }
 
-/* Adds 1 to a counter and returns what it was: what the caller wrote before is visible to those who count later, and
- * what they wrote who counted before is visible to the caller. */
+/* Adds 1 to a counter and returns what it was: what the caller wrote before is visible to threads that count
+ * later, and what threads that counted earlier wrote is visible to the caller. */
 static __device__ __forceinline__ unsigned gpu_count(unsigned *at)
 {
     unsigned before;

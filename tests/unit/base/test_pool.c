@@ -225,7 +225,8 @@ static void work_second(void *context, int32_t member, int32_t members)
         ;
 }
 
-/* Who yields a processor that another program wants gets it back a slice later: once is enough to learn that. */
+/* A thread that yields a processor which another program wants gets it back a slice later: once is enough to learn
+ * that. */
 static void crowded_processors_are_left_alone(void **state)
 {
     (void)state;

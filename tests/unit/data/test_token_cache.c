@@ -249,7 +249,7 @@ static void test_changes_are_noticed(void **state)
     data_write("text.txt", "a b c d e\n");
     struct sl_token_file *other = open_cache(&words, true, 1, 0, &err, SEQLSTM_OK);
     assert_int_equal(sl_token_file_get_header(other)->tokens, 5);
-    assert_int_equal(sl_token_file_get_header(file)->tokens, 3); /* who has the old one keeps it */
+    assert_int_equal(sl_token_file_get_header(file)->tokens, 3); /* a process that has the old one keeps it */
     assert_int_equal(sl_token_file_read(file, 2, 1, &id, &err), SEQLSTM_OK);
     sl_token_file_close(file);
     sl_token_file_close(other);

@@ -265,7 +265,8 @@ static struct sl_beam *play(const struct sl_beam_rule *rule, int32_t limit, cons
     return beam;
 }
 
-/* The rules of beam.h, one by one: who keeps a place, when a sentence is done, and which of equals comes first. */
+/* The rules of beam.h, one by one: which hypothesis keeps a place, when a sentence is done, and which of equals comes
+ * first. */
 static void rules_of_the_search(void **state)
 {
     (void)state;
