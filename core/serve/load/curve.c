@@ -58,6 +58,12 @@ void sl_curve_print_table(const struct sl_curve *curve, struct sl_buf *out)
         out->failed = out->failed || wanted.failed;
         sl_buf_deinit(&wanted);
     }
+    if (curve->offline > 0)
+        sl_buf_printf(
+            out,
+            "Each answer of the closed loop took %.1f microseconds of processor time in the server and %.1f in "
+            "the generator.\n",
+            1e6 * curve->closed.other_cpu, 1e6 * curve->closed.own_cpu);
 }
 
 static void append_json(const struct sl_load_result *r, struct sl_buf *out)
@@ -86,6 +92,9 @@ void sl_curve_print_json(const struct sl_curve *curve, struct sl_buf *out)
     sl_buf_printf(out, ",\"steps\":%.9g,", (double)curve->steps / (double)curve->requests);
     if (curve->offline > 0)
         sl_buf_printf(out, "\"offline\":%.9g,", curve->offline);
+    if (curve->offline > 0)
+        sl_buf_printf(out, "\"server_cpu_s\":%.9g,\"generator_cpu_s\":%.9g,", curve->closed.other_cpu,
+                      curve->closed.own_cpu);
     sl_buf_append_text(out, "\"alone\":");
     append_json(&curve->alone, out);
     sl_buf_append_text(out, ",\"closed\":");

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <seqlstm/philox.h>
@@ -355,15 +356,30 @@ static void close_load(struct load *load)
     free(load->latencies);
 }
 
+/* Adds (sign 1) or subtracts what the generator's thread, and the others, have computed. */
+static void add_cpu(struct sl_load_result *result, double sign)
+{
+    struct timespec own, all;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all);
+    const double own_s = (double)own.tv_sec + 1e-9 * (double)own.tv_nsec;
+    result->own_cpu += sign * own_s;
+    result->other_cpu += sign * ((double)all.tv_sec + 1e-9 * (double)all.tv_nsec - own_s);
+}
+
 seqlstm_status sl_load_run(const struct sl_load_request *request, struct sl_load_result *out, struct seqlstm_error *err)
 {
     struct load load = {.request = request, .result = out, .epoll = -1, .timer = -1};
     *out = (struct sl_load_result){.wanted = request->rate};
     seqlstm_status status = open_load(&load, err);
+    add_cpu(out, -1);
     const int64_t begin_ns = sl_clock_ns(), end_ns = begin_ns + (int64_t)(request->seconds * 1e9);
     if (status == SEQLSTM_OK)
         status = request->rate > 0 ? run_open(&load, end_ns, err) : run_closed(&load, end_ns, err);
-    const double took = (double)(sl_clock_ns() - begin_ns) * 1e-9;
+    const double took = (double)(sl_clock_ns() - begin_ns) * 1e-9, answers = (double)(load.count > 0 ? load.count : 1);
+    add_cpu(out, 1);
+    out->own_cpu /= answers;
+    out->other_cpu /= answers;
     if (request->rate > 0)
         out->lost += load.in_flight + load.backlog_count;
     if (status == SEQLSTM_OK)

@@ -32,6 +32,8 @@ struct sl_load_result {
     int64_t answered, failed;               /* by their status */
     int64_t lost;                           /* requests whose connection ended without an answer */
     double mean, p50, p90, p99, p999, most; /* seconds, of the answers with status 200 */
+    double own_cpu, other_cpu; /* seconds of processors for each answer: of the generator, and of all else in its
+                                  process, which is a server in it */
 };
 
 /* Sorts the latencies (seconds) of the answers that came in so many seconds, and fills what follows from them. [any] */
