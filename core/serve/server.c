@@ -33,6 +33,7 @@ struct sl_server {
     struct sl_serving serving; /* what its workers share */
     struct sl_worker *workers;
     int64_t start_ns;
+    bool adds; /* of the loop: jobs that are not announced yet */
     pthread_t guard;
     atomic_bool over; /* the loop has ended */
 };
@@ -108,6 +109,8 @@ static void queue_job(struct sl_server *server, struct sl_job *job)
                     err.message, false);
     else if (!waits && !sl_job_queue_add(&serving->queue, job))
         sl_job_fail(serving, job, 429, "too many requests wait", false);
+    else
+        server->adds = true;
 }
 
 /* Takes over one use of the model. */
@@ -257,6 +260,15 @@ static void on_request(void *context, struct seqlstm_http_request *request)
     sl_served_model_release(model);
 }
 
+static void on_pass(void *context)
+{
+    struct sl_server *server = context;
+    if (server->adds)
+        sl_job_queue_announce(&server->serving.queue);
+    server->adds = false;
+    sl_job_destroy_retired(&server->serving.retired);
+}
+
 /* ---- life -------------------------------------------------------------------------------------------------- */
 
 /* The signs of the weights come first: newer ones that come meanwhile are then found. */
@@ -280,6 +292,7 @@ static seqlstm_status bind_address(struct sl_server *server, struct seqlstm_erro
                                                  .body_bytes = (uint64_t)made->body_bytes,
                                                  .header_bytes = HEADER_BYTES,
                                                  .on_request = on_request,
+                                                 .on_pass = on_pass,
                                                  .context = server};
     return server->module->open(&options, &server->http, err);
 }
@@ -369,6 +382,7 @@ void sl_server_close(struct sl_server *server)
     if (server->http)
         server->module->close(server->http);
     sl_stream_table_deinit(&server->serving.streams);
+    sl_job_destroy_retired(&server->serving.retired);
     sl_models_deinit(&server->models);
     sl_follower_deinit(&server->follower);
     sl_job_queue_deinit(&server->serving.queue);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module libseqlstm_http.so: an HTTP server on libevent (seqlstm/ext/draft/http.h). One loop reads and writes;
- * answers of other threads are handed to it through a list and an eventfd. */
+/* The module libseqlstm_http.so: an HTTP server on libevent (seqlstm/ext/draft/http.h). One loop reads and writes.
+ *
+ * In each pass it handles what has happened on its sockets, then writes the answers that other threads have listed
+ * meanwhile. Only while it waits for events is it woken, through an eventfd: a system call for each answer would take
+ * longer than the answer. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,6 +55,7 @@ struct seqlstm_http {
     bool closed;          /* the listener */
     uint64_t open;        /* requests without an answer that was written */
     pthread_mutex_t lock;
+    bool waits;                            /* under the lock: the loop is to be woken for an answer */
     struct seqlstm_http_request *answered; /* under the lock, newest first */
     struct evbuffer *part;                 /* of the loop: what is written now */
 };
@@ -188,18 +192,18 @@ static void wake(struct seqlstm_http *http)
     (void)!write(http->eventfd, &one, sizeof one);
 }
 
-/* Gives the request to the loop, which looks at all that are listed. Under the lock; returns whether the loop sleeps.
- */
+/* Gives the request to the loop, which looks at all that are listed. Under the lock; returns whether to wake it. */
 static bool list(struct seqlstm_http_request *request)
 {
     struct seqlstm_http *http = request->http;
-    const bool first = http->answered == NULL;
+    const bool waits = http->waits;
+    http->waits = false;
     if (request->listed)
-        return false;
+        return waits;
     request->listed = true;
     request->next = http->answered;
     http->answered = request;
-    return first;
+    return waits;
 }
 
 static int32_t fail_memory(uint64_t bytes, struct seqlstm_error *err)
@@ -216,7 +220,7 @@ static bool add_headers(struct seqlstm_http_request *request, const struct seqls
     return fine;
 }
 
-/* Adds to the answer and changes its flags, and wakes the loop. */
+/* Adds to the answer and changes its flags, and wakes the loop if it waits. */
 static int32_t publish(struct seqlstm_http_request *request, const void *body, uint64_t bytes, bool ends,
                        struct seqlstm_error *err)
 {
@@ -224,9 +228,9 @@ static int32_t publish(struct seqlstm_http_request *request, const void *body, u
     pthread_mutex_lock(&http->lock);
     const bool fine = bytes == 0 || evbuffer_add(request->answer, body, bytes) == 0;
     request->ended = ends;
-    const bool sleeps = list(request);
+    const bool waits = list(request);
     pthread_mutex_unlock(&http->lock); /* the request may be freed from now on, if it has ended */
-    if (sleeps)
+    if (waits)
         wake(http);
     return fine ? SEQLSTM_OK : fail_memory(bytes, err);
 }
@@ -276,6 +280,19 @@ static void leave_out_body(struct seqlstm_http_request *request, struct evbuffer
     evbuffer_drain(body, evbuffer_get_length(body));
 }
 
+/* evhttp would write after its next wait for events: three system calls more. What the socket does not take is left to
+ * it, and errors are. The connection may be freed. */
+static void write_now(struct evhttp_connection *connection)
+{
+    struct bufferevent *buffered = evhttp_connection_get_bufferevent(connection);
+    struct evbuffer *out = bufferevent_get_output(buffered);
+    evbuffer_unfreeze(out, 1);
+    evbuffer_write(out, bufferevent_getfd(buffered));
+    evbuffer_freeze(out, 1);
+    if (evbuffer_get_length(out) == 0)
+        bufferevent_trigger(buffered, EV_WRITE, 0);
+}
+
 /* Writes what there is of an answer. */
 static void send_answer(struct seqlstm_http_request *request, struct evbuffer *part, bool ended)
 {
@@ -304,6 +321,8 @@ static void send_answer(struct seqlstm_http_request *request, struct evbuffer *p
     }
     if (gone)
         finish(request);
+    else
+        write_now(connection);
 }
 
 static struct seqlstm_http_request *take_answered(struct seqlstm_http *http)
@@ -311,6 +330,7 @@ static struct seqlstm_http_request *take_answered(struct seqlstm_http *http)
     pthread_mutex_lock(&http->lock);
     struct seqlstm_http_request *request = http->answered, *oldest = NULL;
     http->answered = NULL;
+    http->waits = false;
     pthread_mutex_unlock(&http->lock);
     while (request) { /* the list is newest first */
         struct seqlstm_http_request *next = request->next;
@@ -343,7 +363,6 @@ static void on_wake(evutil_socket_t descriptor, short what, void *context)
     uint64_t count;
     (void)what;
     (void)!read(descriptor, &count, sizeof count);
-    send_answers(http);
     if (atomic_load(&http->stopping) && !http->closed) {
         evhttp_del_accept_socket(http->server, http->bound);
         http->closed = true;
@@ -381,10 +400,22 @@ static void http_close(struct seqlstm_http *http)
     free(http);
 }
 
+/* Changes of what is waited for go to the system once in a pass, those that cancel each other not at all. */
+static struct event_base *make_base(void)
+{
+    struct event_config *config = event_config_new();
+    if (config == NULL)
+        return NULL;
+    event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
+    struct event_base *base = event_base_new_with_config(config);
+    event_config_free(config);
+    return base;
+}
+
 static int32_t listen_on(struct seqlstm_http *http, struct seqlstm_error *err)
 {
     const struct seqlstm_http_options *o = &http->options;
-    http->base = event_base_new();
+    http->base = make_base();
     http->server = http->base ? evhttp_new(http->base) : NULL;
     http->part = evbuffer_new();
     if (http->eventfd < 0 || http->server == NULL || http->part == NULL)
@@ -441,10 +472,25 @@ static uint16_t get_port(const struct seqlstm_http *http)
     return ntohs(six ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
 }
 
+/* Waits for events, unless there are answers already, and handles them. */
+static int handle_events(struct seqlstm_http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    const bool waits = http->answered == NULL;
+    http->waits = waits;
+    pthread_mutex_unlock(&http->lock);
+    return event_base_loop(http->base, EVLOOP_NO_EXIT_ON_EMPTY | (waits ? EVLOOP_ONCE : EVLOOP_NONBLOCK));
+}
+
 static int32_t http_run(struct seqlstm_http *http, struct seqlstm_error *err)
 {
-    if (event_base_loop(http->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
-        SEQLSTM_FAIL(err, SEQLSTM_IO, "the loop of the server failed");
+    while (!event_base_got_break(http->base)) {
+        if (handle_events(http) < 0)
+            SEQLSTM_FAIL(err, SEQLSTM_IO, "the loop of the server failed");
+        if (http->options.on_pass)
+            http->options.on_pass(http->options.context);
+        send_answers(http);
+    }
     return SEQLSTM_OK;
 }
 

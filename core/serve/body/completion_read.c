@@ -241,7 +241,7 @@ static seqlstm_status read_root(struct sl_job *job, json_t *root, sl_find_model_
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`%.60s` is no language model: POST /v2/models/%.60s/infer asks it",
                      name, name);
     struct sl_completion *completion = job->completion = calloc(1, sizeof *completion);
-    if (completion == NULL)
+    if (completion == NULL || !sl_job_prepare_failure(job))
         return fail_memory(err);
     completion->rule = (struct sl_next_token_rule){.temperature = 1, .top_p = 1, .never = job->model->never};
     completion->each = 1;

@@ -257,7 +257,8 @@ static seqlstm_status make_texts(struct sl_job *job, struct seqlstm_error *err)
     job->texts = calloc(count, sizeof *job->texts);
     job->text_bytes = calloc(count, sizeof *job->text_bytes);
     job->written = calloc(count, sizeof *job->written);
-    return job->texts && job->text_bytes && job->written ? SEQLSTM_OK : fail_memory(err);
+    const bool fine = job->texts && job->text_bytes && job->written && sl_job_prepare_failure(job);
+    return fine ? SEQLSTM_OK : fail_memory(err);
 }
 
 static seqlstm_status add_text(struct sl_job *job, int64_t k, const char *text, size_t bytes, struct seqlstm_error *err)

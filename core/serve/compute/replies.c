@@ -21,11 +21,12 @@ static void end_parts(struct sl_serving *serving, struct sl_job *job, const char
         sl_buf_append_text(&last, ",\"type\":\"server_error\",\"param\":null,\"code\":null}}\n\n");
     } else
         sl_completion_write_end(job, &last);
+    struct seqlstm_http_request *request = job->request;
+    sl_job_retire(&serving->retired, job);
     if (!last.failed)
-        serving->http->add(job->request, last.data, last.length_bytes, NULL);
-    serving->http->end(job->request);
+        serving->http->add(request, last.data, last.length_bytes, NULL);
+    serving->http->end(request);
     sl_buf_deinit(&last);
-    sl_job_destroy(job);
 }
 
 static void refuse(struct sl_serving *serving, struct sl_job *job, int status, const char *message)
@@ -35,8 +36,9 @@ static void refuse(struct sl_serving *serving, struct sl_job *job, int status, c
         end_parts(serving, job, message);
         return;
     }
-    sl_http_fail(serving->http, job->request, status, message);
-    sl_job_destroy(job);
+    struct seqlstm_http_request *request = job->request;
+    sl_job_retire(&serving->retired, job);
+    sl_http_fail(serving->http, request, status, message);
 }
 
 bool sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k)
@@ -85,8 +87,9 @@ static void reply(struct sl_serving *serving, struct sl_job *job, const char *ty
         {"Content-Type", type}, {json_size ? "Inference-Header-Content-Length" : NULL, json_size}, {NULL, NULL}};
     leave_stream(serving, job, true, false);
     sl_counters_note_reply(&serving->counters, 200);
-    serving->http->reply(job->request, 200, headers, body->data, body->length_bytes, NULL);
-    sl_job_destroy(job);
+    struct seqlstm_http_request *request = job->request;
+    sl_job_retire(&serving->retired, job);
+    serving->http->reply(request, 200, headers, body->data, body->length_bytes, NULL);
 }
 
 void sl_job_answer(struct sl_serving *serving, struct sl_job *job)

@@ -16,6 +16,7 @@ enum sl_serve_batching {
 struct sl_serving {
     const struct seqlstm_http_module *http;
     struct sl_job_queue queue;
+    struct sl_job_retired retired;
     struct sl_counters counters;
     struct sl_stream_table streams;
     int64_t target_ns; /* of the 99th percentile of latency; 0: none */

@@ -24,12 +24,29 @@ static bool pads(const struct sl_runner *runner)
     return runner->serving->batching == SL_BATCHING_PADDED;
 }
 
+static int64_t get_mean_length(const struct sl_job *job)
+{
+    return job->count > 0 ? job->rows / job->count : 0;
+}
+
+void sl_runner_look(struct sl_runner *runner, const struct sl_job *job)
+{
+    sl_length_window_add(&runner->window, get_mean_length(job), job->count);
+}
+
+void sl_runner_choose(struct sl_runner *runner)
+{
+    sl_length_window_choose(&runner->window, runner->model->sequences - runner->count);
+    sl_length_window_clear(&runner->window);
+}
+
 /* A padded batch begins when the one before has ended. */
-bool sl_runner_has_room(const struct sl_runner *runner)
+bool sl_runner_wants(const struct sl_runner *runner, const struct sl_job *job)
 {
     if (pads(runner) && runner->count > 0)
         return false;
-    return runner->first == NULL && runner->count + runner->promised < runner->model->sequences;
+    return runner->first == NULL && runner->count + runner->promised < runner->model->sequences &&
+           sl_length_window_has(&runner->window, get_mean_length(job));
 }
 
 bool sl_runner_is_busy(const struct sl_runner *runner)
@@ -185,7 +202,7 @@ static bool go_on_one(struct sl_runner *runner, int64_t k)
     }
     if (done && running->choice) {
         const float *probabilities = runner->probabilities + k * model->output_features;
-        running->failure = write_token(runner, running, probabilities, &done, &running->job->failure);
+        running->failure = write_token(runner, running, probabilities, &done, running->job->failure);
     }
     return done && running->failure == SEQLSTM_OK;
 }
@@ -263,7 +280,7 @@ static void fail_written(struct sl_runner *runner)
         const seqlstm_status failure = runner->running[k].failure;
         if (failure == SEQLSTM_OK)
             continue;
-        const struct seqlstm_error why = job->failure;
+        const struct seqlstm_error why = *job->failure;
         remove_job(runner, job);
         sl_job_fail(runner->serving, job, get_http_status(failure), why.message, true);
         k = -1;
@@ -354,6 +371,9 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
         if (!runner->asked || !runner->texts || !runner->text_bytes || !runner->tags || !runner->joined)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
     }
+    const bool whole = model->reads_steps && !model->streams && !model->decodes;
+    if (whole && !pads(runner) && !serving->reproducible && !sl_length_window_init(&runner->window, model->steps))
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
     if (model->continues) {
         runner->probabilities = calloc(most * (size_t)model->output_features, sizeof *runner->probabilities);
         runner->candidates = calloc((size_t)model->output_features, sizeof *runner->candidates);
@@ -382,5 +402,6 @@ void sl_runner_deinit(struct sl_runner *runner)
     free(runner->candidates);
     free(runner->x);
     free(runner->y);
+    sl_length_window_deinit(&runner->window);
     *runner = (struct sl_runner){.count = 0};
 }

@@ -12,6 +12,7 @@
 #define SL_SERVE_COMPUTE_RUNNER_H
 
 #include "predict/stream.h"
+#include "serve/compute/length_window.h"
 #include "serve/job/completion.h"
 #include "serve/compute/replies.h"
 
@@ -53,6 +54,7 @@ struct sl_runner {
     int64_t x_rows, y_rows;
     float *probabilities;                   /* [model->sequences, classes] after the last tokens of texts */
     struct sl_sample_candidate *candidates; /* [classes] */
+    struct sl_length_window window;         /* of models that need whole sequences */
     double step_ns, row_ns;                 /* what a step of a batch takes, and a row of one; 0: not known yet */
 };
 
@@ -62,8 +64,11 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
                               struct seqlstm_error *err);
 void sl_runner_deinit(struct sl_runner *runner);
 
-/* Can it begin with another job now? */
-bool sl_runner_has_room(const struct sl_runner *runner);
+/* It is shown all jobs that wait for its model, in their order; then it chooses which of them fit together; and then it
+ * is asked for each: can it begin with it now? */
+void sl_runner_look(struct sl_runner *runner, const struct sl_job *job);
+void sl_runner_choose(struct sl_runner *runner);
+bool sl_runner_wants(const struct sl_runner *runner, const struct sl_job *job);
 bool sl_runner_is_busy(const struct sl_runner *runner);
 /* Takes the job over. */
 void sl_runner_add(struct sl_runner *runner, struct sl_job *job);

@@ -75,7 +75,7 @@ static seqlstm_status join_all(struct sl_runner *runner, struct seqlstm_error *e
         struct sl_running *running = runner->asked[k];
         if (running->joined)
             continue;
-        running->failure = join(runner, k, 1, &running->job->failure);
+        running->failure = join(runner, k, 1, running->job->failure);
         fits = running->joined || running->failure != SEQLSTM_OK;
     }
     return SEQLSTM_OK;
@@ -93,7 +93,7 @@ static seqlstm_status end_text(void *context, void *tag, const struct sl_joined_
     runner->text_ends++;
     if (answer)
         return keep(running, answer->text, answer->bytes, answer->score, err);
-    running->failure = seqlstm_error_set(&running->job->failure, SEQLSTM_NUMERIC, __FILE__, __LINE__,
+    running->failure = seqlstm_error_set(running->job->failure, SEQLSTM_NUMERIC, __FILE__, __LINE__,
                                          "the decoder's probabilities are not numbers");
     return SEQLSTM_OK;
 }
@@ -142,7 +142,7 @@ seqlstm_status sl_runner_write_each_text(struct sl_runner *runner, struct seqlst
         list_texts(runner, 0, 1);
         running->steps = 1;
         running->failure = sl_context_predict_texts(runner->context, runner->texts, runner->text_bytes, 1, keep_answer,
-                                                    running, &running->job->failure);
+                                                    running, running->job->failure);
     }
     runner->live = runner->count;
     return SEQLSTM_OK;

@@ -34,10 +34,22 @@ static struct sl_runner *find_runner(struct sl_worker *worker, const struct sl_j
     return find_runner(worker, job);
 }
 
+static void look(void *context, const struct sl_job *job)
+{
+    sl_runner_look(find_runner(context, job), job);
+}
+
+static void choose(void *context)
+{
+    struct sl_worker *worker = context;
+    for (struct sl_runner *runner = worker->runners; runner; runner = runner->next)
+        sl_runner_choose(runner);
+}
+
 static bool wants(void *context, const struct sl_job *job)
 {
     struct sl_runner *runner = find_runner(context, job);
-    if (!sl_runner_has_room(runner))
+    if (!sl_runner_wants(runner, job))
         return false;
     runner->promised += job->count;
     return true;
@@ -99,9 +111,10 @@ static void *work(void *context)
 {
     struct sl_worker *worker = context;
     struct sl_serving *serving = worker->serving;
+    const struct sl_job_taker taker = {.context = worker, .look = look, .choose = choose, .wants = wants};
     for (bool busy = false, was = false;;) {
         struct sl_job *jobs = NULL;
-        if (!sl_job_queue_take(&serving->queue, !busy, wants, worker, &jobs) && !busy)
+        if (!sl_job_queue_take(&serving->queue, !busy, &taker, &jobs) && !busy)
             return NULL;
         begin(worker, jobs);
         busy = is_busy(worker);

@@ -8,13 +8,18 @@
 
 struct sl_job *sl_job_create(const struct sl_served_model *model, struct seqlstm_http_request *request)
 {
-    struct sl_job *job = calloc(1, sizeof *job);
-    if (job) {
-        job->model = model;
-        job->request = request;
-        job->failure = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
-    }
+    struct sl_job *job = malloc(sizeof *job); /* calloc of glibc takes a lock */
+    if (job)
+        *job = (struct sl_job){.model = model, .request = request};
     return job;
+}
+
+bool sl_job_prepare_failure(struct sl_job *job)
+{
+    job->failure = malloc(sizeof *job->failure);
+    if (job->failure)
+        *job->failure = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+    return job->failure != NULL;
 }
 
 void sl_job_destroy(struct sl_job *job)
@@ -33,7 +38,27 @@ void sl_job_destroy(struct sl_job *job)
     free(job->lengths);
     free(job->stream_id);
     free(job->y);
+    free(job->failure);
     sl_completion_destroy(job->completion);
     sl_served_model_release(job->model);
     free(job);
+}
+
+void sl_job_retire(struct sl_job_retired *retired, struct sl_job *job)
+{
+    free(job->y);
+    job->y = NULL;
+    job->next = atomic_load(&retired->first);
+    while (!atomic_compare_exchange_weak(&retired->first, &job->next, job))
+        ;
+}
+
+void sl_job_destroy_retired(struct sl_job_retired *retired)
+{
+    struct sl_job *job = atomic_exchange(&retired->first, NULL);
+    while (job) {
+        struct sl_job *next = job->next;
+        sl_job_destroy(job);
+        job = next;
+    }
 }

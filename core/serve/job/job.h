@@ -3,6 +3,7 @@
 #ifndef SL_SERVE_JOB_JOB_H
 #define SL_SERVE_JOB_JOB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,10 +43,10 @@ struct sl_job {
 
     struct sl_completion *completion; /* texts to continue, in place of x and lengths; NULL: none */
 
-    int64_t begun, begun_rows;    /* sequences that are or were computed, and their steps */
-    int64_t finished;             /* sequences */
-    struct seqlstm_error failure; /* why a text could not be continued */
-    float *y;                     /* [out_rows, output_features]; of a model that writes texts their scores */
+    int64_t begun, begun_rows;     /* sequences that are or were computed, and their steps */
+    int64_t finished;              /* sequences */
+    struct seqlstm_error *failure; /* why a text could not be written; NULL: it writes none */
+    float *y;                      /* [out_rows, output_features]; of a model that writes texts their scores */
     int64_t out_rows;
     bool wants_y, wants_labels;   /* which outputs; labels only where classes have names */
     bool binary_y, binary_labels; /* after the JSON instead of in it */
@@ -53,7 +54,20 @@ struct sl_job {
 
 /* The job takes over one use of the model (NULL: it has none yet); NULL: no memory, and it does not. */
 struct sl_job *sl_job_create(const struct sl_served_model *model, struct seqlstm_http_request *request);
+/* Makes `failure`. False: no memory. */
+bool sl_job_prepare_failure(struct sl_job *job);
 /* NULL is fine. The request must have been answered. */
 void sl_job_destroy(struct sl_job *job);
+
+/* Jobs that are over. The thread that made them destroys them, since threads that free the memory of another wait for
+ * its allocator. */
+struct sl_job_retired {
+    _Atomic(struct sl_job *) first;
+};
+
+/* Takes the job over, and frees what the worker made. [any thread] */
+void sl_job_retire(struct sl_job_retired *retired, struct sl_job *job);
+/* Destroys all of them. [one thread at a time] */
+void sl_job_destroy_retired(struct sl_job_retired *retired);
 
 #endif

@@ -29,11 +29,17 @@ bool sl_job_queue_add(struct sl_job_queue *queue, struct sl_job *job)
     const bool added = queue->count < queue->most;
     if (added)
         append(queue, job);
-    const bool sleeps = added && queue->sleeping > 0;
+    pthread_mutex_unlock(&queue->lock);
+    return added;
+}
+
+void sl_job_queue_announce(struct sl_job_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    const bool sleeps = queue->first && queue->sleeping > 0;
     pthread_mutex_unlock(&queue->lock);
     if (sleeps) /* without the lock, which the worker needs */
         pthread_cond_signal(&queue->filled);
-    return added;
 }
 
 void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job)
@@ -46,12 +52,17 @@ void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job)
         pthread_cond_signal(&queue->filled);
 }
 
-static struct sl_job *take(struct sl_job_queue *queue, sl_job_wanted_fn *wanted, void *context)
+/* Workers that sleep get their share. */
+static struct sl_job *take(struct sl_job_queue *queue, const struct sl_job_taker *taker)
 {
+    int64_t left = (queue->count + queue->sleeping) / (queue->sleeping + 1);
     struct sl_job *taken = NULL, **end = &taken, **at = &queue->first, *before = NULL;
-    while (*at) {
+    for (const struct sl_job *job = queue->first; job; job = job->next)
+        taker->look(taker->context, job);
+    taker->choose(taker->context);
+    while (*at && left > 0) {
         struct sl_job *job = *at;
-        if (!wanted(context, job)) {
+        if (!taker->wants(taker->context, job)) {
             before = job;
             at = &job->next;
             continue;
@@ -63,11 +74,12 @@ static struct sl_job *take(struct sl_job_queue *queue, sl_job_wanted_fn *wanted,
         *end = job;
         end = &job->next;
         queue->count--;
+        left--;
     }
     return taken;
 }
 
-bool sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn *wanted, void *context,
+bool sl_job_queue_take(struct sl_job_queue *queue, bool waits, const struct sl_job_taker *taker,
                        struct sl_job **out_jobs)
 {
     pthread_mutex_lock(&queue->lock);
@@ -78,7 +90,7 @@ bool sl_job_queue_take(struct sl_job_queue *queue, bool waits, sl_job_wanted_fn 
         queue->sleeping--;
     }
     const bool over = queue->closed && queue->first == NULL;
-    *out_jobs = queue->first ? take(queue, wanted, context) : NULL;
+    *out_jobs = queue->first ? take(queue, taker) : NULL;
     const bool sleeps = queue->first && queue->sleeping > 0;
     pthread_mutex_unlock(&queue->lock);
     if (sleeps)

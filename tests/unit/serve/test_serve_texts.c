@@ -118,7 +118,7 @@ static struct sl_job *ask(struct world *w, struct seqlstm_http_request *client, 
     job->texts = calloc(1, sizeof *job->texts);
     job->text_bytes = calloc(1, sizeof *job->text_bytes);
     job->written = calloc(1, sizeof *job->written);
-    assert_true(job->texts && job->text_bytes && job->written);
+    assert_true(job->texts && job->text_bytes && job->written && sl_job_prepare_failure(job));
     job->texts[0] = strdup(text);
     job->text_bytes[0] = strlen(text);
     job->wants_labels = job->wants_y = true;
@@ -133,6 +133,7 @@ static void run_to_the_end(struct world *w)
         sl_runner_run(&w->runner);
     if (sl_runner_is_busy(&w->runner))
         fail_msg("a job is never answered");
+    sl_job_destroy_retired(&w->serving.retired);
 }
 
 static void fail_next_read(void)

@@ -2,10 +2,10 @@
 /* Draft: the interface of a module that serves HTTP, such as libseqlstm_http.so.
  *
  * The module is a shared object that exports the table seqlstm_http_v0, which is valid as long as the module is mapped.
- * It prints nothing and starts no threads: `run` is the loop of the thread that calls it, and `on_request` is called in
- * it. Everything said of a request is owned by the module and valid until the request is answered; every request must
- * be answered once, from any thread: with `reply`, or in parts. A function that can fail returns a status of status.h
- * and fills the error. */
+ * It prints nothing and starts no threads: `run` is the loop of the thread that calls it, and `on_request` and
+ * `on_pass` are called in it. Everything said of a request is owned by the module and valid until the request is
+ * answered; every request must be answered once, from any thread: with `reply`, or in parts. A function that can fail
+ * returns a status of status.h and fills the error. */
 #ifndef SEQLSTM_EXT_DRAFT_HTTP_H
 #define SEQLSTM_EXT_DRAFT_HTTP_H
 
@@ -26,6 +26,7 @@ struct seqlstm_http_options {
     uint64_t body_bytes;   /* a larger body is answered with 413 */
     uint64_t header_bytes; /* larger headers are answered with 400 or 413 */
     void (*on_request)(void *context, struct seqlstm_http_request *request);
+    void (*on_pass)(void *context); /* after the requests that came together; NULL: is not called */
     void *context;
 };
 
