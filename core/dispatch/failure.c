@@ -7,6 +7,7 @@
 
 #include "base/operation/op_signature.h"
 #include "base/value/buf.h"
+#include "base/value/error_place.h"
 #include "dispatch/plan/refusal.h"
 
 enum { REASONS = 3, REASONS_BYTES = 360 }; /* of backends, which fit into a message */
@@ -20,8 +21,8 @@ static seqlstm_status fail_at(const struct sl_graph *graph, const struct sl_node
     if (place.line == 0 && node && node->layer >= 0)
         place = graph->model->layers[node->layer].place;
     seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__, "%s", text);
-    if (err && place.line > 0)
-        snprintf(err->where, sizeof err->where, "%s:%d:%d", place.file, place.line, place.column);
+    if (place.line > 0)
+        sl_error_place_set(err, place.file, place.line, place.column);
     return SEQLSTM_UNAVAILABLE;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/error_place.h"
 
 seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, const char *format, ...)
 {
@@ -16,8 +17,8 @@ seqlstm_status sl_builder_fail(struct sl_builder *b, struct sl_place place, cons
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "%s", text);
-    if (b->err && place.line > 0)
-        snprintf(b->err->where, sizeof b->err->where, "%s:%d:%d", place.file, place.line, place.column);
+    if (place.line > 0)
+        sl_error_place_set(b->err, place.file, place.line, place.column);
     return SEQLSTM_INVALID_CONFIG;
 }
 

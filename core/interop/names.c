@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory/arena.h"
+#include "base/value/error_place.h"
 #include "interop/names_maps.h"
 
 static sl_name_map_fn *const maps[] = {
@@ -143,9 +144,8 @@ static seqlstm_status export_unnamed(struct export *x, const struct sl_name_para
 /* The place of the layer for a message of INVALID_CONFIG. */
 static seqlstm_status blame(seqlstm_status status, const struct sl_name_param *p, struct seqlstm_error *err)
 {
-    if (status == SEQLSTM_INVALID_CONFIG && err)
-        snprintf(err->where, sizeof err->where, "%s:%d:%d", p->layer->place.file ? p->layer->place.file : "",
-                 p->layer->place.line, p->layer->place.column);
+    if (status == SEQLSTM_INVALID_CONFIG)
+        sl_error_place_set(err, p->layer->place.file, p->layer->place.line, p->layer->place.column);
     return status;
 }
 

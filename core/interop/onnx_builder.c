@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/value/error_place.h"
 #include "interop/protobuf.h"
 
 enum graph_field { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
@@ -224,8 +225,7 @@ seqlstm_status sl_onnx_refuse(struct sl_onnx_builder *b, const struct sl_node *n
     const bool valued = option != SEQLSTM_OPTION_NONE && place.value != NULL;
     seqlstm_error_set(b->err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "layer `%s`, `%s%s%s`: %s", node->name,
                       place.key, valued ? ": " : "", valued ? place.value : "", reason);
-    if (b->err && place.place.line > 0)
-        snprintf(b->err->where, sizeof b->err->where, "%s:%d:%d", place.place.file, place.place.line,
-                 place.place.column);
+    if (place.place.line > 0)
+        sl_error_place_set(b->err, place.place.file, place.place.line, place.place.column);
     return SEQLSTM_INVALID_CONFIG;
 }

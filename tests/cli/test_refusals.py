@@ -182,6 +182,15 @@ def test_backends(t):
         expect({layer['backend'] for layer in made['layers']} == {backend}, made['layers'])
 
 
+def test_places_in_long_paths_are_whole(t):
+    """The layers below the program keep at most 111 bytes of a place."""
+    path = 'a' * 90 + '/' + 'b' * 90 + '/m.yaml'
+    t.write(path, TINY + 'backends: [{plugin: nothing, require: true}, cpu-blas]\n')
+    t.refuse(3, 'plan', path).says('error[E0504]', f'--> {path}:20:', '| backends: [')
+    t.write(path, TINY + 'dispatch:\n  pin: {lstm_1: "cpu-blas:nothing"}\n')
+    t.refuse(3, 'plan', path).says('error[E0503]', f'--> {path}:13:6', '|   - {type: lstm')
+
+
 def test_plans(t):
     t.write('m.yaml', TINY)
     t.write('plan.json', t.run('plan', 'm.yaml', '--json').out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See constraint.h. */
 #include "dispatch/plan/request.h"
+#include "base/value/error_place.h"
 #include "dispatch/route/constraint.h"
 
 #include <stdio.h>
@@ -47,8 +48,8 @@ static seqlstm_status insist(const struct sl_subgraphs *subgraphs, struct sl_sub
         seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
                           "the backend `%.*s` is not loaded; `seqlstm backends -v` shows why", (int)wish->backend_bytes,
                           wish->backend);
-        if (err && wish->place.line > 0)
-            snprintf(err->where, sizeof err->where, "%s:%d:%d", wish->place.file, wish->place.line, wish->place.column);
+        if (wish->place.line > 0)
+            sl_error_place_set(err, wish->place.file, wish->place.line, wish->place.column);
         return SEQLSTM_UNAVAILABLE;
     }
     subgraph->pin = wish->backend;

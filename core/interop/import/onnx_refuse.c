@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "interop/import/onnx_match.h"
+#include "base/value/error_place.h"
 #include "interop/onnx_cell.h"
 
 enum { NODE_TEXT = 256 };
@@ -22,9 +23,8 @@ const char *sl_onnx_describe_node(const struct sl_onnx_node *node, char *text, s
 seqlstm_status sl_onnx_match_set_place(const struct sl_onnx_match *m, const struct sl_node *ours, uint32_t option)
 {
     struct sl_option_place place = sl_graph_find_option(m->graph, ours, option);
-    if (m->err && place.place.line > 0)
-        snprintf(m->err->where, sizeof m->err->where, "%s:%d:%d", place.place.file, place.place.line,
-                 place.place.column);
+    if (place.place.line > 0)
+        sl_error_place_set(m->err, place.place.file, place.place.line, place.place.column);
     return SEQLSTM_INVALID_CONFIG;
 }
 

@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/value/error_place.h"
 #include "session/record/session_record.h"
+
+enum { WHERE_BYTES = sizeof((struct seqlstm_error *)0)->where };
 
 /* Cuts ":number" off the end; -1: there is none. */
 static int cut_number(char *text)
@@ -21,31 +24,56 @@ static int cut_number(char *text)
     return number;
 }
 
-static bool is_at(const struct sl_place *place, const struct sl_place *wanted)
+/* What `where` says. */
+struct wanted {
+    const char *where;
+    int line, column;
+};
+
+/* Is `line` and `column` in the file of the place what `where` says? A long path may be shortened there. */
+static bool is_said(const struct wanted *wanted, const char *file)
 {
-    return place->line == wanted->line && place->column == wanted->column && place->file &&
-           strcmp(place->file, wanted->file) == 0;
+    char text[WHERE_BYTES];
+    if (file == NULL)
+        return false;
+    sl_error_place_write(file, wanted->line, wanted->column, text, sizeof text);
+    return strcmp(text, wanted->where) == 0;
 }
 
-/* "file:line:column" as a place, with the length that the model has stored for it. `text` is cut, and becomes part of
- * the result. Line 0: it is no place in the user's files. */
-static struct sl_place read_place(const struct sl_model *model, char *text)
+static bool is_at(const struct sl_place *place, const struct wanted *wanted)
+{
+    return place->line == wanted->line && place->column == wanted->column && is_said(wanted, place->file);
+}
+
+/* The file that `where` says, with its whole path; `otherwise`: no value of the model stands in it. */
+static const char *find_file(const struct sl_model *model, const struct wanted *wanted, const char *otherwise)
+{
+    for (size_t i = 0; i < model->places.count; i++)
+        if (is_said(wanted, model->places.items[i].value.file))
+            return model->places.items[i].value.file;
+    return otherwise;
+}
+
+/* "file:line:column" as a place, with the length that the model has stored for it. `text` holds `where`; it is cut, and
+ * becomes part of the result. Line 0: it is no place in the user's files. */
+static struct sl_place read_place(const struct sl_model *model, const char *where, char *text)
 {
     struct sl_place place = {.length = 1};
     place.column = cut_number(text);
     place.line = cut_number(text);
-    place.file = text;
     if (place.column < 1 || place.line < 1)
         return (struct sl_place){0};
+    const struct wanted wanted = {where, place.line, place.column};
     for (size_t i = 0; i < model->places.count; i++) {
-        if (is_at(&model->places.items[i].value, &place))
+        if (is_at(&model->places.items[i].value, &wanted))
             return model->places.items[i].value;
-        if (is_at(&model->places.items[i].key, &place))
+        if (is_at(&model->places.items[i].key, &wanted))
             return model->places.items[i].key;
     }
     for (size_t l = 0; l < model->layer_count; l++)
-        if (is_at(&model->layers[l].place, &place))
+        if (is_at(&model->layers[l].place, &wanted))
             return model->layers[l].place;
+    place.file = find_file(model, &wanted, text);
     return place;
 }
 
@@ -78,9 +106,9 @@ seqlstm_status sl_session_add_finding(struct sl_session *session, const char *co
                  status == SEQLSTM_UNSUPPORTED || status == SEQLSTM_UNAVAILABLE;
     if (!users || session->diagnostics == NULL || err == NULL)
         return status;
-    char where[sizeof err->where];
-    snprintf(where, sizeof where, "%s", err->where);
-    struct sl_place place = read_place(session->model, where);
+    char text[WHERE_BYTES];
+    snprintf(text, sizeof text, "%s", err->where);
+    struct sl_place place = read_place(session->model, err->where, text);
     if (place.line == 0 && key)
         place = sl_session_find_value(session, key);
     sl_session_add_finding_at(session, code, place, err->message);

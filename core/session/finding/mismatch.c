@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value/error_place.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "train/checkpoint/checkpoint.h"
@@ -63,6 +64,6 @@ seqlstm_status sl_session_add_mismatch(struct sl_session *session, const char *p
                       "%.300s was made with another configuration: %.500s; use `seqlstm run` to train a new run with "
                       "this one, or take the change back",
                       path, reason);
-    snprintf(err->where, sizeof err->where, "%s:%d:%d", place.file ? place.file : "", place.line, place.column);
+    sl_error_place_set(err, place.file, place.line, place.column);
     return sl_session_add_finding(session, "E0507", NULL, status, err);
 }

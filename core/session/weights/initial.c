@@ -8,6 +8,7 @@
 
 #include "base/system/file.h"
 #include "base/system/path.h"
+#include "base/value/error_place.h"
 #include "data/text/word_vectors.h"
 #include "session/data/check_data.h"
 #include "session/finding/finding.h"
@@ -76,8 +77,7 @@ seqlstm_status sl_session_load_initial(struct sl_session *session, struct seqlst
         seqlstm_status loaded = load_vectors(session, layer, err);
         if (loaded != SEQLSTM_OK) {
             struct sl_place place = sl_layer_find_option_place(layer, "weights");
-            if (err)
-                snprintf(err->where, sizeof err->where, "%s:%d:%d", place.file, place.line, place.column);
+            sl_error_place_set(err, place.file, place.line, place.column);
             return sl_session_add_finding(session, "E0505", NULL, loaded, err);
         }
     }

@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/value/base64.h"
+#include "base/value/error_place.h"
 #include "base/value/hash.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
@@ -210,13 +212,57 @@ static void hash_spreads_and_is_fixed(void **state)
         assert_in_range(buckets[i], 50, 150);
 }
 
+/* The place of an error keeps the numbers and the name of the file, and as much of the path as there is room for. */
+static void places_are_whole_or_cut_in_the_middle(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char path[300] = "", wanted[300];
+    sl_error_place_set(NULL, "a.yaml", 1, 2);
+    sl_error_place_set(&err, NULL, 0, 0);
+    assert_string_equal(err.where, ":0:0");
+    sl_error_place_set(&err, "a.yaml", 12, 345);
+    assert_string_equal(err.where, "a.yaml:12:345");
+    for (size_t bytes = 90; bytes < sizeof path; bytes++) { /* a folder before the file, of more and more bytes */
+        memset(path, 'd', bytes - 7);
+        memcpy(path + bytes - 7, "/a.yaml", 8);
+        path[0] = 'b';
+        sl_error_place_set(&err, path, 7, 2147483647);
+        snprintf(wanted, sizeof wanted, "%s:7:2147483647", path);
+        if (strlen(wanted) < sizeof err.where) {
+            assert_string_equal(err.where, wanted);
+            continue;
+        }
+        assert_int_equal(strlen(err.where), sizeof err.where - 1);
+        assert_memory_equal(err.where, "bd", 2);
+        assert_non_null(strstr(err.where, "d…d"));
+        assert_string_equal(err.where + strlen(err.where) - 20, "d/a.yaml:7:2147483647" + 1);
+    }
+    /* a long name: its end stays, and no character is cut */
+    for (size_t lead = 0; lead < 3; lead++) {
+        memset(path, 'x', lead);
+        for (size_t k = 0; k < 90; k++)
+            memcpy(path + lead + 3 * k, "\xE2\x82\xAC", 4);
+        sl_error_place_set(&err, path, 7, 3);
+        size_t bad;
+        assert_true(sl_text_is_utf8(err.where, strlen(err.where), &bad));
+        assert_non_null(strstr(err.where, "\xE2\x82\xAC:7:3"));
+        assert_true(strlen(err.where) > sizeof err.where - 6);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_survive_base64),         cmocka_unit_test(every_character_survives_utf8),
-        cmocka_unit_test(controls_become_escapes),      cmocka_unit_test(bad_utf8_is_found_where_it_is),
-        cmocka_unit_test(distance_counts_edits),        cmocka_unit_test(suggests_what_was_meant),
-        cmocka_unit_test(checksum_is_the_standard_one), cmocka_unit_test(hash_spreads_and_is_fixed),
+        cmocka_unit_test(bytes_survive_base64),
+        cmocka_unit_test(every_character_survives_utf8),
+        cmocka_unit_test(controls_become_escapes),
+        cmocka_unit_test(bad_utf8_is_found_where_it_is),
+        cmocka_unit_test(distance_counts_edits),
+        cmocka_unit_test(suggests_what_was_meant),
+        cmocka_unit_test(checksum_is_the_standard_one),
+        cmocka_unit_test(hash_spreads_and_is_fixed),
+        cmocka_unit_test(places_are_whole_or_cut_in_the_middle),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }
