@@ -56,6 +56,7 @@ void cli_train_view_destroy(struct cli_train_view *view)
 static void on_start(void *context, const struct sl_session *session, const struct sl_plan *plan, const char *folder)
 {
     struct cli_train_view *view = context;
+    cli_save_on_signals();
     cli_show_live(view->cli, folder);
     if (view->cli->verbosity < 0)
         return;

@@ -283,7 +283,8 @@ static const struct sl_explanation explanations[] = {
     {"E0703", "a run folder that leads elsewhere",
      "A file of the run folder is a link, a pipe or a device. Reading or writing it\n"
      "would work on something outside the run, and a run folder may come from\n"
-     "another person. If you made the link yourself, add `--trust`.\n"},
+     "another person. If you made the link yourself, add `--trust`. A pipe or a device\n"
+     "in place of a file of the run is refused even then.\n"},
     {"E0704", "a plugin of a saved run",
      "The configuration of a saved run names the file of a plugin. Its code would run\n"
      "because a run folder says so, and the folder may come from another person. Add\n"

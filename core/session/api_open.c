@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/profilers/profilers.h"
 #include "base/value/buf.h"
+#include "base/value/error_place.h"
 #include "base/value/printable.h"
 #include "model/explain.h"
 #include "model/yaml/diagnostics.h"
@@ -61,11 +62,7 @@ static void copy_place(const struct sl_diagnostics *diagnostics, struct seqlstm_
         const long long line = json_integer_value(json_object_get(finding, "line"));
         if (file == NULL || severity == NULL || strcmp(severity, "error") != 0)
             continue;
-        if (line == 0)
-            snprintf(err->where, sizeof err->where, "%.100s", file);
-        else
-            snprintf(err->where, sizeof err->where, "%.80s:%lld:%lld", file, line,
-                     (long long)json_integer_value(json_object_get(finding, "column")));
+        sl_error_place_set(err, file, (int)line, (int)json_integer_value(json_object_get(finding, "column")));
         break;
     }
     json_decref(all);
@@ -188,6 +185,10 @@ static seqlstm_status take_options(struct seqlstm_session *s, const struct seqls
     if (unknown != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                      "the options have flags that this library does not know: %#x; use a newer library", unknown);
+    if (options->reserved0 != 0 || options->reserved1 != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the options have `%s` %lld, expected 0",
+                     options->reserved0 != 0 ? "reserved0" : "reserved1",
+                     options->reserved0 != 0 ? (long long)options->reserved0 : (long long)options->reserved1);
     s->options.backend_folders = options->backend_folders;
     s->options.backend_folder_count = options->folder_count;
     s->options.forced_backend = options->backend;

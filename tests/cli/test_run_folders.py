@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 
 import harness
 from harness import CLASSES, ENDLESS, TABLE, TINY, expect, wait_for
@@ -164,6 +165,11 @@ def test_links(t):
     os.mkfifo(t.folder / 'r/data.json')
     for command in ('eval', 'inspect', 'export', 'resume'):
         t.refuse(2, command, 'r').says('E0703', 'a pipe')
+        t.refuse(2, command, 'r', '--trust').says('E0703', 'data.json is a pipe', 'use another name for it')
+    (t.folder / 'r/data.json').unlink()
+    os.mkfifo(t.folder / 'pipe')
+    os.symlink('../pipe', t.folder / 'r/data.json')
+    t.refuse(2, 'resume', 'r', '--trust').says('E0703', 'data.json is a pipe')
     shutil.rmtree(t.folder / 'r')
     shutil.copytree(t.folder / 'kept', t.folder / 'r')
     shutil.rmtree(t.folder / 'r/checkpoints')
@@ -179,6 +185,40 @@ def test_pipes_in_place_of_data(t):
     for command in ('eval', 'resume', 'predict'):
         t.refuse(2, command, 'r', stdin=b'a film\n').says('E0703', 'train.txt', 'a pipe', 'r/config.yaml:')
     t.run('predict', 'r', '--trust', stdin=b'a film\n').quiet()
+
+
+def open_read_pipe(path):
+    """Its end for writing, as soon as a process reads it; None: none does."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
+def test_a_wait_for_a_pipe_ends_with_a_signal(t):
+    """A pipe is read where the user names it. Nothing writes into it here, and the first signal ends the wait."""
+    make_classes(t)
+    os.mkfifo(t.folder / 'pipe')
+    data = ('--set', 'data.train.file=pipe', '-q')
+    for command in (('run', 'c.yaml', '--out', 'n'), ('resume', 'r', '--set', 'train.epochs=2')):
+        process = t.start(*command, *data)
+        ends = []
+        wait_for(lambda: ends.append(open_read_pipe(t.folder / 'pipe')) or ends[-1] is not None, 'the reader of the pipe')
+        t.stop(process, signal.SIGTERM, 143)
+        os.close(ends[-1])
+
+
+def test_data_from_a_pipe(t):
+    """They are read once: what the run notes of its files does not wait for them a second time."""
+    make_classes(t)
+    os.mkfifo(t.folder / 'pipe')
+    text = t.read('train.txt')
+    writer = threading.Thread(target=(t.folder / 'pipe').write_bytes, args=(text,), daemon=True)
+    writer.start()
+    t.run('run', 'c.yaml', '--out', 'n', '--set', 'data.train.file=pipe', '-q')
+    writer.join()
+    expect(json.loads(t.read('n/sources.json'))['files'] == [], t.read('n/sources.json'))
+    expect(t.read('n/final.safetensors') == t.read('r/final.safetensors'), 'other weights')
 
 
 def test_plugins_of_a_run(t):

@@ -28,9 +28,11 @@ static size_t count_kept_at_end(const char *path, size_t bytes, size_t most)
 
 void sl_error_place_write(const char *file, int line, int column, char *out, size_t capacity_bytes)
 {
-    char numbers[32];
+    char numbers[32] = "";
     const char *path = file ? file : "";
-    const size_t bytes = strlen(path), tail = (size_t)snprintf(numbers, sizeof numbers, ":%d:%d", line, column) + 1;
+    if (line > 0)
+        snprintf(numbers, sizeof numbers, ":%d:%d", line, column);
+    const size_t bytes = strlen(path), tail = strlen(numbers) + 1;
     const size_t room = capacity_bytes > tail ? capacity_bytes - tail : 0;
     if (bytes <= room || room < ELLIPSIS_BYTES) {
         snprintf(out, capacity_bytes, "%s%s", path, numbers);

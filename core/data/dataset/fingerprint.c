@@ -38,11 +38,15 @@ seqlstm_status sl_fingerprint_compute(const char *path, struct sl_fingerprint *o
     struct sl_fingerprint found = {0};
     struct stat info;
     char *chunk = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
     if (fd < 0)
         return fail_io(path, "open", err);
     if (fstat(fd, &info) != 0) {
         status = fail_io(path, "examine", err);
+        goto out;
+    }
+    if (!S_ISREG(info.st_mode)) { /* what a pipe gave is gone, and a device may never end */
+        status = seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "`%s` is no regular file", path);
         goto out;
     }
     found.mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;

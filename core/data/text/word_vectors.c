@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/file.h"
 #include "base/value/text.h"
 
 /* Where the last `dim` fields of a line begin; NULL: the line has fewer. A word may contain blanks. */
@@ -89,6 +90,8 @@ seqlstm_status sl_word_vectors_load(const char *path, const struct sl_vocabulary
                                     int64_t *out_found, struct seqlstm_error *err)
 {
     int64_t size = sl_vocabulary_get_size(vocabulary), number = 0;
+    if (sl_file_exists(path) && !sl_file_is_regular(path) && !sl_file_is_folder(path))
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot read `%s`: it is read more than once, and is no regular file", path);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         SEQLSTM_FAIL(err, errno == ENOENT ? SEQLSTM_NOT_FOUND : SEQLSTM_IO, "cannot open `%s`: %s", path,

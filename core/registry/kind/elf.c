@@ -93,7 +93,7 @@ static seqlstm_status check_image(struct view view, const struct sl_plugin_kind 
 seqlstm_status sl_elf_check_plugin(const char *path, const struct sl_plugin_kind *kind, struct seqlstm_error *err)
 {
     struct stat status;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
     if (file < 0 || fstat(file, &status) != 0) {
         int code = errno;
         if (file >= 0)

@@ -8,6 +8,7 @@
 
 #include "base/system/file.h"
 #include "base/system/path.h"
+#include "base/value/error_place.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "train/checkpoint/checkpoint.h"
@@ -16,30 +17,41 @@ static const char *const names[] = {"config.yaml",   "data.json",    "plan.json"
                                     "metrics.jsonl", "summary.json", "final.safetensors", "quantization.json",
                                     "report.html",   "flags.json",   "checksums.json",    "lock"};
 
-static seqlstm_status refuse(struct sl_session *session, const char *path, const char *what, struct seqlstm_error *err)
+/* `text` takes the name of the file. */
+static seqlstm_status refuse(struct sl_session *session, const char *path, const char *text, struct seqlstm_error *err)
 {
     const struct sl_place place = {.file = path};
-    seqlstm_error_set(
-        err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
-        "%s is %s, and what it stands for is not in the run folder; use `--trust` if you made it yourself",
-        sl_path_name(path), what);
+    char message[sizeof((struct seqlstm_error *)0)->message];
+    snprintf(message, sizeof message, "%.200s %s", sl_path_name(path), text);
+    seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "%s", message);
     if (session->diagnostics && err)
         sl_session_add_finding_at(session, "E0703", place, err->message);
     return SEQLSTM_INVALID_CONFIG;
 }
 
+/* With `--trust` links are followed. Where they lead, as in the folder itself, is a file or folder: a pipe would be
+ * waited for. */
 static seqlstm_status check(struct sl_session *session, const char *path, bool folder, struct seqlstm_error *err)
 {
     struct stat info;
     if (path == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
-    if (lstat(path, &info) != 0) /* what is missing is made, or reported where it is needed */
+    const bool follow = session->options.trust;
+    if ((follow ? stat : lstat)(path, &info) != 0) /* what is missing is made, or reported where it is needed */
         return SEQLSTM_OK;
     if (S_ISLNK(info.st_mode))
-        return refuse(session, path, "a link", err);
+        return refuse(session, path,
+                      "is a link, and what it leads to is not in the run folder; use `--trust` if you made it yourself",
+                      err);
     if (folder ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode))
         return SEQLSTM_OK;
-    return refuse(session, path, S_ISDIR(info.st_mode) ? "a folder" : "a pipe, a device or another special file", err);
+    if (folder)
+        return refuse(session, path, "is no folder; use another name for it, so that the run can make its folder", err);
+    return refuse(session, path,
+                  S_ISDIR(info.st_mode) ? "is a folder, and a run has a file of this name; use another name for it"
+                                        : "is a pipe, a device or another special file, and a run has a file of this "
+                                          "name; use another name for it",
+                  err);
 }
 
 struct checking {
@@ -58,8 +70,6 @@ static void check_checkpoint(void *context, const char *path)
 seqlstm_status sl_trusted_files_check(struct sl_session *session, const char *folder, struct seqlstm_error *err)
 {
     struct checking c = {session, err, SEQLSTM_OK};
-    if (session->options.trust)
-        return SEQLSTM_OK;
     for (size_t n = 0; c.status == SEQLSTM_OK && n < sizeof names / sizeof *names; n++) {
         char *path = sl_path_join(folder, names[n]);
         c.status = check(session, path, false, err);
@@ -136,9 +146,7 @@ seqlstm_status sl_trusted_files_check_plugins(struct sl_session *session, struct
             "the saved run names the plugin %.600s, whose code is not loaded because a run folder says so; "
             "use `--trust` if you trust this run, or its id and `--backend-path`",
             entry->file);
-        if (err)
-            snprintf(err->where, sizeof err->where, "%.90s:%d:%d", entry->place.file, entry->place.line,
-                     entry->place.column);
+        sl_error_place_set(err, entry->place.file, entry->place.line, entry->place.column);
         return sl_session_add_finding(session, "E0704", "backends", SEQLSTM_UNAVAILABLE, err);
     }
     return SEQLSTM_OK;

@@ -8,7 +8,7 @@
 struct sl_session;
 
 /* INVALID_CONFIG if a file that the program reads or writes in the folder is a link, a pipe, a device or a folder, so
- * that it would work on something elsewhere; adds a finding. With --trust everything is fine. */
+ * that it would work on something elsewhere; adds a finding. With --trust links are fine, if they lead to a file. */
 seqlstm_status sl_trusted_files_check(struct sl_session *session, const char *folder, struct seqlstm_error *err);
 
 /* The same for the data, vocabularies and weights that the saved configuration names: INVALID_CONFIG if one is a pipe

@@ -15,6 +15,7 @@
 #include <seqlstm/seqlstm.h>
 
 #include "npy_fixture.h"
+#include "ok.h"
 #include "scratch.h"
 
 enum { RECORDS = 8, STEPS = 3 };
@@ -37,12 +38,6 @@ static void fill_npy(struct npy *out, const char *shape, int count)
     npy_write_header(out->header, "<f4", shape);
     for (int k = 0; k < count; k++)
         out->values[k] = sinf(0.7f * (float)k);
-}
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s", err->message);
 }
 
 struct memory {
@@ -242,6 +237,25 @@ static void embeddings_are_the_output_of_the_layer(void **state)
     seqlstm_close(session);
 }
 
+static void reserved_members_of_options_are_zero(void **state)
+{
+    (void)state;
+    static const char text[] = "seqlstm: 1\ndata: {train: {type: npy, x: x.npy, y: y.npy}}\n"
+                               "model: [{type: lstm, units: 4}]\ntrain: {loss: mse, epochs: 1}\n";
+    for (int k = 0; k < 2; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_session *session = NULL;
+        struct seqlstm_options later = SEQLSTM_OPTIONS_INIT;
+        later.reserved0 = k == 0 ? -7 : 0;
+        later.reserved1 = k == 1 ? UINT32_MAX : 0;
+        assert_int_equal(seqlstm_open_text("mine.yaml", text, strlen(text), &later, &session, &err),
+                         SEQLSTM_INVALID_ARGUMENT);
+        assert_null(session);
+        assert_non_null(
+            strstr(err.message, k == 0 ? "`reserved0` -7, expected 0" : "`reserved1` 4294967295, expected 0"));
+    }
+}
+
 static void errors_have_code_place_and_reason(void **state)
 {
     (void)state;
@@ -353,10 +367,15 @@ static void shorter_options_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_trains_and_metrics_are_read), cmocka_unit_test(trained_folders_are_free),
-        cmocka_unit_test(weights_are_views_of_what_predicts), cmocka_unit_test(embeddings_are_the_output_of_the_layer),
-        cmocka_unit_test(errors_have_code_place_and_reason),  cmocka_unit_test(weights_name_their_layer),
-        cmocka_unit_test(unknown_flags_are_refused),          cmocka_unit_test(shorter_options_count),
+        cmocka_unit_test(memory_trains_and_metrics_are_read),
+        cmocka_unit_test(trained_folders_are_free),
+        cmocka_unit_test(weights_are_views_of_what_predicts),
+        cmocka_unit_test(embeddings_are_the_output_of_the_layer),
+        cmocka_unit_test(errors_have_code_place_and_reason),
+        cmocka_unit_test(weights_name_their_layer),
+        cmocka_unit_test(unknown_flags_are_refused),
+        cmocka_unit_test(shorter_options_count),
+        cmocka_unit_test(reserved_members_of_options_are_zero),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -88,10 +88,22 @@ static void note_ended(const struct cli_context *cli, const struct sl_session *s
                  (long long)(2 * train->early_stopping.patience + 2));
 }
 
+/* Before the first step there is nothing to save, and a signal ends the program at once, even where it waits for a pipe
+ * with data. */
+static void save_from_now_on(void *context, const struct sl_session *session, const struct sl_plan *plan,
+                             const char *folder)
+{
+    (void)context;
+    (void)session;
+    (void)plan;
+    (void)folder;
+    cli_save_on_signals();
+}
+
 /* A rank other than 0 has nothing to show; that it has done its part is a success, however the training ended. */
 static int train_as_rank(struct cli_context *cli, struct sl_session *session)
 {
-    const struct sl_run_observer silent = {.on_start = NULL};
+    const struct sl_run_observer silent = {.on_start = save_from_now_on};
     struct sl_run_result result;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const seqlstm_status status = sl_session_run(session, &silent, &result, &err);
@@ -151,7 +163,6 @@ static int train_or_launch(struct cli_context *cli,
         !cli_get_int(cli, "restarts", 0, 1000000, &restarts))
         return CLI_USAGE;
     cli->options.profile_updates = profiled;
-    cli_save_on_signals();
     cli_find_rank(cli);
     const bool own = cli->is_rank && cli->rank.parent > 0; /* a rank that this command has started */
     if (restarts > 0 && cli->is_rank && !own && cli->rank.ranks > 1)
