@@ -14,9 +14,14 @@
 /* What a saved run is opened for. Changes of keys that this does not read are refused. */
 enum sl_run_use {
     SL_RUN_USE_ALL, /* training too */
-    SL_RUN_USE_MEASURE,
+    SL_RUN_USE_BENCH,
+    SL_RUN_USE_PLAN,
+    SL_RUN_USE_QUANTIZE,
+    SL_RUN_USE_EVALUATE,
     SL_RUN_USE_PREDICT,
-    SL_RUN_USE_EXPORT
+    SL_RUN_USE_SERVE,
+    SL_RUN_USE_EXPORT,
+    SL_RUN_USE_COUNT
 };
 
 /* Zeroed: defaults. Borrowed for the life of the session. */

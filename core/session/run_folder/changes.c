@@ -29,7 +29,16 @@ static bool begins_with(const char *path, const char *prefix)
     return strncmp(path, prefix, strlen(prefix)) == 0;
 }
 
-enum { TRAIN = 1 << SL_RUN_USE_ALL, MEASURE = 1 << SL_RUN_USE_MEASURE, PREDICT = 1 << SL_RUN_USE_PREDICT };
+enum {
+    TRAIN = 1 << SL_RUN_USE_ALL,
+    BENCH = 1 << SL_RUN_USE_BENCH,
+    EVALUATE = 1 << SL_RUN_USE_EVALUATE,
+    PLAN = 1 << SL_RUN_USE_PLAN | 1 << SL_RUN_USE_QUANTIZE,
+    SERVE = 1 << SL_RUN_USE_SERVE,
+    EXPORT = 1 << SL_RUN_USE_EXPORT,
+    MEASURE = BENCH | PLAN | EVALUATE,
+    PREDICT = 1 << SL_RUN_USE_PREDICT | SERVE
+};
 
 /* What reads the keys that begin so; the first that fits holds. All others are always read. Some of `train` say what an
  * evaluation measures. */
@@ -37,6 +46,7 @@ static const struct {
     const char *prefix;
     uint32_t readers;
 } sections[] = {
+    {"name", TRAIN | BENCH | SERVE | EXPORT},
     {"train.validate.metrics", TRAIN | MEASURE},
     {"train.loss.type", TRAIN | MEASURE | PREDICT},
     {"train.loss.ignore", TRAIN | MEASURE},
@@ -55,10 +65,28 @@ static const struct {
     {"device", TRAIN | MEASURE | PREDICT},
 };
 
+/* Does a split have data that are made from the seed of the model? */
+static bool generates_data(const struct sl_model *model)
+{
+    for (int split = 0; split < SL_SPLIT_COUNT; split++) {
+        const struct sl_source *source = &model->data.splits[split];
+        if (source->origin != SL_SOURCE_NONE && source->type == SL_SOURCE_GENERATOR && !source->has_seed)
+            return true;
+    }
+    return false;
+}
+
+/* What is timed is a sample of the data, which the seed chooses. */
+static uint32_t get_readers_of_seed(const struct sl_model *model)
+{
+    const uint32_t drawn = model->decode.temperature > 0 ? EVALUATE | PREDICT : 0;
+    return TRAIN | BENCH | PLAN | drawn | (generates_data(model) ? EVALUATE : 0);
+}
+
 static uint32_t get_readers(const struct sl_model *model, const char *path)
 {
-    if (strcmp(path, "seed") == 0) /* an evaluation may generate its data; of predictions, only samples are drawn */
-        return TRAIN | MEASURE | (model->decode.temperature > 0 ? PREDICT : 0);
+    if (strcmp(path, "seed") == 0)
+        return get_readers_of_seed(model);
     if (begins_with(path, "train.metrics")) /* without a valid split, an evaluation measures those of training */
         return model->data.splits[SL_SPLIT_VALID].origin != SL_SOURCE_NONE ? TRAIN : TRAIN | MEASURE;
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
@@ -99,9 +127,11 @@ static void compare(struct review *review, const struct sl_config_entries *old, 
 
 static seqlstm_status refuse(const struct sl_session *session, const char *path, struct seqlstm_error *err)
 {
+    static const char *const uses[SL_RUN_USE_COUNT] = {"a training",    "a benchmark", "a plan",   "a quantization",
+                                                       "an evaluation", "predictions", "a server", "an export"};
     if (get_readers(session->model, path) != TRAIN)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`%s` has no effect on %s: leave it out", path,
-                     session->options.use == SL_RUN_USE_EXPORT ? "an export" : "predictions");
+                     uses[session->options.use]);
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                  "`%s` belongs to the training of this run, which is over: leave it out, or train on with it by "
                  "`seqlstm resume RUN --set %s=…`",

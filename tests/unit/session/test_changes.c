@@ -11,6 +11,18 @@
     "batch_size: 4}\nmodel:\n  - {type: lstm, units: " units "}\n  - {type: dense, units: from_target}\n"              \
     "train: {loss: mse, epochs: " epochs "}\n"
 
+#define OTHER_NAME                                                                                                     \
+    "seqlstm: 1\nname: other\ndata: {type: generator, name: adding_problem, length: [5, 8], train: {size: 8}, "        \
+    "batch_size: 4}\nmodel:\n  - {type: lstm, units: 3}\n  - {type: dense, units: from_target}\n"                      \
+    "train: {loss: mse, epochs: 1}\n"
+#define OWN_SEED                                                                                                       \
+    "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], train: {size: 8, seed: 3}, "   \
+    "batch_size: 4}\nmodel:\n  - {type: lstm, units: 3}\n  - {type: dense, units: from_target}\n"                      \
+    "train: {loss: mse, epochs: 1}\n"
+#define FILES                                                                                                          \
+    "seqlstm: 1\nname: m\ndata: {type: csv, train: {file: a.csv}, inputs: [a], targets: [y]}\nmodel:\n"                \
+    "  - {type: dense, units: from_target}\ntrain: {loss: mse, epochs: 1}\n"
+
 static seqlstm_status review(const char *old, const char *new, enum sl_run_use use, size_t *changes,
                              struct seqlstm_error *err)
 {
@@ -27,7 +39,7 @@ static void changes_are_counted(void **state)
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     size_t changes = 9;
-    assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1"), SL_RUN_USE_MEASURE, &changes, &err), SEQLSTM_OK);
+    assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1"), SL_RUN_USE_EVALUATE, &changes, &err), SEQLSTM_OK);
     assert_int_equal(changes, 0);
     assert_int_equal(review(MODEL("3", "1"), MODEL("4", "2"), SL_RUN_USE_ALL, &changes, &err), SEQLSTM_OK);
     assert_int_equal(changes, 2);
@@ -38,11 +50,44 @@ static void changes_are_counted(void **state)
     assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1") "device: cpu\n", SL_RUN_USE_EXPORT, &changes, &err),
                      SEQLSTM_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "`device` has no effect on an export"));
-    for (int use = SL_RUN_USE_ALL; use <= SL_RUN_USE_EXPORT; use++) {
-        const bool reads = use == SL_RUN_USE_ALL || use == SL_RUN_USE_MEASURE;
-        assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1") "seed: 5\n", use, &changes, &err),
-                         reads ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
-        assert_true(reads || strstr(err.message, "`seed` has no effect on"));
+}
+
+/* Each use, with the keys that it reads. */
+static void name_and_seed_are_refused_where_nothing_reads_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what; /* in the message */
+        bool name, seed, seed_of_files;
+    } uses[SL_RUN_USE_COUNT] = {
+        [SL_RUN_USE_ALL] = {"", true, true, true},
+        [SL_RUN_USE_BENCH] = {"", true, true, true},
+        [SL_RUN_USE_PLAN] = {"a plan", false, true, true},
+        [SL_RUN_USE_QUANTIZE] = {"a quantization", false, true, true},
+        [SL_RUN_USE_EVALUATE] = {"an evaluation", false, true, false},
+        [SL_RUN_USE_PREDICT] = {"predictions", false, false, false},
+        [SL_RUN_USE_SERVE] = {"a server", true, false, false},
+        [SL_RUN_USE_EXPORT] = {"an export", true, false, false},
+    };
+    for (int use = 0; use < SL_RUN_USE_COUNT; use++) {
+        const struct {
+            const char *old, *new, *key;
+            bool reads;
+        } rows[] = {{MODEL("3", "1"), MODEL("3", "1") "seed: 5\n", "seed", uses[use].seed},
+                    {MODEL("3", "1"), OTHER_NAME, "name", uses[use].name},
+                    {FILES, FILES "seed: 5\n", "seed", uses[use].seed_of_files},
+                    {OWN_SEED, OWN_SEED "seed: 5\n", "seed", uses[use].seed_of_files}};
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            size_t changes = 9;
+            char said[96];
+            assert_int_equal(review(rows[r].old, rows[r].new, use, &changes, &err),
+                             rows[r].reads ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
+            assert_int_equal(changes, 1);
+            snprintf(said, sizeof said, "`%s` has no effect on %s: leave it out", rows[r].key, uses[use].what);
+            if (!rows[r].reads)
+                assert_string_equal(err.message, said);
+        }
     }
 }
 
@@ -74,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_are_counted),
+        cmocka_unit_test(name_and_seed_are_refused_where_nothing_reads_them),
         cmocka_unit_test(without_memory_nothing_counts_as_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

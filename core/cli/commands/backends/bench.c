@@ -168,7 +168,7 @@ const struct cli_command cli_command_bench = {
             "`no server` is the rate at which one thread computes the same requests.\n",
     .flags = flags,
     .takes_model_flags = true,
-    .use = SL_RUN_USE_MEASURE,
+    .use = SL_RUN_USE_BENCH,
     .operands_min = 1,
     .operands_max = 1,
     .run = bench,

@@ -275,7 +275,7 @@ const struct cli_command cli_command_serve = {
             "SIGTERM answers what was accepted, and ends.\n",
     .flags = flags,
     .takes_backend_flags = true,
-    .use = SL_RUN_USE_PREDICT,
+    .use = SL_RUN_USE_SERVE,
     .operands_min = 1,
     .operands_max = 64,
     .run = serve,
