@@ -109,6 +109,12 @@ void mpi_tell_all(struct seqlstm_connection *connection, enum mpi_notice_kind ki
 seqlstm_status mpi_watch_processes(struct seqlstm_connection *connection, int64_t deadline_ns,
                                    struct seqlstm_error *err);
 
+/* environment.c. A copy of the environment; NULL without memory. */
+char **mpi_copy_environment(void);
+/* Makes the environment what it was. Nothing for NULL. */
+void mpi_restore_environment(char *const *copy);
+void mpi_free_environment(char **copy);
+
 /* life.c */
 seqlstm_status mpi_begin(struct seqlstm_connection *connection, const struct seqlstm_rendezvous *rendezvous,
                          struct seqlstm_error *err);

@@ -16,15 +16,18 @@ static bool has_launcher(void)
     return false;
 }
 
-/* MPI_Init; the signal handlers stay those of the host. */
+/* MPI_Init; the signal handlers and the environment stay those of the host. */
 static int initialize(int *out_level)
 {
     struct sigaction before[NSIG];
+    char **environment = mpi_copy_environment();
     for (int n = 1; n < NSIG; n++)
         sigaction(n, NULL, &before[n]);
     const int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, out_level);
     for (int n = 1; n < NSIG; n++)
         sigaction(n, &before[n], NULL);
+    mpi_restore_environment(environment);
+    mpi_free_environment(environment);
     return code;
 }
 

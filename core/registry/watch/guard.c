@@ -198,14 +198,25 @@ static void check_environment(const struct sl_process_guard *guard, struct findi
 }
 
 /* The mask can only be read by setting it: for that moment new files are private. */
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+
 static mode_t get_umask(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&asking);
     mode_t mask = umask(077);
     umask(mask);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&asking);
     return mask;
+}
+
+void sl_process_guard_hold(void)
+{
+    pthread_mutex_lock(&asking);
+}
+
+void sl_process_guard_let_go(void)
+{
+    pthread_mutex_unlock(&asking);
 }
 
 static void check_umask(const struct sl_process_guard *guard, struct finding *f)

@@ -67,4 +67,8 @@ void sl_process_guard_begin(struct sl_process_guard *guard);
  * restored; it completes "it …". */
 uint32_t sl_process_guard_end(struct sl_process_guard *guard, char *text, size_t capacity_bytes);
 
+/* Between these two no other thread changes the process for a moment, as asking for the umask does. */
+void sl_process_guard_hold(void);
+void sl_process_guard_let_go(void);
+
 #endif

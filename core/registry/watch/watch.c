@@ -28,6 +28,30 @@ static _Atomic bool has_outlet;
 /* One thread guards at a time: guards of two would see each other's redirections. */
 static pthread_mutex_t guarding = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+/* ---- one at a time ------------------------------------------------------------------------------------------- */
+
+/* A child of fork() has none of the other threads, and the one that guarded would hold the lock for ever. */
+static void free_in_child(void)
+{
+    static const pthread_mutex_t fresh = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    guarding = fresh;
+    sl_process_guard_let_go();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(sl_process_guard_hold, sl_process_guard_let_go, free_in_child);
+}
+
+static bool start_guarding(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return pthread_mutex_trylock(&guarding) == 0;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------------------------- */
+
 /* NULL: there are too many plugins; this one is not counted. */
 static struct plugin *find_plugin(const char *id)
 {
@@ -93,7 +117,7 @@ void sl_watch_begin(struct sl_watched_call *call, const char *plugin, enum sl_pl
     struct plugin *known = find_plugin(plugin);
     call->guard = NULL;
     call->captures = false;
-    if (known && is_due(known, function) && pthread_mutex_trylock(&guarding) == 0) {
+    if (known && is_due(known, function) && start_guarding()) {
         call->guard = malloc(sizeof *call->guard);
         if (call->guard == NULL)
             pthread_mutex_unlock(&guarding);
@@ -180,7 +204,7 @@ void sl_watch_end(struct sl_watched_call *call)
 void sl_watch_begin_code(struct sl_watched_code *code)
 {
     code->change[0] = code->wrote[0] = 0;
-    code->guards = pthread_mutex_trylock(&guarding) == 0;
+    code->guards = start_guarding();
     code->captures = code->guards && begin_capture();
     if (code->guards)
         begin_guard(&code->guard);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -197,6 +198,51 @@ static void threads_do_not_see_the_captures_of_others(void **state)
     assert_string_equal(reports, "");
 }
 
+struct guarding {
+    pthread_barrier_t begun, forked;
+};
+
+static void *guard_meanwhile(void *context)
+{
+    struct guarding *g = context;
+    struct sl_watched_code code;
+    sl_watch_begin_code(&code);
+    pthread_barrier_wait(&g->begun);
+    pthread_barrier_wait(&g->forked);
+    sl_watch_end_code(&code, "slow", SL_FUNCTION_OPEN);
+    return NULL;
+}
+
+/* What the child of a fork loads is guarded, although another thread of its parent guarded meanwhile. */
+static void a_child_guards_by_itself(void **state)
+{
+    (void)state;
+    struct guarding g;
+    pthread_t other;
+    pthread_barrier_init(&g.begun, NULL, 2);
+    pthread_barrier_init(&g.forked, NULL, 2);
+    assert_int_equal(pthread_create(&other, NULL, guard_meanwhile, &g), 0);
+    pthread_barrier_wait(&g.begun);
+    const mode_t mask = umask(0);
+    umask(mask);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct sl_watched_code code;
+        sl_watch_begin_code(&code);
+        umask(mask ^ 011);
+        const uint32_t changes = sl_watch_end_code(&code, "one", SL_FUNCTION_OPEN);
+        const bool same = umask(0) == mask;
+        _exit(!code.guards ? 1 : changes == 0 ? 2 : same ? 0 : 3);
+    }
+    assert_true(child > 0);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    pthread_barrier_wait(&g.forked);
+    pthread_join(other, NULL);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void output_of_a_crash_has_no_control_characters(void **state)
 {
     (void)state;
@@ -243,6 +289,7 @@ int main(void)
         cmocka_unit_test(modes_are_restored_in_every_call),
         cmocka_unit_test(output_is_kept_back_and_reported),
         cmocka_unit_test(threads_do_not_see_the_captures_of_others),
+        cmocka_unit_test(a_child_guards_by_itself),
         cmocka_unit_test(output_of_a_crash_has_no_control_characters),
         cmocka_unit_test(texts_are_cleaned),
     };
