@@ -136,6 +136,18 @@ static void note_end(struct launch *l, int32_t rank, int status)
     }
 }
 
+/* A rank that does not end by itself, after the first failure: the user looks for its state, which is lost. */
+static void say_killed(const struct launch *l, int64_t grace_ns)
+{
+    for (int32_t r = 0; r < l->ranks; r++)
+        if (l->pids[r] > 0) {
+            cli_clear_line();
+            sl_log_printf(&l->cli->log, SL_LOG_WARN,
+                          "rank %d did not end within %lld s after another one had, and was killed", r,
+                          (long long)(grace_ns / second_ns));
+        }
+}
+
 /* How long ranks may go on after the first failure. While every rank that has ended did so because of another one, that
  * one is still on its way out, and its exit code is wanted. */
 static int64_t get_grace_ns(const struct launch *l)
@@ -149,8 +161,10 @@ static void reap(struct launch *l)
     for (int32_t r = 0; r < l->ranks; r++)
         if (l->pids[r] > 0 && waitpid(l->pids[r], &status, WNOHANG) == l->pids[r])
             note_end(l, r, status);
-    if (l->failed_ns > 0 && !l->killed && sl_clock_ns() - l->failed_ns > get_grace_ns(l)) {
+    const int64_t grace_ns = get_grace_ns(l);
+    if (l->alive > 0 && l->failed_ns > 0 && !l->killed && sl_clock_ns() - l->failed_ns > grace_ns) {
         l->killed = true;
+        say_killed(l, grace_ns);
         send_all(l, SIGKILL);
     }
 }

@@ -349,4 +349,17 @@ def test_a_rank_that_stands_still_is_given_up(t):
     expect(process.returncode == 1, process.returncode)
 
 
+def test_a_rank_that_does_not_end_is_killed_and_named(t):
+    t.write('m.yaml', harness.ENDLESS)
+    process = t.start('run', 'm.yaml', '--out', 'r', *ranks(2), *ORDER, '--progress', 'none')
+    saved = t.folder / 'r/checkpoints'
+    wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
+    first, second = children(process.pid)
+    os.kill(second, signal.SIGSTOP)
+    os.kill(first, signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    expect(process.returncode == 128 + signal.SIGKILL, process.returncode)
+    expect('warning: rank 1 did not end within 2 s after another one had, and was killed' in err.decode(), err)
+
+
 harness.main(globals())
