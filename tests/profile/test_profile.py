@@ -152,16 +152,19 @@ def test_ranges_end_after_errors(t):
 
 
 def test_probes(t):
-    """The program has probes that perf and bpftrace find: notes of its file."""
+    """The program and the library have probes that perf and bpftrace find: notes of their files."""
     readelf = shutil.which('readelf')
     if not readelf or os.uname().machine != 'x86_64':
         return
-    notes = subprocess.run([readelf, '--notes', '--wide', t.program], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r'Provider: seqlstm\s+Name: (\w+)\s+Location: (\w+), Base: (\w+), Semaphore: (\w+)\s+Arguments: (.*)', notes)
-    expect({name for name, *_ in found} == {'begin', 'end'}, notes[-2000:])
-    for _, place, base, semaphore, arguments in found:
-        expect(int(place, 16) and int(base, 16) and int(semaphore, 16), found)
-        expect(re.fullmatch(r'-4@%\w+ 8@%\w+ 8@%\w+', arguments), arguments)
+    library = BUILD / 'core/libseqlstm.so.0'
+    expect(library.exists(), f'there is no {library}')
+    for file in (t.program, library):
+        notes = subprocess.run([readelf, '--notes', '--wide', file], capture_output=True, text=True, check=True).stdout
+        found = re.findall(r'Provider: seqlstm\s+Name: (\w+)\s+Location: (\w+), Base: (\w+), Semaphore: (\w+)\s+Arguments: (.*)', notes)
+        expect({name for name, *_ in found} == {'begin', 'end'}, (file, notes[-2000:]))
+        for _, place, base, semaphore, arguments in found:
+            expect(int(place, 16) and int(base, 16) and int(semaphore, 16), (file, found))
+            expect(re.fullmatch(r'-4@%\w+ 8@%\w+ 8@%\w+', arguments), (file, arguments))
 
 
 def test_refusals(t):
