@@ -186,18 +186,3 @@ seqlstm_status sl_tree_sum_finish(struct sl_tree_sum *sum, void *to, struct seql
     begin(sum);
     return SEQLSTM_OK;
 }
-
-int32_t sl_tree_sum_count_kept(int32_t shards, int32_t ranks)
-{
-    int32_t most = 1;
-    for (int32_t r = 0; r < ranks; r++) {
-        struct sl_shard_stack stack = {.shards = shards};
-        for (int32_t s = sl_shards_get_first(shards, ranks, r); s < sl_shards_get_first(shards, ranks, r + 1); s++) {
-            sl_shard_stack_push(&stack, (struct sl_shard_block){0, s});
-            while (sl_shard_stack_merge(&stack))
-                ;
-            most = stack.count > most ? stack.count : most;
-        }
-    }
-    return most;
-}

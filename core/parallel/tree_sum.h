@@ -24,7 +24,4 @@ seqlstm_status sl_tree_sum_add(struct sl_tree_sum *sum, const void *values, stru
  * sum begins anew. Errors: those of exchanges. */
 seqlstm_status sl_tree_sum_finish(struct sl_tree_sum *sum, void *to, struct seqlstm_error *err);
 
-/* Most vectors that a rank keeps at the same time. */
-int32_t sl_tree_sum_count_kept(int32_t shards, int32_t ranks);
-
 #endif

@@ -60,10 +60,10 @@ static struct sl_arena_block *block_create(struct sl_arena *arena, size_t capaci
 }
 
 /* The next aligned address of the block if `bytes` fit behind it, else NULL. */
-static void *block_take(struct sl_arena_block *block, size_t bytes, size_t alignment)
+static void *block_take(struct sl_arena_block *block, size_t bytes)
 {
     uintptr_t start = (uintptr_t)(block + 1);
-    uintptr_t address = (start + block->used_bytes + alignment - 1) & ~(uintptr_t)(alignment - 1);
+    uintptr_t address = (start + block->used_bytes + ARENA_ALIGNMENT - 1) & ~(uintptr_t)(ARENA_ALIGNMENT - 1);
     size_t offset = (size_t)(address - start);
     if (offset > block->capacity_bytes || bytes > block->capacity_bytes - offset)
         return NULL;
@@ -71,15 +71,12 @@ static void *block_take(struct sl_arena_block *block, size_t bytes, size_t align
     return (char *)(block + 1) + offset;
 }
 
-void *sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignment)
+void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
 {
-    assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
-    if (alignment < ARENA_ALIGNMENT)
-        alignment = ARENA_ALIGNMENT;
     if (bytes == 0)
         bytes = 1;
     if (arena->blocks) {
-        void *found = block_take(arena->blocks, bytes, alignment);
+        void *found = block_take(arena->blocks, bytes);
         if (found)
             return found;
     }
@@ -90,7 +87,7 @@ void *sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignm
             next_bytes = ARENA_LARGEST_BYTES;
     }
     size_t padded_bytes;
-    if (!sl_checked_add_size(bytes, alignment, &padded_bytes))
+    if (!sl_checked_add_size(bytes, ARENA_ALIGNMENT, &padded_bytes))
         return NULL;
     if (padded_bytes > next_bytes / 4) {
         struct sl_arena_block *own = block_create(arena, padded_bytes);
@@ -102,19 +99,14 @@ void *sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignm
         } else {
             arena->blocks = own;
         }
-        return block_take(own, bytes, alignment);
+        return block_take(own, bytes);
     }
     struct sl_arena_block *block = block_create(arena, next_bytes);
     if (!block)
         return NULL;
     block->next = arena->blocks;
     arena->blocks = block;
-    return block_take(block, bytes, alignment);
-}
-
-void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
-{
-    return sl_arena_alloc_aligned(arena, bytes, ARENA_ALIGNMENT);
+    return block_take(block, bytes);
 }
 
 void *sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_bytes)

@@ -232,11 +232,6 @@ int32_t sl_connection_get_ranks(const struct sl_connection *connection)
     return connection->ranks;
 }
 
-const char *sl_connection_get_id(const struct sl_connection *connection)
-{
-    return connection->table.id;
-}
-
 const struct seqlstm_transport *sl_connection_get_transport(const struct sl_connection *connection)
 {
     return &connection->transport;

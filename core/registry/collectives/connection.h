@@ -56,7 +56,6 @@ void sl_connection_close(struct sl_connection *connection);
 
 int32_t sl_connection_get_rank(const struct sl_connection *connection);
 int32_t sl_connection_get_ranks(const struct sl_connection *connection);
-const char *sl_connection_get_id(const struct sl_connection *connection);
 const struct seqlstm_transport *sl_connection_get_transport(const struct sl_connection *connection);
 
 /* A further group; `ranks` ascending, this one among them. It is destroyed with the connection. */

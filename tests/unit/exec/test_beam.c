@@ -12,6 +12,8 @@
 
 #include <seqlstm/philox.h>
 
+#include "ok.h"
+
 #include "decode/beam.h"
 #include "decode/sample.h"
 #include "decode/sampler.h"
@@ -29,12 +31,6 @@ static void fill_row(int32_t sentence, int32_t last, int32_t step, float *row)
     }
     for (int c = 0; c < V; c++)
         row[c] = (float)(row[c] / sum);
-}
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s", err->message);
 }
 
 /* The rows of every step of the last search. */

@@ -15,6 +15,8 @@
 
 #include <seqlstm/philox.h>
 
+#include "ok.h"
+
 #include "base/value/buf.h"
 #include "dispatch/planner.h"
 #include "dispatch/plan/plan.h"
@@ -40,12 +42,6 @@ struct world {
 };
 
 static const char *const backends[] = {"fake-a", "reference", "fake-b"};
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s (%s)", err->message, err->where);
-}
 
 static float number(uint64_t i)
 {

@@ -15,6 +15,7 @@
 #include <seqlstm/seqlstm.h>
 
 #include "descriptors.h"
+#include "ok.h"
 #include "scratch.h"
 
 enum { RECORDS = 12, STEPS = 5, FEATURES = 2 };
@@ -64,12 +65,6 @@ static seqlstm_status keep(void *context, int64_t record, const float *values, i
     assert_true(rows == STEPS && features == 1);
     memcpy(all->values[all->count++], values, sizeof all->values[0]);
     return SEQLSTM_OK;
-}
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s", err->message);
 }
 
 static struct seqlstm_session *train(seqlstm_status wanted, struct seqlstm_error *err)

@@ -15,6 +15,7 @@
 
 #include <seqlstm/seqlstm.h>
 
+#include "ok.h"
 #include "scratch.h"
 
 enum { RECORDS = 9, MOST = 7, FEATURES = 2, STREAMS = 5 };
@@ -49,12 +50,6 @@ static void write_model(const char *layers, const char *more)
             "  - {type: dense, units: from_target}\ntrain: {epochs: 1, loss: mse}\n%sdispatch: {policy: order}\n",
             layers, more);
     fclose(file);
-}
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s", err->message);
 }
 
 static struct seqlstm_session *train(const char *layers, const char *more)

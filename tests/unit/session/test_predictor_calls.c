@@ -25,6 +25,7 @@
 
 #include <seqlstm/seqlstm.h>
 
+#include "ok.h"
 #include "scratch.h"
 
 /* ---- counted calls ---------------------------------------------------------------------------------------------- */
@@ -82,12 +83,6 @@ int pthread_mutex_lock(pthread_mutex_t *mutex)
 /* ---- the model -------------------------------------------------------------------------------------------------- */
 
 enum { STREAMS = 24, WIDTH = 16, CALLS = 20000 };
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s", err->message);
-}
 
 /* What every test uses. */
 struct prepared {

@@ -14,6 +14,7 @@
 
 #include <seqlstm/seqlstm.h>
 
+#include "ok.h"
 #include "scratch.h"
 
 static void write_file(const char *name, const char *text)
@@ -22,12 +23,6 @@ static void write_file(const char *name, const char *text)
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
-}
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s", err->message);
 }
 
 static struct seqlstm_session *train(const char *model)

@@ -14,15 +14,10 @@
 
 #include <seqlstm/seqlstm.h>
 
+#include "ok.h"
 #include "scratch.h"
 
 enum { THREADS = 3, STEPS = 40 };
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s", err->message);
-}
 
 static struct seqlstm_session *train(void)
 {

@@ -15,6 +15,8 @@
 
 #include <seqlstm/philox.h>
 
+#include "ok.h"
+
 #include "base/value/buf.h"
 #include "dispatch/planner.h"
 #include "dispatch/plan/plan.h"
@@ -41,12 +43,6 @@ struct world {
     struct sl_params *params;
     struct sl_exec *exec;
 };
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s (%s)", err->message, err->where);
-}
 
 static inline void open_world(struct world *w, const char *data, const char *layers, const struct sl_data_facts *facts,
                               bool need_output)

@@ -13,14 +13,9 @@
 
 #include <cmocka.h>
 
+#include "ok.h"
 #include "scratch.h"
 #include "session/session.h"
-
-static inline void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s (%s)", err->message, err->where);
-}
 
 /* Backends are also searched in `folder`, unless it is NULL. */
 static inline void train_session(const char *text, const char *folder, struct sl_diagnostics **diagnostics,

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "ok.h"
+
 #include "base/value/buf.h"
 #include "dispatch/planner.h"
 #include "dispatch/plan/plan.h"
@@ -29,12 +31,6 @@ struct world {
     struct sl_params *params;
     struct sl_exec *exec;
 };
-
-static void ok(seqlstm_status status, const struct seqlstm_error *err)
-{
-    if (status != SEQLSTM_OK)
-        fail_msg("%s (%s)", err->message, err->where);
-}
 
 static void open_world(struct world *w, const char *layer, const char *train)
 {
