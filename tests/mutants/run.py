@@ -59,9 +59,10 @@ def read_mutants():
 
 def list_sources(source):
     """The files that git knows, or without git all that are in no build folder."""
-    done = subprocess.run(['git', '-C', source, 'ls-files', '-z'], capture_output=True, text=True)
-    if done.returncode == 0 and done.stdout:
-        return [name for name in done.stdout.split('\0') if name]
+    if shutil.which('git'):
+        done = subprocess.run(['git', '-C', source, 'ls-files', '-z'], capture_output=True, text=True)
+        if done.returncode == 0 and done.stdout:
+            return [name for name in done.stdout.split('\0') if name]
     left_out = ('build', 'runs', '.git')
     return [str(path.relative_to(source)) for path in source.rglob('*')
             if path.is_file() and not path.relative_to(source).parts[0].startswith(left_out)]
