@@ -76,21 +76,6 @@ static void on_start(void *context, const struct sl_session *session, const stru
     view->start_ns = view->last_ns = sl_clock_ns();
 }
 
-static void format_seconds(char out[24], double seconds)
-{
-    int64_t s = (int64_t)(seconds + 0.5);
-    if (!(seconds >= 0) || seconds > 1e9)
-        snprintf(out, 24, "?");
-    else if (seconds < 9.95)
-        sl_text_snprintf(out, 24, "%.1fs", seconds);
-    else if (s < 60)
-        snprintf(out, 24, "%llds", (long long)s);
-    else if (s < 3600)
-        snprintf(out, 24, "%lldm%02llds", (long long)(s / 60), (long long)(s % 60));
-    else
-        snprintf(out, 24, "%lldh%02lldm", (long long)(s / 3600), (long long)(s / 60 % 60));
-}
-
 static void format_rate(char out[24], double rate)
 {
     if (!(rate > 0))
@@ -133,8 +118,8 @@ static void format_parts(const struct cli_train_view *view, const struct sl_trai
 {
     char eta[24], rate[24], epoch[24];
     double share = get_share(report);
-    format_seconds(eta, share > 0 ? report->progress.seconds / share * (1 - share) : (double)NAN);
-    format_seconds(epoch, view->epoch_seconds);
+    sl_text_write_seconds(eta, share > 0 ? report->progress.seconds / share * (1 - share) : (double)NAN);
+    sl_text_write_seconds(epoch, view->epoch_seconds);
     format_rate(rate, view->rows_per_second);
     memset(parts, 0, PARTS * sizeof *parts);
     snprintf(parts[PART_BATCH], PART_BYTES, "  batch %lld/%lld", (long long)report->batch,
@@ -236,7 +221,7 @@ static void on_epoch(void *context, const struct sl_train_report *report)
         return;
     cli_clear_line();
     char seconds[24], learning_rate[32];
-    format_seconds(seconds, report->progress.seconds);
+    sl_text_write_seconds(seconds, report->progress.seconds);
     sl_text_snprintf(learning_rate, sizeof learning_rate, "%.3g", report->learning_rate);
     struct sl_buf buf = {0};
     sl_buf_printf(&buf, "epoch %lld", (long long)(report->progress.epochs + 0.5));
@@ -378,7 +363,7 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
     struct cli_context *cli = view->cli;
     cli_clear_line();
     char seconds[24];
-    format_seconds(seconds, result->seconds);
+    sl_text_write_seconds(seconds, result->seconds);
     const struct sl_train_result *train = &result->train;
     if (cli->verbosity >= 0 && train->train.count > 0)
         print_table(result), print_weights(result);

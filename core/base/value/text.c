@@ -2,6 +2,7 @@
 /* UTF-8 and the distance between words: the other half of base/text.h (number.c has the numbers). */
 #include "base/value/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define WORD_LONGEST 63
@@ -136,4 +137,19 @@ const char *sl_text_closest(const char *word, const char *const *names, size_t n
         }
     }
     return best;
+}
+
+void sl_text_write_seconds(char out[24], double seconds)
+{
+    int64_t s = (int64_t)(seconds >= 0 && seconds <= 1e9 ? seconds + 0.5 : 0);
+    if (!(seconds >= 0) || seconds > 1e9)
+        snprintf(out, 24, "?");
+    else if (seconds < 9.95)
+        sl_text_snprintf(out, 24, "%.1fs", seconds);
+    else if (s < 60)
+        snprintf(out, 24, "%llds", (long long)s);
+    else if (s < 3600)
+        snprintf(out, 24, "%lldm%02llds", (long long)(s / 60), (long long)(s % 60));
+    else
+        snprintf(out, 24, "%lldh%02lldm", (long long)(s / 3600), (long long)(s / 60 % 60));
 }

@@ -61,4 +61,7 @@ size_t sl_text_distance(const char *a, const char *b);
  * to `word` is found too. */
 const char *sl_text_closest(const char *word, const char *const *names, size_t n_names);
 
+/* A time for people: "1.5s", "42s", "3m07s", "2h15m"; "?" for what is no time. */
+void sl_text_write_seconds(char out[24], double seconds);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8, edit distance, "did you mean", checksums and hashes. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -253,6 +254,23 @@ static void places_are_whole_or_cut_in_the_middle(void **state)
     }
 }
 
+static void times_have_two_units_at_most(void **state)
+{
+    (void)state;
+    static const struct {
+        double seconds;
+        const char *text;
+    } rows[] = {{0, "0.0s"},     {0.05, "0.1s"},  {9.94, "9.9s"},     {9.96, "10s"},
+                {59.4, "59s"},   {59.6, "1m00s"}, {187, "3m07s"},     {3599.4, "59m59s"},
+                {3600, "1h00m"}, {8137, "2h15m"}, {359999, "99h59m"}, {1e9, "277777h46m"},
+                {1.1e9, "?"},    {-1, "?"},       {(double)NAN, "?"}, {(double)INFINITY, "?"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char text[24];
+        sl_text_write_seconds(text, rows[k].seconds);
+        assert_string_equal(text, rows[k].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +283,7 @@ int main(void)
         cmocka_unit_test(checksum_is_the_standard_one),
         cmocka_unit_test(hash_spreads_and_is_fixed),
         cmocka_unit_test(places_are_whole_or_cut_in_the_middle),
+        cmocka_unit_test(times_have_two_units_at_most),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -64,6 +64,27 @@ static void test_on(void **state)
     sl_trace_deinit(&trace);
 }
 
+/* Samples are bytes of resident memory, as the system counts them in kB: nothing here takes or frees half of it. */
+static void test_memory(void **state)
+{
+    struct sl_trace trace;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char line[256];
+    long long resident_kb = 0;
+    (void)state;
+    assert_int_equal(sl_trace_start(4, &err), SEQLSTM_OK);
+    sl_trace_stop(&trace);
+    FILE *file = fopen("/proc/self/status", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "VmRSS: %lld kB", &resident_kb) == 1)
+            break;
+    fclose(file);
+    assert_true(resident_kb > 0 && trace.memory_count == 1);
+    assert_in_range(trace.memory[0].value, resident_kb * 1024 / 2, resident_kb * 1024 * 2);
+    sl_trace_deinit(&trace);
+}
+
 static void test_full(void **state)
 {
     struct sl_trace trace;
@@ -194,9 +215,9 @@ static void test_watchers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_off),     cmocka_unit_test(test_on),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_marker),   cmocka_unit_test(test_missing_ends),
-        cmocka_unit_test(test_deep),    cmocka_unit_test(test_watchers),
+        cmocka_unit_test(test_off),          cmocka_unit_test(test_on),      cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_full),         cmocka_unit_test(test_threads), cmocka_unit_test(test_marker),
+        cmocka_unit_test(test_missing_ends), cmocka_unit_test(test_deep),    cmocka_unit_test(test_watchers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

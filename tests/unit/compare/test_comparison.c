@@ -42,6 +42,16 @@ static void test_contender(void **state)
     assert_true(sl_backend_spec_is_same(&c, &d));
     assert_int_equal(sl_backend_spec_parse(&arena, "x:b,k=2", &d, NULL), SEQLSTM_OK);
     assert_false(sl_backend_spec_is_same(&c, &d));
+    assert_int_equal(sl_backend_spec_parse(&arena, "x,device=0", &c, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_backend_spec_parse(&arena, "x,device=1", &d, NULL), SEQLSTM_OK);
+    assert_true(c.setting_count == 0 && d.setting_count == 0); /* it is no option of the plugin */
+    assert_int_equal(sl_backend_spec_get_entry(&c).device, 1);
+    assert_int_equal(sl_backend_spec_get_entry(&d).device, 2);
+    assert_false(sl_backend_spec_is_same(&c, &d));
+    assert_int_equal(sl_backend_spec_parse(&arena, "x,device=0", &d, NULL), SEQLSTM_OK);
+    assert_true(sl_backend_spec_is_same(&c, &d));
+    assert_int_equal(sl_backend_spec_parse(&arena, "x,device=-1", &d, NULL), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(sl_backend_spec_parse(&arena, "x,device=one", &d, NULL), SEQLSTM_INVALID_ARGUMENT);
     sl_arena_deinit(&arena);
 }
 

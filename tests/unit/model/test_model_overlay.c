@@ -344,6 +344,14 @@ static void test_map_over_null(void **state)
     assert_true(l.model->train.ema.enabled && l.model->train.ema.decay == 0.75);
     assert_true(l.model->train.early_stopping.enabled && l.model->train.early_stopping.patience == 7);
     unload(&l);
+    /* one key below it */
+    static const char *const keys[] = {"train.ema.decay=0.75", "train.early_stopping.monitor=train.loss"};
+    l = load_sets(text, keys, 2);
+    if (l.status != SEQLSTM_OK)
+        fail_msg("%s", sl_buf_text(&l.text));
+    assert_true(l.model->train.ema.enabled && l.model->train.ema.decay == 0.75);
+    assert_true(l.model->train.early_stopping.enabled);
+    unload(&l);
     /* the same in a file */
     put("null.yaml", text);
     put("over-null.yaml", "train: {ema: {decay: 0.75}, early_stopping: {monitor: train.loss, patience: 7}}\n");

@@ -144,6 +144,32 @@ static void test_without_memory_it_begins_on_the_old_one(void **state)
     finish(w, again, NULL, OLD);
 }
 
+/* As many may wait as the table was made for, of all streams together; each that has its turn makes room. */
+static void test_few_may_wait(void **state)
+{
+    struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_job *jobs[5], *last;
+    bool waits;
+    for (int k = 0; k < 5; k++)
+        jobs[k] = ask(w, OLD, k == 0, false, k > 0);
+    for (int round = 0; round < 2; round++) { /* what is refused does not count */
+        struct sl_job *refused = sl_job_create(&w->versions[OLD], NULL);
+        assert_non_null(refused);
+        sl_served_model_hold(&w->versions[OLD]);
+        refused->stream_id = strdup("7");
+        assert_int_equal(sl_stream_table_claim(&w->table, refused, &waits, &err), SEQLSTM_UNAVAILABLE);
+        assert_string_equal(err.message, "too many requests wait");
+        sl_job_destroy(refused);
+    }
+    finish(w, jobs[0], jobs[1], OLD);
+    last = ask(w, OLD, false, true, true);
+    for (int k = 1; k < 4; k++)
+        finish(w, jobs[k], jobs[k + 1], OLD);
+    finish(w, jobs[4], last, OLD);
+    finish(w, last, NULL, OLD);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_also_while_it_is_busy),
         cmocka_unit_test(test_nothing_continues_what_has_not_begun),
         cmocka_unit_test(test_without_memory_it_begins_on_the_old_one),
+        cmocka_unit_test(test_few_may_wait),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

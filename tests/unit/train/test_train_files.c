@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a run: weights, metrics.jsonl, the state of a checkpoint; what is damaged or foreign is told. */
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -7,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +20,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/metrics_log.h"
 #include "train/checkpoint/weights.h"
+#include "train/tensorboard_log.h"
 #include "train_fake.h"
 
 /* ---- weights ----------------------------------------------------------------------------------------- */
@@ -349,6 +352,30 @@ static void rows_behind_the_checkpoint_go(void **state)
     assert_int_equal(sl_metrics_log_open(scratch_path("no/such/folder"), 0, 0, NULL, &log, NULL, NULL), SEQLSTM_IO);
 }
 
+/* Logs that begin in the same second of one process have files of their own. */
+static void logs_for_tensorboard_do_not_meet(void **state)
+{
+    (void)state;
+    enum { LOGS = 12 };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char folder[400];
+    snprintf(folder, sizeof folder, "%s", scratch_path("events"));
+    assert_int_equal(sl_file_make_folders(folder, &err), SEQLSTM_OK);
+    for (int k = 0; k < LOGS; k++) {
+        struct sl_tensorboard_log *log = NULL;
+        if (sl_tensorboard_log_open(folder, k, &log, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        sl_tensorboard_log_close(log);
+    }
+    int files = 0;
+    DIR *entries = opendir(folder);
+    assert_non_null(entries);
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        files += strstr(entry->d_name, "events.out.tfevents.") != NULL;
+    closedir(entries);
+    assert_int_equal(files, LOGS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +387,7 @@ int main(void)
         cmocka_unit_test(checkpoints_must_fit),
         cmocka_unit_test(averaged_weights_are_preferred),
         cmocka_unit_test(rows_behind_the_checkpoint_go),
+        cmocka_unit_test(logs_for_tensorboard_do_not_meet),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
