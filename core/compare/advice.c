@@ -13,7 +13,7 @@
 #include "session/record/session_record.h"
 #include "session/run/turn.h"
 
-enum { ROUNDS = 3, TRIALS = 16, OVERRIDES = 128, WARM = 3, UPDATES_LEAST = 3, UPDATES_MOST = 400 };
+enum { ROUNDS = 5, TRIALS = 16, OVERRIDES = 128, WARM = 3, UPDATES_LEAST = 3, UPDATES_MOST = 400 };
 
 static const double turn_ns = 250e6;   /* of the profiled training */
 static const double helps_from = 1.05; /* less is not worth a change */
@@ -132,7 +132,7 @@ static seqlstm_status take_turn(struct sl_session *session, int64_t updates, dou
 static seqlstm_status compare(struct finder *finder, struct trial *trial, struct sl_session *session, bool *out_failed,
                               struct seqlstm_error *err)
 {
-    double before[ROUNDS], after[ROUNDS];
+    double before = 0, after = 0, ratios[ROUNDS];
     struct sl_timeline_advice *advice = &trial->advice;
     struct sl_turn turn = {0};
     advice->low = INFINITY;
@@ -142,15 +142,16 @@ static seqlstm_status compare(struct finder *finder, struct trial *trial, struct
                   turn.updates == 0;
     const int64_t updates = *out_failed ? 0 : count_turn(turn.ns / (double)turn.updates);
     for (int r = 0; r < ROUNDS && !*out_failed; r++) {
-        SEQLSTM_TRY(take_turn(finder->request->session, count_turn(finder->request->update_ns), &before[r], err));
-        *out_failed = take_turn(session, updates, &after[r], NULL) != SEQLSTM_OK || !(before[r] > 0) || !(after[r] > 0);
+        SEQLSTM_TRY(take_turn(finder->request->session, count_turn(finder->request->update_ns), &before, err));
+        *out_failed = take_turn(session, updates, &after, NULL) != SEQLSTM_OK || !(before > 0) || !(after > 0);
         if (*out_failed)
             continue;
-        advice->low = fmin(advice->low, after[r] / before[r]);
-        advice->high = fmax(advice->high, after[r] / before[r]);
+        ratios[r] = after / before;
+        advice->low = fmin(advice->low, ratios[r]);
+        advice->high = fmax(advice->high, ratios[r]);
     }
     if (!*out_failed)
-        advice->speed = sl_median(after, ROUNDS) / sl_median(before, ROUNDS);
+        advice->speed = sl_median(ratios, ROUNDS);
     advice->helps = advice->low > 1 && advice->speed >= helps_from;
     return SEQLSTM_OK;
 }

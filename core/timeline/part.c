@@ -12,7 +12,7 @@ double sl_timeline_part_get_cost(const struct sl_timeline_part *part)
 void sl_timeline_part_format(const struct sl_timeline_part *part, char *out, size_t capacity_bytes)
 {
     const char *kind = sl_activity_kind_get_name(part->kind);
-    if (part->name && part->kind == SL_ACTIVITY_BACKEND)
+    if (part->name && (part->kind == SL_ACTIVITY_BACKEND || part->kind == SL_ACTIVITY_STEP))
         sl_text_snprintf(out, capacity_bytes, "%s", part->name);
     else if (!part->name)
         sl_text_snprintf(out, capacity_bytes, "%s", kind);

@@ -211,6 +211,15 @@ static void print_kernels(const struct sl_timeline *timeline, struct sl_buf *out
     }
 }
 
+static void print_slowdown(const struct sl_timeline_slowdown *slowdown, struct sl_buf *out)
+{
+    if (isnan(slowdown->share))
+        return;
+    sl_buf_printf(out, "; recording makes them %.1f %% slower", 100 * fmax(slowdown->share, 0));
+    if (!isnan(slowdown->low))
+        sl_buf_printf(out, " (%.1f to %.1f %%)", 100 * slowdown->low, 100 * slowdown->high);
+}
+
 void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *out)
 {
     char time[32];
@@ -219,8 +228,7 @@ void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *
     sl_timeline_format_time(timeline->ns / (double)timeline->updates, time, sizeof time);
     sl_buf_printf(out, "%lld updates of %.0f real steps, %s each", (long long)timeline->updates,
                   (double)timeline->rows / (double)timeline->updates, time);
-    if (!isnan(timeline->slowdown))
-        sl_buf_printf(out, "; recording made them %.1f %% slower", 100 * fmax(timeline->slowdown, 0));
+    print_slowdown(&timeline->request.slowdown, out);
     sl_buf_printf(out, "\n\n%-28s  %-22s  %8s  %7s  %8s  %8s\n", "part", "runs on", "time", "share", "GFLOP/s", "GB/s");
     for (int32_t k = 0; k < shown; k++)
         print_row(timeline, &timeline->parts[timeline->order[k]], out);

@@ -119,7 +119,9 @@ void sl_timeline_print_json(const struct sl_timeline *timeline, const struct sl_
     append_count(out, "rows", timeline->rows);
     append_number(out, "update_ns", timeline->ns / (double)timeline->updates);
     append_number(out, "unattributed", timeline->ns > 0 ? timeline->unattributed_ns / timeline->ns : 0);
-    append_number(out, "slowdown", timeline->slowdown);
+    append_number(out, "slowdown", timeline->request.slowdown.share);
+    append_number(out, "slowdown_low", timeline->request.slowdown.low);
+    append_number(out, "slowdown_high", timeline->request.slowdown.high);
     append_number(out, "cpus_used", timeline->cpu_share);
     append_number(out, "peak_gflops", timeline->request.peaks.gflops);
     append_number(out, "peak_tiles_gflops", timeline->request.peaks.tiles_gflops);

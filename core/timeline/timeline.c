@@ -19,7 +19,7 @@ static double count_busy(const struct sl_timeline *timeline, const struct sl_tra
     for (int64_t a = 0; a < track->count; a++) {
         const struct sl_activity *activity = &track->activities[a];
         const bool waits = activity->kind == SL_ACTIVITY_FETCH || activity->kind == SL_ACTIVITY_WAIT ||
-                           activity->kind == SL_ACTIVITY_UPDATE;
+                           activity->kind == SL_ACTIVITY_UPDATE || activity->kind == SL_ACTIVITY_STEP;
         const int64_t begin = activity->begin_ns > reached ? activity->begin_ns : reached;
         const int64_t end = activity->end_ns < timeline->end_ns ? activity->end_ns : timeline->end_ns;
         if (waits || end <= begin)
@@ -119,8 +119,6 @@ static void summarize(struct sl_timeline *timeline)
         if (timeline->tracks[t].is_device && timeline->kernel_count == 0)
             timeline->kernels_missing = trace->note[0] ? trace->note : "the backend does not report them";
     timeline->cpu_share = recorded > 0 ? (double)trace->cpu_ns / recorded : 0;
-    timeline->slowdown =
-        request->plain_ns_per_row > 0 ? request->recorded_ns_per_row / request->plain_ns_per_row - 1 : NAN;
 }
 
 static seqlstm_status fill(struct sl_timeline *timeline, struct seqlstm_error *err)

@@ -26,13 +26,17 @@ struct sl_timeline_peaks {
     double gbytes;       /* GB/s, from and to memory */
 };
 
+/* By recording, as shares of the time without; NaN: unknown. */
+struct sl_timeline_slowdown {
+    double share, low, high; /* low, high: 95 % confidence interval; NaN: too few rounds */
+};
+
 struct sl_timeline_request {
     const struct sl_trace *trace; /* must outlive the profile */
     const struct sl_plan *plan;   /* of the training; likewise */
     struct sl_timeline_peaks peaks;
-    int32_t optimizer_states;   /* buffers that the optimizer keeps */
-    double plain_ns_per_row;    /* time of training per row while nothing was recorded; 0: unknown */
-    double recorded_ns_per_row; /* and while something was */
+    int32_t optimizer_states; /* buffers that the optimizer keeps */
+    struct sl_timeline_slowdown slowdown;
 };
 
 /* Products in bfloat16 for one product on tiles: numbers are split into two or three parts. */
@@ -71,7 +75,6 @@ struct sl_timeline {
     const char *kernels_missing; /* why there are none; NULL: there are, or there is no device */
     int64_t dropped;             /* activities for which there was no room */
     int64_t memory_bytes;        /* most that the process held */
-    double slowdown;             /* by recording, as a share; NaN: unknown */
 };
 
 /* A change that was tried out, with what it brought. */

@@ -33,6 +33,9 @@ static const struct sl_trace_track *find_training(const struct sl_trace *trace)
     return NULL;
 }
 
+/* What a step itself does. Its calls are parts of the update. */
+static const char *const between_calls = "between calls";
+
 static bool is_same(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
@@ -67,6 +70,20 @@ static bool computes(const struct sl_activity *activities, int64_t count)
     return false;
 }
 
+/* The part of the activity, whose time is taken from the one around it: `above`. */
+static int32_t add_below(struct sl_timeline *timeline, int32_t above, const struct sl_activity *activity)
+{
+    const double ns = (double)(activity->end_ns - activity->begin_ns);
+    struct sl_timeline_part *around = &timeline->parts[above];
+    struct sl_activity named = *activity;
+    around->self_ns -= ns;
+    if (around->kind == SL_ACTIVITY_STEP)
+        around->ns -= ns;
+    if (activity->kind == SL_ACTIVITY_STEP)
+        named.name = between_calls;
+    return find_part(timeline, around->kind == SL_ACTIVITY_STEP ? around->parent : above, &named);
+}
+
 /* Puts the sorted activities into the tree. What lies outside of updates is left out. */
 static void add_all(struct sl_timeline *timeline, const struct sl_activity *activities, int64_t count)
 {
@@ -82,15 +99,13 @@ static void add_all(struct sl_timeline *timeline, const struct sl_activity *acti
             continue;
         if ((depth == 0 && !computes(activity, count - a)) || activity->kind == SL_ACTIVITY_WORK)
             continue; /* work of this thread for a call is the call itself */
-        const int32_t p = depth == 0 ? 0 : find_part(timeline, open[depth - 1], activity);
+        const int32_t p = depth == 0 ? 0 : add_below(timeline, open[depth - 1], activity);
         struct sl_timeline_part *part = &timeline->parts[p];
         part->count++;
         part->amount += activity->amount;
         part->ns += ns;
         part->self_ns += ns;
-        if (depth > 0)
-            timeline->parts[open[depth - 1]].self_ns -= ns;
-        else if (timeline->begin_ns == 0)
+        if (depth == 0 && timeline->begin_ns == 0)
             timeline->begin_ns = activity->begin_ns;
         if (depth == 0)
             timeline->end_ns = activity->end_ns;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records some updates of a training (base/system/trace.h), after a few that warm it up, and times as many others that
- * are not recorded. */
+/* Records some updates of a training (base/system/trace.h), after a few that warm it up. Then it finds how much
+ * recording slows them: short blocks of updates are recorded or not, in the order A B B A, so that neither drift nor
+ * the order counts. Of these only the times are kept.
+ *
+ *   warm │ recorded, kept │ not  rec. │ rec.  not │ not  rec. │ …      each pair of blocks gives one ratio
+ */
 #ifndef SL_TRAIN_RECORDER_H
 #define SL_TRAIN_RECORDER_H
 
@@ -11,19 +15,30 @@
 
 #include "base/system/trace.h"
 
+enum {
+    SL_RECORDER_TIMED = 4,       /* updates of a block that are timed; one before them is not */
+    SL_RECORDER_PAIRS_LEAST = 8, /* of blocks */
+    SL_RECORDER_PAIRS_MOST = 200,
+    SL_RECORDER_COMPARED_MOST = 2 * (SL_RECORDER_TIMED + 1) * SL_RECORDER_PAIRS_MOST /* updates */
+};
+
 struct sl_recorder {
-    int64_t warm, updates;              /* recorded are so many updates, after the first `warm` */
+    int64_t warm, updates;              /* recorded and kept are so many updates, after the first `warm` */
     int64_t (*clock_ns)(void *context); /* NULL: sl_clock_ns */
     void *clock_context;
     /* private */
-    int64_t seen, last_ns;
-    double *recorded, *plain; /* [updates] nanoseconds per row of each update, while recorded and afterwards */
-    int64_t recorded_count, plain_count;
-    bool is_recording, has_recorded;
+    int64_t seen, last_ns, compared_ns; /* compared_ns: when the blocks began */
+    int64_t kept_count;
+    double block[SL_RECORDER_TIMED]; /* nanoseconds per row of the running block's updates */
+    int32_t in_block, blocks;        /* updates of it, with the first one; blocks that have ended */
+    double medians[2];               /* of the pair: not recorded, recorded */
+    double logs[SL_RECORDER_PAIRS_MOST];
+    int32_t pair_count;
+    bool is_recording, has_recorded, is_done;
     struct sl_trace trace;
 };
 
-/* `updates` is at least 1. NO_MEMORY. */
+/* `updates` is at least 1. INVALID_ARGUMENT. */
 seqlstm_status sl_recorder_init(struct sl_recorder *recorder, int64_t warm, int64_t updates, struct seqlstm_error *err);
 void sl_recorder_deinit(struct sl_recorder *recorder);
 
@@ -33,12 +48,12 @@ seqlstm_status sl_recorder_begin(struct sl_recorder *recorder, struct seqlstm_er
 seqlstm_status sl_recorder_note(struct sl_recorder *recorder, int64_t rows, struct seqlstm_error *err);
 /* The training ends, or has failed. */
 void sl_recorder_end(struct sl_recorder *recorder);
+/* Has it recorded and compared all that it wants? After about a second of blocks, and SL_RECORDER_PAIRS_LEAST pairs. */
+bool sl_recorder_is_done(const struct sl_recorder *recorder);
 
 /* What was recorded; NULL: nothing, since the training ended before. */
 const struct sl_trace *sl_recorder_find_trace(const struct sl_recorder *recorder);
-/* Median of the nanoseconds per row of the updates that were not recorded; 0: there were none. */
-double sl_recorder_get_plain(struct sl_recorder *recorder);
-/* The same of those that were recorded. */
-double sl_recorder_get_recorded(struct sl_recorder *recorder);
+/* Of each pair of blocks, ln(time per row recorded / not recorded); borrowed. */
+const double *sl_recorder_get_logs(const struct sl_recorder *recorder, int64_t *out_count);
 
 #endif

@@ -50,9 +50,9 @@ static _Thread_local struct {
 const char *sl_activity_kind_get_name(enum sl_activity_kind kind)
 {
     static const char *const kinds[SL_ACTIVITY_KINDS] = {
-        "update",  "wait for data", "build a batch", "prepare",    "sample", "forward", "backward",
-        "pack",    "bind",          "optimizer",     "launch",     "copy",   "wait",    "exchange",
-        "metrics", "report",        "validation",    "checkpoint", "work",   "backend", "device"};
+        "update",     "wait for data", "build a batch", "prepare", "sample", "forward",  "backward", "pack",
+        "bind",       "optimizer",     "launch",        "copy",    "wait",   "exchange", "metrics",  "report",
+        "validation", "checkpoint",    "work",          "backend", "step",   "device"};
     return (unsigned)kind < SL_ACTIVITY_KINDS ? kinds[kind] : "?";
 }
 

@@ -47,6 +47,7 @@ enum sl_activity_kind {
     SL_ACTIVITY_CHECKPOINT,
     SL_ACTIVITY_WORK,    /* a thread of the pool works for a call */
     SL_ACTIVITY_BACKEND, /* what a backend names itself: trace_begin of its host */
+    SL_ACTIVITY_STEP,    /* all calls of a step, with the program's own work between them */
     SL_ACTIVITY_DEVICE,  /* a kernel, copy or fill of which a backend reports the times; bytes */
     SL_ACTIVITY_KINDS
 };

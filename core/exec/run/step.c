@@ -231,9 +231,8 @@ static seqlstm_status prepare_fields(struct sl_exec *exec, const struct sl_exec_
     return marks ? sl_exec_mark_begin(exec, err) : SEQLSTM_OK;
 }
 
-/* Runs the calls one by one. */
-static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct sl_exec_result *result,
-                                struct seqlstm_error *err)
+static seqlstm_status run_one_by_one(struct sl_exec *exec, const struct sl_exec_step *step,
+                                     struct sl_exec_result *result, struct seqlstm_error *err)
 {
     const bool marks = exec->device_place != SL_PLACE_HOST;
     const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "fields");
@@ -247,6 +246,16 @@ static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step 
         SEQLSTM_TRY(prepare_next(exec, step->next, err));
     SEQLSTM_TRY(collect(exec, step, result, err));
     return marks ? sl_exec_count_idle(exec, err) : SEQLSTM_OK;
+}
+
+/* Runs the calls one by one. */
+static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step *step, struct sl_exec_result *result,
+                                struct seqlstm_error *err)
+{
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_STEP, NULL);
+    const seqlstm_status status = run_one_by_one(exec, step, result, err);
+    sl_trace_end(begin, SL_ACTIVITY_STEP, NULL, NULL, exec->batch->axis.rows);
+    return status;
 }
 
 /* Launches a capture of the calls. What a capture without the update leaves to be done follows. */

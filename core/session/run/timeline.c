@@ -2,8 +2,10 @@
 /* See timeline.h. */
 #include "session/run/timeline.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "measure/interval.h"
 #include "measure/peak.h"
 #include "timeline/print.h"
 #include "session/prepare/stage.h"
@@ -41,6 +43,21 @@ void sl_session_close_recorder(struct sl_session *session)
     session->recorder = NULL;
 }
 
+/* By recording, in the blocks of updates that were recorded or not in turn. */
+static seqlstm_status find_slowdown(const struct sl_recorder *recorder, struct sl_timeline_slowdown *out_slowdown,
+                                    struct seqlstm_error *err)
+{
+    struct sl_interval interval;
+    int64_t count;
+    const double *logs = sl_recorder_get_logs(recorder, &count);
+    SEQLSTM_TRY(sl_interval_compute(logs, count, 0.95, 1, &interval, err));
+    const bool is_known = interval.rounds >= SL_INTERVAL_ROUNDS_LEAST;
+    *out_slowdown = (struct sl_timeline_slowdown){.share = interval.ratio - 1,
+                                                  .low = is_known ? interval.low - 1 : (double)NAN,
+                                                  .high = is_known ? interval.high - 1 : (double)NAN};
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_session_make_timeline(struct sl_session *session, struct sl_recorder *recorder,
                                         struct sl_timeline **out_timeline, struct seqlstm_error *err)
 {
@@ -48,13 +65,12 @@ seqlstm_status sl_session_make_timeline(struct sl_session *session, struct sl_re
         .trace = sl_recorder_find_trace(recorder),
         .plan = session->train.plan,
         .optimizer_states = sl_optimizer_states(&session->model->train.optimizer),
-        .plain_ns_per_row = sl_recorder_get_plain(recorder),
-        .recorded_ns_per_row = sl_recorder_get_recorded(recorder),
     };
     if (!request.trace)
         SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
                      "the training ended before an update was recorded: the first %lld only warm it up",
                      (long long)recorder->warm);
+    SEQLSTM_TRY(find_slowdown(recorder, &request.slowdown, err));
     request.peaks.gflops = sl_peak_measure(session->pool);
     request.peaks.tiles_gflops = sl_peak_measure_tiles(session->pool);
     SEQLSTM_TRY(sl_peak_measure_bytes(session->pool, &request.peaks.gbytes, err));

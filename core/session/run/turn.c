@@ -5,11 +5,13 @@
 #include "base/system/clock.h"
 #include "data/dataset/state.h"
 #include "session/record/session_record.h"
+#include "train/recorder.h"
 #include "train/trainer/trainer.h"
 
 enum { PREFETCH = 4 };
 
 struct watch {
+    const struct sl_recorder *recorder; /* NULL: none */
     int64_t warm, updates, seen;
     int64_t begin_ns, tokens;
     struct sl_interrupt interrupt; /* ends the turn */
@@ -25,7 +27,8 @@ static void note_step(void *context, const struct sl_train_report *report)
         watch->turn = (struct sl_turn){.updates = watch->seen - watch->warm,
                                        .rows = report->progress.tokens - watch->tokens,
                                        .ns = (double)(sl_clock_ns() - watch->begin_ns)};
-    if (watch->seen == watch->warm + watch->updates || sl_interrupt_get_stop(watch->outer))
+    const bool is_done = watch->recorder && sl_recorder_is_done(watch->recorder);
+    if (is_done || watch->seen == watch->warm + watch->updates || sl_interrupt_get_stop(watch->outer))
         atomic_store(&watch->interrupt.stop, 1);
     if (watch->seen == watch->warm) {
         watch->tokens = report->progress.tokens;
@@ -48,7 +51,7 @@ seqlstm_status sl_session_take_turn(struct sl_session *session, struct sl_record
     if (sl_session_is_divided(session))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                      "the training is divided by `parallel`; use `seqlstm run --profile`, or `--set parallel=none`");
-    struct watch watch = {.warm = warm, .updates = updates, .outer = session->options.interrupt};
+    struct watch watch = {.recorder = recorder, .warm = warm, .updates = updates, .outer = session->options.interrupt};
     watch.begin_ns = sl_clock_ns();
     const struct sl_trainer_request request = {
         .model = session->model,

@@ -128,9 +128,9 @@ static seqlstm_status write_reports(struct sl_trainer *trainer, const struct sl_
 seqlstm_status sl_trainer_report(struct sl_trainer *trainer, const struct sl_progress *before, bool epoch_ended,
                                  struct seqlstm_error *err)
 {
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_REPORT, NULL);
     const struct sl_train_report report = make_report(trainer, NULL);
     notify(trainer, trainer->request.observer.on_step, &report);
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_REPORT, NULL);
     const seqlstm_status status = write_reports(trainer, before, epoch_ended, err);
     sl_trace_end(begin, SL_ACTIVITY_REPORT, NULL, NULL, 0);
     return status;

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/system/trace.h"
 #include "base/value/text.h"
 #include "train/trainer/clock.h"
 #include "train/trainer/shards.h"
@@ -234,7 +235,10 @@ seqlstm_status sl_trainer_step(struct sl_trainer *trainer, bool *out_epoch_ended
     SEQLSTM_TRY(sl_update_run(trainer, update, err));
     SEQLSTM_TRY(go_ahead(trainer, update, err));
     SEQLSTM_TRY(sl_update_wait(trainer, update, 0, err));
-    SEQLSTM_TRY(settle(trainer, update, err));
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_METRIC, NULL);
+    const seqlstm_status status = settle(trainer, update, err);
+    sl_trace_end(begin, SL_ACTIVITY_METRIC, NULL, NULL, 0);
+    SEQLSTM_TRY(status);
     *out_epoch_ended = update->epoch_ended;
     if (is_ahead(trainer))
         trainer->progress = get_next(trainer)->began;

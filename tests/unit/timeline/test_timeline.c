@@ -58,13 +58,12 @@ static void add_updates(struct sl_trace *trace)
     add(track, SL_ACTIVITY_FORWARD, "late", 230, 290, 0); /* of an update that is not complete */
 }
 
-static struct sl_timeline *make(struct sl_trace *trace, double plain, double recorded)
+static struct sl_timeline *make(struct sl_trace *trace, double slowdown)
 {
     const struct sl_timeline_request request = {.trace = trace,
                                                 .plan = &plan,
                                                 .peaks = {.gflops = 100, .gbytes = 0.1},
-                                                .plain_ns_per_row = plain,
-                                                .recorded_ns_per_row = recorded};
+                                                .slowdown = {.share = slowdown, .low = NAN, .high = NAN}};
     struct sl_timeline *timeline = NULL;
     assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
     return timeline;
@@ -83,7 +82,7 @@ static void test_parts(void **state)
     struct sl_trace trace = make_trace();
     (void)state;
     add_updates(&trace);
-    struct sl_timeline *timeline = make(&trace, 10, 10.1);
+    struct sl_timeline *timeline = make(&trace, 0.01);
     assert_int_equal(timeline->updates, 2);
     assert_int_equal(timeline->rows, 100);
     assert_true(timeline->ns == 200 * US);
@@ -102,8 +101,38 @@ static void test_parts(void **state)
     assert_true(timeline->tracks[1].busy_ns == 80 * US);
     assert_int_equal(timeline->dropped, 2);
     assert_int_equal(timeline->memory_bytes, 3 << 20);
-    assert_true(fabs(timeline->slowdown - 0.01) < 1e-9);
     sl_timeline_destroy(timeline);
+}
+
+/* The calls of a step are parts of the update, and what the step does itself is one more. */
+static void test_step(void **state)
+{
+    struct sl_trace trace = make_trace();
+    struct sl_trace_track *track = &trace.tracks[0];
+    char name[64];
+    (void)state;
+    for (int64_t at = 10; at < 400; at += 200) {
+        add(track, SL_ACTIVITY_FETCH, NULL, at, at + 5, 0);
+        add(track, SL_ACTIVITY_COPY, "to the host", at + 20, at + 30, 1000);
+        add(track, SL_ACTIVITY_FORWARD, "a", at + 12, at + 50, 5);
+        add(track, SL_ACTIVITY_BACKWARD, "a", at + 53, at + 98, 5);
+        add(track, SL_ACTIVITY_STEP, NULL, at + 10, at + 100, 5);
+        add(track, SL_ACTIVITY_UPDATE, NULL, at, at + 200, 5);
+    }
+    struct sl_timeline *timeline = make(&trace, NAN);
+    const struct sl_timeline_part *step = find(timeline, SL_ACTIVITY_STEP);
+    const struct sl_timeline_part *forward = find(timeline, SL_ACTIVITY_FORWARD);
+    assert_true(step->depth == 1 && step->count == 2);
+    assert_true(step->ns == 2 * 7 * US && step->self_ns == step->ns);
+    sl_timeline_part_format(step, name, sizeof name);
+    assert_string_equal(name, "between calls");
+    assert_true(forward->depth == 1 && forward->parent == 0 && forward->ns == 2 * 38 * US);
+    assert_true(find(timeline, SL_ACTIVITY_COPY)->depth == 2);
+    assert_int_equal(timeline->order_count, 4);
+    assert_true(timeline->unattributed_ns == 2 * 105 * US);
+    assert_true(timeline->tracks[0].busy_ns == 2 * 83 * US); /* in calls */
+    sl_timeline_destroy(timeline);
+    memset(work, 0, sizeof work);
 }
 
 /* Work of one name on two backends, and of one backend under two names, is apart; the same again is one part. */
@@ -121,7 +150,7 @@ static void test_parts_of_backends(void **state)
         work[trace.tracks[0].count - 1].detail = calls[k].backend;
     }
     add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 100, 1);
-    struct sl_timeline *timeline = make(&trace, 0, 0);
+    struct sl_timeline *timeline = make(&trace, NAN);
     static const int64_t us[4] = {15, 20, 30, 7};
     assert_int_equal(timeline->part_count, 5);
     for (int p = 0; p < 4; p++) {
@@ -143,8 +172,7 @@ static void test_limits(void **state)
     add(&trace.tracks[0], SL_ACTIVITY_COPY, "slow", 40, 240, 1000);
     add(&trace.tracks[0], SL_ACTIVITY_COPY, "cache", 240, 260, 10000);
     add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 300, 1);
-    struct sl_timeline *timeline = make(&trace, 0, 0);
-    assert_true(isnan(timeline->slowdown));
+    struct sl_timeline *timeline = make(&trace, NAN);
     static const struct {
         const char *name, *text;
     } expected[] = {{"half", "waits for memory, 50 % of peak"},
@@ -196,7 +224,7 @@ static void test_device(void **state)
     add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 10, 110, 5);
     add(&trace.tracks[2], SL_ACTIVITY_FORWARD, "a", 15, 55, 5);
     add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "gemm", 15, 45, 0);
-    struct sl_timeline *timeline = make(&trace, 0, 0);
+    struct sl_timeline *timeline = make(&trace, NAN);
     const struct sl_timeline_part *forward = find(timeline, SL_ACTIVITY_FORWARD);
     assert_true(forward->on_device && forward->device_ns == 40 * US);
     assert_true(sl_timeline_part_get_cost(forward) == 40 * US);
@@ -230,7 +258,7 @@ static void test_sentence(void **state)
     add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 60, 80, 5);
     add(&trace.tracks[0], SL_ACTIVITY_BACKWARD, "a", 80, 100, 5);
     add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 100, 5);
-    struct sl_timeline *timeline = make(&trace, 0, 0);
+    struct sl_timeline *timeline = make(&trace, NAN);
 #define LIMITS                                                                                                         \
     "For 60 % of the time updates wait for their batches, which are built more slowly than they are computed. a "      \
     "takes "                                                                                                           \
@@ -260,7 +288,7 @@ static void test_json(void **state)
     struct sl_buf out = {0};
     (void)state;
     add_updates(&trace);
-    struct sl_timeline *timeline = make(&trace, 0, 0);
+    struct sl_timeline *timeline = make(&trace, NAN);
     sl_timeline_print_json(timeline, &advices, &out);
     json_t *root = parse(&out);
     assert_string_equal(json_string_value(json_object_get(root, "schema")), "seqlstm.profile/1");
@@ -306,10 +334,9 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),  cmocka_unit_test(test_parts_of_backends),
-        cmocka_unit_test(test_limits), cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_device), cmocka_unit_test(test_sentence),
-        cmocka_unit_test(test_json),   cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_parts),    cmocka_unit_test(test_step),  cmocka_unit_test(test_parts_of_backends),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_tiles), cmocka_unit_test(test_device),
+        cmocka_unit_test(test_sentence), cmocka_unit_test(test_json),  cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,14 +69,14 @@ static void print_all(struct sl_buf *out, const char *title, const struct sl_tim
     sl_timeline_print_section(timeline, advices, out);
 }
 
-static struct sl_timeline *make(struct sl_trace *trace, double gflops, double gbytes, double plain, double recorded)
+static struct sl_timeline *make(struct sl_trace *trace, double gflops, double gbytes,
+                                struct sl_timeline_slowdown slowdown)
 {
     const struct sl_timeline_request request = {.trace = trace,
                                                 .plan = &plan,
                                                 .peaks = {.gflops = gflops, .gbytes = gbytes},
                                                 .optimizer_states = 2,
-                                                .plain_ns_per_row = plain,
-                                                .recorded_ns_per_row = recorded};
+                                                .slowdown = slowdown};
     struct sl_timeline *timeline = NULL;
     assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
     return timeline;
@@ -99,7 +99,7 @@ static void test_print(void **state)
     struct sl_buf out = {0};
     (void)state;
     add_updates(&trace, 4);
-    struct sl_timeline *timeline = make(&trace, 100, 0.1, 10, 10.5);
+    struct sl_timeline *timeline = make(&trace, 100, 0.1, (struct sl_timeline_slowdown){0.05, 0.04, 0.06});
     print_all(&out, "a device", timeline, &advices);
     sl_timeline_destroy(timeline);
     trace = make_trace(2);
@@ -108,7 +108,7 @@ static void test_print(void **state)
     add(&trace, 0, SL_ACTIVITY_BACKWARD, "reader", 80, 99, 5);
     add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 100, 5);
     trace.tracks[1].dropped = 0;
-    timeline = make(&trace, 0, 0, 0, 0);
+    timeline = make(&trace, 0, 0, (struct sl_timeline_slowdown){NAN, NAN, NAN});
     print_all(&out, "waiting for data", timeline, &none);
     print_all(&out, "nothing tried", timeline, NULL);
     sl_timeline_destroy(timeline);
@@ -118,7 +118,7 @@ static void test_print(void **state)
         add(&trace, 0, SL_ACTIVITY_FORWARD, names[k], 10 * k, 10 * k + 5 + k % 4, 5);
     }
     add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 130, 7);
-    timeline = make(&trace, 1, 1, 20, 20);
+    timeline = make(&trace, 1, 1, (struct sl_timeline_slowdown){-0.001, NAN, NAN});
     print_all(&out, "many parts", timeline, NULL);
     sl_timeline_destroy(timeline);
     trace = make_trace(1); /* too short to be drawn one by one */
@@ -126,7 +126,7 @@ static void test_print(void **state)
         add(&trace, 0, SL_ACTIVITY_FORWARD, k % 2 ? "a" : "b", 10 + k, 11 + k, 5);
     add(&trace, 0, SL_ACTIVITY_FORWARD, "c", 60, 90000, 5);
     add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 100000, 7);
-    timeline = make(&trace, 1, 1, 20, 20);
+    timeline = make(&trace, 1, 1, (struct sl_timeline_slowdown){-0.001, NAN, NAN});
     print_all(&out, "short parts", timeline, NULL);
     sl_timeline_destroy(timeline);
     golden_expect("reports/timeline.txt", "== ", sl_buf_text(&out));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/recorder.h with a clock of the test: which updates are recorded, and how long the others take. */
+/* train/recorder.h with a clock of the test: which updates are recorded, and what the blocks say about recording. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "train/recorder.h"
 
@@ -23,47 +24,84 @@ static void make_update(struct sl_recorder *recorder, int64_t ns, int64_t rows)
     assert_int_equal(sl_recorder_note(recorder, rows, NULL), SEQLSTM_OK);
 }
 
+static void begin(struct sl_recorder *recorder, int64_t warm, int64_t updates)
+{
+    assert_int_equal(sl_recorder_init(recorder, warm, updates, NULL), SEQLSTM_OK);
+    recorder->clock_ns = read_clock;
+    assert_int_equal(sl_recorder_begin(recorder, NULL), SEQLSTM_OK);
+}
+
 static void test_order(void **state)
 {
     struct sl_recorder recorder;
+    int64_t count;
     (void)state;
-    assert_int_equal(sl_recorder_init(&recorder, 2, 3, NULL), SEQLSTM_OK);
-    recorder.clock_ns = read_clock;
-    assert_int_equal(sl_recorder_begin(&recorder, NULL), SEQLSTM_OK);
+    begin(&recorder, 2, 3);
     assert_false(sl_trace_is_on());
     make_update(&recorder, 5000, 10); /* warms up: first captures, first bindings */
     assert_false(sl_trace_is_on());
     make_update(&recorder, 5000, 10);
     assert_true(sl_trace_is_on());
     make_update(&recorder, 300, 10);
-    make_update(&recorder, 900, 10); /* an update with a checkpoint does not move the median */
+    make_update(&recorder, 900, 10);
     assert_null(sl_recorder_find_trace(&recorder));
     make_update(&recorder, 320, 10);
     assert_false(sl_trace_is_on());
     assert_non_null(sl_recorder_find_trace(&recorder));
-    make_update(&recorder, 200, 10);
-    make_update(&recorder, 700, 10);
-    make_update(&recorder, 400, 20);
-    make_update(&recorder, 1, 10); /* no more than were recorded are timed */
-    assert_true(sl_recorder_get_recorded(&recorder) == 32);
-    assert_true(sl_recorder_get_plain(&recorder) == 20);
+    /* Blocks: not recorded, recorded, recorded, not recorded, and again. */
+    for (int b = 0; b < 8; b++) {
+        const bool records = b % 4 == 1 || b % 4 == 2;
+        for (int u = 0; u < SL_RECORDER_TIMED + 1; u++) {
+            assert_true(sl_trace_is_on() == records);
+            /* The first update of a block, and one with a checkpoint, do not count; the machine becomes slower. */
+            make_update(&recorder, u == 0 ? 10000 : u == 2 ? 90000 : (records ? 440 : 400) * (b + 10), 10 * (b + 10));
+        }
+    }
+    const double *logs = sl_recorder_get_logs(&recorder, &count);
+    assert_int_equal(count, 4);
+    for (int64_t p = 0; p < count; p++)
+        assert_true(fabs(logs[p] - log(1.1)) < 1e-12);
+    assert_false(sl_recorder_is_done(&recorder));
     sl_recorder_deinit(&recorder);
+    assert_false(sl_trace_is_on());
 }
 
-/* A training that ends early: with a part of the updates, or with none. */
+/* Long updates: it ends after a second, but has the pairs that an interval needs. Short ones: after enough pairs. */
+static void test_end_of_blocks(void **state)
+{
+    (void)state;
+    for (int is_long = 0; is_long < 2; is_long++) {
+        struct sl_recorder recorder;
+        int64_t count, updates = 0;
+        begin(&recorder, 0, 1);
+        make_update(&recorder, 100, 1);
+        while (!sl_recorder_is_done(&recorder) && ++updates <= SL_RECORDER_COMPARED_MOST)
+            make_update(&recorder, is_long ? 200000000 : 100, 1);
+        assert_non_null(sl_recorder_get_logs(&recorder, &count));
+        assert_int_equal(count, is_long ? SL_RECORDER_PAIRS_LEAST : SL_RECORDER_PAIRS_MOST);
+        assert_int_equal(updates, 2 * count * (SL_RECORDER_TIMED + 1));
+        assert_false(sl_trace_is_on());
+        make_update(&recorder, 100, 1);
+        assert_false(sl_trace_is_on());
+        sl_recorder_deinit(&recorder);
+    }
+}
+
+/* A training that ends early: with a part of the updates, with none, or while blocks are compared. */
 static void test_early_end(void **state)
 {
     (void)state;
-    for (int updates = 0; updates < 3; updates++) {
+    for (int updates = 0; updates < 20; updates++) {
         struct sl_recorder recorder;
-        assert_int_equal(sl_recorder_init(&recorder, 1, 9, NULL), SEQLSTM_OK);
-        assert_int_equal(sl_recorder_begin(&recorder, NULL), SEQLSTM_OK);
+        int64_t count;
+        begin(&recorder, 1, 3);
         for (int u = 0; u < updates; u++)
             make_update(&recorder, 10, 1);
         sl_recorder_end(&recorder);
         assert_false(sl_trace_is_on());
-        assert_true((sl_recorder_find_trace(&recorder) != NULL) == (updates == 2));
-        assert_true(sl_recorder_get_plain(&recorder) == 0);
+        assert_true((sl_recorder_find_trace(&recorder) != NULL) == (updates >= 2));
+        assert_non_null(sl_recorder_get_logs(&recorder, &count));
+        assert_int_equal(count, updates < 4 + 2 * (SL_RECORDER_TIMED + 1) ? 0 : 1);
         sl_recorder_deinit(&recorder);
     }
 }
@@ -72,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_end_of_blocks),
         cmocka_unit_test(test_early_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,9 @@
 #include "timeline/print.h"
 #include "train/recorder.h"
 
-enum { WARM = 8 };
+enum { WARM = 8, WARM_MOST = 1000 };
+
+static const double warm_ns = 250e6;
 
 struct state {
     struct cli_context *cli;
@@ -32,11 +34,22 @@ static void show_trial(void *context, const char *change)
     cli_set_line();
 }
 
-/* As many updates as the training has room for: it warms up, is recorded, and goes on without. */
+/* As many updates as the training has room for: it warms up, is recorded, and goes on, recorded in part. */
 static int64_t count_updates(const struct state *s)
 {
     const int64_t room = (sl_session_count_updates(s->session) - WARM) / 2;
     return room < 1 ? 1 : room < s->updates ? room : s->updates;
+}
+
+/* Threads and processors take a moment to reach their speed. */
+static seqlstm_status warm_up(struct state *s, struct seqlstm_error *err)
+{
+    struct sl_turn turn;
+    SEQLSTM_TRY(sl_session_take_turn(s->session, NULL, 1, WARM, &turn, err));
+    if (turn.updates == 0 || turn.ns >= warm_ns)
+        return SEQLSTM_OK;
+    const double wanted = warm_ns / turn.ns * (double)turn.updates;
+    return sl_session_take_turn(s->session, NULL, 1, wanted < WARM_MOST ? (int64_t)wanted + 1 : WARM_MOST, &turn, err);
 }
 
 static seqlstm_status take_profile(struct state *s, struct seqlstm_error *err)
@@ -46,7 +59,8 @@ static seqlstm_status take_profile(struct state *s, struct seqlstm_error *err)
     const int64_t updates = count_updates(s), all = sl_session_count_updates(s->session);
     const int64_t warm = all > WARM + 1 ? WARM : all > 1 ? 1 : 0;
     SEQLSTM_TRY(sl_recorder_init(&s->recorder, warm, updates, err));
-    SEQLSTM_TRY(sl_session_take_turn(s->session, &s->recorder, warm, 2 * updates, &turn, err));
+    SEQLSTM_TRY(warm_up(s, err));
+    SEQLSTM_TRY(sl_session_take_turn(s->session, &s->recorder, warm, updates + SL_RECORDER_COMPARED_MOST, &turn, err));
     SEQLSTM_TRY(sl_session_make_timeline(s->session, &s->recorder, &s->timeline, err));
     if (!(s->seconds > 0))
         return SEQLSTM_OK;
