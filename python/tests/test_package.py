@@ -227,6 +227,10 @@ class Runs(unittest.TestCase):
         again = seqlstm.train(CLASSES, data={'train': arrays}, folder=next(folders), on_progress=silent)
         np.testing.assert_array_equal(again.predict(['good one', 'bad one']), found)
         several = [texts.predictor().predict_texts([text])[0].tolist() for text in ('good one', 'bad one')]
+        steps = texts.predictor(layer='embedding_1').predict_texts(['good one', 'bad'])
+        before = steps[1].copy()
+        steps[0][:] = 9  # replies are the caller's own: writable, and apart from each other
+        np.testing.assert_array_equal(steps[1], before)
         self.assertEqual(several, found.tolist())
 
         class Column(list):

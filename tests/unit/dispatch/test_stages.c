@@ -158,6 +158,8 @@ static void measured_times_cut_and_add_up(void **state)
     assert_int_equal(sl_pipeline_cut_times(&l.plan, &times, &pipeline, &err), SEQLSTM_OK);
     assert_int_equal(pipeline.bounds[1], 3);
     assert_close(pipeline.alone_ns, 36 + 5);
+    assert_close(pipeline.stage_ns[0], 18 + 5); /* of these times alone, not of the costs that cut it before, too */
+    assert_close(pipeline.stage_ns[1], 18);
     /* forward 3 and 6 on the first stage, 3 and 6 on the second: ends at 15. Backward: the second 6 and 3; the first
      * begins at 21, takes 6 and 3, and 5 for the weights */
     assert_close(pipeline.step_ns, 35);

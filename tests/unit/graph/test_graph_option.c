@@ -115,10 +115,72 @@ static void an_option_is_found_at_its_line(void **state)
     assert_string_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_COUNT + 5).key, "type");
 }
 
+/* Input feeding runs the layers from the first reader of the fed value to its giver step by step, and no other. */
+static void what_input_feeding_runs_by_steps_is_its_own(void **state)
+{
+    (void)state;
+    static const char fed[] = "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n"
+                              "model:\n"
+                              "  encoder: [{type: embedding, dim: 3}, {type: lstm, units: 4, return_sequences: true}]\n"
+                              "  decoder:\n"
+                              "    - {type: embedding, dim: 3}\n"
+                              "    - {type: lstm, units: 4, return_sequences: true}\n"
+                              "    - {type: attention, score: general, input_feeding: true}\n"
+                              "    - {type: output, activation: softmax}\n"
+                              "train: {epochs: 1}\n";
+    static const struct sl_field_facts tokens = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = 7};
+    const struct sl_data_facts facts = {
+        .input = tokens,
+        .target = tokens,
+        .source = tokens,
+        .has_steps = true,
+        .envelope = {.sequences = 2, .steps = 3, .rows = 6, .source_steps = 4, .source_rows = 8}};
+    const struct sl_model_request request = {.path = "m.yaml"};
+    struct sl_diagnostics *notes;
+    struct sl_model *pairs;
+    struct sl_graph *made;
+    int inside = 0, outside = 0;
+    assert_int_equal(sl_diagnostics_create(&notes, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_model_load_text("m.yaml", fed, strlen(fed), &request, notes, &pairs, NULL), SEQLSTM_OK);
+    const struct sl_graph_request wanted = {.model = pairs, .facts = &facts, .phase = SL_PHASE_TRAIN};
+    assert_int_equal(sl_graph_create(&wanted, &made, NULL), SEQLSTM_OK);
+    for (int32_t n = 0; n < made->node_count; n++) {
+        const struct sl_node *node = &made->nodes[n];
+        const struct sl_option_place found = sl_graph_find_option(made, node, SEQLSTM_OPTION_LENGTHS);
+        const bool is_fed = node->layer >= pairs->feeding.reader && node->layer <= pairs->feeding.giver;
+        assert_string_equal(found.key, is_fed ? "input_feeding" : "type");
+        inside += is_fed && node->layer == pairs->feeding.giver;
+        outside += !is_fed;
+        if (is_fed)
+            assert_int_equal(found.place.line, 8);
+    }
+    assert_true(inside > 0 && outside > 0);
+    sl_graph_destroy(made);
+    sl_model_destroy(pairs);
+    sl_diagnostics_destroy(notes);
+}
+
+/* Larger than memory can be, though no product overflows. */
+static void a_batch_that_no_memory_holds_is_refused(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = {.input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 3},
+                                  .target = {.kind = SL_FIELD_VALUES, .features = 3},
+                                  .has_steps = true,
+                                  .envelope = {.sequences = 1, .steps = INT32_MAX, .rows = INT64_C(1) << 56}};
+    const struct sl_graph_request wanted = {.model = model, .facts = &facts, .phase = SL_PHASE_TRAIN};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_graph *none = NULL;
+    assert_int_not_equal(sl_graph_create(&wanted, &none, &err), SEQLSTM_OK);
+    assert_non_null(strstr(err.message, "larger than memory can be"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_option_is_found_at_its_line),
+        cmocka_unit_test(what_input_feeding_runs_by_steps_is_its_own),
+        cmocka_unit_test(a_batch_that_no_memory_holds_is_refused),
     };
     return cmocka_run_group_tests(tests, open_graph, close_graph);
 }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Evaluation by several ranks, which are processes: as by one, and interrupted on all of them. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "train_plain.h"
+#include "train/evaluate.h"
+
+const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
+
+enum { RANKS = 3 };
+
+struct trial {
+    const char *name;
+    bool carries;
+    int stopped; /* the rank that a signal asks to stop; -1: none */
+};
+
+static seqlstm_status evaluate(const struct trial *trial, struct sl_ranks *ranks, struct sl_evaluation *out)
+{
+    struct fake_params fake;
+    fake_params_init(&fake);
+    struct sl_exec exec = {.params = &fake.params};
+    struct sl_batcher batcher = {.batches = 7, .evaluate = true, .stream = trial->carries};
+    struct sl_metric_rule rule = {.loss = SL_LOSS_MSE};
+    const struct sl_evaluation_ranks request = {
+        .exec = &exec, .batcher = &batcher, .rule = &rule, .carries = trial->carries};
+    rule.wanted[SL_METRIC_LOSS] = rule.wanted[SL_METRIC_MAE] = true;
+    return sl_evaluate_on_ranks(&request, ranks, out, NULL);
+}
+
+/* The sums of batches are added in another order where batches are divided. */
+static bool are_equal(const struct sl_evaluation *a, const struct sl_evaluation *b)
+{
+    bool same = a->batches == b->batches && a->values.count == b->values.count && a->values.count > 0;
+    for (int k = 0; same && k < a->values.count; k++)
+        same = fabs(a->values.items[k].value - b->values.items[k].value) <= 1e-12 * fabs(b->values.items[k].value);
+    return same;
+}
+
+static bool be_rank(int rank, const char *job, const struct trial *trial)
+{
+    static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
+    const struct sl_connection_request joining = {.name = "comm-shm",
+                                                  .builtins = &builtin,
+                                                  .builtin_count = 1,
+                                                  .rank = rank,
+                                                  .ranks = RANKS,
+                                                  .job = job,
+                                                  .timeout_ns = INT64_C(60000000000)};
+    const struct sl_parallel_config config = {.data = RANKS};
+    struct sl_interrupt own = {0};
+    struct sl_connection *connection = NULL;
+    struct sl_ranks ranks, alone;
+    struct sl_evaluation together = {0}, expected = {0};
+    atomic_store(&own.stop, rank == trial->stopped ? 15 : 0);
+    if (sl_connection_open(&joining, &connection, NULL) != SEQLSTM_OK ||
+        sl_ranks_init(&ranks, connection, &config, &own, NULL) != SEQLSTM_OK ||
+        sl_ranks_init(&alone, NULL, &config, NULL, NULL) != SEQLSTM_OK)
+        return false;
+    const seqlstm_status status = evaluate(trial, &ranks, &together);
+    bool fine = status == (trial->stopped < 0 ? SEQLSTM_OK : SEQLSTM_CANCELLED) &&
+                sl_interrupt_get_stop(&ranks.agreed) == (trial->stopped < 0 ? 0 : 15) &&
+                evaluate(trial, &alone, &expected) == SEQLSTM_OK;
+    if (fine && trial->stopped < 0)
+        fine = are_equal(&together, &expected);
+    sl_connection_close(connection);
+    return fine;
+}
+
+static void all_ranks_end_alike(void **state)
+{
+    (void)state;
+    static const struct trial trials[] = {
+        {"divided", false, -1},
+        {"carried", true, -1},
+        {"divided, stopped at the first", false, 0},
+        {"divided, stopped in the middle", false, 1},
+        {"carried, stopped", true, 0},
+    };
+    for (size_t k = 0; k < sizeof trials / sizeof *trials; k++) {
+        char job[64];
+        pid_t pids[RANKS];
+        snprintf(job, sizeof job, "evaluation-%zu-%d", k, (int)getpid());
+        for (int r = 0; r < RANKS; r++) {
+            pids[r] = fork();
+            if (pids[r] == 0)
+                _exit(be_rank(r, job, &trials[k]) ? 0 : 1);
+        }
+        for (int r = 0; r < RANKS; r++) {
+            int status = -1;
+            assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
+            if (status != 0)
+                fail_msg("%s: rank %d ends otherwise", trials[k].name, r);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_ranks_end_alike),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
