@@ -280,8 +280,8 @@ static void leave_out_body(struct seqlstm_http_request *request, struct evbuffer
     evbuffer_drain(body, evbuffer_get_length(body));
 }
 
-/* evhttp would write after its next wait for events: three system calls more. What the socket does not take is left to
- * it, and errors are. The connection may be freed. */
+/* evhttp would write only after its next wait for events. What the socket does not take is left to it, and errors are.
+ * The connection may be freed. */
 static void write_now(struct evhttp_connection *connection)
 {
     struct bufferevent *buffered = evhttp_connection_get_bufferevent(connection);
@@ -289,8 +289,10 @@ static void write_now(struct evhttp_connection *connection)
     evbuffer_unfreeze(out, 1);
     evbuffer_write(out, bufferevent_getfd(buffered));
     evbuffer_freeze(out, 1);
-    if (evbuffer_get_length(out) == 0)
-        bufferevent_trigger(buffered, EV_WRITE, 0);
+    if (evbuffer_get_length(out) > 0)
+        return;
+    bufferevent_disable(buffered, EV_WRITE); /* as evhttp has it: it may close the connection now */
+    bufferevent_trigger(buffered, EV_WRITE, 0);
 }
 
 /* Writes what there is of an answer. */
@@ -400,22 +402,10 @@ static void http_close(struct seqlstm_http *http)
     free(http);
 }
 
-/* Changes of what is waited for go to the system once in a pass, those that cancel each other not at all. */
-static struct event_base *make_base(void)
-{
-    struct event_config *config = event_config_new();
-    if (config == NULL)
-        return NULL;
-    event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST);
-    struct event_base *base = event_base_new_with_config(config);
-    event_config_free(config);
-    return base;
-}
-
 static int32_t listen_on(struct seqlstm_http *http, struct seqlstm_error *err)
 {
     const struct seqlstm_http_options *o = &http->options;
-    http->base = make_base();
+    http->base = event_base_new();
     http->server = http->base ? evhttp_new(http->base) : NULL;
     http->part = evbuffer_new();
     if (http->eventfd < 0 || http->server == NULL || http->part == NULL)
