@@ -37,6 +37,7 @@ static seqlstm_status open_version(const struct sl_models *models, int slot, str
                                          .threads = made->threads,
                                          .stream_steps = CHUNK_STEPS,
                                          .chunk_steps = CHUNK_STEPS,
+                                         .measures = !made->reproducible,
                                          .reproducible = made->reproducible};
     const bool pads = adds_padding(models, session);
     if (model == NULL)

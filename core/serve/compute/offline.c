@@ -156,8 +156,8 @@ seqlstm_status sl_offline_measure(struct sl_session *session, const struct sl_lo
                                   double *out_rate, struct seqlstm_error *err)
 {
     struct offline offline = {.count = 0};
-    const struct sl_predictor_limits limits = {.threads = 1,
-                                               .chunk_steps = 1}; /* language models are those of streams */
+    const struct sl_predictor_limits limits = {
+        .threads = 1, .measures = true, .chunk_steps = 1}; /* language models are those of streams */
     seqlstm_status status =
         sl_served_model_open(session, sl_session_get_model(session)->name, &limits, &offline.model, err);
     if (status == SEQLSTM_OK)
