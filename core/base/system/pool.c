@@ -47,11 +47,13 @@
 /* While spinning the processor is offered at this interval: the kernel sometimes puts a woken worker on the very
  * processor on which its caller spins. */
 #define POOL_YIELD_NS 10000
-/* A processor that comes back later than this is wanted by another program. A thread that yields it waits for a slice
- * of the scheduler (4 ms and more) at every use; a thread that sleeps runs again when woken. So a member that noticed
- * this sleeps at once for a while. */
-#define POOL_CROWD_NS   100000
-#define POOL_CROWDED_NS 20000000
+/* A processor that comes back later than this is wanted by another program, or by a worker that the kernel woke there.
+ * A thread that yields it to a program waits for a slice of the scheduler (4 ms and more) at every use; a thread that
+ * sleeps runs again when woken. So a member that noticed this sleeps at once for a while: briefly the first time, and
+ * twice as long each time that it notices it again soon afterwards. A worker moves to another processor in between. */
+#define POOL_CROWD_NS         100000
+#define POOL_CROWDED_LEAST_NS 500000
+#define POOL_CROWDED_MOST_NS  20000000
 
 /* One word on its own pair of lines. */
 struct word {
@@ -98,8 +100,8 @@ static _Thread_local struct seat {
     int32_t member, members;
 } seat;
 
-/* Until when the running thread considers its processor crowded. */
-static _Thread_local int64_t crowded_until_ns;
+/* Until when the running thread considers its processor crowded, and for how long it did so last. */
+static _Thread_local int64_t crowded_until_ns, crowded_ns;
 
 static void relax(void)
 {
@@ -125,8 +127,13 @@ static int64_t offer_processor(int64_t now_ns)
 {
     sched_yield();
     const int64_t back_ns = sl_clock_ns();
-    if (back_ns - now_ns > POOL_CROWD_NS)
-        crowded_until_ns = back_ns + POOL_CROWDED_NS;
+    if (back_ns - now_ns > POOL_CROWD_NS) {
+        const bool again = now_ns - crowded_until_ns < POOL_CROWDED_MOST_NS;
+        crowded_ns = again ? 2 * crowded_ns : POOL_CROWDED_LEAST_NS;
+        if (crowded_ns > POOL_CROWDED_MOST_NS)
+            crowded_ns = POOL_CROWDED_MOST_NS;
+        crowded_until_ns = back_ns + crowded_ns;
+    }
     return back_ns;
 }
 
