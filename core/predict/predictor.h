@@ -45,14 +45,17 @@ static inline bool sl_predictor_use_carries(enum sl_predictor_use use)
     return use == SL_USE_STREAM || use == SL_USE_STREAMS || use == SL_USE_CHUNKS;
 }
 
-enum { SL_SINGLE_BYTES = 1536 << 10 };
+enum { SL_SINGLE_STREAM_BYTES = 1536 << 10, SL_SINGLE_BYTES = 704 << 10 };
 
-/* One sequence whose weights stay in the second-level cache of a core is planned for one thread and computed by one,
- * however many there are: a step takes a few microseconds, and waiting for another thread at each of them takes longer
- * whenever that has lost its core. `packed_bytes`: of its plan. */
+/* One sequence with few weights is planned for one thread and computed by one, however many there are: a step takes one
+ * or two microseconds, and waiting for another thread at each of them takes longer whenever that has lost its core.
+ * With more weights, whole sequences are limited by reading them from the second-level cache, and two threads have two.
+ * The next step of a stream may come when the other threads sleep, so that it waits for them only where the weights do
+ * not fit in that cache. `packed_bytes`: of its plan. */
 static inline bool sl_predictor_use_is_single(enum sl_predictor_use use, int64_t packed_bytes)
 {
-    return (use == SL_USE_ALONE || use == SL_USE_STREAM) && packed_bytes <= SL_SINGLE_BYTES;
+    return (use == SL_USE_STREAM && packed_bytes <= SL_SINGLE_STREAM_BYTES) ||
+           (use == SL_USE_ALONE && packed_bytes <= SL_SINGLE_BYTES);
 }
 
 /* The model as it is planned for one use; NULL: it is not used so. */

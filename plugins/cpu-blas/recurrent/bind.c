@@ -17,6 +17,13 @@ bool blas_shares_units(const struct blas_recurrent *op, int64_t sequences, int32
     return op->units >= 128 && sequences < 4 * (int64_t)members;
 }
 
+/* Returns true if a sequence ends before members that sleep would have woken. */
+static bool is_brief(const struct blas_recurrent *op, int64_t sequences, int64_t steps)
+{
+    enum { BRIEF_STEPS = 8 };
+    return !op->training && sequences == 1 && steps < BRIEF_STEPS;
+}
+
 static void blocks_fill(struct blas_recurrent_binding *binding, const int32_t *sizes)
 {
     const int64_t steps = binding->steps;
@@ -119,7 +126,8 @@ static seqlstm_status cut_batch(const struct blas_recurrent *op, const struct se
     *made = (struct blas_recurrent_binding){
         .op = op, .axis = axis, .t0 = cut->t0, .steps = cut->t1 - cut->t0, .rows = rows, .sequences = sizes[0]};
     made->members = (int32_t)blas_min(blas_min(queue->members, op->members_max), CPU_MEMBERS_MOST);
-    made->units = blas_shares_units(op, made->sequences, made->members) && made->members == queue->members;
+    made->units = blas_shares_units(op, made->sequences, made->members) && made->members == queue->members &&
+                  !is_brief(op, made->sequences, made->steps);
     cut->shares = 1;
     cut->bounds[1] = made->sequences;
     if (!made->units) {

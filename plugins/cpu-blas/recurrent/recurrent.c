@@ -227,6 +227,13 @@ static void choose_layout(struct blas_recurrent *op, const struct seqlstm_recurr
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);
 }
 
+/* Returns true if vectors multiply x faster than tiles would, which multiply by whole blocks of columns, six times. */
+static bool is_thin(const struct seqlstm_recurrent_desc *desc)
+{
+    enum { THIN_INPUT = 12 };
+    return desc->head.mode == SEQLSTM_MODE_INFERENCE && desc->layers == 1 && desc->input < THIN_INPUT;
+}
+
 seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_isa isa, const struct blas_tiled *tiled,
                                      int32_t members_max, const struct seqlstm_recurrent_desc *desc,
                                      const char *variant, struct blas_recurrent **out_op, struct seqlstm_error *err)
@@ -246,7 +253,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     op->bf16_parts = tiled->parts;
     op->tiled_steps =
         op->tile_kernels && (op->bf16_parts == 1 || desc->head.max_sequences >= op->tile_kernels->sequences_min);
-    if (!op->tiled_steps && op->tile_kernels && desc->head.max_rows < op->tile_kernels->rows_min)
+    if (!op->tiled_steps && op->tile_kernels && (desc->head.max_rows < op->tile_kernels->rows_min || is_thin(desc)))
         op->tile_kernels = NULL;
     fill_sizes(op, desc);
     fill_cells(op, desc);

@@ -307,6 +307,15 @@ static void panel_sums(const struct blas_forward_run *f, const struct blas_step 
     panel_product(f, step, p, BLAS_PART_H, (struct blas_groups){x.end, h.end}, panel, product);
 }
 
+/* Fetches h~ of one sequence: other members have just written most of it. */
+static void fetch_h(const struct blas_forward_run *f, const struct blas_step *step)
+{
+    const struct blas_recurrent *op = f->r.op;
+    const float *h = blas_xh_at(f, step->s) + op->layers[f->r.layer].input_pad;
+    for (int64_t k = 0; f->r.barrier && step->rows == 1 && k < op->out_pad; k += GROUP)
+        __builtin_prefetch(h + k);
+}
+
 /* Multiplies all own panels, and runs the cell after each one if it needs no other panel. */
 static void step_panels(const struct blas_forward_run *f, const struct blas_step *step)
 {
@@ -319,6 +328,7 @@ static void step_panels(const struct blas_forward_run *f, const struct blas_step
     const bool narrow = op->lstm && !op->norm && step->rows <= NARROW_ROWS;
     int64_t p = way > 0 ? r->panel_first : r->panel_last - 1;
     struct blas_ahead ahead;
+    fetch_h(f, step);
     blas_ahead_init(&ahead);
     if (r->binding->fused && step->rows > 8) {
         look_ahead(f, step, &ahead);
