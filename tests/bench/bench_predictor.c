@@ -5,9 +5,12 @@
  *   bench_predictor step  RUN CALLS           one stream, one step a call: median, 99.9th percentile, page faults; then
  *                                             the same of a loop that only looks at the clock for the median time
  *   bench_predictor many  RUN STREAMS WIDTH   all streams, one step each, in batches of WIDTH: time of a stream-step
- *   bench_predictor cells RUN THREADS [STEPS] whole sequences, of at most STEPS: a line "steps sequences median_us
- *                                             least_us calls" each
- *   bench_predictor peer  LIBRARY MODEL.onnx THREADS [STEPS]   the same with ONNX Runtime, through its C API
+ *   bench_predictor cells RUN THREADS T:B...  whole sequences, B of T steps: a line "steps sequences median_us least_us
+ *                                             calls" each
+ *   bench_predictor beside RUN THREADS LIBRARY MODEL.onnx ROUNDS T:B...
+ *                                             the same in turn with ONNX Runtime, through its C API: lines "steps
+ *                                             sequences ours_us theirs_us rounds least median most" with the medians of
+ *                                             the rounds and of their ratios, theirs by ours
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -122,7 +125,6 @@ static void many(struct seqlstm_predictor *p, struct seqlstm_context *k, int64_t
 /* ---- whole sequences -------------------------------------------------------------------------------------------- */
 
 enum { CALLS_MOST = 20000, STEPS_MOST = 2000, SEQUENCES_MOST = 512 };
-static const int64_t all_steps[] = {1, 50, STEPS_MOST}, all_sequences[] = {1, 8, 64, SEQUENCES_MOST};
 
 /* What predicts for sequences of equal length. */
 struct side {
@@ -131,32 +133,44 @@ struct side {
     struct peer *peer;
     float *x, *y;
     int64_t *lengths;
-    int64_t most; /* steps */
 };
 
-/* Calls for about 150 ms, or three, or as many as begin in the first second. */
-static void time_cell(struct side *side, int64_t steps, int64_t sequences)
+/* A cell of the table, from "T:B". */
+struct cell {
+    int64_t steps, sequences;
+};
+
+static struct cell read_cell(const char *text)
 {
-    static int64_t times[CALLS_MOST];
+    char *end = NULL;
+    const struct cell cell = {.steps = strtoll(text, &end, 10),
+                              .sequences = *end == ':' ? strtoll(end + 1, NULL, 10) : 0};
+    if (cell.steps < 1 || cell.steps > STEPS_MOST || cell.sequences < 1 || cell.sequences > SEQUENCES_MOST) {
+        fprintf(stderr, "bench_predictor: %s, expected STEPS:SEQUENCES of at most %d:%d\n", text, STEPS_MOST,
+                SEQUENCES_MOST);
+        exit(2);
+    }
+    return cell;
+}
+
+/* Calls for `span_ns`, or three times, or as often as calls begin in the time of seven spans. */
+static int64_t time_calls(struct side *side, const struct cell *cell, int64_t span_ns, int64_t *times)
+{
     int64_t count = 0;
-    for (int64_t s = 0; s < sequences; s++)
-        side->lengths[s] = steps;
-    side->call(side, steps, sequences);
+    side->call(side, cell->steps, cell->sequences);
     const int64_t start = now_ns();
-    for (int64_t spent = 0; spent < 150000000 || (count < 3 && spent < 1000000000); spent = now_ns() - start) {
+    for (int64_t spent = 0; spent < span_ns || (count < 3 && spent < 7 * span_ns); spent = now_ns() - start) {
         if (count == CALLS_MOST)
             break;
         const int64_t begin = now_ns();
-        side->call(side, steps, sequences);
+        side->call(side, cell->steps, cell->sequences);
         times[count++] = now_ns() - begin;
     }
     qsort(times, (size_t)count, sizeof *times, by_value);
-    printf("%lld %lld %.3f %.3f %lld\n", (long long)steps, (long long)sequences, (double)times[count / 2] * 1e-3,
-           (double)times[0] * 1e-3, (long long)count);
-    fflush(stdout);
+    return count;
 }
 
-static void time_cells(struct side *side)
+static void make_room(struct side *side)
 {
     side->x = calloc((size_t)STEPS_MOST * SEQUENCES_MOST, 2 * sizeof *side->x);
     side->y = calloc(SEQUENCES_MOST, sizeof *side->y);
@@ -165,18 +179,34 @@ static void time_cells(struct side *side)
         exit(1);
     for (int64_t r = 0; r < STEPS_MOST * SEQUENCES_MOST; r++)
         side->x[2 * r] = (float)(r % 100) / 100;
-    for (size_t t = 0; t < sizeof all_steps / sizeof *all_steps && all_steps[t] <= side->most; t++)
-        for (size_t n = 0; n < sizeof all_sequences / sizeof *all_sequences; n++)
-            time_cell(side, all_steps[t], all_sequences[n]);
+}
+
+static void release_room(struct side *side)
+{
     free(side->x);
     free(side->y);
     free(side->lengths);
 }
 
+static void time_cells(struct side *side, char **cells)
+{
+    static int64_t times[CALLS_MOST];
+    make_room(side);
+    for (; *cells; cells++) {
+        const struct cell cell = read_cell(*cells);
+        const int64_t count = time_calls(side, &cell, 150000000, times);
+        printf("%lld %lld %.3f %.3f %lld\n", (long long)cell.steps, (long long)cell.sequences,
+               (double)times[count / 2] * 1e-3, (double)times[0] * 1e-3, (long long)count);
+        fflush(stdout);
+    }
+    release_room(side);
+}
+
 static void call_ours(struct side *side, int64_t steps, int64_t sequences)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    (void)steps;
+    for (int64_t s = 0; s < sequences; s++)
+        side->lengths[s] = steps;
     need(seqlstm_predict(side->context, side->x, side->lengths, sequences, side->y, &err), &err);
 }
 
@@ -267,16 +297,61 @@ static void call_peer(struct side *side, int64_t steps, int64_t sequences)
         ((void (*)(void *))(uintptr_t)peer->api[RELEASE_VALUE])(values[v]);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------ */
+/* ---- both in turn ----------------------------------------------------------------------------------------------- */
 
-static int run_peer(char **argv)
+enum { ROUNDS_MOST = 99, ROUND_NS = 30000000, REST_NS = 15000000 };
+
+static int by_ratio(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of a round, after a rest in which the threads of the other side fall asleep. */
+static double time_round(struct side *side, const struct cell *cell)
+{
+    static int64_t times[CALLS_MOST];
+    nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+    const int64_t count = time_calls(side, cell, ROUND_NS, times);
+    return (double)times[count / 2] * 1e-3;
+}
+
+/* As many rounds as are wanted, or as begin within ten seconds. */
+static void compare_cell(struct side sides[2], const struct cell *cell, int rounds)
+{
+    double us[2][ROUNDS_MOST], ratios[ROUNDS_MOST];
+    int made = 0;
+    for (const int64_t start = now_ns(); made < rounds && now_ns() - start < 10000000000; made++) {
+        for (int side = 0; side < 2; side++)
+            us[side][made] = time_round(&sides[side], cell);
+        ratios[made] = us[1][made] / us[0][made];
+    }
+    qsort(ratios, (size_t)made, sizeof *ratios, by_ratio);
+    for (int side = 0; side < 2; side++)
+        qsort(us[side], (size_t)made, sizeof *us[side], by_ratio);
+    printf("%lld %lld %.3f %.3f %d %.3f %.3f %.3f\n", (long long)cell->steps, (long long)cell->sequences,
+           us[0][made / 2], us[1][made / 2], made, ratios[0], ratios[made / 2], ratios[made - 1]);
+    fflush(stdout);
+}
+
+/* argv: beside RUN THREADS LIBRARY MODEL ROUNDS T:B... */
+static void compare(struct seqlstm_context *context, char **argv)
 {
     struct peer peer = {.api = NULL};
-    struct side side = {.call = call_peer, .peer = &peer, .most = argv[5] ? atoll(argv[5]) : STEPS_MOST};
-    open_peer(&peer, argv[2], argv[3], atoi(argv[4]));
-    time_cells(&side);
-    return 0;
+    struct side sides[2] = {{.call = call_ours, .context = context}, {.call = call_peer, .peer = &peer}};
+    const int wanted = atoi(argv[6]), rounds = wanted < 1 ? 1 : wanted > ROUNDS_MOST ? ROUNDS_MOST : wanted;
+    open_peer(&peer, argv[4], argv[5], atoi(argv[3]));
+    make_room(&sides[0]);
+    sides[1].x = sides[0].x;
+    sides[1].y = sides[0].y;
+    for (char **text = argv + 7; *text; text++) {
+        const struct cell cell = read_cell(*text);
+        compare_cell(sides, &cell, rounds);
+    }
+    release_room(&sides[0]);
 }
+
+/* ---- the program ------------------------------------------------------------------------------------------------ */
 
 int main(int argc, char **argv)
 {
@@ -286,16 +361,16 @@ int main(int argc, char **argv)
     struct seqlstm_session *session = NULL;
     struct seqlstm_predictor *p = NULL;
     struct seqlstm_context *k = NULL;
-    if (argc > 4 && strcmp(argv[1], "peer") == 0)
-        return run_peer(argv);
-    if (argc < 4) {
-        fprintf(stderr, "usage: bench_predictor step RUN CALLS | many RUN STREAMS WIDTH | cells RUN THREADS [STEPS] | "
-                        "peer LIBRARY MODEL.onnx THREADS [STEPS]\n");
+    const bool beside = argc > 7 && strcmp(argv[1], "beside") == 0;
+    const bool cells = beside || (argc > 4 && strcmp(argv[1], "cells") == 0);
+    const bool manys = argc > 4 && strcmp(argv[1], "many") == 0;
+    if (!cells && !manys && (argc < 4 || strcmp(argv[1], "step") != 0)) {
+        fprintf(stderr, "usage: bench_predictor step RUN CALLS | many RUN STREAMS WIDTH | cells RUN THREADS T:B... | "
+                        "beside RUN THREADS LIBRARY MODEL.onnx ROUNDS T:B...\n");
         return 2;
     }
-    const bool cells = strcmp(argv[1], "cells") == 0, manys = strcmp(argv[1], "many") == 0;
     opened.threads = cells ? atoi(argv[3]) : 1;
-    options.streams = manys && argc > 4 ? atoll(argv[4]) : 1;
+    options.streams = manys ? atoll(argv[4]) : 1;
     options.steps = cells ? STEPS_MOST : 0;
     options.sequences = cells ? SEQUENCES_MOST : 0;
     options.rows = cells ? STEPS_MOST * SEQUENCES_MOST : 0;
@@ -303,8 +378,10 @@ int main(int argc, char **argv)
     need(seqlstm_open_run(argv[2], &opened, &session, &err), &err);
     need(seqlstm_predictor_open(session, &options, &p, &err), &err);
     need(seqlstm_context_open(p, &k, &err), &err);
-    if (cells)
-        time_cells(&(struct side){.call = call_ours, .context = k, .most = argc > 4 ? atoll(argv[4]) : STEPS_MOST});
+    if (beside)
+        compare(k, argv);
+    else if (cells)
+        time_cells(&(struct side){.call = call_ours, .context = k}, argv + 4);
     else if (manys)
         many(p, k, atoll(argv[3]), &err);
     else

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times prepared predictions, and ONNX Runtime on the exported model beside them.
 
-predictor.py BUILD step|many|cells [LIBRARY] [--threads N] [--units 32,64] [--steps N] [--rounds N]
+predictor.py BUILD step|many|cells [LIBRARY] [--threads 1,2] [--units 32,64] [--steps 1,50] [--sequences 1,8] [--rounds N]
 
 BUILD is the build folder with tests/bench/bench_predictor built; LIBRARY is libonnxruntime.so (of the package onnxruntime).
-`cells` runs both programs in turn, and prints for every cell both medians and their ratio: theirs by ours.
+`cells` times both in turn, cell by cell, and prints at once the medians of the rounds and of their ratios, theirs by ours, with
+the least and the most. A cell takes about a tenth of a second a round, and at most ten seconds and a round. The last line names the cells
+whose least ratio is below 1.
 """
 import argparse
 import pathlib
@@ -33,20 +35,30 @@ def make_run(build, folder, units):
     return run, model
 
 
-def read_cells(text):
-    rows = [line.split() for line in text.splitlines()]
-    return {(int(r[0]), int(r[1])): float(r[2]) for r in rows}
+def compare(bench, run, model, threads, options, environment):
+    """Yields the lines of the program as they come: steps, sequences, both times, rounds, three ratios."""
+    cells = [f'{t}:{b}' for t in options.steps.split(',') for b in options.sequences.split(',')]
+    words = [bench, 'beside', run, threads, options.library, model, options.rounds, *cells]
+    with subprocess.Popen([str(w) for w in words], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
+        yield from (line.split() for line in process.stdout)
+    if process.returncode:
+        sys.exit(f'{bench} ended with status {process.returncode}')
 
 
-def compare(bench, run, model, options, environment):
-    sides, threads = [[], []], options.threads
-    for _ in range(options.rounds):
-        sides[0].append(read_cells(call(bench, 'cells', run, threads, options.steps, environment=environment)))
-        sides[1].append(read_cells(call(bench, 'peer', options.library, model, threads, options.steps)))
-    for cell in sides[0][0]:
-        ours, theirs = [sorted(one[cell] for one in side) for side in sides]
-        print(f'| {threads} | {run.name[4:]} | {cell[0]} | {cell[1]} | {ours[len(ours) // 2]:.1f} | '
-              f'{theirs[len(theirs) // 2]:.1f} | {theirs[0] / ours[-1]:.2f} | {theirs[-1] / ours[0]:.2f} |', flush=True)
+def show_cells(bench, folder, build, options, environment):
+    print('| threads | units | steps | sequences | seqlstm, us | ONNX Runtime, us | rounds | ratio, least | median | most |\n'
+          + '| --- ' * 10 + '|', flush=True)
+    behind, count = [], 0
+    for units in options.units.split(','):
+        run, model = make_run(build, folder, units)
+        for threads in options.threads.split(','):
+            for t, b, ours, theirs, rounds, *ratios in compare(bench, run, model, threads, options, environment):
+                print(f'| {threads} | {units} | {t} | {b} | {float(ours):.1f} | {float(theirs):.1f} | {rounds} | '
+                      + ' | '.join(f'{float(r):.2f}' for r in ratios) + ' |', flush=True)
+                count += 1
+                if not float(ratios[0]) >= 1:
+                    behind.append(f'{threads} threads, {units} units, {t} x {b}: {ratios[0]}')
+    print(f'{count} cells, {len(behind)} below 1', '; '.join(behind))
 
 
 def main():
@@ -54,22 +66,22 @@ def main():
     parser.add_argument('build', type=pathlib.Path)
     parser.add_argument('what', choices=['step', 'many', 'cells'])
     parser.add_argument('library', nargs='?')
-    parser.add_argument('--threads', type=int, default=1)
+    parser.add_argument('--threads', default='1')
     parser.add_argument('--units', default='32,64,128,256')
-    parser.add_argument('--steps', type=int, default=2000, help='cells with at most so many steps')
-    parser.add_argument('--rounds', type=int, default=1)
+    parser.add_argument('--steps', default='1,50,2000')
+    parser.add_argument('--sequences', default='1,8,64,512')
+    parser.add_argument('--rounds', type=int, default=5)
     options = parser.parse_args()
     build = options.build.resolve()
     bench = build / 'tests/bench/bench_predictor'
     environment = {'SEQLSTM_BACKEND_PATH': str(build / 'plugins')}
-    if options.what == 'cells':
-        print('| threads | units | steps | sequences | seqlstm, us | ONNX Runtime, us | ratio, least | most |\n' + '| --- ' * 8 + '|')
     with tempfile.TemporaryDirectory() as folder:
+        if options.what == 'cells':
+            show_cells(bench, pathlib.Path(folder), build, options, environment)
+            return
         for units in options.units.split(','):
-            run, model = make_run(build, pathlib.Path(folder), units)
-            if options.what == 'cells':
-                compare(bench, run, model, options, environment)
-            elif options.what == 'many':
+            run, _ = make_run(build, pathlib.Path(folder), units)
+            if options.what == 'many':
                 for width in 32, 64, 128, 256, 512:
                     print(f'{units} units, 10000 streams, width {width}:', call(bench, 'many', run, 10000, width, environment=environment), end='', flush=True)
             else:
