@@ -77,7 +77,7 @@ def pad(sequences: Iterable[Any], what: str) -> tuple[NDArray[Any], NDArray[Any]
 
 def are_texts(values: Any) -> bool:
     """Are these strings, in a list, an array or a column of pandas?"""
-    if isinstance(values, str):
+    if isinstance(values, str) or hasattr(values, 'columns'):  # the items of a table are the names of its columns
         return False
     if hasattr(values, 'dtype') and (getattr(values.dtype, 'kind', '') not in ('O', 'U') or values.ndim != 1):
         return False
@@ -132,6 +132,10 @@ def encode_split(split: str, value: Any) -> _Encoded:
     """`value` is a table (pandas.DataFrame), x, (x, y), (x, y, lengths), or {"x", "y", "lengths"}; or a dict of
     columns {"source": texts, "target": texts} for an encoder and a decoder."""
     if hasattr(value, 'columns') and hasattr(value, 'iloc'):
+        titles = [str(name) for name in value.columns]
+        twice = [title for title in titles if titles.count(title) > 1]
+        if twice:
+            refuse(f'data.{split}', f'{split} has two columns `{twice[0]}`', 'rename or drop one of them')
         columns = {str(name): _read_column(value[name]) for name in value.columns}
         return {'type': 'csv', 'file': f'memory:{split}'}, {split: encode_table(columns, f'data.{split}')}
     if value is None or isinstance(value, (str, bytes)) or hasattr(value, '__fspath__'):

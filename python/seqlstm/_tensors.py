@@ -35,7 +35,8 @@ def _make_array(values: Any, what: str) -> NDArray[Any]:
     if found.dtype.kind == 'O':
         if found.ndim == 0:
             refuse(what, f'{what} is a {type(values).__name__}, expected an array', 'pass an array, or a list of them')
-        refuse(what, f'{what} is an array of objects', "convert it: x.astype('float32')")
+        refuse(what, f'{what} is an array of objects, expected numbers',
+               "leave out what is no number, and convert it: x.astype('float32')")
     return found
 
 

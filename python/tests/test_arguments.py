@@ -77,6 +77,21 @@ class Refused(unittest.TestCase):
             self.check(lambda value=value: train(data={'train': value}), 'data.train', words, 'name files in the model')
         self.check(lambda: train(data={'train': ({1, 2}, y)}), 'data.train', 'is a set, expected an array', 'pass an array')
         self.check(lambda: train(data={'train': (x.astype(object), y)}), 'data.train', 'array of objects', 'float32')
+
+        class Frame(dict):  # what of pandas is used
+            columns, iloc = ['a', 'b', 'a'], None
+
+        self.check(lambda: train(data={'train': Frame()}), 'data.train', 'two columns `a`', 'rename or drop')
+
+        class Table(np.ndarray):
+            columns = ['a', 'b', 'c']
+
+            def __iter__(self):
+                return iter(self.columns)
+
+        rows = {'seqlstm': 1, 'model': [{'type': 'dense', 'units': 'from_target'}], 'data': {'batch_size': 4},
+                'train': {'epochs': 1, 'loss': 'mse'}}
+        train(rows, data={'train': (x[:, 0].view(Table), y)})
         self.check_type(lambda: train(data=(x, y)), r'data is a tuple, expected a dict, such as \{"train": \(x, y\)\}')
 
     def test_models_and_options(self):
