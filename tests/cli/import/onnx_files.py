@@ -48,7 +48,7 @@ class Onnx:
             field(4, op) + field(7, domain)
         for key, value in attributes.items():
             if isinstance(value, list):
-                body = b''.join(field(8, v) for v in value)
+                body = b''.join(field({float: 7, int: 8, str: 9}[type(v)], v) for v in value)
             else:
                 body = field({float: 2, int: 3, str: 4}[type(value)], value)
             text += field(5, field(1, key) + body)

@@ -40,6 +40,20 @@ def test_sizes_that_the_file_fixes(t):
         expect(weights(t, name) == plain, f'{name}: other weights')
 
 
+def test_an_activation_that_is_none(t):
+    """`linear` is Affine in ONNX, where that multiplies by 1 and adds 0."""
+    prepare(t, MODEL.replace('units: 3,', 'units: 3, activation: linear,'))
+    for alpha, beta in ((1.0, 0.0), (1.0, 0.5), (0.5, 0.0)):
+        o = Onnx()
+        data = o.finish(dense(o, lstm(o, 'input', activations=['Sigmoid', 'Affine', 'Affine'], activation_alpha=[alpha, 1.0],
+                                      activation_beta=[beta, 0.0])))
+        if (alpha, beta) == (1.0, 0.0):
+            t.write('linear.onnx', data)
+            t.run('import', 'linear.onnx', '--into', 'model.yaml', '--out', 'linear').says('W0301')
+        else:
+            refuse(t, 'affine', data, 'layer `lstm_1`', f'Affine (alpha {alpha:g}, beta {beta:g})', '`activation`')
+
+
 def expand(o, values):
     x = o.node('Transpose', ['input'], perm=[1, 0, 2])
     batch = o.node('Gather', [o.node('Shape', [x]), o.tensor([1], [1])], axis=0)

@@ -135,6 +135,17 @@ static void test_many_lengths(void **state)
     }
     check_many(lengths, NULL, n);
     check_many(lengths, sources, n);
+    /* all sources alike: in one bucket, joined lengths cost what each by itself does */
+    for (int64_t i = 0; i < n; i++)
+        sources[i] = 7;
+    struct sl_histogram h = make_histogram(lengths, sources, n);
+    struct sl_edges edges;
+    const struct sl_bucket_rule rule = {.batch_size = 8};
+    assert_int_equal(h.source_count, 1);
+    assert_int_equal(sl_edges_best(&h, &rule, 1, &edges, NULL), SEQLSTM_OK);
+    assert_true(edges.cost == sl_bucket_price(&rule, &h, 0, h.count));
+    sl_edges_deinit(&edges);
+    sl_histogram_deinit(&h);
     free(lengths);
     free(sources);
 }
