@@ -20,7 +20,10 @@ SL_PROBE_SEMAPHORE(sl_trace_watchers);
 static const struct sl_trace_marker *_Atomic markers[SL_TRACE_MARKERS];
 static struct sl_trace current; /* of the recording; its tracks are in use up to `taken` */
 static _Atomic int32_t taken;
-static _Atomic bool busy[SL_TRACE_TRACKS];
+static struct {
+    _Atomic bool now; /* does the thread of the track append? */
+    char apart[SL_TRACE_APART];
+} busy[SL_TRACE_TRACKS];
 static _Atomic uint32_t recording;
 static int64_t capacity;
 static int64_t cpu_begin;
@@ -158,11 +161,11 @@ void sl_trace_end_on(int64_t begin, enum sl_activity_kind kind, const char *name
     const int32_t t = sl_trace_is_on() ? find_own() : -1;
     if (t < 0)
         return;
-    atomic_store(&busy[t], true);
+    atomic_store(&busy[t].now, true);
     if ((atomic_load(&sl_trace_state) & 1) != 0 && own_recording == atomic_load(&recording) &&
         begin >= current.begin_ns)
         append(&current.tracks[t], &activity);
-    atomic_store_explicit(&busy[t], false, memory_order_release);
+    atomic_store_explicit(&busy[t].now, false, memory_order_release);
 }
 
 int64_t sl_trace_get_begin(void)
@@ -344,7 +347,7 @@ void sl_trace_stop(struct sl_trace *out_trace)
     pthread_mutex_unlock(&lock);
     const int32_t count = atomic_load(&taken);
     for (int32_t t = 0; t < count; t++)
-        while (atomic_load(&busy[t]))
+        while (atomic_load(&busy[t].now))
             sched_yield();
     if (statm >= 0)
         close(statm);

@@ -63,12 +63,15 @@ struct sl_activity {
     enum sl_activity_kind kind;
 };
 
+enum { SL_TRACE_APART = 64 }; /* bytes of a cache line */
+
 /* Activities of one thread, or of one device, in the order of their ends. */
 struct sl_trace_track {
     char name[32];
     bool is_device;
     struct sl_activity *activities;
     int64_t count, capacity, dropped; /* dropped: no room was left */
+    char apart[SL_TRACE_APART];       /* unused: threads write counts into cache lines of their own */
 };
 
 /* One value at one time: bytes of memory. */
