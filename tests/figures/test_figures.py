@@ -40,6 +40,7 @@ def write_data(t):
     t.write('lines.txt', ''.join(f'{"yes no no maybe".split()[k * 3 % 4 if k % 5 else 0]} ' + ' '.join(words[(k * 5 + j) % len(words)] for j in range(1 + k % 7)) + '\n'
                                  for k in range(24)))
     t.write('tags.txt', ''.join(f'{words[(k * 3) % len(words)]} {"D N V".split()[k * k % 3]}\n' + ('\n' if k % 5 == 4 else '') for k in range(45)))
+    t.write('ids.txt', ''.join(' '.join(str((k * k + 3 * j) % 7) for j in range(2 + k % 4)) + '\n' for k in range(16)))
     t.write('x.npy', write_npy([10, 5, 3], make_values(150, 5)))
     t.write('y.npy', write_npy([10], struct.pack('<10i', 0, 2, 1, 2, 2, 0, 2, 1, 2, 2), '<i4'))
     t.write('truth.npy', write_npy([10], [0, 1, 1, 0, 1, 0, 0, 0, 1, 0]))
@@ -55,6 +56,7 @@ TEXT = '{type: text, tokenizer: {type: whitespace, specials: [unk, eos]}, train:
 WORDS = '{type: lines, tokenizer: {type: whitespace, specials: [unk, bos, eos]}, train: {file: text.txt}, valid: {split: 0.2}, batch_size: 4'
 TAGS = '{type: conll, delimiter: " ", label: 2, train: {file: tags.txt}, valid: {split: 0.3}, batch_size: 2'
 PAIRS = '{train: {type: generator, name: reverse, length: [1, 5], symbols: 5, size: 20}, valid: {type: generator, name: reverse, length: [2, 4], symbols: 5, size: 7}, batch_size: 5'
+IDS = '{type: tokens, train: {file: ids.txt}, valid: {split: 0.25}, batch_size: 4'
 COPY = '{train: {type: generator, name: copy, length: [1, 4], delay: 2, symbols: 4, size: 14}, valid: {split: 0.3}, batch_size: 5'
 SINE = '{train: {type: generator, name: sine, length: [3, 7], features: 2, horizon: 1, noise: 0.1, size: 18}, valid: {split: 0.2}, batch_size: 6'
 SUMS = '{train: {type: generator, name: adding_problem, length: [2, 9], size: 24}, valid: {type: generator, name: adding_problem, length: 4, size: 9}, batch_size: 7'
@@ -97,6 +99,7 @@ MODELS = {
     'balanced': (KINDS + '}', [f'type: gru, units: 3, {S}', *CHOOSE], f'task: tag, {SGD}, class_weight: balanced, loss: {{type: cross_entropy, reduction: mean}}'),
     'numbered': (ARRAYS + '}', LAST, f'{SGD}, loss: cross_entropy, class_weight: balanced, metrics: [accuracy]'),
     'symbols': (COPY + '}', ['type: embedding, dim: 4', f'type: gru, units: 4, {S}', *CHOOSE], f'{SGD}, class_weight: balanced, metrics: [accuracy]'),
+    'ids': (IDS + '}', ['type: embedding, dim: 3', f'type: gru, units: 3, {S}', *CHOOSE], f'task: language_model, {SGD}, metrics: [perplexity]'),
     'weighted': (LINES + ', batching: {bucketing: off}}', EMBEDDED, f'{SGD}, class_weight: {{no: 0.25, maybe: 3}}, loss: {{type: cross_entropy, reduction: sequence_mean}}'),
     'ignored': (KINDS + ', batching: {bucketing: [2, 4]}}', [f'type: gru, units: 3, {S}', *CHOOSE], f'task: tag, {SGD}, loss: {{type: cross_entropy, ignore: mid, reduction: sequence_mean}}'),
     'initial': (VALUES + '}', [f'type: lstm, units: 4, {S}, kernel_initializer: {{type: normal, stddev: 0.3}}, recurrent_initializer: {{type: orthogonal, gain: 0.5}}, bias_initializer: {{type: uniform, range: 0.2}}',
@@ -209,8 +212,9 @@ def is_close(now, then):
 
 def check(t, backend):
     prepare(t)
-    for block in ('\n' + (HERE / 'figures.txt').read_text()).split('\n' + TITLE)[1:]:
-        name, *then = block.splitlines()
+    blocks = [block.splitlines() for block in ('\n' + (HERE / 'figures.txt').read_text()).split('\n' + TITLE)[1:]]
+    expect([name for name, *_ in blocks] == list(MODELS), 'figures.txt has other models: --update')
+    for name, *then in blocks:
         now = compute(t, name, backend)
         for a, b in zip(now + ['(end)'], then + ['(end)']):
             same = NUMBER.sub('#', a) == NUMBER.sub('#', b) and all(map(is_close, NUMBER.findall(a), NUMBER.findall(b)))
