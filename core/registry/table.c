@@ -39,7 +39,7 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct sl_plugin_
     record->abi_major = found->abi_major;
     record->abi_minor_needed = found->abi_minor_needed;
     if (!abi_fits(kind, found))
-        REFUSE("it is built for ABI %u.%u, this program has %u.%u%s; build it again with the headers of this program",
+        REFUSE("it is built for ABI %u.%u, this program has %u.%u%s; use a build with the headers of this program",
                found->abi_major, found->abi_minor_needed, kind->abi_major, kind->abi_minor,
                kind->abi_major == 0 ? " (a draft: both must be equal)" : "");
     if (found->struct_size < kind->required_bytes || found->struct_size > 64 * 1024)

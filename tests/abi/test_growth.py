@@ -89,7 +89,7 @@ def check(made):
 
     # A plugin that needs the newer host is refused, with both numbers, and loads on a host that is new enough.
     demanding = answers(made['older'], made['newer demanding'])
-    assert demanding == {'status': 'it is built for ABI 1.2, this program has 1.1; build it again with the headers of this '
+    assert demanding == {'status': 'it is built for ABI 1.2, this program has 1.1; use a build with the headers of this '
                                    'program'}, demanding
     assert answers(made['newer'], made['newer demanding'])['status'] == 'ok'
 

@@ -214,7 +214,7 @@ def test_damaged_weights(t):
 def test_plugins(t):
     """Plugins which are refused when they are loaded; those of tests/abi, where they are built."""
     t.write('m.yaml', TINY)
-    for name, reason, fix in (('minor', 'is built for ABI 0.', 'build it again with the headers of this program'),
+    for name, reason, fix in (('minor', 'is built for ABI 0.', '= help: use a build with the headers of this program'),
                               ('ftz-at-load', 'changed the floating-point mode', "the compiler's fast-math flags do that: build without them")):
         plugin = BUILD / f'tests/abi/libseqlstm_backend_h-{name}.so'
         if not plugin.exists():
