@@ -104,13 +104,15 @@ enum {
     PART_LOSS,
     PART_VALID,
     PART_BEST,
+    PART_BEST_EPOCH,
     PART_RATE,
     PART_EPOCH,
     PART_ETA,
     PART_SKIPPED,
     PARTS
 };
-static const int dropped_first[] = {PART_UPDATE, PART_EPOCH, PART_BATCH, PART_BEST, PART_VALID};
+static const int dropped_first[] = {PART_UPDATE, PART_BATCH, PART_RATE, PART_BEST_EPOCH,
+                                    PART_EPOCH,  PART_BEST,  PART_VALID};
 enum { PART_BYTES = 64, DROPPED = sizeof dropped_first / sizeof *dropped_first };
 
 static void format_parts(const struct cli_train_view *view, const struct sl_train_report *report,
@@ -128,7 +130,8 @@ static void format_parts(const struct cli_train_view *view, const struct sl_trai
     sl_text_snprintf(parts[PART_LOSS], PART_BYTES, "  loss %.5g", report->loss);
     if (!isnan(view->best)) {
         sl_text_snprintf(parts[PART_VALID], PART_BYTES, "  valid %.5g", view->valid);
-        sl_text_snprintf(parts[PART_BEST], PART_BYTES, " (best %.5g, epoch %.4g)", view->best, view->best_epochs);
+        sl_text_snprintf(parts[PART_BEST], PART_BYTES, "  best %.5g", view->best);
+        sl_text_snprintf(parts[PART_BEST_EPOCH], PART_BYTES, " (epoch %.4g)", view->best_epochs);
     }
     snprintf(parts[PART_RATE], PART_BYTES, "  %s steps/s", rate);
     if (view->epoch_seconds > 0)
