@@ -118,6 +118,28 @@ class Predictions(unittest.TestCase):
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'Unsupported dtype.*pass tensor\.float\(\)'):
             run.predict(bad)
 
+    def test_tensors_that_require_gradients_are_detached(self):
+        class Tensor:
+            def __init__(self, values, requires_grad):
+                self.values, self.requires_grad = values, requires_grad
+
+            def detach(self):
+                return Tensor(self.values, False)
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+            def __dlpack__(self, **_):
+                if self.requires_grad:
+                    raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+                return self.values.__dlpack__()
+
+        for wanted in (False, True):
+            tensor = Tensor(x, wanted)
+            np.testing.assert_array_equal(run.predict(tensor), run.predict(x))
+            np.testing.assert_array_equal(run.predict(list(x) if wanted else tensor), run.predict(x))
+            self.assertEqual(tensor.requires_grad, wanted, 'the tensor of the caller stays as it is')
+
 
 class Streams(unittest.TestCase):
     def test_steps_continue_and_states_are_saved(self):
@@ -133,6 +155,31 @@ class Streams(unittest.TestCase):
         np.testing.assert_allclose(other(x[1, 3:]), whole[1], rtol=1e-4, atol=1e-5)
         with self.assertRaises(seqlstm.SeqlstmError):
             other.load(b'nonsense')
+
+    def test_states_are_those_of_the_same_weights(self):
+        """The same model with other weights would continue with numbers that mean nothing there."""
+        stream = run.stream()
+        stream(x[0, :3])
+        with seqlstm.open(run.folder) as again:
+            np.testing.assert_array_equal(again.stream(stream.save())(x[0, 3:]), stream(x[0, 3:]))
+        other = train_small(next(folders), overrides={'seed': 2})
+        with self.assertRaises(seqlstm.SeqlstmError):
+            other.stream(stream.save())
+        with self.assertRaises(seqlstm.SeqlstmError):
+            other.streams(2)[1].load(stream.save())
+
+    def test_as_many_step_together_as_are_asked_for(self):
+        with seqlstm.open(run.folder) as fresh:
+            alone = fresh.stream()
+            first = alone(x[0, 0])
+            for count in (1, 2, 3, 64, 65, 300, 5):
+                streams = fresh.streams(count)
+                self.assertEqual(len(streams), count)
+                outputs = streams(np.repeat(x[:1, 0], count, axis=0))
+                np.testing.assert_allclose(outputs, np.repeat(first[None], count, axis=0), rtol=1e-4, atol=1e-5)
+            self.assertIs(fresh.streams(257)._predictor, fresh.streams(512)._predictor)
+            self.assertIsNot(fresh.streams(256)._predictor, fresh.streams(257)._predictor)
+            self.assertEqual(alone.position, 1)
 
     def test_many_step_together(self):
         streams, whole = run.streams(4), run.predict(x)

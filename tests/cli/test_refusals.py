@@ -289,7 +289,9 @@ def test_full_disk(t):
     expect(t.read('r/final.safetensors') == t.read('want/final.safetensors'), 'after the disk had room again')
     with open('/dev/full', 'wb') as full:
         for args in (('help',), ('version',), ('plan', 'm.yaml'), ('plan', 'm.yaml', '--json'), ('eval', 'r'),
-                     ('config', 'm.yaml'), ('schema',), ('backends',), ('backends', '--json'), ('inspect', 'r')):
+                     ('config', 'm.yaml'), ('schema',), ('backends',), ('backends', '--json'), ('inspect', 'r'),
+                     *(('conformance', 'reference', '--case', 'lstm:claim:T1B1I1H1:f32:uniform', *way)
+                       for way in ((), ('--json',), ('--junit',), ('--list',)))):
             t.run(*args, rc=1, stdout=full).says('cannot write to stdout: No space left on device')
 
 

@@ -5,7 +5,7 @@
  *
  * The lattice: each option alone and each pair of options, in both modes, for each cell, with and without equal
  * lengths. A combination must be accepted exactly if each of its options is. A refusal must name one of the refused
- * options, with a reason. */
+ * options, with a reason. Then the names of device classes. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -221,6 +221,48 @@ static void check_lattice(const struct seqlstm_backend *table, int kind)
                         check(table, kind, cell, mode & 1, mode & 2, &lines[a], &lines[b]);
 }
 
+/* Of the names of device classes only `cuda:sm_` and a number, wholly, is a CUDA device. */
+static void check_classes(const struct seqlstm_backend *table)
+{
+    static const struct {
+        const char *name;
+        bool accepted;
+    } classes[] = {
+        {"cuda:sm_100", true},
+        {"cuda:sm_90", true},
+        {"cuda:sm_120", true},
+        {"cuda:sm_10", false},
+        {"cuda:sm_90a", false},
+        {"cuda:sm_90 ", false},
+        {"cuda:sm_90.", false},
+        {"cuda:sm_90:1", false},
+        {"cuda:sm_0", false},
+        {"cuda:sm_-90", false},
+        {"cuda:sm_", false},
+        {"cuda:sm_a", false},
+        {"cuda:sm_9000", false},
+        {"cuda:sm_99999999999999999999", false},
+        {"cuda:90", false},
+        {"cuda:", false},
+        {"CUDA:sm_90", false},
+        {"cpu", false},
+        {"", false},
+    };
+    for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
+        const struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, true, true);
+        struct seqlstm_answer answer = {.struct_size = sizeof answer};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const seqlstm_status status = table->supports(classes[k].name, &d.head, &answer, &err);
+        cases++;
+        if (status == SEQLSTM_OK && !answer.accepted == !classes[k].accepted &&
+            (answer.accepted || answer.code == SEQLSTM_BIT_REFUSED_DEVICE))
+            continue;
+        failures++;
+        printf("# %s, device class `%s`: %s (%s)\n", table->id, classes[k].name,
+               answer.accepted ? "accepted" : "refused", answer.reason);
+    }
+}
+
 static const struct seqlstm_backend *load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -240,8 +282,10 @@ int main(int argc, char **argv)
     for (int k = 1; k < argc && k <= 3; k++) {
         const struct seqlstm_backend *table = load(argv[k]);
         failures = cases = 0;
-        if (table != NULL)
+        if (table != NULL) {
             check_lattice(table, kinds[k - 1]);
+            check_classes(table);
+        }
         const bool fine = table != NULL && failures == 0 && cases > 1000;
         printf("%s %d - %s: %ld combinations, %ld wrong\n", fine ? "ok" : "not ok", k, argv[k], cases, failures);
         failed |= !fine;

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "registry/watch/outlet.h"
 #include "registry/watch/plugin_text.h"
 #include "registry/watch/watch.h"
 
@@ -263,6 +264,52 @@ static void output_of_a_crash_has_no_control_characters(void **state)
     close(ends[1]);
 }
 
+/* What a plugin prints in a line of so many characters, and in the next one, as it comes to stderr, in one line. */
+static void pass_on(size_t length, char *sent, char *got, size_t capacity)
+{
+    static const char name[] = "loud: ";
+    char came[8000];
+    struct sl_outlet outlet;
+    FILE *file = tmpfile();
+    const int kept = dup(STDERR_FILENO);
+    for (size_t k = 0; k < length; k++)
+        sent[k] = (char)('a' + k % 26);
+    strcpy(sent + length, "next");
+    assert_non_null(file);
+    assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    sl_outlet_init(&outlet, NULL, true);
+    sl_outlet_begin(&outlet);
+    printf("%.*s\nnext\n", (int)length, sent);
+    sl_outlet_pass_on(&outlet, "loud");
+    sl_outlet_end(&outlet, came, sizeof came);
+    sl_outlet_deinit(&outlet);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    const ssize_t bytes = pread(fileno(file), came, sizeof came - 1, 0);
+    fclose(file);
+    assert_true(bytes > 0 && came[bytes - 1] == '\n');
+    came[bytes] = got[0] = 0;
+    for (char *next, *line = came; *line; line = next) {
+        next = strchr(line, '\n') + 1;
+        next[-1] = 0;
+        assert_int_equal(strncmp(line, name, strlen(name)), 0);
+        assert_true(strlen(got) + strlen(line) < capacity);
+        strcat(got, line + strlen(name));
+    }
+}
+
+/* Nothing is lost of lines that are as long as the buffer, or longer. */
+static void lines_of_any_length_are_passed_on(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {0, 1, 1022, 1023, 1024, 1025, 2045, 2046, 2047, 3000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char sent[4000], got[4000];
+        pass_on(lengths[i], sent, got, sizeof got);
+        assert_string_equal(got, sent);
+    }
+}
+
 static void texts_are_cleaned(void **state)
 {
     (void)state;
@@ -291,6 +338,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_see_the_captures_of_others),
         cmocka_unit_test(a_child_guards_by_itself),
         cmocka_unit_test(output_of_a_crash_has_no_control_characters),
+        cmocka_unit_test(lines_of_any_length_are_passed_on),
         cmocka_unit_test(texts_are_cleaned),
     };
     const int before = descriptors_count() + 1; /* the file in which output is kept, once and for all */

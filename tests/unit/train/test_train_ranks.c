@@ -7,6 +7,7 @@
 
 #include "train_plain.h"
 #include "train/evaluate.h"
+#include "train/exchanged.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 
@@ -98,10 +99,28 @@ static void all_ranks_end_alike(void **state)
     }
 }
 
+/* An update looks up the rows of both sides of its batches; without accumulation it has one batch. */
+static void all_rows_of_an_update_are_lookups(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = {0, 1, 7, 1 << 20};
+    static const int32_t batches[] = {0, 1, 2, 5};
+    for (size_t a = 0; a < 4; a++)
+        for (size_t b = 0; b < 4; b++)
+            for (size_t k = 0; k < 4; k++) {
+                const struct sl_envelope batch = {.rows = rows[a], .source_rows = rows[b]};
+                int64_t expected = 0;
+                for (int32_t turn = 0; turn == 0 || turn < batches[k]; turn++)
+                    expected += rows[a] + rows[b];
+                assert_int_equal(sl_exchanged_count_lookups(&batch, batches[k]), expected);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ranks_end_alike),
+        cmocka_unit_test(all_rows_of_an_update_are_lookups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

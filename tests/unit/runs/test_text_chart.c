@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Charts of characters: as many lines as a chart may have, with and without colours. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runs/text_chart.h"
+
+enum { COLUMNS = 60, ROWS = 4 * SL_CHART_LINES, COLORS = 6, POINTS = 5 }; /* each line has a row of its own */
+
+/* Line k is level, at the height k, and has the letter 'A' + k. */
+static void draw(int lines, bool color, struct sl_buf *out)
+{
+    char names[SL_CHART_LINES][2] = {{0}};
+    struct sl_chart chart = {.title = "loss"};
+    for (int k = 0; k < lines; k++) {
+        names[k][0] = (char)('A' + k);
+        chart.names[k] = names[k];
+        for (int i = 0; i < POINTS; i++)
+            assert_true(sl_chart_line_add(&chart.lines[k], i, k));
+    }
+    sl_text_chart_append(&chart, COLUMNS, ROWS, color, out);
+    sl_chart_deinit(&chart);
+}
+
+/* Takes the colours out of a text. `colors`: that of each letter, or 0. Each must be closed behind its letter. */
+static void take_out_colors(const char *text, struct sl_buf *plain, long *colors)
+{
+    while (*text) {
+        if (*text != '\033') {
+            sl_buf_append_char(plain, *text++);
+            continue;
+        }
+        char *end;
+        const long color = strtol(text + 2, &end, 10);
+        const char letter = end[1];
+        assert_true(*end == 'm' && letter >= 'A' && letter < 'A' + SL_CHART_LINES);
+        assert_true(colors[letter - 'A'] == 0 || colors[letter - 'A'] == color);
+        colors[letter - 'A'] = color;
+        sl_buf_append_char(plain, letter);
+        assert_int_equal(strncmp(end + 2, "\033[0m", 4), 0);
+        text = end + 6;
+    }
+}
+
+static void each_line_has_a_color_and_they_repeat(void **state)
+{
+    (void)state;
+    for (int lines = 1; lines <= SL_CHART_LINES; lines++) {
+        struct sl_buf with = {0}, without = {0}, plain = {0};
+        long colors[SL_CHART_LINES] = {0};
+        draw(lines, true, &with);
+        draw(lines, false, &without);
+        take_out_colors(sl_buf_text(&with), &plain, colors);
+        assert_string_equal(sl_buf_text(&plain), sl_buf_text(&without));
+        assert_null(strchr(sl_buf_text(&without), '\033'));
+        for (int k = 0; k < lines; k++) {
+            assert_true(colors[k] >= 31 && colors[k] <= 37); /* those that terminals have */
+            for (int other = 0; other < k; other++)
+                assert_true((colors[other] == colors[k]) == ((k - other) % COLORS == 0));
+        }
+        sl_buf_deinit(&with);
+        sl_buf_deinit(&without);
+        sl_buf_deinit(&plain);
+    }
+}
+
+static void no_chart_is_drawn_without_room_or_points(void **state)
+{
+    (void)state;
+    static const struct {
+        int columns, rows, points;
+        bool drawn;
+    } cases[] = {{30, 3, 1, true}, {29, 3, 1, false}, {30, 2, 1, false}, {30, 3, 0, false}, {4000, 3, 1, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_chart chart = {.title = "loss", .names = {"train"}};
+        struct sl_buf out = {0};
+        if (cases[i].points > 0)
+            assert_true(sl_chart_line_add(&chart.lines[0], 1, 2));
+        sl_text_chart_append(&chart, cases[i].columns, cases[i].rows, false, &out);
+        assert_true((out.length_bytes > 0) == cases[i].drawn);
+        for (const char *line = sl_buf_text(&out); *line; line += strcspn(line, "\n") + 1)
+            assert_true(strcspn(line, "\n") <= (size_t)cases[i].columns);
+        sl_chart_deinit(&chart);
+        sl_buf_deinit(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_line_has_a_color_and_they_repeat),
+        cmocka_unit_test(no_chart_is_drawn_without_room_or_points),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The load generator counts as the server does that it asks: what was answered, what was refused, and what was lost. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ok.h"
+#include "serve/load/load.h"
+
+/* What a server does with a request. */
+enum deed { ANSWER, REFUSE, CLOSE, CUT_HEAD, CUT_BODY, NO_LENGTH, OTHER_PROTOCOL, DEEDS };
+
+static const char *const replies[DEEDS] = {
+    [ANSWER] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    [REFUSE] = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nfull",
+    [CLOSE] = "",
+    [CUT_HEAD] = "HTTP/1.1 200 OK\r\nContent-",
+    [CUT_BODY] = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}",
+    [NO_LENGTH] = "HTTP/1.1 200 OK\r\n\r\n{}",
+    [OTHER_PROTOCOL] = "SSH-2.0-server\r\nContent-Length: 2\r\n\r\n{}",
+};
+
+struct server {
+    int socket;
+    uint16_t port;
+    const enum deed *deeds; /* of the requests in turn, again and again */
+    int deed_count;
+    int done[DEEDS];
+    _Atomic bool ends;
+};
+
+static const char request_text[] = "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+
+/* False: the client has closed the connection. */
+static bool read_request(int connection)
+{
+    char got[sizeof request_text];
+    size_t count = 0;
+    while (count < strlen(request_text)) {
+        const ssize_t bytes = recv(connection, got + count, strlen(request_text) - count, 0);
+        if (bytes <= 0)
+            return false;
+        count += (size_t)bytes;
+    }
+    return memcmp(got, request_text, count) == 0;
+}
+
+/* One connection after the other. All but answers and refusals end it. */
+static void *serve(void *context)
+{
+    struct server *s = context;
+    for (int turn = 0; !s->ends;) {
+        const int connection = accept(s->socket, NULL, NULL);
+        bool goes_on = connection >= 0;
+        while (goes_on && read_request(connection)) {
+            const enum deed deed = s->deeds[turn++ % s->deed_count];
+            s->done[deed]++;
+            goes_on = send(connection, replies[deed], strlen(replies[deed]), MSG_NOSIGNAL) >= 0 && deed <= REFUSE;
+        }
+        if (connection >= 0)
+            close(connection);
+    }
+    return NULL;
+}
+
+static void open_server(struct server *s)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    s->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(s->socket, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(listen(s->socket, 16), 0);
+    assert_int_equal(getsockname(s->socket, (struct sockaddr *)&address, &bytes), 0);
+    s->port = ntohs(address.sin_port);
+}
+
+/* Asks with one connection until all that has come in 0.1 s has its answer. */
+static struct sl_load_result load(struct server *s)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_load_result result;
+    struct sl_buf text = {0};
+    pthread_t thread;
+    open_server(s);
+    sl_buf_append_text(&text, request_text);
+    const struct sl_load_bodies bodies = {.requests = &text, .count = 1};
+    const struct sl_load_request request = {
+        .address = "127.0.0.1", .port = s->port, .bodies = &bodies, .rate = 500, .connections = 1, .seconds = 0.1};
+    assert_int_equal(pthread_create(&thread, NULL, serve, s), 0);
+    ok(sl_load_run(&request, &result, &err), &err);
+    s->ends = true;
+    shutdown(s->socket, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(s->socket);
+    sl_buf_deinit(&text);
+    return result;
+}
+
+static void each_request_is_counted_as_what_became_of_it(void **state)
+{
+    (void)state;
+    static const enum deed deeds[][5] = {
+        {ANSWER, ANSWER, ANSWER, ANSWER, ANSWER},     {REFUSE, ANSWER, REFUSE, ANSWER, ANSWER},
+        {ANSWER, CLOSE, ANSWER, CLOSE, REFUSE},       {CUT_HEAD, ANSWER, CUT_HEAD, REFUSE, ANSWER},
+        {CUT_BODY, ANSWER, REFUSE, ANSWER, CUT_BODY}, {NO_LENGTH, ANSWER, OTHER_PROTOCOL, REFUSE, ANSWER},
+        {CLOSE, CLOSE, CLOSE, CLOSE, CLOSE},
+    };
+    for (size_t k = 0; k < sizeof deeds / sizeof *deeds; k++) {
+        struct server s = {.deeds = deeds[k], .deed_count = 5};
+        const struct sl_load_result result = load(&s);
+        int lost = 0;
+        for (int deed = CLOSE; deed < DEEDS; deed++)
+            lost += s.done[deed];
+        assert_true(s.done[ANSWER] + s.done[REFUSE] + lost > 5);
+        assert_int_equal(result.answered, s.done[ANSWER]);
+        assert_int_equal(result.failed, s.done[REFUSE]);
+        assert_int_equal(result.lost, lost);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_request_is_counted_as_what_became_of_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
