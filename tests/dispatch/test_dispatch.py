@@ -347,6 +347,11 @@ def test_float16(t):
     expect(t.read('plain/final.safetensors') == t.read('scaled/final.safetensors'), 'scaling changes the gradient')
     # where no backend computes in float16, the key would have no effect; a run from another machine goes on
     t.refuse(3, 'run', 'm.yaml', *backends('paced-a'), *low).says('no layer is computed in float16', 'paced-a: ', '--set precision')
+    # the reason is that of the precision, whatever else is refused by a backend that is listed before or after
+    for listed in (('picky', 'paced-a'), ('paced-a', 'picky')):
+        said = t.refuse(3, 'run', 'm.yaml', *backends(*listed), *low, '--set', 'model[0].recurrent_dropout=0.25')
+        said.says('no layer is computed in float16', 'paced-a: The reference computes in float64')
+        expect('picky' not in said.err, said.err)
     t.run('run', 'm.yaml', *backends('paced-a'), '--out', 'none', '-q', '--set', 'train.epochs=1')
     t.run('resume', 'none', '--backend-path', str(FOLDER), *low, '--set', 'train.epochs=2').says(
         'no layer is computed in float16', 'float32')

@@ -273,7 +273,8 @@ def check_dispatch(folder, case):
 
 
 def check_memory(folder, case):
-    """A device that is too small: exit status 6 with the need and a batch that fits; with that batch the run ends well."""
+    """A device that is too small: exit status 6 with the need and a batch that fits; with that batch the run ends well.
+    Where training fits and its validation does not, the batch that fits is smaller, too."""
     (folder / 'x.npy').write_bytes(write_npy((512, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(2048)]))
     (folder / 'y.npy').write_bytes(write_npy((512, 1), [i % 4 / 4 for i in range(512)]))
     text = VALUES.format(folder=folder, capture='true').replace('epochs: 4', 'epochs: 1')
@@ -289,6 +290,19 @@ def check_memory(folder, case):
         raise AssertionError(f'exit {done.returncode}: {done.stderr}')
     (folder / 'm.yaml').write_text(text.replace('batch_size: 4', f'batch_size: {found[2]}'))
     run('run', folder / 'm.yaml', '--out', folder / 'fitting', '--quiet', **limit)
+    valid = f'valid: {{x: {folder}/x.npy, y: {folder}/y.npy}}, batch_size: 512'
+    (folder / 'm.yaml').write_text(text.replace('batch_size: 4', valid))
+    needs = set()
+    for memory in (450000, 550000, 750000, 900000):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, 'SEQLSTM_EMULATED_MEMORY': str(memory)})
+        found = re.search(r'needs ([0-9.]+) MB .* of 512 sequences.* a batch of at most ([0-9]+) sequences fits',
+                          ' '.join(done.stderr.split()))
+        if done.returncode != 6 or not found or not 0 < int(found[2]) < 512:
+            raise AssertionError(f'{memory} bytes: exit {done.returncode}: {done.stderr}')
+        needs.add(found[1])
+    if len(needs) != 2:
+        raise AssertionError(f'expected the needs of training and of validation: {needs}')
 
 
 PREDICTED = """seqlstm: 1

@@ -55,6 +55,21 @@ def test_run(t):
     t.stop(process, signal.SIGINT, 130)
 
 
+def test_a_run_that_goes_on(t):
+    """Its report is that of the training before, and is not shown as long as it grows."""
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '-q', '--set', 'train.epochs=1')
+    report = t.folder / 'runs/tiny/001/report.html'
+    before = report.read_text()
+    process = t.start('resume', 'tiny', '--set', 'train.epochs=100000', '--watch-port', '0', '-q')
+    address, _ = read_address(process)
+    wait_for(lambda: 'runs/tiny/001' in ask(address)[1], 'the page of the run')
+    page = ask(address)[1]
+    expect(page != before and re.search(r'<p>live, epoch [1-9]', page), page[:400])
+    t.stop(process, signal.SIGINT, 130)
+    expect(report.read_text() != before, 'the end writes another report')
+
+
 def test_watch(t):
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '-q')
