@@ -3,6 +3,7 @@
 import html.parser
 import json
 import math
+import pathlib
 
 import harness
 from harness import expect
@@ -102,6 +103,32 @@ def test_weights_are_the_same_everywhere(t):
             expect(a['text'] == b['text'], f'{settings}: {a} and {b}')
             for one, other in zip(a['attention']['layers'], b['attention']['layers']):
                 expect(all(close(x, y) for x, y in zip(one['weights'], other['weights'])), f'{settings}: {a}, {b}')
+
+
+def test_the_end_is_a_token_unless_it_is_cut_off(t):
+    train(t)
+    for limit in (1, 2, 3, 30):
+        for record, source in zip(predict(t, '--set', f'decode.max_length={limit}'), SOURCES):
+            check_shape(record, source)
+            target, words = record['attention']['target'], record['text'].split()
+            expect(len(target) <= limit, f'{limit}: {target}')
+            expect((target[-1] == '<eos>') == (len(words) < limit), f'{limit}: {target} of {record["text"]}')
+
+
+def test_weights_of_layers_in_int8(t):
+    """Values beyond the range of int8 are counted meanwhile, and the weights are still there."""
+    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
+        print('# no AMX here: int8 of cpu-blas is not shown')
+        return
+    train(t)
+    t.run('quantize', 'run', '--max-regress', '90%', '-q')
+    made = json.loads(t.read('run/quantization.json'))
+    expect('lstm_2' in [layer['name'] for layer in made['layers']], made['layers'])
+    records = predict(t)
+    plain = t.run('predict', 'run', '--input', 'in.txt').text.splitlines()
+    expect([record['text'] for record in records] == plain, f'{records} and {plain}')
+    for record, source in zip(records, SOURCES):
+        check_shape(record, source)
 
 
 def test_kernels_get_real_steps(t):

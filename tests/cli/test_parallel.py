@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training on several ranks: the same bits with `shards`, errors, signals and ranks that die."""
+import fcntl
 import json
 import os
+import pathlib
+import platform
 import signal
 import struct
 
@@ -9,6 +12,8 @@ import harness
 from harness import expect, read_tensors, wait_for
 
 ORDER = ('--set', 'dispatch.policy=order')
+F_SETPIPE_SZ = 1031  # fcntl has it from Python 3.10 on
+SYS_WRITE = {'x86_64': '1', 'aarch64': '64'}.get(platform.machine())
 TEXT = 'the quick brown fox jumps over the lazy dog. ' * 40
 
 
@@ -347,6 +352,33 @@ def test_a_rank_that_stands_still_is_given_up(t):
     _, err = process.communicate(timeout=30)
     expect('rank 0: rank 1 did not come in time' in err.decode(), err)
     expect(process.returncode == 1, process.returncode)
+
+
+def is_writing(pid, file):
+    """Does the main thread wait until it can write to this descriptor?"""
+    return pathlib.Path(f'/proc/{pid}/syscall').read_text().split()[:2] == [SYS_WRITE, hex(file)]
+
+
+def test_the_exit_status_is_that_of_the_rank_that_failed(t):
+    """Also if those that end because of it end before."""
+    if SYS_WRITE is None:
+        return 'the number of a system call is not known here'
+    t.write('m.yaml', harness.ENDLESS)
+    reader, writer = os.pipe()
+    os.write(writer, b'x' * fcntl.fcntl(writer, F_SETPIPE_SZ, 4096))  # the next one to write waits for a reader
+    process = t.start('run', 'm.yaml', '--out', 'r', *ranks(2), *ORDER, '--stall-timeout', '1', '-q', stderr=writer)
+    os.close(writer)
+    saved = (t.folder / 'r') / 'checkpoints'
+    wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
+    first, second = children(process.pid)
+    os.kill(second, signal.SIGSTOP)
+    wait_for(lambda: is_writing(first, 2), 'the message of rank 0')
+    os.kill(second, signal.SIGCONT)
+    wait_for(lambda: children(process.pid) == [first], 'the end of rank 1')
+    with open(reader, 'rb') as file:
+        err = file.read().decode().lstrip('x')
+    expect(process.wait(30) == 1, process.returncode)
+    expect('rank 0: rank 1 did not come in time' in err and err.count('error[') == 1, err)
 
 
 def test_a_rank_that_does_not_end_is_killed_and_named(t):

@@ -198,6 +198,25 @@ def check_divergence(folder, case):
         raise AssertionError(f'the weights differ, or nothing was captured: {graphs}')
 
 
+def check_segments(folder, case):
+    """The segments of a batch are launched one by one, and all have the weight mask of the first one."""
+    (folder / 'x.npy').write_bytes(write_npy((24, 6, 2), [(7 * i % 11 - 5) / 8 for i in range(288)]))
+    (folder / 'y.npy').write_bytes(write_npy((24, 6, 1), [i % 4 / 4 for i in range(144)]))
+    found = []
+    for capture in ('true', 'false'):
+        text = VALUES.format(folder=folder, capture=capture).replace('shuffle: false', 'shuffle: false, batching: {bptt: 2}')
+        (folder / 'm.yaml').write_text(text.replace('units: 5', 'units: 5, return_sequences: true, weight_drop: 0.4'))
+        run('run', folder / 'm.yaml', '--out', folder / capture, '--quiet')
+        rows = map(json.loads, (folder / capture / 'metrics.jsonl').read_text().splitlines())
+        found.append(([row['metrics']['loss'] for row in rows if row['span'] == 'epoch'],
+                      (folder / capture / 'final.safetensors').read_bytes()))
+    summary = json.loads((folder / 'true' / 'summary.json').read_text())
+    if found[0] != found[1] or len(found[0][0]) != 4:
+        raise AssertionError(f'losses {found[0][0]}, call by call {found[1][0]}, or the weights differ')
+    if summary['updates'] != 4 * 6 or summary['graphs']['launched'] < 2 * summary['updates']:  # of three segments each
+        raise AssertionError(f'{summary["updates"]} updates: {summary["graphs"]}')
+
+
 def check_stop(folder, case):
     """A loss that is not finite ends the run. What was started ahead has changed nothing, and no checkpoint is made."""
     (folder / 'x.npy').write_bytes(write_npy((24, 5, 2), [(7 * i % 11 - 5) / 8 for i in range(240)]))
@@ -335,6 +354,7 @@ def list_tests():
     first = next(iter(CASES))
     tests = [(case, check_equal, case) for case in CASES]
     tests += [('one graph a step', check_whole, first), ('updates that are left out', check_divergence, first),
+              ('segments of a batch', check_segments, first),
               ('a run that is stopped', check_stop, first),
               ('resumed', check_resume, 'accumulated gradients, a weight mask'),
               ('planted: an old step block', check_stale, first), ('plan', check_plan, first),
