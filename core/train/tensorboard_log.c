@@ -20,6 +20,7 @@ struct sl_tensorboard_log {
     int fd;
     char *path;
     struct sl_buf events; /* emptied by each write */
+    int64_t told_update;  /* whose learning rate has been written: a report and the end of an epoch may have the same */
 };
 
 static double read_wall_time(void)
@@ -74,6 +75,7 @@ seqlstm_status sl_tensorboard_log_open(const char *folder, int64_t last_update, 
     if (log == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the log for TensorBoard");
     log->fd = -1;
+    log->told_update = -1;
     seqlstm_status status = make_file(log, folder, err);
     if (status == SEQLSTM_OK) {
         sl_event_append_version(&log->events, read_wall_time());
@@ -105,10 +107,13 @@ seqlstm_status sl_tensorboard_log_append(struct sl_tensorboard_log *log, const s
     }
     if (strcmp(row->split, "train") == 0 && !epoch)
         append(log, row, "epoch", row->epoch);
+    append(log, row, "rows_per_second", row->rows_per_second);
+    if (isnan(row->learning_rate) || row->update == log->told_update)
+        return write_events(log, err);
+    log->told_update = row->update;
     append(log, row, "learning_rate", row->learning_rate);
     append(log, row, "gradient_norm", row->gradient_norm);
     append(log, row, "teacher_forcing", row->teacher_forcing);
-    append(log, row, "rows_per_second", row->rows_per_second);
     return write_events(log, err);
 }
 

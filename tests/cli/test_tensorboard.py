@@ -73,6 +73,7 @@ def read(folder):
             value = fields(fields(summary)[1][0])
             key = value[1][0].decode(), step
             if 2 in value:
+                expect(key not in scalars, f'{key} is written twice')
                 scalars[key] = value[2][0]
             else:
                 histograms[key] = fields(value[5][0])
@@ -105,6 +106,18 @@ def test_scalars_are_those_of_the_log(t):
     expect(scalars == expected(t.folder / 'run'), 'numbers differ')
     expect({tag for tag, _ in scalars} >= {'loss/train', 'loss/train_epoch', 'loss/valid', 'mse/valid', 'epoch'},
            scalars.keys())
+
+
+def test_learning_rate_of_short_runs(t):
+    """Each epoch has the learning rate and the norm of the gradient, where the first report would come later."""
+    t.write('m.yaml', TINY + 'output: {tensorboard: true}\n')
+    t.run('run', 'm.yaml', '--out', 'run', '-q')
+    scalars, _ = read(t.folder / 'run')
+    expect(scalars == expected(t.folder / 'run'), 'numbers differ')
+    for name in ('learning_rate', 'gradient_norm'):
+        expect({step for tag, step in scalars if tag == name} == {10, 20, 30}, scalars.keys())
+    page = (t.folder / 'run/report.html').read_text()
+    expect('learning rate' in page and 'gradient norm' in page, 'their curves')
 
 
 def test_histograms(t):

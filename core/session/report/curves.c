@@ -87,13 +87,13 @@ static void write_metric(struct curves *curves, const char *metric)
     write_chart(curves, &chart);
 }
 
-/* Of reports, which alone have these. */
+/* Of the rows that the training split is drawn from. */
 static void write_value(struct curves *curves, const char *key, const char *title)
 {
     size_t i;
     json_t *row;
     struct sl_chart chart = {.title = title, .names = {"train"}, .classes = {"train"}, .has_outer_legend = true};
-    json_array_foreach(curves->rows, i, row) if (has_text(row, "span", "report"))
+    json_array_foreach(curves->rows, i, row) if (has_text(row, "span", curves->train_rows))
         add_point(curves, &chart.lines[0], row, sl_metric_row_find_number(row, key));
     write_chart(curves, &chart);
 }

@@ -67,7 +67,7 @@ static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, 
     if (!trainer->metrics && !trainer->tensorboard)
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_folder(trainer, err));
-    bool train = strcmp(span, "report") == 0;
+    bool train = strcmp(split, "train") == 0, reports = strcmp(span, "report") == 0;
     struct sl_metrics_row row = {
         .update = report->progress.updates,
         .epoch = report->progress.epochs,
@@ -77,7 +77,7 @@ static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, 
         .learning_rate = train ? report->learning_rate : NAN,
         .teacher_forcing = train ? report->teacher_forcing : NAN,
         .gradient_norm = train ? report->gradient_norm : NAN,
-        .rows_per_second = train ? report->rows_per_second : NAN,
+        .rows_per_second = reports ? report->rows_per_second : NAN,
         .values = report->values,
     };
     if (trainer->metrics)
