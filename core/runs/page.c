@@ -18,7 +18,7 @@ static const char style[] =
     "body{max-width:1100px}td,th{white-space:nowrap}td i,th "
     "i{display:inline-block;width:.9em;height:.9em;margin-right:.5em}"
     ".charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));column-gap:2rem}\n"
-    "td.run{text-align:left}td.text{text-align:left;max-width:22em;overflow-wrap:anywhere;white-space:normal}\n";
+    "td.run{text-align:left}td.text{text-align:left;max-width:22em;overflow-wrap:break-word;white-space:normal}\n";
 
 _Static_assert((int)SL_COMPARED_MOST <= (int)SL_CHART_LINES, "a line for each run");
 static const char *const classes[SL_CHART_LINES] = {"r0", "r1", "r2", "r3", "r4",  "r5",

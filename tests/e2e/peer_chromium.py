@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """peer_chromium.py PROGRAM [--pictures DIR]: every page that the program writes, in headless Chromium.
 
-At 390 and 1280 pixels, with scripts and without, no page may be wider than the window, and each must show its words. Pages:
+At 390 and 1280 pixels, with scripts and without, no page may be wider than the window, each must show its words, and no key
+in a table may be broken into more than three lines. Pages:
 the report of a classifier and of a regression with a profile, `watch`, `runs --html`, `data stats --html`, `profile
 --html`, and the page of a server. Needs the program `chromium`, so it is in no suite. `--pictures` keeps a picture of each,
 light and dark, to be looked at. Ends with status 1 if a page is too wide."""
@@ -23,7 +24,7 @@ FRAME = """<!doctype html><body style="margin:0"><iframe id="page" src="{page}" 
 {sandbox}></iframe><pre id="said"></pre><script>document.getElementById('page').onload = function () {{
 var d = document.getElementById('page').contentDocument, e = d.documentElement;
 document.getElementById('said').textContent = 'wide ' + e.scrollWidth + ' high ' + e.scrollHeight + ' shown ' +
-d.body.innerText.length; }}</script>"""
+d.body.innerText.length + ' key ' + Math.max(0, ...Array.from(d.querySelectorAll('td code'), c => c.offsetHeight)); }}</script>"""
 NO_SCRIPTS = 'sandbox="allow-same-origin"'
 
 
@@ -67,6 +68,8 @@ def write_pages(program, work, pages):
         call(program, folder, 'run', 'model.yaml', '-q', '--profile=10')
         (pages / f'report-{kind}.html').write_bytes((folder / f'runs/{kind}/001/report.html').read_bytes())
         call(program, folder, 'data', 'stats', 'model.yaml', '--html', pages / f'data-{kind}.html')
+    for rate in ('1e-3', '1e-2'):
+        call(program, folder, 'run', 'model.yaml', '-q', '--set', f'train.optimizer.learning_rate={rate}')
     call(program, folder, 'runs', '--html', pages / 'runs.html')
     call(program, folder, 'profile', 'model.yaml', '--seconds', '0', '--html', pages / 'profile.html')
     with serve_new(program, 'regress') as server:
@@ -83,10 +86,10 @@ def browse(*args):
 def check(page, width, sandbox):
     frame = page.parent / 'frame.htm'
     frame.write_text(FRAME.format(page=page.name, width=width, sandbox=sandbox))
-    found = re.search(r'wide (\d+) high (\d+) shown (\d+)', browse('--dump-dom', f'file://{frame}'))
-    wide, high, shown = map(int, found.groups()) if found else (0, 0, 0)
-    fine = 0 < wide <= width and shown > 100
-    print(f'{page.stem:16} {width:5} {"no scripts" if sandbox else "scripts   "}  {wide} wide, {shown} letters'
+    found = re.search(r'wide (\d+) high (\d+) shown (\d+) key (\d+)', browse('--dump-dom', f'file://{frame}'))
+    wide, high, shown, key = map(int, found.groups()) if found else (0, 0, 0, 0)
+    fine = 0 < wide <= width and shown > 100 and key < 80
+    print(f'{page.stem:16} {width:5} {"no scripts" if sandbox else "scripts   "}  {wide} wide, {shown} letters, keys of {key}'
           + ('' if fine else '  BROKEN'))
     return fine, high
 
