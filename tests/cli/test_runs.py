@@ -96,7 +96,7 @@ def test_report(t):
     text = t.read('a <b> & c/report.html').decode()
     tags = Tags()
     tags.feed(text)
-    expect(not tags.open and tags.seen.count('svg') == 3 and tags.seen.count('circle') == 16 + 32, tags.seen)
+    expect(not tags.open and tags.seen.count('svg') == 5 and tags.seen.count('circle') == 16 + 8 + 32, tags.seen)
     expect('a &lt;b&gt; &amp; c' in text and '<pre>layer' in text and 'nan' not in text and '://' not in text, text)
     summary = json.loads(t.read('a <b> & c/summary.json'))
     expect(f"<td>{summary['metrics']['test']['mse']:.6g}</td>" in text, 'the metric of the test')
