@@ -64,6 +64,31 @@ seqlstm_status cli_extras_check(const struct cli_prediction_extras *extras, cons
 
 /* ---- csv -------------------------------------------------------------------------------------------------------- */
 
+static bool has_field(const struct sl_buf *header, const struct sl_buf *field)
+{
+    if (field->length_bytes == 0)
+        return false;
+    for (const char *at = sl_buf_text(header); (at = strstr(at, sl_buf_text(field))); at++)
+        if ((at == sl_buf_text(header) || at[-1] == ',') && strchr(",", at[field->length_bytes]))
+            return true;
+    return false;
+}
+
+/* No two columns have one name: a target beside its prediction is `NAME_input`. */
+static void write_name(struct sl_buf *header, const char *name)
+{
+    struct sl_buf field = {0}, other = {0};
+    cli_write_csv_text(&field, name, strlen(name));
+    sl_buf_append_text(&other, name);
+    if (has_field(header, &field))
+        sl_buf_append_text(&other, "_input");
+    sl_buf_append_char(header, ',');
+    cli_write_csv_text(header, sl_buf_text(&other), other.length_bytes);
+    header->failed = header->failed || field.failed || other.failed;
+    sl_buf_deinit(&field);
+    sl_buf_deinit(&other);
+}
+
 void cli_extras_write_header(const struct cli_prediction_extras *extras, const struct sl_vocabulary *classes,
                              struct sl_buf *out)
 {
@@ -73,10 +98,8 @@ void cli_extras_write_header(const struct cli_prediction_extras *extras, const s
         sl_buf_append_text(out, ",p_");
         cli_write_csv_text(out, name, bytes);
     }
-    for (int32_t k = 0; k < extras->count; k++) {
-        sl_buf_append_char(out, ',');
-        cli_write_csv_text(out, extras->names[k], strlen(extras->names[k]));
-    }
+    for (int32_t k = 0; k < extras->count; k++)
+        write_name(out, extras->names[k]);
 }
 
 /* The token of a row: the words of a text, if it has as many as the prediction has rows. */

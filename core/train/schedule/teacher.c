@@ -21,6 +21,7 @@ static double get_share(const struct sl_train_config *config, const struct sl_pr
 double sl_teacher_probability(const struct sl_train_config *config, const struct sl_progress *progress)
 {
     const struct sl_teacher_forcing *teacher = &config->teacher_forcing;
+    double share;
     double i = teacher->every.count > 0 ? sl_progress_get(progress, teacher->every.unit) / teacher->every.count : 0;
     switch (teacher->kind) {
     case SL_TEACHER_ALWAYS:
@@ -28,7 +29,8 @@ double sl_teacher_probability(const struct sl_train_config *config, const struct
     case SL_TEACHER_CONSTANT:
         return teacher->probability;
     case SL_TEACHER_LINEAR:
-        return teacher->from + (teacher->to - teacher->from) * get_share(config, progress);
+        share = get_share(config, progress);
+        return share < 1 ? teacher->from + (teacher->to - teacher->from) * share : teacher->to;
     case SL_TEACHER_EXPONENTIAL:
         return pow(teacher->k, i);
     case SL_TEACHER_INVERSE_SIGMOID:

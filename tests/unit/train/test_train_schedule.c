@@ -358,6 +358,9 @@ static void teachers_fade(void **state)
     struct sl_train_config config = {.updates = 80, .teacher_forcing = {SL_TEACHER_LINEAR, .from = 1, .to = 0.5}};
     struct sl_progress progress = {.updates = 20, .epochs = 7};
     ASSERT_NEAR(sl_teacher_probability(&config, &progress), 0.875);
+    config.teacher_forcing.to = 0.2; /* 1 + (0.2 - 1) is less */
+    progress.updates = 80;
+    assert_true(sl_teacher_probability(&config, &progress) == 0.2);
 }
 
 /* From 65536 down to 1 with each overflow, up to 2^24 with every 2000 good updates in a row. */
