@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 
@@ -244,6 +245,50 @@ def check_resume(folder, case):
         raise AssertionError('the resumed run differs')
 
 
+def crc64(data):
+    """CRC-64/XZ."""
+    table = list(range(256))
+    for _ in range(8):
+        table = [entry >> 1 ^ (0xC96C5795D7870F42 if entry & 1 else 0) for entry in table]
+    crc = 2**64 - 1
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ 2**64 - 1
+
+
+def set_good(path, good):
+    """Writes how many updates in a row have not overflowed into a checkpoint."""
+    data = path.read_bytes()
+    length = struct.unpack('<Q', data[:8])[0]
+    header = re.sub(rb'(loss_scale\.good\\":)[0-9]+', rb'\g<1>' + str(good).encode(), data[8:8 + length].rstrip())
+    header = re.sub(rb'"checksum":"[0-9a-f]{16}"', b'"checksum":"' + b'0' * 16 + b'"', header)
+    header += b' ' * (-len(header) % 8)
+    sum = b'%016x' % crc64(header + data[8 + length:])
+    header = header.replace(b'"checksum":"' + b'0' * 16, b'"checksum":"' + sum)
+    path.write_bytes(struct.pack('<Q', len(header)) + header + data[8 + length:])
+
+
+def check_scale(folder, case):
+    """After 2000 updates without an overflow the device doubles the scale of the loss, as the host does, and so the next
+    update overflows. A resumed run continues to count."""
+    found = []
+    for capture in (True, False):
+        out, model = folder / f'scale{capture}', write_model(folder, case, capture, 1)
+        model.write_text(model.read_text().replace('learning_rate: 30', 'learning_rate: 0.001'))
+        run('run', model, '--out', out, '--quiet')
+        before = json.loads((out / 'summary.json').read_text())['overflows']
+        (out / 'checksums.json').unlink()
+        for path in (out / 'checkpoints').iterdir():
+            set_good(path, 2000 - 14)
+        run('resume', out, '--set', 'train.epochs=2', '--quiet')
+        after = json.loads((out / 'summary.json').read_text())
+        found.append((out / 'final.safetensors').read_bytes())
+        if before != 0 or after['overflows'] != 1 or (after['graphs']['launched'] > 0) != capture:
+            raise AssertionError(f'{before} overflows before, {after["overflows"]} after, {after["graphs"]}')
+    if found[0] != found[1]:
+        raise AssertionError('the update that overflows is another one call by call')
+
+
 def check_stale(folder, case):
     """With an old step block and old ids on the device, the masks are those of the first step: the comparison
     notices."""
@@ -357,6 +402,7 @@ def list_tests():
               ('segments of a batch', check_segments, first),
               ('a run that is stopped', check_stop, first),
               ('resumed', check_resume, 'accumulated gradients, a weight mask'),
+              ('the scale of a loss', check_scale, 'float16 with overflows'),
               ('planted: an old step block', check_stale, first), ('plan', check_plan, first),
               ('dispatch', check_dispatch, first), ('memory', check_memory, first), ('predicted memory', check_predicted, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
