@@ -60,7 +60,7 @@ def test_table(t):
     expect(t.run('predict', 'r', stdin=b'a,b\n').text == '', 'no rows')
     t.refuse(4, 'predict', 'r', stdin=b'a,b\n1,x\n').says('"x"')
     t.refuse(4, 'predict', 'r', stdin=b'a,c\n1,2\n').says('there is no column `b`', 'the columns are a, c')
-    t.refuse(4, 'predict', 'r', '--input', 'none.csv').says('none.csv')
+    t.refuse(4, 'predict', 'r', '--input', 'none.csv').says('E0609', 'cannot open `none.csv`: No such file')
 
 
 def test_classes(t):
@@ -149,7 +149,7 @@ def test_eval_of_a_file(t):
     t.write('wrong.csv', 'a,b,y\n1,2,100\n')
     expect(t.run('eval', 'r', '--input', 'wrong.csv', '--json').json['metrics']['loss'] > whole['loss'], 'other data')
     expect('input' in t.run('eval', 'r', '-i', 'other.csv').text.split('\n')[0], 'the text names the file')
-    t.refuse(4, 'eval', 'r', '--input', 'none.csv').says('none.csv')
+    t.refuse(4, 'eval', 'r', '--input', 'none.csv').says('E0609', 'cannot open `none.csv`: No such file')
     t.refuse(2, 'eval', 'r', '--input', 'other.csv', '--split', 'test').says('--split')
 
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm eval */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/value/json_write.h"
 #include "base/value/text.h"
@@ -94,6 +96,17 @@ static int judge(struct cli_context *cli, enum sl_split split, const struct sl_m
     return cli_fail(cli, SEQLSTM_NUMERIC, &err);
 }
 
+/* Names the file as `predict` does; an error of the model file would name its key. */
+static int check_input(struct cli_context *cli)
+{
+    const char *input = cli_get(cli, "input");
+    if (input == NULL || access(input, R_OK) == 0)
+        return CLI_OK;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_error_set(&err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "cannot open `%s`: %s", input, strerror(errno));
+    return cli_fail(cli, SEQLSTM_CORRUPT_DATA, &err);
+}
+
 static int eval(struct cli_context *cli)
 {
     struct sl_session *session = NULL;
@@ -102,7 +115,9 @@ static int eval(struct cli_context *cli)
     /* the keys that --input changes say nothing that it does not */
     if (cli_get(cli, "input") && !cli_has(cli, "set") && level < SL_LOG_DEBUG)
         cli->log.level = SL_LOG_WARN;
-    int code = cli_open_run(cli, cli->values.operands[0], &session);
+    int code = check_input(cli);
+    if (code == CLI_OK)
+        code = cli_open_run(cli, cli->values.operands[0], &session);
     cli->log.level = level;
     if (code == CLI_OK)
         code = find_split(cli, sl_session_get_model(session), &split);
