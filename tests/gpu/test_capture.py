@@ -357,7 +357,7 @@ def check_memory(folder, case):
     valid = f'valid: {{x: {folder}/x.npy, y: {folder}/y.npy}}, batch_size: 512'
     (folder / 'm.yaml').write_text(text.replace('batch_size: 4', valid))
     needs = set()
-    for memory in (450000, 550000, 750000, 900000):
+    for memory in (450000, 550000, 650000, 700000, 750000, 900000):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
                               env={**os.environ, 'SEQLSTM_EMULATED_MEMORY': str(memory)})
         found = re.search(r'needs ([0-9.]+) MB .* of 512 sequences.* a batch of at most ([0-9]+) sequences fits',

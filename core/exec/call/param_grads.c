@@ -4,6 +4,7 @@
 #include "exec/call/param_grads.h"
 
 #include "exec/call/border.h"
+#include "exec/place/place.h"
 
 /* The view of the parameter at slot s if its gradient is wanted; NULL otherwise. */
 static const struct sl_param_view *find_view(const struct sl_exec *exec, int32_t c, int32_t s)
@@ -40,8 +41,8 @@ static seqlstm_status provide_param_grads(struct sl_exec *exec, int32_t c, struc
         const struct sl_param_view *view = find_view(exec, c, s);
         float *grad;
         if (view)
-            SEQLSTM_TRY(sl_params_provide(exec->params, exec->calls[c].place, SL_PART_GRADS, view->offset_elems,
-                                          view->elems, &grad, err));
+            SEQLSTM_TRY(sl_exec_provide_part(exec, exec->calls[c].place, SL_PART_GRADS, view->offset_elems, view->elems,
+                                             &grad, err));
     }
     return SEQLSTM_OK;
 }
@@ -81,8 +82,8 @@ seqlstm_status sl_exec_locate_param(struct sl_exec *exec, int32_t c, int32_t s, 
                                     struct seqlstm_error *err)
 {
     int32_t t = exec->plan->calls[c].node->slots[s];
-    return sl_params_locate(exec->params, exec->calls[c].place, SL_PART_GRADS,
-                            exec->params->views[exec->graph->tensors[t].owner].offset_elems, out_grad, err);
+    return sl_exec_locate_part(exec, exec->calls[c].place, SL_PART_GRADS,
+                               exec->params->views[exec->graph->tensors[t].owner].offset_elems, out_grad, err);
 }
 
 int64_t sl_exec_find_complete(const struct sl_exec *exec, int32_t c)

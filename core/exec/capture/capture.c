@@ -76,7 +76,7 @@ static seqlstm_status bring(struct sl_exec *exec, const struct sl_exec_step *ste
     struct sl_params *params = exec->params;
     float *grads;
     if (step->accumulate)
-        SEQLSTM_TRY(sl_params_provide(params, place, SL_PART_GRADS, 0, params->trainable_elems, &grads, err));
+        SEQLSTM_TRY(sl_exec_provide_part(exec, place, SL_PART_GRADS, 0, params->trainable_elems, &grads, err));
     return step->update ? sl_exec_bring_update(exec, err) : SEQLSTM_OK;
 }
 

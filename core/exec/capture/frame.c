@@ -52,7 +52,7 @@ seqlstm_status sl_exec_open_live(struct sl_exec *exec, struct seqlstm_error *err
     struct sl_domain *domain = exec->places[exec->device_place].domain;
     const int64_t bytes = find_ids(exec, SL_EXEC_SIDES);
     void *device, *pinned;
-    SEQLSTM_TRY(sl_domain_allocate(domain, bytes, &device, err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, &exec->places[exec->device_place], bytes, &device, err));
     exec->live.device = device;
     SEQLSTM_TRY(sl_domain_allocate_pinned(domain, bytes, &pinned, err));
     exec->live.pinned = pinned;
@@ -117,11 +117,12 @@ static seqlstm_status open_memory(struct sl_exec *exec, struct seqlstm_error *er
 {
     struct sl_exec_ring *ring = &exec->ring;
     struct sl_domain *domain = get_domain(exec);
+    struct sl_exec_place *place = &exec->places[exec->device_place];
     void *memory[4];
     ring->slot_bytes = count_slot_bytes(exec);
-    SEQLSTM_TRY(sl_domain_allocate(domain, SL_EXEC_AHEAD * ring->slot_bytes, &memory[0], err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, SL_EXEC_AHEAD * ring->slot_bytes, &memory[0], err));
     ring->device = memory[0];
-    SEQLSTM_TRY(sl_domain_allocate(domain, sizeof(struct seqlstm_progress), &memory[1], err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, sizeof(struct seqlstm_progress), &memory[1], err));
     ring->progress = memory[1];
     SEQLSTM_TRY(sl_domain_allocate_pinned(domain, SL_EXEC_AHEAD * ring->slot_bytes, &memory[2], err));
     ring->pinned = memory[2];

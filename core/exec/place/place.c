@@ -12,7 +12,6 @@
 #include <sys/sysinfo.h>
 
 #include "exec/rows.h"
-#include "exec/place/staging.h"
 #include "registry/watch/fence.h"
 
 /* The kernel grants more than it has, and ends the process when it is used. */
@@ -81,24 +80,46 @@ static void write_device_need(const struct sl_exec *exec, int32_t p, struct seql
         (double)all * 1e-6, batch);
 }
 
-static seqlstm_status allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
-                               struct seqlstm_error *err)
+/* Writes into the error what the plan needs, where a device has no memory. Returns whether it did. */
+static bool explain(const struct sl_exec *exec, int32_t p, seqlstm_status status, struct seqlstm_error *err)
+{
+    const bool has_need = status == SEQLSTM_NO_MEMORY && p != SL_PLACE_HOST && find_device_bytes(exec, p) > 0;
+    if (has_need)
+        write_device_need(exec, p, err);
+    return has_need;
+}
+
+seqlstm_status sl_exec_allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
+                                struct seqlstm_error *err)
 {
     void *pointer = NULL;
     seqlstm_status status = SEQLSTM_NO_MEMORY;
     const struct sl_call *largest = find_larger_call(exec->plan, bytes / 2);
     if (!sl_domain_is_host(place->domain) || fits_machine(bytes))
         status = sl_domain_allocate(place->domain, bytes, &pointer, err);
-    if (status == SEQLSTM_NO_MEMORY && !sl_domain_is_host(place->domain) &&
-        find_device_bytes(exec, (int32_t)(place - exec->places)) > 0)
-        write_device_need(exec, (int32_t)(place - exec->places), err);
-    else if (status == SEQLSTM_NO_MEMORY)
+    if (!explain(exec, (int32_t)(place - exec->places), status, err) && status == SEQLSTM_NO_MEMORY)
         seqlstm_error_set(err, status, __FILE__, __LINE__, "no memory for the activations (%s): the plan needs %lld MB",
                           place->domain->name, (long long)(exec->plan->memory.peak_bytes / 1000000));
     if (status == SEQLSTM_NO_MEMORY && sl_domain_is_host(place->domain) && largest && err &&
         err->struct_size >= sizeof *err)
         blame_largest(largest, err);
     memcpy(out_pointer, &pointer, sizeof pointer);
+    return status;
+}
+
+seqlstm_status sl_exec_provide_part(struct sl_exec *exec, int32_t p, enum sl_param_part part, int64_t begin,
+                                    int64_t elems, float **out_elems, struct seqlstm_error *err)
+{
+    const seqlstm_status status = sl_params_provide(exec->params, p, part, begin, elems, out_elems, err);
+    explain(exec, p, status, err);
+    return status;
+}
+
+seqlstm_status sl_exec_locate_part(struct sl_exec *exec, int32_t p, enum sl_param_part part, int64_t begin,
+                                   float **out_elems, struct seqlstm_error *err)
+{
+    const seqlstm_status status = sl_params_locate(exec->params, p, part, begin, out_elems, err);
+    explain(exec, p, status, err);
     return status;
 }
 
@@ -111,7 +132,7 @@ static seqlstm_status open_fields(struct sl_exec *exec, struct sl_exec_place *pl
         void **field = &place->fields[tensor->role - SL_TENSOR_INPUT];
         int64_t bytes = sl_graph_get_rows(exec->graph, tensor) * tensor->features * sl_dtype_bytes(tensor->dtype);
         if (*field == NULL)
-            SEQLSTM_TRY(allocate(exec, place, bytes, field, err));
+            SEQLSTM_TRY(sl_exec_allocate(exec, place, bytes, field, err));
     }
     return SEQLSTM_OK;
 }
@@ -133,12 +154,12 @@ static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *c
     for (int32_t v = 0; v < plan->vector_count; v++)
         runs = runs || exec->vector_places[v] == p;
     place->domain = p == SL_PLACE_HOST ? &exec->host : sl_params_get_domain(exec->params, p);
-    SEQLSTM_TRY(allocate(exec, place, plan->activation_bytes + SL_FENCE_ROOM, &place->activations, err));
-    SEQLSTM_TRY(allocate(exec, place, exec->state_elems * 4, &place->states, err));
-    SEQLSTM_TRY(allocate(exec, place, exec->memory_elems * 4, &place->memories, err));
-    SEQLSTM_TRY(allocate(exec, place, classes * 4, &place->class_weights, err));
-    SEQLSTM_TRY(allocate(exec, place, 2 * sizeof(double), &place->sums, err));
-    SEQLSTM_TRY(allocate(exec, place, sizeof(double), &place->scalar, err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, plan->activation_bytes + SL_FENCE_ROOM, &place->activations, err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, exec->state_elems * 4, &place->states, err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, exec->memory_elems * 4, &place->memories, err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, classes * 4, &place->class_weights, err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, 2 * sizeof(double), &place->sums, err));
+    SEQLSTM_TRY(sl_exec_allocate(exec, place, sizeof(double), &place->scalar, err));
     int64_t zeros = 0;
     for (int32_t k = 0; k < exec->graph->loop.carry_count; k++) {
         const struct sl_tensor *before = &exec->graph->tensors[exec->graph->loop.carries[k].before];
@@ -146,13 +167,13 @@ static seqlstm_status open_place(struct sl_exec *exec, int32_t p, const float *c
         zeros = bytes > zeros ? bytes : zeros;
     }
     if (runs) {
-        SEQLSTM_TRY(allocate(exec, place, zeros, &place->zeros, err));
-        SEQLSTM_TRY(allocate(exec, place, plan->reserve_bytes + SL_FENCE_ROOM, &place->reserve, err));
+        SEQLSTM_TRY(sl_exec_allocate(exec, place, zeros, &place->zeros, err));
+        SEQLSTM_TRY(sl_exec_allocate(exec, place, plan->reserve_bytes + SL_FENCE_ROOM, &place->reserve, err));
         if (borrows_packed(exec, p))
             place->packed = exec->packed->buffer;
         else
-            SEQLSTM_TRY(allocate(exec, place, plan->packed_bytes + SL_FENCE_ROOM, &place->packed, err));
-        SEQLSTM_TRY(allocate(exec, place, plan->workspace_bytes + SL_FENCE_ROOM, &place->workspace, err));
+            SEQLSTM_TRY(sl_exec_allocate(exec, place, plan->packed_bytes + SL_FENCE_ROOM, &place->packed, err));
+        SEQLSTM_TRY(sl_exec_allocate(exec, place, plan->workspace_bytes + SL_FENCE_ROOM, &place->workspace, err));
     }
     if (p != SL_PLACE_HOST)
         return open_fields(exec, place, err);
@@ -184,7 +205,6 @@ seqlstm_status sl_exec_open_places(struct sl_exec *exec, const float *class_weig
 
 void sl_exec_close_places(struct sl_exec *exec)
 {
-    sl_exec_close_staging(exec);
     for (int32_t p = 0; p < SL_PLACES_MAX; p++) {
         struct sl_exec_place *place = &exec->places[p];
         if (place->domain == NULL)
@@ -315,7 +335,7 @@ seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t p, int32_t t, void 
     if (tensor->role == SL_TENSOR_PARAM) {
         const struct sl_param_view *view = &exec->params->views[tensor->owner];
         float *values;
-        SEQLSTM_TRY(sl_params_provide(exec->params, p, SL_PART_VALUES, view->offset_elems, view->elems, &values, err));
+        SEQLSTM_TRY(sl_exec_provide_part(exec, p, SL_PART_VALUES, view->offset_elems, view->elems, &values, err));
         *out_tensor = values;
         return SEQLSTM_OK;
     }

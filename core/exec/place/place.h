@@ -9,6 +9,17 @@
 seqlstm_status sl_exec_open_places(struct sl_exec *exec, const float *class_weights, struct seqlstm_error *err);
 void sl_exec_close_places(struct sl_exec *exec);
 
+/* Zeroed memory in a place, whose owner releases it. NO_MEMORY: on a device the message says what the plan needs there,
+ * and which batch fits. */
+seqlstm_status sl_exec_allocate(struct sl_exec *exec, struct sl_exec_place *place, int64_t bytes, void *out_pointer,
+                                struct seqlstm_error *err);
+
+/* As sl_params_provide and sl_params_locate, with that message. */
+seqlstm_status sl_exec_provide_part(struct sl_exec *exec, int32_t place, enum sl_param_part part, int64_t begin,
+                                    int64_t elems, float **out_elems, struct seqlstm_error *err);
+seqlstm_status sl_exec_locate_part(struct sl_exec *exec, int32_t place, enum sl_param_part part, int64_t begin,
+                                   float **out_elems, struct seqlstm_error *err);
+
 /* At the start of a run: the batch's tensors are valid on the host, computed ones nowhere. */
 void sl_exec_begin_values(struct sl_exec *exec);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/memory/alignment.h"
+#include "exec/place/place.h"
 
 /* The values of a field; NULL: the batch has none. */
 static const void *get_field(const struct sl_batch *batch, int f, int64_t *out_bytes)
@@ -48,7 +49,7 @@ static seqlstm_status open_stage(struct sl_exec *exec, int32_t p, struct seqlstm
         staging->offsets[f] = bytes[f] > 0 ? all : -1;
         all += sl_align(bytes[f]);
         for (int set = 0; bytes[f] > 0 && set < 2; set++)
-            SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes[f], &staging->fields[set][f], err));
+            SEQLSTM_TRY(sl_exec_allocate(exec, place, bytes[f], &staging->fields[set][f], err));
     }
     SEQLSTM_TRY(sl_domain_finish(place->domain, err)); /* they are cleared before copies are written to them */
     void *pinned;

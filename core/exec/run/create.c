@@ -12,6 +12,7 @@
 #include "exec/call/loop.h"
 #include "exec/call/pieces.h"
 #include "exec/place/place.h"
+#include "exec/place/staging.h"
 #include "exec/shape/shapes.h"
 
 static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_slot *signature,
@@ -183,6 +184,7 @@ void sl_exec_destroy(struct sl_exec *exec)
     free(exec->state_offsets);
     sl_exec_close_frame(exec);
     sl_exec_close_live(exec);
+    sl_exec_close_staging(exec);
     sl_exec_close_places(exec);
     free(exec->valid);
     free(exec->grad_valid);

@@ -73,7 +73,7 @@ static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, struct seqlst
     const int32_t p = exec->vector_places[v];
     struct sl_exec_place *place = &exec->places[p];
     float *grads;
-    SEQLSTM_TRY(sl_params_provide(exec->params, p, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads, err));
+    SEQLSTM_TRY(sl_exec_provide_part(exec, p, SL_PART_GRADS, 0, exec->params->trainable_elems, &grads, err));
     if (!exec->capturing) /* its frame does */
         SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
     void *slots[SEQLSTM_SLOT_REDUCE_COUNT] = {
@@ -88,8 +88,8 @@ static seqlstm_status provide_parts(struct sl_exec *exec, int32_t place, float *
     for (int part = 0; part < SL_PART_COUNT; part++) {
         parts[part] = NULL;
         if (part < SL_PART_STATE_1 || exec->params->states[part - SL_PART_STATE_1])
-            SEQLSTM_TRY(sl_params_provide(exec->params, place, (enum sl_param_part)part, 0,
-                                          exec->params->trainable_elems, &parts[part], err));
+            SEQLSTM_TRY(sl_exec_provide_part(exec, place, (enum sl_param_part)part, 0, exec->params->trainable_elems,
+                                             &parts[part], err));
     }
     return SEQLSTM_OK;
 }

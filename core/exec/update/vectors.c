@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dispatch/plan/blame.h"
+#include "exec/place/place.h"
 #include "registry/call_time.h"
 #include "registry/plugin.h"
 
@@ -145,7 +146,7 @@ static seqlstm_status take(struct sl_exec *exec, int32_t p, const struct operand
     int64_t bytes = operand->elems * (int64_t)sizeof(float);
     if (operand->is_part) {
         float *elems;
-        SEQLSTM_TRY(sl_params_provide(exec->params, p, operand->part, operand->begin, operand->elems, &elems, err));
+        SEQLSTM_TRY(sl_exec_provide_part(exec, p, operand->part, operand->begin, operand->elems, &elems, err));
         *out = elems;
         return SEQLSTM_OK;
     }
@@ -156,7 +157,7 @@ static seqlstm_status take(struct sl_exec *exec, int32_t p, const struct operand
         sl_domain_release(place->domain, place->staged[which]);
         place->staged[which] = NULL;
         place->staged_bytes[which] = 0;
-        SEQLSTM_TRY(sl_domain_allocate(place->domain, bytes, &place->staged[which], err));
+        SEQLSTM_TRY(sl_exec_allocate(exec, place, bytes, &place->staged[which], err));
         place->staged_bytes[which] = bytes;
     }
     *out = place->staged[which];
