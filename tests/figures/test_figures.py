@@ -123,7 +123,7 @@ MODELS = {
     'stream': (TEXT + ', batching: {unit: stream, bptt: 4}}', ['type: embedding, dim: 3', f'type: gru, units: 4, {S}, weight_drop: 0.2, dropout: 0.2', *CHOOSE], f'task: language_model, {SGD}, loss: {{type: cross_entropy, reduction: sequence_mean}}, epochs: 2'),
     'segments': (VALUES + ', batching: {bptt: 2}}', [f'type: lstm, units: 3, {S}, recurrent_dropout: 0.3, weight_drop: 0.3', *REGRESS], f'{SGD}, loss: mse'),
     'padded': (VALUES + ', batching: {pad_to: longest}}', [f'type: lstm, units: 3, {S}', *REGRESS], f'{SGD}, loss: mse'),
-    'tokens': (WORDS + ', batching: {max_tokens: 17, bucketing: auto}}', ['type: embedding, dim: 3, name: e', f'type: lstm, units: 3, {S}', *CHOOSE], f'task: language_model, {SGD}, metrics: [perplexity]'),
+    'tokens': (WORDS + ', batching: {max_tokens: 17, bucketing: {count: 3}}}', ['type: embedding, dim: 3, name: e', f'type: lstm, units: 3, {S}', *CHOOSE], f'task: language_model, {SGD}, metrics: [perplexity]'),
     'split': (VALUES + ', batching: {max_length: 3, on_overflow: split, bucketing: {count: 2}}}', LSTM, f'{SGD}, loss: {{type: mse, reduction: mean}}'),
     'windows': (TABLE.replace('batch_size', 'window: {length: 4, horizon: 2, stride: 2}, missing: mean, scale: {type: standard, fit: all}, batch_size').replace('[a, y]', '[a, b]') + '}', [f'type: lstm, units: 3', *REGRESS], f'{SGD}, loss: mse'),
     'shards': (VALUES + '}', LSTM, f'{SGD}, loss: mse, clip_norm: 0.5', 'parallel: {shards: 3}\n'),
