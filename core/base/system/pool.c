@@ -54,6 +54,9 @@
 #define POOL_CROWD_NS         100000
 #define POOL_CROWDED_LEAST_NS 500000
 #define POOL_CROWDED_MOST_NS  20000000
+/* A worker that the kernel woke on its caller's processor moves to another one, at most this often. Where both sleep
+ * and wake each other in turn, the kernel would leave them there. */
+#define POOL_MOVE_NS 1000000
 
 /* One word on its own pair of lines. */
 struct word {
@@ -66,6 +69,7 @@ struct job {
     void *context;
     int64_t count, grain;
     int32_t active; /* members that have a range */
+    int processor;  /* on which the caller runs */
 };
 
 struct worker {
@@ -120,6 +124,21 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t while_value)
 static void futex_wake_all(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Moves the running thread to another processor, if it may run on one. */
+static void leave_processor(int processor)
+{
+    static _Thread_local int64_t moved_ns;
+    cpu_set_t allowed, others;
+    const int64_t now_ns = sl_clock_ns();
+    if (processor < 0 || now_ns - moved_ns < POOL_MOVE_NS || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    moved_ns = now_ns;
+    others = allowed;
+    CPU_CLR((size_t)processor, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 /* Lets another thread run; the time afterwards. */
@@ -213,6 +232,8 @@ static void *worker_main(void *argument)
         struct job job = pool->job;
         if (!job.team && !job.range)
             return NULL;
+        if (pool->spin_ns > 0 && sched_getcpu() == job.processor)
+            leave_processor(job.processor);
         run_job(pool, &job, worker->member);
         if (atomic_fetch_sub(&pool->remaining.value, 1) == 1 && atomic_load(&pool->caller_sleeps.value) != 0)
             futex_wake_all(&pool->remaining.value);
@@ -223,6 +244,7 @@ static void *worker_main(void *argument)
 static void start_job(struct sl_pool *pool, const struct job *job)
 {
     pool->job = *job;
+    pool->job.processor = sched_getcpu();
     atomic_store_explicit(&pool->remaining.value, (uint32_t)pool->n_started, memory_order_relaxed);
     uint32_t next = atomic_load_explicit(&pool->generation.value, memory_order_relaxed) + 1;
     announce(&pool->generation, next, &pool->sleepers);

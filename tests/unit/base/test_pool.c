@@ -258,6 +258,29 @@ static void crowded_processors_are_left_alone(void **state)
     assert_true(end.ru_nivcsw - start.ru_nivcsw < USES / 2);
 }
 
+static void read_processors(void *context, int32_t member, int32_t members)
+{
+    cpu_set_t *of = context;
+    assert_true(member < members);
+    assert_int_equal(sched_getaffinity(0, sizeof *of, &of[member]), 0);
+}
+
+/* A worker that wakes on its caller's processor moves away, and may run everywhere again afterwards. */
+static void workers_may_run_where_they_were_allowed_to(void **state)
+{
+    (void)state;
+    enum { USES = 60 };
+    struct sl_pool *pool = make(2);
+    cpu_set_t allowed, of[2];
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (int i = 0; i < USES; i++) {
+        sl_pool_team(pool, read_processors, of);
+        assert_true(CPU_EQUAL(&of[0], &allowed) && CPU_EQUAL(&of[1], &allowed));
+        sleep_ms(2); /* longer than a worker spins: it sleeps, and is woken */
+    }
+    sl_pool_destroy(pool);
+}
+
 static void inner_member(void *context, int32_t member, int32_t members)
 {
     struct meeting *meeting = context;
@@ -410,6 +433,7 @@ int main(void)
         cmocka_unit_test(sleepers_are_woken),
         cmocka_unit_test(leased_threads_use_no_processor),
         cmocka_unit_test(crowded_processors_are_left_alone),
+        cmocka_unit_test(workers_may_run_where_they_were_allowed_to),
         cmocka_unit_test(nested_uses_run_inline),
         cmocka_unit_test(pools_within_pools),
         cmocka_unit_test(threads_take_the_makers_modes_and_no_signals),
