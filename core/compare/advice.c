@@ -104,8 +104,8 @@ static void add_backends(struct finder *finder)
 static void list_trials(struct finder *finder)
 {
     add_threads(finder);
+    add_backends(finder); /* before batches, whose turns are the longest: time may run out */
     add_batches(finder);
-    add_backends(finder);
     if (finder->request->session->model->precision == SL_PRECISION_FLOAT32)
         add_assignment(finder, "precision=bfloat16", "numbers are then less exact: compare the metrics");
 }
@@ -128,7 +128,8 @@ static seqlstm_status take_turn(struct sl_session *session, int64_t updates, dou
     return SEQLSTM_OK;
 }
 
-/* Turns of both. `*out_failed`: the trial's session has, which is no error. */
+/* Turns of both, until one shows that the change does not help. `*out_failed`: the trial's session has, which is no
+ * error. */
 static seqlstm_status compare(struct finder *finder, struct trial *trial, struct sl_session *session, bool *out_failed,
                               struct seqlstm_error *err)
 {
@@ -141,17 +142,18 @@ static seqlstm_status compare(struct finder *finder, struct trial *trial, struct
                                        &turn, NULL) != SEQLSTM_OK ||
                   turn.updates == 0;
     const int64_t updates = *out_failed ? 0 : count_turn(turn.ns / (double)turn.updates);
-    for (int r = 0; r < ROUNDS && !*out_failed; r++) {
+    int rounds = 0;
+    while (rounds < ROUNDS && !*out_failed && advice->low > 1) {
         SEQLSTM_TRY(take_turn(finder->request->session, count_turn(finder->request->update_ns), &before, err));
         *out_failed = take_turn(session, updates, &after, NULL) != SEQLSTM_OK || !(before > 0) || !(after > 0);
         if (*out_failed)
             continue;
-        ratios[r] = after / before;
-        advice->low = fmin(advice->low, ratios[r]);
-        advice->high = fmax(advice->high, ratios[r]);
+        ratios[rounds] = after / before;
+        advice->low = fmin(advice->low, ratios[rounds]);
+        advice->high = fmax(advice->high, ratios[rounds++]);
     }
     if (!*out_failed)
-        advice->speed = sl_median(ratios, ROUNDS);
+        advice->speed = sl_median(ratios, rounds);
     advice->helps = advice->low > 1 && advice->speed >= helps_from;
     return SEQLSTM_OK;
 }

@@ -17,9 +17,9 @@ struct sl_turn {
 };
 
 /* Trains from the first batch on: `warm` updates that are not timed, and then `updates` more, or fewer if the training
- * ends before. With a recorder it records updates after the
- * warm ones, and ends when that is done. The session has prepared its training; its
- * weights go on from those that they are. INVALID_CONFIG: the training is divided among ranks. */
+ * ends before. With a recorder it records updates after the warm ones, and ends when that is done. The session has
+ * prepared its training; its weights go on from those that they are. INVALID_CONFIG: the training is divided among
+ * ranks. */
 seqlstm_status sl_session_take_turn(struct sl_session *session, struct sl_recorder *recorder, int64_t warm,
                                     int64_t updates, struct sl_turn *out_turn, struct seqlstm_error *err);
 
