@@ -2,26 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong arguments: each is an exception that names the argument and what to do instead."""
 import pathlib
-import tempfile
 import unittest
 
 import numpy as np
 
 import seqlstm
 from models import make_arrays, make_model, silent, train_small, train_texts
-
-scratch = tempfile.TemporaryDirectory(prefix='seqlstm-python-')
-folders = iter(f'{scratch.name}/{number}' for number in range(1000))
+from scratch import folders
 
 
 def setUpModule():
     global run, texts, x, y
     run, texts = train_small(next(folders)), train_texts(next(folders))
     x, y = make_arrays()
-
-
-def tearDownModule():
-    scratch.cleanup()
 
 
 def train(model=None, overrides=None, data=None, **options):
