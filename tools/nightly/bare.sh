@@ -75,7 +75,7 @@ within() {
 # The sources as `git clone` gives them, in the folder that a user would work in.
 clone() {
     [ -d "$scratch/$1" ] || cp -a "$scratch/base" "$scratch/$1" || return
-    git clone -q "$here" "$scratch/$1/root/seqlstm"
+    mkdir -p "$scratch/$1/src" && git clone -q "$here" "$scratch/$1/src/seqlstm"
 }
 
 # The Python program of README.md.
@@ -87,7 +87,7 @@ step_run() {
     clone run && within run <<'END'
 apt-get update
 apt-get install -y --no-install-recommends make git $CCACHE
-cd /root/seqlstm
+cd /src/seqlstm
 make run
 build/seqlstm eval quickstart --json | grep '"exact_match": 0.99'
 echo 535+61 | build/seqlstm predict quickstart | grep -x 596
@@ -98,7 +98,7 @@ step_pip() {
     clone pip && write_program && within pip <<'END'
 apt-get update
 apt-get install -y --no-install-recommends make git python3-venv $CCACHE
-cd /root/seqlstm
+cd /src/seqlstm
 make packages
 python3 -m venv /root/env
 . /root/env/bin/activate
@@ -107,7 +107,7 @@ cd /root
 python3 /out/readme.py >/out/readme.txt
 grep '^{.loss.: ' /out/readme.txt
 rm -f /out/*.whl
-pip wheel --no-deps -w /out /root/seqlstm
+pip wheel --no-deps -w /out /src/seqlstm
 END
 }
 
@@ -135,9 +135,9 @@ apt-get update
 apt-get install -y --no-install-recommends make git dpkg-dev debhelper dh-python lintian $CCACHE
 [ -z "$CCACHE" ] || export PATH=/usr/lib/ccache:$PATH
 mkdir /root/needs
-cp -r /root/seqlstm/packaging/debian /root/needs/
+cp -r /src/seqlstm/packaging/debian /root/needs/
 apt-get build-dep -y /root/needs
-cd /root/seqlstm
+cd /src/seqlstm
 make deb
 rm -f /out/*.deb
 cp build/deb/*.deb /out/
@@ -181,7 +181,7 @@ step_archive() {
     clone archive && within archive <<'END' || return
 apt-get update
 apt-get install -y --no-install-recommends make git $CCACHE
-cd /root/seqlstm
+cd /src/seqlstm
 make packages
 meson setup build
 meson dist -C build --no-tests --formats gztar
@@ -192,9 +192,9 @@ END
     within archive <<'END'
 apt-get update
 apt-get install -y --no-install-recommends make $CCACHE
-mkdir /root/seqlstm
-tar xf /out/*.tar.gz -C /root/seqlstm --strip-components 1
-cd /root/seqlstm
+mkdir -p /src/seqlstm
+tar xf /out/*.tar.gz -C /src/seqlstm --strip-components 1
+cd /src/seqlstm
 make test
 END
 }
@@ -206,7 +206,7 @@ print_stage() {
         now != stage { next }
         sub(/^RUN /, "") { print "(" $0 ") || exit" }
         /^WORKDIR/ { print "mkdir -p " $2 "; cd " $2 }
-        /^COPY \. / { print "cp -r /root/seqlstm " $3 }
+        /^COPY \. / { print "cp -r /src/seqlstm " $3 }
         /^COPY --from=/ { print "cp -a /out/image/. " $4 }'
 }
 
