@@ -109,7 +109,8 @@ def check(status: int, record: Any) -> None:
 def refuse(where: str, what: str, fix: str, status: int = 1) -> NoReturn:
     """Raises that a call is wrong. where: the argument; what: is wrong with it; fix: what to do instead."""
     record = new_error()
-    record.code, record.where, record.message = status, where.encode()[:111], f'{what}; {fix}'.encode()[:895]
+    place, said, end = (part.encode('utf-8', 'backslashreplace') for part in (where, what, f'; {fix}'))
+    record.code, record.where, record.message = status, place[:111], said[:895 - len(end)] + end
     fail(status, record, fix)
 
 
@@ -136,6 +137,8 @@ def encode_path(path: Any, what: str) -> bytes:
         found = os.fsencode(path)
     except TypeError:
         refuse_type(path, what, 'a path')
+    except UnicodeEncodeError as reason:
+        refuse(what, f'{what} is no text: {reason}', 'leave out half surrogates')
     return _end_with_nul(found, what)
 
 

@@ -303,7 +303,7 @@ def plan(model: Any, overrides: Mapping[str, Any] | None = None, *, data: Mappin
          threads: int = 0, backend: str | None = None, backend_folders: Iterable[Any] = (),
          trust: bool = False) -> dict[str, Any]:
     """The plan of a model that is not trained yet, as a dict: which backend would compute which layer, and why. The
-    arguments are those of `train`."""
+    arguments mean what they mean for `train`."""
     import json
     assignments, files = _list_overrides(overrides, data)
     session = _session.open_model(model, overrides=assignments, files=files,

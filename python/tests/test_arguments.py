@@ -85,6 +85,8 @@ class Refused(unittest.TestCase):
         rows = {'seqlstm': 1, 'model': [{'type': 'dense', 'units': 'from_target'}], 'data': {'batch_size': 4},
                 'train': {'epochs': 1, 'loss': 'mse'}}
         train(rows, data={'train': (x[:, 0].view(Table), y)})
+        long = {f'column {number}': [1] * number for number in range(1, 200)}
+        self.check(lambda: train(data={'train': long}), 'data.train', 'column 1 1, column 2 2', 'one value for each record')
         self.check_type(lambda: train(data=(x, y)), r'data is a tuple, expected a dict, such as \{"train": \(x, y\)\}')
 
     def test_models_and_options(self):
@@ -98,6 +100,8 @@ class Refused(unittest.TestCase):
         self.check_type(lambda: seqlstm.plan(make_model(), nowhere=3), r"plan\(\) got an unexpected keyword .*'nowhere'")
         self.check_type(lambda: seqlstm.open(run), 'run is a Run, expected a path')
         self.check(lambda: train(folder='a\0b'), 'folder', 'a NUL character', 'leave it out')
+        self.check(lambda: train(data={'\ud800': (x, y)}), 'data', r'no split `\ud800`', 'use train, valid or test')
+        self.check(lambda: seqlstm.open('a\ud800b'), 'run', "can't encode", 'leave out')
         self.check(lambda: run.export('a\0b'), 'path', 'a NUL character', 'leave it out')
         self.check_type(lambda: seqlstm.from_keras(3), 'the model is a int, expected a model of Keras')
 
