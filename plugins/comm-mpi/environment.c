@@ -48,25 +48,29 @@ void mpi_free_environment(char **copy)
     free(copy);
 }
 
-/* Sets the variable to what the copy says; removes one that the copy lacks. False: no memory. */
-static bool restore(char *const *copy, const char *text)
+/* Sets the variable to what the copy says; removes one that the copy lacks. */
+static void restore(char *const *copy, const char *text)
 {
     char *name = strndup(text, get_name_bytes(text));
     const char *was = name ? find(copy, name, strlen(name)) : NULL;
-    const bool fine = name && (was ? setenv(name, was + strlen(name) + 1, 1) : unsetenv(name)) == 0;
+    if (was)
+        (void)setenv(name, was + strlen(name) + 1, 1);
+    else if (name)
+        (void)unsetenv(name);
     free(name);
-    return fine;
 }
 
 void mpi_restore_environment(char *const *copy)
 {
     for (size_t k = 0; copy && environ && environ[k];) {
+        const size_t count = count_variables();
         const char *was = find(copy, environ[k], get_name_bytes(environ[k]));
-        const bool same = was && strcmp(was, environ[k]) == 0;
-        if (same || !restore(copy, environ[k]) || was) /* one that is removed makes room for the next */
+        if (!was || strcmp(was, environ[k]) != 0)
+            restore(copy, environ[k]);
+        if (count_variables() == count) /* one that is removed makes room for the next */
             k++;
     }
     for (size_t k = 0; copy && copy[k]; k++)
         if (!find(environ, copy[k], get_name_bytes(copy[k])))
-            (void)restore(copy, copy[k]);
+            restore(copy, copy[k]);
 }
