@@ -38,7 +38,7 @@ static seqlstm_status start(struct sl_recorder *recorder, struct seqlstm_error *
 }
 
 /* The first recording is kept. */
-static void stop(struct sl_recorder *recorder)
+void sl_recorder_end(struct sl_recorder *recorder)
 {
     struct sl_trace dropped;
     if (!recorder->is_recording)
@@ -90,7 +90,7 @@ static seqlstm_status end_block(struct sl_recorder *recorder, struct seqlstm_err
         recorder->pair_count == SL_RECORDER_PAIRS_MOST || (recorder->pair_count >= SL_RECORDER_PAIRS_LEAST && is_long);
     const bool records = records_next(recorder) && !recorder->is_done;
     if (recorder->is_recording && !records)
-        stop(recorder);
+        sl_recorder_end(recorder);
     return records && !recorder->is_recording ? start(recorder, err) : SEQLSTM_OK;
 }
 
@@ -108,7 +108,7 @@ static void note_kept(struct sl_recorder *recorder, int64_t now)
     recorder->kept_count++;
     if (recorder->kept_count < recorder->updates)
         return;
-    stop(recorder);
+    sl_recorder_end(recorder);
     recorder->compared_ns = now;
 }
 
@@ -125,11 +125,6 @@ seqlstm_status sl_recorder_note(struct sl_recorder *recorder, int64_t rows, stru
         status = start(recorder, err);
     recorder->last_ns = read_clock(recorder);
     return status;
-}
-
-void sl_recorder_end(struct sl_recorder *recorder)
-{
-    stop(recorder);
 }
 
 bool sl_recorder_is_done(const struct sl_recorder *recorder)

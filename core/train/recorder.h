@@ -46,7 +46,7 @@ void sl_recorder_deinit(struct sl_recorder *recorder);
 seqlstm_status sl_recorder_begin(struct sl_recorder *recorder, struct seqlstm_error *err);
 /* After each update of so many rows. NO_MEMORY. */
 seqlstm_status sl_recorder_note(struct sl_recorder *recorder, int64_t rows, struct seqlstm_error *err);
-/* The training ends, or has failed. */
+/* Stops a recording: the training ends, or has failed. */
 void sl_recorder_end(struct sl_recorder *recorder);
 /* Has it recorded and compared all that it wants? After about a second of blocks, and SL_RECORDER_PAIRS_LEAST pairs. */
 bool sl_recorder_is_done(const struct sl_recorder *recorder);

@@ -39,13 +39,13 @@ static seqlstm_status list_entries(const struct sl_model *model, const struct sl
         struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, entry->option_count + 1);
         if (settings == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
-        struct seqlstm_error where = SEQLSTM_ERROR_INIT;
-        sl_error_place_set(&where, entry->place.file, entry->place.line, entry->place.column);
+        char where[sizeof err->where];
+        sl_error_place_write(entry->place.file, entry->place.line, entry->place.column, where, sizeof where);
         for (size_t o = 0; o < entry->option_count; o++)
             settings[o] = (struct seqlstm_setting){entry->options[o].key, entry->options[o].value};
         entries[count++] = (struct sl_registry_entry){
             .name = name,
-            .origin = entry->place.line > 0 ? sl_arena_strdup(arena, where.where) : NULL,
+            .origin = entry->place.line > 0 ? sl_arena_strdup(arena, where) : NULL,
             .require = entry->require,
             .settings = settings,
             .setting_count = (uint32_t)entry->option_count,

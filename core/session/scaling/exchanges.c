@@ -21,7 +21,6 @@ static seqlstm_status run_exchange(struct sl_scaling_meter *m, struct seqlstm_ex
                      : sl_connection_run(m->session->connection, 0, exchange, err);
 }
 
-/* Brings gradients to the host and back, as exchanges between hosts do. */
 seqlstm_status sl_scaling_time_staging(struct sl_scaling_meter *m, struct seqlstm_error *err)
 {
     struct sl_params *params = m->session->params;
@@ -92,7 +91,7 @@ static double find_share_used(const float *grad, int64_t rows, int64_t columns)
     return (double)used / (double)(rows > 0 ? rows : 1);
 }
 
-/* After a step whose gradients were not exchanged. On devices they are exchanged as they are. */
+/* On devices gradients are exchanged as they are. */
 void sl_scaling_list_matrices(struct sl_scaling_meter *m)
 {
     struct sl_scaling_costs *costs = m->costs;
@@ -162,7 +161,6 @@ static seqlstm_status time_piece(struct sl_scaling_meter *m, int64_t elems, doub
     return status;
 }
 
-/* What passing a piece costs, between ranks of this host or over a link. */
 seqlstm_status sl_scaling_price_pieces(struct sl_scaling_meter *m, struct seqlstm_error *err)
 {
     const struct sl_scaling_setup *setup = m->setup;
