@@ -119,6 +119,8 @@ def test_columns(t):
     expect(all(row['note'] == next(n for s, d, _, n in rows if s == row['shop'] and str(d) == row['day']) for row in out), out)
     both = list(csv.DictReader(io.StringIO(t.run('predict', 'r', '-i', 'new.csv', '--columns', 'y,a').text)))
     expect(list(both[0]) == ['record', 'y', 'y_input', 'a'] and all(row['y_input'] == row['a'] for row in both), both)
+    head = t.run('predict', 'r', '-i', 'new.csv', '--columns', 'y,a,y').text.splitlines()[0]
+    expect(head == 'record,y,y_input,a,y_input_input', head)
     line = json.loads(t.run('predict', 'r', '-i', 'new.csv', '--columns', 'note', '-f', 'jsonl').text.splitlines()[0])
     expect([cell['note'] for cell in line['columns']] == [n for s, _, _, n in rows if s == 'A'], line)
     t.refuse(2, 'predict', 'r', '-i', 'new.csv', '--columns', 'nott').says('no column `nott`', 'did you mean `note`')

@@ -77,16 +77,19 @@ static bool has_field(const struct sl_buf *header, const struct sl_buf *field)
 /* No two columns have one name: a target beside its prediction is `NAME_input`. */
 static void write_name(struct sl_buf *header, const char *name)
 {
-    struct sl_buf field = {0}, other = {0};
+    struct sl_buf field = {0}, free_name = {0};
+    sl_buf_append_text(&free_name, name);
     cli_write_csv_text(&field, name, strlen(name));
-    sl_buf_append_text(&other, name);
-    if (has_field(header, &field))
-        sl_buf_append_text(&other, "_input");
+    while (!free_name.failed && !field.failed && has_field(header, &field)) {
+        sl_buf_append_text(&free_name, "_input");
+        sl_buf_deinit(&field);
+        cli_write_csv_text(&field, sl_buf_text(&free_name), free_name.length_bytes);
+    }
     sl_buf_append_char(header, ',');
-    cli_write_csv_text(header, sl_buf_text(&other), other.length_bytes);
-    header->failed = header->failed || field.failed || other.failed;
+    cli_write_csv_text(header, sl_buf_text(&free_name), free_name.length_bytes);
+    header->failed = header->failed || field.failed || free_name.failed;
     sl_buf_deinit(&field);
-    sl_buf_deinit(&other);
+    sl_buf_deinit(&free_name);
 }
 
 void cli_extras_write_header(const struct cli_prediction_extras *extras, const struct sl_vocabulary *classes,
