@@ -300,7 +300,7 @@ static void send_answer(struct seqlstm_http_request *request, struct evbuffer *p
 {
     struct evhttp_request *event = request->event;
     struct evhttp_connection *connection = evhttp_request_get_connection(event);
-    const bool gone = connection == NULL;
+    const bool gone = connection == NULL, in_parts = request->in_parts;
     if (request->http->closed && !request->begun)
         evhttp_add_header(evhttp_request_get_output_headers(event), "Connection", "close");
     request->sent = ended && !gone;
@@ -323,7 +323,7 @@ static void send_answer(struct seqlstm_http_request *request, struct evbuffer *p
     }
     if (gone)
         finish(request);
-    else
+    else if (!in_parts) /* the end of parts may have freed the connection */
         write_now(connection);
 }
 

@@ -56,7 +56,7 @@ struct sl_job {
 struct sl_job *sl_job_create(const struct sl_served_model *model, struct seqlstm_http_request *request);
 /* Makes `failure`. False: no memory. */
 bool sl_job_prepare_failure(struct sl_job *job);
-/* NULL is fine. The request must have been answered. */
+/* NULL is fine. The request is not touched: it is answered apart. */
 void sl_job_destroy(struct sl_job *job);
 
 /* Jobs that are over. The thread that made them destroys them, since threads that free the memory of another wait for

@@ -28,7 +28,7 @@ void sl_job_queue_announce(struct sl_job_queue *queue);
 /* Adds and announces a job that has waited for its stream, also to a full queue. */
 void sl_job_queue_add_again(struct sl_job_queue *queue, struct sl_job *job);
 
-/* Who takes jobs. It is shown all that wait, in their order; then it chooses. */
+/* A worker that takes jobs. It is shown all that wait, in their order; then it chooses. */
 struct sl_job_taker {
     void *context;
     void (*look)(void *context, const struct sl_job *job);
