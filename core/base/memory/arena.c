@@ -9,7 +9,6 @@
  */
 #include "base/memory/arena.h"
 
-#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

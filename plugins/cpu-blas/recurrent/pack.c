@@ -3,11 +3,11 @@
  *
  * The forward panels need the transposed weights (16 x 16 blocks at a time). Those of backward are rows of the
  * canonical matrices in another order. Members share the panels; no two members write the same one. */
+#include "cpu-blas/recurrent/pack.h"
 
 #include <string.h>
 
 #include "cpu-blas/recurrent/int8.h"
-#include "cpu-blas/recurrent/pack.h"
 #include "cpu-blas/recurrent/recurrent.h"
 #include "cpu-blas/recurrent/tiles.h"
 
