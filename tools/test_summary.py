@@ -4,7 +4,8 @@
 test_summary.py --self-test   checks that each kind of result is counted as what it is
 
 A TAP test counts by its points, any other as one. Skips are listed with their reasons, because a
-green run must say what it did not prove. Exit 1 if anything failed or no test was run.
+green run must say what it did not prove; failures with the points that failed and the end of the
+test's output, because only the end of a long log may be at hand. Exit 1 if anything failed or no test was run.
 """
 import collections
 import json
@@ -14,6 +15,7 @@ import sys
 
 POINT = re.compile(r'^(not )?ok\b[^#]*(?:#\s*(skip|todo)\b\s*(.*))?', re.I)
 GOOD = ('OK', 'EXPECTEDFAIL')
+LAST_LINES = 30  # of the output of a test that failed
 
 
 def count(test):
@@ -40,6 +42,14 @@ def count(test):
     return passed, failed, skipped
 
 
+def describe_failure(name, test):
+    """Returns the lines that say which test failed, and how."""
+    out, err = [(test.get(key) or '').splitlines() for key in ('stdout', 'stderr')]
+    points = [line for line in out if line.startswith('not ok')]
+    lines = points + ['...'] + (out + err)[-LAST_LINES:]
+    return [f'failed: {name}: {test["result"]} after {test.get("duration", 0):.0f} s'] + ['    ' + line for line in lines]
+
+
 def self_test():
     cases = [('OK', None, (1, 0, [])), ('FAIL', None, (0, 1, [])), ('TIMEOUT', '', (0, 1, [])),
              ('EXPECTEDFAIL', None, (1, 0, [])), ('SKIP', 'skipped: no GPU\n', (0, 0, ['no GPU'])),
@@ -51,13 +61,19 @@ def self_test():
     wrong = [case for case in cases if count({'result': case[0], 'stdout': case[1]}) != case[2]]
     for result, stdout, _ in wrong:
         print(f'summary: {result} with {stdout!r} counts as {count({"result": result, "stdout": stdout})}')
+    test = {'result': 'FAIL', 'stdout': 'not ok 2 - b\n' + 'ok\n' * LAST_LINES, 'stderr': 'why\n', 'duration': 1.7}
+    lines = describe_failure('a', test)
+    if lines[:3] != ['failed: a: FAIL after 2 s', '    not ok 2 - b', '    ...'] or lines[-1] != '    why' \
+            or len(lines) != LAST_LINES + 3:
+        wrong.append(lines)
+        print('summary: a failure is described as', lines)
     return 1 if wrong else 0
 
 
 def main():
     if sys.argv[1:] == ['--self-test']:
         return self_test()
-    passed, failed, skips = 0, 0, collections.Counter()
+    passed, failed, skips, failures = 0, 0, collections.Counter(), []
     for name in sys.argv[1:]:
         path = pathlib.Path(name)
         if not path.exists():
@@ -66,12 +82,17 @@ def main():
             continue
         for line in path.read_text().splitlines():
             test = json.loads(line)
+            short = test['name'].split(' / ')[-1]
             good, bad, reasons = count(test)
             passed, failed = passed + good, failed + bad
             for reason in reasons:
-                skips[f'{test["name"].split(" / ")[-1]}: {reason}'] += 1
+                skips[f'{short}: {reason}'] += 1
+            if bad:
+                failures += describe_failure(f'{short} ({path.parts[-3]})' if len(path.parts) > 2 else short, test)
     for reason, times in sorted(skips.items()):
         print(f'skipped: {reason}' + (f' ({times} times)' if times > 1 else ''))
+    for line in failures:
+        print(line)
     print(f'{passed} passed, {failed} failed, {sum(skips.values())} skipped')
     return 1 if failed or not passed else 0
 
