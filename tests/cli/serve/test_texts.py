@@ -6,6 +6,7 @@ import http.client
 import json
 import pathlib
 import re
+import socket
 import sys
 
 sys.dont_write_bytecode = True
@@ -149,6 +150,28 @@ def test_clients_that_leave_stop_their_texts(t):
         server.process.terminate()
         server.told = True
         expect(reply.read().endswith(b'data: [DONE]\n\n'), 'what was accepted is written to its end')
+    expect(server.process.returncode == 0, server.rest)
+
+
+def read_to_the_end(server, body):
+    """What a client of HTTP/1.0 gets, which has no chunks: the end of the connection is that of the answer."""
+    with socket.create_connection((server.host, server.port), timeout=30) as client:
+        client.sendall(f'POST /v1/completions HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: '
+                       f'{len(body)}\r\n\r\n{body}'.encode())
+        return b''.join(iter(lambda: client.recv(65536), b''))
+
+
+def test_parts_of_a_reply_reach_clients_of_http_1_0(t):
+    train(t)
+    body = json.dumps({'model': 'letters', 'prompt': 'the ', 'stream': True, 'max_tokens': 2, 'temperature': 0})
+    with Server(t, 'letters') as server:
+        known = texts(server, 'the ', max_tokens=2, temperature=0)[0]
+        for _ in range(100):
+            head, _, parts = read_to_the_end(server, body).partition(b'\r\n\r\n')
+            lines = parts.decode().split('\n\n')
+            expect(head.split(b'\r\n')[0].endswith(b' 200 OK') and lines[-2:] == ['data: [DONE]', ''], (head, lines))
+            written = ''.join(json.loads(line[6:])['choices'][0]['text'] for line in lines[:-2])
+            expect(written == known, (written, known))
     expect(server.process.returncode == 0, server.rest)
 
 
