@@ -258,7 +258,7 @@ def test_includes(t):
     make_classes(t)
     t.write('base.yaml', 'seed: 9\n')
     t.write('r/config.yaml', t.read('r/config.yaml') + b'\ninclude: ../base.yaml\n')
-    t.refuse(2, 'eval', 'r').says('E0010', 'includes nothing')
+    t.refuse(2, 'eval', 'r').says('E0010', 'the saved configuration of a run includes nothing: it was changed after the run began')
 
 
 def hold(t, name):

@@ -57,7 +57,7 @@ const struct sl_layer *sl_model_find_embedding(struct sl_reader *reader, const s
                                                const struct sl_layer_list *list);
 /* Finds the output of each layer, and checks that it fits its readers; sets output_shape and output_used. */
 void sl_model_infer_shapes(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers);
-/* Checks that states fit the layers that start from them, and that the encoder is used; sets gives_state. */
+/* Checks that states fit the layers that start from them; sets gives_state. */
 void sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers);
 
 /* Finds the layers that input feeding connects; sets model->feeding. */

@@ -101,21 +101,6 @@ static void check_unit(const struct check *c, const struct sl_model *model)
                          c->giver->name, batching->unit == SL_UNIT_STREAM ? "`unit: stream`" : "`bptt`");
 }
 
-/* The decoder must use something of the encoder. */
-static void check_crossing(struct sl_reader *reader, const struct sl_model *model, const struct sl_layer *layers)
-{
-    for (size_t i = model->encoder_count; i < model->layer_count; i++) {
-        const struct sl_layer *layer = &layers[i];
-        bool starts = sl_layer_is_recurrent(layer) && layer->recurrent.initial_state.layer >= 0 &&
-                      (size_t)layer->recurrent.initial_state.layer < model->encoder_count;
-        if (starts || layer->kind == SL_LAYER_REPEAT || layer->kind == SL_LAYER_ATTENTION || (int)layer->kind < 0)
-            return;
-    }
-    sl_reader_report(reader, "E0321", layers[model->encoder_count].place,
-                     "set `initial_state` in a recurrent layer of the decoder, or add a `repeat`", NULL,
-                     "the decoder uses nothing of the encoder");
-}
-
 void sl_model_check_states(struct sl_reader *reader, const struct sl_model *model, struct sl_layer *layers)
 {
     for (size_t i = 0; i < model->layer_count; i++) {
@@ -131,6 +116,4 @@ void sl_model_check_states(struct sl_reader *reader, const struct sl_model *mode
         check_pair(&c);
         check_unit(&c, model);
     }
-    if (model->encoder_count > 0 && reader->errors == 0)
-        check_crossing(reader, model, layers);
 }
