@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators on the constants of an ONNX graph, against results by hand from the operators' specification. */
+/* Operators on the constants of an ONNX graph, against results by hand from the operators' specification,
+ * and against a plain walk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,10 +153,96 @@ static void operators_compute_what_they_say(void **state)
     }
 }
 
+/* An operator on constants that has no attributes and one output. */
+static bool fold(struct sl_arena *arena, const char *op, const struct sl_onnx_constant *const *inputs, int32_t count,
+                 struct sl_onnx_constant *out)
+{
+    const char *names[] = {"a"};
+    const struct sl_onnx_node node = {.op = op, .name = "", .domain = "", .outputs = names, .output_count = 1};
+    int32_t outputs;
+    return sl_onnx_constant_fold(arena, &node, inputs, count, out, 1, &outputs);
+}
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* The indices of a Slice, one after the other, as the specification walks. Returns how many. */
+static int32_t walk(int64_t size, int64_t start, int64_t end, int64_t step, int64_t *out)
+{
+    int32_t count = 0;
+    const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? size : size - 1;
+    int64_t at = clamp(start + (start < 0 ? size : 0), 0, highest);
+    const int64_t stop = clamp(end + (end < 0 ? size : 0), lowest, highest);
+    for (; step > 0 ? at < stop : at > stop; at += step)
+        out[count++] = at;
+    return count;
+}
+
+/* Of the rows [0 … n) and [n … 2 n), for all bounds and steps around the size. */
+static void slices_walk_as_specified(void **state)
+{
+    (void)state;
+    const int64_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    for (int64_t size = 1; size <= 5; size++)
+        for (int64_t start = -7; start <= 7; start++)
+            for (int64_t end = -7; end <= 7; end++)
+                for (int64_t step = -3; step <= 3; step++) {
+                    struct sl_arena arena = {0};
+                    int64_t want[8], axis = size % 2 ? 1 : -1;
+                    const struct sl_onnx_constant data = {
+                        .rank = 2, .shape = {2, size}, .elems = 2 * size, .ints = values};
+                    const struct sl_onnx_constant lists[4] = {{.rank = 1, .shape = {1}, .elems = 1, .ints = &start},
+                                                              {.rank = 1, .shape = {1}, .elems = 1, .ints = &end},
+                                                              {.rank = 1, .shape = {1}, .elems = 1, .ints = &axis},
+                                                              {.rank = 1, .shape = {1}, .elems = 1, .ints = &step}};
+                    const struct sl_onnx_constant *const inputs[] = {&data, &lists[0], &lists[1], &lists[2], &lists[3]};
+                    struct sl_onnx_constant out = {.rank = 0};
+                    const int32_t count = step == 0 ? 0 : walk(size, start, end, step, want);
+                    const bool folded = fold(&arena, "Slice", inputs, 5, &out);
+                    bool same = folded == (step != 0) && (!folded || (out.rank == 2 && out.shape[1] == count));
+                    for (int32_t k = 0; folded && same && k < 2 * count; k++)
+                        same = sl_onnx_constant_get_int(&out, k) == (k < count ? want[k] : size + want[k - count]);
+                    if (!same)
+                        fail_msg("%d elements from %d to %d by %d: %d are left, expected %d", (int)size, (int)start,
+                                 (int)end, (int)step, folded ? (int)out.shape[1] : -1, (int)count);
+                    sl_arena_deinit(&arena);
+                }
+}
+
+/* Axes of Unsqueeze count in the shape that is made, from either end: [2, 3] with 1 at two places, and back. */
+static void axes_count_from_both_ends(void **state)
+{
+    (void)state;
+    const int64_t values[] = {0, 1, 2, 3, 4, 5};
+    const struct sl_onnx_constant data = {.rank = 2, .shape = {2, 3}, .elems = 6, .ints = values};
+    for (int64_t a = -4; a < 4; a++)
+        for (int64_t b = -4; b < 4; b++) {
+            const int64_t axes[] = {a, b}, first = (a + 4) % 4, second = (b + 4) % 4;
+            const struct sl_onnx_constant list = {.rank = 1, .shape = {2}, .elems = 2, .ints = axes};
+            const struct sl_onnx_constant *const inputs[] = {&data, &list};
+            struct sl_arena arena = {0};
+            struct sl_onnx_constant out, back;
+            assert_int_equal(fold(&arena, "Unsqueeze", inputs, 2, &out), first != second);
+            for (int32_t d = 0, from = 0; first != second && d < 4; d++)
+                assert_int_equal(out.shape[d], d == first || d == second ? 1 : data.shape[from++]);
+            const struct sl_onnx_constant *const made[] = {&out, &list};
+            if (first != second) {
+                assert_true(fold(&arena, "Squeeze", made, 2, &back));
+                assert_int_equal(back.rank, 2);
+                assert_true(back.shape[0] == 2 && back.shape[1] == 3);
+            }
+            sl_arena_deinit(&arena);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_compute_what_they_say),
+        cmocka_unit_test(slices_walk_as_specified),
+        cmocka_unit_test(axes_count_from_both_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
