@@ -61,6 +61,27 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'open it again'):
             closed.predict(x)
 
+    def test_a_pickled_run_keeps_its_layer(self):
+        inner = seqlstm.Run(run._get_session(), run._options, 'first')
+        self.assertEqual(inner.predict(x).shape, (16, 8))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(inner)).predict(x), inner.predict(x))
+
+    def test_what_a_failed_call_leaves(self):
+        """Its exception, its stop and its warnings end with it: the next call is a call like the first."""
+        other = train_small(next(folders))
+        session, wanted = other._get_session(), other.evaluate('valid')
+        session.raised.append(KeyError('mine'))
+        session.stop[0] = 1
+        with self.assertRaisesRegex(KeyError, 'mine'):
+            other.evaluate('valid')
+        self.assertEqual(session.stop[0], 0)
+        session.messages.append('of the call that fails')
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'no split'):
+            other.evaluate('tests')
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            self.assertEqual(other.evaluate('valid'), wanted)
+
     def test_data_in_memory_are_gone_later(self):
         with self.assertRaisesRegex(seqlstm.SeqlstmError, 'give them again'):
             seqlstm.open(run.folder).evaluate('valid')
