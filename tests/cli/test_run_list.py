@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import random
 import subprocess
 import sys
 
@@ -102,6 +103,44 @@ def test_columns(t):
     lines = t.run('runs', '--columns', 'test.mse,model.reader.units').text.splitlines()
     expect([line.split()[-2:] for line in lines] == [['test.mse', 'model.reader.units'], ['4', '64'], ['4', '32'],
                                                      ['-', '64']], lines)
+
+
+def test_a_name_in_any_spelling(t):
+    """Each way to write a folder selects the runs below it, and none whose name only begins so."""
+    three_runs(t)
+    make_run(t, 'ab/1', [(1, 1)])
+    for spelling in ('a', 'a/', 'a//', 'runs/a', 'runs/a/'):
+        expect(names(t.run('runs', spelling, '--json')) == ['a/2', 'a/10'], spelling)
+    for spelling in ('a/2', 'a/2/', 'runs/a/2', 'runs/a/2//'):
+        expect(names(t.run('runs', spelling, '--json')) == ['a/2'], spelling)
+
+
+def test_depth(t):
+    """Runs are found up to three folders deep, and nothing is looked for in a run."""
+    for depth in range(1, 6):
+        make_run(t, '/'.join([f'd{depth}'] * depth), [(1, 1)])
+    make_run(t, 'd2/d2/inner', [(1, 1)])
+    expect(names(t.run('runs', '--json')) == ['d1', 'd2/d2', 'd3/d3/d3'], 'folders')
+
+
+def test_compare_against_a_plain_model(t):
+    """Random configurations: what differs are the keys that not all runs have with one value."""
+    draw = random.Random(11)
+    keys = {'seed': (1, 2), 'train.epochs': (3, 4), 'train.accumulate': (1, 2), 'data.batch_size': (8, 16)}
+    for k in range(6):
+        configs = [{key: draw.choice((None, *values)) for key, values in keys.items()} for _ in range(3)]
+        for r, config in enumerate(configs):
+            text = 'seqlstm: 1\nname: NAME\n'
+            for key in ('train', 'data'):
+                inner = [f'  {path.split(".")[1]}: {value}\n' for path, value in config.items()
+                         if path.startswith(key + '.') and value is not None]
+                text += f'{key}:\n' + ''.join(inner) if inner else ''
+            text += f'seed: {config["seed"]}\n' if config['seed'] is not None else ''
+            make_run(t, f'm{k}/{r + 1}', [(1, 1)], text)
+        wanted = {key: ['-' if c[key] is None else c[key] for c in configs] for key in keys if len({c[key] for c in configs}) > 1}
+        compared = t.run('runs', 'compare', f'm{k}', '--json').json['config']
+        found = {key: ['-' if value is None else value for value in values] for key, values in compared.items()}
+        expect(found == wanted, f'{configs}: {compared}')
 
 
 def test_unknown_keys_and_runs_are_errors(t):
