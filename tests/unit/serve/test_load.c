@@ -36,6 +36,7 @@ struct server {
     const enum deed *deeds; /* of the requests in turn, again and again */
     int deed_count;
     int done[DEEDS];
+    int pause_us; /* before each reply */
     _Atomic bool ends;
 };
 
@@ -65,6 +66,7 @@ static void *serve(void *context)
         while (goes_on && read_request(connection)) {
             const enum deed deed = s->deeds[turn++ % s->deed_count];
             s->done[deed]++;
+            usleep((useconds_t)s->pause_us);
             goes_on = send(connection, replies[deed], strlen(replies[deed]), MSG_NOSIGNAL) >= 0 && deed <= REFUSE;
         }
         if (connection >= 0)
@@ -128,9 +130,24 @@ static void each_request_is_counted_as_what_became_of_it(void **state)
     }
 }
 
+/* The server answers one after the other, so that the last answer comes after all pauses, and all requests were due in
+ * the first 0.1 s: the time in which a request waits for a connection is part of its latency. */
+static void requests_that_wait_are_late(void **state)
+{
+    (void)state;
+    static const enum deed deed = ANSWER;
+    struct server s = {.deeds = &deed, .deed_count = 1, .pause_us = 10000};
+    const struct sl_load_result result = load(&s);
+    const double pauses = 1e-6 * s.pause_us * (double)result.answered;
+    assert_true(result.answered == s.done[ANSWER] && result.answered > 20);
+    assert_true(result.most >= pauses - 0.1);
+    assert_true(result.mean >= pauses / 2 - 0.1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_that_wait_are_late),
         cmocka_unit_test(each_request_is_counted_as_what_became_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
