@@ -169,6 +169,11 @@ static void print_name(const struct sl_trace_track *track, int32_t t, struct sl_
     sl_buf_append_text(out, "}},\n");
 }
 
+static bool is_in_bytes(enum sl_activity_kind kind)
+{
+    return kind == SL_ACTIVITY_COPY || kind == SL_ACTIVITY_EXCHANGE || kind == SL_ACTIVITY_DEVICE;
+}
+
 static void print_activity(const struct sl_activity *activity, int32_t t, int64_t origin, struct sl_buf *out)
 {
     const char *kind = sl_activity_kind_get_name(activity->kind);
@@ -188,8 +193,7 @@ static void print_activity(const struct sl_activity *activity, int32_t t, int64_
     if (activity->detail)
         append_string(out, "backend", activity->detail);
     if (activity->amount > 0)
-        append_count(out, activity->kind == SL_ACTIVITY_COPY || activity->kind == SL_ACTIVITY_DEVICE ? "bytes" : "rows",
-                     activity->amount);
+        append_count(out, is_in_bytes(activity->kind) ? "bytes" : "rows", activity->amount);
     sl_buf_append_text(out, "}},\n");
 }
 

@@ -161,17 +161,19 @@ static void test_parts_of_backends(void **state)
     memset(work, 0, sizeof work);
 }
 
-/* 1000 bytes in 20 us are half of 0.1 GB/s. */
-static void test_limits(void **state)
+/* 1000 bytes in 20 us are half of 0.1 GB/s. A training that does the same again and again has the same limits. */
+static void check_limits(int updates)
 {
     struct sl_trace trace = make_trace();
     char text[64];
-    (void)state;
-    add(&trace.tracks[0], SL_ACTIVITY_COPY, "half", 0, 20, 1000);
-    add(&trace.tracks[0], SL_ACTIVITY_COPY, "small", 20, 40, 100);
-    add(&trace.tracks[0], SL_ACTIVITY_COPY, "slow", 40, 240, 1000);
-    add(&trace.tracks[0], SL_ACTIVITY_COPY, "cache", 240, 260, 10000);
-    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 300, 1);
+    for (int u = 0; u < updates; u++) {
+        const int64_t at = 300 * u;
+        add(&trace.tracks[0], SL_ACTIVITY_COPY, "half", at, at + 20, 1000);
+        add(&trace.tracks[0], SL_ACTIVITY_COPY, "small", at + 20, at + 40, 100);
+        add(&trace.tracks[0], SL_ACTIVITY_COPY, "slow", at + 40, at + 240, 1000);
+        add(&trace.tracks[0], SL_ACTIVITY_COPY, "cache", at + 240, at + 260, 10000);
+        add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, at, at + 300, 1);
+    }
     struct sl_timeline *timeline = make(&trace, NAN);
     static const struct {
         const char *name, *text;
@@ -187,6 +189,14 @@ static void test_limits(void **state)
             }
     assert_int_equal(timeline->part_count, 5);
     sl_timeline_destroy(timeline);
+    memset(work, 0, sizeof work);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    for (int updates = 1; updates <= 9; updates += 4)
+        check_limits(updates);
 }
 
 /* A call is held against what it computes on: vectors, or tiles with so many products for one. */

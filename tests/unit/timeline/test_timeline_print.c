@@ -133,6 +133,40 @@ static void test_print(void **state)
     sl_buf_deinit(&out);
 }
 
+/* trace.json of a recording that begins late: times from its begin, the backend and the size of each kind of activity,
+ * threads by name, and counters. */
+static void test_trace(void **state)
+{
+    enum { BEGIN = 5000 };
+    static struct sl_trace_count counts[] = {{"power", (BEGIN + 30) * US, 61.5},
+                                             {"a \"clock\"", (BEGIN + 80) * US, 1e9}};
+    static struct sl_trace_sample late[] = {{(BEGIN + 10) * US, 1 << 20}};
+    struct sl_trace trace = make_trace(3);
+    struct sl_buf out = {0};
+    (void)state;
+    trace.begin_ns = BEGIN * US;
+    trace.end_ns = (BEGIN + 200) * US;
+    trace.memory = late;
+    trace.memory_count = 1;
+    trace.counts = counts;
+    trace.count_count = 2;
+    for (int kind = 0; kind < SL_ACTIVITY_KINDS; kind++) {
+        const int64_t at = BEGIN + 10 + 2 * kind;
+        const bool on_device = kind == SL_ACTIVITY_DEVICE;
+        if (kind == SL_ACTIVITY_UPDATE)
+            continue;
+        add(&trace, on_device ? 2 : 0, (enum sl_activity_kind)kind, kind % 2 ? "<name>" : NULL, at, at + 1, 100 + kind);
+        activities[on_device ? 2 : 0][trace.tracks[on_device ? 2 : 0].count - 1].detail = kind % 3 ? "cpu-blas" : NULL;
+    }
+    add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, BEGIN, BEGIN + 190, 7);
+    struct sl_timeline *timeline = make(&trace, 1, 1, (struct sl_timeline_slowdown){NAN, NAN, NAN});
+    sl_timeline_print_trace(timeline, &out);
+    sl_timeline_destroy(timeline);
+    golden_expect("reports/trace.txt", "{", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+    memset(activities, 0, sizeof activities);
+}
+
 static void test_times(void **state)
 {
     static const double round[] = {0, 0.4, 1, 999, 999.6, 1000, 9995, 1e6};
@@ -155,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_trace),
         cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
