@@ -22,6 +22,7 @@ enum {
 struct bundle {
     int64_t begin, end;
     const struct sl_reducer_matrix *rows; /* of an embedding; NULL: all elements are exchanged */
+    uint8_t *flags;                       /* [rows] of the embedding: which are used */
     struct sl_low_rank *factors;          /* NULL: not compressed */
 };
 
@@ -33,7 +34,8 @@ struct sl_reducer {
     float *errors;
     float *scratch; /* [elems] */
     bool lent;      /* the scratch is memory of the connection */
-    uint8_t *flags; /* [most rows of an embedding] */
+    bool marks;
+    uint8_t *flags; /* of all embeddings */
     struct sl_reducer_matrix *matrices;
     int32_t matrix_count;
     struct bundle *bundles; /* from the end of the gradients to their beginning */
@@ -69,33 +71,34 @@ static bool is_used(const float *row, int64_t columns)
     return rest != 0;
 }
 
-/* Which rows are not zero on some rank; returns their number. */
+/* Which rows some rank has used; returns their number. */
 static seqlstm_status find_used(struct sl_reducer *r, const struct bundle *bundle, int64_t *out_used,
                                 struct seqlstm_error *err)
 {
     const struct sl_reducer_matrix *rows = bundle->rows;
-    for (int64_t k = 0; k < rows->rows; k++)
-        r->flags[k] = is_used(r->grads + rows->offset + k * rows->columns, rows->columns);
+    for (int64_t k = 0; !r->marks && k < rows->rows; k++)
+        bundle->flags[k] = is_used(r->grads + rows->offset + k * rows->columns, rows->columns);
     const struct seqlstm_exchange either = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
                                             .dtype = SEQLSTM_DTYPE_UINT8,
                                             .reduction = SEQLSTM_REDUCE_MAX,
                                             .elems = rows->rows,
-                                            .from = r->flags,
-                                            .to = r->flags};
+                                            .from = bundle->flags,
+                                            .to = bundle->flags};
     SEQLSTM_TRY(sl_connection_run(r->ranks->connection, 0, either, err));
     *out_used = 0;
     for (int64_t k = 0; k < rows->rows; k++)
-        *out_used += r->flags[k];
+        *out_used += bundle->flags[k];
     return SEQLSTM_OK;
 }
 
 /* Copies the used rows to `packed`, or from there. */
-static void move_rows(const struct sl_reducer *r, const struct sl_reducer_matrix *rows, float *packed, bool packs)
+static void move_rows(const struct sl_reducer *r, const struct bundle *bundle, float *packed, bool packs)
 {
+    const struct sl_reducer_matrix *rows = bundle->rows;
     const size_t bytes = (size_t)rows->columns * sizeof *packed;
     for (int64_t k = 0; k < rows->rows; k++) {
         float *row = r->grads + rows->offset + k * rows->columns;
-        if (!r->flags[k])
+        if (!bundle->flags[k])
             continue;
         memcpy(packs ? packed : row, packs ? row : packed, bytes);
         packed += rows->columns;
@@ -114,9 +117,9 @@ static seqlstm_status add_rows(struct sl_reducer *r, const struct bundle *bundle
     const int64_t elems = used * bundle->rows->columns;
     if (2 * elems > bundle->end - bundle->begin) /* the rest of the scratch is for the exchange */
         return add_all(r, bundle, err);
-    move_rows(r, bundle->rows, r->scratch, true);
+    move_rows(r, bundle, r->scratch, true);
     SEQLSTM_TRY(sl_ranks_add(r->ranks, r->scratch, elems, r->scratch + elems, err));
-    move_rows(r, bundle->rows, r->scratch, false);
+    move_rows(r, bundle, r->scratch, false);
     return SEQLSTM_OK;
 }
 
@@ -124,7 +127,11 @@ static seqlstm_status add_one(struct sl_reducer *r, const struct bundle *bundle,
 {
     if (bundle->factors)
         return sl_low_rank_add(bundle->factors, r->ranks, r->grads + bundle->begin, r->errors + bundle->begin, err);
-    return bundle->rows ? add_rows(r, bundle, err) : add_all(r, bundle, err);
+    if (!bundle->rows)
+        return add_all(r, bundle, err);
+    const seqlstm_status status = add_rows(r, bundle, err);
+    memset(bundle->flags, 0, (size_t)bundle->rows->rows);
+    return status;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------- */
@@ -158,6 +165,19 @@ static void *work(void *reducer)
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
+}
+
+/* The thread looks at flags only after a note, which comes later. */
+void sl_reducer_mark(struct sl_reducer *r, int64_t offset, const int32_t *ids, int64_t count)
+{
+    for (int32_t b = 0; b < r->bundle_count; b++) {
+        const struct bundle *bundle = &r->bundles[b];
+        if (!bundle->rows || bundle->begin != offset)
+            continue;
+        for (int64_t k = 0; k < count; k++)
+            if (ids[k] >= 0)
+                bundle->flags[ids[k]] = 1;
+    }
 }
 
 void sl_reducer_note(struct sl_reducer *r, int64_t from)
@@ -248,6 +268,7 @@ static void cut(struct sl_reducer *r, int64_t begin, int64_t end, int64_t bundle
 static seqlstm_status divide(struct sl_reducer *r, int64_t bundle, struct seqlstm_error *err)
 {
     int64_t end = r->elems;
+    uint8_t *flags = r->flags;
     r->bundles = calloc((size_t)(r->elems / bundle + 2 * r->matrix_count + 2), sizeof *r->bundles);
     if (!r->bundles)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
@@ -256,10 +277,15 @@ static seqlstm_status divide(struct sl_reducer *r, int64_t bundle, struct seqlst
         const int64_t stop = m->offset + m->rows * m->columns;
         cut(r, stop, end, bundle);
         struct bundle *own = &r->bundles[r->bundle_count++];
-        *own = (struct bundle){.begin = m->offset, .end = stop, .rows = m->compressed ? NULL : m};
+        *own = (struct bundle){.begin = m->offset, .end = stop};
         if (m->compressed)
             SEQLSTM_TRY(sl_low_rank_create(m->rows, m->columns, r->ranks->compress_rank, (uint64_t)m->offset,
                                            &own->factors, err));
+        else {
+            own->rows = m;
+            own->flags = flags;
+            flags += m->rows;
+        }
         end = m->offset;
     }
     cut(r, 0, end, bundle);
@@ -290,15 +316,15 @@ static seqlstm_status allocate_scratch(struct sl_reducer *r, struct seqlstm_erro
 static seqlstm_status allocate(struct sl_reducer *r, const struct sl_reducer_request *request,
                                struct seqlstm_error *err)
 {
-    int64_t most = 0;
+    int64_t rows = 0;
     r->matrices = calloc((size_t)request->matrix_count + 1, sizeof *r->matrices);
     for (int32_t k = 0; r->matrices && k < request->matrix_count; k++) {
         const struct sl_reducer_matrix *m = &request->matrices[k];
         if (m->compressed || can_find_used(r->ranks))
             r->matrices[r->matrix_count++] = *m;
-        most = m->rows > most ? m->rows : most;
+        rows += m->rows;
     }
-    r->flags = malloc((size_t)most + 1);
+    r->flags = calloc((size_t)rows + 1, sizeof *r->flags);
     if (!r->matrices || !r->flags)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
     SEQLSTM_TRY(allocate_scratch(r, err));
@@ -339,6 +365,7 @@ seqlstm_status sl_reducer_create(const struct sl_reducer_request *request, struc
     r->memory = request->memory;
     r->grads = request->grads;
     r->errors = request->errors;
+    r->marks = request->marks;
     r->elems = r->complete = request->elems;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);

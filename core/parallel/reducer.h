@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds the gradients of all ranks while the backward pass goes on: a thread of its own adds *bundles*, from the end of
  * the flat gradients to their beginning, as soon as they are complete. The size of a bundle follows from the measured
- * latency and bandwidth of the collectives. Of an embedding, only rows that are not zero on some rank are exchanged.
+ * latency and bandwidth of the collectives. Of an embedding, only rows that some rank has used are exchanged.
  *
  * The thread that computes makes no exchange between the first `note` of an update and its `finish`. Through
  * shared memory the sums are those of sl_ranks_add on all elements at once, whatever the bundles are; other collectives
@@ -32,6 +32,7 @@ struct sl_reducer_request {
     int64_t elems;
     const struct sl_reducer_matrix *matrices; /* ascending; copied */
     int32_t matrix_count;
+    bool marks;    /* `mark` names the used rows; otherwise they are those that are not zero */
     float *errors; /* [elems] of compressed matrices: what this rank's factors have missed; NULL: none is compressed */
     struct sl_memory *memory;
 };
@@ -40,6 +41,9 @@ struct sl_reducer_request {
 seqlstm_status sl_reducer_create(const struct sl_reducer_request *request, struct sl_reducer **out_reducer,
                                  struct seqlstm_error *err);
 void sl_reducer_destroy(struct sl_reducer *reducer);
+
+/* This rank has used these rows of the embedding at `offset`; ids below 0 are none. Before its gradients are noted. */
+void sl_reducer_mark(struct sl_reducer *reducer, int64_t offset, const int32_t *ids, int64_t count);
 
 /* The gradients from element `from` on are complete, and stay as they are. */
 void sl_reducer_note(struct sl_reducer *reducer, int64_t from);

@@ -51,7 +51,7 @@ int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl
     for (int32_t p = 0; p < graph->param_count; p++) {
         const struct sl_param_view *view = &params->views[p];
         const bool compressed = sl_exchanged_is_compressed(graph, p, request);
-        if (view->trainable && (compressed || is_looked_up(graph, p)))
+        if (view->trainable && (compressed || is_only_looked_up(graph, p)))
             out[count++] = (struct sl_reducer_matrix){view->offset_elems, view->rows, view->columns, compressed};
     }
     return count;

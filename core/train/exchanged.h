@@ -17,8 +17,8 @@ int64_t sl_exchanged_count_lookups(const struct sl_envelope *batch, int32_t batc
 /* Is parameter p of the graph exchanged as factors? Not an embedding of which an update uses few rows. */
 bool sl_exchanged_is_compressed(const struct sl_graph *graph, int32_t p, const struct sl_exchanged_request *request);
 
-/* Matrices of which less is exchanged: those that are compressed, and embeddings, whose gradients have few rows that
- * are not zero. `out` has room for all parameters. Returns their number. */
+/* Matrices of which less is exchanged: those that are compressed, and embeddings, of which an update uses few rows; not
+ * one that an output layer shares. `out` has room for all parameters. Returns their number. */
 int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params,
                                    const struct sl_exchanged_request *request, struct sl_reducer_matrix *out);
 

@@ -184,6 +184,31 @@ def test_gradients_are_exchanged_while_others_are_computed(t):
     expect(worst <= 16 * 2.0 ** -24 * max(map(abs, one)), worst)
 
 
+def test_rows_that_some_rank_uses_are_added(t):
+    """Few of 500 rows are used: the sum is that of one rank, also over several batches, with an output layer that shares
+    the matrix, so that it uses all, and with an embedding of encoder and decoder."""
+    words = [f'w{k % 500}' for k in range(1000)]
+    t.write('text.txt', ' '.join(words))
+    for name in 'source', 'target':
+        t.write(f'{name}.txt', ''.join(' '.join(words[k:k + 5]) + '\n' for k in range(0, 1000, 5)))
+    few = harness.LANGUAGE.replace('type: char', 'type: whitespace')
+    shared = PAIRS.replace('type: char', 'type: whitespace, shared: true')
+    models = {
+        'few': few,
+        'tied': few.replace('embedding, dim: 4', 'embedding, name: emb, dim: 8').replace('output, ', 'output, tie: emb, '),
+        'pairs': shared.replace('embedding, dim: 4', 'embedding, name: emb, dim: 4', 1).replace(
+            'decoder:\n    - {type: embedding, dim: 4', 'decoder:\n    - {type: embedding, dim: 4, share: emb'),
+    }
+    once = ('--set', 'train.optimizer={type: sgd, learning_rate: 1}', '--set', 'train.updates=1', '--set', 'train.accumulate=2')
+    for name, text in models.items():
+        t.write('m.yaml', text)
+        for count in 1, 3:
+            t.run('run', 'm.yaml', '--out', f'{name}{count}', *once, *ranks(count), *ORDER, '-q')
+        one, three = (read_weights(t.folder / f'{name}{count}/final.safetensors') for count in (1, 3))
+        worst = max(abs(a - b) for a, b in zip(one, three))
+        expect(worst <= 16 * 2.0 ** -24 * max(map(abs, one)), f'{name}: {worst}')
+
+
 def test_compressed_gradients_train_as_well(t):
     t.write('m.yaml', harness.LANGUAGE.replace('units: 8', 'units: 32'))
     t.write('text.txt', TEXT)

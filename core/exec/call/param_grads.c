@@ -5,6 +5,7 @@
 
 #include "exec/call/border.h"
 #include "exec/place/place.h"
+#include "exec/rows.h"
 
 /* The view of the parameter at slot s if its gradient is wanted; NULL otherwise. */
 static const struct sl_param_view *find_view(const struct sl_exec *exec, int32_t c, int32_t s)
@@ -99,4 +100,18 @@ int64_t sl_exec_find_complete(const struct sl_exec *exec, int32_t c)
                 from = view->offset_elems + view->elems;
         }
     return from;
+}
+
+void sl_exec_name_rows(struct sl_exec *exec, const struct sl_exec_step *step, int32_t first, int32_t end)
+{
+    for (int32_t c = first; c < end; c++) {
+        const struct sl_node *node = exec->plan->calls[c].node;
+        if (node->desc.head.op != SEQLSTM_OP_EMBEDDING || !sl_exec_has_rows(exec, c))
+            continue;
+        const struct sl_tensor *ids = &exec->graph->tensors[node->slots[SEQLSTM_SLOT_EMBEDDING_IDS]];
+        const struct sl_tensor *table = &exec->graph->tensors[node->slots[SEQLSTM_SLOT_EMBEDDING_W]];
+        step->on_rows(step->grads_context, exec->params->views[table->owner].offset_elems,
+                      sl_exec_at(exec, SL_PLACE_HOST, node->slots[SEQLSTM_SLOT_EMBEDDING_IDS]),
+                      sl_exec_get_rows(exec, ids->axis));
+    }
 }

@@ -136,10 +136,14 @@ static seqlstm_status backward_unit(struct sl_exec *exec, const struct sl_unit *
 }
 
 /* Devices go on after their calls have returned. */
-static void note_grads(struct sl_exec *exec, const struct sl_exec_step *step, int32_t c)
+static void note_grads(struct sl_exec *exec, const struct sl_exec_step *step, const struct sl_unit *unit)
 {
-    if (step->on_grads && exec->params->mirrors == NULL)
-        step->on_grads(step->grads_context, sl_exec_find_complete(exec, c));
+    if (exec->params->mirrors)
+        return;
+    if (step->on_rows)
+        sl_exec_name_rows(exec, step, unit->first, unit->end);
+    if (step->on_grads)
+        step->on_grads(step->grads_context, sl_exec_find_complete(exec, unit->first));
 }
 
 static seqlstm_status backward(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
@@ -150,7 +154,7 @@ static seqlstm_status backward(struct sl_exec *exec, const struct sl_exec_step *
         const struct sl_unit unit = find_unit(exec, c - 1);
         SEQLSTM_TRY(backward_unit(exec, &unit, step->accumulate, err));
         c = unit.first;
-        note_grads(exec, step, c);
+        note_grads(exec, step, &unit);
     }
     return sl_exec_pass_params(exec, err);
 }

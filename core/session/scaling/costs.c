@@ -40,6 +40,7 @@ static seqlstm_status open_reducer(struct sl_scaling_meter *m, struct seqlstm_er
         .elems = params->trainable_elems,
         .matrices = matrices,
         .matrix_count = sl_exchanged_find_matrices(session->train.graph, params, &exchanged, matrices),
+        .marks = params->mirrors == NULL,
         .errors = m->errors,
         .memory = &session->memory};
     const seqlstm_status status = sl_reducer_create(&request, &m->reducer, err);

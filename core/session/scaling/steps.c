@@ -47,6 +47,13 @@ static void note(void *meter, int64_t from)
     costs->note_count = m->noted > costs->note_count ? m->noted : costs->note_count;
 }
 
+static void mark(void *meter, int64_t offset, const int32_t *ids, int64_t count)
+{
+    const struct sl_scaling_meter *m = meter;
+    if (m->reducer && m->trains)
+        sl_reducer_mark(m->reducer, offset, ids, count);
+}
+
 /* The pieces of this rank's slice: what the stages take for them. */
 static seqlstm_status run_in_pieces(struct sl_scaling_meter *m, const struct sl_batch *slice,
                                     const struct sl_exec_step *step, struct sl_scaling_times *out,
@@ -139,6 +146,7 @@ static seqlstm_status run(struct sl_scaling_meter *m, const struct sl_batch *bat
     struct sl_exec_result result;
     struct sl_exec_step step = {.normaliser = 1.0 / (double)(1 + sl_batch_count_computed_rows(batch)),
                                 .on_grads = note,
+                                .on_rows = mark,
                                 .grads_context = m,
                                 .weight_mask_step = (uint32_t)batch->ordinal};
     int64_t begin = sl_clock_ns();

@@ -97,6 +97,7 @@ static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_er
         .matrices = matrices,
         .matrix_count =
             sl_exchanged_find_matrices(sl_exec_get_graph(trainer->request.exec), params, &exchanged, matrices),
+        .marks = params->mirrors == NULL,
         .errors = trainer->shards->errors,
         .memory = trainer->request.memory};
     const seqlstm_status status = sl_reducer_create(&request, &trainer->shards->reducer, err);
@@ -341,6 +342,11 @@ static void note_grads(void *shards, int64_t from)
     sl_reducer_note(((struct sl_trainer_shards *)shards)->reducer, from);
 }
 
+static void mark_rows(void *shards, int64_t offset, const int32_t *ids, int64_t count)
+{
+    sl_reducer_mark(((struct sl_trainer_shards *)shards)->reducer, offset, ids, count);
+}
+
 /* The batches of the group, one after the other: one shard of each. */
 static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_update *update, int32_t shard,
                                 struct sl_metric_sums *sums, struct seqlstm_error *err)
@@ -363,6 +369,7 @@ static seqlstm_status run_shard(struct sl_trainer *trainer, const struct sl_upda
         if (shard >= batch->sequences)
             continue;
         step.on_grads = overlaps && i + 1 == update->count ? note_grads : NULL;
+        step.on_rows = trainer->shards->reducer ? mark_rows : NULL;
         step.grads_context = trainer->shards;
         SEQLSTM_TRY(sl_batch_slice(batch, shard, trainer->shards->ranks->shards, &slice, err));
         seqlstm_status status =

@@ -25,13 +25,18 @@ static const struct sl_reducer_matrix embeddings[] = {
     {64, 500, 16, false}, {20000, 100, 8, false}, {90000, 1, 3, false}};
 enum { EMBEDDINGS = sizeof embeddings / sizeof *embeddings };
 
+static bool is_row_of(int rank, int64_t row)
+{
+    return row % 50 == rank;
+}
+
 /* Few rows of the first embedding are used, all of the second. Whole numbers: sums are exact in every order. */
 static float get_grad(int update, int rank, int64_t i)
 {
     const uint64_t dice = seqlstm_mix64((uint64_t)update, (uint64_t)rank, (uint64_t)i);
     const struct sl_reducer_matrix *e = &embeddings[0];
     const int64_t row = (i - e->offset) / e->columns;
-    if (i >= e->offset && row < e->rows && row % 50 != rank)
+    if (i >= e->offset && row < e->rows && !is_row_of(rank, row))
         return 0;
     return (float)(dice % 41) - 20;
 }
@@ -48,7 +53,18 @@ static bool compare(const float *grads, int update, bool has_nan)
     return same;
 }
 
-static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float *grads, int update)
+/* Names the rows that are not zero; some that are no rows, too. */
+static void mark(struct sl_reducer *reducer, int rank)
+{
+    int32_t ids[500];
+    for (int e = 0; e < EMBEDDINGS; e++) {
+        for (int32_t k = 0; k < embeddings[e].rows; k++)
+            ids[k] = e > 0 || is_row_of(rank, k) ? k : -1;
+        sl_reducer_mark(reducer, embeddings[e].offset, ids, embeddings[e].rows);
+    }
+}
+
+static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float *grads, int update, bool marks)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const bool has_nan = update == UPDATES - 1;
@@ -56,6 +72,8 @@ static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float 
         grads[i] = get_grad(update, ranks->rank, i);
     if (has_nan && ranks->rank == 1)
         grads[embeddings[0].offset + 3] = NAN;
+    if (marks)
+        mark(reducer, ranks->rank);
     for (int64_t from = ELEMS; from > 0 && update > 0; from -= 7000 + 1000 * ranks->rank)
         sl_reducer_note(reducer, from);
     if (sl_reducer_finish(reducer, &err) != SEQLSTM_OK)
@@ -64,7 +82,7 @@ static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float 
     return !knows || compare(grads, update, has_nan);
 }
 
-static bool be_rank(int rank, const char *job, const struct sl_reduce_config *reduce)
+static bool be_rank(int rank, const char *job, const struct sl_reduce_config *reduce, bool marks)
 {
     static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
     const struct sl_connection_request joining = {.name = "comm-shm",
@@ -82,11 +100,15 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
     float *grads = calloc(ELEMS, sizeof *grads);
     bool fine = grads && sl_connection_open(&joining, &connection, &err) == SEQLSTM_OK;
     fine = fine && sl_ranks_init(&ranks, connection, &config, NULL, &err) == SEQLSTM_OK;
-    const struct sl_reducer_request request = {
-        .ranks = &ranks, .grads = grads, .elems = ELEMS, .matrices = embeddings, .matrix_count = EMBEDDINGS};
+    const struct sl_reducer_request request = {.ranks = &ranks,
+                                               .grads = grads,
+                                               .elems = ELEMS,
+                                               .matrices = embeddings,
+                                               .matrix_count = EMBEDDINGS,
+                                               .marks = marks};
     fine = fine && sl_reducer_create(&request, &reducer, &err) == SEQLSTM_OK;
     for (int u = 0; u < UPDATES && fine; u++)
-        fine = add(&ranks, reducer, grads, u);
+        fine = add(&ranks, reducer, grads, u, marks);
     fine = fine && sl_reducer_get_times(reducer).exchange_ns > 0;
     sl_reducer_destroy(reducer);
     sl_connection_close(connection);
@@ -94,7 +116,7 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
     return fine;
 }
 
-static void run_ranks(const char *name, struct sl_reduce_config reduce)
+static void run_ranks(const char *name, struct sl_reduce_config reduce, bool marks)
 {
     char job[64];
     pid_t others[RANKS] = {0};
@@ -102,9 +124,9 @@ static void run_ranks(const char *name, struct sl_reduce_config reduce)
     for (int r = 1; r < RANKS; r++) {
         others[r] = fork();
         if (others[r] == 0)
-            _exit(be_rank(r, job, &reduce) ? 0 : 1);
+            _exit(be_rank(r, job, &reduce, marks) ? 0 : 1);
     }
-    assert_true(be_rank(0, job, &reduce));
+    assert_true(be_rank(0, job, &reduce, marks));
     for (int r = 1; r < RANKS; r++) {
         int status = -1;
         assert_int_equal(waitpid(others[r], &status, 0), others[r]);
@@ -115,9 +137,16 @@ static void run_ranks(const char *name, struct sl_reduce_config reduce)
 static void all_ranks_get_the_sums(void **state)
 {
     (void)state;
-    run_ranks("all", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32});
-    run_ranks("bf16", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_BFLOAT16});
-    run_ranks("central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32});
+    run_ranks("all", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, false);
+    run_ranks("bf16", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_BFLOAT16}, false);
+    run_ranks("central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}, false);
+}
+
+static void rows_that_are_named_are_enough(void **state)
+{
+    (void)state;
+    run_ranks("marks", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, true);
+    run_ranks("marks-central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}, true);
 }
 
 static void a_bundle_grows_with_latency_and_bandwidth(void **state)
@@ -135,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ranks_get_the_sums),
+        cmocka_unit_test(rows_that_are_named_are_enough),
         cmocka_unit_test(a_bundle_grows_with_latency_and_bandwidth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
