@@ -106,11 +106,15 @@ def check(status: int, record: Any) -> None:
         fail(status, record)
 
 
+def _shorten(said: str, most: int) -> bytes:
+    """At most so many bytes, which end with a whole character."""
+    return said.encode('utf-8', 'backslashreplace')[:most].decode('utf-8', 'ignore').encode()
+
+
 def refuse(where: str, what: str, fix: str, status: int = 1) -> NoReturn:
     """Raises that a call is wrong. where: the argument; what: is wrong with it; fix: what to do instead."""
-    record = new_error()
-    place, said, end = (part.encode('utf-8', 'backslashreplace') for part in (where, what, f'; {fix}'))
-    record.code, record.where, record.message = status, place[:111], said[:895 - len(end)] + end
+    record, end = new_error(), _shorten(f'; {fix}', 895)
+    record.code, record.where, record.message = status, _shorten(where, 111), _shorten(what, 895 - len(end)) + end
     fail(status, record, fix)
 
 

@@ -101,6 +101,12 @@ class Refused(unittest.TestCase):
         self.check_type(lambda: seqlstm.open(run), 'run is a Run, expected a path')
         self.check(lambda: train(folder='a\0b'), 'folder', 'a NUL character', 'leave it out')
         self.check(lambda: train(data={'\ud800': (x, y)}), 'data', r'no split `\ud800`', 'use train, valid or test')
+        for shift in range(4):  # a message that is too long ends with a whole character
+            split = 'x' * shift + '\U0001f600' * 300
+            self.check(lambda split=split: train(data={split: (x, y)}), 'data', f'no split `{split[:200]}', 'use train')
+            with self.assertRaises(seqlstm.InvalidArgumentError) as caught:
+                train(data={split: (x, y)})
+            self.assertNotIn('\ufffd', str(caught.exception))
         self.check(lambda: seqlstm.open('a\ud800b'), 'run', "can't encode", 'leave out')
         self.check(lambda: run.export('a\0b'), 'path', 'a NUL character', 'leave it out')
         self.check_type(lambda: seqlstm.from_keras(3), 'the model is a int, expected a model of Keras')

@@ -4,13 +4,13 @@
 DLPack. test_devices.py FOLDER: that of the emulated plugins, with libgpu_emulation.so"""
 import ctypes
 import sys
-import tempfile
 import unittest
 
 import numpy as np
 
 import seqlstm
 from models import make_arrays, make_model, silent
+from scratch import folders
 
 FOLDER = sys.argv.pop()
 DEVICE, UP, DOWN = 0, 1, 2  # SEQLSTM_MEMORY_DEVICE, SEQLSTM_COPY_TO_DEVICE, SEQLSTM_COPY_TO_HOST
@@ -75,14 +75,12 @@ class Tensor(OldTensor):
 class Devices(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.run_ = seqlstm.train(make_model(), data={'train': make_arrays()}, folder=f'{cls.scratch.name}/run',
-                                 on_progress=silent, backend='cuda-generic', backend_folders=[FOLDER])
+        cls.run_ = seqlstm.train(make_model(), data={'train': make_arrays()}, folder=next(folders), on_progress=silent,
+                                 backend='cuda-generic', backend_folders=[FOLDER])
 
     @classmethod
     def tearDownClass(cls):
         cls.run_.close()
-        cls.scratch.cleanup()
 
     def test_models_run_on_the_device(self):
         self.assertEqual({layer['backend'] for layer in self.run_.plan['layers']}, {'cuda-generic'})
@@ -97,7 +95,7 @@ class Devices(unittest.TestCase):
         np.testing.assert_array_equal(self.run_.predict(Tensor(x)), self.run_.predict(x))
         np.testing.assert_array_equal(self.run_.stream()(Tensor(x[0])), self.run_.stream()(x[0]))
         tensors = {'train': (Tensor(x), Tensor(y.astype('float32')))}
-        other = seqlstm.train(make_model(), data=tensors, folder=f'{self.scratch.name}/tensors', on_progress=silent,
+        other = seqlstm.train(make_model(), data=tensors, folder=next(folders), on_progress=silent,
                               backend='cuda-generic', backend_folders=[FOLDER])
         np.testing.assert_array_equal(other.predict(x), self.run_.predict(x))
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'cannot be read.*pass tensor\.float\(\)\.cpu\(\)'):
