@@ -60,8 +60,14 @@ struct seqlstm_stream;
 enum {
     SEQLSTM_PREDICTOR_EMBED = 1u << 0, /* the output of the layer that `seqlstm embed` writes: in a list of layers the
                                           input of the last one. `layer` must be NULL */
-    SEQLSTM_PREDICTOR_REPRODUCIBLE = 1u << 1 /* each sequence, stream and text is computed by itself, so that its output
-                                                has the same bits whatever else is in the call. Batches take longer */
+    SEQLSTM_PREDICTOR_REPRODUCIBLE =
+        1u << 1,                            /* each sequence, stream and text is computed by itself, so that its output
+                                               has the same bits whatever else is in the call. Batches take longer */
+    SEQLSTM_PREDICTOR_SHARED_LOCK = 1u << 2 /* the threads of the caller hold one lock between their calls, as those of
+                                               Python do. seqlstm_predict and the steps of streams then end in turn:
+                                               once the thread whose call ended last has let go of the lock, which its
+                                               next call shows, but at most 10 us late. So a thread seldom finds the
+                                               lock taken and sleeps */
 };
 
 /* How to open a predictor. All zero but struct_size: the defaults. The limits decide how much memory each context
