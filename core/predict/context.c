@@ -204,3 +204,8 @@ void sl_context_close(struct sl_context *context)
         sl_pool_destroy(context->pool);
     free(context);
 }
+
+bool sl_context_shares_lock(const struct sl_context *context)
+{
+    return context->predictor->made.shares_lock;
+}

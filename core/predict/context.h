@@ -15,6 +15,8 @@ struct sl_predictor_lane;
 seqlstm_status sl_context_open(const struct sl_predictor *predictor, struct sl_context **out_context,
                                struct seqlstm_error *err);
 void sl_context_close(struct sl_context *context); /* NULL is fine */
+/* As in struct sl_predictor_request. */
+bool sl_context_shares_lock(const struct sl_context *context);
 
 /* The executor and the packer of a use, opened when it is first needed. INVALID_ARGUMENT: it is not planned. */
 seqlstm_status sl_context_provide(struct sl_context *context, enum sl_predictor_use use,

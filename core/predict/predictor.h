@@ -80,6 +80,7 @@ struct sl_predictor_request {
     bool warms;              /* contexts run what streams need once as they open */
     bool attention;          /* the decoder keeps attention weights */
     bool reproducible;       /* each sequence and stream is computed by itself: its bits depend on nothing else */
+    bool shares_lock;        /* calls of its contexts end in turn (base/system/turns.h) */
 };
 
 seqlstm_status sl_predictor_create(const struct sl_predictor_request *request, struct sl_predictor **out_predictor,

@@ -5,8 +5,10 @@
 
 #include <seqlstm/predictor.h>
 
+#include "base/system/turns.h"
 #include "base/value/buf.h"
 #include "predict/batches.h"
+#include "predict/context.h"
 #include "predict/stream.h"
 #include "predict/stream_bytes.h"
 #include "predict/whole.h"
@@ -42,7 +44,7 @@ seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const str
                                       struct seqlstm_predictor **out_predictor, struct seqlstm_error *err)
 {
     const struct seqlstm_predictor_options said = copy_options(options);
-    const uint32_t known = SEQLSTM_PREDICTOR_EMBED | SEQLSTM_PREDICTOR_REPRODUCIBLE;
+    const uint32_t known = SEQLSTM_PREDICTOR_EMBED | SEQLSTM_PREDICTOR_REPRODUCIBLE | SEQLSTM_PREDICTOR_SHARED_LOCK;
     if ((said.flags & ~known) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the predictor's options have unknown flags: %#x", said.flags);
     if (said.reserved0 != 0)
@@ -57,7 +59,8 @@ seqlstm_status seqlstm_predictor_open(struct seqlstm_session *session, const str
                                                .threads = said.threads,
                                                .measures = true,
                                                .embeds = (said.flags & SEQLSTM_PREDICTOR_EMBED) != 0,
-                                               .reproducible = (said.flags & SEQLSTM_PREDICTOR_REPRODUCIBLE) != 0};
+                                               .reproducible = (said.flags & SEQLSTM_PREDICTOR_REPRODUCIBLE) != 0,
+                                               .shares_lock = (said.flags & SEQLSTM_PREDICTOR_SHARED_LOCK) != 0};
     struct sl_predictor *predictor = NULL;
     SEQLSTM_TRY(sl_api_finish(session, sl_session_open_predictor(session->session, &limits, &predictor, err), err));
     *out_predictor = (struct seqlstm_predictor *)(void *)predictor;
@@ -108,10 +111,25 @@ void seqlstm_context_close(struct seqlstm_context *context)
     sl_context_close(inner_context(context));
 }
 
+/* A call of a context, between whose calls the caller may hold a lock. */
+static struct sl_context *begin(struct seqlstm_context *context)
+{
+    if (sl_context_shares_lock(inner_context(context)))
+        sl_turns_begin();
+    return inner_context(context);
+}
+
+static seqlstm_status end(struct seqlstm_context *context, seqlstm_status status, struct seqlstm_error *err)
+{
+    if (sl_context_shares_lock(inner_context(context)))
+        sl_turns_end();
+    return sl_api_end(status, err);
+}
+
 seqlstm_status seqlstm_predict(struct seqlstm_context *context, const void *x, const int64_t *lengths, int64_t count,
                                float *y, struct seqlstm_error *err)
 {
-    return sl_api_end(sl_context_predict(inner_context(context), x, lengths, count, y, err), err);
+    return end(context, sl_context_predict(begin(context), x, lengths, count, y, err), err);
 }
 
 struct answer_writer {
@@ -213,14 +231,14 @@ void seqlstm_stream_close(struct seqlstm_stream *stream)
 seqlstm_status seqlstm_stream_step(struct seqlstm_context *context, struct seqlstm_stream *stream, const void *x,
                                    int64_t steps, float *y, struct seqlstm_error *err)
 {
-    return sl_api_end(sl_stream_step(inner_context(context), inner_stream(stream), x, steps, y, err), err);
+    return end(context, sl_stream_step(begin(context), inner_stream(stream), x, steps, y, err), err);
 }
 
 seqlstm_status seqlstm_streams_step(struct seqlstm_context *context, struct seqlstm_stream *const *streams,
                                     int64_t count, const void *x, float *y, struct seqlstm_error *err)
 {
-    return sl_api_end(
-        sl_streams_step(inner_context(context), (struct sl_stream *const *)(void *)streams, count, x, y, err), err);
+    return end(context, sl_streams_step(begin(context), (struct sl_stream *const *)(void *)streams, count, x, y, err),
+               err);
 }
 
 int64_t seqlstm_stream_get_position(const struct seqlstm_stream *stream)

@@ -41,7 +41,7 @@ class Predictor:
                  rows: int = 0, streams: int = 0, stream_steps: int = 0, threads: int = 0) -> None:
         options = ffi.new('struct seqlstm_predictor_options *')
         options.struct_size = ffi.sizeof('struct seqlstm_predictor_options')
-        options.flags = flags
+        options.flags = flags | lib.SEQLSTM_PREDICTOR_SHARED_LOCK
         for limit, value in (('sequences', sequences), ('steps', steps), ('rows', rows), ('streams', streams),
                              ('stream_steps', stream_steps), ('threads', threads)):
             setattr(options, limit, to_int(value, limit))

@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "base/system/clock.h"
+#include "base/system/relax.h"
 #include "base/value/text.h"
 
 #define POOL_LINE_BYTES 128
@@ -107,15 +108,6 @@ static _Thread_local struct seat {
 /* Until when the running thread considers its processor crowded, and for how long it did so last. */
 static _Thread_local int64_t crowded_until_ns, crowded_ns;
 
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb" ::: "memory");
-#endif
-}
-
 static void futex_wait(_Atomic uint32_t *word, uint32_t while_value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_value, NULL, NULL, 0);
@@ -164,7 +156,7 @@ static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t o
         now = atomic_load_explicit(&word->value, memory_order_acquire);
         if (now != old)
             return now;
-        relax();
+        sl_relax();
     }
     int64_t now_ns = sl_clock_ns(), end_ns = now_ns + (now_ns < crowded_until_ns ? 0 : pool->spin_ns);
     int64_t yield_ns = now_ns + POOL_YIELD_NS;
@@ -173,7 +165,7 @@ static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t o
             now = atomic_load_explicit(&word->value, memory_order_acquire);
             if (now != old)
                 return now;
-            relax();
+            sl_relax();
         }
         now_ns = sl_clock_ns();
         if (now_ns >= yield_ns) {

@@ -168,7 +168,8 @@ seqlstm_status sl_session_make_predictor(struct sl_session *session, const struc
                                            .rows = wish->rows,
                                            .warms = wish->stays,
                                            .attention = wish->attention,
-                                           .reproducible = wish->reproducible};
+                                           .reproducible = wish->reproducible,
+                                           .shares_lock = wish->shares_lock};
     session->planned_pool = pool;
     const seqlstm_status status = fill(session, wish, &request, err);
     session->planned_pool = NULL;
@@ -227,6 +228,7 @@ seqlstm_status sl_session_open_predictor(struct sl_session *session, const struc
                                      .stays = true,
                                      .measures = limits.measures,
                                      .reproducible = limits.reproducible,
+                                     .shares_lock = limits.shares_lock,
                                      .sequences = limits.sequences,
                                      .rows = limits.rows};
     if (limits.layer) {

@@ -20,7 +20,8 @@ struct sl_predictor_wish {
     bool attention;                             /* its texts come with attention weights */
     bool stays;                                 /* for many calls: contexts warm up, and streams can be saved */
     bool measures;     /* the variants of narrow uses are timed; the model's policy permitting */
-    bool reproducible; /* as in sl_predictor_request, as the next two */
+    bool reproducible; /* as in sl_predictor_request, as the next three */
+    bool shares_lock;
     int64_t sequences, rows;
 };
 
@@ -36,7 +37,8 @@ struct sl_predictor_limits {
     bool measures;       /* as in struct sl_predictor_wish */
     int64_t chunk_steps; /* most steps of each of `sequences` streams that are computed together; 0: never */
     bool embeds;         /* the layer that embed writes; `layer` is NULL */
-    bool reproducible;   /* as in struct sl_predictor_request */
+    bool reproducible;   /* as in struct sl_predictor_request, as the next */
+    bool shares_lock;
 };
 
 /* INVALID_ARGUMENT: a limit that is out of range; INVALID_CONFIG: no such layer; as predict. */

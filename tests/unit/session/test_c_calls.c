@@ -305,6 +305,7 @@ static void show_predictor_options(struct seqlstm_session *session)
     const struct seqlstm_predictor_options wanted[] = {
         {.flags = SEQLSTM_PREDICTOR_EMBED},
         {.flags = SEQLSTM_PREDICTOR_REPRODUCIBLE, .threads = 2},
+        {.flags = SEQLSTM_PREDICTOR_SHARED_LOCK},
         {.layer = "dense_1"},
         {.layer = "lstm_1", .steps = 3},
         {.layer = "none"},

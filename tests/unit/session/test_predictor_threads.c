@@ -14,6 +14,7 @@
 
 #include <seqlstm/seqlstm.h>
 
+#include "base/system/clock.h"
 #include "ok.h"
 #include "scratch.h"
 
@@ -24,6 +25,7 @@ static struct seqlstm_session *train(void)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
     struct seqlstm_session *session = NULL;
+    static int runs;
     char out[256];
     FILE *file = fopen(scratch_path("m.yaml"), "w");
     assert_non_null(file);
@@ -33,7 +35,7 @@ static struct seqlstm_session *train(void)
           "dispatch: {policy: order}\n",
           file);
     fclose(file);
-    snprintf(out, sizeof out, "%s", scratch_path("run"));
+    snprintf(out, sizeof out, "%s%d", scratch_path("run"), runs++);
     options.out_dir = out;
     options.threads = 1;
     ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err), &err);
@@ -69,14 +71,14 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void threads_share_a_predictor(void **state)
+static void share(struct seqlstm_session *session, uint32_t flags)
 {
-    (void)state;
     static struct worker workers[THREADS + 1];
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_predictor *predictor = NULL;
-    struct seqlstm_session *session = train();
-    ok(seqlstm_predictor_open(session, NULL, &predictor, &err), &err);
+    struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    options.flags = flags;
+    ok(seqlstm_predictor_open(session, &options, &predictor, &err), &err);
     for (int w = 0; w <= THREADS; w++)
         workers[w].predictor = predictor;
     work(&workers[THREADS]);
@@ -90,6 +92,43 @@ static void threads_share_a_predictor(void **state)
         assert_memory_equal(workers[w].whole, workers[THREADS].whole, sizeof workers[w].whole);
     }
     seqlstm_predictor_close(predictor);
+}
+
+static void threads_share_a_predictor(void **state)
+{
+    (void)state;
+    struct seqlstm_session *session = train();
+    share(session, 0);
+    share(session, SEQLSTM_PREDICTOR_SHARED_LOCK);
+    seqlstm_close(session);
+}
+
+/* After a thread that made its last call, a step of a few microseconds ends 10 us late, once. */
+static void calls_end_in_turn(void **state)
+{
+    (void)state;
+    static struct worker other;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    struct seqlstm_session *session = train();
+    struct seqlstm_context *context = NULL;
+    struct seqlstm_stream *stream = NULL;
+    const float x[2] = {0.5f, 1};
+    float y;
+    options.flags = SEQLSTM_PREDICTOR_SHARED_LOCK;
+    ok(seqlstm_predictor_open(session, &options, &other.predictor, &err), &err);
+    ok(seqlstm_context_open(other.predictor, &context, &err), &err);
+    ok(seqlstm_stream_open(other.predictor, &stream, &err), &err);
+    for (int k = 0; k < 20; k++) {
+        assert_int_equal(pthread_create(&other.thread, NULL, work, &other), 0);
+        assert_int_equal(pthread_join(other.thread, NULL), 0);
+        const int64_t before_ns = sl_clock_ns();
+        ok(seqlstm_stream_step(context, stream, x, 1, &y, &err), &err);
+        assert_true(sl_clock_ns() - before_ns >= 10000);
+    }
+    seqlstm_stream_close(stream);
+    seqlstm_context_close(context);
+    seqlstm_predictor_close(other.predictor);
     seqlstm_close(session);
 }
 
@@ -97,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_a_predictor),
+        cmocka_unit_test(calls_end_in_turn),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
