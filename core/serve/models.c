@@ -19,10 +19,9 @@ static bool adds_padding(const struct sl_models *models, const struct sl_session
     return models->made->batching == SL_BATCHING_PADDED && sl_session_get_model(session)->encoder_count == 0;
 }
 
-static void add_padding(const struct sl_data_state *state, struct sl_predictor_limits *limits)
+static void add_padding(const struct sl_session *session, struct sl_predictor_limits *limits)
 {
-    const int64_t longest = state ? sl_data_state_get_facts(state)->longest : 0;
-    const int64_t steps = limits->steps > 0 ? limits->steps : longest;
+    const int64_t steps = limits->steps > 0 ? limits->steps : sl_session_get_longest(session);
     limits->sequences = 2 * (limits->sequences > 0 ? limits->sequences : SEQUENCES);
     limits->rows = 2 * (steps > ROWS ? steps : ROWS);
 }
@@ -43,7 +42,7 @@ static seqlstm_status open_version(const struct sl_models *models, int slot, str
     if (model == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a model");
     if (pads)
-        add_padding(sl_session_find_data_state(session), &limits);
+        add_padding(session, &limits);
     const seqlstm_status status = sl_served_model_open(session, made->names[slot], &limits, model, err);
     if (status != SEQLSTM_OK) {
         sl_served_model_close(model);

@@ -76,9 +76,10 @@ struct seqlstm_predictor_options {
     uint32_t struct_size;
     uint32_t flags;    /* SEQLSTM_PREDICTOR_… */
     int64_t sequences; /* most sequences that are computed as one batch; 0: 64 */
-    int64_t steps;   /* most steps of one whole sequence; 0: those of the longest in the training data, at least 256 */
-    int64_t rows;    /* most steps of all sequences of one batch together; 0: the larger of `steps` and 4096 */
-    int64_t streams; /* most streams that are computed as one batch; 0: 1 */
+    int64_t steps;     /* most steps of one whole sequence; 0: those of the longest in the training data, at least 256;
+                        * where training reads a text in parts, at most 4096 or those of a part */
+    int64_t rows;      /* most steps of all sequences of one batch together; 0: the larger of `steps` and 4096 */
+    int64_t streams;   /* most streams that are computed as one batch; 0: 1 */
     int64_t stream_steps; /* most steps of one stream that are computed at once; 0: 1 */
     const char *layer;    /* the layer whose output is wanted, in the network's units; NULL: the output of the model */
     int32_t threads;      /* that compute for one context, 1 to 1024; 0: 1 */

@@ -282,7 +282,7 @@ static seqlstm_status watch(struct lines *lines, struct sl_clipping *clipping, s
 seqlstm_status sl_session_predict_lines(struct sl_session *session, const char *path, sl_prediction_fn *write,
                                         void *context, struct seqlstm_error *err)
 {
-    const int64_t longest = session->state ? sl_data_state_get_facts(session->state)->longest : 0;
+    const int64_t longest = sl_session_get_longest(session);
     const struct sl_predictor_limits limits = {.sequences = 1, .steps = longest > STEPS ? longest : STEPS};
     const bool standard = strcmp(path, "-") == 0;
     struct sl_predictor *predictor = NULL;

@@ -17,11 +17,22 @@
 enum { SEQUENCES = 64, STEPS = 256, ROWS = 4096 }; /* by default */
 enum { MEASURED_STEPS = 64 };
 
+int64_t sl_session_get_longest(const struct sl_session *session)
+{
+    if (session->state == NULL)
+        return 0;
+    const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
+    const struct sl_batching *batching = &session->model->data.batching;
+    const int64_t part = batching->bptt > ROWS ? batching->bptt : ROWS;
+    if (session->model->encoder_count > 0)
+        return facts->source_longest;
+    return batching->unit == SL_UNIT_STREAM && facts->longest > part ? part : facts->longest;
+}
+
 static seqlstm_status fill_limits(const struct sl_session *session, const struct sl_predictor_limits *said,
                                   struct sl_predictor_limits *out, struct seqlstm_error *err)
 {
-    const struct sl_data_facts *facts = sl_data_state_get_facts(session->state);
-    const int64_t longest = session->model->encoder_count > 0 ? facts->source_longest : facts->longest;
+    const int64_t longest = sl_session_get_longest(session);
     *out = *said;
     out->sequences = said->sequences ? said->sequences : SEQUENCES;
     out->steps = said->steps ? said->steps : longest > STEPS ? longest : STEPS;

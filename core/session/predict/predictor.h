@@ -29,6 +29,10 @@ struct sl_predictor_wish {
 seqlstm_status sl_session_make_predictor(struct sl_session *session, const struct sl_predictor_wish *wish,
                                          struct sl_predictor **out_predictor, struct seqlstm_error *err);
 
+/* Steps of the longest sequence in the training data, as an encoder reads it; 0: nothing is known. A text that training
+ * reads in parts is no sequence to predict for: it counts as a part, or as the default for `rows` if that is more. */
+int64_t sl_session_get_longest(const struct sl_session *session);
+
 /* Limits as in struct seqlstm_predictor_options; 0: the defaults named there. */
 struct sl_predictor_limits {
     int64_t sequences, steps, rows, streams, stream_steps;

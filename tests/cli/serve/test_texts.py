@@ -132,6 +132,17 @@ def test_what_is_refused(t):
             expect(status == 404 and 'message' in json.loads(data)['error'], data)
 
 
+def test_the_length_of_the_training_text_is_no_limit_of_a_sequence(t):
+    """Room for a sequence as long as a corpus would take the memory of the machine."""
+    t.write('text.txt', 'the cat saw the dog, and thé dog saw a cat.\n' * 400)
+    t.write('l.yaml', LETTERS.replace('epochs: 6', 'epochs: 1') + ORDER)
+    t.run('run', 'l.yaml', '-q')
+    with Server(t, 'letters') as server:
+        for steps, wanted in ((4096, 200), (4097, 400)):
+            status, _, data = server.infer('letters', [('x', 'INT32', [steps], [3] * steps)])
+            expect(status == wanted and (status == 200 or 'the limit is 4096' in json.loads(data)['error']), (steps, status, data[:200]))
+
+
 def test_clients_that_leave_stop_their_texts(t):
     train(t)
     body = json.dumps({'model': 'letters', 'prompt': 'the ', 'stream': True, 'max_tokens': 60000, 'n': 4})
