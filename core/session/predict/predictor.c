@@ -15,7 +15,7 @@
 #include "session/weights/trained.h"
 
 enum { SEQUENCES = 64, STEPS = 256, ROWS = 4096 }; /* by default */
-enum { MEASURED_STEPS = 64 };
+enum { MEASURED_STEPS = 16 };
 
 int64_t sl_session_get_longest(const struct sl_session *session)
 {
@@ -62,17 +62,23 @@ static seqlstm_status fill_limits(const struct sl_session *session, const struct
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
-/* One batch as wide as the envelope; of long sequences, their first steps. */
-static seqlstm_status make_profiles(const struct sl_envelope *envelope, struct sl_profiles *out,
-                                    struct seqlstm_error *err)
+/* A batch as wide as the envelope; of long sequences, their first steps. What runs few sequences also runs fewer, for
+ * which other kernels may be the fastest: it is timed with two, with four, and so on up to the width. */
+static seqlstm_status make_profiles(const struct sl_envelope *envelope, enum sl_predictor_use use,
+                                    struct sl_profiles *out, struct seqlstm_error *err)
 {
-    int32_t *lengths = malloc((size_t)envelope->sequences * sizeof *lengths);
+    int64_t count = 1, width = envelope->sequences;
+    int32_t *lengths = malloc((size_t)width * sizeof *lengths);
+    seqlstm_status status = SEQLSTM_OK;
     if (lengths == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a profile");
-    for (int64_t s = 0; s < envelope->sequences; s++)
+    for (int64_t s = 0; s < width; s++)
         lengths[s] = (int32_t)(envelope->steps < MEASURED_STEPS ? envelope->steps : MEASURED_STEPS);
+    while (use == SL_USE_FEW && width >> count > 1)
+        count++;
     out->stream = envelope->stream;
-    const seqlstm_status status = sl_profiles_add(out, envelope->sequences, lengths, NULL, 1, err);
+    for (int64_t k = 0; status == SEQLSTM_OK && k < count; k++)
+        status = sl_profiles_add(out, width >> k, lengths, NULL, 1.0 / (double)count, err);
     free(lengths);
     return status;
 }
@@ -95,7 +101,7 @@ static seqlstm_status plan_on(struct sl_session *session, const struct sl_predic
     const struct sl_choices none = {.count = 0};
     struct sl_profiles profiles = {.count = 0};
     const bool measures = wish->measures && use != SL_USE_WHOLE;
-    seqlstm_status status = measures ? make_profiles(&wish->envelopes[use], &profiles, err) : SEQLSTM_OK;
+    seqlstm_status status = measures ? make_profiles(&wish->envelopes[use], use, &profiles, err) : SEQLSTM_OK;
     if (status == SEQLSTM_OK)
         status = sl_session_prepare_stage(session, &graph, measures ? &profiles : NULL, measures ? &none : NULL, false,
                                           &stage, err);
