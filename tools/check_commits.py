@@ -68,8 +68,9 @@ def self_test():
     good = [('train: add metrics', ['core/train/old.c']),
             ('cpu-blas: drop a test', ['tests/unit/test_blas_x.c', 'plugins/cpu-blas/a.c']),
             ('exec, tests: move', ['core/exec/a.c', 'tests/unit/b.c']),
+            ('train: ' + 'x' * (LONGEST - 7), []),
             ('all: rename', ['core/x/y.c'])]
-    bad = [('add metrics', []), ('train: ' + 'x' * 70, []), ('Train metrics', []),
+    bad = [('add metrics', []), ('train: ' + 'x' * (LONGEST - 6), []), ('Train metrics', []),
            ('train: add metrics', ['core/exec/exec.c']),
            ('cpu-blas: add', ['tests/unit/test_file.c'])]
     wrong = [s for s, d in good if list(complaints(s, d))]

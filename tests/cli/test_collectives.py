@@ -2,6 +2,7 @@
 """seqlstm conformance, for plugins for collectives."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -20,6 +21,16 @@ def test_cases_run_on_ranks(t):
     said.prints('comm-shm 0.1.0', '3 cases on 3 ranks: 3 passed, 0 failed')
     report = t.run('conformance', 'comm-shm', '--ranks', '2', '--case', 'barrier', '--json').json
     expect(report['ranks'] == 2 and [(c['case'], c['verdict']) for c in report['cases']] == [('barrier', 'pass')], report)
+
+
+def test_times_of_exchanges(t):
+    """--bench: the last column is what an exchange takes, relative to copying as many bytes."""
+    lines = t.run('conformance', 'comm-shm', '--ranks', '2', '--bench').text.splitlines()
+    rows = [list(map(float, line.split())) for line in lines if re.fullmatch(r' *\d+( +[\d.]+){3}', line)]
+    expect([row[0] for row in rows] == [4, 1 << 10, 64 << 10, 1 << 20, 4 * 4700000], lines)
+    for size, exchange, copying, ratio in rows[1:]:  # the first is too small for two digits
+        low, high = ((exchange + sign * 0.005) / max(copying - sign * 0.005, 1e-9) for sign in (-1, 1))
+        expect(low - 0.006 <= ratio <= high + 0.006, f'{size}: {exchange} / {copying} is not {ratio}')
 
 
 def test_a_file_is_a_plugin_too(t):

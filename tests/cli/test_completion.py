@@ -137,6 +137,18 @@ def test_other_shells(t):
         print(f'     not installed, scripts not run: {", ".join(missing)}')
 
 
+def test_installed_files(t):
+    """Each file that packaging/manual.py writes is what the program prints for it."""
+    root = pathlib.Path(os.environ['SEQLSTM_SOURCE'])
+    subprocess.run([sys.executable, root / 'packaging/manual.py', t.program, t.folder, 'run', 'runs-compare'], check=True)
+    printed = {'seqlstm': ('completion', 'bash'), '_seqlstm': ('completion', 'zsh'), 'seqlstm.fish': ('completion', 'fish'),
+               'seqlstm.1': ('help', '--man'), 'seqlstm-run.1': ('help', '--man', 'run'),
+               'seqlstm-runs-compare.1': ('help', '--man', 'runs', 'compare')}
+    for name, arguments in printed.items():
+        expect(t.read(name) == t.run(*arguments).out, name)
+    expect(len({t.read(name) for name in printed}) == len(printed), 'two files are the same')
+
+
 def test_usage(t):
     t.refuse(2, 'completion').says('an argument is missing')
     t.refuse(2, 'completion', 'tcsh').says('bash, zsh or fish')

@@ -93,6 +93,10 @@ def test_nothing_is_written_over(t):
     t.write('file', 'precious')
     t.refuse(2, 'new', 'backend', 'mine', '--dir', 'file').says('`file`')
     expect(t.read('file') == b'precious', 'a file was written over')
+    for name in ('.git', '..x', '.hidden'):
+        (t.folder / name[1:] / name).mkdir(parents=True)
+        t.refuse(2, 'new', 'backend', 'mine', '--dir', name[1:]).says('not empty')
+        expect(os.listdir(t.folder / name[1:]) == [name], name)
     (t.folder / 'empty').mkdir()
     t.run('new', 'backend', 'mine', '--dir', 'empty')
     t.run('new', 'backend', 'mine', '--dir', 'deep/er/folder')
