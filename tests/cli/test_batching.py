@@ -135,6 +135,9 @@ def test_stats(t):
     write(t, 'bucketing: {count: 3}, pad_to: longest')
     stats = t.run('data', 'stats', 'm.yaml', '--json').json
     expect(stats['chosen'] == 'chosen', stats['chosen'])
+    for limit in (2, 6, 8, 11):
+        write(t, f'bucketing: [4, 8], max_length: {limit}, on_overflow: truncate')
+        expect(t.run('data', 'stats', 'm.yaml', '--json').json['longest'] == min(limit, 8), f'max_length: {limit}')
     write(t, 'bucketing: [4, 8], on_overflow: drop')
     expect('rows lost' in t.run('data', 'stats', 'm.yaml').out.decode(), 'losses are not shown')
 

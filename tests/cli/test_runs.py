@@ -4,6 +4,7 @@
 import html.parser
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -60,6 +61,7 @@ def test_folder(t):
     rows = [json.loads(line) for line in (folder / 'metrics.jsonl').read_text().splitlines()]
     for row in rows:
         expect({'update', 'epoch', 'seconds', 'split', 'metrics'} <= set(row), row)
+    expect(rows[-1]['seconds'] <= summary['training_seconds'] < summary['seconds'], 'the test split takes time, too')
     last = [r for r in rows if r['split'] == 'valid'][-1]
     expect(abs(last['metrics']['mse'] - summary['metrics']['valid']['mse']) < 1e-6, (last, summary))
     # the saved configuration is a model file; running it gives the same run
@@ -139,6 +141,20 @@ def test_report_of_answers(t):
     errors = [row[3] for row in shown]
     expect(len(shown) == 10 and errors == sorted(errors, reverse=True), shown)
     expect(all(abs(abs(row[1] - row[2]) - row[3]) < 1e-3 for row in shown), shown)
+
+
+def test_report_of_segments(t):
+    """The worst answers name a record and its step, also where `bptt` cuts sequences: the label there is in the file."""
+    draw = random.Random(1)
+    labels = [[draw.choice('ABC') for _ in range(9)] for _ in range(20)]
+    t.write('t.conll', ''.join(''.join(f'w{draw.randrange(30)}\t{label}\n' for label in row) + '\n' for row in labels))
+    t.write('m.yaml', CLASSES.replace('type: lines', 'type: conll').replace(
+        '  train: {file: train.txt}\n', '  train: {file: t.conll}\n  valid: {file: t.conll}\n  batching: {bptt: 4}\n').replace(
+        'label: first', 'label: {column: 2, type: class}').replace('units: 4}', 'units: 4, return_sequences: true}'))
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    worst = re.findall(r'<tr><td>(\d+)</td><td>(\d+)</td><td>([ABC])</td><td>[ABC]</td>', t.read('r/report.html').decode())
+    expect(len(worst) == 10 and any(int(step) >= 4 for _, step, _ in worst), worst)
+    expect(all(labels[int(record)][int(step)] == label for record, step, label in worst), worst)
 
 
 def test_report_of_padding(t):

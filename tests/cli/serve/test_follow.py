@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness
 from harness import CLASSES, TINY, expect
-from serving import JSON, LETTERS, ORDER, Server, close, count
+from serving import JSON, LETTERS, ORDER, PAIRS, Server, close, count
 
 STEPS = [[0.5, 1], [0.25, -1], [0.75, 0], [0.1, 1], [0.9, -1], [0.3, 0]]
 
@@ -113,6 +113,22 @@ def test_another_vocabulary_is_refused(t):
         t.run('run', 'm.yaml', '--out', run, '-q', '--set', 'train.epochs=1')
     with Server(t, 'a', '--follow', '--workers', '1') as server:
         refuse_takeover(t, server, 'b', 'its vocabulary is another')
+
+
+def test_another_vocabulary_of_either_side_is_refused(t):
+    t.write('m.yaml', PAIRS.replace('type: generator, name: addition, digits: 1, size: 38',
+                                    'type: lines, source: a.txt, target: b.txt').replace('epochs: 12', 'epochs: 1') + ORDER)
+    for run, source, target in (('a', 'one two', 'x y'), ('b', 'one ten', 'x y'), ('c', 'one two', 'x z')):
+        t.write('a.txt', f'{source}\n' * 8)
+        t.write('b.txt', f'{target}\n' * 8)
+        t.run('run', 'm.yaml', '--out', run, '-q')
+    kept = t.folder / 'kept'
+    shutil.copytree(t.folder / 'a', kept)
+    for other in ('b', 'c'):
+        shutil.rmtree(t.folder / 'a')
+        shutil.copytree(kept, t.folder / 'a')
+        with Server(t, 'a', '--follow', '--workers', '1') as server:
+            refuse_takeover(t, server, other, 'its vocabulary is another')
 
 
 def test_other_classes_are_refused(t):
