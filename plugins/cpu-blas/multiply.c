@@ -20,13 +20,13 @@ seqlstm_status blas_multiply_choose(struct seqlstm_op *op, struct seqlstm_error 
     const bool narrow = int8 || tf32 || dtype == SEQLSTM_DTYPE_BFLOAT16;
     if (!narrow && !op->on_tiles)
         return SEQLSTM_OK;
-    op->tiled = (struct blas_tiled){int8 ? blas_int8_get() : blas_bf16_get(), tf32     ? BLAS_TF32_PARTS
-                                                                              : narrow ? 1
-                                                                                       : BLAS_BF16_PARTS};
+    op->tiled = (struct blas_tiled){int8 ? blas_int8_get(op->instance->isa, op->instance->tiles) : blas_bf16_get(),
+                                    tf32     ? BLAS_TF32_PARTS
+                                    : narrow ? 1
+                                             : BLAS_BF16_PARTS};
     if (op->tiled.kernels == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s needs AMX, which the system refuses to this process",
-                     int8     ? "int8"
-                     : tf32   ? "tf32"
+                     tf32     ? "tf32"
                      : narrow ? "bfloat16"
                               : "variant " BLAS_TILES);
     return SEQLSTM_OK;

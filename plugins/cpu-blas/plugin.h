@@ -6,7 +6,7 @@
  *   isa                 instruction sets and their vectors
  *   rowmath             arithmetic on rows
  *   gemm                OpenBLAS
- *   tiles               products on AMX
+ *   tiles               products in int8, and on the tiles of AMX
  *   recurrent/kernels   recurrent cells and their products
  *   recurrent           recurrent layers, which run on these kernels
  *   .                   this folder

@@ -63,7 +63,7 @@ static bool answer_narrow(struct seqlstm_answer *answer, const struct seqlstm_de
     return answer_float32_edges(answer, BLAS_ID, head);
 }
 
-/* On tiles, products may be in bfloat16 or tf32, and those of recurrent layers in int8. */
+/* On tiles, products may be in bfloat16 or tf32; those of recurrent layers may be in int8 anywhere. */
 static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm_desc *head, bool tiles)
 {
     const bool products =
@@ -77,9 +77,7 @@ static bool answer_precision(struct seqlstm_answer *answer, const struct seqlstm
                              "cpu-blas computes in tf32 on processors with AMX alone, with `instructions: auto`.",
                              "tf32");
     if (head->op == SEQLSTM_OP_RECURRENT && head->dtype_compute == SEQLSTM_DTYPE_INT8)
-        return answer_narrow(answer, head, tiles,
-                             "cpu-blas computes in int8 on processors with AMX alone, with `instructions: auto`.",
-                             "int8");
+        return answer_float32_edges(answer, BLAS_ID, head);
     return answer_float32(answer, BLAS_ID, head);
 }
 

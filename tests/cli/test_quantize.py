@@ -38,19 +38,9 @@ WIDER = MODEL.replace('[cpu-onednn, cpu-blas]', '[cpu-blas]').replace(
 MUCH = ('--max-regress', '20%')
 
 
-def has_int8(t):
-    listed = t.run('backends', '--json').json['backends']
-    return any(b['id'] == 'cpu-onednn' and b['status'] == 'ok' and 'v4' in b['devices'][0]['class'] for b in listed)
-
-
 def test_quantize(t):
     t.write('m.yaml', MODEL)
     t.run('run', 'm.yaml', '--out', 'r', '-q')
-    if not has_int8(t):
-        t.refuse(3, 'quantize', 'r').says('no backend runs `lstm_1` in int8', 'cpu-onednn')
-        expect(not (t.folder / 'r/quantization.json').exists(), 'written')
-        print('# no cpu-onednn with AVX-512 here: int8 is not shown')
-        return
     before = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
     t.run('quantize', 'r', *MUCH).prints('lstm_1', 'int8', 'validation', 'before', 'after', 'unchanged: ')
     made = json.loads(t.read('r/quantization.json'))
@@ -97,13 +87,9 @@ def test_quantize(t):
     t.refuse(4, 'eval', 'r').says('quantization.json:')
 
 
-def test_own_tiles(t):
+def test_own_kernels(t):
     t.write('m.yaml', WIDER)
     t.run('run', 'm.yaml', '--out', 'r', '-q')
-    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
-        t.refuse(3, 'quantize', 'r').says('cpu-blas computes in int8 on processors with AMX alone')
-        print('# no AMX here: int8 of cpu-blas is not shown')
-        return
     t.run('quantize', 'r', *MUCH).prints('unchanged: its hidden state is not kept')
     told = t.run('quantize', 'r', '--json', *MUCH).json
     expect([l['accepted'] for l in told['layers']] == [True, True, True, True, False], told['layers'])
@@ -113,7 +99,10 @@ def test_own_tiles(t):
     # the sum of two directions tells nothing about either
     expect(told['layers'][2]['low'] <= -1 and told['layers'][2]['high'] >= 1, told['layers'][2])
     expect(t.run('eval', 'r', '--split', 'valid', '--json').json['metrics'] == told['after'], told)
-    t.refuse(3, 'quantize', 'r', '--set', 'backends=[{plugin: cpu-blas, options: {instructions: avx2}}]')
+    # the same bytes by the kernels of any processor; what is left in float32 rounds differently
+    portable = ('--set', 'backends=[{plugin: cpu-blas, options: {instructions: portable}}]')
+    elsewhere = t.run('eval', 'r', '--split', 'valid', '--json', *portable).json['metrics']
+    expect(abs(elsewhere['loss'] / after - 1) < 1e-3, (elsewhere, after))
 
 
 # A layer of which what comes out follows what goes in, however far out that is.
@@ -152,8 +141,6 @@ def write_series(t, name, scale=1.0, outlier=None):
 
 
 def test_ranges(t):
-    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
-        return 'no AMX here'
     write_series(t, 'train.csv')
     write_series(t, 'test.csv')
     write_series(t, 'far.csv', scale=40)
@@ -192,8 +179,6 @@ def test_ranges(t):
 
 def test_an_extreme_value(t):
     """One value a thousand times as large as all others would leave one step for those."""
-    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
-        return 'no AMX here'
     write_series(t, 'train.csv', outlier=900)
     write_series(t, 'test.csv')
     t.write('m.yaml', FOLLOWS.replace('relu', 'tanh').replace('  test:', '  valid: {file: test.csv}\n  test:'))
@@ -205,13 +190,14 @@ def test_an_extreme_value(t):
 
 def test_wider_types(t):
     """A layer that loses too much in int8 gets a type between int8 and the one that it had, and the table says why."""
-    if 'amx_int8' not in pathlib.Path('/proc/cpuinfo').read_text():
-        return 'no AMX here'
     write_series(t, 'train.csv')
     write_series(t, 'test.csv')
     t.write('m.yaml', FOLLOWS.replace('type: rnn, units: 16, activation: relu', 'type: lstm, units: 16'))
     t.run('run', 'm.yaml', '--out', 'r', '-q')
     little = ('--max-regress', '0.01%')
+    if 'amx_bf16' not in pathlib.Path('/proc/cpuinfo').read_text():
+        t.run('quantize', 'r', *little, rc=1).says('E0508', 'the run stays in float32')
+        return 'cpu-blas has wider types on processors with AMX alone'
     told = t.run('quantize', 'r', '--json', *little).json
     layer = told['layers'][0]
     expect(layer['precision'] == 'tf32' and layer['accepted'] and layer['scale'] is None, told)

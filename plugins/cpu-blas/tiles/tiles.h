@@ -33,6 +33,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cpu-blas/isa/isa.h"
+
 enum {
     BLAS_BF16_PARTS = 3,
     BLAS_TF32_PARTS = 2,
@@ -121,19 +123,19 @@ struct blas_tile_kernels {
     uint32_t (*largest)(const float *x, int64_t n);
 };
 
-extern const struct blas_tile_kernels blas_bf16_kernels_amx;
-/* The same, bit for bit, in portable C. A module built for tests uses them instead of the others. */
-extern const struct blas_tile_kernels blas_bf16_kernels_emulated;
-
-/* The same on tiles of int8. */
-extern const struct blas_tile_kernels blas_int8_kernels_amx, blas_int8_kernels_emulated;
+/* Emulated: bit for bit like AMX, in portable C. A module built for tests uses these instead. */
+extern const struct blas_tile_kernels blas_bf16_kernels_amx, blas_bf16_kernels_emulated;
+/* All give the same bits. */
+extern const struct blas_tile_kernels blas_int8_kernels_amx, blas_int8_kernels_avx512, blas_int8_kernels_avx2,
+    blas_int8_kernels_portable;
 
 /* Returns true if processor and operating system offer tiles. [any] */
 bool blas_tiles_offered(void);
-/* Returns the kernels and requests the permission for the whole process, whose signal frames become 8 KiB larger.
- * NULL if there are no tiles, or the system refuses the permission. [any] */
+/* The kernels on tiles. Requests the permission for the whole process, whose signal frames become 8 KiB larger. NULL if
+ * there are no tiles, or the system refuses the permission. [any] */
 const struct blas_tile_kernels *blas_bf16_get(void);
-const struct blas_tile_kernels *blas_int8_get(void);
+/* The fastest kernels that use no more than `isa`, and tiles if `tiles` and the system allows them. [any] */
+const struct blas_tile_kernels *blas_int8_get(enum blas_isa isa, bool tiles);
 
 static inline int64_t blas_bf16_blocks(int64_t k)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products on tiles of bytes (plugins/cpu-blas/tiles/tiles.h): in portable C, and on the processor's tiles, if it has
- * any, against integers, to the last one, in every shape of tiles. */
+/* Products on tiles of bytes (plugins/cpu-blas/tiles/tiles.h) with all kernels of this machine, against integers, to
+ * the last one, in every shape of tiles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,12 @@
 
 enum { MOST_ROWS = 50, MOST_K = 150, A_ROW = MOST_K + 14, COLUMNS = 64, C_ROW = COLUMNS + 16 };
 
+/* The kernels that this machine runs. */
+struct kernel_list {
+    const struct blas_tile_kernels *of[4];
+    int count;
+};
+
 static const float scale = 90.5f, shift = 111.25f;
 
 struct shape {
@@ -28,6 +34,19 @@ struct matrices {
     float a[MOST_ROWS * A_ROW], b[MOST_K * COLUMNS], factors[COLUMNS];
     int32_t c[MOST_ROWS * C_ROW], before[MOST_ROWS * C_ROW];
 };
+
+static struct kernel_list kernels_get(void)
+{
+    const enum blas_isa best = blas_isa_detect();
+    struct kernel_list list = {.count = 0};
+    for (int i = 0; i <= (int)best + 1; i++) { /* all instruction sets, then tiles */
+        const struct blas_tile_kernels *kernels =
+            i <= (int)best ? blas_int8_get((enum blas_isa)i, false) : blas_int8_get(best, true);
+        if (list.count == 0 || kernels != list.of[list.count - 1])
+            list.of[list.count++] = kernels;
+    }
+    return list;
+}
 
 static float number(uint64_t *state)
 {
@@ -130,19 +149,19 @@ static void products_are_exact(void **state)
 {
     static const int64_t rows[] = {1, 2, 15, 16, 17, 20, 32, 33, 47, 48, 50};
     static const int64_t ks[] = {1, 16, 17, 48, 63, 64, 65, 127, 128, 129, 150};
-    const struct blas_tile_kernels *tiles = blas_int8_get();
+    const struct kernel_list kernels = kernels_get();
     struct matrices *m = malloc(sizeof *m);
     (void)state;
     assert_non_null(m);
-    print_message("# %s\n", tiles ? tiles->name : "no tiles here: portable C alone");
+    for (int n = 0; n < kernels.count; n++)
+        print_message("# %s\n", kernels.of[n]->name);
     fill(m, 3);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t j = 0; j < sizeof ks / sizeof *ks; j++)
             for (int32_t groups = 1; groups <= 4; groups++) {
                 const struct shape s = {rows[i], ks[j], groups, (i + j) % 2 == 1};
-                check(&blas_int8_kernels_emulated, &s, m);
-                if (tiles)
-                    check(tiles, &s, m);
+                for (int n = 0; n < kernels.count; n++)
+                    check(kernels.of[n], &s, m);
             }
     free(m);
 }
@@ -150,7 +169,7 @@ static void products_are_exact(void **state)
 static void sums_become_numbers(void **state)
 {
     enum { ROWS = 5 };
-    const struct blas_tile_kernels *const kernels[] = {&blas_int8_kernels_emulated, blas_int8_get()};
+    const struct kernel_list kernels = kernels_get();
     uint64_t seed = 9;
     float factor[COLUMNS], offset[COLUMNS];
     (void)state;
@@ -158,12 +177,12 @@ static void sums_become_numbers(void **state)
         factor[n] = number(&seed);
         offset[n] = number(&seed);
     }
-    for (int i = 0; i < 2 && kernels[i]; i++) {
+    for (int i = 0; i < kernels.count; i++) {
         int32_t c[ROWS * C_ROW], before[ROWS * C_ROW];
         for (int k = 0; k < ROWS * C_ROW; k++)
             before[k] = (int32_t)(number(&seed) * (k % 2 ? 2e9f : 3e3f));
         memcpy(c, before, sizeof c);
-        kernels[i]->sums(&(struct blas_int8_sums){
+        kernels.of[i]->sums(&(struct blas_int8_sums){
             .rows = ROWS, .c = (float *)(void *)c, .c_row = C_ROW, .scale = factor, .offset = offset});
         for (int k = 0; k < ROWS * C_ROW; k++) {
             const int n = k % C_ROW;
@@ -175,10 +194,10 @@ static void sums_become_numbers(void **state)
 
 static void the_largest_is_found(void **state)
 {
-    const struct blas_tile_kernels *const kernels[] = {&blas_int8_kernels_emulated, blas_int8_get()};
+    const struct kernel_list kernels = kernels_get();
     static const float largest[] = {3.0f, -3.0f, INFINITY, -INFINITY, NAN};
     (void)state;
-    for (int i = 0; i < 2 && kernels[i]; i++)
+    for (int i = 0; i < kernels.count; i++)
         for (int64_t n = 1; n < 70; n++)
             for (int64_t at = 0; at < 5 * n; at++) {
                 float x[70], want = fabsf(largest[at % 5]);
@@ -186,7 +205,7 @@ static void the_largest_is_found(void **state)
                     x[k] = k % 2 ? -2.0f : 0.5f;
                 x[at / 5] = largest[at % 5];
                 x[n] = 9.0f;
-                const uint32_t bits = kernels[i]->largest(x, n);
+                const uint32_t bits = kernels.of[i]->largest(x, n);
                 if (isnan(want))
                     assert_true(bits > 0x7F800000u);
                 else

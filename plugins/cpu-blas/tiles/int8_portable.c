@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int8 on tiles in portable C, bit for bit like AMX (Intel 64 and IA-32 Architectures Software Developer's Manual,
+/* int8 on tiles in portable C: exact, like AMX (Intel 64 and IA-32 Architectures Software Developer's Manual,
  * volume 2, TDPBUSD). Sums are those of 32-bit integers. */
 #include <math.h>
 
-#include "cpu-blas/tiles/emulated.h"
+#include "cpu-blas/tiles/memory.h"
 #include "cpu-blas/tiles/lanes.h"
 
 static void tile_product(tile_file *file, int c, int a, int b)
 {
-    for (int r = 0; r < file->rows[c]; r++)
-        for (int k = 0; k < 16; k++)
-            for (int n = 0; n < 16; n++)
-                for (int i = 0; i < 32; i += 8) {
-                    const int32_t first = (int32_t)(file->words[a][r][k] >> i & 0xFFu);
-                    const int32_t second = (int8_t)(file->words[b][k][n] >> i & 0xFFu);
-                    file->words[c][r][n] += (uint32_t)(first * second);
-                }
+    for (int k = 0; k < TILE_WORDS; k++) {
+        int32_t right[4][TILE_WORDS];
+        for (int n = 0; n < TILE_WORDS; n++) {
+            const uint32_t word = tile_word(file, b, k, n);
+            for (int i = 0; i < 4; i++)
+                right[i][n] = (int8_t)(word >> 8 * i & 0xFFu);
+        }
+        for (int r = 0; r < file->rows[c]; r++) {
+            const uint32_t word = tile_word(file, a, r, k);
+            uint32_t *sum = file->sums[c][r];
+            for (int i = 0; i < 4; i++) {
+                const int32_t left = (int32_t)(word >> 8 * i & 0xFFu);
+                for (int n = 0; n < TILE_WORDS; n++)
+                    sum[n] += (uint32_t)(left * right[i][n]);
+            }
+        }
+    }
 }
 
 #define TILE_PRODUCT(file, c, a, b) tile_product(file, c, a, b)
@@ -29,7 +38,7 @@ INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
 
 #include "cpu-blas/tiles/int8.inc"
 
-const struct blas_tile_kernels blas_int8_kernels_emulated = {.name = "emulated",
+const struct blas_tile_kernels blas_int8_kernels_portable = {.name = "portable",
                                                              .tile_k = BLAS_INT8_K,
                                                              .rows = int8_rows,
                                                              .columns = int8_columns,
