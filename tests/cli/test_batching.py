@@ -112,6 +112,27 @@ def test_cached_text(t):
     t.refuse(4, 'run', 'm.yaml', '--out', 'bad', env=cached).says('train.txt:2', 'not valid UTF-8')
 
 
+def check_page(page, stats):
+    """The page says what the JSON of the same call does: each way of batching, and the measured cost of a step."""
+    rows = [[re.sub('<[^>]*>', '', cell) for cell in re.findall('<td[^>]*>(.*?)</td>', row)]
+            for row in re.findall('<tr[^>]*>(<td.*?)</tr>', page)]
+    for s in stats['strategies']:
+        row = next(row for row in rows if row[0] == s['name'])
+        wanted = [s[key] for key in ('rows_computed', 'steps', 'batches', 'shapes')]
+        expect([int(cell) for cell in row[1:5]] == wanted, f'{row}: {s}')
+        both = [s['source_rows'], s['source_steps']] if 'source_rows' in s else []
+        expect([int(cell) for cell in row[6:6 + len(both)]] == both, f'{row}: {s}')
+        expect(abs(float(row[6 + len(both)]) - s['seconds']) < 0.0501 and int(row[7 + len(both)]) == s['rows_lost'], f'{row}: {s}')
+    points = stats['step_cost'].get('source_points', []) + stats['step_cost']['points']
+    costs = [row for row in rows if len(row) == 3][-len(points):]
+    for row, point in zip(costs, points):
+        us = point['step_ns'] * 1e-3
+        expect(int(row[0]) == point['width'] and abs(float(row[1]) - us) < 0.0501 and
+               abs(float(row[2]) - us / point['width']) < 0.00501, f'{row}: {point}')
+    batch = re.search('Each batch costs another ([\\d.]+) µs', page)
+    expect(abs(float(batch[1]) - stats['step_cost']['batch_ns'] * 1e-3) < 0.501, batch[0])
+
+
 def test_stats(t):
     write(t, 'bucketing: [4, 8]')
     table = t.run('data', 'stats', 'm.yaml').out.decode()
@@ -132,6 +153,7 @@ def test_stats(t):
     page = t.read('page.html').decode()
     expect(page.startswith('<!doctype html>') and 'a bucket ends at 8' in page and 'src=' not in page, page[:200])
     expect(page.count('<tr') == 1 + len(stats['strategies']) + 4, page.count('<tr'))
+    check_page(page, measured)
     write(t, 'bucketing: {count: 3}, pad_to: longest')
     stats = t.run('data', 'stats', 'm.yaml', '--json').json
     expect(stats['chosen'] == 'chosen', stats['chosen'])
@@ -194,6 +216,7 @@ def test_stats_of_both_sides(t):
     table = t.run('data', 'stats', 'm.yaml').out.decode()
     expect('source lengths 0 to' in table and 'target lengths 2 to' in table and 'source rows' in table, table)
     page = t.read('page.html').decode()
+    check_page(page, measured)
     expect('Sources by length' in page and 'Targets by length' in page and 'source steps' in page, page[:300])
 
 
