@@ -70,7 +70,8 @@ static seqlstm_status check(const struct sl_predictor *predictor, const unsigned
     const uint64_t version = get(in + AT_VERSION, 4);
     if (version != VERSION)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "the state of a stream in version %llu; this library reads version %d",
+                     "the state of a stream in version %llu, this library reads version %d; use the version of seqlstm "
+                     "that wrote it",
                      (unsigned long long)version, VERSION);
     if (get(in + size - TAIL_BYTES, TAIL_BYTES) != sl_crc64(0, in, size - TAIL_BYTES))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the state of a stream is damaged: its checksum does not fit");

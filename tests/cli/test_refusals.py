@@ -234,7 +234,8 @@ def test_checkpoints_of_another_version(t):
     for path, content in before.items():
         path.write_bytes(content)
     for command in ('resume', 'eval'):
-        t.refuse(4, command, 'r').says('is a checkpoint of version 9, this program reads version 1', 'r/checkpoints')
+        t.refuse(4, command, 'r').says('is a checkpoint of version 9, this program reads version 1; use the version of '
+                                       'seqlstm that wrote it', 'r/checkpoints')
     expect(all(path.read_bytes() == content for path, content in before.items()), 'a checkpoint was lost')
 
 

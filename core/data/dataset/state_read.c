@@ -219,7 +219,8 @@ seqlstm_status sl_data_state_read(const char *name, const char *text, size_t byt
     if (!schema || strcmp(schema, SL_DATA_SCHEMA) != 0) {
         status =
             seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                              "%s: the schema is \"%s\", expected \"%s\"", name, schema ? schema : "", SL_DATA_SCHEMA);
+                              "%s: the schema is \"%s\", expected \"%s\"; use the version of seqlstm that wrote it",
+                              name, schema ? schema : "", SL_DATA_SCHEMA);
         goto out;
     }
     s->source = (enum sl_source_type)get_integer(&r, root, "source", 0, SL_SOURCE_GENERATOR);

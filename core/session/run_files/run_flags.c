@@ -104,7 +104,9 @@ static seqlstm_status take(struct sl_session *session, const char *path, const j
     const json_t *threads = json_object_get(root, "threads"), *backend = json_object_get(root, "backend");
     const json_int_t count = json_integer_value(threads);
     if (schema == NULL || strcmp(schema, SCHEMA) != 0)
-        return fail_key(path, "schema", err);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: the schema is \"%s\", expected \"" SCHEMA "\"; use the version of seqlstm that wrote it",
+                     path, schema ? schema : "");
     if (threads && (count < 1 || count > SL_POOL_MEMBERS_MOST))
         return fail_key(path, "threads", err);
     if (backend && (!json_is_string(backend) || !sl_backend_id_is_valid(json_string_value(backend))))

@@ -109,8 +109,11 @@ static seqlstm_status check_format(const struct sl_safetensors *file, const char
     if (!format || strcmp(format, SL_CHECKPOINT_FORMAT) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "`%s` is no checkpoint of seqlstm", path);
     if (!version || strcmp(version, SL_CHECKPOINT_VERSION) != 0)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "`%s` is a checkpoint of version %.16s, this program reads version %s",
-                     path, version ? version : "?", SL_CHECKPOINT_VERSION);
+        SEQLSTM_FAIL(
+            err, SEQLSTM_CORRUPT_DATA,
+            "`%s` is a checkpoint of version %.16s, this program reads version %s; use the version of seqlstm that "
+            "wrote it",
+            path, version ? version : "?", SL_CHECKPOINT_VERSION);
     return sl_safetensors_verify(file, err);
 }
 

@@ -154,7 +154,9 @@ static void test_broken_states(void **state)
     }
     static const char other[] = "{\"schema\": \"seqlstm.data/2\"}";
     assert_int_equal(sl_data_state_read("run/data.json", other, strlen(other), &read, &err), SEQLSTM_CORRUPT_DATA);
-    assert_non_null(strstr(err.message, "run/data.json: the schema is \"seqlstm.data/2\""));
+    assert_non_null(strstr(err.message,
+                           "run/data.json: the schema is \"seqlstm.data/2\", expected \"seqlstm.data/1\"; use the "
+                           "version of seqlstm that wrote it"));
     static const char bare[] = "{\"schema\": \"seqlstm.data/1\"}";
     assert_int_equal(sl_data_state_read("s", bare, strlen(bare), &read, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "\"source\" is missing"));
