@@ -19,7 +19,8 @@ SKIP = re.compile(r'^(docs/measurements/archive/|tests/fixtures/|configs/data/|t
 PIECES = re.compile(r'^(core/(data|model|session|cli)/|core/(base/(batch/|meson)|graph/|exec/|parallel/|train/)|'
                     r'core/dispatch/(plan|memory|explain|stages)/|tests/unit/(exec|graph|train|support/|meson|dispatch/test_(stages|plan_dumps))|CHANGELOG|'
                     r'include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|figures|unit/data|'
-                    r'unit/model|fuzz)/|.*pieces|tests/bench/(scaling|study_ranks)|tests/e2e/fuzz_runs|tests/README|tools/|core/base/system/module)')
+                    r'unit/model|fuzz)/|.*pieces|tests/bench/(divisions|scaling|study_ranks)|'
+                    r'tests/e2e/fuzz_runs|tests/README|tools/|core/base/system/module)')
 
 # Files with spans of tags, or with the key `span` of metrics.jsonl.
 SPANS = re.compile(r'^(core/(train|model)/|core/session/report/|core/runs/page|core/cli/output/attention_page|configs/|docs/|tests/|CHANGELOG|tools/)')
