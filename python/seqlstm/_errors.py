@@ -74,4 +74,6 @@ def make(status: int, message: str, code: str, where: str, explanation: str, fix
     """The exception of a status of the C library."""
     if fix is None:
         fix = message.partition('= help: ')[2].partition('\n')[0]
+        if not fix:  # as the program finds it
+            fix = ''.join(message.rstrip().partition('; use ')[1:])[2:]
     return _classes.get(status, SeqlstmError)(message.rstrip(), code, where, fix, explanation)

@@ -116,6 +116,19 @@ class Refused(unittest.TestCase):
             seqlstm.train('nowhere.yaml')
         self.assertEqual(caught.exception.where, 'nowhere.yaml')
 
+    def test_the_fix_of_a_short_message(self):
+        with self.assertRaises(seqlstm.NotFoundError) as caught:
+            train(folder='/dev/null/run')
+        self.assertEqual(caught.exception.fix, 'use another folder: `--out DIR`, or `output.dir`')
+        (pathlib.Path(run.folder) / 'data.json').rename(kept := pathlib.Path(next(folders)))
+        try:
+            (pathlib.Path(run.folder) / 'data.json').write_text(kept.read_text().replace('data/1', 'data/9', 1))
+            with self.assertRaises(seqlstm.DataError) as caught:
+                seqlstm.open(run.folder).predict(x)
+        finally:
+            kept.rename(pathlib.Path(run.folder) / 'data.json')
+        self.assertEqual(caught.exception.fix, 'use the version of seqlstm that wrote it')
+
     def test_messages_end_with_their_last_word(self):
         with self.assertRaises(seqlstm.InvalidConfigError) as caught:
             train({'seqlstm': 1})
