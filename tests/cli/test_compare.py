@@ -150,6 +150,9 @@ def test_ab_common_choice(t):
     for layer in made['layers']:
         expect(layer['compared'] == (layer['refused'] is None), layer)
         expect(layer['compared'] or layer['a'] == layer['b'] == 'reference:loops', layer)
+        expect(layer['compared'] or layer['refused'].startswith('A: it does not offer'), layer)
+    turned = compare(t, 'reference', plugin).json['layers']
+    expect([l['refused'] and 'B' + l['refused'][1:] for l in made['layers']] == [l['refused'] for l in turned], turned)
     expect(0 < sum(l['compared'] for l in made['layers']) < len(made['layers']), made['layers'])
 
 

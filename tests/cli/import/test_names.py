@@ -3,6 +3,7 @@
 """Names of tensors that PyTorch and Keras give, each of which is used or refused; files that must be converted first."""
 import math
 import pathlib
+import re
 import struct
 import sys
 
@@ -96,6 +97,17 @@ def test_names_that_are_nearly_right(t):
                 write_weights(t, 'wrong.safetensors', {mark.join(parts) if key == name else key: v for key, v in names.items()})
                 result = t.run('import', 'wrong.safetensors', '--into', 'model.yaml', '--out', 'none', rc=None)
                 expect(result.rc in (2, 4) and 'error' in result.err, f'{mark.join(parts)}: {result.rc} {result.err}')
+
+
+def test_a_missing_name_lists_those_there(t):
+    """Up to twelve names, and how many more."""
+    prepare(t)
+    for count in (1, 11, 12, 13, 15):
+        write_weights(t, 'other.safetensors', {f'n{k:02}.weight': [1] for k in range(count)})
+        said = t.refuse(4, 'import', 'other.safetensors', '--into', 'model.yaml').err
+        listed = re.findall(r'n\d\d\.weight', said[said.index('it has'):])
+        more = re.search(r' and (\d+) more', said)
+        expect(len(listed) == min(count, 12) and len(listed) + int(more[1] if more else 0) == count, said)
 
 
 def test_files_of_other_programs_are_answered_with_the_line_that_converts_them(t):

@@ -79,12 +79,21 @@ def test_binary_tensors(t):
         status, reply, data = server.infer('classes', [('text', 'BYTES', [2], ['fine', 'bad'])], parameters={'binary_data_output': True},
                                            outputs=[{'name': 'label'}])
         size, labels = int(reply.headers['Inference-Header-Content-Length']), []
-        rest = data[size:]
+        rest = rest_of_labels = data[size:]
         while rest:
             bytes_ = struct.unpack_from('<I', rest)[0]
             labels.append(rest[4:4 + bytes_])
             rest = rest[4 + bytes_:]
         expect(len(labels) == 2 and set(labels) <= {b'good', b'bad'}, data)
+        for parameters in ({'binary_data_output': True}, {}):  # each output, in its own place behind the JSON
+            for wanted in (('label',), ('y',), ('y', 'label')):
+                outputs = [{'name': name, 'parameters': {'binary_data': True}} for name in wanted]
+                status, reply, data = server.infer('classes', [('text', 'BYTES', [2], ['fine', 'bad'])], outputs=outputs,
+                                                   parameters=parameters)
+                size = int(reply.headers['Inference-Header-Content-Length'])
+                sizes = {o['name']: o['parameters']['binary_data_size'] for o in json.loads(data[:size])['outputs']}
+                expect(set(sizes) == set(wanted) and sum(sizes.values()) == len(data) - size, data)
+                expect(sizes.get('y', 16) == 16 and ('label' not in sizes or data.endswith(rest_of_labels)), data)
         for wrong in (tail[:-1], tail + b'x'):
             status, _, data = server.ask('POST', '/v2/models/tiny/infer', text + wrong, headers)
             expect(status == 400 and 'error' in json.loads(data), data)
