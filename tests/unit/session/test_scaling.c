@@ -109,6 +109,11 @@ static void less_is_exchanged_of_embeddings_and_factors(void **state)
     costs.matrix_count = 1;
     /* two ranks use 0.19 of the rows */
     assert_close(predict(&costs, place), 11e6 + 0.19 * (1 << 20) * 4 + 1024 + 128);
+    /* four ranks use 0.3439 of them, on any number of hosts */
+    const struct sl_scaling_place pairs = {.ranks = 4, .hosts = 2, .local = 2, .link = slow};
+    assert_close(predict(&costs, pairs), 11e6 + 0.3439 * (1 << 20) * 4 + 1024 + 128);
+    const struct sl_scaling_place near = {.ranks = 4, .hosts = 1, .inner = slow};
+    assert_close(predict(&costs, near), 11e6 + 1.5 * (0.3439 * (1 << 20) * 4 + 1024));
     costs.matrices[0].compressed = true;
     costs.compress_rank = 4;
     assert_close(predict(&costs, place), 11e6 + 2048 * 4 * 4 + 128);
