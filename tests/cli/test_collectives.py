@@ -55,8 +55,9 @@ def has_mpi():
 def test_cases_run_under_a_launcher(t):
     if not has_mpi():
         return 'MPI is not installed'
-    said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, '--case', 'many', '--case', 'death')
-    said.prints('comm-mpi 0.1.0', '2 cases on 3 ranks: 2 passed, 0 failed')
+    said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, '--case', 'many', '--case', 'death',
+                 '--case', 'late_peer')
+    said.prints('comm-mpi 0.1.0', '3 cases on 3 ranks: 3 passed, 0 failed')
     t.run('conformance', str(MPI), '--ranks', '2', '--launcher', '/no/such/launcher', '--case', 'barrier',
           rc=1).says('`/no/such/launcher` cannot be started')
 

@@ -15,6 +15,7 @@ const struct sl_trial_case sl_trial_cases[] = {
     {"rounding", SL_TRIAL_USUAL, sl_trial_rounding},
     {"ordered_sum", SL_TRIAL_USUAL, sl_trial_ordered_sum},
     {"time_out", SL_TRIAL_USUAL, sl_trial_time_out},
+    {"late_peer", SL_TRIAL_USUAL, sl_trial_late_peer},
     {"death", SL_TRIAL_LAST_DIES, sl_trial_death},
     {"leaving", SL_TRIAL_USUAL, sl_trial_leaving},
     {"abort", SL_TRIAL_USUAL, sl_trial_abort},

@@ -40,6 +40,7 @@ void sl_trial_groups(struct sl_trial *trial);
 void sl_trial_many(struct sl_trial *trial);
 /* failures.c */
 void sl_trial_time_out(struct sl_trial *trial);
+void sl_trial_late_peer(struct sl_trial *trial);
 void sl_trial_death(struct sl_trial *trial);
 void sl_trial_leaving(struct sl_trial *trial);
 void sl_trial_abort(struct sl_trial *trial);

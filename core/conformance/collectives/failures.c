@@ -45,6 +45,31 @@ void sl_trial_time_out(struct sl_trial *trial)
         check_failure(trial, meet(trial, SECOND_NS / 2, &err), SEQLSTM_DEVICE, -1, &err);
 }
 
+/* Only the last rank is late, and no other is blamed: by rank 0, which waits for it in a group where it has another
+ * number, nor by rank 1, which waits for it among all. The ranks between do nothing. */
+void sl_trial_late_peer(struct sl_trial *trial)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct timespec pause = {.tv_sec = 2};
+    const int32_t pair[] = {0, trial->ranks - 1};
+    const bool grouped = trial->rank == 0 && trial->ranks > 2 && trial->transport->groups > 1;
+    float value;
+    struct seqlstm_exchange receive = {.kind = SEQLSTM_COLLECTIVE_RECEIVE,
+                                       .dtype = SEQLSTM_DTYPE_FLOAT32,
+                                       .peer = grouped ? 1 : trial->ranks - 1,
+                                       .elems = 1,
+                                       .to = &value,
+                                       .timeout_ns = SECOND_NS / 2};
+    if ((trial->rank == 0 || is_last(trial)) && trial->ranks > 2 && trial->transport->groups > 1)
+        sl_trial_check(trial, sl_connection_add_group(trial->connection, 1, pair, 2, &err) == SEQLSTM_OK, "group 1: %s",
+                       err.message);
+    if (trial->rank > 1 || is_last(trial))
+        nanosleep(&pause, NULL);
+    else if (!trial->failed)
+        check_failure(trial, sl_connection_run(trial->connection, grouped, receive, &err), SEQLSTM_DEVICE,
+                      trial->ranks - 1, &err);
+}
+
 /* The others notice within 5 seconds, although their exchange may last ten minutes. */
 void sl_trial_death(struct sl_trial *trial)
 {
