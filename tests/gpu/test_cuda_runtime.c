@@ -237,7 +237,8 @@ void *__wrap_dlsym(void *library, const char *name)
 char *__wrap_dlerror(void);
 char *__wrap_dlerror(void)
 {
-    return (char[]){"it is not there"};
+    static char reason[] = "it is not there";
+    return reason;
 }
 
 static void forget(int failing, cudaError_t code)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lean runs and kept bindings are shortcuts: whatever comes between, results are those of an ordinary run, bit by bit,
+ * and of plain loops. */
+#include "exec_world.h"
+
+#include "exec/update/vectors.h"
+
+static int packs;
+
+static seqlstm_status size_packed(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    const seqlstm_status status = seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->op_sizes(op, sizes, err);
+    sizes->packed_bytes = 64;
+    return status;
+}
+
+static seqlstm_status count_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                 void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    (void)op, (void)queue, (void)slots, (void)packed, (void)step, (void)err;
+    packs++;
+    return SEQLSTM_OK;
+}
+
+static const struct seqlstm_backend *query_packing(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    table = *seqlstm_reference_query_v0(host_minor);
+    table.op_sizes = size_packed;
+    table.weights_pack = count_pack;
+    return &table;
+}
+
+enum { SHAPES = 4, B = 3, STEPS = 4, ROWS = B * STEPS, FEATURES = 2, PLACES = 2, TURNS = 400 };
+
+static const int32_t shapes[SHAPES][B] = {{4, 4, 4}, {4, 2, 1}, {3, 1, 0}, {1, 0, 0}};
+static const char data[] = "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n";
+static const char layers[] = "model: [{type: lstm, units: 4, return_sequences: true}, {type: gru, units: 3},"
+                             " {type: dense, units: 2, activation: tanh}]\ntrain: {loss: mse, epochs: 1}";
+static const struct sl_data_facts facts = {.input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = FEATURES},
+                                           .target = {.kind = SL_FIELD_VALUES, .features = 2},
+                                           .has_steps = true,
+                                           .envelope = {.sequences = B, .steps = STEPS, .rows = ROWS}};
+
+/* For predictions with the parameters of the world. */
+struct predictor {
+    struct sl_graph *graph;
+    struct sl_plan *plan;
+    struct sl_exec *exec;
+};
+
+static void open_predictor(struct predictor *p, const struct world *w, bool lean)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_graph_request graph = {.model = w->model, .facts = &w->facts, .phase = SL_PHASE_PREDICT};
+    ok(sl_graph_create(&graph, &p->graph, &err), &err);
+    const struct sl_plan_request plan = {.graph = p->graph, .registry = w->registry};
+    ok(sl_plan_create(&plan, &p->plan, &err), &err);
+    const struct sl_exec_request exec = {.plan = p->plan, .params = w->params, .seed = 5, .lean = lean};
+    ok(sl_exec_create(&exec, &p->exec, &err), &err);
+    assert_int_equal(sl_exec_is_lean(p->exec), lean);
+}
+
+static void close_predictor(struct predictor *p)
+{
+    sl_exec_destroy(p->exec);
+    sl_plan_destroy(p->plan);
+    sl_graph_destroy(p->graph);
+}
+
+static struct sl_batch *make(const int32_t *lengths)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_batch_shape shape = {.sequences = B,
+                                         .lengths = lengths,
+                                         .input_kind = SL_FIELD_VALUES,
+                                         .input_features = FEATURES,
+                                         .input_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    return batch;
+}
+
+/* Shapes, inputs, places of the input and parameters change at random. */
+static void lean_runs_give_what_ordinary_runs_give(void **state)
+{
+    (void)state;
+    static float inputs[PLACES][ROWS * FEATURES];
+    struct sl_batch *batches[SHAPES];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    struct predictor lean, ordinary;
+    int place = 0, version = 0, packed = -1;
+    world_query = query_packing;
+    open_world(&w, data, layers, &facts, false);
+    world_query = seqlstm_reference_query_v0;
+    open_predictor(&lean, &w, true);
+    open_predictor(&ordinary, &w, false);
+    for (int s = 0; s < SHAPES; s++)
+        batches[s] = make(shapes[s]);
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
+        const uint64_t dice = seqlstm_mix64(3, turn, 0);
+        struct sl_batch *batch = batches[dice % SHAPES];
+        place = dice >> 8 & 15 ? place : 1 - place;
+        if ((dice >> 16 & 7) == 0) {
+            w.params->values[(dice >> 20) % 8] += 0.25f;
+            sl_params_touch(w.params);
+            version++;
+        }
+        for (int i = 0; i < ROWS * FEATURES; i++)
+            inputs[place][i] = number(turn * 100 + (uint64_t)i);
+        batch->input.values = inputs[place];
+        packs = 0;
+        ok(sl_exec_run_lean(lean.exec, batch, &err), &err);
+        assert_true((packs > 0) == (version != packed));
+        packed = version;
+        const struct sl_exec_step step = {.epoch = 0};
+        struct sl_exec_result result;
+        ok(sl_exec_run(ordinary.exec, batch, &step, &result, &err), &err);
+        const struct sl_field got = sl_exec_get_output(lean.exec), expected = sl_exec_get_output(ordinary.exec);
+        assert_memory_equal(got.values, expected.values, (size_t)(B * expected.features) * sizeof(float));
+    }
+    for (int s = 0; s < SHAPES; s++)
+        sl_batch_destroy(batches[s]);
+    close_predictor(&lean);
+    close_predictor(&ordinary);
+    close_world(&w);
+}
+
+/* More lengths in turn than bindings are kept. */
+static void flat_operations_take_any_length(void **state)
+{
+    (void)state;
+    enum { MOST = 40 };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    open_world(&w, data, layers, &facts, false);
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
+        float x[MOST], y[MOST], expected[MOST];
+        const int64_t elems = (int64_t)(turn < 2 * MOST ? turn % MOST : seqlstm_mix64(9, turn, 0) % MOST);
+        for (int i = 0; i < MOST; i++) {
+            x[i] = number(turn + (uint64_t)i);
+            y[i] = expected[i] = number(2000 + turn + (uint64_t)i);
+            expected[i] += i < elems ? x[i] : 0;
+        }
+        ok(sl_exec_add(w.exec, y, x, elems, &err), &err);
+        for (int i = 0; i < MOST; i++)
+            assert_true(y[i] == expected[i]);
+    }
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lean_runs_give_what_ordinary_runs_give),
+        cmocka_unit_test(flat_operations_take_any_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
