@@ -13,13 +13,13 @@
 static const int64_t sizes[] = {0, 1, 2, 3, 17, 1000, 4097, 70001};
 enum { SIZES = sizeof sizes / sizeof *sizes, LARGE_ELEMS = 100000000 };
 
-/* The bits of an integer 0 … 256 in a float of 16 bits with so many bits of exponent. */
+/* The bits of an integer -256 … 256 in a float of 16 bits with so many bits of exponent. */
 static uint16_t narrow(int value, int exponent_bits)
 {
     const int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
     int exponent = 0;
-    if (value == 0)
-        return 0;
+    if (value <= 0)
+        return value == 0 ? 0 : (uint16_t)(0x8000 | narrow(-value, exponent_bits));
     while (value >> exponent > 1)
         exponent++;
     return (uint16_t)((exponent + bias) << fraction_bits |
@@ -51,18 +51,21 @@ static void store(void *values, uint32_t dtype, int64_t i, int value)
     }
 }
 
-/* Small enough that the sum over all ranks is exact in eight bits. */
-static int get_value(const struct sl_trial *trial, int32_t rank, int64_t i)
+/* Small enough that the sum over all ranks is exact in eight bits, and of both signs where the dtype has them. */
+static int get_value(const struct sl_trial *trial, uint32_t dtype, int32_t rank, int64_t i)
 {
     const uint64_t most = trial->ranks <= 31 ? 4 : 127 / (uint64_t)trial->ranks + 1;
-    return (int)(sl_trial_random(trial, 0, rank, i) % most);
+    const int value = (int)(sl_trial_random(trial, 0, rank, i) % most);
+    return dtype == SEQLSTM_DTYPE_UINT8 ? value : value - (int)(most / 2);
 }
 
-static int get_expected(const struct sl_trial *trial, uint32_t reduction, int64_t i)
+/* Over the ranks first, first + stride, … */
+static int get_expected(const struct sl_trial *trial, uint32_t dtype, uint32_t reduction, int32_t first, int32_t stride,
+                        int64_t i)
 {
-    int result = get_value(trial, 0, i);
-    for (int32_t r = 1; r < trial->ranks; r++) {
-        const int value = get_value(trial, r, i);
+    int result = get_value(trial, dtype, first, i);
+    for (int32_t r = first + stride; r < trial->ranks; r += stride) {
+        const int value = get_value(trial, dtype, r, i);
         if (reduction == SEQLSTM_REDUCE_SUM)
             result += value;
         else if (reduction == SEQLSTM_REDUCE_MAX ? value > result : value < result)
@@ -80,9 +83,10 @@ static void reduce(struct sl_trial *trial, uint32_t dtype, uint32_t reduction, i
     void *expected = sl_trial_allocate(trial, elems * bytes);
     if (from && to && expected) {
         for (int64_t i = 0; i < given; i++)
-            store(from, dtype, i, get_value(trial, trial->rank, i));
+            store(from, dtype, i, get_value(trial, dtype, trial->rank, i));
         for (int64_t i = 0; i < elems; i++)
-            store(expected, dtype, i, get_expected(trial, reduction, scatter ? trial->rank * elems + i : i));
+            store(expected, dtype, i,
+                  get_expected(trial, dtype, reduction, 0, 1, scatter ? trial->rank * elems + i : i));
         sl_trial_exchange(trial, scatter ? SEQLSTM_COLLECTIVE_REDUCE_SCATTER : SEQLSTM_COLLECTIVE_ALL_REDUCE, dtype,
                           reduction, 0, from, in_place ? from : to, elems);
         sl_trial_check(trial, memcmp(in_place ? from : to, expected, (size_t)(elems * bytes)) == 0,
@@ -125,8 +129,8 @@ static void reduce_in(struct sl_trial *trial, unsigned char *memory, uint32_t dt
     unsigned char *at = memory + before * bytes;
     unsigned char *expected = sl_trial_allocate(trial, elems * bytes);
     for (int64_t i = 0; expected && i < elems; i++) {
-        store(at, dtype, i, get_value(trial, trial->rank, i));
-        store(expected, dtype, i, get_expected(trial, reduction, i));
+        store(at, dtype, i, get_value(trial, dtype, trial->rank, i));
+        store(expected, dtype, i, get_expected(trial, dtype, reduction, 0, 1, i));
     }
     memset(at - before * bytes, 0x5A, (size_t)(before * bytes));
     memset(at + elems * bytes, 0x5A, 8);
@@ -143,6 +147,32 @@ static void reduce_in(struct sl_trial *trial, unsigned char *memory, uint32_t dt
                        dtype);
     }
     free(expected);
+}
+
+/* The same among the even and among the odd ranks, each of which has its own part of that memory. */
+static void reduce_in_halves(struct sl_trial *trial, int32_t *values, int64_t elems)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const int32_t half = trial->rank % 2;
+    const uint32_t dtype = SEQLSTM_DTYPE_INT32, number = 1 + (uint32_t)half;
+    int32_t members = 0, *ranks = sl_trial_allocate(trial, trial->ranks * 4);
+    for (int32_t r = half; ranks && r < trial->ranks; r += 2)
+        ranks[members++] = r;
+    if (ranks && members > 1)
+        sl_trial_check(trial, sl_connection_add_group(trial->connection, number, ranks, members, &err) == SEQLSTM_OK,
+                       "group %u: %s", number, err.message);
+    free(ranks);
+    if (trial->failed || members < 2)
+        return;
+    for (int64_t i = 0; i < elems; i++)
+        values[i] = get_value(trial, dtype, trial->rank, i);
+    const struct seqlstm_exchange sum = {
+        .kind = SEQLSTM_COLLECTIVE_ALL_REDUCE, .dtype = dtype, .elems = elems, .from = values, .to = values};
+    const seqlstm_status status = sl_connection_run(trial->connection, number, sum, &err);
+    sl_trial_check(trial, status == SEQLSTM_OK, "a sum in group %u: %s", number, err.message);
+    for (int64_t i = 0; i < elems && !trial->failed; i++)
+        sl_trial_check(trial, values[i] == get_expected(trial, dtype, SEQLSTM_REDUCE_SUM, half, 2, i),
+                       "element %lld of the sum of group %u in memory of the plugin is wrong", (long long)i, number);
 }
 
 /* Memory of the plugin, where it has any: zero at first, and twice, so that the second is not the first. */
@@ -167,6 +197,8 @@ void sl_trial_shared(struct sl_trial *trial)
                 for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
                     if (trial->transport->dtypes >> dtype & 1 && trial->transport->reductions >> reduction & 1)
                         reduce_in(trial, memory, dtype, reduction, counts[k], k % 2 ? BEFORE : 0);
+        if (memory && round == 1 && trial->transport->groups > 2)
+            reduce_in_halves(trial, memory, MOST);
     }
 }
 
