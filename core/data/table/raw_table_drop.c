@@ -18,7 +18,8 @@ static void move_values(struct sl_raw *raw, int64_t to, int64_t from)
         raw->target_ids[to] = raw->target_ids[from];
 }
 
-/* Moves the kept rows together. before[i]: the line of a row left out before row i of its group, or 0. */
+/* Moves the kept rows together. before[i]: the line of a row left out before row i, or 0; it counts where row i is not
+ * the first of its group. */
 static void move_rows(struct sl_table_read *t, int64_t *before)
 {
     struct sl_raw *raw = t->raw;
@@ -26,8 +27,6 @@ static void move_rows(struct sl_table_read *t, int64_t *before)
     int32_t missing = 0;
     for (int64_t i = 0; i < t->kept; i++) {
         missing += raw->missing ? raw->missing[i] : 0;
-        if (t->groups && i > 0 && t->groups[i] != t->groups[i - 1])
-            line = 0;
         if (!t->keep[i]) {
             line = line > 0 ? line : t->table.lines[t->order[i]];
             continue;
