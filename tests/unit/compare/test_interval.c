@@ -127,6 +127,31 @@ static void test_seed_decides(void **state)
     assert_true(first.low != other.low && first.ratio == other.ratio);
 }
 
+/* Whichever side is called the first, and whatever the unit, the interval is the same. */
+static void test_sides_and_units_do_not_matter(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {8, 20, 80};
+    const struct noise noise = {.spread = 0.02, .interrupted = 0.2, .correlation = 0.6};
+    for (uint64_t run = 0; run < RUNS; run++) {
+        const int64_t count = counts[run % 3];
+        double logs[ROUNDS_MOST], turned[ROUNDS_MOST], moved[ROUNDS_MOST];
+        struct sl_interval own, other, shifted;
+        make(&noise, run, count, logs);
+        for (int64_t i = 0; i < count; i++) {
+            turned[i] = -logs[i];
+            moved[i] = logs[i] + 0.5;
+        }
+        assert_int_equal(sl_interval_compute(logs, count, 0.95, run, &own, NULL), SEQLSTM_OK);
+        assert_int_equal(sl_interval_compute(turned, count, 0.95, run, &other, NULL), SEQLSTM_OK);
+        assert_int_equal(sl_interval_compute(moved, count, 0.95, run, &shifted, NULL), SEQLSTM_OK);
+        assert_int_equal(own.block, other.block);
+        assert_true(fabs(own.ratio * other.ratio - 1) < 1e-9);
+        assert_true(fabs(own.low * other.high - 1) < 1e-9 && fabs(own.high * other.low - 1) < 1e-9);
+        assert_true(fabs(shifted.ratio - own.ratio * exp(0.5)) < 1e-9);
+    }
+}
+
 static void test_median(void **state)
 {
     (void)state;
@@ -137,9 +162,13 @@ static void test_median(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coverage),          cmocka_unit_test(test_correlated),
-        cmocka_unit_test(test_slowdown_is_found), cmocka_unit_test(test_few_rounds),
-        cmocka_unit_test(test_seed_decides),      cmocka_unit_test(test_median),
+        cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_correlated),
+        cmocka_unit_test(test_slowdown_is_found),
+        cmocka_unit_test(test_few_rounds),
+        cmocka_unit_test(test_seed_decides),
+        cmocka_unit_test(test_median),
+        cmocka_unit_test(test_sides_and_units_do_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
