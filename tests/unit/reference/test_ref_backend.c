@@ -100,6 +100,21 @@ static void refusals_say_why(void **state)
     assert_no(&d, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "int8");
 }
 
+/* From each dtype to each. */
+static void casts_are_between_floats(void **state)
+{
+    (void)state;
+    for (uint32_t from = 0; from <= SEQLSTM_DTYPE_UINT8; from++)
+        for (uint32_t to = 0; to <= SEQLSTM_DTYPE_UINT8; to++) {
+            const bool floats = from != SEQLSTM_DTYPE_TF32 && from <= SEQLSTM_DTYPE_FLOAT64 &&
+                                to != SEQLSTM_DTYPE_TF32 && to <= SEQLSTM_DTYPE_FLOAT64;
+            const union seqlstm_any_desc d = {
+                .cast = {
+                    .head = rh_head(SEQLSTM_OP_CAST, SEQLSTM_MODE_TRAINING), .features = 1, .from = from, .to = to}};
+            assert_int_equal(ask(&d, "cpu:any").accepted, floats);
+        }
+}
+
 static void create_refuses_what_supports_refuses(void **state)
 {
     (void)state;
@@ -291,13 +306,10 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_complete),
-        cmocka_unit_test(refusals_say_why),
-        cmocka_unit_test(create_refuses_what_supports_refuses),
-        cmocka_unit_test(bindings_must_fit),
-        cmocka_unit_test(calls_are_checked),
-        cmocka_unit_test(calls_do_not_allocate),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(the_table_is_complete),    cmocka_unit_test(refusals_say_why),
+        cmocka_unit_test(casts_are_between_floats), cmocka_unit_test(create_refuses_what_supports_refuses),
+        cmocka_unit_test(bindings_must_fit),        cmocka_unit_test(calls_are_checked),
+        cmocka_unit_test(calls_do_not_allocate),    cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
