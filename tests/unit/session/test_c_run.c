@@ -150,6 +150,23 @@ static void memory_trains_and_metrics_are_read(void **state)
     seqlstm_close(session);
 }
 
+static int32_t keep_first(void *context, int64_t record, const float *values, int64_t rows, int64_t features)
+{
+    (void)record, (void)rows, (void)features;
+    *(float *)context = values[0];
+    return SEQLSTM_OK;
+}
+
+static float predict_first(struct seqlstm_session *session, const struct memory *m)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const int64_t steps = STEPS;
+    float y = NAN;
+    ok(seqlstm_predict_values(session, m->x.values, &steps, 1, keep_first, &y, &err), &err);
+    return y;
+}
+
+/* A session that predicts, trains on and predicts again has the predictions of one that is opened then. */
 static void trained_folders_are_free(void **state)
 {
     (void)state;
@@ -162,7 +179,13 @@ static void trained_folders_are_free(void **state)
     again.options.overrides = more;
     again.options.override_count = 1;
     ok(seqlstm_open_run(again.folder, &again.options, &second, &err), &err);
+    const float before = predict_first(second, &again);
+    assert_true(before == predict_first(first, &m));
     ok(seqlstm_train(second, NULL, NULL, &err), &err);
+    const float after = predict_first(second, &again);
+    seqlstm_close(second);
+    ok(seqlstm_open_run(again.folder, &again.options, &second, &err), &err);
+    assert_true(after != before && after == predict_first(second, &again));
     seqlstm_close(second);
     seqlstm_close(first);
 }
