@@ -153,6 +153,9 @@ static void a_sound_plugin_leaves_a_complete_record(void **state)
     const struct sl_backend_record *r = only_record(registry);
     assert_string_equal(r->id, "h-good");
     assert_string_equal(r->version, "1.2.3");
+    assert_string_equal(r->vendor, "none");
+    assert_string_equal(r->license, "Apache-2.0");
+    assert_string_equal(r->build, "test");
     assert_true(r->has_abi);
     assert_int_equal(r->abi_minor_needed, SEQLSTM_ABI_MINOR);
     assert_int_equal(r->device_count, 1);
