@@ -233,7 +233,7 @@ static void on_epoch(void *context, const struct sl_train_report *report)
     view->epoch_columns = buf.length_bytes;
     sl_buf_append_text(&buf, "  train");
     write_values(&buf, report->values);
-    sl_buf_printf(&buf, "  lr %s  %s", learning_rate, seconds);
+    sl_buf_printf(&buf, "  lr %s  after %s", learning_rate, seconds);
     cli_say(stderr, "%s\n", sl_buf_text(&buf));
     sl_buf_deinit(&buf);
 }

@@ -22,7 +22,7 @@ enum {
 
 const char *sl_run_state_get_name(enum sl_run_state state)
 {
-    static const char *const names[] = {"live", "finished", "stopped"};
+    static const char *const names[] = {"live", "finished", "stopped", "imported"};
     return names[state];
 }
 
@@ -139,13 +139,35 @@ static bool take_rows(struct collector *to)
     return fine;
 }
 
+static bool has_file(const struct sl_run_facts *run, const char *name)
+{
+    struct stat info;
+    char *path = sl_path_join(run->folder, name);
+    const bool has = path && lstat(path, &info) == 0;
+    free(path);
+    return has;
+}
+
+/* Weights that no training left: it would have logged its updates. */
+static bool is_imported(const struct sl_run_facts *run)
+{
+    return has_file(run, "final.safetensors") && !has_file(run, "metrics.jsonl") && !has_file(run, "checkpoints");
+}
+
+static enum sl_run_state judge_state(const struct sl_run_facts *run, bool live, bool has_summary)
+{
+    if (live)
+        return SL_RUN_LIVE;
+    return has_summary ? SL_RUN_FINISHED : is_imported(run) ? SL_RUN_IMPORTED : SL_RUN_STOPPED;
+}
+
 static bool find_state(struct collector *to, bool has_summary)
 {
     char holder[SL_FILE_LOCK_HOLDER_BYTES] = "";
     struct stat config;
     char *lock = sl_path_join(to->run->folder, "lock"), *path = sl_path_join(to->run->folder, "config.yaml");
     const bool fine = lock && path, live = lock && sl_file_lock_find_holder(lock, holder);
-    to->run->state = live ? SL_RUN_LIVE : has_summary ? SL_RUN_FINISHED : SL_RUN_STOPPED;
+    to->run->state = judge_state(to->run, live, has_summary);
     to->run->holder = sl_arena_strdup(to->arena, holder);
     to->run->started = path && stat(path, &config) == 0 ? (int64_t)config.st_mtime : 0;
     free(path);

@@ -16,7 +16,8 @@ struct sl_arena;
 enum sl_run_state {
     SL_RUN_LIVE,     /* a process writes into the folder */
     SL_RUN_FINISHED, /* it has a summary */
-    SL_RUN_STOPPED   /* neither: stopped, killed, or failed before its end */
+    SL_RUN_STOPPED,  /* neither: stopped, killed, or failed before its end */
+    SL_RUN_IMPORTED  /* its weights came from elsewhere: it has no log and no checkpoint */
 };
 
 struct sl_run_metric {
@@ -39,7 +40,7 @@ struct sl_run_facts {
     size_t metric_count;
 };
 
-/* "live", "finished" or "stopped". */
+/* "live", "finished", "stopped" or "imported". */
 const char *sl_run_state_get_name(enum sl_run_state state);
 
 /* Reads a run folder. False: no memory. [one thread at a time per arena] */

@@ -62,6 +62,8 @@ def test_imported_names_give_the_same_weights(t):
 def test_imported_runs_work(t):
     folder = copy_fixture(t, 'lstm')
     t.run('import', folder / 'torch.safetensors', '--into', folder / 'model.yaml', '--out', 'run')
+    state, = [run['state'] for run in t.run('runs', 'run', '--json').json['runs']]
+    expect(state == 'imported', f'a run that was never trained is {state}')
     t.run('eval', 'run', '--split', 'train').prints('loss')
     lines = t.run('predict', 'run', '--input', folder / 'series.csv', '--format', 'jsonl').text.splitlines()
     expect(len(lines) == 7, f'{len(lines)} records')
