@@ -224,5 +224,7 @@ struct sl_exec_captures {
     char refusal[256]; /* the device's last message when a capture failed, so that the step ran call by call; "" */
 };
 const struct sl_exec_captures *sl_exec_get_captures(const struct sl_exec *exec);
+/* Do training steps run as captures, once their shape of batch has come twice? */
+bool sl_exec_can_capture(const struct sl_exec *exec);
 
 #endif

@@ -71,14 +71,18 @@ static bool set_clock(struct sl_domain *domain)
     clock->base_ns = sl_clock_ns();
     clock->track = sl_trace_find_device(domain->name);
     clock->trace_ns = trace_ns;
-    if (sl_trace_on_end(end_recording, domain))
+    if (sl_trace_on_end(end_recording, domain) && sl_trace_wants_calls())
         sl_device_recorder_start(&clock->recorder, domain->table, domain->instance, domain->device, clock->track);
     return true;
 }
 
 static int32_t begin_pending(struct sl_domain *domain)
 {
-    if (!domain->table || !sl_trace_is_on() || !set_clock(domain) || domain->clock->count == PENDING)
+    if (!domain->table || !sl_trace_is_on() || !set_clock(domain))
+        return -1;
+    if (domain->clock->count == PENDING && finish_queue(domain))
+        sl_call_time_settle(domain);
+    if (domain->clock->count == PENDING)
         return -1;
     struct pending *pending = &domain->clock->pending[domain->clock->count];
     if (!pending->begin && (sl_event_create(domain, &pending->begin, NULL) != SEQLSTM_OK ||

@@ -198,13 +198,14 @@ seqlstm_status sl_domain_end_capture(struct sl_domain *domain, void **out_captur
 
 seqlstm_status sl_domain_launch(struct sl_domain *domain, void *capture, struct seqlstm_error *err)
 {
-    const int64_t begin = sl_trace_begin(SL_ACTIVITY_LAUNCH, domain->name);
+    static const char *const name = "captured step";
+    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_LAUNCH, name);
     seqlstm_status status;
     SL_DEVICE_CALL(domain->table, SL_FUNCTION_STREAMS,
                    domain->table->streams->capture_launch(domain->instance, domain->device, capture,
                                                           domain->queue.queue.native_stream, err),
                    &status, err);
-    sl_trace_end(begin, SL_ACTIVITY_LAUNCH, domain->name, domain->table->id, 0);
+    sl_call_time_end(&time, domain, SL_ACTIVITY_LAUNCH, name, domain->table->id, 0);
     return status;
 }
 

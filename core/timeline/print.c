@@ -97,16 +97,18 @@ static const struct {
              {SL_ACTIVITY_VALIDATION, "the validation split is evaluated"},
              {SL_ACTIVITY_CHECKPOINT, "checkpoints are written"}};
 
+/* What a training waits for is seen as it runs, what takes longest call by call. */
 static void print_limit(const struct sl_timeline *timeline, struct sl_buf *out)
 {
+    const struct sl_timeline *runs = timeline->captured ? timeline->captured : timeline;
     double heaviest;
     find_heaviest(timeline, &heaviest);
     for (size_t w = 0; w < sizeof waits / sizeof *waits; w++) {
-        const double ns = sum_kind(timeline, waits[w].kind);
-        if (get_share(timeline, ns) >= much && ns > heaviest / 2)
-            sl_buf_printf(out, "For %.0f %% of the time %s. ", 100 * get_share(timeline, ns), waits[w].text);
+        const double share = get_share(runs, sum_kind(runs, waits[w].kind));
+        if (share >= much && share > get_share(timeline, heaviest) / 2)
+            sl_buf_printf(out, "For %.0f %% of the time %s. ", 100 * share, waits[w].text);
     }
-    print_device(timeline, out);
+    print_device(runs, out);
     print_heaviest(timeline, out);
 }
 
@@ -220,15 +222,24 @@ static void print_slowdown(const struct sl_timeline_slowdown *slowdown, struct s
         sl_buf_printf(out, " (%.1f to %.1f %%)", 100 * slowdown->low, 100 * slowdown->high);
 }
 
-void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *out)
+const char sl_timeline_in_captures[] = " in captures, as the training runs";
+const char sl_timeline_call_by_call[] = " call by call";
+
+void sl_timeline_print_updates(const struct sl_timeline *timeline, const char *how, struct sl_buf *out)
+{
+    char time[32];
+    sl_timeline_format_time(timeline->ns / (double)timeline->updates, time, sizeof time);
+    sl_buf_printf(out, "%lld updates of %.0f real steps%s, %s each", (long long)timeline->updates,
+                  (double)timeline->rows / (double)timeline->updates, how, time);
+    print_slowdown(&timeline->request.slowdown, out);
+}
+
+static void print_parts(const struct sl_timeline *timeline, const char *how, struct sl_buf *out)
 {
     char time[32];
     const int32_t shown = timeline->order_count < ROWS ? timeline->order_count : ROWS;
     double rest = 0;
-    sl_timeline_format_time(timeline->ns / (double)timeline->updates, time, sizeof time);
-    sl_buf_printf(out, "%lld updates of %.0f real steps, %s each", (long long)timeline->updates,
-                  (double)timeline->rows / (double)timeline->updates, time);
-    print_slowdown(&timeline->request.slowdown, out);
+    sl_timeline_print_updates(timeline, how, out);
     sl_buf_printf(out, "\n\n%-28s  %-22s  %8s  %7s  %8s  %8s\n", "part", "runs on", "time", "share", "GFLOP/s", "GB/s");
     for (int32_t k = 0; k < shown; k++)
         print_row(timeline, &timeline->parts[timeline->order[k]], out);
@@ -241,6 +252,16 @@ void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *
     sl_timeline_format_time(timeline->unattributed_ns / (double)timeline->updates, time, sizeof time);
     sl_buf_printf(out, "%-28s  %-22s  %8s  %5.1f %%\n\n", "not attributed", "", time,
                   100 * get_share(timeline, timeline->unattributed_ns));
+}
+
+void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *out)
+{
+    if (timeline->captured) {
+        print_parts(timeline->captured, sl_timeline_in_captures, out);
+        print_threads(timeline->captured, out);
+        sl_buf_append_char(out, '\n');
+    }
+    print_parts(timeline, timeline->captured ? sl_timeline_call_by_call : "", out);
     print_peaks(&timeline->request.peaks, out);
     print_threads(timeline, out);
     print_memory(timeline, out);

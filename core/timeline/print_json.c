@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile.json, and the activities as trace events (Trace Event Format: complete events "X", counters "C", names "M";
- * times in microseconds). */
+/* profile.json: a profile as numbers. */
 #include "timeline/print.h"
 
 #include <math.h>
 
 #include "base/value/json_write.h"
-
-/* ---- profile.json ----------------------------------------------------------------------------------------------- */
 
 static void append_key(struct sl_buf *out, const char *key)
 {
@@ -64,6 +61,28 @@ static void print_part(const struct sl_timeline *timeline, int32_t p, struct sl_
     sl_buf_append_char(out, '}');
 }
 
+static void print_parts(const struct sl_timeline *timeline, struct sl_buf *out)
+{
+    append_key(out, "parts");
+    sl_buf_append_char(out, '[');
+    for (int32_t p = 0; p < timeline->part_count; p++)
+        print_part(timeline, p, out);
+    sl_buf_append_char(out, ']');
+}
+
+/* What was recorded, and how long it took. */
+static void print_times(const struct sl_timeline *timeline, struct sl_buf *out)
+{
+    append_count(out, "updates", timeline->updates);
+    append_count(out, "rows", timeline->rows);
+    append_number(out, "update_ns", timeline->ns / (double)timeline->updates);
+    append_number(out, "unattributed", timeline->ns > 0 ? timeline->unattributed_ns / timeline->ns : 0);
+    append_number(out, "slowdown", timeline->request.slowdown.share);
+    append_number(out, "slowdown_low", timeline->request.slowdown.low);
+    append_number(out, "slowdown_high", timeline->request.slowdown.high);
+    append_number(out, "cpus_used", timeline->cpu_share);
+}
+
 static void print_tracks(const struct sl_timeline *timeline, struct sl_buf *out)
 {
     append_key(out, "threads");
@@ -78,6 +97,17 @@ static void print_tracks(const struct sl_timeline *timeline, struct sl_buf *out)
         sl_buf_append_char(out, '}');
     }
     sl_buf_append_char(out, ']');
+}
+
+static void print_captured(const struct sl_timeline *timeline, struct sl_buf *out)
+{
+    append_key(out, "captured");
+    sl_buf_append_char(out, '{');
+    print_times(timeline, out);
+    append_count(out, "dropped", timeline->dropped);
+    print_tracks(timeline, out);
+    print_parts(timeline, out);
+    sl_buf_append_char(out, '}');
 }
 
 static void print_kernels(const struct sl_timeline *timeline, struct sl_buf *out)
@@ -115,14 +145,7 @@ void sl_timeline_print_json(const struct sl_timeline *timeline, const struct sl_
     append_string(out, "schema", "seqlstm.profile/1");
     append_key(out, "sentence");
     sl_json_append_text(out, sl_buf_text(&sentence), sentence.length_bytes > 0 ? sentence.length_bytes - 1 : 0);
-    append_count(out, "updates", timeline->updates);
-    append_count(out, "rows", timeline->rows);
-    append_number(out, "update_ns", timeline->ns / (double)timeline->updates);
-    append_number(out, "unattributed", timeline->ns > 0 ? timeline->unattributed_ns / timeline->ns : 0);
-    append_number(out, "slowdown", timeline->request.slowdown.share);
-    append_number(out, "slowdown_low", timeline->request.slowdown.low);
-    append_number(out, "slowdown_high", timeline->request.slowdown.high);
-    append_number(out, "cpus_used", timeline->cpu_share);
+    print_times(timeline, out);
     append_number(out, "peak_gflops", timeline->request.peaks.gflops);
     append_number(out, "peak_tiles_gflops", timeline->request.peaks.tiles_gflops);
     append_number(out, "peak_gbytes_per_s", timeline->request.peaks.gbytes);
@@ -139,96 +162,12 @@ void sl_timeline_print_json(const struct sl_timeline *timeline, const struct sl_
         print_advice(&advices->items[a], out);
     }
     sl_buf_append_text(out, advices ? "]" : "");
-    append_key(out, "parts");
-    sl_buf_append_char(out, '[');
-    for (int32_t p = 0; p < timeline->part_count; p++)
-        print_part(timeline, p, out);
-    sl_buf_append_text(out, "]}\n");
+    print_parts(timeline, out);
+    if (timeline->captured)
+        print_captured(timeline->captured, out);
+    else
+        append_string(out, "captured", NULL);
+    sl_buf_append_text(out, "}\n");
     out->failed = out->failed || sentence.failed;
     sl_buf_deinit(&sentence);
-}
-
-/* ---- trace.json ------------------------------------------------------------------------------------------------- */
-
-static void append_us(struct sl_buf *out, const char *key, int64_t ns)
-{
-    append_key(out, key);
-    sl_buf_printf(out, "%.3f", (double)ns * 1e-3);
-}
-
-static void print_name(const struct sl_trace_track *track, int32_t t, struct sl_buf *out)
-{
-    sl_buf_append_text(out, "{");
-    append_string(out, "ph", "M");
-    append_string(out, "name", "thread_name");
-    append_count(out, "pid", 1);
-    append_count(out, "tid", t + 1);
-    append_key(out, "args");
-    sl_buf_append_text(out, "{");
-    append_string(out, "name", track->name);
-    sl_buf_append_text(out, "}},\n");
-}
-
-static bool is_in_bytes(enum sl_activity_kind kind)
-{
-    return kind == SL_ACTIVITY_COPY || kind == SL_ACTIVITY_EXCHANGE || kind == SL_ACTIVITY_DEVICE;
-}
-
-static void print_activity(const struct sl_activity *activity, int32_t t, int64_t origin, struct sl_buf *out)
-{
-    const char *kind = sl_activity_kind_get_name(activity->kind);
-    char name[128];
-    const struct sl_timeline_part part = {.kind = activity->kind, .name = activity->name};
-    sl_timeline_part_format(&part, name, sizeof name);
-    sl_buf_append_text(out, "{");
-    append_string(out, "ph", "X");
-    append_string(out, "name", name);
-    append_string(out, "cat", kind);
-    append_count(out, "pid", 1);
-    append_count(out, "tid", t + 1);
-    append_us(out, "ts", activity->begin_ns - origin);
-    append_us(out, "dur", activity->end_ns - activity->begin_ns);
-    append_key(out, "args");
-    sl_buf_append_text(out, "{");
-    if (activity->detail)
-        append_string(out, "backend", activity->detail);
-    if (activity->amount > 0)
-        append_count(out, is_in_bytes(activity->kind) ? "bytes" : "rows", activity->amount);
-    sl_buf_append_text(out, "}},\n");
-}
-
-static void print_counter(const char *name, const char *unit, int64_t ns, double value, struct sl_buf *out)
-{
-    sl_buf_append_text(out, "{");
-    append_string(out, "ph", "C");
-    append_string(out, "name", name);
-    append_count(out, "pid", 1);
-    append_us(out, "ts", ns);
-    append_key(out, "args");
-    sl_buf_append_text(out, "{");
-    append_number(out, unit, value);
-    sl_buf_append_text(out, "}},\n");
-}
-
-void sl_timeline_print_trace(const struct sl_timeline *timeline, struct sl_buf *out)
-{
-    const struct sl_trace *trace = timeline->request.trace;
-    sl_buf_append_text(out, "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n");
-    for (int32_t t = 0; t < trace->track_count; t++) {
-        print_name(&trace->tracks[t], t, out);
-        for (int64_t a = 0; a < trace->tracks[t].count; a++)
-            print_activity(&trace->tracks[t].activities[a], t, trace->begin_ns, out);
-    }
-    for (int64_t m = 0; m < trace->memory_count; m++)
-        print_counter("memory", "bytes", trace->memory[m].time_ns - trace->begin_ns, (double)trace->memory[m].value,
-                      out);
-    for (int64_t c = 0; c < trace->count_count; c++)
-        print_counter(trace->counts[c].name, "value", trace->counts[c].time_ns - trace->begin_ns,
-                      trace->counts[c].value, out);
-    sl_buf_append_text(out, "{");
-    append_string(out, "ph", "M");
-    append_string(out, "name", "process_name");
-    append_count(out, "pid", 1);
-    append_key(out, "args");
-    sl_buf_append_text(out, "{\"name\": \"seqlstm\"}}\n]}\n");
 }

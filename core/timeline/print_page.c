@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section of a page about a profile. The drawing is a picture of rectangles whose titles show on hover; a script,
- * where scripts run, zooms and moves it and writes the title of what the pointer is on below it. */
+ * where scripts run, zooms and moves it and writes the title of what the pointer is on above it. */
 #include "timeline/print.h"
 
 #include <math.h>
@@ -127,10 +127,9 @@ static int draw_track(const struct sl_trace_track *track, int64_t begin, int64_t
     return lanes;
 }
 
-static void print_drawing(const struct sl_timeline *timeline, struct sl_buf *out)
+/* What the colours mean, and the buttons. */
+static void print_keys(struct sl_buf *out)
 {
-    const struct sl_trace *trace = timeline->request.trace;
-    const int64_t begin = timeline->begin_ns, end = find_end(timeline);
     static const char *const keys[][2] = {
         {"forward", "forward"},       {"backward", "backward"}, {"optimizer", "optimizer, packing"},
         {"copy", "copies, exchange"}, {"wait", "waiting"},      {"other", "other"}};
@@ -140,7 +139,13 @@ static void print_drawing(const struct sl_timeline *timeline, struct sl_buf *out
     sl_buf_append_text(out, "</p>\n<p class=\"zoom\" id=\"zoom\" hidden><button data-act=\"in\">zoom in</button>"
                             "<button data-act=\"out\">zoom out</button><button data-act=\"left\">left</button>"
                             "<button data-act=\"right\">right</button><button data-act=\"all\">all</button> "
-                            "or Ctrl and the wheel</p>\n");
+                            "or Ctrl and the wheel</p>\n<p id=\"pointed\">&nbsp;</p>\n");
+}
+
+static void print_drawing(const struct sl_timeline *timeline, struct sl_buf *out)
+{
+    const struct sl_trace *trace = timeline->request.trace;
+    const int64_t begin = timeline->begin_ns, end = find_end(timeline);
     for (int32_t t = 0; t < trace->track_count; t++) {
         struct sl_buf rects = {0};
         const int lanes = draw_track(&trace->tracks[t], begin, end, &rects);
@@ -157,7 +162,6 @@ static void print_drawing(const struct sl_timeline *timeline, struct sl_buf *out
         out->failed = out->failed || rects.failed;
         sl_buf_deinit(&rects);
     }
-    sl_buf_append_text(out, "<p id=\"pointed\">&nbsp;</p>\n");
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
@@ -282,6 +286,15 @@ static void print_threads(const struct sl_timeline *timeline, struct sl_buf *out
     sl_buf_printf(out, ". Not attributed: %.1f %%.</p>\n", 100 * timeline->unattributed_ns / timeline->ns);
 }
 
+static void print_recording(const struct sl_timeline *timeline, const char *how, struct sl_buf *out)
+{
+    sl_buf_append_text(out, "<p>");
+    sl_timeline_print_updates(timeline, how, out);
+    sl_buf_append_text(out, "</p>\n");
+    print_drawing(timeline, out);
+    print_flame(timeline, out);
+}
+
 void sl_timeline_print_section(const struct sl_timeline *timeline, const struct sl_timeline_advices *advices,
                                struct sl_buf *out)
 {
@@ -290,10 +303,12 @@ void sl_timeline_print_section(const struct sl_timeline *timeline, const struct 
     sl_buf_append_text(out, "<h2>Profile</h2>\n<p>");
     sl_html_append_text(out, sl_buf_text(&sentence));
     sl_buf_append_text(out, "</p>\n");
-    print_drawing(timeline, out);
-    print_flame(timeline, out);
+    print_keys(out);
+    if (timeline->captured)
+        print_recording(timeline->captured, sl_timeline_in_captures, out);
+    print_recording(timeline, timeline->captured ? sl_timeline_call_by_call : "", out);
     print_kernels(timeline, out);
-    print_threads(timeline, out);
+    print_threads(timeline->captured ? timeline->captured : timeline, out);
     print_memory(timeline, out);
     sl_buf_append_text(out, script);
     out->failed = out->failed || sentence.failed;

@@ -132,8 +132,8 @@ static seqlstm_status fill(struct sl_timeline *timeline, struct seqlstm_error *e
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_timeline_create(const struct sl_timeline_request *request, struct sl_timeline **out_timeline,
-                                  struct seqlstm_error *err)
+static seqlstm_status create(const struct sl_timeline_request *request, struct sl_timeline **out_timeline,
+                             struct seqlstm_error *err)
 {
     struct sl_timeline *timeline = calloc(1, sizeof *timeline);
     if (!timeline)
@@ -148,10 +148,30 @@ seqlstm_status sl_timeline_create(const struct sl_timeline_request *request, str
     return SEQLSTM_OK;
 }
 
+seqlstm_status sl_timeline_create(const struct sl_timeline_request *request, struct sl_timeline **out_timeline,
+                                  struct seqlstm_error *err)
+{
+    struct sl_timeline *timeline = NULL;
+    SEQLSTM_TRY(create(request, &timeline, err));
+    if (request->captured.trace) {
+        struct sl_timeline_request captured = *request;
+        captured.trace = request->captured.trace;
+        captured.slowdown = request->captured.slowdown;
+        const seqlstm_status status = create(&captured, &timeline->captured, err);
+        if (status != SEQLSTM_OK && status != SEQLSTM_NOT_FOUND) {
+            sl_timeline_destroy(timeline);
+            return status;
+        }
+    }
+    *out_timeline = timeline;
+    return SEQLSTM_OK;
+}
+
 void sl_timeline_destroy(struct sl_timeline *timeline)
 {
     if (!timeline)
         return;
+    sl_timeline_destroy(timeline->captured);
     sl_arena_deinit(&timeline->arena);
     free(timeline);
 }

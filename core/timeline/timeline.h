@@ -5,6 +5,9 @@
  * are the parts of an update, and what of the root belongs to none of them is not attributed. Operations are counted by
  * measure/flops.h. Bytes are those that a call must move at least: its parameters, inputs and outputs once. Both are
  * compared with what this machine reaches at most.
+ *
+ * Where a device launches steps as captures, their calls can only be seen without. Then there are two recordings: call
+ * by call, of which `parts` tells, and as the training runs, in `captured`.
  */
 #ifndef SL_TIMELINE_TIMELINE_H
 #define SL_TIMELINE_TIMELINE_H
@@ -37,6 +40,10 @@ struct sl_timeline_request {
     struct sl_timeline_peaks peaks;
     int32_t optimizer_states; /* buffers that the optimizer keeps */
     struct sl_timeline_slowdown slowdown;
+    struct {
+        const struct sl_trace *trace; /* of the training as it runs, in captures; NULL: it has none */
+        struct sl_timeline_slowdown slowdown;
+    } captured;
 };
 
 /* Products in bfloat16 for one product on tiles: numbers are split into two or three parts. */
@@ -72,9 +79,10 @@ struct sl_timeline {
     int32_t track_count;
     struct sl_timeline_kernel *kernels; /* longest first */
     int32_t kernel_count;
-    const char *kernels_missing; /* why there are none; NULL: there are, or there is no device */
-    int64_t dropped;             /* activities for which there was no room */
-    int64_t memory_bytes;        /* most that the process held */
+    const char *kernels_missing;  /* why there are none; NULL: there are, or there is no device */
+    int64_t dropped;              /* activities for which there was no room */
+    int64_t memory_bytes;         /* most that the process held */
+    struct sl_timeline *captured; /* of the training as it runs, in captures; NULL: as it is recorded here */
 };
 
 /* A change that was tried out, with what it brought. */

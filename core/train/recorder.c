@@ -21,7 +21,8 @@ seqlstm_status sl_recorder_init(struct sl_recorder *recorder, int64_t warm, int6
 void sl_recorder_deinit(struct sl_recorder *recorder)
 {
     sl_recorder_end(recorder);
-    sl_trace_deinit(&recorder->trace);
+    for (int d = 0; d < SL_TRACE_DETAILS; d++)
+        sl_trace_deinit(&recorder->traces[d]);
     *recorder = (struct sl_recorder){.updates = 0};
 }
 
@@ -32,26 +33,29 @@ static int64_t read_clock(const struct sl_recorder *recorder)
 
 static seqlstm_status start(struct sl_recorder *recorder, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(sl_trace_start(PER_THREAD, err));
+    SEQLSTM_TRY(sl_trace_start(recorder->detail, PER_THREAD, err));
     recorder->is_recording = true;
     return SEQLSTM_OK;
 }
 
-/* The first recording is kept. */
+/* Keeps the recording unless those to be kept have been made, or no update is in it. */
 void sl_recorder_end(struct sl_recorder *recorder)
 {
-    struct sl_trace dropped;
+    struct sl_trace trace;
     if (!recorder->is_recording)
         return;
-    sl_trace_stop(recorder->has_recorded ? &dropped : &recorder->trace);
-    if (recorder->has_recorded)
-        sl_trace_deinit(&dropped);
-    recorder->has_recorded = true;
+    sl_trace_stop(&trace);
     recorder->is_recording = false;
+    if (!recorder->has_recorded && recorder->kept_count > 0)
+        recorder->traces[recorder->detail] = trace;
+    else
+        sl_trace_deinit(&trace);
 }
 
-seqlstm_status sl_recorder_begin(struct sl_recorder *recorder, struct seqlstm_error *err)
+seqlstm_status sl_recorder_begin(struct sl_recorder *recorder, bool captures, struct seqlstm_error *err)
 {
+    recorder->captures = captures;
+    recorder->detail = SL_TRACE_CALLS;
     if (recorder->warm == 0)
         SEQLSTM_TRY(start(recorder, err));
     recorder->last_ns = read_clock(recorder);
@@ -78,16 +82,37 @@ static bool records_next(const struct sl_recorder *recorder)
     return recorder->blocks % 4 == 1 || recorder->blocks % 4 == 2;
 }
 
+/* Of four blocks to the next; every other time those of captures as they run. */
+static void choose_detail(struct sl_recorder *recorder)
+{
+    recorder->detail = recorder->captures && recorder->blocks / 4 % 2 == 1 ? SL_TRACE_PHASES : SL_TRACE_CALLS;
+}
+
+static bool has_compared(const struct sl_recorder *recorder)
+{
+    const int32_t calls = recorder->pair_counts[SL_TRACE_CALLS], phases = recorder->pair_counts[SL_TRACE_PHASES];
+    const int32_t least = recorder->captures && phases < calls ? phases : calls;
+    const int64_t most_ns = recorder->captures ? SL_TRACE_DETAILS * compared_ns_most : compared_ns_most;
+    return least == SL_RECORDER_PAIRS_MOST ||
+           (least >= SL_RECORDER_PAIRS_LEAST && recorder->last_ns - recorder->compared_ns >= most_ns);
+}
+
+static void note_pair(struct sl_recorder *recorder)
+{
+    const enum sl_trace_detail d = recorder->detail;
+    if (recorder->medians[0] > 0 && recorder->medians[1] > 0 && recorder->pair_counts[d] < SL_RECORDER_PAIRS_MOST)
+        recorder->logs[d][recorder->pair_counts[d]++] = log(recorder->medians[1] / recorder->medians[0]);
+}
+
 static seqlstm_status end_block(struct sl_recorder *recorder, struct seqlstm_error *err)
 {
     recorder->medians[recorder->is_recording] = find_median(recorder->block, SL_RECORDER_TIMED);
     recorder->in_block = 0;
     recorder->blocks++;
-    if (recorder->blocks % 2 == 0 && recorder->medians[0] > 0 && recorder->medians[1] > 0)
-        recorder->logs[recorder->pair_count++] = log(recorder->medians[1] / recorder->medians[0]);
-    const bool is_long = recorder->last_ns - recorder->compared_ns >= compared_ns_most;
-    recorder->is_done =
-        recorder->pair_count == SL_RECORDER_PAIRS_MOST || (recorder->pair_count >= SL_RECORDER_PAIRS_LEAST && is_long);
+    if (recorder->blocks % 2 == 0)
+        note_pair(recorder);
+    recorder->is_done = has_compared(recorder);
+    choose_detail(recorder);
     const bool records = records_next(recorder) && !recorder->is_done;
     if (recorder->is_recording && !records)
         sl_recorder_end(recorder);
@@ -103,13 +128,17 @@ static seqlstm_status note_compared(struct sl_recorder *recorder, double per_row
 
 /* ---- updates ---------------------------------------------------------------------------------------------------- */
 
-static void note_kept(struct sl_recorder *recorder, int64_t now)
+static seqlstm_status note_kept(struct sl_recorder *recorder, int64_t now, struct seqlstm_error *err)
 {
     recorder->kept_count++;
     if (recorder->kept_count < recorder->updates)
-        return;
+        return SEQLSTM_OK;
     sl_recorder_end(recorder);
+    recorder->kept_count = 0;
+    recorder->has_recorded = !recorder->captures || recorder->detail == SL_TRACE_PHASES;
+    recorder->detail = recorder->has_recorded ? SL_TRACE_CALLS : SL_TRACE_PHASES;
     recorder->compared_ns = now;
+    return recorder->has_recorded ? SEQLSTM_OK : start(recorder, err);
 }
 
 seqlstm_status sl_recorder_note(struct sl_recorder *recorder, int64_t rows, struct seqlstm_error *err)
@@ -120,7 +149,7 @@ seqlstm_status sl_recorder_note(struct sl_recorder *recorder, int64_t rows, stru
     if (recorder->has_recorded && !recorder->is_done)
         status = note_compared(recorder, (double)(now - recorder->last_ns) / (double)(rows > 0 ? rows : 1), err);
     else if (!recorder->has_recorded && recorder->is_recording)
-        note_kept(recorder, now);
+        status = note_kept(recorder, now, err);
     else if (!recorder->has_recorded && recorder->seen == recorder->warm)
         status = start(recorder, err);
     recorder->last_ns = read_clock(recorder);
@@ -132,13 +161,13 @@ bool sl_recorder_is_done(const struct sl_recorder *recorder)
     return recorder->is_done;
 }
 
-const struct sl_trace *sl_recorder_find_trace(const struct sl_recorder *recorder)
+const struct sl_trace *sl_recorder_find_trace(const struct sl_recorder *recorder, enum sl_trace_detail detail)
 {
-    return recorder->has_recorded && recorder->kept_count > 0 ? &recorder->trace : NULL;
+    return recorder->traces[detail].memory ? &recorder->traces[detail] : NULL;
 }
 
-const double *sl_recorder_get_logs(const struct sl_recorder *recorder, int64_t *out_count)
+const double *sl_recorder_get_logs(const struct sl_recorder *recorder, enum sl_trace_detail detail, int64_t *out_count)
 {
-    *out_count = recorder->pair_count;
-    return recorder->logs;
+    *out_count = recorder->pair_counts[detail];
+    return recorder->logs[detail];
 }

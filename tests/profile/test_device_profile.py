@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
 import harness
+import trace_events
 from harness import expect
 
 MODEL = '''seqlstm: 1
@@ -21,6 +22,11 @@ train: {epochs: 9, updates: 16}
 backends: [cuda-generic]
 '''
 DEVICE = {'SEQLSTM_BACKEND_PATH': str(pathlib.Path(os.environ['SEQLSTM_BUILD']) / 'tests/gpu')}
+
+
+def read_events(text):
+    trace_events.check_trace(text)
+    return json.loads(text)['traceEvents']
 
 
 def test_times_of_the_device(t):
@@ -35,7 +41,7 @@ def test_times_of_the_device(t):
     device, = [thread for thread in profile['threads'] if thread['device']]
     expect(device['name'].startswith('cuda:') and 0 < device['busy'] <= 1, device)
     expect(any(kind == 'wait' for kind, _ in parts), 'the host waits for the device')
-    events = json.loads(t.read('runs/m/001/trace.json'))['traceEvents']
+    events = [e for e in read_events(t.read('runs/m/001/trace.json').decode()) if e['pid'] == 1]
     track, = [e['tid'] for e in events if e['name'] == 'thread_name' and e['args']['name'] == device['name']]
     on_device = [e for e in events if e['ph'] == 'X' and e['tid'] == track]
     steps = [e for e in events if e['ph'] == 'X' and e['name'] == 'update']
@@ -58,7 +64,36 @@ def profile_kernels(t, cupti, **environment):
     t.write('t.txt', ' '.join(f'w{(3 * i + i // 4) % 5}' for i in range(120)) + '\n')
     done = t.run('run', 'm.yaml', '--profile=2', '--out', f'r{len(list(t.folder.iterdir()))}', env={**DEVICE, **environment})
     folder = max((p for p in t.folder.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime_ns)
-    return json.loads((folder / 'profile.json').read_text()), json.loads((folder / 'trace.json').read_text())['traceEvents'], done.err
+    return json.loads((folder / 'profile.json').read_text()), \
+        [e for e in read_events((folder / 'trace.json').read_text()) if e['pid'] == 1], done.err
+
+
+def test_captures(t):
+    """Updates are also recorded as they run: a captured step is one activity, with the time of the device. Kernels are
+    recorded only where their calls are."""
+    t.write('m.yaml', MODEL.replace('updates: 16', 'updates: 300').replace('epochs: 9', 'epochs: 100')
+            .replace('[cuda-generic]', f'[{{plugin: cuda-generic, options: {{cupti: {LIBRARY}}}}}]'))
+    t.write('t.txt', ' '.join(f'w{(3 * i + i // 4) % 5}' for i in range(120)) + '\n')
+    done = t.run('run', 'm.yaml', '--profile=6', env=DEVICE)
+    profile = json.loads(t.read('runs/m/001/profile.json'))
+    captured = profile['captured']
+    parts = {(part['kind'], part['name']): part for part in captured['parts'] if part['parent'] <= 0}
+    launch = parts[('launch', 'captured step')]
+    expect(captured['updates'] == 6 and launch['count'] == 6 and launch['device_ns'] > 0, captured)
+    expect(any(kind == 'wait' for kind, _ in parts) and not any(kind in ('forward', 'backward') for kind, _ in parts), list(parts))
+    expect(captured['slowdown'] is not None and profile['slowdown'] is not None, 'what each recording costs')
+    device, = [thread for thread in captured['threads'] if thread['device']]
+    expect(0 < device['busy'] <= 1, device)
+    expect('in captures, as the training runs' in done.err and 'call by call' in done.err, done.err)
+    page = t.read('runs/m/001/report.html').decode()
+    expect('in captures, as the training runs' in page and 'launch: captured step' in page, 'the page')
+    events = [e for e in read_events(t.read('runs/m/001/trace.json').decode()) if e['pid'] == 2]
+    names = {e['tid']: e['args']['name'] for e in events if e['name'] == 'thread_name'}
+    on_device = [e for e in events if e['ph'] == 'X' and names[e['tid']] == device['name']]
+    expect(len(on_device) >= 6 and all(e['name'] == 'launch: captured step' and e['dur'] > 0 for e in on_device), on_device)
+    expect(not any(e['ph'] == 'X' and e['cat'] == 'device' for e in events), 'no kernels')
+    t.run('run', 'm.yaml', env=DEVICE)
+    expect(t.read('runs/m/001/final.safetensors') == t.read('runs/m/002/final.safetensors'), 'the numbers are the same')
 
 
 def test_kernels(t):

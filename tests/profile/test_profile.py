@@ -13,6 +13,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
 import harness
+import trace_events
 from harness import TINY, expect
 
 BLAS = TINY + 'backends: [cpu-blas]\n'
@@ -43,14 +44,11 @@ def check_sentence(line):
     expect(re.fullmatch(limit + '(' + change + r'|`seqlstm profile tiny\.yaml` tries out what would be faster\.)', line), line)
 
 
-def check_trace(trace):
-    events = trace['traceEvents']
+def check_trace(text):
+    events = trace_events.check_trace(text)
     complete = [event for event in events if event['ph'] == 'X']
     expect(any(event['name'] == 'lstm_1 forward' for event in complete), 'calls')
     expect(any(event['name'] == 'update' for event in complete), 'updates')
-    expect(all(event['ts'] >= 0 and event['dur'] >= 0 for event in complete), 'times')
-    tracks = {event['tid'] for event in events if event['name'] == 'thread_name'}
-    expect({event['tid'] for event in complete} <= tracks, 'every thread has a name')
 
 
 def test_profile_command(t):
@@ -59,7 +57,7 @@ def test_profile_command(t):
     profile = done.json
     check_profile(profile)
     expect(profile['advices'] is None, 'nothing was tried out')
-    check_trace(json.loads(t.read('trace.json').decode()))
+    check_trace(t.read('trace.json').decode())
     page = t.read('page.html').decode()
     expect('<h2>Profile</h2>' in page and '<svg class="lanes"' in page and 'lstm_1 backward' in page, 'the page')
     expect('://' not in page, 'the page needs no network')
@@ -86,8 +84,8 @@ def test_run(t):
     folder = 'runs/tiny/001/'
     profile = json.loads(t.read(folder + 'profile.json').decode())
     check_profile(profile)
-    expect(profile['updates'] == 4, 'four updates')
-    check_trace(json.loads(t.read(folder + 'trace.json').decode()))
+    expect(profile['updates'] == 4 and profile['captured'] is None, 'four updates, which nothing captures')
+    check_trace(t.read(folder + 'trace.json').decode())
     expect('<h2>Profile</h2>' in t.read(folder + 'report.html').decode(), 'the report')
     weights = (t.folder / folder / 'final.safetensors').read_bytes()
     t.run('run', 'tiny.yaml')

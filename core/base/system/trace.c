@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/ticks.h"
+
 _Atomic uint32_t sl_trace_state;
 
 enum { SAMPLES_APART_NS = 5000000 };
@@ -18,7 +20,8 @@ enum { SAMPLES_APART_NS = 5000000 };
 SL_PROBE_SEMAPHORE(sl_trace_watchers);
 
 static const struct sl_trace_marker *_Atomic markers[SL_TRACE_MARKERS];
-static struct sl_trace current; /* of the recording; its tracks are in use up to `taken` */
+static struct sl_trace current; /* of the recording; its tracks are in use up to `taken`, those of threads in ticks */
+static struct sl_moment first;  /* of the recording */
 static _Atomic int32_t taken;
 static struct {
     _Atomic bool now; /* does the thread of the track append? */
@@ -137,7 +140,7 @@ static bool is_shown(void)
 int64_t sl_trace_begin_on(enum sl_activity_kind kind, const char *name)
 {
     SL_PROBE(begin, sl_trace_watchers, (int)kind, sl_activity_kind_get_name(kind), name);
-    const int64_t now = sl_clock_ns();
+    const int64_t now = sl_ticks_read();
     last_begin = now > last_begin ? now : last_begin + 1;
     if (is_shown())
         show_begin(last_begin, kind, name);
@@ -146,7 +149,7 @@ int64_t sl_trace_begin_on(enum sl_activity_kind kind, const char *name)
 
 void sl_trace_end_on(int64_t begin, enum sl_activity_kind kind, const char *name, const char *detail, int64_t amount)
 {
-    const int64_t now = sl_clock_ns();
+    const int64_t now = sl_ticks_read();
     const struct sl_activity activity = {.begin_ns = begin,
                                          .end_ns = now > begin ? now : begin,
                                          .name = name,
@@ -162,8 +165,7 @@ void sl_trace_end_on(int64_t begin, enum sl_activity_kind kind, const char *name
     if (t < 0)
         return;
     atomic_store(&busy[t].now, true);
-    if ((atomic_load(&sl_trace_state) & 1) != 0 && own_recording == atomic_load(&recording) &&
-        begin >= current.begin_ns)
+    if ((atomic_load(&sl_trace_state) & 1) != 0 && own_recording == atomic_load(&recording) && begin >= first.ticks)
         append(&current.tracks[t], &activity);
     atomic_store_explicit(&busy[t].now, false, memory_order_release);
 }
@@ -314,22 +316,32 @@ void sl_trace_sample_memory(void)
 
 /* ---- start and stop --------------------------------------------------------------------------------------------- */
 
-seqlstm_status sl_trace_start(int64_t per_thread, struct seqlstm_error *err)
+seqlstm_status sl_trace_start(enum sl_trace_detail detail, int64_t per_thread, struct seqlstm_error *err)
 {
     if (sl_trace_is_on())
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a profile is being taken already");
     struct sl_trace_sample *memory = calloc(SL_TRACE_SAMPLES, sizeof *memory);
     if (!memory)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a profile");
-    current = (struct sl_trace){.memory = memory, .begin_ns = sl_clock_ns()};
+    first = sl_moment_read();
+    current = (struct sl_trace){.memory = memory, .begin_ns = first.ns};
     capacity = per_thread;
     cpu_begin = sl_clock_process_cpu_ns();
     statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     atomic_store(&taken, 0);
     atomic_fetch_add(&recording, 1);
-    atomic_fetch_or(&sl_trace_state, 1);
+    atomic_fetch_or(&sl_trace_state, detail == SL_TRACE_CALLS ? 1 | 4 : 1);
     sl_trace_sample_memory();
     return SEQLSTM_OK;
+}
+
+static void set_times(struct sl_trace_track *track, const struct sl_moment *last)
+{
+    for (int64_t a = 0; a < track->count; a++) {
+        struct sl_activity *activity = &track->activities[a];
+        activity->begin_ns = sl_ticks_to_ns(activity->begin_ns, &first, last);
+        activity->end_ns = sl_ticks_to_ns(activity->end_ns, &first, last);
+    }
 }
 
 void sl_trace_stop(struct sl_trace *out_trace)
@@ -343,7 +355,7 @@ void sl_trace_stop(struct sl_trace *out_trace)
         ends[k].end = NULL;
     }
     pthread_mutex_lock(&lock);
-    atomic_fetch_and(&sl_trace_state, ~1u);
+    atomic_fetch_and(&sl_trace_state, ~(1u | 4u));
     pthread_mutex_unlock(&lock);
     const int32_t count = atomic_load(&taken);
     for (int32_t t = 0; t < count; t++)
@@ -354,7 +366,11 @@ void sl_trace_stop(struct sl_trace *out_trace)
     statm = -1;
     *out_trace = current;
     out_trace->track_count = count;
-    out_trace->end_ns = sl_clock_ns();
+    const struct sl_moment last = sl_moment_read();
+    out_trace->end_ns = last.ns;
+    for (int32_t t = 0; t < count; t++)
+        if (!out_trace->tracks[t].is_device)
+            set_times(&out_trace->tracks[t], &last);
     out_trace->cpu_ns = sl_clock_process_cpu_ns() - cpu_begin;
     current = (struct sl_trace){.track_count = 0};
 }

@@ -112,6 +112,13 @@ struct sl_trace {
     int64_t cpu_ns; /* processor time of all threads in between */
 };
 
+/* What is seen of a device. */
+enum sl_trace_detail {
+    SL_TRACE_PHASES, /* a captured step as one activity: it is launched as ever */
+    SL_TRACE_CALLS,  /* its calls, which are not captured, and its kernels */
+    SL_TRACE_DETAILS
+};
+
 /* A profiler that is attached to the process, which shows the activities as they happen. Both are called by the
  * thread of the activity. [any] */
 struct sl_trace_marker {
@@ -121,7 +128,7 @@ struct sl_trace_marker {
 
 /* ---- recording -------------------------------------------------------------------------------------------------- */
 
-extern _Atomic uint32_t sl_trace_state;     /* private: bit 0: activities are recorded; bit 1: there is a marker */
+extern _Atomic uint32_t sl_trace_state; /* private: bit 0: activities are recorded; 1: there is a marker; 2: CALLS */
 extern volatile uint16_t sl_trace_watchers; /* private: of the probes `seqlstm:begin` and `seqlstm:end` (probe.h) */
 
 /* Is there anything to do where activities begin? */
@@ -135,10 +142,16 @@ static inline bool sl_trace_is_on(void)
     return (atomic_load_explicit(&sl_trace_state, memory_order_relaxed) & 1) != 0;
 }
 
+/* Is each call of a device to be seen by itself? */
+static inline bool sl_trace_wants_calls(void)
+{
+    return (atomic_load_explicit(&sl_trace_state, memory_order_relaxed) & 4) != 0;
+}
+
 int64_t sl_trace_begin_on(enum sl_activity_kind kind, const char *name);
 void sl_trace_end_on(int64_t begin, enum sl_activity_kind kind, const char *name, const char *detail, int64_t amount);
 
-/* 0: nothing is recorded or shown. [any] */
+/* A time that means something to sl_trace_end only; 0: nothing is recorded or shown. [any] */
 static inline int64_t sl_trace_begin(enum sl_activity_kind kind, const char *name)
 {
     return sl_trace_is_watched() ? sl_trace_begin_on(kind, name) : 0;
@@ -180,7 +193,7 @@ void sl_trace_sample_memory(void);
 
 /* Records from now on: at most so many activities for each thread. NO_MEMORY; INVALID_ARGUMENT: something is recorded
  * already. The memory is taken as it is used. */
-seqlstm_status sl_trace_start(int64_t per_thread, struct seqlstm_error *err);
+seqlstm_status sl_trace_start(enum sl_trace_detail detail, int64_t per_thread, struct seqlstm_error *err);
 /* Records no more. What was recorded is the caller's. */
 void sl_trace_stop(struct sl_trace *out_trace);
 void sl_trace_deinit(struct sl_trace *trace);

@@ -195,7 +195,7 @@ static int find_capture(const struct sl_exec *exec, const struct sl_exec_step *s
 /* Must the calls be seen one by one, by a watcher or for a profile? */
 static bool runs_apart(const struct sl_exec *exec)
 {
-    return exec->watch != NULL || sl_trace_is_on();
+    return exec->watch != NULL || sl_trace_wants_calls();
 }
 
 bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_exec_shape *shape, const struct sl_batch *batch,

@@ -79,6 +79,11 @@ const struct sl_exec_captures *sl_exec_get_captures(const struct sl_exec *exec)
     return &exec->captures;
 }
 
+bool sl_exec_can_capture(const struct sl_exec *exec)
+{
+    return exec->device_place != SL_PLACE_HOST;
+}
+
 /* Copies through the host. */
 seqlstm_status sl_exec_hand_memories(struct sl_exec *encoder, struct sl_exec *decoder, struct seqlstm_error *err)
 {

@@ -44,12 +44,12 @@ void sl_session_close_recorder(struct sl_session *session)
 }
 
 /* By recording, in the blocks of updates that were recorded or not in turn. */
-static seqlstm_status find_slowdown(const struct sl_recorder *recorder, struct sl_timeline_slowdown *out_slowdown,
-                                    struct seqlstm_error *err)
+static seqlstm_status find_slowdown(const struct sl_recorder *recorder, enum sl_trace_detail detail,
+                                    struct sl_timeline_slowdown *out_slowdown, struct seqlstm_error *err)
 {
     struct sl_interval interval;
     int64_t count;
-    const double *logs = sl_recorder_get_logs(recorder, &count);
+    const double *logs = sl_recorder_get_logs(recorder, detail, &count);
     SEQLSTM_TRY(sl_interval_compute(logs, count, 0.95, 1, &interval, err));
     const bool is_known = interval.rounds >= SL_INTERVAL_ROUNDS_LEAST;
     *out_slowdown = (struct sl_timeline_slowdown){.share = interval.ratio - 1,
@@ -62,15 +62,17 @@ seqlstm_status sl_session_make_timeline(struct sl_session *session, struct sl_re
                                         struct sl_timeline **out_timeline, struct seqlstm_error *err)
 {
     struct sl_timeline_request request = {
-        .trace = sl_recorder_find_trace(recorder),
+        .trace = sl_recorder_find_trace(recorder, SL_TRACE_CALLS),
         .plan = session->train.plan,
         .optimizer_states = sl_optimizer_states(&session->model->train.optimizer),
+        .captured = {.trace = sl_recorder_find_trace(recorder, SL_TRACE_PHASES)},
     };
     if (!request.trace)
         SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,
                      "the training ended before an update was recorded: the first %lld only warm it up",
                      (long long)recorder->warm);
-    SEQLSTM_TRY(find_slowdown(recorder, &request.slowdown, err));
+    SEQLSTM_TRY(find_slowdown(recorder, SL_TRACE_CALLS, &request.slowdown, err));
+    SEQLSTM_TRY(find_slowdown(recorder, SL_TRACE_PHASES, &request.captured.slowdown, err));
     request.peaks.gflops = sl_peak_measure(session->pool);
     request.peaks.tiles_gflops = sl_peak_measure_tiles(session->pool);
     SEQLSTM_TRY(sl_peak_measure_bytes(session->pool, &request.peaks.gbytes, err));

@@ -259,7 +259,7 @@ static seqlstm_status loop(struct sl_trainer *trainer, enum sl_train_end *out_en
     }
     struct sl_recorder *recorder = trainer->request.recorder;
     if (recorder)
-        SEQLSTM_TRY(sl_recorder_begin(recorder, err));
+        SEQLSTM_TRY(sl_recorder_begin(recorder, sl_exec_can_capture(trainer->request.exec), err));
     while (sl_trainer_is_ahead(trainer) || !find_end(trainer, out_end)) {
         const int64_t begin = sl_trace_begin(SL_ACTIVITY_UPDATE, NULL), tokens = state->tokens;
         const seqlstm_status status = run_update(trainer, err);

@@ -34,8 +34,8 @@ static void test_on(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const int64_t before = sl_trace_begin(SL_ACTIVITY_FORWARD, "before");
     (void)state;
-    assert_int_equal(sl_trace_start(4, &err), SEQLSTM_OK);
-    assert_int_equal(sl_trace_start(4, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 4, &err), SEQLSTM_OK);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 4, &err), SEQLSTM_INVALID_ARGUMENT);
     sl_trace_end(before, SL_ACTIVITY_FORWARD, "before", NULL, 0); /* began before the recording */
     const int64_t unfinished = sl_trace_begin(SL_ACTIVITY_BACKWARD, "unfinished");
     add(SL_ACTIVITY_FORWARD, "a");
@@ -72,7 +72,7 @@ static void test_memory(void **state)
     char line[256];
     long long resident_kb = 0;
     (void)state;
-    assert_int_equal(sl_trace_start(4, &err), SEQLSTM_OK);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 4, &err), SEQLSTM_OK);
     sl_trace_stop(&trace);
     FILE *file = fopen("/proc/self/status", "re");
     assert_non_null(file);
@@ -89,7 +89,7 @@ static void test_full(void **state)
 {
     struct sl_trace trace;
     (void)state;
-    assert_int_equal(sl_trace_start(3, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 3, NULL), SEQLSTM_OK);
     for (int k = 0; k < 5; k++)
         add(SL_ACTIVITY_FORWARD, "a");
     sl_trace_stop(&trace);
@@ -118,7 +118,7 @@ static void test_threads(void **state)
         assert_int_equal(pthread_create(&threads[t], NULL, run_thread, (void *)(uintptr_t) "work"), 0);
     for (int r = 0; r < 30; r++) {
         struct sl_trace trace;
-        assert_int_equal(sl_trace_start(512, NULL), SEQLSTM_OK);
+        assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 512, NULL), SEQLSTM_OK);
         add(SL_ACTIVITY_FORWARD, "main");
         sl_trace_stop(&trace);
         for (int32_t t = 0; t < trace.track_count; t++)

@@ -71,7 +71,7 @@ static void reports_are_taken_and_nonsense_is_not(void **state)
     (void)state;
     struct sl_trace trace;
     struct sl_device_recorder recorder;
-    assert_int_equal(sl_trace_start(100, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 100, NULL), SEQLSTM_OK);
     const int32_t track = sl_trace_find_device("made:3");
     sl_device_recorder_start(&recorder, &table, NULL, 3, track);
     const int64_t zero = recorder.zero_ns;

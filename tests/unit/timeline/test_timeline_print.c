@@ -82,6 +82,40 @@ static struct sl_timeline *make(struct sl_trace *trace, double gflops, double gb
     return timeline;
 }
 
+/* Steps of a device, call by call and in captures. Kernels of two streams overlap. */
+static void print_captured(struct sl_buf *out)
+{
+    static struct sl_activity host[16], device[16];
+    struct sl_trace calls = make_trace(3), captured = {.track_count = 2,
+                                                       .memory = memory,
+                                                       .memory_count = 3,
+                                                       .begin_ns = 500 * US,
+                                                       .end_ns = 900 * US};
+    captured.tracks[0] = (struct sl_trace_track){.name = "seqlstm", .activities = host};
+    captured.tracks[1] = (struct sl_trace_track){.name = "cuda:0", .is_device = true, .activities = device};
+    add_updates(&calls, 2);
+    add(&calls, 2, SL_ACTIVITY_DEVICE, "copy to the device", 15, 60, 4096);
+    for (int u = 0; u < 3; u++) {
+        const int64_t at = 510 + 50 * u;
+        add(&captured, 0, SL_ACTIVITY_FETCH, NULL, at, at + 2, 0);
+        add(&captured, 0, SL_ACTIVITY_LAUNCH, "captured step", at + 2, at + 7, 0);
+        add(&captured, 0, SL_ACTIVITY_WAIT, "cuda:0", at + 7, at + 44, 0);
+        add(&captured, 0, SL_ACTIVITY_UPDATE, NULL, at, at + 48, 50);
+        add(&captured, 1, SL_ACTIVITY_LAUNCH, "captured step", at + 3, at + 43, 0);
+    }
+    const struct sl_timeline_request request = {
+        .trace = &calls,
+        .plan = &plan,
+        .peaks = {.gflops = 100, .gbytes = 0.1},
+        .slowdown = {0.3, 0.25, 0.35},
+        .captured = {.trace = &captured, .slowdown = {0.004, -0.001, 0.009}},
+    };
+    struct sl_timeline *timeline = NULL;
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
+    print_all(out, "in captures", timeline, NULL);
+    sl_timeline_destroy(timeline);
+}
+
 static void test_print(void **state)
 {
     static const struct sl_timeline_advices advices = {
@@ -129,6 +163,7 @@ static void test_print(void **state)
     timeline = make(&trace, 1, 1, (struct sl_timeline_slowdown){-0.001, NAN, NAN});
     print_all(&out, "short parts", timeline, NULL);
     sl_timeline_destroy(timeline);
+    print_captured(&out);
     golden_expect("reports/timeline.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);
 }

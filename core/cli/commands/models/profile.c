@@ -60,7 +60,8 @@ static seqlstm_status take_profile(struct state *s, struct seqlstm_error *err)
     const int64_t warm = all > WARM + 1 ? WARM : all > 1 ? 1 : 0;
     SEQLSTM_TRY(sl_recorder_init(&s->recorder, warm, updates, err));
     SEQLSTM_TRY(warm_up(s, err));
-    SEQLSTM_TRY(sl_session_take_turn(s->session, &s->recorder, warm, updates + SL_RECORDER_COMPARED_MOST, &turn, err));
+    SEQLSTM_TRY(sl_session_take_turn(s->session, &s->recorder, warm,
+                                     SL_TRACE_DETAILS * updates + SL_RECORDER_COMPARED_MOST, &turn, err));
     SEQLSTM_TRY(sl_session_make_timeline(s->session, &s->recorder, &s->timeline, err));
     if (!(s->seconds > 0))
         return SEQLSTM_OK;
