@@ -91,17 +91,19 @@ static const struct sl_vector_call *find_vector(const struct sl_plan *plan, cons
     return NULL;
 }
 
+/* What the device does after the last update, such as the step that has been started ahead, does not count. */
 static void add_device_times(struct sl_timeline *timeline)
 {
     const struct sl_trace *trace = timeline->request.trace;
     for (int32_t t = 0; t < trace->track_count; t++)
         for (int64_t a = 0; trace->tracks[t].is_device && a < trace->tracks[t].count; a++) {
             const struct sl_activity *activity = &trace->tracks[t].activities[a];
+            const int64_t end = activity->end_ns < timeline->end_ns ? activity->end_ns : timeline->end_ns;
             for (int32_t p = 1; p < timeline->part_count && activity->begin_ns >= timeline->begin_ns; p++) {
                 struct sl_timeline_part *part = &timeline->parts[p];
                 if (part->kind == activity->kind && part->depth == 1 && part->name && activity->name &&
                     strcmp(part->name, activity->name) == 0) {
-                    part->device_ns += (double)(activity->end_ns - activity->begin_ns);
+                    part->device_ns += end > activity->begin_ns ? (double)(end - activity->begin_ns) : 0;
                     part->on_device = true;
                     break;
                 }

@@ -4,7 +4,7 @@
 
 At 390 and 1280 pixels, with scripts and without, no page may be wider than the window, each must show its words, and no key
 in a table may be broken into more than three lines. Pages:
-the report of a classifier and of a regression with a profile, `watch`, `runs --html`, `data stats --html`, `profile
+the report of a tagger, of a classifier and of a regression with a profile, `watch`, `runs --html`, `data stats --html`, `profile
 --html`, and the page of a server. Needs the program `chromium`, so it is in no suite. `--pictures` keeps a picture of each,
 light and dark, to be looked at. Ends with status 1 if a page is too wide."""
 import argparse
@@ -62,7 +62,7 @@ def fetch_run(program, folder, out):
 
 
 def write_pages(program, work, pages):
-    for kind in ('classify', 'regress'):
+    for kind in ('tag', 'classify', 'regress'):
         call(program, work, 'new', 'model', kind)
         folder = work / kind
         call(program, folder, 'run', 'model.yaml', '-q', '--profile=10')

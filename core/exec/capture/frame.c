@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/memory/alignment.h"
+#include "base/system/trace.h"
 #include "exec/place/place.h"
 #include "exec/rows.h"
 
@@ -300,17 +301,28 @@ static void fill_slot(const struct sl_exec *exec, const struct sl_exec_capture *
                (size_t)capture->entries[k].bytes);
 }
 
+/* The queue waits for it. */
+static seqlstm_status send_slot(struct sl_exec *exec, const struct sl_exec_capture *capture,
+                                const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    struct sl_exec_ring *ring = &exec->ring;
+    const int64_t at = ring->launched % SL_EXEC_AHEAD * ring->slot_bytes;
+    void *sent = ring->marks[ring->marked % SL_EXEC_MARKS].sent;
+    fill_slot(exec, capture, step, ring->pinned + at);
+    SEQLSTM_TRY(sl_lane_upload(&ring->lane, ring->device + at, ring->pinned + at, capture->slot_bytes, err));
+    SEQLSTM_TRY(sl_event_record_lane(&ring->lane, sent, err));
+    return sl_event_wait(get_domain(exec), sent, err);
+}
+
 seqlstm_status sl_exec_launch(struct sl_exec *exec, const struct sl_exec_capture *capture,
                               const struct sl_exec_step *step, struct seqlstm_error *err)
 {
     struct sl_exec_ring *ring = &exec->ring;
     struct sl_domain *domain = get_domain(exec);
-    const int64_t at = ring->launched % SL_EXEC_AHEAD * ring->slot_bytes;
-    struct sl_exec_marks *marks = &ring->marks[ring->marked % SL_EXEC_MARKS];
-    fill_slot(exec, capture, step, ring->pinned + at);
-    SEQLSTM_TRY(sl_lane_upload(&ring->lane, ring->device + at, ring->pinned + at, capture->slot_bytes, err));
-    SEQLSTM_TRY(sl_event_record_lane(&ring->lane, marks->sent, err));
-    SEQLSTM_TRY(sl_event_wait(domain, marks->sent, err));
+    const int64_t begin = sl_trace_begin(SL_ACTIVITY_PREPARE, "fields");
+    const seqlstm_status status = send_slot(exec, capture, step, err);
+    sl_trace_end(begin, SL_ACTIVITY_PREPARE, "fields", NULL, 0);
+    SEQLSTM_TRY(status);
     SEQLSTM_TRY(sl_exec_mark_begin(exec, err));
     ring->rows[ring->launched % SL_EXEC_AHEAD] = sl_batch_count_computed_rows(exec->batch);
     exec->captures.ahead += ring->launched > ring->landed;
