@@ -51,15 +51,24 @@ int64_t sl_ticks_read(void)
     return now == COUNTER ? read_counter() : sl_clock_ns();
 }
 
+/* Of some readings the one that took least: the thread may be interrupted between both clocks. */
 struct sl_moment sl_moment_read(void)
 {
-    const int64_t ticks = sl_ticks_read();
-    return (struct sl_moment){.ticks = ticks, .ns = sl_clock_ns()};
+    struct sl_moment best = {.ticks = 0};
+    int64_t least = INT64_MAX;
+    for (int k = 0; k < 4; k++) {
+        const int64_t before = sl_ticks_read(), ns = sl_clock_ns(), width = sl_ticks_read() - before;
+        if (width < least) {
+            least = width;
+            best = (struct sl_moment){.ticks = before + width / 2, .ns = ns};
+        }
+    }
+    return best;
 }
 
 int64_t sl_ticks_to_ns(int64_t ticks, const struct sl_moment *first, const struct sl_moment *last)
 {
-    const double span = (double)(last->ticks - first->ticks);
-    const double rate = span > 0 ? (double)(last->ns - first->ns) / span : 1;
+    const double width = (double)(last->ticks - first->ticks);
+    const double rate = width > 0 ? (double)(last->ns - first->ns) / width : 1;
     return first->ns + (int64_t)((double)(ticks - first->ticks) * rate);
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/system/ticks.h"
 #include "base/system/trace.h"
 
 static void add(enum sl_activity_kind kind, const char *name)
@@ -212,12 +213,33 @@ static void test_watchers(void **state)
     assert_int_equal(sl_trace_begin(SL_ACTIVITY_FORWARD, "a"), 0);
 }
 
+static void test_ticks(void **state)
+{
+    static const struct sl_moment zero = {.ticks = 1000, .ns = 50}, one = {.ticks = 4000, .ns = 1050};
+    (void)state;
+    assert_int_equal(sl_ticks_to_ns(1000, &zero, &one), 50);
+    assert_int_equal(sl_ticks_to_ns(2500, &zero, &one), 550);
+    assert_int_equal(sl_ticks_to_ns(4000, &zero, &one), 1050);
+    assert_int_equal(sl_ticks_to_ns(7000, &zero, &one), 2050);
+    for (int64_t t = 1000; t < 4000; t++)
+        assert_true(sl_ticks_to_ns(t, &zero, &one) <= sl_ticks_to_ns(t + 1, &zero, &one));
+    /* The same time as the clock's, while this thread may be interrupted at any place. */
+    const struct sl_moment first = sl_moment_read();
+    const int64_t before = sl_clock_ns(), now = sl_ticks_read(), after = sl_clock_ns();
+    while (sl_clock_ns() < after + 5000000)
+        continue;
+    const struct sl_moment last = sl_moment_read();
+    const int64_t ns = sl_ticks_to_ns(now, &first, &last);
+    assert_true(ns >= before - 1000000 && ns <= after + 1000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_off),          cmocka_unit_test(test_on),      cmocka_unit_test(test_memory),
         cmocka_unit_test(test_full),         cmocka_unit_test(test_threads), cmocka_unit_test(test_marker),
         cmocka_unit_test(test_missing_ends), cmocka_unit_test(test_deep),    cmocka_unit_test(test_watchers),
+        cmocka_unit_test(test_ticks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
