@@ -56,7 +56,8 @@
 #define POOL_CROWDED_LEAST_NS 500000
 #define POOL_CROWDED_MOST_NS  20000000
 /* A worker that the kernel woke on its caller's processor moves to another one, at most this often. Where both sleep
- * and wake each other in turn, the kernel would leave them there. */
+ * and wake each other in turn, the kernel would leave them there. With more processors than a cpu_set_t holds, the
+ * worker stays. */
 #define POOL_MOVE_NS 1000000
 
 /* One word on its own pair of lines. */
@@ -124,9 +125,11 @@ static void leave_processor(int processor)
     static _Thread_local int64_t moved_ns;
     cpu_set_t allowed, others;
     const int64_t now_ns = sl_clock_ns();
-    if (processor < 0 || now_ns - moved_ns < POOL_MOVE_NS || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    if (processor < 0 || now_ns - moved_ns < POOL_MOVE_NS)
         return;
     moved_ns = now_ns;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
     others = allowed;
     CPU_CLR((size_t)processor, &others);
     if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
