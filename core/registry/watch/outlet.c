@@ -72,6 +72,31 @@ void sl_outlet_let_go(struct sl_outlet *outlet)
     pthread_mutex_unlock(&outlet->lock);
 }
 
+static void close_kept(struct sl_outlet *outlet)
+{
+    for (int k = 0; k < 2; k++) {
+        if (outlet->kept[k] >= 0)
+            close(outlet->kept[k]);
+        outlet->kept[k] = -1;
+    }
+}
+
+static void open_file(struct sl_outlet *outlet)
+{
+    outlet->file = move_far(memfd_create("outlet", MFD_CLOEXEC));
+    outlet->inode = get_inode(outlet->file);
+}
+
+void sl_outlet_renew(struct sl_outlet *outlet)
+{
+    lead(outlet, false);
+    close_kept(outlet);
+    outlet->depth = 0;
+    if (has_file(outlet))
+        close(outlet->file);
+    open_file(outlet);
+}
+
 static void write_log(void *context, enum sl_log_level level, const char *message)
 {
     struct sl_outlet *outlet = context;
@@ -87,8 +112,7 @@ void sl_outlet_init(struct sl_outlet *outlet, const struct sl_log *inner, bool s
     outlet->inner = inner;
     outlet->stderr_too = stderr_too;
     outlet->kept[0] = outlet->kept[1] = -1;
-    outlet->file = move_far(memfd_create("outlet", MFD_CLOEXEC));
-    outlet->inode = get_inode(outlet->file);
+    open_file(outlet);
     if (inner && inner->write)
         outlet->log = (struct sl_log){.write = write_log, .context = outlet, .level = inner->level};
 }
@@ -141,11 +165,7 @@ bool sl_outlet_end(struct sl_outlet *outlet, char *text, size_t capacity_bytes)
     fflush(stderr);
     pthread_mutex_lock(&outlet->lock);
     lead(outlet, false);
-    for (int k = 0; k < 2; k++) {
-        if (outlet->kept[k] >= 0)
-            close(outlet->kept[k]);
-        outlet->kept[k] = -1;
-    }
+    close_kept(outlet);
     pthread_mutex_unlock(&outlet->lock);
     off_t written = has_file(outlet) ? lseek(outlet->file, 0, SEEK_CUR) : 0;
     if (written <= 0)

@@ -37,6 +37,9 @@ void sl_outlet_pause(struct sl_outlet *outlet, bool pause);
 void sl_outlet_hold(struct sl_outlet *outlet);
 void sl_outlet_let_go(struct sl_outlet *outlet);
 
+/* In a child of fork() that is held: ends what a thread of its parent had begun, whose file the child leaves alone. */
+void sl_outlet_renew(struct sl_outlet *outlet);
+
 /* If the system provides no file or descriptor, nothing is watched. */
 void sl_outlet_begin(struct sl_outlet *outlet);
 

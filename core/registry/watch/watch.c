@@ -30,17 +30,51 @@ static pthread_mutex_t guarding = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 /* ---- one at a time ------------------------------------------------------------------------------------------- */
 
-/* A child of fork() has none of the other threads, and the one that guarded would hold the lock for ever. */
-static void free_in_child(void)
+/* Of a thread that forks: no other thread guards. */
+static _Thread_local bool guards_alone;
+static bool held_outlet; /* of the fork that goes on */
+
+static void hold_for_fork(void)
+{
+    guards_alone = pthread_mutex_trylock(&guarding) == 0;
+    const bool held = atomic_load(&has_outlet);
+    if (held)
+        sl_outlet_hold(&outlet);
+    sl_process_guard_hold();
+    held_outlet = held;
+}
+
+static void let_go(void)
+{
+    const bool held = held_outlet;
+    sl_process_guard_let_go();
+    if (held)
+        sl_outlet_let_go(&outlet);
+}
+
+static void let_go_in_parent(void)
+{
+    let_go();
+    if (guards_alone)
+        pthread_mutex_unlock(&guarding);
+}
+
+/* A child of fork() has none of the other threads: the one that guarded would hold the lock for ever, and keep what the
+ * child writes to stdout and stderr. */
+static void let_go_in_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    if (held_outlet && !(guards_alone && atomic_load(&capturing))) {
+        sl_outlet_renew(&outlet);
+        atomic_store(&capturing, false);
+    }
+    let_go();
     guarding = fresh;
-    sl_process_guard_let_go();
 }
 
 static void watch_forks(void)
 {
-    pthread_atfork(sl_process_guard_hold, sl_process_guard_let_go, free_in_child);
+    pthread_atfork(hold_for_fork, let_go_in_parent, let_go_in_child);
 }
 
 static bool start_guarding(void)

@@ -201,6 +201,7 @@ static void threads_do_not_see_the_captures_of_others(void **state)
 
 struct guarding {
     pthread_barrier_t begun, forked;
+    char wrote[sizeof((struct sl_watched_code *)0)->wrote];
 };
 
 static void *guard_meanwhile(void *context)
@@ -211,15 +212,38 @@ static void *guard_meanwhile(void *context)
     pthread_barrier_wait(&g->begun);
     pthread_barrier_wait(&g->forked);
     sl_watch_end_code(&code, "slow", SL_FUNCTION_OPEN);
+    memcpy(g->wrote, code.wrote, sizeof g->wrote);
     return NULL;
 }
 
-/* What the child of a fork loads is guarded, although another thread of its parent guarded meanwhile. */
+/* 0: the calling child of a fork guards, and what it prints is kept only then. */
+static int guard_in_child(mode_t mask, uint64_t shown)
+{
+    struct sl_watched_code code;
+    if (get_stdout() != shown)
+        return 1;
+    sl_watch_begin_code(&code);
+    umask(mask ^ 011);
+    printf("# a child\n");
+    const uint32_t changes = sl_watch_end_code(&code, "one", SL_FUNCTION_OPEN);
+    const bool same = umask(0) == mask;
+    if (!code.guards || !code.captures)
+        return 2;
+    if (changes == 0 || !same)
+        return 3;
+    return strstr(code.wrote, "wrote 10 bytes") && get_stdout() == shown ? 0 : 4;
+}
+
+/* What the child of a fork loads is guarded, although another thread of its parent guarded meanwhile; and what that one
+ * keeps back is none of its output. */
 static void a_child_guards_by_itself(void **state)
 {
     (void)state;
     struct guarding g;
     pthread_t other;
+    const uint64_t shown = get_stdout();
+    fflush(stdout);
+    sl_watch_capture_output(true);
     pthread_barrier_init(&g.begun, NULL, 2);
     pthread_barrier_init(&g.forked, NULL, 2);
     assert_int_equal(pthread_create(&other, NULL, guard_meanwhile, &g), 0);
@@ -227,19 +251,16 @@ static void a_child_guards_by_itself(void **state)
     const mode_t mask = umask(0);
     umask(mask);
     const pid_t child = fork();
-    if (child == 0) {
-        struct sl_watched_code code;
-        sl_watch_begin_code(&code);
-        umask(mask ^ 011);
-        const uint32_t changes = sl_watch_end_code(&code, "one", SL_FUNCTION_OPEN);
-        const bool same = umask(0) == mask;
-        _exit(!code.guards ? 1 : changes == 0 ? 2 : same ? 0 : 3);
-    }
+    if (child == 0)
+        _exit(guard_in_child(mask, shown));
     assert_true(child > 0);
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     pthread_barrier_wait(&g.forked);
     pthread_join(other, NULL);
+    sl_watch_capture_output(false);
+    assert_string_equal(g.wrote, "");
+    assert_int_equal(get_stdout(), shown);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
 }
