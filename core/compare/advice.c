@@ -8,8 +8,8 @@
 
 #include "base/system/clock.h"
 #include "base/system/cpu.h"
+#include "base/value/median.h"
 #include "base/value/text.h"
-#include "measure/interval.h"
 #include "session/record/session_record.h"
 #include "session/run/turn.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/system/clock.h"
 #include "base/system/pool.h"
+#include "base/value/median.h"
 #include "base/value/text.h"
 #include "dispatch/plan/refusal.h"
 #include "dispatch/cost/testbed.h"

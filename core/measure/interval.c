@@ -8,21 +8,9 @@
 
 #include <seqlstm/philox.h>
 
+#include "base/value/median.h"
+
 enum { RESAMPLES = 4000 };
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double sl_median(double *values, int64_t count)
-{
-    if (count <= 0)
-        return (double)NAN;
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
-}
 
 /* The mean of the middle 60 % of `count` numbers, where sorted[k] occurs times[k] times. */
 static double trimmed_mean(const double *sorted, const int32_t *times, int64_t count)
@@ -124,10 +112,10 @@ static bool work_init(struct work *w, const double *logs, int64_t count)
     if (!w->sorted || !w->means || !w->ranks || !w->times)
         return false;
     memcpy(w->sorted, logs, n * sizeof *logs);
-    qsort(w->sorted, n, sizeof *w->sorted, compare);
+    qsort(w->sorted, n, sizeof *w->sorted, sl_float64_compare);
     memset(w->times, 0, n * sizeof *w->times);
     for (int64_t i = 0; i < count; i++) { /* equal values get neighbouring ranks */
-        const double *at = bsearch(&logs[i], w->sorted, n, sizeof *logs, compare);
+        const double *at = bsearch(&logs[i], w->sorted, n, sizeof *logs, sl_float64_compare);
         int64_t rank = at ? at - w->sorted : 0;
         while (rank > 0 && w->sorted[rank - 1] == logs[i])
             rank--;
@@ -169,7 +157,7 @@ seqlstm_status sl_interval_compute(const double *logs, int64_t count, double con
             draw(w.ranks, count, interval.block, key, r, w.times);
             w.means[r] = trimmed_mean(w.sorted, w.times, count);
         }
-        qsort(w.means, RESAMPLES, sizeof *w.means, compare);
+        qsort(w.means, RESAMPLES, sizeof *w.means, sl_float64_compare);
         int64_t below = (int64_t)floor(tail_of(confidence, count, interval.block) * RESAMPLES);
         interval.low = exp(w.means[below]);
         interval.high = exp(w.means[RESAMPLES - 1 - below]);

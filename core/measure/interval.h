@@ -33,7 +33,4 @@ struct sl_interval {
 seqlstm_status sl_interval_compute(const double *logs, int64_t count, double confidence, uint64_t seed,
                                    struct sl_interval *out_interval, struct seqlstm_error *err);
 
-/* The median of `count` numbers; sorts them. NaN if there are none. */
-double sl_median(double *values, int64_t count);
-
 #endif

@@ -4,7 +4,8 @@
 #include "train/recorder.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+#include "base/value/median.h"
 
 enum { PER_THREAD = 1 << 19 }; /* activities; pages that are not written take no memory */
 
@@ -64,18 +65,6 @@ seqlstm_status sl_recorder_begin(struct sl_recorder *recorder, bool captures, st
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double find_median(double *values, int64_t count)
-{
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
 /* Is the next block to be recorded? Of four, the two in the middle. */
 static bool records_next(const struct sl_recorder *recorder)
 {
@@ -106,7 +95,7 @@ static void note_pair(struct sl_recorder *recorder)
 
 static seqlstm_status end_block(struct sl_recorder *recorder, struct seqlstm_error *err)
 {
-    recorder->medians[recorder->is_recording] = find_median(recorder->block, SL_RECORDER_TIMED);
+    recorder->medians[recorder->is_recording] = sl_median(recorder->block, SL_RECORDER_TIMED);
     recorder->in_block = 0;
     recorder->blocks++;
     if (recorder->blocks % 2 == 0)

@@ -15,6 +15,7 @@
 #include <seqlstm/philox.h>
 
 #include "base/system/clock.h"
+#include "base/value/median.h"
 
 enum { ROUNDS_GOAL = 200, SECONDS_TIMES = 5, BLOCKS_MOST = 64, STEPS_MOST = 256 };
 static const double turn_ns_least = 2e6;

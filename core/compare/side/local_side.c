@@ -11,12 +11,12 @@
 
 #include "base/system/clock.h"
 #include "base/operation/op_signature.h"
+#include "base/value/median.h"
 #include "base/value/text.h"
 #include "dispatch/planner.h"
 #include "dispatch/plan/refusal.h"
 #include "exec/exec.h"
 #include "exec/params/params_mirror.h"
-#include "measure/interval.h"
 #include "judge/oracle.h"
 #include "compare/sample/phase_graph.h"
 

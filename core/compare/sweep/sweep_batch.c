@@ -8,11 +8,11 @@
 #include <seqlstm/philox.h>
 
 #include "base/system/clock.h"
+#include "base/value/median.h"
 #include "compare/side/local_side.h"
 #include "compare/sample/phase_graph.h"
 #include "measure/batch_rows.h"
 #include "measure/flops.h"
-#include "measure/interval.h"
 
 enum { ROUNDS_MOST = 25, ROUNDS_LEAST = 3, STEPS_MOST = 256 };
 static const double turn_ns_least = 5e6, tie = 1.03;

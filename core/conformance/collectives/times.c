@@ -6,15 +6,10 @@
 #include <string.h>
 
 #include "base/system/clock.h"
+#include "base/value/median.h"
 #include "conformance/collectives/cases.h"
 
 enum { SAMPLES = 21 };
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Nanoseconds of one repetition: the median of samples, each of which all ranks begin together. */
 static double time_one(struct sl_trial *trial, float *values, float *copy, int64_t elems, int repetitions, bool copies)
@@ -33,8 +28,7 @@ static double time_one(struct sl_trial *trial, float *values, float *copy, int64
         if (s >= 0)
             samples[s] = (double)(sl_clock_ns() - begin) / repetitions;
     }
-    qsort(samples, SAMPLES, sizeof *samples, compare);
-    return samples[SAMPLES / 2];
+    return sl_median(samples, SAMPLES);
 }
 
 /* One rank for each processor, if there are enough: the kernel likes to wake a process where its waker runs. */

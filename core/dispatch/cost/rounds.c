@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/value/median.h"
+
 static const double quartile = 0.25;
 
 void sl_rounds_add(struct sl_rounds *rounds, double forward_ns, double backward_ns, bool disturbed)
@@ -25,17 +27,11 @@ bool sl_rounds_suffice(const struct sl_rounds *rounds, int32_t least)
     return rounds->count >= (are_disturbed(rounds) ? SL_ROUNDS_DISTURBED : least);
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double find_quantile(const double *values, int32_t count, double share)
 {
     double sorted[SL_ROUNDS_MOST];
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
+    qsort(sorted, (size_t)count, sizeof *sorted, sl_float64_compare);
     return sorted[(int32_t)(share * (count - 1))];
 }
 

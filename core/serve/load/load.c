@@ -18,6 +18,7 @@
 
 #include "base/system/clock.h"
 #include "base/system/interrupt.h"
+#include "base/value/median.h"
 
 enum { HEAD_BYTES = 4096, EVENTS = 128, DRAIN_S = 30, PAUSE_MS = 20 };
 
@@ -298,19 +299,13 @@ static seqlstm_status run_closed(struct load *load, int64_t end_ns, struct seqls
 
 /* ---- the whole --------------------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 void sl_load_summarize(double *latencies, int64_t count, double seconds, struct sl_load_result *out)
 {
     double sum = 0;
     out->reached = (double)count / seconds;
     if (count == 0)
         return;
-    qsort(latencies, (size_t)count, sizeof *latencies, compare);
+    qsort(latencies, (size_t)count, sizeof *latencies, sl_float64_compare);
     for (int64_t k = 0; k < count; k++)
         sum += latencies[k];
     const double last = (double)(count - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as text: YAML 1.2's grammar and no more, correct rounding, round trips, any locale. */
+/* Numbers as text: YAML 1.2's grammar and no more, correct rounding, round trips, any locale. Their median. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/memory/arena.h"
+#include "base/value/median.h"
 #include "base/value/text.h"
 
 static double parsed(const char *text)
@@ -229,13 +230,20 @@ static void the_locale_does_not_matter(void **state)
     setlocale(LC_ALL, "C");
 }
 
+static void the_median_lies_in_the_middle(void **state)
+{
+    (void)state;
+    double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2};
+    assert_true(sl_median(odd, 3) == 2 && sl_median(even, 4) == 2.5 && isnan(sl_median(NULL, 0)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_of_the_grammar),      cmocka_unit_test(everything_else_is_refused),
         cmocka_unit_test(integers_of_the_grammar),    cmocka_unit_test(prints_the_shortest),
         cmocka_unit_test(every_number_reads_back),    cmocka_unit_test(single_numbers_are_as_short_as_can_be),
-        cmocka_unit_test(the_locale_does_not_matter),
+        cmocka_unit_test(the_locale_does_not_matter), cmocka_unit_test(the_median_lies_in_the_middle),
     };
     return cmocka_run_group_tests_name("number", tests, NULL, NULL);
 }

@@ -152,23 +152,12 @@ static void test_sides_and_units_do_not_matter(void **state)
     }
 }
 
-static void test_median(void **state)
-{
-    (void)state;
-    double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2};
-    assert_true(sl_median(odd, 3) == 2 && sl_median(even, 4) == 2.5 && isnan(sl_median(NULL, 0)));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coverage),
-        cmocka_unit_test(test_correlated),
-        cmocka_unit_test(test_slowdown_is_found),
-        cmocka_unit_test(test_few_rounds),
-        cmocka_unit_test(test_seed_decides),
-        cmocka_unit_test(test_median),
-        cmocka_unit_test(test_sides_and_units_do_not_matter),
+        cmocka_unit_test(test_coverage),          cmocka_unit_test(test_correlated),
+        cmocka_unit_test(test_slowdown_is_found), cmocka_unit_test(test_few_rounds),
+        cmocka_unit_test(test_seed_decides),      cmocka_unit_test(test_sides_and_units_do_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
