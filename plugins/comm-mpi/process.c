@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the ranks on this host, to watch their processes. */
-#include <sched.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/host_memory.h"
+#include "common/processors.h"
 #include "connection.h"
 
 /* Two processes with the same host can watch each other. */
@@ -37,14 +37,6 @@ static bool is_here(const struct place *own, const struct place *other)
     return own->boot[0] && own->processes == other->processes && memcmp(own->boot, other->boot, sizeof own->boot) == 0;
 }
 
-/* Those that this process may use. */
-static int count_processors(void)
-{
-    cpu_set_t allowed;
-    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed)
-                                                               : (int)sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 static void watch(struct seqlstm_connection *c, const struct place *all)
 {
     int32_t here = 0;
@@ -56,7 +48,7 @@ static void watch(struct seqlstm_connection *c, const struct place *all)
             c->peers[r].process = (int)syscall(SYS_pidfd_open, all[r].pid, 0);
     }
     /* One that computes, and one that exchanges meanwhile. */
-    if (count_processors() < 2 * here)
+    if (processors_count() < 2 * here)
         c->spin_ns = c->patience_ns = 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comm-shm: ranks of one host exchange data through shared memory. */
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "common/collectives_check.h"
 #include "common/collectives_table.h"
 #include "common/host_memory.h"
+#include "common/processors.h"
 #include "connection.h"
 #include "reduce.h"
 
@@ -23,13 +23,6 @@ static seqlstm_status shm_describe(struct seqlstm_transport *transport, struct s
     snprintf(transport->name, sizeof transport->name, "shared memory");
     snprintf(transport->domain, sizeof transport->domain, "host");
     return SEQLSTM_OK;
-}
-
-/* A rank that spins while another waits for its processor would slow both down. */
-static bool has_cores(int32_t ranks)
-{
-    cpu_set_t cpus;
-    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) >= ranks;
 }
 
 static void shm_close(struct seqlstm_connection *c)
@@ -49,7 +42,8 @@ static seqlstm_status shm_open_connection(const struct seqlstm_host *host, const
     struct seqlstm_connection *c = host_allocate(host, sizeof *c);
     if (c == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a connection");
-    c->spin_ns = has_cores(rendezvous->ranks) ? SPIN_NS : 0;
+    /* A rank that spins while another waits for its processor would slow both down. */
+    c->spin_ns = processors_count() >= rendezvous->ranks ? SPIN_NS : 0;
     const seqlstm_status status =
         host_ranks_open(&c->ranks, host, rendezvous, shm_segment_bytes(rendezvous->ranks), err);
     if (status != SEQLSTM_OK) {
