@@ -100,9 +100,11 @@ seqlstm_status sl_failure_refused(const struct sl_graph *graph, const struct sl_
         advise_blas(&buf);
         sl_buf_append_text(&buf, reference_hint);
     }
-    struct sl_place none = {0};
-    seqlstm_status status = fail_at(graph, subgraph->node->layer >= 0 ? subgraph->node : NULL,
-                                    subgraph->refusal_count ? subgraph->refusals[0].place : none,
+    const struct sl_refusal *first = subgraph->refusal_count > 0 ? &subgraph->refusals[0] : NULL;
+    struct sl_place place = subgraph->pin_place;
+    if (first && (place.line == 0 || first->option[0] != '\0'))
+        place = first->place;
+    seqlstm_status status = fail_at(graph, subgraph->node->layer >= 0 ? subgraph->node : NULL, place,
                                     buf.failed ? "no listed backend runs an operation of the model" : buf.data, err);
     sl_buf_deinit(&buf);
     return status;

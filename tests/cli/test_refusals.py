@@ -188,7 +188,7 @@ def test_places_in_long_paths_are_whole(t):
     t.write(path, TINY + 'backends: [{plugin: nothing, require: true}, cpu-blas]\n')
     t.refuse(3, 'plan', path).says('error[E0504]', f'--> {path}:20:', '| backends: [')
     t.write(path, TINY + 'dispatch:\n  pin: {lstm_1: "cpu-blas:nothing"}\n')
-    t.refuse(3, 'plan', path).says('error[E0503]', f'--> {path}:13:6', '|   - {type: lstm')
+    t.refuse(3, 'plan', path).says('error[E0503]', f'--> {path}:21:9', '|   pin: {lstm_1')
 
 
 def test_plans(t):

@@ -36,6 +36,7 @@ struct sl_subgraph {
     struct sl_refusal *refusals;
     int32_t refusal_count;
     const char *pin; /* the only backend allowed, by the model (ID or ID:VARIANT) or a stored plan; NULL: any */
+    struct sl_place pin_place; /* in the model file; line 0: not from there */
 };
 
 struct sl_subgraphs {

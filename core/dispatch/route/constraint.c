@@ -53,6 +53,7 @@ static seqlstm_status insist(const struct sl_subgraphs *subgraphs, struct sl_sub
         return SEQLSTM_UNAVAILABLE;
     }
     subgraph->pin = wish->backend;
+    subgraph->pin_place = wish->place;
     struct sl_candidate *other = NULL; /* of the wished backend, with another variant */
     bool found = false;
     struct wish any = *wish;
