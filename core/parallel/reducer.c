@@ -57,7 +57,7 @@ struct sl_reducer {
 
 typedef uint32_t words __attribute__((vector_size(8 * sizeof(uint32_t)), aligned(sizeof(float)), may_alias));
 
-static bool is_used(const float *row, int64_t columns)
+bool sl_reducer_uses_row(const float *row, int64_t columns)
 {
     words any = {0};
     uint32_t rest = 0;
@@ -77,7 +77,7 @@ static seqlstm_status find_used(struct sl_reducer *r, const struct bundle *bundl
 {
     const struct sl_reducer_matrix *rows = bundle->rows;
     for (int64_t k = 0; !r->marks && k < rows->rows; k++)
-        bundle->flags[k] = is_used(r->grads + rows->offset + k * rows->columns, rows->columns);
+        bundle->flags[k] = sl_reducer_uses_row(r->grads + rows->offset + k * rows->columns, rows->columns);
     const struct seqlstm_exchange either = {.kind = SEQLSTM_COLLECTIVE_ALL_REDUCE,
                                             .dtype = SEQLSTM_DTYPE_UINT8,
                                             .reduction = SEQLSTM_REDUCE_MAX,

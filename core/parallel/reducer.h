@@ -51,6 +51,9 @@ void sl_reducer_note(struct sl_reducer *reducer, int64_t from);
 /* All are complete: waits until all are added. Errors: those of exchanges. */
 seqlstm_status sl_reducer_finish(struct sl_reducer *reducer, struct seqlstm_error *err);
 
+/* Is a row of an embedding exchanged? A row of zeros is not, unless one of them is -0. */
+bool sl_reducer_uses_row(const float *row, int64_t columns);
+
 /* Of one bundle: how many elements are exchanged at once, for a latency and a rate of bytes. */
 int64_t sl_reducer_choose_bundle(double latency_s, double bytes_per_s);
 

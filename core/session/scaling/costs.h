@@ -15,9 +15,9 @@ struct sl_scaling_note {
     double ns;    /* after the step's beginning */
 };
 
-/* Elements [begin, end) of the gradients, of which less may be exchanged. */
+/* Elements [begin, begin + rows * columns) of the gradients, of which less may be exchanged. */
 struct sl_scaling_matrix {
-    int64_t begin, end, rows, columns;
+    int64_t begin, rows, columns;
     bool compressed;
     double used; /* of an embedding: the share of its rows that one rank's gradient has */
 };

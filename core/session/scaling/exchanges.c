@@ -82,12 +82,8 @@ seqlstm_status sl_scaling_time_exchanges(struct sl_scaling_meter *m, struct seql
 static double find_share_used(const float *grad, int64_t rows, int64_t columns)
 {
     int64_t used = 0;
-    for (int64_t r = 0; r < rows; r++) {
-        bool any = false;
-        for (int64_t k = 0; k < columns && !any; k++)
-            any = grad[r * columns + k] != 0;
-        used += any;
-    }
+    for (int64_t r = 0; r < rows; r++)
+        used += sl_reducer_uses_row(grad + r * columns, columns);
     return (double)used / (double)(rows > 0 ? rows : 1);
 }
 
@@ -103,11 +99,7 @@ void sl_scaling_list_matrices(struct sl_scaling_meter *m)
     costs->compress_rank = (int32_t)exchanged.compress_rank;
     for (int32_t k = 0; k < count && !m->direct && costs->matrix_count < SL_SCALING_MATRICES; k++)
         costs->matrices[costs->matrix_count++] = (struct sl_scaling_matrix){
-            list[k].offset,
-            list[k].offset + list[k].rows * list[k].columns,
-            list[k].rows,
-            list[k].columns,
-            list[k].compressed,
+            list[k].offset, list[k].rows, list[k].columns, list[k].compressed,
             list[k].compressed ? 1 : find_share_used(params->grads + list[k].offset, list[k].rows, list[k].columns)};
     free(list);
 }

@@ -25,7 +25,7 @@ static double find_ready(const struct sl_scaling_costs *costs, int64_t begin)
 static double count_matrix_bytes(const struct sl_scaling_costs *costs, const struct sl_scaling_matrix *m,
                                  const struct sl_scaling_place *place)
 {
-    const double all = (double)(m->end - m->begin), used = 1 - pow(1 - m->used, place->ranks);
+    const double all = (double)(m->rows * m->columns), used = 1 - pow(1 - m->used, place->ranks);
     if (m->compressed)
         return (double)(m->rows + m->columns) * costs->compress_rank * 4;
     return (2 * used > 1 ? all : used * all) * place->element_bytes + (double)m->rows;
@@ -92,7 +92,7 @@ static double find_rest(const struct sl_scaling_costs *costs, const struct sl_sc
     int64_t end = costs->elems;
     for (int32_t k = costs->matrix_count - 1; k >= 0; k--) {
         const struct sl_scaling_matrix *m = &costs->matrices[k];
-        pass_plain(&lane, m->end, end, bundle);
+        pass_plain(&lane, m->begin + m->rows * m->columns, end, bundle);
         pass(&lane, m->begin, count_matrix_bytes(costs, m, place), 2);
         end = m->begin;
     }

@@ -160,12 +160,30 @@ static void a_bundle_grows_with_latency_and_bandwidth(void **state)
     assert_int_equal(sl_reducer_choose_bundle(1, 1e12), 4 << 20);
 }
 
+/* Of each number of columns, each column once. */
+static void rows_of_zeros_are_not_exchanged(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 19 };
+    for (int64_t columns = 1; columns <= COLUMNS; columns++)
+        for (int64_t k = 0; k < columns; k++) {
+            float row[COLUMNS + 1] = {0};
+            row[columns] = 1; /* that of the next row */
+            assert_false(sl_reducer_uses_row(row, columns));
+            row[k] = -0.0f;
+            assert_true(sl_reducer_uses_row(row, columns));
+            row[k] = 1e-45f;
+            assert_true(sl_reducer_uses_row(row, columns));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ranks_get_the_sums),
         cmocka_unit_test(rows_that_are_named_are_enough),
         cmocka_unit_test(a_bundle_grows_with_latency_and_bandwidth),
+        cmocka_unit_test(rows_of_zeros_are_not_exchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static void less_is_exchanged_of_embeddings_and_factors(void **state)
     (void)state;
     struct sl_scaling_costs costs = make_costs();
     const struct sl_scaling_place place = {.ranks = 2, .hosts = 2, .local = 1, .link = slow};
-    costs.matrices[0] = (struct sl_scaling_matrix){0, 1 << 20, 1 << 10, 1 << 10, false, 0.1};
+    costs.matrices[0] = (struct sl_scaling_matrix){0, 1 << 10, 1 << 10, false, 0.1};
     costs.matrix_count = 1;
     /* two ranks use 0.19 of the rows */
     assert_close(predict(&costs, place), 11e6 + 0.19 * (1 << 20) * 4 + 1024 + 128);
