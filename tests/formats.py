@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of other programs, for tests: protocol buffers (ONNX, TensorBoard) and NumPy's .npy. Standard library only."""
+"""Files of other programs, for tests: protocol buffers (ONNX, TensorBoard) and NumPy's .npy; and the checksum of our
+own files. Standard library only."""
 import ast
 import struct
 
@@ -66,3 +67,23 @@ def read_npy(data):
         raise ValueError(f'no .npy file of version 1: {data[:20]!r}')
     end = 10 + struct.unpack('<H', data[8:10])[0]
     return ast.literal_eval(data[10:end].decode()), data[end:]
+
+
+# ---- checksums ------------------------------------------------------------------------------------------------
+
+def make_table64():
+    table = list(range(256))
+    for _ in range(8):
+        table = [entry >> 1 ^ (0xC96C5795D7870F42 if entry & 1 else 0) for entry in table]
+    return table
+
+
+TABLE64 = make_table64()
+
+
+def crc64(data):
+    """CRC-64/XZ, as weights, the cache of costs and caches of tokens have it."""
+    crc = 2**64 - 1
+    for byte in data:
+        crc = crc >> 8 ^ TABLE64[(crc ^ byte) & 255]
+    return crc ^ 2**64 - 1

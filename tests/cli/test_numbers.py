@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 import harness
 from harness import CLASSES, LANGUAGE, expect
+from formats import crc64
 
 SERIES = """seqlstm: 1
 seed: 1
@@ -54,17 +55,6 @@ def write_series(t, name, sequences, steps, scale=1.0):
 def check_signs(result):
     expect('-nan' not in result.err and b'-nan' not in result.out, f'a NaN with a sign: {result.err}')
     return result
-
-
-def crc64(data):
-    """CRC-64/XZ."""
-    table = list(range(256))
-    for _ in range(8):
-        table = [entry >> 1 ^ (0xC96C5795D7870F42 if entry & 1 else 0) for entry in table]
-    crc = 2**64 - 1
-    for byte in data:
-        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
-    return crc ^ 2**64 - 1
 
 
 def poison(t, run):

@@ -4,6 +4,7 @@ import os
 import pathlib
 
 from harness import expect
+from formats import crc64
 
 FOLDER = pathlib.Path(os.environ.get('SEQLSTM_BUILD', 'build')) / 'tests/dispatch'
 
@@ -31,16 +32,6 @@ def find(made, name='lstm_1'):
 def variant_of(made, name='lstm_1'):
     layer = find(made, name)
     return f'{layer["backend"]}:{layer["variant"]}'
-
-
-def crc64(data):
-    """CRC-64/XZ, as in the cache of costs."""
-    value = (1 << 64) - 1
-    for byte in data:
-        value ^= byte
-        for _ in range(8):
-            value = value >> 1 ^ (0xC96C5795D7870F42 if value & 1 else 0)
-    return value ^ (1 << 64) - 1
 
 
 def settle(t, *entries, said=None):

@@ -25,6 +25,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from formats import crc64
+
 LIMIT_SECONDS = 60
 LIMIT_BYTES = 6 << 30
 
@@ -287,26 +291,6 @@ def dump_json(draw, root):
     if draw.random() < 0.03:  # a key twice
         text = re.sub(r'("\w+": )', r'\1null, \1', text, count=1)
     return text.encode('utf-8', 'surrogatepass')
-
-
-def crc64_table():
-    table = []
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (0xC96C5795D7870F42 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-TABLE64 = crc64_table()
-
-
-def crc64(data):
-    value = 2**64 - 1
-    for byte in data:
-        value = TABLE64[(value ^ byte) & 255] ^ value >> 8
-    return value ^ 2**64 - 1
 
 
 def read_weights(data):

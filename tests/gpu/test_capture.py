@@ -17,7 +17,7 @@ import sys
 sys.dont_write_bytecode = True
 import tap
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from formats import write_npy
+from formats import crc64, write_npy
 
 BUILD = pathlib.Path(os.environ.get('SEQLSTM_BUILD', '.')).resolve()
 TEXT = ' '.join(f'word{(i * 7 + i // 5) % 11}' for i in range(240)) + '\n'
@@ -243,17 +243,6 @@ def check_resume(folder, case):
     run('resume', out, '--set', 'train.epochs=3', '--quiet')
     if (out / 'final.safetensors').read_bytes() != whole.weights:
         raise AssertionError('the resumed run differs')
-
-
-def crc64(data):
-    """CRC-64/XZ."""
-    table = list(range(256))
-    for _ in range(8):
-        table = [entry >> 1 ^ (0xC96C5795D7870F42 if entry & 1 else 0) for entry in table]
-    crc = 2**64 - 1
-    for byte in data:
-        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
-    return crc ^ 2**64 - 1
 
 
 def set_good(path, good):
