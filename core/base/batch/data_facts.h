@@ -48,8 +48,9 @@ struct sl_data_facts {
 /* Real rows of an epoch, as sl_batch_count_real_rows counts those of its batches. */
 static inline int64_t sl_data_facts_count_real_rows(const struct sl_data_facts *facts)
 {
-    const bool has_source = facts->source.kind != SL_FIELD_NONE;
-    return facts->has_steps || has_source ? (facts->has_steps ? facts->rows : 0) + facts->source_rows : facts->records;
+    if (!facts->has_steps && facts->source.kind == SL_FIELD_NONE)
+        return facts->records;
+    return (facts->has_steps ? facts->rows : 0) + facts->source_rows;
 }
 
 #endif

@@ -33,10 +33,11 @@ enum {
     TRAIN = 1 << SL_RUN_USE_ALL,
     BENCH = 1 << SL_RUN_USE_BENCH,
     EVALUATE = 1 << SL_RUN_USE_EVALUATE,
-    PLAN = 1 << SL_RUN_USE_PLAN | 1 << SL_RUN_USE_QUANTIZE,
+    PLAN = 1 << SL_RUN_USE_PLAN,
+    QUANTIZE = 1 << SL_RUN_USE_QUANTIZE,
     SERVE = 1 << SL_RUN_USE_SERVE,
     EXPORT = 1 << SL_RUN_USE_EXPORT,
-    MEASURE = BENCH | PLAN | EVALUATE,
+    MEASURE = BENCH | PLAN | QUANTIZE | EVALUATE,
     PREDICT = 1 << SL_RUN_USE_PREDICT | SERVE
 };
 
@@ -80,7 +81,7 @@ static bool generates_data(const struct sl_model *model)
 static uint32_t get_readers_of_seed(const struct sl_model *model)
 {
     const uint32_t drawn = model->decode.temperature > 0 ? EVALUATE | PREDICT : 0;
-    return TRAIN | BENCH | PLAN | drawn | (generates_data(model) ? EVALUATE : 0);
+    return TRAIN | BENCH | PLAN | QUANTIZE | drawn | (generates_data(model) ? EVALUATE : 0);
 }
 
 static uint32_t get_readers(const struct sl_model *model, const char *path)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a batch is cut into blocks, and how members share it. */
+/* Which batches members share by units. */
 #ifndef BLAS_RECURRENT_BIND_H
 #define BLAS_RECURRENT_BIND_H
 

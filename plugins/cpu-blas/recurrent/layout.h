@@ -54,6 +54,7 @@ struct blas_gradients {
 
 void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
                         struct blas_packed *out);
+
 /* In a small layer each member packs a copy of its own. Then no cache line of weights moves from one core to
  * another, which takes longer than packing. The buffer begins with the number of copies. */
 struct blas_packed_all {
@@ -62,6 +63,7 @@ struct blas_packed_all {
     uint64_t bytes;           /* of each copy */
     uint64_t at[BLAS_LD_MAX]; /* where in a copy a (layer, direction) begins */
 };
+
 /* The most sequences in a block that sweeps (sweep.c); 0 if none may sweep. */
 int64_t blas_sweep_rows(const struct blas_recurrent *op);
 
