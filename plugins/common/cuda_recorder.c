@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cuda_recorder.h. CUPTI records for the whole process and knows no context of a caller, so there is one recording
- * at a time, of one device. It asks for buffers and gives them back on threads of its own, perhaps after the end of a
- * recording: so they are no memory of the host. They are read in `report`.
+/* See cuda_recorder.h. CUPTI records for the whole process and knows no context of a caller: a buffer has the records
+ * of all devices, and stays until each device that is recorded has read its own. CUPTI asks for buffers and gives them
+ * back on threads of its own, perhaps after the end of a recording: so they are no memory of the host. They are read in
+ * `report`. CUPTI records from the first start to the last stop, which is a turn.
  *
- * Each CUDA plugin has this code, and CUPTI has the functions of the one that has recorded last. So a buffer which one
- * plugin gave may come back to another: a buffer knows which recording of which plugin counts it. */
+ * Each CUDA plugin has this code, and CUPTI has the functions of the one that has begun a turn last. So a buffer which
+ * one plugin gave may come back to another: a buffer knows which turn of which plugin counts it. */
 #include "common/cuda_recorder.h"
 
 #include <pthread.h>
@@ -35,18 +36,22 @@ struct buffer {
     size_t valid_bytes;
     const void *owner; /* `recording` of its plugin */
     uint64_t turn;
+    uint32_t unread; /* a bit for each device that has yet to read it, once it has come back */
 };
 enum { HEAD = 64 }; /* bytes before the records of a buffer */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for what follows */
-static struct {
-    const struct seqlstm_host *host; /* NULL: nothing is recorded */
-    const struct seqlstm_instance *instance;
+struct recorded {
+    const struct seqlstm_instance *instance; /* NULL: nothing is recorded */
     int32_t ordinal;
     uint64_t zero_ns; /* on the clock of CUPTI */
+};
+static struct {
+    struct recorded devices[GPU_DEVICES_MAX];
+    uint32_t active; /* a bit for each of them that is recorded */
     struct buffer *full;
-    size_t buffers; /* which this recording has given and not yet freed */
-    uint64_t turn;  /* number of this recording */
+    size_t buffers; /* which this turn has given and not yet freed */
+    uint64_t turn;  /* number of this turn */
 } recording;
 
 static const int kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL_, CUPTI_KIND_MEMCPY_, CUPTI_KIND_MEMSET_};
@@ -98,7 +103,7 @@ static void give_buffer(uint8_t **out_buffer, size_t *out_bytes, size_t *out_rec
 {
     unsigned char *block = NULL;
     pthread_mutex_lock(&lock);
-    if (recording.host != NULL && recording.buffers < buffers_most)
+    if (recording.active != 0 && recording.buffers < buffers_most)
         block = aligned_alloc(HEAD, HEAD + buffer_bytes);
     if (block != NULL) {
         *(struct buffer *)(void *)block = (struct buffer){.owner = &recording, .turn = recording.turn};
@@ -121,6 +126,7 @@ static void take_buffer(void *context, uint32_t stream, uint8_t *records, size_t
     pthread_mutex_lock(&lock);
     buffer->next = recording.full;
     buffer->valid_bytes = valid_bytes;
+    buffer->unread = recording.active;
     recording.full = buffer;
     pthread_mutex_unlock(&lock);
 }
@@ -134,13 +140,21 @@ static struct buffer *take_full(void)
     return full;
 }
 
-static void free_buffer(struct buffer *buffer)
+/* A device has read the buffer. The last one frees it. */
+static void leave_buffer(struct buffer *buffer, uint32_t bit)
 {
     pthread_mutex_lock(&lock);
-    if (buffer->owner == &recording && buffer->turn == recording.turn)
+    buffer->unread &= ~bit;
+    const bool last = buffer->unread == 0;
+    if (!last) {
+        buffer->next = recording.full;
+        recording.full = buffer;
+    } else if (buffer->owner == &recording && buffer->turn == recording.turn) {
         recording.buffers--;
+    }
     pthread_mutex_unlock(&lock);
-    free(buffer);
+    if (last)
+        free(buffer);
 }
 
 /* ---- records ---------------------------------------------------------------------------------------------------- */
@@ -165,51 +179,54 @@ void gpu_recorder_name(const char *mangled, char *out, size_t capacity)
         snprintf(out, capacity, "%s", mangled);
 }
 
-static void report_activity(const struct seqlstm_report *to, uint32_t kind, const char *name, uint64_t start,
-                            uint64_t end, uint64_t bytes)
+static void report_activity(const struct recorded *of, const struct seqlstm_report *to, uint32_t kind, const char *name,
+                            uint64_t start, uint64_t end, uint64_t bytes)
 {
     const struct seqlstm_activity activity = {.struct_size = sizeof activity,
                                               .kind = kind,
                                               .name = name,
-                                              .begin_ns = (int64_t)(start - recording.zero_ns),
-                                              .end_ns = (int64_t)(end - recording.zero_ns),
+                                              .begin_ns = (int64_t)(start - of->zero_ns),
+                                              .end_ns = (int64_t)(end - of->zero_ns),
                                               .bytes = bytes};
-    if (start >= recording.zero_ns && end >= start)
+    if (start >= of->zero_ns && end >= start)
         to->activity(to->context, &activity);
 }
 
-static void report_record(const struct seqlstm_report *to, const struct cupti_record *record)
+static void report_record(const struct recorded *of, const struct seqlstm_report *to, const struct cupti_record *record)
 {
     const void *at = record;
     if (record->kind == CUPTI_KIND_CONCURRENT_KERNEL_) {
         const struct cupti_kernel *kernel = at;
         char name[NAME_BYTES];
         gpu_recorder_name(kernel->name ? kernel->name : "kernel", name, sizeof name);
-        if ((int32_t)kernel->device == recording.ordinal)
-            report_activity(to, SEQLSTM_ACTIVITY_KERNEL, name, kernel->start, kernel->end, 0);
+        if ((int32_t)kernel->device == of->ordinal)
+            report_activity(of, to, SEQLSTM_ACTIVITY_KERNEL, name, kernel->start, kernel->end, 0);
     } else if (record->kind == CUPTI_KIND_MEMCPY_) {
         const struct cupti_memcpy *copy = at;
         const char *name = copy->copy_kind == CUPTI_COPY_TO_DEVICE_ ? "copy to the device"
                            : copy->copy_kind == CUPTI_COPY_TO_HOST_ ? "copy to the host"
                                                                     : "copy on the device";
-        if ((int32_t)copy->device == recording.ordinal)
-            report_activity(to, SEQLSTM_ACTIVITY_COPY, name, copy->start, copy->end, copy->bytes);
+        if ((int32_t)copy->device == of->ordinal)
+            report_activity(of, to, SEQLSTM_ACTIVITY_COPY, name, copy->start, copy->end, copy->bytes);
     } else if (record->kind == CUPTI_KIND_MEMSET_) {
         const struct cupti_memset *fill = at;
-        if ((int32_t)fill->device == recording.ordinal)
-            report_activity(to, SEQLSTM_ACTIVITY_FILL, "fill", fill->start, fill->end, fill->bytes);
+        if ((int32_t)fill->device == of->ordinal)
+            report_activity(of, to, SEQLSTM_ACTIVITY_FILL, "fill", fill->start, fill->end, fill->bytes);
     }
 }
 
-static void report_buffers(const struct seqlstm_report *to)
+/* to: NULL: what was recorded of the device is forgotten. */
+static void read_buffers(int device, const struct seqlstm_report *to)
 {
+    const uint32_t bit = (uint32_t)1 << device;
     for (struct buffer *buffer = take_full(), *next; buffer != NULL; buffer = next) {
         struct cupti_record *record = NULL;
         next = buffer->next;
         uint8_t *records = (uint8_t *)buffer + HEAD;
-        while (to != NULL && cupti.ActivityGetNextRecord(records, buffer->valid_bytes, &record) == CUPTI_SUCCESS_)
-            report_record(to, record);
-        free_buffer(buffer);
+        while (to != NULL && (buffer->unread & bit) &&
+               cupti.ActivityGetNextRecord(records, buffer->valid_bytes, &record) == CUPTI_SUCCESS_)
+            report_record(&recording.devices[device], to, record);
+        leave_buffer(buffer, bit);
     }
 }
 
@@ -236,37 +253,65 @@ static seqlstm_status enable(struct seqlstm_error *err)
             return status;
         }
     }
-    return check(cupti.GetTimestamp(&recording.zero_ns), "GetTimestamp", err);
+    return SEQLSTM_OK;
 }
 
-static void set_host(const struct seqlstm_host *host, const struct seqlstm_instance *instance, int32_t ordinal)
+/* The first device begins a turn. */
+static void set_active(uint32_t active)
 {
     pthread_mutex_lock(&lock);
-    recording.host = host;
-    recording.instance = instance;
-    recording.ordinal = ordinal;
-    recording.buffers = 0;
-    recording.turn++;
+    if (recording.active == 0) {
+        recording.buffers = 0;
+        recording.turn++;
+    }
+    recording.active = active;
     pthread_mutex_unlock(&lock);
 }
 
-static bool records(const struct seqlstm_instance *instance, int32_t ordinal)
+/* The place of a device that is recorded; -1: it is not. instance NULL: a free place. */
+static int find_place(const struct seqlstm_instance *instance, int32_t ordinal)
 {
-    return recording.host != NULL && recording.instance == instance && recording.ordinal == ordinal;
+    for (int k = 0; k < GPU_DEVICES_MAX; k++)
+        if (recording.devices[k].instance == instance && (instance == NULL || recording.devices[k].ordinal == ordinal))
+            return k;
+    return -1;
+}
+
+/* Only the last device ends what CUPTI does. */
+static void end(int place)
+{
+    const uint32_t left = recording.active & ~((uint32_t)1 << place);
+    if (left == 0)
+        disable(sizeof kinds / sizeof *kinds);
+    cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED_);
+    read_buffers(place, NULL);
+    recording.devices[place].instance = NULL;
+    set_active(left);
 }
 
 static seqlstm_status recorder_start(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_error *err)
 {
     struct gpu_domain *domain = get_domain(instance);
-    if (recording.host != NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "another device of this process is recorded already");
+    const int place = find_place(NULL, 0);
+    if (place < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%d devices of this process are recorded already", GPU_DEVICES_MAX);
     if (!loaded)
         SEQLSTM_TRY(load(domain->cupti, err));
-    report_buffers(NULL); /* of earlier recordings, which came late */
-    set_host(&domain->host, instance, domain->devices[device].ordinal);
-    const seqlstm_status status = enable(err);
+    if (recording.active == 0)
+        read_buffers(place, NULL); /* of earlier turns, which came late */
+    const uint32_t others = recording.active;
+    recording.devices[place] =
+        (struct recorded){.instance = instance, .ordinal = domain->devices[device].ordinal, .zero_ns = UINT64_MAX};
+    set_active(others | (uint32_t)1 << place);
+    seqlstm_status status = others == 0 ? enable(err) : SEQLSTM_OK;
+    if (status != SEQLSTM_OK) {
+        recording.devices[place].instance = NULL;
+        set_active(0);
+        return status;
+    }
+    status = check(cupti.GetTimestamp(&recording.devices[place].zero_ns), "GetTimestamp", err);
     if (status != SEQLSTM_OK)
-        set_host(NULL, NULL, 0);
+        end(place);
     return status;
 }
 
@@ -274,11 +319,12 @@ static seqlstm_status recorder_report(struct seqlstm_instance *instance, uint32_
                                       const struct seqlstm_report *to, struct seqlstm_error *err)
 {
     const int32_t ordinal = get_domain(instance)->devices[device].ordinal;
+    const int place = find_place(instance, ordinal);
     struct seqlstm_counter memory = {.struct_size = sizeof memory, .name = "memory in use, bytes"};
     uint64_t bytes;
-    if (records(instance, ordinal)) {
+    if (place >= 0) {
         SEQLSTM_TRY(check(cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED_), "ActivityFlushAll", err));
-        report_buffers(to);
+        read_buffers(place, to);
     }
     SEQLSTM_TRY(gpu_memory_in_use(ordinal, &bytes, err));
     memory.value = (double)bytes;
@@ -288,12 +334,9 @@ static seqlstm_status recorder_report(struct seqlstm_instance *instance, uint32_
 
 static void recorder_stop(struct seqlstm_instance *instance, uint32_t device)
 {
-    if (!records(instance, get_domain(instance)->devices[device].ordinal))
-        return;
-    disable(sizeof kinds / sizeof *kinds);
-    cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED_);
-    report_buffers(NULL);
-    set_host(NULL, NULL, 0);
+    const int place = find_place(instance, get_domain(instance)->devices[device].ordinal);
+    if (place >= 0)
+        end(place);
 }
 
 const struct seqlstm_recorder gpu_recorder = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugins/common/cupti.h against CUPTI's own headers, names of kernels, and the recorders of two plugins in turn. */
+/* plugins/common/cupti.h against CUPTI's own headers, names of kernels, the recorders of two plugins in turn, and of
+ * two devices at the same time. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,6 +83,13 @@ extern const struct seqlstm_recorder second_recorder;
 
 static const char *library; /* a fake CUPTI */
 
+static void *find(const char *name)
+{
+    void *symbol = dlsym(dlopen(library, RTLD_NOW), name);
+    assert_non_null(symbol);
+    return symbol;
+}
+
 static void start(const struct seqlstm_recorder *recorder, struct gpu_domain *domain)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -108,8 +116,7 @@ static void test_late_buffers(void **state)
         snprintf(domains[k].cupti, sizeof domains[k].cupti, "%s", library);
     for (int turn = 0; turn <= TURNS; turn++) { /* buffers of the first come back to the second */
         start(recorders[0], &domains[0]);
-        void *symbol = dlsym(dlopen(library, RTLD_NOW), "fake_cupti_hold");
-        assert_non_null(symbol);
+        void *symbol = find("fake_cupti_hold");
         memcpy(&hold, &symbol, sizeof hold);
         assert_true(hold());
         stop(recorders[0], &domains[0]);
@@ -120,9 +127,71 @@ static void test_late_buffers(void **state)
     }
 }
 
+/* Counts the kernels that a device reports, in any order, by their names of one letter. */
+static void count_name(void *context, const struct seqlstm_activity *activity)
+{
+    int *counts = context;
+    counts[activity->name[0] - 'a']++;
+}
+
+static void add_none(void *context, const struct seqlstm_counter *counter)
+{
+    (void)context;
+    (void)counter;
+}
+
+/* expected: each of these once. */
+static void assert_reported(struct gpu_domain *domain, uint32_t device, const char *expected)
+{
+    int counts[26] = {0};
+    const struct seqlstm_report to = {
+        .struct_size = sizeof to, .context = counts, .activity = count_name, .counter = add_none};
+    struct seqlstm_instance *instance = (struct seqlstm_instance *)(void *)domain;
+    assert_int_equal(gpu_recorder.report(instance, device, &to, NULL), SEQLSTM_OK);
+    for (char name = 'a'; name <= 'z'; name++)
+        assert_int_equal(counts[name - 'a'], strchr(expected, name) != NULL);
+}
+
+/* Each device reports its own kernels, once, from its start to its stop, whatever the other does. */
+static void test_two_devices(void **state)
+{
+    (void)state;
+    static struct gpu_domain domain;
+    struct seqlstm_instance *instance = (struct seqlstm_instance *)(void *)&domain;
+    void (*run)(uint32_t device, const char *name);
+    domain.devices[1].ordinal = 1;
+    snprintf(domain.cupti, sizeof domain.cupti, "%s", library);
+    start(&gpu_recorder, &domain);
+    void *symbol = find("fake_cupti_run");
+    memcpy(&run, &symbol, sizeof run);
+    run(0, "a");
+    run(1, "z");
+    assert_int_equal(gpu_recorder.start(instance, 1, NULL), SEQLSTM_OK);
+    run(0, "b");
+    run(1, "c");
+    assert_reported(&domain, 0, "ab");
+    run(0, "d");
+    assert_reported(&domain, 1, "c");
+    assert_reported(&domain, 0, "d");
+    assert_reported(&domain, 1, "");
+    run(0, "e");
+    run(1, "f");
+    stop(&gpu_recorder, &domain);
+    assert_reported(&domain, 0, "");
+    assert_reported(&domain, 1, "f");
+    start(&gpu_recorder, &domain);
+    run(0, "g");
+    gpu_recorder.stop(instance, 1);
+    run(0, "h");
+    assert_reported(&domain, 1, "");
+    assert_reported(&domain, 0, "gh");
+    stop(&gpu_recorder, &domain);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_late_buffers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_late_buffers),
+                                       cmocka_unit_test(test_two_devices)};
     library = argc > 1 ? argv[1] : "";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 CUPTI_FUNCTIONS(DECLARE)
 #undef DECLARE
 EXPORT int fake_cupti_hold(void);
+EXPORT void fake_cupti_run(uint32_t device, const char *name);
 
 enum { MORE = 32, NAMES = 256, KINDS = 16 };
 
@@ -22,6 +23,7 @@ struct kept {
     int kind; /* of the emulation */
     const char *name;
     uint64_t start, end;
+    uint32_t device;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,16 +46,21 @@ static const char *keep_name(const char *name)
     return names[n];
 }
 
-static void note(int kind, const char *name, double begin_ns, double end_ns)
+static void note_on(uint32_t device, int kind, const char *name, double begin_ns, double end_ns)
 {
     pthread_mutex_lock(&lock);
     struct kept *kept = enabled[kinds[kind]] ? calloc(1, sizeof *kept) : NULL;
     if (kept) {
-        *kept = (struct kept){NULL, kind, keep_name(name), (uint64_t)begin_ns, (uint64_t)end_ns};
+        *kept = (struct kept){NULL, kind, keep_name(name), (uint64_t)begin_ns, (uint64_t)end_ns, device};
         *last = kept;
         last = &kept->next;
     }
     pthread_mutex_unlock(&lock);
+}
+
+static void note(int kind, const char *name, double begin_ns, double end_ns)
+{
+    note_on(0, kind, name, begin_ns, end_ns);
 }
 
 static size_t count_bytes(int kind)
@@ -69,7 +76,7 @@ static void write_record(const struct kept *kept, void *at)
     if (kept->kind == 1) {
         struct cupti_kernel *kernel = at;
         *kernel = (struct cupti_kernel){
-            .kind = kinds[1], .start = kept->start, .end = kept->end, .device = 0, .name = kept->name};
+            .kind = kinds[1], .start = kept->start, .end = kept->end, .device = kept->device, .name = kept->name};
     } else if (kept->kind == 2) {
         struct cupti_memcpy *copy = at;
         *copy = (struct cupti_memcpy){.kind = kinds[2], .bytes = 4, .start = kept->start, .end = kept->end};
@@ -148,6 +155,13 @@ EXPORT int fake_cupti_hold(void)
     size_t bytes = 0, most = 0;
     request_buffer(&held, &bytes, &most);
     return held != NULL;
+}
+
+/* For tests: a kernel that ran on a device just now. */
+EXPORT void fake_cupti_run(uint32_t device, const char *name)
+{
+    const double now = (double)emulated_read_clock();
+    note_on(device, 1, name, now, now);
 }
 
 EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struct cupti_record **record)
