@@ -128,8 +128,7 @@ static seqlstm_status lay_out_resident(struct seqlstm_op *op, const struct gpu_d
         struct cg_resident *r = &op->resident[back];
         int blocks = 0;
         if (!cg_resident_make(d, back, device->multiprocessors, device->shared_bytes, r))
-            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                         "resident: W_h of %lld units does not fit the shared memory of %d multiprocessors",
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "resident: the blocks of %lld units do not fit %d multiprocessors",
                          (long long)d->hidden, (int)device->multiprocessors);
         if (r->parts == 2 && !op->instance->f16x3)
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "resident: the option f16x3 is false");

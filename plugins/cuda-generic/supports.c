@@ -89,7 +89,7 @@ enum { RESIDENT_HIDDEN_MOST = 2048, RESIDENT_MANY = 256 };
 
 static bool fits_resident(const struct seqlstm_recurrent_desc *d)
 {
-    return has_lone_units(d) && d->hidden >= CG_RESIDENT_HIDDEN_LEAST && d->hidden <= RESIDENT_HIDDEN_MOST;
+    return is_flat(d) && d->hidden >= CG_RESIDENT_HIDDEN_LEAST && d->hidden <= RESIDENT_HIDDEN_MOST;
 }
 
 /* Is it likely to be faster than clusters? They exchange each value with a store of its own. */

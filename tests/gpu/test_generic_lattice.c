@@ -87,7 +87,7 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
            has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
            has_clusters(&a, flat && few, flat && (few || d->hidden == 200),
                         flat && (d->hidden == 200 || d->hidden == 512)) &&
-           has_variant(&a, "resident") == (lone && d->hidden > 64 && d->hidden <= 2048) &&
+           has_variant(&a, "resident") == (flat && d->hidden > 64 && d->hidden <= 2048) &&
            has_variant(&a, "small") == (one && d->hidden <= 128);
 }
 

@@ -1,91 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of a layer on clusters (recurrent/cluster) and of one that is resident (recurrent/resident), on the
  * emulated device, against float64: states and gradients of any size, sequences of very different sizes side by side,
- * weights and initial states beyond float16, infinities.
- *
- * The layer is an RNN, h(t) = u(t) + W_h h(t - 1) without activation, so that its states may have any size. */
-#include <cmath>
-#include <cstdio>
+ * weights and initial states beyond float16, infinities. */
 #include <functional>
-#include <vector>
 
-#include "common/cuda_runtime.h"
+#include "step_layer.h"
+
 #include "cuda-generic/recurrent/cluster/cluster.h"
 #include "cuda-generic/recurrent/kernels/step.h"
 #include "cuda-generic/recurrent/resident/resident.h"
-#include "seqlstm/ops.h"
 
 static void *stream;
-static uint64_t seed = 5;
 static int units;    /* of a block in the variant resident; 0: on clusters */
 static bool scatter; /* whose blocks send parts of the gradient */
-enum { UNITS = 70, SEQUENCES = 4, STEPS = 3, ROWS = SEQUENCES * STEPS };
+static bool spills;  /* and lack room for their weights */
 
-static float draw()
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (float)(int32_t)(seed >> 32) * 0x1p-31f;
-}
+struct problem : step_layer {
+    using step_layer::step_layer;
 
-/* `sizes`: of the states, or of the gradients, of each sequence. */
-struct problem {
-    std::vector<float> w, h0, z, h, dy, dz, dh0, direct, back, dc;
-    std::vector<int32_t> lengths, batch_sizes;
-    std::vector<int64_t> offsets;
-    std::vector<uint32_t> exchange;
-    cg_layer layer = {};
-
-    explicit problem(const float sizes[SEQUENCES])
-    {
-        w.resize(UNITS * UNITS);
-        h0.resize(SEQUENCES * UNITS);
-        z.resize(ROWS * UNITS);
-        h.resize(ROWS * UNITS);
-        dh0.resize(SEQUENCES * UNITS);
-        direct = back = dc = dh0;
-        for (float &x : w)
-            x = draw() * 0.2f;
-        for (int k = 0; k < SEQUENCES * UNITS; k++)
-            h0[(size_t)k] = draw() * sizes[k / UNITS];
-        for (int k = 0; k < ROWS * UNITS; k++)
-            z[(size_t)k] = draw() * sizes[k / UNITS % SEQUENCES];
-        dy = z;
-        dz.resize(ROWS * UNITS);
-        lengths.assign(SEQUENCES, STEPS);
-        batch_sizes.assign(STEPS, SEQUENCES);
-        for (int t = 0; t <= STEPS; t++)
-            offsets.push_back(t * SEQUENCES);
-        layer.cell = SEQLSTM_CELL_RNN;
-        layer.training = 1;
-        layer.candidate.kind = SEQLSTM_ACT_NONE;
-        layer.input = layer.hidden = layer.out = layer.gh = UNITS;
-        layer.gates = 1;
-        layer.axis.sequences = SEQUENCES;
-        layer.axis.steps = STEPS;
-        layer.axis.rows = ROWS;
-        layer.dy_stride = UNITS;
-        layer.dy_scale = 1;
-    }
     bool run(bool backward)
     {
-        layer.axis.lengths = lengths.data();
-        layer.axis.batch_sizes = batch_sizes.data();
-        layer.axis.row_offsets = offsets.data();
-        layer.w_h = w.data();
-        layer.h0 = h0.data();
-        layer.z = layer.u = z.data();
-        layer.h = h.data();
-        layer.dy = dy.data();
-        layer.pre_u = layer.pre_v = dz.data();
-        layer.dh0 = dh0.data();
-        layer.direct = direct.data();
-        layer.back = back.data();
-        layer.dc = dc.data();
-        seqlstm_recurrent_desc desc = {};
-        desc.head.max_sequences = SEQUENCES;
-        desc.cell = SEQLSTM_CELL_RNN;
-        desc.hidden = UNITS;
-        desc.activations[SEQLSTM_PLACE_CANDIDATE][0].kind = SEQLSTM_ACT_NONE;
+        bind();
+        const seqlstm_recurrent_desc desc = describe();
         const int code = units > 0 ? run_resident(desc, backward) : run_clusters(desc, backward);
         return code == 0 && gpu_stream_synchronize(0, stream, nullptr) == SEQLSTM_OK;
     }
@@ -106,7 +42,8 @@ struct problem {
         const cg_resident_pass pass = !backward ? CG_RESIDENT_FORWARD
                                       : scatter ? CG_RESIDENT_SCATTER
                                                 : CG_RESIDENT_BACKWARD;
-        if (!cg_resident_divide(&desc, pass, units, 1, 16, 227 * 1024, &r))
+        if (!cg_resident_divide(&desc, pass, units, 1, 16, spills ? 12400 : 227 * 1024, &r) ||
+            (cg_resident_spill_words(&r) > 0) != spills)
             return -1;
         exchange.assign((size_t)cg_resident_exchange_words(&r, SEQUENCES), 0x7FFF7FFFu); /* NaN */
         for (int64_t k = 0; k < r.together * cg_resident_counter_words(&r); k++)
@@ -118,41 +55,6 @@ struct problem {
         return code != 0 ? code : cg_step_finish_back(stream, &layer, SEQUENCES, UNITS, UNITS);
     }
 };
-
-/* Is `got` what float32 gives, but for `allowed`? Where float32 has no number, the kind of what it has must be the
- * same. */
-static bool is_close(float got, float plain, double exact, double allowed)
-{
-    if (std::isnan(plain))
-        return std::isnan(got);
-    if (std::isinf(plain))
-        return got == plain;
-    return fabs((double)got - exact) <= allowed;
-}
-
-/* to = from + W x of a sequence; with `back` the transpose of W. The error is at most 1e-6 of the sum of the sizes of
- * all products. The weights of a warp share a scale, so that each may be off by 2^-50 of the largest. */
-static bool check_step(const problem &p, bool back, const float *x, const float *from, const float *to)
-{
-    bool good = true;
-    double most = 0;
-    for (float weight : p.w)
-        most = std::isfinite(weight) ? fmax(most, fabs((double)weight)) : most;
-    for (int i = 0; i < UNITS; i++) {
-        float plain = from ? from[i] : 0.0f;
-        double exact = (double)plain, allowed = 1e-6 * fabs(exact);
-        for (int j = 0; j < UNITS; j++) {
-            const float weight = p.w[(size_t)(back ? j * UNITS + i : i * UNITS + j)];
-            plain += weight * x[j];
-            exact += (double)weight * (double)x[j];
-            allowed += (1e-6 * fabs((double)weight) + 0x1p-50 * most) * fabs((double)x[j]);
-        }
-        if (good && !is_close(to[i], plain, exact, allowed))
-            printf("# %s, unit %d: %g, expected %g\n", back ? "backward" : "forward", i, (double)to[i], (double)plain);
-        good = good && is_close(to[i], plain, exact, allowed);
-    }
-    return good;
-}
 
 /* Checks each step from what the step before has stored. */
 static bool check(const float sizes[SEQUENCES], const std::function<void(problem &)> &change)
@@ -221,11 +123,13 @@ int main()
     static const struct {
         const char *name;
         int units;
-        bool scatter;
-    } kinds[] = {{"clusters", 0, false},
-                 {"resident, 8 units", 8, false},
-                 {"resident, 16 units", 16, true},
-                 {"resident, 32 units", 32, true}};
+        bool scatter, spills;
+    } kinds[] = {{"clusters", 0, false, false},
+                 {"resident, 8 units", 8, false, false},
+                 {"resident, 16 units", 16, true, false},
+                 {"resident, 32 units", 32, true, false},
+                 {"resident, weights in the exchange", 16, false, true},
+                 {"resident, weights in the exchange, parts", 16, true, true}};
     const size_t all = sizeof tests / sizeof *tests;
     int failed = 0, number = 0;
     printf("1..%zu\n", sizeof kinds / sizeof *kinds * all);
@@ -233,6 +137,7 @@ int main()
         for (size_t k = 0; k < all; k++) {
             units = kind.units;
             scatter = kind.scatter;
+            spills = kind.spills;
             const bool good = tests[k].test();
             printf("%sok %d - %s, %s\n", good ? "" : "not ", ++number, kind.name, tests[k].name);
             failed += !good;

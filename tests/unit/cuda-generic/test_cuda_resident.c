@@ -28,6 +28,7 @@ static void check_division(const struct cg_resident *r, int64_t hidden, int32_t 
     assert_true(r->columns % 16 == 0 && r->shared_bytes == cg_resident_count_bytes(r) && r->shared_bytes <= ROOM);
     if (r->scatter) {
         assert_true(r->rows % 16 == 0 && r->rows >= hidden && r->segment >= r->units);
+        assert_true(r->kept >= 0 && 16 * r->kept <= r->rows);
         return;
     }
     assert_true(r->rows >= rows && r->rows == 16 * r->row_tiles * r->row_warps);
@@ -35,7 +36,8 @@ static void check_division(const struct cg_resident *r, int64_t hidden, int32_t 
     assert_true(r->columns <= cg_resident_columns(r->parts) * r->column_warps);
     assert_true(r->segment % 8 == 0 && r->words == r->blocks * r->segment / 2);
     assert_true(r->chunk % (8 * r->splits) == 0 && (r->chunk & (r->chunk - 1)) == 0);
-    assert_true(r->pitch >= r->words && r->pitch % 8 == 4);
+    assert_true(r->kept % r->chunk == 0 && r->kept >= 0 && r->kept <= cg_resident_depth(r));
+    assert_true(cg_resident_depth(r) >= r->words && r->pitch == r->kept + 4 && r->pitch % 8 == 4);
 }
 
 static void divisions_hold_the_layer(void **state)
@@ -57,19 +59,53 @@ static void divisions_hold_the_layer(void **state)
                 }
 }
 
-/* Weights that do not fit are refused: on small devices, and in float32, which takes twice the room. */
-static void what_does_not_fit_is_refused(void **state)
+/* Weights for which shared memory has no room are a part of the exchange, and only they: what is published and what
+ * units need of each other are there in any case. */
+static void weights_without_room_are_in_the_exchange(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t hidden;
+        uint32_t compute;
+        bool spills;
+    } cases[] = {{512, SEQLSTM_DTYPE_FLOAT32, false},   {1000, SEQLSTM_DTYPE_BFLOAT16, false},
+                 {1500, SEQLSTM_DTYPE_BFLOAT16, false}, {1500, SEQLSTM_DTYPE_FLOAT32, true},
+                 {2048, SEQLSTM_DTYPE_BFLOAT16, true},  {2048, SEQLSTM_DTYPE_FLOAT32, true}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int back = 0; back < 2; back++) {
+            const struct seqlstm_recurrent_desc d =
+                make_layer(SEQLSTM_CELL_LSTM, cases[k].hidden, 32, cases[k].compute);
+            struct cg_resident r;
+            assert_true(cg_resident_make(&d, back, DEVICE, ROOM, &r));
+            check_division(&r, d.hidden, (back ? 1 : 4) * r.units, DEVICE);
+            const int64_t spill = cg_resident_spill_words(&r), all = (int64_t)r.parts * 2 * d.hidden * r.units;
+            assert_true(cases[k].spills ? spill > 0 && spill < 2 * all : spill == 0 || r.scatter);
+            const int32_t columns = cg_resident_count_columns(32, r.groups);
+            assert_int_equal(cg_resident_exchange_words(&r, 32),
+                             r.together * (cg_resident_counter_words(&r) +
+                                           r.groups * (2 * cg_resident_group_words(&r, columns) + r.blocks * spill)));
+        }
+}
+
+/* Units that need more blocks than the device runs are refused. */
+static void too_many_blocks_are_refused(void **state)
 {
     (void)state;
     struct cg_resident r;
-    struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, 1500, 32, SEQLSTM_DTYPE_BFLOAT16);
-    assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
-    assert_true(cg_resident_make(&d, true, DEVICE, ROOM, &r));
-    d.head.dtype_compute = SEQLSTM_DTYPE_FLOAT32;
-    assert_false(cg_resident_make(&d, false, DEVICE, ROOM, &r));
-    d = make_layer(SEQLSTM_CELL_LSTM, 512, 32, SEQLSTM_DTYPE_FLOAT32);
+    const struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, 512, 32, SEQLSTM_DTYPE_FLOAT32);
     assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
     assert_false(cg_resident_make(&d, false, 10, ROOM, &r));
+}
+
+/* A large batch of a large layer has more units per block than shared memory has room for, since each block then reads
+ * the values of fewer sequences. */
+static void large_batches_have_many_units_per_block(void **state)
+{
+    (void)state;
+    struct cg_resident r;
+    const struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, 1024, 1024, SEQLSTM_DTYPE_BFLOAT16);
+    assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+    assert_true(r.units == 32 && r.groups == 4 && cg_resident_spill_words(&r) > 0);
 }
 
 /* Where forward fits, backward does: parts of the gradient need no more weights than forward. */
@@ -109,7 +145,7 @@ static void directions_share_the_device(void **state)
         d.activations[place][1] = d.activations[place][0];
     assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
     assert_int_equal(r.together, 2);
-    d.hidden = 1000;
+    d.hidden = 2000;
     assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
     assert_int_equal(r.together, 1);
 }
@@ -117,7 +153,8 @@ static void directions_share_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(divisions_hold_the_layer),         cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(divisions_hold_the_layer),         cmocka_unit_test(weights_without_room_are_in_the_exchange),
+        cmocka_unit_test(too_many_blocks_are_refused),      cmocka_unit_test(large_batches_have_many_units_per_block),
         cmocka_unit_test(backward_fits_where_forward_does), cmocka_unit_test(large_batches_publish_gates),
         cmocka_unit_test(directions_share_the_device),
     };

@@ -73,21 +73,6 @@ static __device__ __forceinline__ int cg_cluster_row(const struct cg_cluster_pla
     return step >= 0 && step < p.steps ? (int)p.y->axis.row_offsets[step] : 0;
 }
 
-/* Constant k of a unit; see CG_CLUSTER_CONSTANTS. */
-static __device__ __forceinline__ float cg_cluster_constant(const struct cg_layer &y, int k, int unit)
-{
-    const int n = (int)y.hidden, biases = y.cell == SEQLSTM_CELL_RNN ? 1 : y.late ? 3 : 4, gate = k - 7;
-    if (unit >= n)
-        return 0.0f;
-    if (k < 4)
-        return y.bias && k < biases ? y.bias[k * n + unit] : 0.0f;
-    if (k < 7)
-        return y.peephole ? y.peephole[(k - 4) * n + unit] : 0.0f;
-    if (gate < 4)
-        return y.normed && cg_cluster_has_gate(y, gate) ? y.norm[y.gh + gate * n + unit] : 0.0f;
-    return y.normed && y.cell == SEQLSTM_CELL_LSTM ? y.norm[(k - 3) * n + unit] : 0.0f;
-}
-
 /* Copies the layer and the constants of the block's units to shared memory. The place lacks its cell. All threads
  * call. */
 template <class S>

@@ -13,6 +13,21 @@ static __device__ __forceinline__ bool cg_cluster_has_gate(const struct cg_layer
     return gate < (int)y.gates && !(cg_is_coupled(&y) && gate == 1);
 }
 
+/* Constant k of a unit: biases (0 to 3), peepholes, LAYER_NORM: gains of W_h h (7 to 10), gain and bias of c. */
+static __device__ __forceinline__ float cg_cluster_constant(const struct cg_layer &y, int k, int unit)
+{
+    const int n = (int)y.hidden, biases = y.cell == SEQLSTM_CELL_RNN ? 1 : y.late ? 3 : 4, gate = k - 7;
+    if (unit >= n)
+        return 0.0f;
+    if (k < 4)
+        return y.bias && k < biases ? y.bias[k * n + unit] : 0.0f;
+    if (k < 7)
+        return y.peephole ? y.peephole[(k - 4) * n + unit] : 0.0f;
+    if (gate < 4)
+        return y.normed && cg_cluster_has_gate(y, gate) ? y.norm[y.gh + gate * n + unit] : 0.0f;
+    return y.normed && y.cell == SEQLSTM_CELL_LSTM ? y.norm[(k - 3) * n + unit] : 0.0f;
+}
+
 /* ---- activations ----------------------------------------------------------------------------------------------- */
 
 /* The usual activations without clip have a short form, with the device's approximations. */

@@ -19,7 +19,7 @@
 enum {
     CG_CLUSTER_LINKS_AT = 2 * 8 * CG_CLUSTER_GROUPS_MOST,
     CG_CLUSTER_LAYER_AT = 2 * CG_CLUSTER_LINKS_AT,
-    CG_CLUSTER_CONSTANTS = 13, /* of a unit: biases, peepholes, LAYER_NORM: gains of W_h h, gain and bias of c */
+    CG_CLUSTER_CONSTANTS = 13, /* of a unit: see cg_cluster_constant */
     CG_CLUSTER_CONSTANTS_AT = CG_CLUSTER_LAYER_AT + 704,
     CG_CLUSTER_NOTES_AT = CG_CLUSTER_CONSTANTS_AT + CG_CLUSTER_CONSTANTS * 32 * 4,
     CG_CLUSTER_FIXED_BYTES = CG_CLUSTER_NOTES_AT + 320,

@@ -15,8 +15,7 @@ static __device__ void wait_for_all(unsigned *flags, unsigned epoch)
         gpu_store_release(&flags[blockIdx.x], epoch);
     }
     for (unsigned block = threadIdx.x; block < gridDim.x; block += blockDim.x)
-        while (gpu_load_acquire(&flags[block]) < epoch) {
-        }
+        gpu_wait_for(&flags[block], epoch);
     __syncthreads();
 }
 

@@ -16,16 +16,18 @@
  * There is one barrier per step: a counter per group, to which every block adds one once it has published.
  *
  * More groups need more blocks, or more units and therefore more shared memory per block, but each block then reads
- * fewer published values, which is what limits a step: every block reads all of its group's. cg_resident_make tries
- * what fits the device and takes what should be fastest, for forward and backward separately.
+ * fewer published values, which is what limits a step: every block reads all of its group's. Weights that shared memory
+ * has no room for are written to the exchange once, as float16, and read from there in every step together with the
+ * published values: so any layer runs whose units have enough blocks, and large batches can have many units per block.
+ * cg_resident_make tries what the device can run and takes what should be fastest, for forward and backward separately.
  *
  * Numbers are those of clusters (cluster.h): float32 as three products of float16, narrower types as one. A row of the
  * weights has a power of two as its scale. What a block publishes of a sequence in a step has one, too: always in
  * backward, in forward if h may be large. The sums over what one block has published are scaled before they are added
  * to the others. An infinity stays one.
  *
- * For cells whose units depend on each other through W_h only: no LAYER_NORM, no late GRU. A projection is a part of
- * W_h (../fold.h). */
+ * Cells whose units need something of each other within a step (LAYER_NORM, late GRUs) have kernels of their own, with
+ * one or two more barriers per step: resident_link.h. A projection is a part of W_h (../fold.h). */
 #ifndef CG_RESIDENT_H
 #define CG_RESIDENT_H
 
@@ -54,19 +56,21 @@ struct cg_resident {
     int32_t words;     /* of the depth, two values each */
     int32_t parts;     /* float16 numbers of a value */
     int32_t wild;      /* forward: h may be of any size */
+    int32_t linked;    /* barriers within a step, since units need something of each other */
     int32_t rows;      /* of the block's part of W_h, whole tiles */
     int32_t row_tiles; /* of 16 rows, of a warp: 1 or 2 */
     int32_t row_warps, column_warps, splits; /* how the warps divide a product; a split has a part of the depth */
     int32_t columns;                         /* sequences that are multiplied at once, a multiple of 16 */
     int32_t chunk;                           /* words of the depth in a slice: a power of two */
-    int32_t pitch;                           /* words of a row of weights */
+    int32_t kept;                            /* of the weights in shared memory: words of the depth; scatter: tiles */
+    int32_t pitch;                           /* words of a row of weights there */
     int32_t shared_bytes;                    /* of a block */
     int32_t together;                        /* directions that run at the same time */
     float clocks;                            /* expected for a step */
 };
 
 /* Chooses how to run `back` or forward on a device with so many multiprocessors, whose blocks have `room` bytes of
- * shared memory. Returns false if W_h does not fit. */
+ * shared memory. Returns false if the units need more blocks, or a block more shared memory. */
 bool cg_resident_make(const struct seqlstm_recurrent_desc *desc, bool back, int32_t multiprocessors, int64_t room,
                       struct cg_resident *out_resident);
 
@@ -84,7 +88,8 @@ CG_HD int32_t cg_resident_count_columns(int64_t sequences, int32_t groups)
 
 /* What the blocks of one direction exchange, in words: counters, which are zero before each launch, two halves of
  * published values [columns][parts][words] per group, two halves of scales [blocks][columns] per group. scatter: two
- * halves of [blocks][columns][units of all blocks] per group. */
+ * halves of [blocks][columns][units of all blocks] per group. Then per group links [2][blocks][columns][2] and the
+ * weights that shared memory lacks room for, of each block. */
 CG_HD int64_t cg_resident_counter_words(const struct cg_resident *r)
 {
     return (int64_t)CG_RESIDENT_COUNTER_WORDS * r->groups;
@@ -96,12 +101,32 @@ CG_HD int64_t cg_resident_group_words(const struct cg_resident *r, int32_t colum
                       : (int64_t)columns * ((int64_t)r->parts * r->words + (r->blocks + 3) / 4 * 4);
 }
 
+CG_HD int64_t cg_resident_link_words(const struct cg_resident *r, int32_t columns)
+{
+    return r->linked ? 4 * (int64_t)r->blocks * columns : 0;
+}
+
+/* Words of the depth in whole slices. */
+CG_HD int32_t cg_resident_depth(const struct cg_resident *r)
+{
+    return (r->words + r->chunk - 1) / r->chunk * r->chunk;
+}
+
+/* Weights of a block that are read from L2 in every step, in words. */
+CG_HD int64_t cg_resident_spill_words(const struct cg_resident *r)
+{
+    return r->scatter ? (int64_t)r->parts * (r->rows - 16 * r->kept) * r->pitch
+                      : (int64_t)r->parts * r->rows * (cg_resident_depth(r) - r->kept);
+}
+
 /* For at most so many sequences, and all directions that run at the same time. */
 CG_HD int64_t cg_resident_exchange_words(const struct cg_resident *r, int64_t sequences)
 {
     const int32_t groups = sequences < r->groups ? (int32_t)sequences : r->groups;
-    const int64_t halves = 2 * groups * cg_resident_group_words(r, cg_resident_count_columns(sequences, groups));
-    return r->together * (cg_resident_counter_words(r) + halves);
+    const int32_t columns = cg_resident_count_columns(sequences, groups);
+    const int64_t words = 2 * cg_resident_group_words(r, columns) + cg_resident_link_words(r, columns) +
+                          r->blocks * cg_resident_spill_words(r);
+    return r->together * (cg_resident_counter_words(r) + groups * words);
 }
 
 /* Asks the current device how many such blocks run at the same time. Returns the code of the question. */

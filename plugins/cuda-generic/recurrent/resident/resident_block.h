@@ -24,7 +24,10 @@ struct cg_resident_place {
     int64_t half_words;
     unsigned *counter; /* the word behind it is not 0 if an h before the first step is large */
     int thread, warp, lane, group, block, unit0;
-    unsigned epoch; /* what has been published so often is complete when the counter is epoch * blocks */
+    unsigned epoch;     /* the block has arrived so often; all have when the counter is epoch * blocks */
+    unsigned published; /* so often, values have been published */
+    float *links;       /* of this group: sums that units need of each other, see resident_link.h */
+    uint32_t *spill;    /* weights of this block for which its shared memory has no room, like those there */
     bool scaled;
 };
 
@@ -71,32 +74,31 @@ static __device__ __forceinline__ struct cg_resident_place cg_resident_begin(con
     p.group = (int)blockIdx.x / r.blocks;
     p.block = (int)blockIdx.x % r.blocks;
     p.unit0 = p.block * r.units;
-    p.epoch = 0;
+    p.epoch = p.published = 0;
     p.scaled = true;
     const int64_t group_words = cg_resident_group_words(&r, call.columns), direction = blockIdx.y;
     p.half_words = call.groups * group_words;
     p.counter = call.exchange + direction * cg_resident_counter_words(&r) + p.group * CG_RESIDENT_COUNTER_WORDS;
-    p.values = call.exchange + r.together * cg_resident_counter_words(&r) + 2 * direction * p.half_words +
-               p.group * group_words;
+    const int64_t link_words = cg_resident_link_words(&r, call.columns), spill_words = cg_resident_spill_words(&r);
+    const int64_t others = link_words + r.blocks * spill_words; /* of a group */
+    p.values = call.exchange + r.together * cg_resident_counter_words(&r) +
+               direction * (2 * p.half_words + call.groups * others) + p.group * group_words;
+    p.links = reinterpret_cast<float *>(p.values + 2 * p.half_words + p.group * (others - group_words));
+    p.spill = reinterpret_cast<uint32_t *>(p.links) + link_words + p.block * spill_words;
     const uint32_t *from = reinterpret_cast<const uint32_t *>(layers + blockIdx.y);
     for (int e = p.thread; e < (int)(sizeof(struct cg_layer) / 4); e += CG_RESIDENT_THREADS)
         reinterpret_cast<uint32_t *>(shared)[e] = from[e];
     __syncthreads();
     const struct cg_layer &y = *p.y;
-    for (int e = p.thread; e < 7 * r.units; e += CG_RESIDENT_THREADS) {
-        const int unit = p.unit0 + e % r.units, k = e / r.units, n = (int)y.hidden;
-        const bool biased = y.bias && k < (y.cell == SEQLSTM_CELL_RNN ? 1 : 4), peeps = y.peephole && k >= 4;
-        p.constants[e] = unit >= n ? 0.0f
-                         : k >= 4  ? (peeps ? y.peephole[(k - 4) * n + unit] : 0.0f)
-                                   : (biased ? y.bias[k * n + unit] : 0.0f);
-    }
+    for (int e = p.thread; e < CG_RESIDENT_CONSTANTS * r.units; e += CG_RESIDENT_THREADS)
+        p.constants[e] = cg_cluster_constant(y, e / r.units, p.unit0 + e % r.units);
     return p;
 }
 
 /* ---- the barrier of a group ------------------------------------------------------------------------------------ */
 
-/* What the block has published is complete. All threads call. */
-static __device__ __forceinline__ void cg_resident_arrive(struct cg_resident_place &p)
+/* What the block has written for the others is complete. All threads call. */
+static __device__ __forceinline__ void cg_resident_come(struct cg_resident_place &p)
 {
     __syncthreads();
     if (p.thread == 0) {
@@ -104,6 +106,13 @@ static __device__ __forceinline__ void cg_resident_arrive(struct cg_resident_pla
         gpu_add_release(p.counter, 1);
     }
     p.epoch++;
+}
+
+/* The same once it has published values. */
+static __device__ __forceinline__ void cg_resident_arrive(struct cg_resident_place &p)
+{
+    cg_resident_come(p);
+    p.published++;
 }
 
 /* Waits until all blocks of the group have arrived as often as this one. All threads call. */
@@ -116,10 +125,10 @@ static __device__ __forceinline__ void cg_resident_wait(const struct cg_resident
 
 /* ---- what is published ----------------------------------------------------------------------------------------- */
 
-/* The half that is written for the `epoch`-th time of publishing; readers of the time before read the other one. */
-static __device__ __forceinline__ uint32_t *cg_resident_half(const struct cg_resident_place &p, unsigned epoch)
+/* The half that is written for the `time`-th time of publishing; readers of the time before read the other one. */
+static __device__ __forceinline__ uint32_t *cg_resident_half(const struct cg_resident_place &p, unsigned time)
 {
-    return p.values + (epoch & 1) * p.half_words;
+    return p.values + (time & 1) * p.half_words;
 }
 
 static __device__ __forceinline__ float *cg_resident_scales(const struct cg_resident_call &call, uint32_t *half)
@@ -164,10 +173,12 @@ static __device__ __forceinline__ void cg_resident_put_weights(const struct cg_r
                                                                float lower, float upper)
 {
     const uint32_t a = cg_cluster_number<PARTS>::make_word(lower), b = cg_cluster_number<PARTS>::make_word(upper);
-    uint32_t *to = p.weights + row * r.pitch + word;
+    const bool kept = word < r.kept;
+    const int pitch = kept ? r.pitch : cg_resident_depth(&r) - r.kept;
+    uint32_t *to = kept ? p.weights + row * pitch + word : p.spill + (int64_t)row * pitch + word - r.kept;
     to[0] = (a & 0xFFFFu) | b << 16;
     if (PARTS == 2)
-        to[r.rows * r.pitch] = a >> 16 | (b & 0xFFFF0000u);
+        to[(int64_t)r.rows * pitch] = a >> 16 | (b & 0xFFFF0000u);
 }
 
 /* Forward: row gate * units + u is that of W_h for this gate of unit u; a warp loads a row. */
@@ -189,7 +200,7 @@ static __device__ __forceinline__ void cg_resident_load_rows(const struct cg_res
         if (p.lane == 0)
             p.unscales[row] = cg_split_inverse(of_row);
         CG_UNROLL_8
-        for (int word = p.lane; word < r.pitch; word += (int)CG_WARP) {
+        for (int word = p.lane; word < cg_resident_depth(&r); word += (int)CG_WARP) {
             const int d = 2 * word;
             cg_resident_put_weights<PARTS>(p, r, row, word, there && d < n ? from[d] * scale : 0.0f,
                                            there && d + 1 < n ? from[d + 1] * scale : 0.0f);
@@ -227,7 +238,7 @@ static __device__ __forceinline__ void cg_resident_load_columns(const struct cg_
         p.unscales[row] = cg_split_inverse(gpu_bits_float(most));
     const float scale = cg_split_scale(gpu_bits_float(most));
     CG_UNROLL_8
-    for (int word = slot; word < r.pitch; word += slots)
+    for (int word = slot; word < cg_resident_depth(&r); word += slots)
         cg_resident_put_weights<PARTS>(p, r, row, word, cg_resident_get_column(p, r, row, 2 * word) * scale,
                                        cg_resident_get_column(p, r, row, 2 * word + 1) * scale);
 }

@@ -117,29 +117,91 @@ static __device__ __forceinline__ void cg_resident_run_cell(const struct cg_resi
         v[j] = j == 2 ? held->dz[j] * held->reset : held->dz[j];
 }
 
-/* All turns. PASS::run does the columns [from, from + count) of a turn, whose first cell of the thread reads `next`. */
+/* What two ways of exchanging gradients (resident_gates.h, resident_parts.h) have in common: an object is made for each
+ * exchange, and
+ *   begin(from, count)       begins columns [from, from + count), of which so many have received something
+ *   receive(cell, …)         what has come for the h of a cell
+ *   put(cell, …, v)          takes the gradients of the sums over h of a cell
+ *   finish(from, count)      publishes them
+ * All threads call begin, receive and finish, whole warps put. */
+
+/* Runs CELLS::run for columns [from, from + count), of which `received` have received something and `sent` send
+ * something. */
+template <class PASS, class CELLS>
+static __device__ __forceinline__ void cg_resident_run_columns(PASS &pass, CELLS &cells,
+                                                               const struct cg_resident_place &p,
+                                                               const struct cg_resident_call &call,
+                                                               const struct cg_resident_turns &turns, int from,
+                                                               int count, int received, int sent)
+{
+    const int all = count * call.r.units;
+    received = received - from < count ? received - from : count;
+    sent = sent - from < count ? sent - from : count;
+    pass.begin(from, received);
+    for (int e0 = 0; e0 < all; e0 += CG_RESIDENT_THREADS) {
+        const int e = e0 + p.thread;
+        const struct cg_resident_cell cell = cg_resident_get_cell(p, call, turns, from, count, e);
+        float v[4] = {0, 0, 0, 0};
+        cells.load(cell, cg_resident_get_cell(p, call, turns, from, count, e + CG_RESIDENT_THREADS));
+        const float back = pass.receive(cell, from, received, e0, all);
+        if (e - p.lane >= all)
+            continue; /* so do whole warps */
+        cells.run(cell, e < all, back, v);
+        if (CELLS::SENDS)
+            pass.put(cell, from, e < all && cell.column < from + sent, v);
+    }
+    if (CELLS::SENDS)
+        pass.finish(from, sent);
+    __syncthreads(); /* now all threads have read what is shared */
+}
+
+/* Cells whose units need nothing of each other within a step. */
+struct cg_resident_cells {
+    static constexpr bool SENDS = true;
+
+    const struct cg_resident_place &p;
+    const struct cg_resident_call &call;
+    const struct cg_resident_turns &turns;
+    bool usual;
+    struct cg_resident_held held;
+    struct cg_resident_past past, next;
+
+    __device__ __forceinline__ void prepare(const struct cg_resident_cell &cell)
+    {
+        cg_resident_store_held(*p.y, &held);
+        cg_resident_load_past(*p.y, cell, turns, &next);
+    }
+    __device__ __forceinline__ void load(const struct cg_resident_cell &, const struct cg_resident_cell &following)
+    {
+        past = next;
+        prepare(following);
+    }
+    __device__ __forceinline__ void run(const struct cg_resident_cell &cell, bool, float back, float (&v)[4])
+    {
+        cg_resident_run_cell(p, call.r.units, cell, past, turns.now, back, usual, &held, v);
+    }
+};
+
+/* All turns. */
 template <class PASS>
 static __device__ __forceinline__ void cg_resident_run_turns(struct cg_resident_place &p,
                                                              const struct cg_resident_call &call)
 {
     const struct cg_layer &y = *p.y;
     const int steps = (int)y.axis.steps;
-    const bool usual = cg_cluster_is_usual(y);
     struct cg_resident_turns turns = {cg_resident_get_step(y, 0, true), cg_resident_get_step(y, 1, true), 0, 0};
-    struct cg_resident_held held = {};
-    held.row = -1;
+    struct cg_resident_cells cells = {p, call, turns, cg_cluster_is_usual(y), {}, {}, {}};
+    cells.held.row = -1;
     for (int turn = 0; turn <= steps; turn++) { /* the last one only receives */
         turns.active = cg_resident_active(call, p.group, turns.now.most);
         const int all = turns.active > turns.before ? turns.active : turns.before;
         for (int from = 0; from < all; from += call.r.columns) {
             const int count = all - from < call.r.columns ? all - from : call.r.columns;
-            struct cg_resident_past next;
-            cg_resident_store_held(y, &held);
-            cg_resident_load_past(y, cg_resident_get_cell(p, call, turns, from, count, p.thread), turns, &next);
+            cells.prepare(cg_resident_get_cell(p, call, turns, from, count, p.thread));
             if (from == 0 && turns.before > 0)
                 cg_resident_wait(p, call.r);
-            PASS::run(p, call, turns, from, count, usual, next, &held);
-            __syncthreads(); /* now all threads have read what is shared */
+            PASS pass(p, call);
+            cg_resident_run_columns(pass, cells, p, call, turns, from, count, turns.before, turns.active);
         }
         if (turns.active > 0)
             cg_resident_arrive(p);
@@ -147,7 +209,7 @@ static __device__ __forceinline__ void cg_resident_run_turns(struct cg_resident_
         turns.now = turns.next;
         turns.next = cg_resident_get_step(y, turn + 2, true);
     }
-    cg_resident_store_held(y, &held);
+    cg_resident_store_held(y, &cells.held);
 }
 
 #endif

@@ -33,8 +33,12 @@ template <typename KERNEL> static int cg_resident_start(const struct cg_resident
 }
 
 extern "C" {
-/* cg_resident_backward and cg_resident_count_backward for blocks that send parts of the gradient. */
+/* cg_resident_backward and cg_resident_count_backward for blocks that send parts of the gradient; the same, and
+ * forward, for linked cells. */
 int cg_resident_scatter(const struct cg_resident_request *request);
+int cg_resident_scatter_linked(const struct cg_resident_request *request);
+int cg_resident_forward_linked(const struct cg_resident_request *request);
+int cg_resident_backward_linked(const struct cg_resident_request *request);
 }
 
 /* Calls KERNELS::run with the number of parts and tiles as template arguments. */
@@ -44,6 +48,20 @@ template <typename KERNELS> static int cg_resident_choose(const struct cg_reside
     if (r->parts == 2)
         return r->row_tiles == 2 ? KERNELS::template run<2, 2>(request) : KERNELS::template run<2, 1>(request);
     return r->row_tiles == 2 ? KERNELS::template run<1, 2>(request) : KERNELS::template run<1, 1>(request);
+}
+
+/* Likewise for kernels that send parts of the gradient: with the number of parts of a value, and of steps of 16 gates.
+ */
+template <typename KERNELS> static int cg_resident_choose_steps(const struct cg_resident_request &request)
+{
+    const int steps = request.resident->segment / 16;
+    if (request.resident->parts == 2)
+        return steps == 2   ? KERNELS::template run<2, 2>(request)
+               : steps == 4 ? KERNELS::template run<2, 4>(request)
+                            : KERNELS::template run<2, 8>(request);
+    return steps == 2   ? KERNELS::template run<1, 2>(request)
+           : steps == 4 ? KERNELS::template run<1, 4>(request)
+                        : KERNELS::template run<1, 8>(request);
 }
 
 #endif

@@ -36,6 +36,20 @@ static int32_t get_power(int32_t most)
     return power;
 }
 
+/* To read the weights once for which a block has no room. They exceed L2, or stay there. */
+static float find_spill_clocks(const struct cg_resident *r)
+{
+    const float bytes = 4.0f * (float)cg_resident_spill_words(r);
+    return bytes / (bytes * (float)(r->blocks * r->groups * r->together) < L2_ROOM ? L2_BYTES : MEMORY_BYTES);
+}
+
+/* For the barriers within a step, after which a block reads two numbers of each block for each sequence. */
+static float find_link_clocks(const struct cg_resident *r, int32_t columns)
+{
+    const float numbers = (float)(8 * columns * r->blocks);
+    return (float)r->linked * (numbers / L2_BYTES + WAIT + WAIT_BLOCK * (float)r->blocks);
+}
+
 /* The expected clocks of a step with so many sequences in a group. */
 static float estimate(const struct cg_resident *r, int32_t columns)
 {
@@ -48,16 +62,39 @@ static float estimate(const struct cg_resident *r, int32_t columns)
         (float)(r->rows / 16) * all / 8 * (float)r->words / 8 * (r->parts == 2 ? 3.0f : 1.0f) * MMA_CLOCKS * idle;
     const float sums = 8.0f * (float)(r->splits * r->rows) * all / SHARED_BYTES;
     const float cells = CELL_CLOCKS * (float)((columns * r->units + CG_RESIDENT_THREADS - 1) / CG_RESIDENT_THREADS);
-    const float copy = published / L2_BYTES, busy = shared > products ? shared : products;
-    return (copy > busy ? copy : busy) + sums + cells + WAIT + WAIT_BLOCK * (float)r->blocks;
+    const float copy = published / L2_BYTES + passes * find_spill_clocks(r),
+                busy = shared > products ? shared : products;
+    return (copy > busy ? copy : busy) + sums + cells + WAIT + WAIT_BLOCK * (float)r->blocks +
+           find_link_clocks(r, columns);
 }
 
-static bool fit_slices(struct cg_resident *r, int64_t room)
+/* Takes as much of the depth as fits into shared memory, all of it if not `spills`. */
+static bool fit_slices(struct cg_resident *r, bool spills, int64_t room)
 {
-    r->pitch = round_up(r->words, r->chunk) + 4;
-    const int64_t bytes = cg_resident_count_bytes(r);
-    r->shared_bytes = bytes <= room ? (int32_t)bytes : 0;
-    return bytes <= room;
+    r->kept = spills ? 0 : cg_resident_depth(r);
+    r->pitch = r->kept + 4;
+    const int64_t of_word = 4 * (int64_t)r->parts * r->rows, left = room - cg_resident_count_bytes(r);
+    if (left < 0)
+        return false;
+    if (spills && left / of_word < cg_resident_depth(r) - r->chunk)
+        r->kept = (int32_t)(left / of_word) / r->chunk * r->chunk;
+    else if (spills)
+        r->kept = cg_resident_depth(r) - r->chunk;
+    r->pitch = r->kept + 4;
+    r->shared_bytes = (int32_t)cg_resident_count_bytes(r);
+    return true;
+}
+
+/* Finds a size of slices. Returns false if none fits. */
+static bool find_chunk(struct cg_resident *r, bool spills, int64_t room)
+{
+    const int32_t lines = r->columns + (spills ? r->rows : 0);
+    r->chunk = 8 * r->splits;
+    while (r->chunk < r->words && 2 * r->chunk * lines * 4 * r->parts <= SLICE_BYTES)
+        r->chunk *= 2;
+    while (!fit_slices(r, spills, room) && r->chunk > 8 * r->splits)
+        r->chunk /= 2;
+    return fit_slices(r, spills, room);
 }
 
 /* Divides a product among the warps. Returns false if a block lacks shared memory. */
@@ -71,12 +108,7 @@ static bool lay_out(struct cg_resident *r, int32_t columns, int64_t room)
     r->splits = left / r->column_warps;
     const int32_t most = tile * r->column_warps, wanted = round_up(columns, 16);
     r->columns = wanted < most ? wanted : most;
-    r->chunk = 8 * r->splits;
-    while (r->chunk < r->words && 2 * r->chunk * r->columns * 4 * r->parts <= SLICE_BYTES)
-        r->chunk *= 2;
-    while (!fit_slices(r, room) && r->chunk > 8 * r->splits)
-        r->chunk /= 2;
-    return fit_slices(r, room);
+    return find_chunk(r, false, room) || find_chunk(r, true, room);
 }
 
 /* Tries every division of the warps for so many units per block. */
@@ -108,8 +140,10 @@ static float estimate_scatter(const struct cg_resident *r, int32_t columns)
     const float products = depth * 2.0f * (r->parts == 2 ? 3.0f : 1.0f) * MMA_CLOCKS;
     const float shared = depth * (float)(512 * r->parts) / SHARED_BYTES;
     const float cells = CELL_CLOCKS * (float)((columns * r->units + CG_RESIDENT_THREADS - 1) / CG_RESIDENT_THREADS);
-    const float busy = shared > products ? shared : products, sent = parts / rate;
-    return (sent > busy ? sent : busy) + sent + cells + GATHER + WAIT + WAIT_BLOCK * (float)r->blocks;
+    const float read = shared + sixteens * find_spill_clocks(r), sent = parts / rate;
+    const float busy = read > products ? read : products;
+    return (sent > busy ? sent : busy) + sent + cells + GATHER + WAIT + WAIT_BLOCK * (float)r->blocks +
+           find_link_clocks(r, columns);
 }
 
 /* For so many groups, keeps the division in `best` if it is faster. */
@@ -120,6 +154,9 @@ static void try_scatter(const struct cg_resident *base, int32_t sequences, int64
     r.rows = round_up(r.blocks * r.units, 16);
     r.columns = wanted < SCATTER_COLUMNS ? wanted : SCATTER_COLUMNS;
     r.pitch = r.segment / 2;
+    r.kept = r.rows / 16;
+    while (r.kept > 0 && cg_resident_count_bytes(&r) > room)
+        r.kept--;
     if (cg_resident_count_bytes(&r) > room)
         return;
     r.shared_bytes = (int32_t)cg_resident_count_bytes(&r);
@@ -136,6 +173,12 @@ static int32_t find_segment(enum cg_resident_pass pass, int32_t gates, int32_t u
     return pass == CG_RESIDENT_BACKWARD ? round_up(all, 16) : units;
 }
 
+/* LAYER_NORM of an LSTM has two barriers more per step, that of others one, and so does a late GRU. */
+static int32_t count_links(const struct seqlstm_recurrent_desc *d)
+{
+    return !cg_cluster_is_linked(d) ? 0 : d->cell == SEQLSTM_CELL_LSTM ? 2 : 1;
+}
+
 bool cg_resident_divide(const struct seqlstm_recurrent_desc *d, enum cg_resident_pass pass, int32_t units,
                         int32_t together, int32_t multiprocessors, int64_t room, struct cg_resident *out)
 {
@@ -147,6 +190,7 @@ bool cg_resident_divide(const struct seqlstm_recurrent_desc *d, enum cg_resident
                             .segment = find_segment(pass, gates, units),
                             .parts = d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT32 ? 2 : 1,
                             .wild = cg_cluster_is_wild(d),
+                            .linked = count_links(d),
                             .together = together};
     memset(out, 0, sizeof *out);
     r.words = blocks * r.segment / 2;

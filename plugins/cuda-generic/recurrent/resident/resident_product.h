@@ -61,6 +61,21 @@ template <int PARTS, int TILES> struct cg_resident_product {
             gpu_copy_async(slice + line * pitch() + word, inside ? from + (int64_t)line * r.words + word0 + word : from,
                            inside);
         }
+        if (word0 >= r.kept)
+            fetch_weights(slice + columns_words(), word0);
+    }
+    /* Where the weights of a slice begin. */
+    __device__ __forceinline__ int columns_words() const
+    {
+        return r.columns * PARTS * pitch();
+    }
+    __device__ __forceinline__ void fetch_weights(uint32_t *to, int word0) const
+    {
+        const int fours = r.chunk / 4, left = cg_resident_depth(&r) - r.kept;
+        for (int e = p.thread; e < r.rows * PARTS * fours; e += CG_RESIDENT_THREADS) {
+            const int line = e / fours, word = e % fours * 4; /* a line: a part of a row */
+            gpu_copy_async(to + line * pitch() + word, p.spill + (int64_t)line * left + word0 - r.kept + word, true);
+        }
     }
 
     /* Loads the scales of what block `block` has published. */
@@ -94,10 +109,13 @@ template <int PARTS, int TILES> struct cg_resident_product {
     __device__ __forceinline__ void step(int word, const uint32_t *slice, uint32_t lower, uint32_t upper)
     {
         uint32_t a[PARTS][TILES][4];
+        const bool kept = word < r.kept;
+        const int wide = kept ? r.pitch : pitch();
+        const uint32_t *weights = kept ? p.weights + word : slice + columns_words() + word % r.chunk;
         CG_UNROLL
         for (int e = 0; e < PARTS * TILES; e++)
             cg_load_fragments(a[e / TILES][e % TILES],
-                              p.weights + (e / TILES * r.rows + row() + e % TILES * 16 + p.lane % 16) * r.pitch + word +
+                              weights + (e / TILES * r.rows + row() + e % TILES * 16 + p.lane % 16) * wide +
                                   p.lane / 16 * 4);
         CG_UNROLL
         for (int e = 0; e < PARTS * TILES * 4; e++) /* an infinity there times 0 would be NaN */

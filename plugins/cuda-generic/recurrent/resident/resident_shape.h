@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where everything of a block lies, for host and device. See resident.h.
  *
- *   shared memory   struct cg_layer | constants of the units [7][32] | inverse scales of the rows | weights
- *                   [parts][rows][pitch] | slices [STAGES][columns][parts][chunk + 4], then sums [splits][rows][columns
+ *   shared memory   struct cg_layer | constants of the units [CONSTANTS][32] | inverse scales of the rows | weights
+ *                   [parts][rows][pitch] | slices [STAGES] of [columns][parts][chunk + 4] and of weights
+ * [parts][rows][chunk + 4], then sums [splits][rows][columns
  *                   + 1]
  *   scatter         the same up to the weights [tiles][steps][parts][lanes][4] | gradients of the gates
  * [columns][parts] [depth / 2 + 4] | their inverse scales [columns] | sums of threads [THREADS] */
@@ -14,7 +15,8 @@
 enum {
     CG_RESIDENT_UNITS_MOST = 32,
     CG_RESIDENT_CONSTANTS_AT = 704,
-    CG_RESIDENT_SCALES_AT = CG_RESIDENT_CONSTANTS_AT + 7 * 4 * CG_RESIDENT_UNITS_MOST,
+    CG_RESIDENT_CONSTANTS = 13, /* of a unit: see cg_cluster_constant */
+    CG_RESIDENT_SCALES_AT = CG_RESIDENT_CONSTANTS_AT + CG_RESIDENT_CONSTANTS * 4 * CG_RESIDENT_UNITS_MOST,
 };
 
 /* Columns of a warp's sums: as many as registers hold. */
@@ -30,13 +32,14 @@ CG_HD int64_t cg_resident_weights_at(const struct cg_resident *r)
 
 CG_HD int64_t cg_resident_slices_at(const struct cg_resident *r)
 {
-    return cg_resident_weights_at(r) + 4 * (int64_t)r->parts * r->rows * r->pitch;
+    return cg_resident_weights_at(r) + 4 * (int64_t)r->parts * (r->scatter ? 16 * r->kept : r->rows) * r->pitch;
 }
 
 /* Words of a slice. */
 CG_HD int32_t cg_resident_slice_words(const struct cg_resident *r)
 {
-    return r->columns * r->parts * (r->chunk + 4);
+    const int32_t rows = r->kept < cg_resident_depth(r) ? r->rows : 0;
+    return (r->columns + rows) * r->parts * (r->chunk + 4);
 }
 
 CG_HD int64_t cg_resident_count_bytes(const struct cg_resident *r)
