@@ -144,6 +144,7 @@ struct sweep {
     unsigned alive = 0, idle = 0;
     bool moved = false, spun = false; /* since this sweep began */
     bool warp_moved = false;          /* since this pass over the warp began */
+    bool block_moved = false;         /* the same for the block */
 };
 
 struct run {
@@ -203,12 +204,13 @@ fiber *find_in_block(run *r, std::vector<fiber> &fibers)
     }
 }
 
-/* The thread whose turn it is; NULL if all are done or the launch has failed. */
+/* The thread whose turn it is; NULL if all are done or the launch has failed. A block runs ahead, too, as far as it can
+ * without the others: if it does not wait for them, it finds nothing of theirs. */
 fiber *find_next(run *r)
 {
     sweep *s = &r->at;
     while (r->failure[0] == 0) {
-        for (; s->block < r->blocks.size(); s->block++, s->fiber = 0) {
+        for (; s->block < r->blocks.size(); s->block += !s->block_moved, s->block_moved = false, s->fiber = 0) {
             std::vector<fiber> &fibers = r->blocks[r->backwards ? r->blocks.size() - 1 - s->block : s->block].fibers;
             fiber *f = find_in_block(r, fibers);
             if (f)
@@ -245,6 +247,7 @@ void leave(fiber *f)
     run *r = running;
     r->at.moved = r->at.moved || !f->spinning;
     r->at.warp_moved = r->at.warp_moved || !f->spinning;
+    r->at.block_moved = r->at.block_moved || !f->spinning;
     r->at.spun = r->at.spun || f->spinning;
     r->at.alive -= f->done;
     go_on(r, &f->self);
