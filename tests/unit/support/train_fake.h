@@ -437,6 +437,12 @@ WEAK seqlstm_status sl_exec_run_empty(struct sl_exec *exec, const struct sl_exec
     return SEQLSTM_OK;
 }
 
+WEAK bool sl_exec_can_capture(const struct sl_exec *exec)
+{
+    (void)exec;
+    return false;
+}
+
 /* One state of one feature for each sequence. */
 WEAK const struct sl_graph *sl_exec_get_graph(const struct sl_exec *exec)
 {
