@@ -12,6 +12,8 @@
 #define BLAS_JOIN_(a, b) a##_##b
 #define BLAS_JOIN(a, b)  BLAS_JOIN_(a, b)
 #define BLAS_NAME(name)  BLAS_JOIN(blas_##name, BLAS_SET)
+#define BLAS_TEXT_(a)    #a
+#define BLAS_TEXT(a)     BLAS_TEXT_(a)
 
 #define INLINE   static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))

@@ -58,12 +58,3 @@ INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
 }
 
 #include "cpu-blas/tiles/int8.inc"
-
-const struct blas_tile_kernels blas_int8_kernels_avx2 = {.name = "avx2",
-                                                         .tile_k = BLAS_INT8_K,
-                                                         .rows = int8_rows,
-                                                         .columns = int8_columns,
-                                                         .product = product,
-                                                         .release = release,
-                                                         .sums = int8_sums,
-                                                         .largest = int8_largest};
