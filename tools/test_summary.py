@@ -14,6 +14,7 @@ import re
 import sys
 
 POINT = re.compile(r'^(not )?ok\b[^#]*(?:#\s*(skip|todo)\b\s*(.*))?', re.I)
+CLI_SKIP = re.compile(r'^skip (\w+ .*?)(?: \([\d.]+ s\))?$')  # as tests/cli/harness.py writes it
 GOOD = ('OK', 'EXPECTEDFAIL')
 LAST_LINES = 30  # of the output of a test that failed
 
@@ -22,7 +23,9 @@ def count(test):
     """Returns (passed, failed, [skip reasons]) of one line of the log."""
     result, passed, failed, skipped = test['result'], 0, 0, []
     for line in (test.get('stdout') or '').splitlines():
-        match = POINT.match(line)
+        match, whole = POINT.match(line), CLI_SKIP.match(line)
+        if whole:
+            skipped.append(whole.group(1))
         if not match:
             continue
         kind = (match.group(2) or '').lower()
@@ -45,7 +48,7 @@ def count(test):
 def describe_failure(name, test):
     """Returns the lines that say which test failed, and how."""
     out, err = [(test.get(key) or '').splitlines() for key in ('stdout', 'stderr')]
-    points = [line for line in out if line.startswith('not ok')]
+    points = [line for line in out if line.startswith(('not ok', 'FAIL '))]
     lines = points + ['...'] + (out + err)[-LAST_LINES:]
     return [f'failed: {name}: {test["result"]} after {test.get("duration", 0):.0f} s'] + ['    ' + line for line in lines]
 
@@ -57,7 +60,9 @@ def self_test():
              ('OK', 'ok 1 - a\nok 2 - b # SKIP small\n1..2\n', (1, 0, ['small'])),
              ('FAIL', 'ok 1 - a\nnot ok 2 - b\n', (1, 1, [])), ('OK', 'ok 1 - a\nnot ok 2 - b # todo later\n', (2, 0, [])),
              ('ERROR', 'ok 1 - a\nok 2 - b\n', (2, 1, [])),  # it crashed behind its second point
-             ('OK', 'books are ok\n', (1, 0, []))]
+             ('OK', 'books are ok\n', (1, 0, [])),
+             ('FAIL', 'ok   test_a  (2.47 s)\nFAIL test_b: no\n', (1, 1, [])),
+             ('OK', 'ok   test_a  (2.47 s)\nskip test_b no GPU (0.83 s)\n', (1, 0, ['test_b no GPU']))]
     wrong = [case for case in cases if count({'result': case[0], 'stdout': case[1]}) != case[2]]
     for result, stdout, _ in wrong:
         print(f'summary: {result} with {stdout!r} counts as {count({"result": result, "stdout": stdout})}')
