@@ -407,9 +407,11 @@ def test_killed_at_the_beginning(t):
     for key, value in (('threads', -1), ('threads', 0), ('threads', 1.5), ('threads', '2'), ('threads', 100000),
                        ('backend', './x.so'), ('backend', ''), ('backend', 3), ('backend_path', '/x'),
                        ('backend_path', ['x']), ('backend_path', ['/x', './x']), ('backend_path', [3]),
-                       ('backend_path', ['/x'] * 65), ('schema', 'seqlstm.flags/2')):
+                       ('backend_path', ['/x'] * 65)):
         t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/1', key: value}))
         t.refuse(4, 'eval', 'r').says('flags.json', f'"{key}"')
+    t.write('r/flags.json', json.dumps({'schema': 'seqlstm.flags/2'}))
+    t.refuse(4, 'eval', 'r').says('flags.json', 'use the version of seqlstm that wrote it')
 
 
 def test_hangup(t):

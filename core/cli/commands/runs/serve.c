@@ -243,8 +243,7 @@ static const struct cli_flag flags[] = {
     {.name = "max-batch", .argument = "N", .help = "sequences that are computed together (default 64)"},
     {.name = "max-steps",
      .argument = "N",
-     .help = "steps of a sequence (default: of the longest in training, at least 256; where training reads a text "
-             "in parts, at most 4096 or a part)"},
+     .help = "steps of a sequence (default: the longest in training, at least 256; 4096 of a text)"},
     {.name = "target-p99",
      .argument = "MS",
      .help = "latency that 99 of 100 requests keep: batches take at most an eighth of it"},
