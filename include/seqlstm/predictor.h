@@ -66,7 +66,7 @@ enum {
     SEQLSTM_PREDICTOR_SHARED_LOCK = 1u << 2 /* the threads of the caller hold one lock between their calls, as those of
                                                Python do. seqlstm_predict and the steps of streams then end in turn:
                                                once the thread whose call ended last has let go of the lock, which its
-                                               next call shows, but at most 10 us late. So a thread seldom finds the
+                                               next call shows, but at most 50 us late. So a thread seldom finds the
                                                lock taken and sleeps */
 };
 

@@ -9,8 +9,9 @@
 #include "base/system/clock.h"
 #include "base/system/relax.h"
 
-/* More than a thread of Python needs between two calls in a loop (1 to 2 us), and less than waking a thread takes. */
-#define TURNS_WAIT_NS 10000
+/* More than waking a thread takes on an idle virtual machine (25 us): a thread that was not waited for while it woke
+ * would find the lock taken again, and sleep. */
+#define TURNS_WAIT_NS 50000
 #define TURNS_LOOKS   8 /* before the clock is asked */
 
 /* The seat of the thread whose call ended last, on lines of its own; NULL: it has begun another. It orders no other

@@ -10,7 +10,7 @@
 
 /* A call of the running thread begins. */
 void sl_turns_begin(void);
-/* It ends. False: the other thread did not begin a call within 10 us, and is waited for no more. */
+/* It ends. False: the other thread did not begin a call within 50 us, and is waited for no more. */
 bool sl_turns_end(void);
 
 #endif
