@@ -16,10 +16,10 @@ float sl_peak_run_chain(int turns, double *out_flops);
  * best of a few passes, in about 0.1 s. Takes 96 MiB meanwhile. NO_MEMORY. [one thread at a time per pool] */
 seqlstm_status sl_peak_measure_bytes(struct sl_pool *pool, double *out_gbytes, struct seqlstm_error *err);
 
-/* GFLOP/s: the best of a few passes, about 60 ms in total. [one thread at a time per pool] */
+/* GFLOP/s: the best of the passes of 50 ms. [one thread at a time per pool] */
 double sl_peak_measure(struct sl_pool *pool);
 
-/* GFLOP/s in bfloat16 on the tiles of AMX, on all members together; a few milliseconds. 0: the processor has none, or
+/* GFLOP/s in bfloat16 on the tiles of AMX, on all members together; in 50 ms. 0: the processor has none, or
  * the system does not allow their use. [one thread at a time per pool] */
 double sl_peak_measure_tiles(struct sl_pool *pool);
 
