@@ -63,7 +63,7 @@ class Page:
         self.address, self.number = address, 0
 
     def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # Chromium may still write
         (pathlib.Path(self.folder.name) / 'Local State').write_text('{"internal_only_uis_enabled": true}')  # chrome://tracing
         self.process = subprocess.Popen(
             ['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--remote-debugging-port=0',
