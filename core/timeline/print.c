@@ -97,6 +97,30 @@ static const struct {
              {SL_ACTIVITY_VALIDATION, "the validation split is evaluated"},
              {SL_ACTIVITY_CHECKPOINT, "checkpoints are written"}};
 
+/* The share of the time for which the thread that builds batches works; 1 if none was built. */
+static double find_building(const struct sl_timeline *timeline)
+{
+    const struct sl_trace *trace = timeline->request.trace;
+    for (int32_t t = 0; t < timeline->track_count; t++)
+        for (int64_t a = 0; a < trace->tracks[t].count; a++)
+            if (trace->tracks[t].activities[a].kind == SL_ACTIVITY_BATCH)
+                return get_share(timeline, timeline->tracks[t].busy_ns);
+    return 1;
+}
+
+static void print_wait(const struct sl_timeline *timeline, enum sl_activity_kind kind, const char *text,
+                       struct sl_buf *out)
+{
+    const double building = find_building(timeline);
+    sl_buf_printf(out, "For %.0f %% of the time ", 100 * get_share(timeline, sum_kind(timeline, kind)));
+    if (kind == SL_ACTIVITY_FETCH && building < 0.5)
+        sl_buf_printf(out,
+                      "updates wait for their batches, whose thread works for only %.0f %%: it waits for a processor. ",
+                      100 * building);
+    else
+        sl_buf_printf(out, "%s. ", text);
+}
+
 /* What a training waits for is seen as it runs, what takes longest call by call. */
 static void print_limit(const struct sl_timeline *timeline, struct sl_buf *out)
 {
@@ -106,7 +130,7 @@ static void print_limit(const struct sl_timeline *timeline, struct sl_buf *out)
     for (size_t w = 0; w < sizeof waits / sizeof *waits; w++) {
         const double share = get_share(runs, sum_kind(runs, waits[w].kind));
         if (share >= much && share > get_share(timeline, heaviest) / 2)
-            sl_buf_printf(out, "For %.0f %% of the time %s. ", 100 * share, waits[w].text);
+            print_wait(runs, waits[w].kind, waits[w].text, out);
     }
     print_device(runs, out);
     print_heaviest(timeline, out);

@@ -281,6 +281,18 @@ static void test_sentence(void **state)
     expect_sentence(timeline, &advices,
                     LIMITS "With `--threads 2` the training is 1.80 times as fast (measured: 1.70 to 1.90); quiet.\n");
     sl_timeline_destroy(timeline);
+    /* batches are built in 70 of 100 us, then in 10 */
+    add(&trace.tracks[1], SL_ACTIVITY_BATCH, NULL, 10, 80, 5);
+    advices.count = 0;
+    timeline = make(&trace, NAN);
+    expect_sentence(timeline, &advices, LIMITS "There was nothing to try out.\n");
+    sl_timeline_destroy(timeline);
+    trace.tracks[1].activities[0].end_ns = 20 * US;
+    timeline = make(&trace, NAN);
+    expect_sentence(timeline, &advices,
+                    "For 60 % of the time updates wait for their batches, whose thread works for only 10 %: it waits "
+                    "for a processor. a takes 40 % of the time. There was nothing to try out.\n");
+    sl_timeline_destroy(timeline);
 }
 
 static json_t *parse(struct sl_buf *out)
