@@ -147,14 +147,21 @@ def test_report_of_segments(t):
     """The worst answers name a record and its step, also where `bptt` cuts sequences: the label there is in the file."""
     draw = random.Random(1)
     labels = [[draw.choice('ABC') for _ in range(9)] for _ in range(20)]
-    t.write('t.conll', ''.join(''.join(f'w{draw.randrange(30)}\t{label}\n' for label in row) + '\n' for row in labels))
+    words = [[f'w{draw.randrange(30)}' for _ in row] for row in labels]
+    t.write('t.conll', ''.join(''.join(f'{word}\t{label}\n' for word, label in zip(*rows)) + '\n'
+                               for rows in zip(words, labels)))
     t.write('m.yaml', CLASSES.replace('type: lines', 'type: conll').replace(
         '  train: {file: train.txt}\n', '  train: {file: t.conll}\n  valid: {file: t.conll}\n  batching: {bptt: 4}\n').replace(
         'label: first', 'label: {column: 2, type: class}').replace('units: 4}', 'units: 4, return_sequences: true}'))
     t.run('run', 'm.yaml', '--out', 'r', '-q')
-    worst = re.findall(r'<tr><td>(\d+)</td><td>(\d+)</td><td>([ABC])</td><td>[ABC]</td>', t.read('r/report.html').decode())
-    expect(len(worst) == 10 and any(int(step) >= 4 for _, step, _ in worst), worst)
-    expect(all(labels[int(record)][int(step)] == label for record, step, label in worst), worst)
+    worst = re.findall(r'<tr><td>(\d+)</td><td>(\d+)</td><td>([ABC])</td><td>[ABC]</td>.*?<td class="example">(.*?)</td>',
+                       t.read('r/report.html').decode())
+    worst = [(int(record), int(step), label, shown) for record, step, label, shown in worst]
+    expect(len(worst) == 10 and any(step >= 4 for _, step, _, _ in worst), worst)
+    expect(all(labels[record][step] == label for record, step, label, _ in worst), worst)
+    for record, step, _, shown in worst:  # the word of the step among six on either side
+        marked = [f'[{word}]' if k == step else word for k, word in enumerate(words[record])]
+        expect(shown == ' '.join(marked[max(0, step - 6):step + 7]), (record, step, shown))
 
 
 def test_report_of_padding(t):

@@ -7,6 +7,15 @@
 
 #include "base/value/printable.h"
 
+/* What ends the word of a line: in files with a line for each token, whose first column it is and which have no other
+ * lines; otherwise '\0'. */
+static char find_column_end(const struct sl_source *source)
+{
+    const bool plain = source->type == SL_SOURCE_CONLL && strcmp(source->text, "1") == 0 && !source->comment &&
+                       (!source->delimiter || strlen(source->delimiter) == 1);
+    return !plain ? '\0' : source->delimiter ? source->delimiter[0] : '\t';
+}
+
 void sl_examples_init(struct sl_examples *examples, const struct sl_model *model, const struct sl_data_state *state,
                       enum sl_split split)
 {
@@ -20,6 +29,8 @@ void sl_examples_init(struct sl_examples *examples, const struct sl_model *model
     examples->stride = 1;
     examples->names = names;
     examples->state = state;
+    const bool is_part = model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
+    examples->column_end = find_column_end(&model->data.splits[is_part ? SL_SPLIT_TRAIN : split]);
     if (tokens)
         return;
     if (names && classes <= SL_EXAMPLE_CLASSES && (target->kind == SL_FIELD_IDS || (binary && target->features == 1))) {
@@ -38,6 +49,29 @@ static int find_place(const struct sl_examples *examples, double error)
     return place < SL_EXAMPLE_WORST ? place : -1;
 }
 
+/* The word of the step with a few on both sides. */
+static void copy_words(const struct sl_examples *examples, const char *text, size_t bytes, struct sl_example *example)
+{
+    enum { NEIGHBOURS = 6 };
+    const char *end = text + bytes;
+    struct sl_buf words = {0};
+    for (int64_t line = 0; text < end && line <= example->step + NEIGHBOURS; line++) {
+        const char *line_end = memchr(text, '\n', (size_t)(end - text));
+        line_end = line_end ? line_end : end;
+        const char *word_end = memchr(text, examples->column_end, (size_t)(line_end - text));
+        word_end = word_end ? word_end : line_end;
+        if (line >= example->step - NEIGHBOURS) {
+            sl_buf_append_text(&words, words.length_bytes > 0 ? " " : "");
+            sl_buf_append_text(&words, line == example->step ? "[" : "");
+            sl_buf_append(&words, text, (size_t)(word_end - text));
+            sl_buf_append_text(&words, line == example->step ? "]" : "");
+        }
+        text = line_end + 1;
+    }
+    sl_printable_copy(example->text, sizeof example->text, sl_buf_text(&words), words.length_bytes, "");
+    sl_buf_deinit(&words);
+}
+
 static void keep_worst(struct sl_examples *examples, const struct sl_dataset *dataset, struct sl_example *example)
 {
     const int place = find_place(examples, example->error);
@@ -45,7 +79,10 @@ static void keep_worst(struct sl_examples *examples, const struct sl_dataset *da
     if (place < 0)
         return;
     const char *text = sl_dataset_find_text(dataset, example->record, &bytes);
-    sl_printable_copy(example->text, sizeof example->text, text ? text : "", bytes, "");
+    if (text && examples->column_end != '\0')
+        copy_words(examples, text, bytes, example);
+    else
+        sl_printable_copy(example->text, sizeof example->text, text ? text : "", bytes, "");
     examples->worst_count += examples->worst_count < SL_EXAMPLE_WORST;
     memmove(&examples->worst[place + 1], &examples->worst[place],
             (size_t)(examples->worst_count - 1 - place) * sizeof *examples->worst);

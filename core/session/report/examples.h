@@ -25,7 +25,8 @@ struct sl_example {
     int64_t record, step; /* of the split, from 0 */
     int32_t target, answer;
     float actual, predicted; /* in the units of the file; of classes: the probability of the answer */
-    char text[SL_EXAMPLE_TEXT_BYTES];
+    char
+        text[SL_EXAMPLE_TEXT_BYTES]; /* of the record; of a tagger: the words around that of the step, which is in [] */
 };
 
 struct sl_examples {
@@ -41,6 +42,7 @@ struct sl_examples {
     struct sl_example worst[SL_EXAMPLE_WORST]; /* the worst first */
     int32_t worst_count;
     const struct sl_data_state *state;
+    char column_end; /* ends the word of a line, in files with a line for each token; or '\0' */
 };
 
 /* NONE for language models, decoders, several labels for a row, and more than SL_EXAMPLE_CLASSES classes. */
