@@ -54,6 +54,21 @@ static const struct sl_section *find_home(const char *key)
     return home;
 }
 
+/* A key of another section whose name is close, and that section in *home; NULL if there is none, or several sections
+ * have it. */
+static const char *closest_elsewhere(const char *key, const struct sl_section **home)
+{
+    const char *names[MOST_KEYS * 4] = {NULL};
+    size_t count = 0;
+    for (const struct sl_section *const *s = sl_schema_sections; *s != NULL; s++) {
+        for (const struct sl_option *o = (*s)->options; o->key != NULL && count < sizeof names / sizeof *names; o++)
+            names[count++] = o->key;
+    }
+    const char *close = sl_text_closest(key, names, count);
+    *home = close == NULL ? NULL : find_home(close);
+    return *home == NULL ? NULL : close;
+}
+
 /* "use `units: 650`". */
 static const char *help_of_synonym(struct sl_reader *reader, const struct sl_synonym *synonym,
                                    const struct sl_node *value)
@@ -82,6 +97,10 @@ static void report_unknown(struct sl_reader *reader, const struct sl_section *se
                                                : sl_reader_printf(reader, "it belongs to `%s`", home->path);
     } else if (close != NULL) {
         finding.help = sl_reader_printf(reader, "did you mean `%s`?", close);
+    } else if ((close = closest_elsewhere(pair->key, &home)) != NULL) {
+        finding.help = home == &sl_section_top
+                           ? sl_reader_printf(reader, "did you mean `%s` at the top of the file?", close)
+                           : sl_reader_printf(reader, "did you mean `%s` of `%s`?", close, home->path);
     }
     sl_diagnostics_add(reader->diagnostics, &finding);
     reader->errors++;

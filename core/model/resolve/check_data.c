@@ -62,7 +62,7 @@ static void check_table(struct sl_reader *reader, const struct sl_node *split, c
     if (targets && label)
         sl_reader_report(reader, "E0207", sl_reader_get_place(split, "label"), NULL, NULL,
                          "a table has `targets` or a `label`, not both");
-    if (numeric && !targets && !label)
+    if (numeric && !targets && !label && !source->target_column)
         sl_reader_report(reader, "E0317", place, "name what is predicted, as in `targets: [b]` or `label: kind`", NULL,
                          "a table with `inputs` needs `targets` or a `label`");
     if (window && !targets)

@@ -330,7 +330,8 @@ static void read_tokenizer(struct sl_reader *reader, struct sl_node *node, struc
 /* Whether the options of the source show that it has pairs. */
 static bool has_pairs(const struct sl_source *train)
 {
-    return train->source_file || train->target_file || train->source_column || train->target_column ||
+    return train->source_file || train->target_file || train->source_column ||
+           (train->target_column && train->inputs.count == 0) ||
            (train->type == SL_SOURCE_GENERATOR && train->generator == SL_GENERATOR_ADDITION);
 }
 

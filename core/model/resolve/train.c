@@ -50,7 +50,7 @@ static const char *infer_task(const struct sl_node *train, const struct sl_model
         return source->generator == SL_GENERATOR_COPY || source->generator == SL_GENERATOR_REVERSE ? "tag" : "regress";
     default:
         if (source->label.column == NULL)
-            return source->targets.count > 0 ? "regress" : "language_model";
+            return source->targets.count > 0 || source->inputs.count > 0 ? "regress" : "language_model";
         if (source->label.type == SL_LABEL_VALUE)
             return "regress";
         return source->group != NULL && !yields_vector(model) ? "tag" : "classify";
