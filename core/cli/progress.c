@@ -23,7 +23,6 @@ struct cli_train_view {
     bool lines;      /* plain lines */
     int64_t last_ns; /* time of the last redraw or line */
     int64_t start_ns;
-    int64_t batches_before; /* of this run, for the speed */
     double rows_per_second;
     int64_t epoch_lines, epoch_ns; /* number of epoch lines, and the time of the last one */
     size_t epoch_columns;          /* width of "epoch 3/10", by which the lines that belong to it are indented */
@@ -385,8 +384,9 @@ int cli_train_view_finish(struct cli_train_view *view, const struct sl_run_resul
         cli_note(cli, "stopped and saved; `seqlstm resume %s` continues", result->folder);
         return 128 + train->signal;
     default:
-        cli_note(cli, "done in %s (%lld updates, ended by %s); saved in %s", seconds,
-                 (long long)train->progress.updates, sl_train_end_get_name(train->end), result->folder);
+        cli_note(cli, "done in %s (%lld update%s, ended by %s); saved in %s", seconds,
+                 (long long)train->progress.updates, train->progress.updates == 1 ? "" : "s",
+                 sl_train_end_get_name(train->end), result->folder);
         return CLI_OK;
     }
 }

@@ -14,7 +14,7 @@ int64_t sl_run_count_bytes(const struct sl_run_facts *run);
 
 /* Removes the folder with all that is in it, and the folder above it if that is then empty. The run is locked
  * meanwhile; links are removed, not followed. Errors: IO (native_code EAGAIN: a process writes into the run, and
- * nothing was removed), NO_MEMORY. */
+ * nothing was removed), NOT_FOUND, NO_MEMORY. */
 seqlstm_status sl_run_remove(const struct sl_run_facts *run, struct seqlstm_error *err);
 
 #endif

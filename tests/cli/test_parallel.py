@@ -355,6 +355,27 @@ def test_what_is_wrong_is_said_once(t):
     t.run('run', 'm.yaml', '--out', 'alone', '-q', env=environment)
 
 
+def test_ranks_that_do_not_fit_the_division(t):
+    """Refused before they meet; as many ranks as shards fit."""
+    t.write('m.yaml', harness.TINY)
+    fewer = 'parallel.data={}, or `shards`, with which the number of ranks changes nothing'
+    for flags, started, said in (
+            (ranks(2, 2), 3, ['3 ranks were started for 2 shards', 'use at most as many ranks']),
+            (ranks(2), 3, ['divides each batch among 2 ranks, and there are 3', fewer.format(3)]),
+            (ranks(2), 1, ['divides each batch among 2 ranks, and there is 1', fewer.format(1)]),
+            (pipeline(2, 4), 3, ['`pipeline: 2` needs 2 ranks, or a multiple of that, and there are 3']),
+            (pipeline(2, 4), 1, ['`pipeline: 2` needs 2 ranks, or a multiple of that, and there is 1']),
+            (pipeline(2, 4), 4, ['{data: 1, pipeline: 2}` needs 2 ranks, and there are 4', 'parallel.data=2']),
+            (pipeline(2, 4, shards=1), 4, ['4 ranks were started for 1 shards'])):
+        environment = {'RANK': '0', 'WORLD_SIZE': str(started), 'LOCAL_WORLD_SIZE': str(started), 'TORCHELASTIC_RUN_ID': 'x'}
+        t.run('run', 'm.yaml', '--out', 'r', *flags, rc=2, env=environment).says(*said)
+    link = ('--link', '100Gb/s,5us')
+    t.run('plan', 'm.yaml', *ranks(2, 3), '--ranks', '1,4', *link, rc=2).says('`--ranks` has 4, and 3 shards are for 3 ranks')
+    t.run('plan', 'm.yaml', *pipeline(2, 4, shards=3), '--ranks', '8', *link, rc=2).says('3 shards are for 6 ranks at most')
+    t.run('plan', 'm.yaml', *ranks(2, 3), *ORDER, '--ranks', '3', *link).prints('ranks  hosts')
+    t.run('run', 'm.yaml', '--out', 'equal', *ranks(2, 2), *ORDER, '-q')
+
+
 def test_another_launcher_starts_the_ranks(t):
     t.write('m.yaml', harness.TINY)
     t.run('run', 'm.yaml', '--out', 'one', *ranks(1, 4), *ORDER, '--set', 'train.epochs=4', '-q')

@@ -56,6 +56,7 @@ static const struct planted planted[] = {
     {"guard", "lstm:inf:T7B5I6H9:f32:ragged", "behind the end of y"},
     {"guard-before", "lstm:inf:T7B5I6H9:f32:ragged", "before y"},
     {"leaked-state", "lstm:repeat:T7B5I6H9:f32:ragged", "other bits"},
+    {"keeps-data", "lstm:repeat:T7B5I6H9:f32:ragged", "after a call with other data"},
     {"nondeterminism", "lstm:repeat:T7B5I6H9:f32:ragged", "the same call on the same binding gave other bits"},
     {"unset-row", "lstm:inf:T7B5I6H9:f32:ragged", "nan"},
     {"ignores-option", "lstm:bwd:T7B5I6H9:f32:ragged:recurrent_dropout", "y["},

@@ -184,12 +184,23 @@ def test_tokens(t):
     t.write('none', '# nothing\n')
     t.refuse(2, 'serve', 'tiny', '--token-file', 'short').says('shorter than 16')
     t.refuse(2, 'serve', 'tiny', '--token-file', 'none').says('holds no token')
+    t.write('long', f'{"x" * 15}\n')
+    t.refuse(2, 'serve', 'tiny', '--token-file', 'long').says('shorter than 16')
+    t.write('many', ''.join(f'a-token-of-some-length-{k}\n' for k in range(257)))
+    t.refuse(2, 'serve', 'tiny', '--token-file', 'many').says('holds more than 256 tokens')
+    t.refuse(2, 'serve', 'tiny', '--token-file', 'absent').says('absent')
     t.refuse(2, 'serve', 'tiny', '--token-file', 'tokens', '--no-auth').says('exclude')
     with Server(t, 'tiny', '--token-file', 'tokens', '--listen', '0.0.0.0') as server:
         for token, status in ((None, 401), ('a-token-of-some-lengtH', 401), ('', 401), ('a-token-of-some-length', 200)):
             headers = {} if token is None else {'Authorization': f'Bearer {token}'}
             expect(server.ask('GET', '/v2', None, headers)[0] == status, token)
         expect(server.ask('GET', '/v2/health/live')[0] == 200, 'supervisors have no token')
+    tokens = ['x' * 16, *(f'a-token-of-some-length-{k}' for k in range(254)), 'the-last-of-the-tokens']
+    t.write('tokens', '\r\n \t\r\n'.join(f'\t {token} with a comment\n#{token}-no-token' for token in tokens))
+    with Server(t, 'tiny', '--token-file', 'tokens') as server:
+        for token, status in ((tokens[0], 200), (tokens[128], 200), (tokens[-1], 200), ('with', 401), (f'#{tokens[0]}-no-token', 401),
+                              (f'{tokens[0]}-no-token', 401), (f'{tokens[-1]} with', 401), (f'\t {tokens[0]}', 401)):
+            expect(server.ask('GET', '/v2', None, {'Authorization': f'Bearer {token}'})[0] == status, token)
 
 
 def test_a_full_queue_and_clients_that_leave(t):

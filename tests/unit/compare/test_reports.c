@@ -129,9 +129,15 @@ static void test_sweep(void **state)
     struct sl_sweep_candidate candidates[] = {
         {.name = "fast", .device = "cpu:x", .threads = 1, .loans = loans, .loan_count = 2, .peak_gflops = 50},
         {.name = "fast", .device = "cpu:x", .threads = 4, .loans = loans, .loan_count = 2, .peak_gflops = 200},
-        {.name = "a-very-long-name", .device = "cuda:y", .threads = 2, .excluded = "dW & more", .failed = true},
-        {.name = "third", .device = "cpu:x", .threads = 2, .loans = &loans[1], .loan_count = 1},
-        {.name = "gone", .device = "cpu:x", .threads = 1, .excluded = "no device"}};
+        {.name = "a-very-long-name",
+         .device = "cuda:y",
+         .threads = 2,
+         .loans = loans,
+         .loan_count = 1,
+         .excluded = "dW & more",
+         .failed = true},
+        {.name = "a-very-long-name", .device = "cpu:x", .threads = 3, .loans = &loans[1], .loan_count = 1},
+        {.name = "gone", .device = "cpu:x", .threads = 1, .loans = loans, .loan_count = 2, .excluded = "no device"}};
     struct sl_sweep_cell cells[4][5] = {{{5, 1e6, 9e5, 1.1e6}, {5, 2e6, 1.9e6, 2.1e6}, {0}, {3, 4e9, 3e9, 5e9}},
                                         {{5, 1.5e6, 1.4e6, 1.6e6}, {4, 1.25e6, 1.2e6, 1.3e6}, {0}, {0}},
                                         {{5, 8e6, 7e6, 9e6}, {5, 3e6, 2e6, 4e6}, {0}, {3, 2.5e6, 2e6, 3e6}},

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Run folders of every kind, damaged ones too: what is read of them, found by name, key and condition, compared, drawn
+ * and removed. */
+#include "golden.h"
+
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "base/memory/arena.h"
+#include "base/value/buf.h"
+#include "model/load/entries.h"
+#include "ok.h"
+#include "runs/catalogue.h"
+#include "runs/comparison.h"
+#include "runs/condition.h"
+#include "runs/page.h"
+#include "runs/removal.h"
+#include "runs/run_value.h"
+#include "scratch.h"
+
+#define ROW(split, span, update, loss)                                                                                 \
+    "{\"split\": \"" split "\", \"span\": \"" span "\", \"update\": " update                                           \
+    ", \"epoch\": 0.5, \"seconds\": 2.25, \"metrics\": {\"loss\": " loss "}}\n"
+
+static const char first_config[] = "seed: 3\nname: \"a b\"\nmodel:\n  - name: reader\n    type: lstm\n    units: 8\n"
+                                   "  - name: out\n    units: 1e1\ntrain:\n  epochs: 2\n  lr: 0.001\n";
+static const char second_config[] = "seed: 3\nname: 'a b'\nmodel:\n  - name: reader\n    type: gru\n    units: 16\n"
+                                    "  - name: out\n    units: 10\ntrain:\n  epochs: 2\n  lr: 1e-3\n  clip: 5\n";
+
+/* NAME/FILE and what is in it; "": a folder. */
+static const struct {
+    const char *path, *text;
+} files[] = {
+    {"all/010/config.yaml", first_config},
+    {"all/010/summary.json", "{\"end\": \"epochs\", \"updates\": 12, \"epochs\": 2, \"seconds\": 61.5, \"metrics\": "
+                             "{\"train\": {\"loss\": 0.5}, "
+                             "\"test\": {\"loss\": 0.75, \"mae\": 1e-7}, \"valid\": {\"loss\": 123456.789}}}"},
+    {"all/010/metrics.jsonl",
+     ROW("train", "report", "2", "3.5") ROW("train", "epoch", "6", "2.5") ROW("valid", "epoch", "6", "2.75")
+         ROW("train", "report", "8", "9.5") ROW("valid", "update", "9", "2.25") ROW("train", "epoch", "12", "1.5")
+             ROW("valid", "epoch", "12", "NaN") "{\"split\": \"train\n"},
+    {"all/9/config.yaml", second_config},
+    {"all/9/metrics.jsonl",
+     "{\"split\": \"train\", \"metrics\": {\"loss\": 8}, \"update\": 1}\nno row\n{\"epoch\": 9}\n"
+     "{\"split\": \"train\", \"span\": \"report\", \"update\": 7, \"epoch\": 0.7, \"seconds\": "
+     "3, \"metrics\": {\"loss\": 4, \"acc\": \"high\"}}\n"
+     "{\"split\": \"valid\", \"update\": -3, \"epoch\": -1, \"seconds\": \"x\", \"metrics\": "
+     "{\"loss\": 5}}\n"},
+    {"deep/a/b/config.yaml", "seed: 4\n"},
+    {"deep/a/b/final.safetensors", "w"},
+    {"deep/a/c/d/config.yaml", "seed: 4\n"},     /* too deep */
+    {"deep/a/b/inner/config.yaml", "seed: 4\n"}, /* within a run */
+    {"half/config.yaml", "seed: 4\n"},
+    {"half/final.safetensors", "w"},
+    {"half/checkpoints", ""},
+    {"odd <&>/config.yaml", "not: [closed\n"},
+    {"odd <&>/summary.json",
+     "{\"end\": 3, \"updates\": -1, \"epochs\": \"two\", \"seconds\": -2, \"metrics\": {\"test\": "
+     "{\"loss\": -0.25, \"acc\": null}, \"other\": {\"loss\": 1}}}"},
+    {"odd <&>/metrics.jsonl", ROW("test", "epoch", "5", "1")},
+    {"broken/config.yaml", "seed: 1\n"},
+    {"broken/summary.json", "{\"end\": \"epochs\""},
+    {"no-run/model.yaml", "seed: 1\n"},
+    {".hidden/config.yaml", "seed: 1\n"},
+};
+
+static void make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    const struct utimbuf times = {86400, 86400};
+    snprintf(path, sizeof path, "%s", scratch_path(name));
+    make_parents(path);
+    if (text[0] == '\0') {
+        assert_int_equal(mkdir(path, 0777), 0);
+        return;
+    }
+    assert_int_equal(sl_file_write(path, text, strlen(text), NULL), SEQLSTM_OK);
+    assert_int_equal(utime(path, &times), 0);
+}
+
+static struct sl_arena arena;
+static struct sl_run_catalogue runs;
+
+static int setup(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    setenv("TZ", "UTC", 1);
+    if (scratch_make(state) != 0)
+        return -1;
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+        put(files[k].path, files[k].text);
+    char link[256];
+    snprintf(link, sizeof link, "%s", scratch_path("link"));
+    assert_int_equal(symlink(scratch_path("all/9"), link), 0);
+    sl_arena_init(&arena);
+    ok(sl_run_catalogue_read(&arena, scratch_folder, &runs, &err), &err);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    sl_arena_deinit(&arena);
+    return scratch_remove(state);
+}
+
+static const struct sl_run_facts *find(const char *name)
+{
+    for (size_t r = 0; r < runs.count; r++)
+        if (strcmp(runs.runs[r].name, name) == 0)
+            return &runs.runs[r];
+    fail_msg("there is no run %s", name);
+    return NULL;
+}
+
+/* Folders of the scratch tree are named /x. */
+static char *hide_folder(const char *text)
+{
+    struct sl_buf out = {0};
+    const size_t bytes = strlen(scratch_folder);
+    while (*text) {
+        const bool is_here = strncmp(text, scratch_folder, bytes) == 0;
+        sl_buf_append(&out, is_here ? "/x" : text, is_here ? 2 : 1);
+        text += is_here ? bytes : 1;
+    }
+    char *hidden = strdup(sl_buf_text(&out));
+    sl_buf_deinit(&out);
+    return hidden;
+}
+
+static void add_facts(struct sl_buf *out)
+{
+    static const char *const keys[] = {"name",
+                                       "state",
+                                       "end",
+                                       "started",
+                                       "updates",
+                                       "epochs",
+                                       "seconds",
+                                       "train.loss",
+                                       "valid.loss",
+                                       "test.loss",
+                                       "test.mae",
+                                       "train.acc",
+                                       "test.acc",
+                                       "other.loss",
+                                       "seed",
+                                       "model[0].units",
+                                       "model.reader.units",
+                                       "model.reader.type",
+                                       "model.out.units",
+                                       "model.none.units",
+                                       "model.reader",
+                                       "train.lr",
+                                       "train.clip",
+                                       "nothing"};
+    for (size_t r = 0; r < runs.count; r++) {
+        const struct sl_run_facts *run = &runs.runs[r];
+        struct sl_config_entries config = {0};
+        sl_buf_printf(out, "== %s %s holder '%s'\n", run->name, run->folder, run->holder);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            static const char *const kinds[] = {"none", "number", "text"};
+            struct sl_run_value value;
+            assert_true(sl_run_value_find(&arena, run, &config, keys[k], &value));
+            sl_buf_printf(out, "%s: %s %s", keys[k], kinds[value.kind], value.text);
+            if (value.kind == SL_RUN_VALUE_NUMBER)
+                sl_buf_printf(out, " %.9g", value.number);
+            else
+                assert_true(isnan(value.number));
+            sl_buf_append_char(out, '\n');
+        }
+        for (size_t m = 0; m < run->metric_count; m++)
+            sl_buf_printf(out, "%s %s %.9g\n", run->metrics[m].split, run->metrics[m].name, run->metrics[m].value);
+    }
+}
+
+static void add_comparison(struct sl_buf *out, const char *title, const struct sl_run_facts *const *compared,
+                           size_t count)
+{
+    struct sl_run_comparison c;
+    assert_true(sl_run_comparison_make(&arena, compared, count, &c));
+    sl_buf_printf(out, "== %s\n", title);
+    for (size_t k = 0; k < c.config_count + c.metric_count; k++) {
+        const struct sl_compared_row *row = k < c.config_count ? &c.config[k] : &c.metrics[k - c.config_count];
+        sl_buf_append_text(out, row->key);
+        for (size_t r = 0; r < count; r++)
+            sl_buf_printf(out, " | %s", row->values[r].text);
+        sl_buf_append_char(out, '\n');
+    }
+    sl_runs_page_write(out, compared, &c);
+}
+
+static void test_what_is_read(void **state)
+{
+    struct sl_buf out = {0};
+    (void)state;
+    const struct sl_run_facts *three[] = {find("all/9"), find("all/010"), find("odd <&>")};
+    const struct sl_run_facts *two[] = {three[1], three[0]}, *same[] = {three[1], three[1]};
+    add_facts(&out);
+    add_comparison(&out, "three", three, 3);
+    add_comparison(&out, "two", two, 2);
+    add_comparison(&out, "a run and itself", same, 2);
+    add_comparison(&out, "one", same, 1);
+    char *text = hide_folder(sl_buf_text(&out));
+    golden_expect("reports/runs.txt", "== ", text);
+    free(text);
+    sl_buf_deinit(&out);
+}
+
+/* As many runs as a page may have: each has a colour of its own. */
+static void test_a_page_of_most_runs(void **state)
+{
+    const struct sl_run_facts *most[SL_COMPARED_MOST];
+    struct sl_run_comparison c;
+    struct sl_buf out = {0};
+    (void)state;
+    for (int r = 0; r < SL_COMPARED_MOST; r++)
+        most[r] = find(r % 2 ? "all/9" : "all/010");
+    assert_true(sl_run_comparison_make(&arena, most, SL_COMPARED_MOST, &c));
+    sl_runs_page_write(&out, most, &c);
+    for (int r = 0; r < SL_COMPARED_MOST; r++) {
+        char colour[32];
+        int count = 0;
+        snprintf(colour, sizeof colour, "<i class=\"r%d\"></i>", r);
+        for (const char *at = strstr(sl_buf_text(&out), colour); at; at = strstr(at + 1, colour))
+            count++;
+        assert_true(count >= 2); /* of its row, and of its column in what differs */
+    }
+    sl_buf_deinit(&out);
+}
+
+/* The rows of an epoch are read from the end of a log; a line that is cut there is none. */
+static void test_the_end_of_a_long_log(void **state)
+{
+    struct sl_arena own;
+    struct sl_buf log = {0};
+    struct sl_run_facts facts;
+    (void)state;
+    sl_buf_append_text(&log, ROW("test", "epoch", "1", "77"));
+    for (int k = 2; k <= 3000; k++)
+        sl_buf_printf(&log, "{\"split\": \"train\", \"update\": %d, \"metrics\": {\"loss\": %d}}\n", k, k);
+    sl_buf_append_text(&log, "{\"split\": \"train\", \"update\": 9000, ");
+    put("long/config.yaml", "seed: 1\n");
+    put("long/metrics.jsonl", sl_buf_text(&log));
+    sl_arena_init(&own);
+    assert_true(sl_run_facts_read(&own, scratch_path("long"), "long", &facts));
+    assert_int_equal(facts.state, SL_RUN_STOPPED);
+    assert_int_equal(facts.updates, 3000);
+    assert_int_equal(facts.metric_count, 1);
+    assert_true(sl_run_facts_find_metric(&facts, "train", "loss") == 3000);
+    assert_true(isnan(sl_run_facts_find_metric(&facts, "train", "los")));
+    assert_true(isnan(sl_run_facts_find_metric(&facts, "valid", "loss")));
+    sl_arena_deinit(&own);
+    sl_buf_deinit(&log);
+}
+
+static void test_links_and_pipes_are_not_read(void **state)
+{
+    struct sl_arena own;
+    struct sl_run_facts facts;
+    char from[256], to[256];
+    (void)state;
+    put("linked/config.yaml", "seed: 1\n");
+    snprintf(from, sizeof from, "%s", scratch_path("all/010/summary.json"));
+    snprintf(to, sizeof to, "%s", scratch_path("linked/summary.json"));
+    assert_int_equal(symlink(from, to), 0);
+    assert_int_equal(mkfifo(scratch_path("linked/metrics.jsonl"), 0600), 0);
+    sl_arena_init(&own);
+    assert_true(sl_run_facts_read(&own, scratch_path("linked"), "linked", &facts));
+    assert_int_equal(facts.state, SL_RUN_STOPPED);
+    assert_true(facts.updates == -1 && facts.metric_count == 0 && facts.end[0] == '\0' && isnan(facts.epochs));
+    sl_arena_deinit(&own);
+}
+
+static void test_names_that_mean_a_run(void **state)
+{
+    static const struct {
+        const char *word;
+        bool matches;
+    } rows[] = {{"all", true},     {"all/", true}, {"all/010", true}, {"all/010/", true},   {"all/010//", true},
+                {"all/01", false}, {"al", false},  {"010", false},    {"all/010/x", false}, {"ALL", false}};
+    (void)state;
+    const struct sl_run_facts *run = find("all/010");
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (sl_run_catalogue_matches(run, rows[k].word) != rows[k].matches)
+            fail_msg("'%s'", rows[k].word);
+    assert_true(sl_run_catalogue_matches(run, run->folder));
+    assert_true(sl_run_catalogue_matches(run, scratch_folder));
+    assert_true(sl_run_catalogue_matches(run, scratch_path("all")));
+    assert_false(sl_run_catalogue_matches(run, scratch_path("al")));
+}
+
+static void test_a_folder_that_is_not_there(void **state)
+{
+    struct sl_run_catalogue none;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    assert_int_equal(sl_run_catalogue_read(&arena, scratch_path("nowhere"), &none, &err), SEQLSTM_NOT_FOUND);
+    assert_non_null(strstr(err.message, "cannot read the folder"));
+    ok(sl_run_catalogue_read(&arena, scratch_path("no-run"), &none, &err), &err);
+    assert_int_equal(none.count, 0);
+}
+
+/* Every operator, with a number and a text on either side. */
+static void test_conditions(void **state)
+{
+    static const char *const signs[] = {"<", "<=", ">", ">=", "=", "==", "!="};
+    static const struct {
+        struct sl_run_value value;
+        const char *right;
+        const char *holds; /* a letter for each sign: y, n; r: refused */
+    } rows[] = {
+        {{SL_RUN_VALUE_NUMBER, 2, "2"}, "3", "yynnnny"}, {{SL_RUN_VALUE_NUMBER, 3, "3"}, "3.0", "nynyyyn"},
+        {{SL_RUN_VALUE_NUMBER, 4, "4"}, "3", "nnyynny"}, {{SL_RUN_VALUE_NUMBER, 3, "3"}, "three", "rrrrnny"},
+        {{SL_RUN_VALUE_TEXT, NAN, "b"}, "b", "rrrryyn"}, {{SL_RUN_VALUE_TEXT, NAN, "b"}, "a", "rrrrnny"},
+        {{SL_RUN_VALUE_TEXT, NAN, "3"}, "3", "nnnnyyn"}, {{SL_RUN_VALUE_NONE, NAN, "-"}, "3", "nnnnnnn"},
+        {{SL_RUN_VALUE_NONE, NAN, "-"}, "-", "rrrrnnn"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (int s = 0; s < 7; s++)
+            for (int spaces = 0; spaces < 2; spaces++) {
+                char text[64];
+                struct sl_run_condition condition;
+                struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                snprintf(text, sizeof text, spaces ? "  a.b  %s  %s  " : "a.b%s%s", signs[s], rows[k].right);
+                const seqlstm_status status = sl_run_condition_read(&arena, text, &condition, &err);
+                if ((status == SEQLSTM_INVALID_CONFIG) != (rows[k].holds[s] == 'r'))
+                    fail_msg("%s: %s", text, err.message);
+                if (status != SEQLSTM_OK) {
+                    assert_non_null(strstr(err.message, "which is no number: use = or !="));
+                    continue;
+                }
+                assert_string_equal(condition.key, "a.b");
+                assert_string_equal(condition.text, rows[k].right);
+                if (sl_run_condition_holds(&condition, &rows[k].value) != (rows[k].holds[s] == 'y'))
+                    fail_msg("%s %s", rows[k].value.text, text);
+            }
+}
+
+static void test_what_is_no_condition(void **state)
+{
+    static const char *const rows[][2] = {{"loss", "is no condition"},     {"", "is no condition"},
+                                          {"a!b", "is no condition"},      {"<3", "lacks its key"},
+                                          {"  =3", "lacks its key"},       {"loss<", "lacks its value"},
+                                          {"loss!=  ", "lacks its value"}, {"loss<few", "compares with `few`"}};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_run_condition condition;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(sl_run_condition_read(&arena, rows[k][0], &condition, &err), SEQLSTM_INVALID_CONFIG);
+        if (!strstr(err.message, rows[k][1]))
+            fail_msg("'%s': %s", rows[k][0], err.message);
+    }
+}
+
+/* Numbers by value, then texts, numbers in them by value, then what is missing; and the other way round. */
+static void test_order_of_values(void **state)
+{
+    static const struct sl_run_value sorted[] = {
+        {SL_RUN_VALUE_NUMBER, -1, "-1"}, {SL_RUN_VALUE_NUMBER, 2, "2"},   {SL_RUN_VALUE_NUMBER, 10, "10"},
+        {SL_RUN_VALUE_TEXT, NAN, "a9"},  {SL_RUN_VALUE_TEXT, NAN, "a10"}, {SL_RUN_VALUE_TEXT, NAN, "b"},
+        {SL_RUN_VALUE_NONE, NAN, "-"},
+    };
+    const int count = sizeof sorted / sizeof *sorted;
+    (void)state;
+    for (int a = 0; a < count; a++)
+        for (int b = 0; b < count; b++) {
+            const int got = sl_run_value_compare(&sorted[a], &sorted[b]);
+            if ((got > 0) - (got < 0) != (a > b) - (a < b))
+                fail_msg("%s and %s: %d", sorted[a].text, sorted[b].text, got);
+        }
+}
+
+static void test_removal(void **state)
+{
+    struct sl_arena own;
+    struct sl_run_facts facts;
+    char other[256], link[256];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    put("gone/1/config.yaml", "12345");
+    put("gone/1/below/weights", "1234567");
+    put("gone/2/config.yaml", "1");
+    put("kept.txt", "123456789012345678901234567890");
+    snprintf(other, sizeof other, "%s", scratch_path("kept.txt"));
+    snprintf(link, sizeof link, "%s", scratch_path("gone/1/link"));
+    assert_int_equal(symlink(other, link), 0);
+    sl_arena_init(&own);
+    assert_true(sl_run_facts_read(&own, scratch_path("gone/1"), "gone/1", &facts));
+    assert_int_equal(sl_run_count_bytes(&facts), 12);
+    assert_int_equal(sl_run_count_bytes(&facts), 12);
+    ok(sl_run_remove(&facts, &err), &err);
+    assert_int_equal(access(scratch_path("gone/1"), F_OK), -1);
+    assert_int_equal(access(other, F_OK), 0);
+    assert_int_equal(access(scratch_path("gone"), F_OK), 0); /* another run is in it */
+    assert_true(sl_run_facts_read(&own, scratch_path("gone/2"), "gone/2", &facts));
+    ok(sl_run_remove(&facts, &err), &err);
+    assert_int_equal(access(scratch_path("gone"), F_OK), -1);
+    /* a run beside others keeps the folder above it, which is the folder of all runs */
+    put("top/alone/config.yaml", "1");
+    assert_true(sl_run_facts_read(&own, scratch_path("top/alone"), "alone", &facts));
+    ok(sl_run_remove(&facts, &err), &err);
+    assert_int_equal(access(scratch_path("top"), F_OK), 0);
+    assert_int_equal(sl_run_remove(&facts, &err), SEQLSTM_NOT_FOUND);
+    sl_arena_deinit(&own);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_read),
+        cmocka_unit_test(test_a_page_of_most_runs),
+        cmocka_unit_test(test_the_end_of_a_long_log),
+        cmocka_unit_test(test_links_and_pipes_are_not_read),
+        cmocka_unit_test(test_names_that_mean_a_run),
+        cmocka_unit_test(test_a_folder_that_is_not_there),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_what_is_no_condition),
+        cmocka_unit_test(test_order_of_values),
+        cmocka_unit_test(test_removal),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
