@@ -117,6 +117,7 @@ static void test_stops(void **state)
                                                  {"abab"},
                                                  {"ba", "ab"},
                                                  {"cc", "cba"},
+                                                 {"ca", "bca"},
                                                  {"aba", "b"},
                                                  {"caa", "ca", "bbb"},
                                                  {"aaaa", "aaab", "c", "ba"},
