@@ -72,15 +72,6 @@ const void *gpu_domain_get_extension(struct seqlstm_instance *instance, const ch
     return strcmp(id, SEQLSTM_RECORDER_EXTENSION) == 0 ? &gpu_recorder : NULL;
 }
 
-int32_t gpu_parse_class(const char *device_class)
-{
-    if (strncmp(device_class, "cuda:sm_", 8) != 0)
-        return 0;
-    char *end;
-    long capability = strtol(device_class + 8, &end, 10);
-    return *end == 0 && capability > 0 && capability < 1000 ? (int32_t)capability : 0;
-}
-
 /* ---- tables ------------------------------------------------------------------------------------------------- */
 
 static seqlstm_status allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes,

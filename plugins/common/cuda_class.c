@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of the classes of CUDA devices. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cuda_domain.h"
+
+int32_t gpu_parse_class(const char *device_class)
+{
+    if (strncmp(device_class, "cuda:sm_", 8) != 0)
+        return 0;
+    char *end;
+    long capability = strtol(device_class + 8, &end, 10);
+    return *end == 0 && capability > 0 && capability < 1000 ? (int32_t)capability : 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The next steps of several streams as one batch: in any order, of different numbers of steps, of some of them the last
+ * row alone and of some nothing. Each stream has what it has by itself. */
+#include "served_fixture.h"
+
+#include <math.h>
+
+#include <seqlstm/philox.h>
+
+#include "predict/context.h"
+#include "predict/stream.h"
+#include "session/predict/predictor.h"
+
+enum { STREAMS = 5, STEPS_MOST = 3, FEATURES = 2, OUTPUTS = 3, ROUNDS = 200 };
+
+struct world {
+    struct sl_diagnostics *diagnostics;
+    struct sl_session *session;
+    struct sl_predictor *predictor;
+    struct sl_context *context;
+    struct sl_stream *together[STREAMS], *alone[STREAMS];
+};
+
+static int open_world(void **state)
+{
+    static struct world w;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char text[1024];
+    assert_int_equal(scratch_make(state), 0);
+    FILE *file = fopen(scratch_path("train.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "id,a,b,x,y,z\n");
+    for (int r = 0; r < 24; r++)
+        fprintf(file, "%d,%.3f,%.3f,%.3f,%d,%.3f\n", r / 4, sin(r), 40 + 3 * cos(r), sin(r + 1) * 100, r % 5, cos(r));
+    fclose(file);
+    snprintf(text, sizeof text,
+             "seqlstm: 1\nseed: 1\ndata:\n  type: csv\n  group: id\n  inputs: [a, b]\n  targets: [x, y, z]\n"
+             "  scale: standard\n  train: {file: train.csv}\n  batch_size: 4\nmodel:\n"
+             "  - {type: lstm, units: 5, layers: 2, return_sequences: true}\n  - {type: dense, units: from_target}\n"
+             "train: {epochs: 1, loss: mse}\nbackends: [reference]\n");
+    train_session(text, NULL, &w.diagnostics, &w.session);
+    const struct sl_predictor_limits limits = {
+        .sequences = STREAMS, .steps = 8, .streams = STREAMS, .stream_steps = STEPS_MOST, .chunk_steps = STEPS_MOST};
+    ok(sl_session_open_predictor(w.session, &limits, &w.predictor, &err), &err);
+    ok(sl_context_open(w.predictor, &w.context, &err), &err);
+    for (int k = 0; k < STREAMS; k++) {
+        ok(sl_stream_open(w.predictor, &w.together[k], &err), &err);
+        ok(sl_stream_open(w.predictor, &w.alone[k], &err), &err);
+    }
+    *state = &w;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    struct world *w = *state;
+    for (int k = 0; k < STREAMS; k++) {
+        sl_stream_close(w->together[k]);
+        sl_stream_close(w->alone[k]);
+    }
+    sl_context_close(w->context);
+    sl_predictor_destroy(w->predictor);
+    sl_session_close(w->session);
+    sl_diagnostics_destroy(w->diagnostics);
+    return scratch_remove(state);
+}
+
+static uint32_t draw(uint32_t below)
+{
+    static uint64_t next;
+    return (uint32_t)(seqlstm_uniform(7, next++, 0, 0) * (float)below) % below;
+}
+
+static void is_near(const float *got, const float *expected, int64_t count)
+{
+    for (int64_t k = 0; k < count; k++)
+        if (!(fabsf(got[k] - expected[k]) <= 1e-4f * (1 + fabsf(expected[k]))))
+            fail_msg("value %lld is %.7g, expected %.7g", (long long)k, (double)got[k], (double)expected[k]);
+}
+
+/* The streams of one round: some of them, in any order. */
+static int choose(int *out_which)
+{
+    int all[STREAMS], count = 1 + (int)draw(STREAMS);
+    for (int k = 0; k < STREAMS; k++)
+        all[k] = k;
+    for (int k = 0; k < count; k++) {
+        const int other = k + (int)draw((uint32_t)(STREAMS - k)), held = all[other];
+        all[other] = all[k];
+        out_which[k] = all[k] = held;
+    }
+    return count;
+}
+
+static void each_stream_has_what_it_has_alone(void **state)
+{
+    struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int round = 0; round < ROUNDS; round++) {
+        static float x[STREAMS][STEPS_MOST][FEATURES], got[STREAMS][STEPS_MOST][OUTPUTS], want[STEPS_MOST][OUTPUTS];
+        struct sl_chunk chunks[STREAMS];
+        int which[STREAMS], count = choose(which);
+        memset(got, 0, sizeof got);
+        for (int k = 0; k < count; k++) {
+            const int64_t steps = 1 + draw(STEPS_MOST);
+            for (int64_t t = 0; t < steps; t++)
+                for (int f = 0; f < FEATURES; f++)
+                    x[k][t][f] = (float)draw(1000) / 500 - 1 + (f ? 40 : 0);
+            chunks[k] = (struct sl_chunk){.stream = w->together[which[k]],
+                                          .x = x[k],
+                                          .steps = steps,
+                                          .y = draw(4) == 0 ? NULL : got[k][0],
+                                          .last = draw(2) == 0};
+        }
+        ok(sl_streams_advance(w->context, chunks, count, &err), &err);
+        for (int k = 0; k < count; k++) {
+            const int64_t steps = chunks[k].steps, rows = chunks[k].last ? 1 : steps;
+            ok(sl_stream_step(w->context, w->alone[which[k]], x[k], steps, want[0], &err), &err);
+            if (chunks[k].y)
+                is_near(got[k][0], want[chunks[k].last ? steps - 1 : 0], rows * OUTPUTS);
+            for (int64_t e = chunks[k].y ? rows * OUTPUTS : 0; e < STEPS_MOST * OUTPUTS; e++)
+                assert_true(got[k][0][e] == 0); /* nothing behind */
+            assert_int_equal(sl_stream_get_position(w->together[which[k]]), sl_stream_get_position(w->alone[which[k]]));
+        }
+    }
+}
+
+static void limits_are_kept(void **state)
+{
+    struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    float x[STEPS_MOST + 1][FEATURES] = {{0}}, y[STEPS_MOST + 1][OUTPUTS];
+    struct sl_chunk chunks[STREAMS + 1];
+    for (int k = 0; k <= STREAMS; k++)
+        chunks[k] = (struct sl_chunk){.stream = w->together[k % STREAMS], .x = x, .steps = 1, .y = y[0]};
+    assert_int_equal(sl_streams_advance(w->context, chunks, STREAMS + 1, &err), SEQLSTM_INVALID_ARGUMENT);
+    chunks[1].steps = STEPS_MOST + 1;
+    assert_int_equal(sl_streams_advance(w->context, chunks, 2, &err), SEQLSTM_INVALID_ARGUMENT);
+    chunks[1].steps = 0;
+    assert_int_equal(sl_streams_advance(w->context, chunks, 2, &err), SEQLSTM_INVALID_ARGUMENT);
+    chunks[1].steps = STEPS_MOST;
+    ok(sl_streams_advance(w->context, chunks, 1, &err), &err);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_stream_has_what_it_has_alone),
+        cmocka_unit_test(limits_are_kept),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}
