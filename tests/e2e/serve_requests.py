@@ -20,7 +20,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / folder) for folder in ('cli', 'cli/serve')]
 import harness
-from serving import ATTENDS, LETTERS, Server
+from serving import ATTENDS, LETTERS, Server, count
 
 STEPS = """seqlstm: 1
 name: steps
@@ -40,6 +40,7 @@ train: {epochs: 1, loss: mse}
 SUMS = ATTENDS.replace('name: attends', 'name: sums').replace('epochs: 12', 'epochs: 6').replace('beam: 3, n_best: 2', 'beam: 4')
 TOKENS = ['the-token-of-the-first', 'the-token-of-the-second']
 CLIENTS = 16
+TAKEN = 24  # of three models: streams keep four older versions of one of them
 
 
 class Client:
@@ -116,7 +117,7 @@ def close(a, b):
 
 class Load:
     def __init__(self, port, options):
-        self.port, self.left, self.lock = port, options.requests, threading.Lock()
+        self.port, self.left, self.lock, self.counts_down = port, options.requests, threading.Lock(), not options.follow
         self.wrong, self.counts = [], {}
         self.exact = '--reproducible' in options.flag
         random_ = random.Random(options.seed)
@@ -138,7 +139,7 @@ class Load:
 
     def take(self):
         with self.lock:
-            self.left -= 1
+            self.left -= self.counts_down
             return self.left >= 0
 
     def expect(self, kind, right, what):
@@ -239,6 +240,12 @@ def memory(process):
     return int(re.search(r'VmRSS:\s+(\d+)', text)[1])
 
 
+def wait_for_versions(server, threads):
+    """Until the server holds as many versions of each model as it ever does: memory is flat only from then on."""
+    while count(server, 'seqlstm_weights_taken_over_total', TOKENS[0]) < TAKEN and any(thread.is_alive() for thread in threads):
+        time.sleep(0.1)
+
+
 def write_weights(folder, over):
     """The same weights in a new file, as a training writes it."""
     while not over.wait(0.2):
@@ -263,6 +270,9 @@ def run(t, options):
         threads = [threading.Thread(target=load.work, args=(k, options.seed)) for k in range(CLIENTS)]
         for thread in threads:
             thread.start()
+        if options.follow:
+            wait_for_versions(server, threads)
+            load.counts_down = True
         while load.left > 3 * options.requests // 4 and any(thread.is_alive() for thread in threads):
             time.sleep(0.05)
         before = memory(server.process)

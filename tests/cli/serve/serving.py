@@ -136,8 +136,9 @@ def serve_new(program, *kinds):
             yield server
 
 
-def count(server, name):
-    return int(re.search(rf'^{name} (\d+)$', server.ask('GET', '/metrics')[2].decode(), re.M)[1])
+def count(server, name, token=''):
+    headers = {'Authorization': f'Bearer {token}'}
+    return int(re.search(rf'^{name} (\d+)$', server.ask('GET', '/metrics', headers=headers)[2].decode(), re.M)[1])
 
 
 def close(a, b):
