@@ -266,6 +266,7 @@ static void on_pass(void *context)
     if (server->adds)
         sl_job_queue_announce(&server->serving.queue);
     server->adds = false;
+    sl_jobs_answer_finished(&server->serving);
     sl_job_destroy_retired(&server->serving.retired);
 }
 
@@ -297,6 +298,19 @@ static seqlstm_status bind_address(struct sl_server *server, struct seqlstm_erro
     return server->module->open(&options, &server->http, err);
 }
 
+static seqlstm_status start_workers(struct sl_server *server, struct seqlstm_error *err)
+{
+    const struct sl_server_request *made = &server->made;
+    for (int w = 0; w < made->workers; w++) {
+        sl_worker_init(&server->workers[w], &server->serving);
+        for (int m = 0; m < made->count; m++) /* before any is replaced */
+            SEQLSTM_TRY(sl_worker_add(&server->workers[w], server->models.newest[m], err));
+    }
+    for (int w = 0; w < made->workers; w++)
+        SEQLSTM_TRY(sl_worker_start(&server->workers[w], err));
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl_server **out_server,
                               struct seqlstm_error *err)
 {
@@ -317,6 +331,8 @@ seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl
     seqlstm_status status = open_models(server, err);
     if (status == SEQLSTM_OK)
         status = bind_address(server, err);
+    if (status == SEQLSTM_OK)
+        status = start_workers(server, err);
     if (status == SEQLSTM_OK)
         *out_server = server;
     else
@@ -343,23 +359,9 @@ static void *guard(void *context)
     return NULL;
 }
 
-static seqlstm_status start_workers(struct sl_server *server, struct seqlstm_error *err)
-{
-    const struct sl_server_request *made = &server->made;
-    for (int w = 0; w < made->workers; w++) {
-        sl_worker_init(&server->workers[w], &server->serving);
-        for (int m = 0; m < made->count; m++) /* before any is replaced */
-            SEQLSTM_TRY(sl_worker_add(&server->workers[w], server->models.newest[m], err));
-    }
-    for (int w = 0; w < made->workers; w++)
-        SEQLSTM_TRY(sl_worker_start(&server->workers[w], err));
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_server_run(struct sl_server *server, struct seqlstm_error *err)
 {
     const struct sl_server_request *made = &server->made;
-    SEQLSTM_TRY(start_workers(server, err));
     if (made->reopen)
         SEQLSTM_TRY(sl_follower_start(&server->follower, &server->models, &server->serving, server->workers, err));
     if (pthread_create(&server->guard, NULL, guard, server) != 0)
@@ -382,6 +384,7 @@ void sl_server_close(struct sl_server *server)
     if (server->http)
         server->module->close(server->http);
     sl_stream_table_deinit(&server->serving.streams);
+    sl_job_destroy_retired(&server->serving.finished);
     sl_job_destroy_retired(&server->serving.retired);
     sl_models_deinit(&server->models);
     sl_follower_deinit(&server->follower);

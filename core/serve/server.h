@@ -46,8 +46,8 @@ struct sl_server_request {
 
 enum { SL_SERVER_WORKERS_MOST = 256 };
 
-/* Prepares the models and binds the address. Errors: UNAVAILABLE (the module is not there), IO (the address), those of
- * predictors. */
+/* Prepares the models, binds the address and starts the workers, so that the first request finds everything ready.
+ * Errors: UNAVAILABLE (the module is not there), IO (the address), those of predictors. */
 seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl_server **out_server,
                               struct seqlstm_error *err);
 uint16_t sl_server_get_port(const struct sl_server *server);

@@ -2,8 +2,8 @@
 /* The module libseqlstm_http.so: an HTTP server on libevent (seqlstm/ext/draft/http.h). One loop reads and writes.
  *
  * In each pass it handles what has happened on its sockets, then writes the answers that other threads have listed
- * meanwhile. Only while it waits for events is it woken, through an eventfd: a system call for each answer would take
- * longer than the answer. */
+ * meanwhile. Before it waits on_pass has been called after the last of them. Only while it waits for events is it
+ * woken, through an eventfd: a system call for each answer would take longer than the answer. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -343,9 +343,8 @@ static struct seqlstm_http_request *take_answered(struct seqlstm_http *http)
     return oldest;
 }
 
-static void send_answers(struct seqlstm_http *http)
+static void send_answers(struct seqlstm_http *http, struct seqlstm_http_request *request)
 {
-    struct seqlstm_http_request *request = take_answered(http);
     while (request) {
         pthread_mutex_lock(&http->lock);
         struct seqlstm_http_request *next = request->next; /* read before the request is listed again */
@@ -462,11 +461,11 @@ static uint16_t get_port(const struct seqlstm_http *http)
     return ntohs(six ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
 }
 
-/* Waits for events, unless there are answers already, and handles them. */
-static int handle_events(struct seqlstm_http *http)
+/* Handles events; `may_wait`: waits for them, unless there are answers already. */
+static int handle_events(struct seqlstm_http *http, bool may_wait)
 {
     pthread_mutex_lock(&http->lock);
-    const bool waits = http->answered == NULL;
+    const bool waits = may_wait && http->answered == NULL;
     http->waits = waits;
     pthread_mutex_unlock(&http->lock);
     return event_base_loop(http->base, EVLOOP_NO_EXIT_ON_EMPTY | (waits ? EVLOOP_ONCE : EVLOOP_NONBLOCK));
@@ -474,12 +473,13 @@ static int handle_events(struct seqlstm_http *http)
 
 static int32_t http_run(struct seqlstm_http *http, struct seqlstm_error *err)
 {
-    while (!event_base_got_break(http->base)) {
-        if (handle_events(http) < 0)
+    for (struct seqlstm_http_request *answered = NULL; !event_base_got_break(http->base);) {
+        if (handle_events(http, answered == NULL) < 0)
             SEQLSTM_FAIL(err, SEQLSTM_IO, "the loop of the server failed");
+        answered = take_answered(http);
         if (http->options.on_pass)
             http->options.on_pass(http->options.context);
-        send_answers(http);
+        send_answers(http, answered);
     }
     return SEQLSTM_OK;
 }

@@ -11,6 +11,8 @@
 /* Of an answer in parts that a client has not read: it is not worth more memory. */
 enum { UNREAD_BYTES_MOST = 1 << 20 };
 
+enum { LONG_VALUES = 32 };
+
 /* Ends an answer in parts: with an error, or as it should. */
 static void end_parts(struct sl_serving *serving, struct sl_job *job, const char *message)
 {
@@ -113,4 +115,36 @@ void sl_job_answer(struct sl_serving *serving, struct sl_job *job)
         reply(serving, job, json_bytes < 0 ? "application/json" : "application/octet-stream",
               json_bytes < 0 ? NULL : size, &body);
     sl_buf_deinit(&body);
+}
+
+/* Does its answer take longer to write than to hand over? */
+static bool is_long(const struct sl_job *job)
+{
+    return job->wants_y && !job->binary_y && job->out_rows * job->model->output_features >= LONG_VALUES;
+}
+
+/* The last one is answered here: that makes the thread of the server look for the others. */
+void sl_jobs_answer(struct sl_serving *serving, struct sl_job *jobs)
+{
+    const bool leaves = jobs && jobs->next && is_long(jobs) && sl_job_queue_count(&serving->queue) > 0;
+    while (jobs) {
+        struct sl_job *job = jobs;
+        jobs = job->next;
+        job->next = NULL;
+        if (leaves && jobs && is_long(job))
+            sl_job_pile_add(&serving->finished, job);
+        else
+            sl_job_answer(serving, job);
+    }
+}
+
+void sl_jobs_answer_finished(struct sl_serving *serving)
+{
+    struct sl_job *job = sl_job_pile_take(&serving->finished);
+    while (job) {
+        struct sl_job *next = job->next;
+        job->next = NULL;
+        sl_job_answer(serving, job);
+        job = next;
+    }
 }

@@ -16,7 +16,7 @@ enum sl_serve_batching {
 struct sl_serving {
     const struct seqlstm_http_module *http;
     struct sl_job_queue queue;
-    struct sl_job_retired retired;
+    struct sl_job_pile finished, retired; /* without their answer; with it */
     struct sl_counters counters;
     struct sl_stream_table streams;
     int64_t target_ns; /* of the 99th percentile of latency; 0: none */
@@ -29,6 +29,11 @@ bool sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k)
 
 /* These free the job. [any thread] */
 void sl_job_answer(struct sl_serving *serving, struct sl_job *job);
+/* Answers a list of jobs. While others wait, the worker goes on with them, and leaves long answers to the thread of the
+ * server to write. */
+void sl_jobs_answer(struct sl_serving *serving, struct sl_job *jobs);
+/* Writes the answers that were left to the thread of the server, which calls it in each pass. */
+void sl_jobs_answer_finished(struct sl_serving *serving);
 /* `broken`: the job has changed the state of its stream, which therefore ends. */
 void sl_job_fail(struct sl_serving *serving, struct sl_job *job, int status, const char *message, bool broken);
 

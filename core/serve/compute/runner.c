@@ -7,6 +7,7 @@
 
 #include "base/system/clock.h"
 #include "predict/joined_texts.h"
+#include "predict/whole.h"
 #include "serve/compute/batch.h"
 #include "serve/compute/texts.h"
 
@@ -212,8 +213,17 @@ static void leave(struct sl_runner *runner, struct sl_running *running)
     release(runner, running);
     if (++running->job->finished == running->job->count) {
         sl_counters_note_sequences(&runner->serving->counters, running->job->count);
-        sl_job_answer(runner->serving, running->job);
+        *runner->finished_end = running->job;
+        runner->finished_end = &running->job->next;
     }
+}
+
+static void answer(struct sl_runner *runner)
+{
+    struct sl_job *finished = runner->finished;
+    runner->finished = NULL;
+    runner->finished_end = &runner->finished;
+    sl_jobs_answer(runner->serving, finished);
 }
 
 /* The sequence stays in its padded batch, with zeros as input, until the longest has ended. */
@@ -315,6 +325,7 @@ void sl_runner_run(struct sl_runner *runner)
     int64_t width, rows;
     drop_gone(runner);
     end_padded(runner); /* the client of the longest may have left */
+    answer(runner);
     begin_sequences(runner);
     if (runner->count == 0)
         return;
@@ -326,10 +337,28 @@ void sl_runner_run(struct sl_runner *runner)
     note_times(runner, began, &width, &rows);
     sl_counters_note_batch(&runner->serving->counters, width, rows, (double)(sl_clock_ns() - began) * 1e-9);
     go_on(runner);
+    answer(runner);
     fail_written(runner);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------- */
+
+/* A sequence of one step: what the first call of each function and the first use of each buffer cost is paid now. */
+static seqlstm_status predict_zeros(struct sl_runner *runner, struct seqlstm_error *err)
+{
+    const struct sl_served_model *model = runner->model;
+    const int64_t steps = 1;
+    void *x = calloc((size_t)model->input_features, sizeof(float));
+    float *y = calloc((size_t)model->output_features, sizeof *y);
+    seqlstm_status status = SEQLSTM_OK;
+    if (x == NULL || y == NULL)
+        status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a worker");
+    else
+        status = sl_context_predict(runner->context, x, model->reads_steps ? &steps : NULL, 1, y, err);
+    free(x);
+    free(y);
+    return status;
+}
 
 static seqlstm_status open_context(struct sl_runner *runner, struct seqlstm_error *err)
 {
@@ -347,7 +376,7 @@ static seqlstm_status open_context(struct sl_runner *runner, struct seqlstm_erro
         if (sl_predictor_find_graph(predictor, uses[u]))
             SEQLSTM_TRY(sl_context_provide(runner->context, uses[u], &lane, err));
     }
-    return SEQLSTM_OK;
+    return predict_zeros(runner, err);
 }
 
 seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *serving, const struct sl_served_model *model,
@@ -355,6 +384,7 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
 {
     const size_t most = (size_t)model->sequences + 1;
     *runner = (struct sl_runner){.serving = serving, .model = model};
+    runner->finished_end = &runner->finished;
     runner->running = calloc(most, sizeof *runner->running);
     runner->spare = calloc(most, sizeof *runner->spare);
     runner->chunks = calloc(most, sizeof *runner->chunks);

@@ -35,10 +35,11 @@ struct sl_runner {
     struct sl_serving *serving;
     const struct sl_served_model *model;
     struct sl_context *context;
-    struct sl_running *running; /* [model->sequences] */
-    int64_t count, promised;    /* sequences in progress; of jobs that are about to be added */
-    struct sl_job *first;       /* jobs, some of whose sequences have not begun, in order */
-    struct sl_stream **spare;   /* [model->sequences] states that no sequence uses */
+    struct sl_running *running;              /* [model->sequences] */
+    int64_t count, promised;                 /* sequences in progress; of jobs that are about to be added */
+    struct sl_job *first;                    /* jobs, some of whose sequences have not begun, in order */
+    struct sl_job *finished, **finished_end; /* jobs that are to be answered */
+    struct sl_stream **spare;                /* [model->sequences] states that no sequence uses */
     int64_t spare_count;
     struct sl_running **asked; /* [model->sequences] of a batch of texts */
     const char **texts;        /* [model->sequences] */

@@ -44,18 +44,35 @@ void sl_job_destroy(struct sl_job *job)
     free(job);
 }
 
-void sl_job_retire(struct sl_job_retired *retired, struct sl_job *job)
+void sl_job_pile_add(struct sl_job_pile *pile, struct sl_job *job)
 {
-    free(job->y);
-    job->y = NULL;
-    job->next = atomic_load(&retired->first);
-    while (!atomic_compare_exchange_weak(&retired->first, &job->next, job))
+    job->next = atomic_load(&pile->newest);
+    while (!atomic_compare_exchange_weak(&pile->newest, &job->next, job))
         ;
 }
 
-void sl_job_destroy_retired(struct sl_job_retired *retired)
+struct sl_job *sl_job_pile_take(struct sl_job_pile *pile)
 {
-    struct sl_job *job = atomic_exchange(&retired->first, NULL);
+    struct sl_job *job = atomic_exchange(&pile->newest, NULL), *oldest = NULL;
+    while (job) {
+        struct sl_job *next = job->next;
+        job->next = oldest;
+        oldest = job;
+        job = next;
+    }
+    return oldest;
+}
+
+void sl_job_retire(struct sl_job_pile *retired, struct sl_job *job)
+{
+    free(job->y);
+    job->y = NULL;
+    sl_job_pile_add(retired, job);
+}
+
+void sl_job_destroy_retired(struct sl_job_pile *retired)
+{
+    struct sl_job *job = sl_job_pile_take(retired);
     while (job) {
         struct sl_job *next = job->next;
         sl_job_destroy(job);

@@ -59,15 +59,19 @@ bool sl_job_prepare_failure(struct sl_job *job);
 /* NULL is fine. The request is not touched: it is answered apart. */
 void sl_job_destroy(struct sl_job *job);
 
-/* Jobs that are over. The thread that made them destroys them, since threads that free the memory of another wait for
- * its allocator. */
-struct sl_job_retired {
-    _Atomic(struct sl_job *) first;
+/* Jobs that other threads leave for the thread that made them. */
+struct sl_job_pile {
+    _Atomic(struct sl_job *) newest;
 };
 
-/* Takes the job over, and frees what the worker made. [any thread] */
-void sl_job_retire(struct sl_job_retired *retired, struct sl_job *job);
-/* Destroys all of them. [one thread at a time] */
-void sl_job_destroy_retired(struct sl_job_retired *retired);
+/* Takes the job over. [any thread] */
+void sl_job_pile_add(struct sl_job_pile *pile, struct sl_job *job);
+/* All of them, the oldest first; NULL: none. [one thread at a time] */
+struct sl_job *sl_job_pile_take(struct sl_job_pile *pile);
+
+/* The job is over: frees what the worker made. The thread that made the job destroys it, since threads that free the
+ * memory of another wait for its allocator. [any thread] */
+void sl_job_retire(struct sl_job_pile *retired, struct sl_job *job);
+void sl_job_destroy_retired(struct sl_job_pile *retired);
 
 #endif

@@ -87,6 +87,17 @@ def test_reproducible_answers_have_the_bits_of_a_run_alone(t):
             expect(case['kind'] == 'letters' or close(got, known), (case, got, known))
 
 
+def test_long_answers_while_others_wait(t):
+    """The worker goes on, and another thread writes them."""
+    train(t)
+    random_ = random.Random(4)
+    cases = [{'kind': NAMES[k % 2], 'lengths': [70], 'rows': [[random_.gauss(0, 1), random_.gauss(0, 1)] for _ in range(70)], 'seed': k} for k in range(60)]
+    with Server(t, *NAMES, '--workers', '1', '--max-batch', '2') as server:
+        alone = [ask(server, case) for case in cases]
+        for case, got, known in zip(cases, ask_together(server, cases, 12), alone):
+            expect(close(got, known), (case, got, known))
+
+
 def test_one_request_of_many_sequences_is_as_many_requests(t):
     train(t)
     random_ = random.Random(2)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`seqlstm bench RUN --serve`: what it sends is answered, its tables have the numbers, and it says what it cannot reach."""
 import json
+import os
 import pathlib
 import re
 import socket
@@ -49,6 +50,13 @@ def test_another_server(t):
             answered = report['alone']['answered'] + report['closed']['answered'] + report['points'][0]['answered']
             # the closed loops leave those of their connections that wait for an answer
             expect('offline' not in report and answered <= count(server, 'seqlstm_sequences_total') - before <= answered + 4, (report, before))
+
+
+def test_workers_run_before_the_address_is_told(t):
+    train(t)
+    with Server(t, 'tiny', '--workers', '5') as server:
+        tasks = len(os.listdir(f'/proc/{server.process.pid}/task'))
+    expect(tasks > 5, f'{tasks} threads')
 
 
 def test_refusals(t):

@@ -26,7 +26,7 @@ struct seqlstm_http_options {
     uint64_t body_bytes;   /* a larger body is answered with 413 */
     uint64_t header_bytes; /* larger headers are answered with 400 or 413 */
     void (*on_request)(void *context, struct seqlstm_http_request *request);
-    void (*on_pass)(void *context); /* after the requests that came together; NULL: is not called */
+    void (*on_pass)(void *context); /* after requests that came together, and after answers; NULL: is not called */
     void *context;
 };
 
