@@ -323,7 +323,8 @@ def test_plans_for_more_ranks_than_there_are(t):
     for flags, text in ((('--ranks', '2,1'), 'ascending numbers'), (('--ranks', '4096'), 'give the link between hosts'),
                         (('--ranks', '2', '--link', '5us'), 'expected a rate and a latency'), (link, 'with `--ranks` only'),
                         ((*pipeline(2, 4), '--ranks', '3'), 'the number of ranks is a multiple of 2')):
-        t.run('plan', 'm.yaml', *ORDER, *flags, rc=2).says(text)
+        said = t.run('plan', 'm.yaml', *ORDER, *flags, rc=2).says(text)
+        expect(said.err.count('error[') == 1, said.err)
 
 
 def test_a_signal_saves_once(t):

@@ -156,6 +156,9 @@ static int measure(struct cli_context *cli, const struct sl_scaling_request *req
     struct sl_scaling_report report;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const seqlstm_status status = sl_session_plan_ranks(request, &report, &err);
+    const bool wrong_for_all = status == SEQLSTM_INVALID_CONFIG || status == SEQLSTM_INVALID_ARGUMENT;
+    if (wrong_for_all && cli->is_rank && cli->rank.rank > 0)
+        return CLI_OTHER_RANK;
     if (status != SEQLSTM_OK)
         return cli_fail(cli, status, &err);
     return cli->is_rank && cli->rank.rank > 0 ? CLI_OK : show(cli, &report);
