@@ -95,7 +95,13 @@ static void stop(struct served *served)
 
 /* ---- flags ------------------------------------------------------------------------------------------------- */
 
-/* In the order of load. */
+/* What is measured. */
+struct wanted {
+    double rates[SL_CURVE_POINTS_MOST], seconds; /* in the order of load; of all loads together */
+    int32_t count;
+    int64_t connections;
+};
+
 static int read_rates(struct cli_context *cli, double rates[SL_CURVE_POINTS_MOST], int32_t *out_count)
 {
     const char *text = cli_get(cli, "load");
@@ -114,6 +120,15 @@ static int read_rates(struct cli_context *cli, double rates[SL_CURVE_POINTS_MOST
         at += bytes + (at[bytes] == ',');
     }
     return CLI_OK;
+}
+
+static int read_wanted(struct cli_context *cli, struct wanted *out)
+{
+    *out = (struct wanted){.seconds = 30, .connections = CONNECTIONS};
+    if (!cli_get_float(cli, "seconds", 0.01, 86400, &out->seconds) ||
+        !cli_get_int(cli, "connections", 1, 100000, &out->connections))
+        return CLI_USAGE;
+    return read_rates(cli, out->rates, &out->count);
 }
 
 static int write_html(struct cli_context *cli, const struct sl_curve *curve)
@@ -140,19 +155,11 @@ static int print(struct cli_context *cli, const struct sl_curve *curve)
 
 /* ---- the measurement --------------------------------------------------------------------------------------- */
 
-static int measure(struct cli_context *cli, struct sl_session *session, const struct served *served, const char *name)
+static int measure(struct cli_context *cli, struct sl_session *session, const struct wanted *wanted,
+                   const struct served *served, const char *name)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    double rates[SL_CURVE_POINTS_MOST], seconds = 30;
     const bool offline = served->server != NULL; /* it is compared with computing without a server */
-    int64_t connections = CONNECTIONS;
-    int32_t count = 0;
-    int code = read_rates(cli, rates, &count);
-    if (!cli_get_float(cli, "seconds", 0.01, 86400, &seconds) ||
-        !cli_get_int(cli, "connections", 1, 100000, &connections))
-        code = CLI_USAGE;
-    if (code != CLI_OK)
-        return code;
     struct sl_curve *curve = calloc(1, sizeof *curve);
     struct sl_load_bodies bodies = {.count = 0};
     char where[ADDRESS_BYTES + 16];
@@ -163,8 +170,9 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
     const struct sl_load_request request = {.address = served->address,
                                             .port = served->port,
                                             .bodies = &bodies,
-                                            .connections = (int32_t)connections,
-                                            .seconds = seconds / (sl_curve_count_loads(count) + offline),
+                                            .connections = (int32_t)wanted->connections,
+                                            .seconds =
+                                                wanted->seconds / (sl_curve_count_loads(wanted->count) + offline),
                                             .seed = 1,
                                             .interrupt = cli->interrupt};
     if (status == SEQLSTM_OK) {
@@ -173,8 +181,8 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
             status = sl_offline_measure(session, &bodies, request.seconds, &curve->offline, &err);
     }
     if (status == SEQLSTM_OK)
-        status = sl_curve_measure(curve, &request, rates, count, &err);
-    code = status == SEQLSTM_OK ? print(cli, curve) : cli_fail(cli, status, &err);
+        status = sl_curve_measure(curve, &request, wanted->rates, wanted->count, &err);
+    const int code = status == SEQLSTM_OK ? print(cli, curve) : cli_fail(cli, status, &err);
     sl_load_bodies_deinit(&bodies);
     free(curve);
     return code;
@@ -185,6 +193,7 @@ int cli_bench_serve(struct cli_context *cli)
     static const char *const other[] = {"batch", "backend", "threads", "phase"};
     struct sl_session *session = NULL;
     struct served served = {.err = SEQLSTM_ERROR_INIT};
+    struct wanted wanted;
     enum sl_serve_batching batching;
     const char *where = cli_get(cli, "serve");
     const bool own = strcmp(where, "self") == 0;
@@ -195,6 +204,8 @@ int cli_bench_serve(struct cli_context *cli)
         return cli_usage_error(cli, "--batching goes with `--serve self`");
     int code = cli_read_batching(cli, &batching);
     if (code == CLI_OK)
+        code = read_wanted(cli, &wanted);
+    if (code == CLI_OK)
         code = cli_open_run(cli, cli->values.operands[0], &session);
     if (code != CLI_OK)
         return code;
@@ -202,7 +213,7 @@ int cli_bench_serve(struct cli_context *cli)
     cli_save_on_signals();
     code = own ? start(cli, session, name, batching, &served) : read_url(cli, where, &served);
     if (code == CLI_OK)
-        code = measure(cli, session, &served, name);
+        code = measure(cli, session, &wanted, &served, name);
     stop(&served);
     if (served.status != SEQLSTM_OK)
         code = cli_fail(cli, served.status, &served.err);
