@@ -240,6 +240,26 @@ int64_t sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record)
     return dataset->facts.has_steps ? dataset->length[record] : 0;
 }
 
+/* The step after the first <eos> from `step` on; the length of the record if there is none. */
+static int64_t find_line_end(const int32_t *ids, int64_t length, int64_t step, int32_t eos)
+{
+    while (step < length && ids[step] != eos)
+        step++;
+    return step < length ? step + 1 : length;
+}
+
+int64_t sl_dataset_get_next_line(const struct sl_dataset *dataset, int64_t record, int64_t step)
+{
+    const struct sl_vocabulary *vocabulary = sl_data_state_find_vocabulary(dataset->state);
+    const int32_t eos = vocabulary ? sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS) : -1;
+    if (dataset->input_ids == NULL || eos < 0)
+        return 0;
+    const int32_t *ids = dataset->input_ids + dataset->start[record];
+    const int64_t length = dataset->length[record], end = find_line_end(ids, length, step, eos);
+    const int64_t begin = end < length ? end : 0, next = find_line_end(ids, length, begin, eos);
+    return begin > 0 || (next > 0 && ids[next - 1] == eos) ? next - begin : 0;
+}
+
 int64_t sl_dataset_get_file_steps(const struct sl_dataset *dataset, int64_t record)
 {
     return dataset->steps ? dataset->steps[record] : sl_dataset_get_length(dataset, record);

@@ -74,6 +74,9 @@ const struct sl_model *sl_dataset_get_model(const struct sl_dataset *dataset);
 int64_t sl_dataset_get_records(const struct sl_dataset *dataset);
 /* Steps of a record; 0 without a steps axis. */
 int64_t sl_dataset_get_length(const struct sl_dataset *dataset, int64_t record);
+/* Of a record of tokens: the steps of the line after that of `step`, <eos> included; after the last line comes the
+ * first. 0: lines are not known, as without <eos>. */
+int64_t sl_dataset_get_next_line(const struct sl_dataset *dataset, int64_t record, int64_t step);
 
 /* Of an input: the steps of a record in the file, those that `missing: drop` leaves out included. */
 int64_t sl_dataset_get_file_steps(const struct sl_dataset *dataset, int64_t record);

@@ -26,12 +26,23 @@ static uint64_t draw(const struct source *source, int64_t request, uint32_t numb
     return seqlstm_mix64(source->seed, (uint64_t)request, number) % (uint64_t)(below > 0 ? below : 1);
 }
 
-static int64_t get_length(const struct source *source, int64_t record)
+enum { STEPS_MOST = 256 };
+
+#define LINE_NUMBER UINT32_MAX /* of the draw of a line; those of tokens count from 1 */
+
+static int64_t limit(int64_t length, int64_t most)
+{
+    return length < 1 ? 1 : length < most ? length : most;
+}
+
+/* Of a running text, which is one record, a line that was drawn; without lines the steps of training. */
+static int64_t get_length(const struct source *source, int64_t request, int64_t record)
 {
     const int64_t length = sl_dataset_get_length(source->data, record), bptt = source->model->data.batching.bptt;
-    const bool stream = source->model->data.batching.unit == SL_UNIT_STREAM;
-    const int64_t most = stream && bptt > 0 ? bptt : 256;
-    return length < 1 ? 1 : length < most ? length : most;
+    if (source->model->data.batching.unit != SL_UNIT_STREAM)
+        return limit(length, STEPS_MOST);
+    const int64_t line = sl_dataset_get_next_line(source->data, record, draw(source, request, LINE_NUMBER, length));
+    return line > 0 ? limit(line, STEPS_MOST) : limit(length, bptt > 0 ? bptt : STEPS_MOST);
 }
 
 static void append_text(const struct source *source, int64_t record, struct sl_buf *out)
@@ -76,7 +87,7 @@ static void append_request(const struct source *source, const char *name, const 
                            struct sl_load_bodies *bodies)
 {
     const int64_t record = (int64_t)draw(source, request, 0, sl_dataset_get_records(source->data));
-    const int64_t steps = source->facts->input.on_steps ? get_length(source, record) : 1;
+    const int64_t steps = source->facts->input.on_steps ? get_length(source, request, record) : 1;
     struct sl_buf body = {0}, *out = &bodies->requests[request];
     if (source->decodes)
         append_text(source, record, &body);

@@ -65,6 +65,25 @@ static void test_vocabulary_order(void **state)
     data_close(&o);
 }
 
+/* The last <eos> is a target only. */
+static void test_next_lines(void **state)
+{
+    (void)state;
+    data_write("train.txt", "b a b\nc a c c\nd\n");
+    struct data_open o = data_open_train(
+        TEXT_DATA("batching: {unit: stream, bptt: 3}, tokenizer: {type: whitespace, specials: [unk, eos]}"), MODEL_LM,
+        "task: language_model");
+    static const int64_t expected[] = {5, 5, 5, 5, 1, 1, 1, 1, 1, 4};
+    assert_int_equal(sl_dataset_get_length(o.train, 0), 10);
+    for (int64_t step = 0; step < 10; step++)
+        assert_int_equal(sl_dataset_get_next_line(o.train, 0, step), expected[step]);
+    data_close(&o);
+    o = data_open_train(TEXT_DATA("batching: {unit: stream, bptt: 3}, tokenizer: {type: whitespace, specials: [unk]}"),
+                        MODEL_LM, "task: language_model");
+    assert_int_equal(sl_dataset_get_next_line(o.train, 0, 2), 0);
+    data_close(&o);
+}
+
 static void test_vocabulary_limits(void **state)
 {
     (void)state;
@@ -440,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_tokenizers),
         cmocka_unit_test(test_lower),
         cmocka_unit_test(test_vocabulary_order),
+        cmocka_unit_test(test_next_lines),
         cmocka_unit_test(test_vocabulary_limits),
         cmocka_unit_test(test_vocabulary_file),
         cmocka_unit_test(test_stream_of_words),
