@@ -15,6 +15,7 @@
 #include "serve/body/completion_read.h"
 #include "serve/body/infer_read.h"
 #include "serve/pages.h"
+#include "serve/compute/pinning.h"
 #include "serve/compute/replies.h"
 #include "serve/compute/worker.h"
 #include "serve/follow.h"
@@ -32,6 +33,7 @@ struct sl_server {
     struct sl_follower follower;
     struct sl_serving serving; /* what its workers share */
     struct sl_worker *workers;
+    struct sl_pinning pinning; /* of the workers */
     int64_t start_ns;
     bool adds; /* of the loop: jobs that are not announced yet */
     pthread_t guard;
@@ -306,8 +308,13 @@ static seqlstm_status start_workers(struct sl_server *server, struct seqlstm_err
         for (int m = 0; m < made->count; m++) /* before any is replaced */
             SEQLSTM_TRY(sl_worker_add(&server->workers[w], server->models.newest[m], err));
     }
-    for (int w = 0; w < made->workers; w++)
+    if (made->pins)
+        SEQLSTM_TRY(sl_pinning_begin(&server->pinning, made->workers, err));
+    for (int w = 0; w < made->workers; w++) {
         SEQLSTM_TRY(sl_worker_start(&server->workers[w], err));
+        if (made->pins)
+            sl_pinning_keep(&server->pinning, w, server->workers[w].thread);
+    }
     return SEQLSTM_OK;
 }
 
@@ -381,6 +388,7 @@ void sl_server_close(struct sl_server *server)
     sl_job_queue_close(&server->serving.queue);
     for (int w = 0; server->workers && w < server->made.workers; w++)
         sl_worker_end(&server->workers[w]);
+    sl_pinning_end(&server->pinning);
     if (server->http)
         server->module->close(server->http);
     sl_stream_table_deinit(&server->serving.streams);

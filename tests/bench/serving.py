@@ -24,9 +24,12 @@ import time
 PARTS = (0.7, 0.9)
 
 
+PIN = []
+
+
 def bench(program, run, seconds, *more):
     environment = {**os.environ, 'SEQLSTM_DATA': os.environ.get('SEQLSTM_DATA', 'data')}
-    done = subprocess.run([program, 'bench', run, '--serve', 'self', '--seconds', str(seconds), '--json', *more], check=True,
+    done = subprocess.run([program, 'bench', run, '--serve', 'self', '--seconds', str(seconds), '--json', *more, *PIN], check=True,
                           stdout=subprocess.PIPE, text=True, env=environment)
     return json.loads(done.stdout)
 
@@ -80,8 +83,10 @@ def main():
     parser.add_argument('runs', nargs='+')
     parser.add_argument('--seconds', type=float, default=20, help='of all measurements of one server')
     parser.add_argument('--connections', type=int, default=256)
+    parser.add_argument('--pin', action='store_true', help='as of seqlstm bench')
     parser.add_argument('--first', type=int, metavar='SERVERS')
     options = parser.parse_args()
+    PIN[:] = ['--pin'] * options.pin
     if options.first:
         time_first(options.program.resolve(), options.runs[0], options.first)
         return

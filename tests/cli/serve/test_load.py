@@ -59,13 +59,33 @@ def test_workers_run_before_the_address_is_told(t):
     expect(tasks > 5, f'{tasks} threads')
 
 
+def read_processors(task):
+    allowed = re.search(r'^Cpus_allowed_list:\s+(\S+)', (task / 'status').read_text(), re.M)[1]
+    return sorted(cpu for part in allowed.split(',') for cpu in range(int(part.split('-')[0]), int(part.split('-')[-1]) + 1))
+
+
+def test_pinned_workers_keep_a_processor(t):
+    train(t)
+    own = sorted(os.sched_getaffinity(0))
+    t.refuse(3, 'serve', 'tiny', '--pin', '--workers', str(len(own)), '--port', '0').says('workers cannot keep a processor each', f'one of {len(own)} is')
+    t.refuse(2, 'serve', 'tiny', '--pin', '--threads', '2').says('workers of one thread')
+    if len(own) < 2:
+        return
+    with Server(t, 'tiny', '--pin', '--workers', '1') as server:
+        tasks = {task.name: read_processors(task) for task in pathlib.Path(f'/proc/{server.process.pid}/task').iterdir()}
+        expect(list(tasks.values()).count(own[-1:]) == 1 and tasks[str(server.process.pid)] == own[:-1], tasks)
+    report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.2', '--load', '100', '--pin', '--json').text)
+    expect(report['points'][0]['answered'] > 0, report)
+
+
 def test_refusals(t):
     train(t)
     taken = socket.socket()
     taken.bind(('127.0.0.1', 0))
     for args, text in ((['--serve', 'here'], 'http://127.0.0.1:8000'), (['--serve', 'self', '--load', '0'], 'requests per second'),
                        (['--serve', 'self', '--batch', '1'], 'exclude'), (['--load', '3'], 'need --serve'),
-                       (['--batching', 'padded'], 'need --serve'), (['--serve', 'self', '--batching', 'odd'], 'steps or padded'),
+                       (['--batching', 'padded'], 'need --serve'), (['--pin'], 'need --serve'), (['--serve', 'http://127.0.0.1:1', '--pin'], '--pin goes with `--serve self`'),
+                       (['--serve', 'self', '--batching', 'odd'], 'steps or padded'),
                        (['--serve', 'http://127.0.0.1:1', '--batching', 'padded'], 'with `--serve self`')):
         t.refuse(2, 'bench', 'tiny', *args).says(text)
     expect(t.refuse(2, 'bench', 'tiny', '--serve', 'self', '--batching', 'odd').err

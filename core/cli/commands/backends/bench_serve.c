@@ -65,6 +65,7 @@ static int start(struct cli_context *cli, struct sl_session *session, const char
                                               .address = "127.0.0.1",
                                               .workers = sl_cpu_count() > 1 ? sl_cpu_count() - 1 : 1,
                                               .threads = 1,
+                                              .pins = cli_has(cli, "pin"),
                                               .batching = batching,
                                               .queue = QUEUE,
                                               .body_bytes = BODY_BYTES,
@@ -200,8 +201,8 @@ int cli_bench_serve(struct cli_context *cli)
     for (size_t k = 0; k < sizeof other / sizeof *other; k++)
         if (cli_get(cli, other[k]))
             return cli_usage_error(cli, "--serve and --%s exclude each other", other[k]);
-    if (cli_get(cli, "batching") && !own)
-        return cli_usage_error(cli, "--batching goes with `--serve self`");
+    if ((cli_get(cli, "batching") || cli_has(cli, "pin")) && !own)
+        return cli_usage_error(cli, "--%s goes with `--serve self`", cli_has(cli, "pin") ? "pin" : "batching");
     int code = cli_read_batching(cli, &batching);
     if (code == CLI_OK)
         code = read_wanted(cli, &wanted);
