@@ -26,7 +26,7 @@ EXTRA = ['CONTRIBUTING.md', 'CHANGELOG.md', 'tests/README.md']
 HEADERS = ['seqlstm', 'predictor', 'run', 'status']
 # long names in a sentence break where the window ends, so that a page is never wider than a telephone
 STYLE = '.md-typeset p, .md-typeset li { overflow-wrap: anywhere; }\n'
-MODULES = ['_run', '_predictor', '_convert', '_estimators', '_errors']
+MODULES = ['_run', '_predictor', '_stream', '_convert', '_estimators', '_errors']
 
 
 class Site:

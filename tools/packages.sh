@@ -9,7 +9,7 @@ set -u
 packages='gcc g++ libc6-dev meson ninja-build pkg-config python3 libyaml-dev libjansson-dev libopenblas-dev libdnnl-dev libsentencepiece-dev libevent-dev libopenmpi-dev'
 groups=" $* "
 wants() { case "$groups" in *" $1 "*) true ;; *) false ;; esac; }
-! wants tests || packages="$packages libcmocka-dev python3-numpy python3-cffi python3-jsonschema python3-yaml"
+! wants tests || packages="$packages libcmocka-dev python3-dev python3-numpy python3-cffi python3-jsonschema python3-yaml"
 ! wants lint || packages="$packages clang-format-14"
 line="apt-get install -y $packages"
 

@@ -15,7 +15,7 @@ __all__ = ['train', 'open', 'plan', 'Run', 'Layer', 'Stream', 'Streams', 'Predic
            'FileError', 'InvalidArgumentError', 'InvalidConfigError', 'NotFoundError', 'NumericError',
            'OutOfMemoryError', 'UnavailableError', 'UnsupportedError', '__version__']
 
-_later = {'Stream': '_predictor', 'Streams': '_predictor', 'Predictor': '_predictor', 'from_torch': '_convert',
+_later = {'Stream': '_stream', 'Streams': '_stream', 'Predictor': '_predictor', 'from_torch': '_convert',
           'from_keras': '_convert', 'SeqlstmClassifier': '_estimators', 'SeqlstmRegressor': '_estimators'}
 
 

@@ -86,6 +86,11 @@ class Handle:
             key = node[3]
 
 
+def to_address(pointer: Any) -> int:
+    """Of what a pointer of C points to."""
+    return int(ffi.cast('uintptr_t', pointer))
+
+
 def new_error() -> Any:
     """An error record, for calls of one thread at a time."""
     record = ffi.new('struct seqlstm_error *')

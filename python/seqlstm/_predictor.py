@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from . import _data
-from ._library import Handle, check, encode, fail, ffi, lib, new_error, refuse, refuse_type, text, to_int
+from ._library import Handle, check, encode, fail, ffi, lib, new_error, refuse, text, to_address, to_int
 from ._tensors import to_numpy
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ._session import Session
 
 _from_buffer, _empty, _array = ffi.from_buffer, np.empty, np.ndarray
-_predict, _step = lib.seqlstm_predict, lib.seqlstm_stream_step
+_predict = lib.seqlstm_predict
 
 
 class _Context:
@@ -32,10 +33,13 @@ class _Context:
         self.handle = Handle(out[0], lib.seqlstm_context_close, predictor.handle)
         self.pointer = out[0]
         self.length = ffi.new('int64_t[1]')
+        self.seat: Any = None
 
 
 class Predictor:
     """A model that is ready to predict. All threads may share it."""
+
+    numbers = count(1)
 
     def __init__(self, session: Session, flags: int = 0, layer: str | None = None, sequences: int = 0, steps: int = 0,
                  rows: int = 0, streams: int = 0, stream_steps: int = 0, threads: int = 0) -> None:
@@ -60,7 +64,7 @@ class Predictor:
         self.on_steps, self.output_on_steps = bool(info.input_on_steps), bool(info.output_on_steps)
         self.reads_texts, self.writes_texts = bool(info.texts), info.output == lib.SEQLSTM_OUTPUT_TEXT
         self.float32 = np.dtype('float32')
-        self.local = threading.local()
+        self.number, self.local = next(self.numbers), threading.local()
 
     def get_context(self) -> Any:
         try:
@@ -68,6 +72,13 @@ class Predictor:
         except AttributeError:
             self.local.context = _Context(self)
             return self.local.context
+
+    def find_seat(self, make: Any) -> Any:
+        """What the module _step needs of the running thread's context, made by make(address, address of its error)."""
+        context = self.get_context()
+        if context.seat is None:
+            context.seat = make(to_address(context.pointer), to_address(context.error))
+        return context.seat
 
     # ---- whole sequences
 
@@ -231,145 +242,3 @@ class Predictor:
         while (name := text(lib.seqlstm_predictor_find_class(self.handle.pointer, len(classes)))) is not None:
             classes.append(name)
         return classes
-
-
-class Stream:
-    """A sequence in progress: `y = stream(x)` computes its next step or steps.
-
-    x: float32 [F] for one step, or [steps, F]; for a model of token ids an integer, or int32 [steps]
-    result: float32 [O], or [steps, O] if x has several steps and the model has one output per step
-
-    A stream is advanced by one thread at a time, by any of them.
-    """
-
-    __slots__ = ('_predictor', '_handle', '_pointer', '_lock', '_dtype', '_step_bytes', '_outputs', '_float32',
-                 '__weakref__')
-
-    def __init__(self, predictor: Predictor, lock: Any = None) -> None:
-        record = new_error()
-        out = ffi.new('struct seqlstm_stream **')
-        check(lib.seqlstm_stream_open(predictor.handle.pointer, out, record), record)
-        self._handle = Handle(out[0], lib.seqlstm_stream_close, predictor.handle)
-        self._pointer = out[0]
-        self._predictor, self._dtype = predictor, predictor.dtype
-        self._step_bytes, self._outputs, self._float32 = 4 * predictor.features, predictor.outputs, predictor.float32
-        self._lock = threading.Lock() if lock is None else lock
-
-    def __call__(self, x: Any) -> NDArray[Any]:
-        predictor = self._predictor
-        if type(x) is _array and x.dtype is self._dtype and x.ndim == 1 and x.nbytes == self._step_bytes \
-                and x.flags.c_contiguous:
-            steps, y = 1, _empty(self._outputs, self._float32)
-        else:
-            x, steps, y = self._prepare(x)
-        if not self._lock.acquire(False):
-            self._fail_busy()
-        try:
-            context = predictor.get_context()
-            status = _step(context.pointer, self._pointer, _from_buffer(x), steps, _from_buffer(y), context.error)
-            if status != 0:
-                check(status, context.error)
-        finally:
-            self._lock.release()
-        return y
-
-    def _fail_busy(self) -> NoReturn:
-        refuse('stream', 'another thread is using the stream', 'give each thread a stream of its own')
-
-    def _prepare(self, x: Any) -> tuple[NDArray[Any], int, NDArray[Any]]:
-        predictor = self._predictor
-        x = to_numpy(x)
-        one = x.ndim == (0 if predictor.is_ids else 1)
-        if one:
-            x = x[np.newaxis]
-        if x.ndim != (1 if predictor.is_ids else 2) or (not predictor.is_ids and x.shape[1] != predictor.features):
-            step = '' if predictor.is_ids else f'{predictor.features}'
-            refuse('x', f'x has the shape {list(x.shape[1:] if one else x.shape)}, expected [{step}] for one step or '
-                        f'[steps{", " + step if step else ""}]', 'pass the next step or steps of one sequence')
-        if len(x) == 0:
-            refuse('x', 'x has no steps', 'pass at least one')
-        x = predictor._convert(x, 'x')
-        many = predictor.output_on_steps and not one
-        return x, len(x), _empty((len(x), self._outputs) if many else self._outputs, self._float32)
-
-    def _locked(self, function: Any, *arguments: Any) -> Any:
-        if not self._lock.acquire(False):
-            self._fail_busy()
-        try:
-            return function(self._pointer, *arguments)
-        finally:
-            self._lock.release()
-
-    @property
-    def position(self) -> int:
-        """Steps that the stream has taken."""
-        return int(self._locked(lib.seqlstm_stream_get_position))
-
-    def reset(self) -> None:
-        """Back to before the first step."""
-        self._locked(lib.seqlstm_stream_reset)
-
-    def save(self) -> bytes:
-        """The state as bytes, which `load` continues from, also in another process or on another machine."""
-        record, size = new_error(), ffi.new('size_t *', self._predictor.info.stream_bytes)
-        room = ffi.new('char[]', self._predictor.info.stream_bytes)
-        check(self._locked(lib.seqlstm_stream_save, room, size, record), record)
-        return bytes(ffi.buffer(room, size[0]))
-
-    def load(self, state: bytes) -> Stream:
-        """Continues from a saved state of the same model with the same weights."""
-        record = new_error()
-        try:
-            buffer = ffi.from_buffer(state)
-        except (TypeError, ValueError, BufferError):
-            refuse_type(state, 'state', 'the bytes of Stream.save')
-        with buffer as bytes_:
-            check(self._locked(lib.seqlstm_stream_load, bytes_, len(bytes_), record), record)
-        return self
-
-    def __repr__(self) -> str:
-        return f'<seqlstm stream at step {self.position}>'
-
-
-class Streams:
-    """Several sequences in progress: `y = streams(x)` computes the next step of all of them as one batch.
-
-    x: float32 [count, F]; for a model of token ids integers [count]
-    result: float32 [count, O]
-
-    streams[k] is the `Stream` of one of them, which can be reset, saved and loaded. They are advanced by one thread at
-    a time, all together.
-    """
-
-    __slots__ = ('_predictor', '_lock', '_streams', '_pointers')
-
-    def __init__(self, predictor: Predictor, count: int) -> None:
-        self._predictor, self._lock = predictor, threading.Lock()
-        self._streams = [Stream(predictor, self._lock) for _ in range(count)]
-        self._pointers = ffi.new('struct seqlstm_stream *[]', [stream._pointer for stream in self._streams])
-
-    def __len__(self) -> int:
-        return len(self._streams)
-
-    def __getitem__(self, index: int) -> Stream:
-        return self._streams[index]
-
-    def __call__(self, x: Any) -> NDArray[Any]:
-        predictor, count = self._predictor, len(self._streams)
-        x = to_numpy(x)
-        expected = (count,) if predictor.is_ids else (count, predictor.features)
-        if x.shape != expected:
-            refuse('x', f'x has the shape {list(x.shape)}, expected {list(expected)}', 'pass one step for each stream')
-        x, y = predictor._convert(x, 'x'), _empty((count, predictor.outputs), predictor.float32)
-        if not self._lock.acquire(False):
-            refuse('streams', 'another thread is using the streams', 'give each thread its own')
-        try:
-            context = predictor.get_context()
-            check(lib.seqlstm_streams_step(context.pointer, self._pointers, count, _from_buffer(x), _from_buffer(y),
-                                           context.error), context.error)
-        finally:
-            self._lock.release()
-        return y
-
-    def __repr__(self) -> str:
-        return f'<{len(self)} seqlstm streams>'

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ._predictor import Predictor, Stream, Streams
+    from ._predictor import Predictor
+    from ._stream import Stream, Streams
 
 
 class _View:
@@ -112,13 +113,13 @@ class Run:
 
     def stream(self, state: bytes | None = None) -> Stream:
         """A `Stream`: a sequence that is computed step by step. `state`: bytes of Stream.save to continue from."""
-        from ._predictor import Stream
+        from ._stream import Stream
         stream = Stream(self._get_predictor(0, self._layer))
         return stream if state is None else stream.load(state)
 
     def streams(self, count: int) -> Streams:
         """`Streams`: `count` sequences, whose next steps one call computes together: faster than one by one."""
-        from ._predictor import Streams
+        from ._stream import Streams
         count = to_int(count, 'count')
         if count < 1:
             refuse('count', f'there are {count} streams', 'ask for at least 1')

@@ -6,12 +6,12 @@ threads are among them."""
 import random
 import sys
 import tempfile
-import threading
 
 import numpy as np
 
 import seqlstm
 from models import make_arrays, train_small
+from together import run_together
 
 EXPECTED = (seqlstm.SeqlstmError, TypeError, ValueError, OverflowError, IndexError)
 
@@ -79,11 +79,7 @@ def main():
         run = train_small(f'{scratch}/run')
         closed = seqlstm.open(run.folder)
         closed.close()
-        threads = [threading.Thread(target=work, args=(run, closed, calls // 2, seed + k, wrong)) for k in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(2, lambda k: work(run, closed, calls // 2, seed + k, wrong))
     print(*sorted(set(wrong))[:20], f'{calls} calls, {len(wrong)} wrong', sep='\n')
     sys.exit(bool(wrong))
 

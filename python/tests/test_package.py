@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 import time
 import unittest
 import unittest.mock
@@ -200,6 +201,8 @@ class Types(unittest.TestCase):
             for function in node.body if isinstance(node, ast.ClassDef) else [node]:
                 if isinstance(function, ast.FunctionDef) and not function.decorator_list:
                     found = getattr(owner, function.name) if function is not node else owner
+                    if isinstance(found, types.WrapperDescriptorType):  # in C, where arguments have no names
+                        found = owner._advance
                     said = [a.arg for a in function.args.args + function.args.kwonlyargs]
                     real = [p.name for p in inspect.signature(found).parameters.values()
                             if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]

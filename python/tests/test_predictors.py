@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Predictors and streams of the Python package: each form of input gives the same, in one call or step by step."""
-import threading
 import unittest
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 import seqlstm
 from models import make_arrays, make_model, silent, train_small
 from scratch import folders
+from together import run_together
 
 
 def setUpModule():
@@ -177,14 +177,17 @@ class Streams(unittest.TestCase):
         for count in (0, -1):
             with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'at least 1'):
                 run.streams(count)
-        with streams._lock, self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'give each thread its own'):
+        streams._lock.acquire(False)
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'give each thread its own'):
             streams(x[:4, 0])
-        with streams._lock, self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'another thread'):
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'another thread'):
             streams[0](x[0, 0])
+        streams._lock.release()
+        streams[0](x[0, 0])
 
     def test_one_thread_at_a_time(self):
         stream = run.stream()
-        stream._lock.acquire()
+        stream._lock.acquire(False)
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'another thread'):
             stream(x[0, 0])
         stream._lock.release()
@@ -200,11 +203,7 @@ class Streams(unittest.TestCase):
                 if not np.allclose(run.predict(x[k]), whole[k], rtol=1e-4, atol=1e-5):
                     wrong.append(k)
 
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(4, work)
         self.assertEqual(wrong, [])
 
 

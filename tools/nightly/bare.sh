@@ -97,7 +97,7 @@ END
 step_pip() {
     clone pip && write_program && within pip <<'END'
 apt-get update
-apt-get install -y --no-install-recommends make git python3-venv $CCACHE
+apt-get install -y --no-install-recommends make git python3-venv python3-dev $CCACHE
 cd /src/seqlstm
 make packages
 python3 -m venv /root/env
@@ -106,6 +106,7 @@ pip install .
 cd /root
 python3 /out/readme.py >/out/readme.txt
 grep '^{.loss.: ' /out/readme.txt
+python3 -c "import seqlstm._step"
 rm -f /out/*.whl
 pip wheel --no-deps -w /out /src/seqlstm
 END

@@ -9,7 +9,7 @@ build=$PWD/${BUILD:-build-asan}
 tools/setup-tests.sh "$build" -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Dcuda-generic=disabled \
     -Dcuda-cudnn=disabled -Dc_args='-fno-sanitize-recover=all -g1'
 "$1" -c 'import cffi, numpy' || { echo "$1 has no cffi or numpy"; exit 77; }
-package=$(ninja -C "$build" -t targets all | sed -n 's/^\(python\/seqlstm\/.*\): CUSTOM_COMMAND$/\1/p')
+package=$(ninja -C "$build" -t targets all | sed -n 's/^\(python\/seqlstm\/.*\): \(CUSTOM_COMMAND\|c_LINKER\)$/\1/p')
 # shellcheck disable=SC2086 # one argument each
 ninja -C "$build" installed $package
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
