@@ -34,6 +34,55 @@ def setUpModule():
     x, y = make_arrays()
 
 
+class Shown(unittest.TestCase):
+    """What is shown of objects, the plan of a model that is not trained, and data in every form."""
+
+    def test_representations(self):
+        self.assertEqual(repr(run), f'<seqlstm run {run.folder}>')
+        shown = repr(run.layers['first'])
+        self.assertTrue(shown.startswith('<layer first: l0.forward.w_x [32, 3], '), shown)
+        stream = run.stream()
+        self.assertEqual(repr(stream), '<seqlstm stream at step 0>')
+        stream(x[0, :2])
+        self.assertEqual(repr(stream), '<seqlstm stream at step 2>')
+        self.assertEqual(repr(run.streams(3)), '<3 seqlstm streams>')
+
+    def test_a_plan_without_training(self):
+        options = {'data': {'train': (x, y)}, 'threads': 1}
+        found = seqlstm.plan(make_model(), {'model[0].units': 5}, backend='reference', **options)
+        self.assertEqual([layer['name'] for layer in found['layers']][:2], ['first', 'dense_1+loss'])
+        self.assertEqual({layer['backend'] for layer in found['layers']}, {'reference'})
+        self.assertEqual((found['phase'], found['threads']), ('train', 1))
+        narrow, wide = (seqlstm.plan(make_model(), {'model[0].units': units}, **options) for units in (5, 50))
+        self.assertLess(sum(layer.get('parameters', 0) for layer in narrow['layers']),
+                        sum(layer.get('parameters', 0) for layer in wide['layers']))
+        with self.assertRaises(seqlstm.InvalidConfigError):
+            seqlstm.plan(make_model(), {'train.epoch': 1}, **options)
+
+    def test_lists_of_sequences_are_padded(self):
+        from seqlstm._data import are_texts, pad
+        padded, lengths = pad([np.ones((2, 3), 'float32'), np.zeros((0, 3)), [[1, 2, 3]]], 'x')
+        self.assertEqual((padded.shape, padded.dtype, lengths.tolist()), ((3, 2, 3), np.float64, [2, 0, 1]))
+        self.assertEqual(padded[2].tolist(), [[1, 2, 3], [0, 0, 0]])
+        self.assertEqual(pad([[], []], 'x')[0].shape, (2, 1))
+        for given, said in (([], 'there are no sequences'), ([1.0, 2.0], 'their steps are single numbers'),
+                            ([np.ones((2, 3)), np.ones((2, 4))], r'their steps are \[3\] and \[4\]')):
+            with self.assertRaisesRegex(seqlstm.InvalidArgumentError, said):
+                pad(given, 'x')
+        for values, expected in ((['a'], True), (('a', 'b'), True), ([], False), ('a', False), (['a', 1], False), (7, False),
+                                 (np.array(['a', 'b']), True), (np.array([['a']]), False), (np.array([1]), False),
+                                 (np.array(['a', 1], object), False), (np.array(['a', 'b'], object), True)):
+            self.assertIs(are_texts(values), expected, values)
+
+    def test_targets_of_each_step_in_lists(self):
+        parts = [x[0], x[1, :4], x[2, :1], x[3]]
+        trained = seqlstm.train({**make_model(steps=True), 'data': {'batch_size': 2}},
+                                data={'train': (parts, [p[:, :1] for p in parts])}, folder=next(folders),
+                                on_progress=silent, threads=1)
+        self.assertEqual([len(p) for p in trained.predict(parts)], [6, 4, 1, 6])
+
+
+
 class Runs(unittest.TestCase):
     def test_what_a_run_holds(self):
         metrics = run.metrics
