@@ -54,8 +54,8 @@ class Shown(unittest.TestCase):
         self.assertEqual({layer['backend'] for layer in found['layers']}, {'reference'})
         self.assertEqual((found['phase'], found['threads']), ('train', 1))
         narrow, wide = (seqlstm.plan(make_model(), {'model[0].units': units}, **options) for units in (5, 50))
-        self.assertLess(sum(layer.get('parameters', 0) for layer in narrow['layers']),
-                        sum(layer.get('parameters', 0) for layer in wide['layers']))
+        self.assertLess(sum(layer['params'] for layer in narrow['layers']),
+                        sum(layer['params'] for layer in wide['layers']))
         with self.assertRaises(seqlstm.InvalidConfigError):
             seqlstm.plan(make_model(), {'train.epoch': 1}, **options)
 
