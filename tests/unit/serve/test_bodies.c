@@ -46,11 +46,11 @@ static int setup(void **state)
     models[TEXTS].state = classify.state;
     models[TEXTS].classes = sl_data_state_find_classes(classify.state);
     models[DECODER] = (struct sl_served_model){.reads_text = true,
-                                             .decodes = true,
-                                             .state = classify.state,
-                                             .input_features = 1,
-                                             .output_features = 1,
-                                             .steps = 3};
+                                               .decodes = true,
+                                               .state = classify.state,
+                                               .input_features = 1,
+                                               .output_features = 1,
+                                               .steps = 3};
     models[LETTERS] = (struct sl_served_model){.continues = true,
                                                .state = letters.state,
                                                .reads_ids = true,
