@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._predictor import Predictor
 
 try:
-    if sys.hexversion < 0x030b0000:
+    if sys.hexversion < 0x030b0000 or 't' in sys.abiflags:  # 3.13t would load it, and crash: it has other objects
         raise ImportError
     from ._step import Lock, Step
     _is_in_c = True

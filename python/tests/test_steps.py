@@ -26,7 +26,7 @@ from together import run_together
 
 if is_in_c is None:
     built = os.path.exists(os.path.join(os.path.dirname(seqlstm.__file__), '_step.abi3.so'))
-    is_in_c = built and sys.version_info >= (3, 11) and getattr(sys, '_is_gil_enabled', lambda: True)()
+    is_in_c = built and sys.version_info >= (3, 11) and 't' not in sys.abiflags
 
 
 def setUpModule():
