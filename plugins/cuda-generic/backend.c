@@ -145,25 +145,11 @@ static seqlstm_status lay_out_resident(struct seqlstm_op *op, const struct gpu_d
 static seqlstm_status lay_out(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const struct gpu_device *device = &op->instance->domain.devices[op->device];
-    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
-    const int64_t gates = d->cell == SEQLSTM_CELL_LSTM ? 4 : d->cell == SEQLSTM_CELL_GRU ? 3 : 1;
     if (op->variant == CG_SMALL)
         return cg_small_open(op, device->multiprocessors, err);
     if (cg_count_blocks(op->variant) > 0)
         return cg_cluster_open(op, device, err);
-    if (op->variant == CG_RESIDENT)
-        return lay_out_resident(op, device, err);
-    if (op->variant != CG_GRID)
-        return SEQLSTM_OK;
-    if (!device->cooperative)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "grid: the device cannot run blocks that wait for each other");
-    for (int back = 0; back <= (d->head.mode == SEQLSTM_MODE_TRAINING); back++)
-        if (!cg_grid_make(d->hidden, gates, back, d->head.max_sequences, d->head.dtype_compute, device->multiprocessors,
-                          device->shared_bytes, &op->grid[back]))
-            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                         "grid: W_h of %lld units does not fit the shared memory of %d multiprocessors",
-                         (long long)d->hidden, (int)device->multiprocessors);
-    return SEQLSTM_OK;
+    return op->variant == CG_RESIDENT ? lay_out_resident(op, device, err) : SEQLSTM_OK;
 }
 
 /* Where cuBLASLt's workspace begins: behind all else. */

@@ -28,7 +28,6 @@
 #include "cuda-generic/device/axis.h"
 #include "common/cuda_domain.h"
 #include "cuda-generic/recurrent/cluster/cluster.h"
-#include "cuda-generic/recurrent/kernels/grid.h"
 #include "cuda-generic/recurrent/kernels/small.h"
 #include "cuda-generic/recurrent/resident/resident.h"
 #include "cuda-generic/device/live.h"
@@ -50,7 +49,7 @@ struct seqlstm_instance {
 struct cg_family;
 
 /* How a recurrent operation runs its steps, in the order of their names in supports.c. */
-enum cg_variant { CG_STEP_GRAPH, CG_GRID, CG_CLUSTER_4, CG_CLUSTER_8, CG_CLUSTER_16, CG_SMALL, CG_RESIDENT };
+enum cg_variant { CG_STEP_GRAPH, CG_CLUSTER_4, CG_CLUSTER_8, CG_CLUSTER_16, CG_SMALL, CG_RESIDENT };
 
 struct seqlstm_op {
     struct seqlstm_instance *instance;
@@ -58,7 +57,6 @@ struct seqlstm_op {
     uint32_t device;
     int32_t ordinal;
     enum cg_variant variant;  /* RECURRENT */
-    struct cg_grid grid[2];   /* CG_GRID: forward, backward */
     struct cg_small small[2]; /* CG_SMALL: forward, backward */
     struct cg_cluster cluster;
     struct cg_resident resident[2]; /* CG_RESIDENT: forward, backward */
@@ -195,7 +193,9 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
 /* ops/lt_product.c: destroys the products of any binding. */
 void cg_lt_close(struct seqlstm_binding *binding);
 
-/* recurrent/small.c: asks the device how many blocks of the variant small it runs at the same time. UNSUPPORTED: none.
+/* recurrent/small.c: is it an LSTM whose cells compute with sigmoid and tanh, and nothing else? */
+bool cg_small_is_plain(const struct seqlstm_recurrent_desc *desc);
+/* Asks the device how many blocks of the variant small it runs at the same time. UNSUPPORTED: none.
  */
 seqlstm_status cg_small_open(struct seqlstm_op *op, int32_t multiprocessors, struct seqlstm_error *err);
 /* recurrent/clusters.c: the same for clusters. */

@@ -28,8 +28,8 @@ static bool accept_body(const union seqlstm_any_desc *d, struct seqlstm_answer *
 enum { CLUSTER_FEW = 48 };
 
 static const char *const variant_names[] = {
-    [CG_STEP_GRAPH] = "step_graph", [CG_GRID] = "grid",   [CG_CLUSTER_4] = "cluster_4", [CG_CLUSTER_8] = "cluster_8",
-    [CG_CLUSTER_16] = "cluster_16", [CG_SMALL] = "small", [CG_RESIDENT] = "resident"};
+    [CG_STEP_GRAPH] = "step_graph", [CG_CLUSTER_4] = "cluster_4", [CG_CLUSTER_8] = "cluster_8",
+    [CG_CLUSTER_16] = "cluster_16", [CG_SMALL] = "small",         [CG_RESIDENT] = "resident"};
 enum { VARIANTS = sizeof variant_names / sizeof *variant_names, NAME_BYTES = SEQLSTM_MAX_VARIANT_BYTES };
 
 /* A dense layer with products by three float16 products. With a plus, at the end of a recurrent variant's name: its
@@ -62,34 +62,18 @@ static bool is_flat(const struct seqlstm_recurrent_desc *d)
     return d->projection == 0 || folds(d);
 }
 
-/* Is there only one product per step? Not with a projection of its own, nor with a candidate that needs r first. */
-static bool has_one_product(const struct seqlstm_recurrent_desc *d)
+/* Does its candidate need r first? */
+static bool is_late(const struct seqlstm_recurrent_desc *d)
 {
-    const bool late = d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
-    return is_flat(d) && !late;
+    return d->cell == SEQLSTM_CELL_GRU && !(d->options & SEQLSTM_BIT_RECURRENT_RESET_AFTER);
 }
 
-/* Do units depend on each other through W_h only? All other options concern one unit at a time. */
-static bool has_lone_units(const struct seqlstm_recurrent_desc *d)
-{
-    return has_one_product(d) && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
-}
-
-/* Can the variant grid run this layer, given a device on which its slices fit? */
-static bool fits_grid(const struct seqlstm_recurrent_desc *d)
-{
-    return has_lone_units(d) && d->hidden <= CG_GRID_HIDDEN_MOST && d->head.max_sequences <= CG_GRID_SEQUENCES_MOST;
-}
-
-/* Fewer units need no more than one cluster. More of them fit no device known today. */
-#ifndef CG_RESIDENT_HIDDEN_LEAST
-#define CG_RESIDENT_HIDDEN_LEAST (CG_SMALL_BLOCK_MOST + 1)
-#endif
-enum { RESIDENT_HIDDEN_MOST = 2048, RESIDENT_MANY = 256 };
+/* Fewer units need no more than one block, if `small` has their cell. More of them fit no device known today. */
+enum { RESIDENT_HIDDEN_LEAST = CG_SMALL_BLOCK_MOST + 1, RESIDENT_HIDDEN_MOST = 2048, RESIDENT_MANY = 256 };
 
 static bool fits_resident(const struct seqlstm_recurrent_desc *d)
 {
-    return is_flat(d) && d->hidden >= CG_RESIDENT_HIDDEN_LEAST && d->hidden <= RESIDENT_HIDDEN_MOST;
+    return is_flat(d) && (d->hidden >= RESIDENT_HIDDEN_LEAST || is_late(d)) && d->hidden <= RESIDENT_HIDDEN_MOST;
 }
 
 /* Is it likely to be faster than clusters? They exchange each value with a store of its own. */
@@ -98,10 +82,12 @@ static bool is_resident_first(const struct seqlstm_recurrent_desc *d)
     return d->hidden > CG_CLUSTER_HIDDEN_MOST || (d->hidden > CG_SMALL_MOST && d->head.max_sequences >= RESIDENT_MANY);
 }
 
-/* With more than 64 units, two blocks exchange results through each other's shared memory. */
+/* With more than 64 units, two blocks exchange results through each other's shared memory. Cells with options have no
+ * registers left there. */
 static bool fits_small(const struct seqlstm_recurrent_desc *d, int32_t capability)
 {
-    return has_one_product(d) && d->hidden <= (capability >= 90 ? CG_SMALL_MOST : CG_SMALL_BLOCK_MOST);
+    const bool two = capability >= 90 && cg_small_is_plain(d);
+    return is_flat(d) && !is_late(d) && d->hidden <= (two ? CG_SMALL_MOST : CG_SMALL_BLOCK_MOST);
 }
 
 /* Shared memory of a block on devices whose blocks form clusters, in bytes; 0 on others. */
@@ -185,8 +171,6 @@ static void offer_recurrent(const struct seqlstm_recurrent_desc *d, int32_t capa
     if (resident && !before)
         names[count++] = variant_names[CG_RESIDENT];
     names[count++] = variant_names[CG_STEP_GRAPH];
-    if (fits_grid(d))
-        names[count++] = variant_names[CG_GRID];
     answer_variants(d, gates, names, answer);
 }
 

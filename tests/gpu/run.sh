@@ -113,7 +113,7 @@ plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$logs/backends.txt")
 if [ -z "$plugins" ]; then
     why=$(awk '$1 == "cuda-generic" {$1 = $2 = ""; print}' "$logs/backends.txt" | sed 's/^ *//' | head -1)
     why="no CUDA plugin works here${why:+: $why}"
-    for name in new-kernels timings recurrence conformance profile latencies train ptb-small crossover processors layers memcheck racecheck; do
+    for name in new-kernels timings recurrence conformance profile latencies train ptb-small crossover processors layers memcheck racecheck racecheck-large; do
         not_run "$name" "$why"
     done
     python3 "$tests/timings.py" --mode "${mode/ptb-medium/full}" --not-run "$why" --out "$logs/timings.json" >/dev/null
@@ -209,6 +209,13 @@ sanitize() {
                 "${new_cases[@]}" --case 'dense:bwd:*'
         fi
     done
+    # Layers of many units take long under it: only the variant whose blocks read each other's values from L2.
+    if [ -z "$sanitizer" ]; then
+        not_run racecheck-large 'there is no compute-sanitizer'
+    else
+        step racecheck-large 60 15 "$sanitizer" --tool racecheck --error-exitcode 9 "$program" conformance "$generic" \
+            --in-process --variant resident "${large_cases[@]}"
+    fi
 }
 
 case $mode in

@@ -2,7 +2,7 @@
 /* What cuda-generic supports, asked without a device: `supports` over the lattice of recurrent options, all operations,
  * dtypes and device classes, compared with the rules, which are written down here a second time.
  *
- *   test_generic_lattice MODULE.so      TAP on stdout */
+ *   test_generic_lattice MODULE.so docs/cuda.md      TAP on stdout */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,6 +71,21 @@ static bool has_clusters(const struct seqlstm_answer *a, bool of_4, bool of_8, b
            has_variant(a, "cluster_16") == of_16;
 }
 
+/* An LSTM with sigmoid and tanh, whose cell has no option. */
+static bool is_plain(const struct seqlstm_recurrent_desc *d)
+{
+    const uint32_t others =
+        SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES | SEQLSTM_BIT_RECURRENT_LAYER_NORM;
+    const bool both = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    bool usual = true;
+    for (int place = 0; place < 3; place++)
+        for (int k = 0; k <= both; k++)
+            usual = usual && d->activations[place][k].kind ==
+                                 (place == SEQLSTM_PLACE_GATE ? SEQLSTM_ACT_SIGMOID : SEQLSTM_ACT_TANH);
+    return usual && d->cell == SEQLSTM_CELL_LSTM && !(d->options & others) && d->cell_clip == 0 && d->gate_clip == 0 &&
+           d->zoneout_cell == 0 && d->zoneout_hidden == 0 && !(both && d->merge == SEQLSTM_KIND_MERGE_MUL);
+}
+
 static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
 {
     const struct seqlstm_answer a = ask("cuda:sm_90", &d->head);
@@ -80,15 +95,13 @@ static bool is_answered_right(const struct seqlstm_recurrent_desc *d)
     const bool masked = d->head.mode == SEQLSTM_MODE_TRAINING && d->recurrent_dropout > 0;
     const bool folds = !masked && d->zoneout_hidden == 0 &&
                        !(d->options & (SEQLSTM_BIT_RECURRENT_LAYER_NORM | SEQLSTM_BIT_RECURRENT_STEPWISE));
-    const bool flat = d->projection == 0 || folds, one = flat && !late,
-               lone = one && !(d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM);
+    const bool flat = d->projection == 0 || folds, plain = is_plain(d);
     const bool few = d->hidden == 65 || (late && d->hidden < 65); /* units that fit the smallest kernels of clusters */
     return a.accepted && has_variant(&a, "step_graph") &&
-           has_variant(&a, "grid") == (lone && d->hidden <= 4096 && d->head.max_sequences <= 512) &&
            has_clusters(&a, flat && few, flat && (few || d->hidden == 200),
                         flat && (d->hidden == 200 || d->hidden == 512)) &&
-           has_variant(&a, "resident") == (flat && d->hidden > 64 && d->hidden <= 2048) &&
-           has_variant(&a, "small") == (one && d->hidden <= 128);
+           has_variant(&a, "resident") == (flat && (late || d->hidden > 64) && d->hidden <= 2048) &&
+           has_variant(&a, "small") == (flat && !late && d->hidden <= (plain ? 128 : 64));
 }
 
 /* Bits of `rest`, lowest first: dropout, recurrent_dropout, zoneout_cell, zoneout_hidden, weight_drop, cell_clip,
@@ -148,6 +161,122 @@ static void check_recurrent(void)
     check(wrong == 0 && accepted > 100000, "what has a meaning is accepted, all else refused with a reason", detail);
 }
 
+/* ---- who runs which layer --------------------------------------------------------------------------------------- */
+
+/* Kinds of layers that variants treat differently, as rows of the table in docs/cuda.md. */
+static const struct kind {
+    const char *name;
+    uint32_t cell, options;
+    bool projection, masked;
+} kinds[] = {
+    {"LSTM with sigmoid and tanh", SEQLSTM_CELL_LSTM, 0, false, false},
+    {"LSTM with an option of its cell", SEQLSTM_CELL_LSTM, SEQLSTM_BIT_RECURRENT_PEEPHOLE, false, false},
+    {"GRU with `reset_after`", SEQLSTM_CELL_GRU, SEQLSTM_BIT_RECURRENT_RESET_AFTER, false, false},
+    {"GRU without `reset_after`", SEQLSTM_CELL_GRU, 0, false, false},
+    {"RNN", SEQLSTM_CELL_RNN, 0, false, false},
+    {"LSTM with layer norm", SEQLSTM_CELL_LSTM, SEQLSTM_BIT_RECURRENT_LAYER_NORM, false, false},
+    {"GRU with `reset_after` and layer norm", SEQLSTM_CELL_GRU,
+     SEQLSTM_BIT_RECURRENT_LAYER_NORM | SEQLSTM_BIT_RECURRENT_RESET_AFTER, false, false},
+    {"RNN with layer norm", SEQLSTM_CELL_RNN, SEQLSTM_BIT_RECURRENT_LAYER_NORM, false, false},
+    {"LSTM with a projection", SEQLSTM_CELL_LSTM, 0, true, false},
+    {"LSTM with a projection and layer norm", SEQLSTM_CELL_LSTM, SEQLSTM_BIT_RECURRENT_LAYER_NORM, true, false},
+    {"LSTM with a projection and `recurrent_dropout`", SEQLSTM_CELL_LSTM, 0, true, true},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds, HIDDEN_MOST = 2200 };
+
+static struct seqlstm_recurrent_desc make_kind(const struct kind *k, int64_t hidden, uint32_t compute,
+                                               int32_t sequences)
+{
+    struct seqlstm_recurrent_desc d = make(k->cell, 0, SEQLSTM_BIT_RECURRENT_OUTPUT | k->options, 256, 0);
+    d.layers = 1;
+    d.hidden = hidden;
+    d.projection = k->projection ? 16 : 0;
+    d.recurrent_dropout = k->masked ? 0.25f : 0;
+    d.head.dtype_compute = compute;
+    d.head.max_sequences = sequences;
+    for (uint32_t place = 0; place < 3; place++)
+        for (uint32_t way = 0; way < 2; way++)
+            d.activations[place][way].kind = place == SEQLSTM_PLACE_GATE ? SEQLSTM_ACT_SIGMOID : SEQLSTM_ACT_TANH;
+    return d;
+}
+
+static const char *const all_variants[] = {"small", "cluster_4", "cluster_8", "cluster_16", "resident", "step_graph"};
+enum { ALL_VARIANTS = sizeof all_variants / sizeof *all_variants };
+
+/* Which numbers of units each variant takes on a device, such as "`small` 1–64, `resident` 65–2048". `step_graph` takes
+ * all. */
+static void write_cell(const struct kind *k, const char *device_class, char *out, size_t bytes)
+{
+    bool has[ALL_VARIANTS][HIDDEN_MOST + 2] = {{false}};
+    for (int64_t hidden = 1; hidden <= HIDDEN_MOST; hidden++) {
+        const struct seqlstm_recurrent_desc d = make_kind(k, hidden, SEQLSTM_DTYPE_FLOAT32, 32);
+        const struct seqlstm_answer a = ask(device_class, &d.head);
+        for (size_t v = 0; v < ALL_VARIANTS; v++)
+            has[v][hidden] = has_variant(&a, all_variants[v]);
+    }
+    size_t at = 0;
+    for (size_t v = 0; v < ALL_VARIANTS - 1; v++)
+        for (int64_t first = 1, last; first <= HIDDEN_MOST; first = last + 1) {
+            for (last = first; has[v][first] && has[v][last + 1];)
+                last++;
+            if (has[v][first] && at < bytes)
+                at += (size_t)snprintf(out + at, bytes - at, "%s`%s` %d–%d", at ? ", " : "", all_variants[v],
+                                       (int)first, (int)last);
+        }
+    if (at == 0)
+        snprintf(out, bytes, "`step_graph` alone");
+}
+
+/* The table of docs/cuda.md has exactly these rows. */
+static void check_table(const char *path)
+{
+    char detail[600] = "", row[600], cells[3][150];
+    static char text[200000];
+    FILE *file = fopen(path, "r");
+    const size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[bytes] = 0;
+    static const char *const classes[] = {"cuda:sm_80", "cuda:sm_90", "cuda:sm_120"};
+    bool fine = bytes > 0;
+    for (size_t k = 0; k < KINDS; k++) {
+        for (size_t c = 0; c < 3; c++)
+            write_cell(&kinds[k], classes[c], cells[c], sizeof cells[c]);
+        snprintf(row, sizeof row, "\n| %s | %s | %s | %s |\n", kinds[k].name, cells[0], cells[1],
+                 strcmp(cells[1], cells[2]) == 0 ? "the same" : cells[2]);
+        if (strstr(text, row) == NULL) {
+            fine = false;
+            printf("# docs/cuda.md lacks:%.*s\n", (int)strlen(row) - 1, row);
+            snprintf(detail, sizeof detail, "rows are missing in %s", path);
+        }
+    }
+    check(fine, "the table of layers, variants and devices in docs/cuda.md", detail);
+}
+
+/* A variant that never comes first would be measured for nothing. */
+static void check_each_comes_first(void)
+{
+    static const int32_t batches[] = {1, 32, 64, 200, 1024};
+    bool first[ALL_VARIANTS] = {false};
+    for (size_t k = 0; k < KINDS; k++)
+        for (int64_t hidden = 1; hidden <= HIDDEN_MOST; hidden += hidden < 140 ? 1 : 37)
+            for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+                for (uint32_t compute = SEQLSTM_DTYPE_FLOAT32; compute <= SEQLSTM_DTYPE_FLOAT16; compute++) {
+                    const struct seqlstm_recurrent_desc d = make_kind(&kinds[k], hidden, compute, batches[b]);
+                    const struct seqlstm_answer a = ask("cuda:sm_90", &d.head);
+                    for (size_t v = 0; v < ALL_VARIANTS; v++)
+                        first[v] = first[v] || strcmp(a.variants[0], all_variants[v]) == 0;
+                }
+    char detail[100] = "";
+    bool fine = true;
+    for (size_t v = 0; v < ALL_VARIANTS; v++)
+        if (!first[v]) {
+            fine = false;
+            snprintf(detail, sizeof detail, "%s", all_variants[v]);
+        }
+    check(fine, "each variant is expected to be the fastest for some layer", detail);
+}
+
 /* The variant that runs where nothing is measured. */
 static void check_first(void)
 {
@@ -163,10 +292,8 @@ static void check_first(void)
     bool fine = true;
     char detail[200] = "";
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, 0, SEQLSTM_BIT_RECURRENT_OUTPUT, 256, 1);
-        d.hidden = cases[k].hidden;
-        d.head.max_sequences = cases[k].sequences;
-        d.head.dtype_compute = cases[k].compute;
+        const struct seqlstm_recurrent_desc d =
+            make_kind(&kinds[0], cases[k].hidden, cases[k].compute, (int32_t)cases[k].sequences);
         const struct seqlstm_answer a = ask("cuda:sm_90", &d.head);
         if (a.variant_count == 0 || strncmp(a.variants[0], cases[k].first, strlen(cases[k].first)) != 0) {
             fine = false;
@@ -238,20 +365,22 @@ static void check_bad_values(void)
 
 int main(int argc, char **argv)
 {
-    void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *module = argc > 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     void *symbol = module ? dlsym(module, SEQLSTM_QUERY_SYMBOL) : NULL;
     seqlstm_backend_query_fn query;
     if (symbol == NULL) {
-        printf("Bail out! %s\n", argc > 1 ? dlerror() : "usage: test_generic_lattice MODULE.so");
+        printf("Bail out! %s\n", argc > 2 ? dlerror() : "usage: test_generic_lattice MODULE.so docs/cuda.md");
         return 1;
     }
     memcpy(&query, &symbol, sizeof query);
     backend = query(SEQLSTM_ABI_MINOR);
-    printf("1..6\n");
+    printf("1..8\n");
     const clock_t from = clock();
     check_recurrent();
     const double mean_ns = (double)(clock() - from) * 1e9 / CLOCKS_PER_SEC / (double)asked;
     check_first();
+    check_table(argv[2]);
+    check_each_comes_first();
     check_dtypes();
     check_devices();
     check_bad_values();

@@ -233,17 +233,12 @@ static __device__ __forceinline__ void gpu_store_if(bool wanted, float *at, floa
                  : "memory");
 }
 
-/* Flags between the blocks of a launch whose blocks all run at once. */
+/* Counters of the blocks of a launch whose blocks all run at once. */
 static __device__ __forceinline__ unsigned gpu_load_acquire(const unsigned *at)
 {
     unsigned value;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
     return value;
-}
-
-static __device__ __forceinline__ void gpu_store_release(unsigned *at, unsigned value)
-{
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(value) : "memory");
 }
 
 static __device__ __forceinline__ void gpu_add_release(unsigned *at, unsigned value)

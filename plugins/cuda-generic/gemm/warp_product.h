@@ -27,30 +27,6 @@ struct cg_f32 {
     {
         return lane % 8;
     }
-    /* Multiplies 16 words of 16 rows with 16 words of 8 `groups` columns, of at most 8 MOST. */
-    template <int MOST>
-    static __device__ __forceinline__ void multiply_groups(const uint32_t *a, int a_pitch, const uint32_t *w,
-                                                           int w_pitch, int groups, float sum[MOST][4])
-    {
-        const int lane = (int)(threadIdx.x % CG_WARP);
-        for (int word = 0; word < 16; word += 4) {
-            cg_four x[4];
-            CG_UNROLL
-            for (int r = 0; r < 4; r++)
-                x[r] = *reinterpret_cast<const cg_four *>(a + row(lane, r) * a_pitch + word);
-            CG_UNROLL
-            for (int j = 0; j < MOST; j++) {
-                if (j >= groups)
-                    continue;
-                const cg_four y = *reinterpret_cast<const cg_four *>(w + (j * 8 + lane % 8) * w_pitch + word);
-                CG_UNROLL
-                for (int r = 0; r < 4; r++)
-                    CG_UNROLL
-                for (int k = 0; k < 4; k++)
-                    sum[j][r] += x[r].x[k] * y.x[k];
-            }
-        }
-    }
     /* Multiplies 16 words of 16 I rows with 16 words of 8 J columns; both have the same pitch. */
     template <int I, int J>
     static __device__ __forceinline__ void multiply_tile(const uint32_t *a, const uint32_t *w, int pitch,
@@ -85,23 +61,6 @@ template <typename NUMBER> struct cg_wide : NUMBER {
     static __device__ __forceinline__ int column(int lane, int e)
     {
         return lane % 4 * 2 + e % 2;
-    }
-    template <int MOST>
-    static __device__ __forceinline__ void multiply_groups(const uint32_t *a, int a_pitch, const uint32_t *w,
-                                                           int w_pitch, int groups, float sum[MOST][4])
-    {
-        const int lane = (int)(threadIdx.x % CG_WARP);
-        uint32_t lower[4], upper[4], of_w[4];
-        cg_load_fragments(lower, a + lane % 16 * a_pitch + lane / 16 * 4);
-        cg_load_fragments(upper, a + lane % 16 * a_pitch + 8 + lane / 16 * 4);
-        CG_UNROLL
-        for (int j = 0; j < MOST; j++) {
-            if (j >= groups)
-                continue;
-            cg_load_fragments(of_w, w + (j * 8 + lane % 8) * w_pitch + lane / 8 * 4);
-            NUMBER::multiply(sum[j], lower, of_w);
-            NUMBER::multiply(sum[j], upper, of_w + 2);
-        }
     }
     template <int I, int J>
     static __device__ __forceinline__ void multiply_tile(const uint32_t *a, const uint32_t *w, int pitch,

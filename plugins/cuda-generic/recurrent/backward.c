@@ -236,8 +236,6 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
         if (call->op->variant == CG_STEP_GRAPH && s->lone)
             CG_START(call, "the last step",
                      cg_tile_begin_back(call->stream, device + direction, s->compute, sequences, s->hidden, s->gates));
-        if (call->op->variant == CG_GRID)
-            SEQLSTM_TRY(cg_run_grid(call, l, device + direction, true, err));
     }
     if (cg_count_blocks(call->op->variant) > 0)
         SEQLSTM_TRY(cg_run_clusters(call, s, device, true, err));

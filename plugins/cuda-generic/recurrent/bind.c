@@ -8,12 +8,11 @@
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
 
-static int64_t count_exchange_words(const struct seqlstm_op *op, int64_t gates, bool training)
+static int64_t count_exchange_words(const struct seqlstm_op *op, bool training)
 {
-    const struct seqlstm_recurrent_desc *d = &op->desc.recurrent;
-    int64_t most = op->variant == CG_GRID ? cg_grid_exchange_most(d->hidden, gates, d->head.max_sequences) : 0;
+    int64_t most = 0;
     for (int back = 0; op->variant == CG_RESIDENT && back <= training; back++) {
-        const int64_t words = cg_resident_exchange_words(&op->resident[back], d->head.max_sequences);
+        const int64_t words = cg_resident_exchange_words(&op->resident[back], op->desc.head.max_sequences);
         most = words > most ? words : most;
     }
     return most;
@@ -45,7 +44,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
     s.parts = s.directions;
     s.slots = s.training ? s.layers * s.directions : s.parts;
-    s.exchange = count_exchange_words(op, s.gates, s.training);
+    s.exchange = count_exchange_words(op, s.training);
     return s;
 }
 
@@ -398,19 +397,6 @@ seqlstm_status cg_store_layers(const struct cg_call *call, bool back, struct seq
     if (r->run != r->host)
         CG_START(call, "copying the layers' structs",
                  cg_layer_store(call->stream, r->run, r->count, &call->live, r->device_run + first));
-    return SEQLSTM_OK;
-}
-
-seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *l, const struct cg_layer *device,
-                           bool back, struct seqlstm_error *err)
-{
-    const struct cg_grid *grid = &call->op->grid[back];
-    const int64_t sequences = call->axis->sequences;
-    uint32_t *exchange = (uint32_t *)(void *)cg_workspace(call, l->exchange);
-    SEQLSTM_TRY(cg_clear(call, exchange, cg_grid_exchange_words(grid, sequences), err));
-    CG_START(call, "all steps",
-             back ? cg_grid_backward(call->stream, device, grid, exchange, sequences)
-                  : cg_grid_forward(call->stream, device, grid, exchange, sequences));
     return SEQLSTM_OK;
 }
 

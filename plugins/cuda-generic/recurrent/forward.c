@@ -91,10 +91,6 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     if (s->normed && call->op->variant != CG_STEP_GRAPH)
         CG_START(call, "normalising inputs", cg_norm_inputs(call->stream, device, s->directions, call->rows));
     switch (call->op->variant) {
-    case CG_GRID: /* one direction after the other, each on the whole device */
-        for (int64_t direction = 0; direction < s->directions; direction++)
-            SEQLSTM_TRY(cg_run_grid(call, l, device + direction, false, err));
-        return SEQLSTM_OK;
     case CG_CLUSTER_4:
     case CG_CLUSTER_8:
     case CG_CLUSTER_16:

@@ -28,9 +28,10 @@ struct cg_stack {
     bool stepwise;    /* dW has a call of its own: what it is computed from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
     int64_t layers, directions, gates, hidden, out, gh, merged, widest; /* widest input of any layer */
-    int64_t parts;    /* loops that run at the same time: the directions of a layer */
-    int64_t slots;    /* loops whose records are kept: all in training, otherwise `parts` */
-    int64_t exchange; /* words that the blocks of the variants grid and resident exchange */
+    int64_t parts;             /* loops that run at the same time: the directions of a layer */
+    int64_t slots;             /* loops whose records are kept: all in training, otherwise `parts` */
+    bool narrow[CG_LT_LAYERS]; /* products of all rows whose operands cuBLASLt gets in 16 bits (products.h) */
+    int64_t exchange;          /* words that the blocks of the variant resident exchange */
 };
 
 /* Offsets in floats. Offsets of records start at the slot of their (layer, direction). The gradients from which dW is
@@ -102,9 +103,6 @@ typedef seqlstm_status cg_loop_fn(const struct cg_call *call, const struct cg_st
 seqlstm_status cg_run_loop(const struct cg_call *call, const struct cg_stack *stack, int64_t index, cg_loop_fn *loop,
                            struct seqlstm_error *err);
 
-/* The variant grid: all steps in one launch, with a cleared exchange. */
-seqlstm_status cg_run_grid(const struct cg_call *call, const struct cg_layout *layout, const struct cg_layer *device,
-                           bool back, struct seqlstm_error *err);
 /* The variant resident: all steps of the directions of a layer, with cleared counters. */
 seqlstm_status cg_run_resident(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                                const struct cg_layer *device, bool back, struct seqlstm_error *err);

@@ -17,8 +17,12 @@ static const struct {
                 {cg_small_norm_forward, cg_small_norm_backward}},
 };
 
-/* Is it an LSTM whose cells compute with sigmoid and tanh, and nothing else? */
-static bool is_plain(const struct seqlstm_recurrent_desc *d)
+enum {
+    CELL_OPTIONS =
+        SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES | SEQLSTM_BIT_RECURRENT_LAYER_NORM
+};
+
+bool cg_small_is_plain(const struct seqlstm_recurrent_desc *d)
 {
     const bool both_ways = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL;
     for (int k = 0; k <= both_ways; k++)
@@ -26,15 +30,13 @@ static bool is_plain(const struct seqlstm_recurrent_desc *d)
             d->activations[SEQLSTM_PLACE_CANDIDATE][k].kind != SEQLSTM_ACT_TANH ||
             d->activations[SEQLSTM_PLACE_OUTPUT][k].kind != SEQLSTM_ACT_TANH)
             return false;
-    return d->cell == SEQLSTM_CELL_LSTM &&
-           !(d->options & (SEQLSTM_BIT_RECURRENT_PEEPHOLE | SEQLSTM_BIT_RECURRENT_COUPLED_GATES)) &&
-           d->cell_clip == 0 && d->gate_clip == 0 && d->zoneout_cell == 0 && d->zoneout_hidden == 0 &&
-           !(both_ways && d->merge == SEQLSTM_KIND_MERGE_MUL);
+    return d->cell == SEQLSTM_CELL_LSTM && !(d->options & CELL_OPTIONS) && d->cell_clip == 0 && d->gate_clip == 0 &&
+           d->zoneout_cell == 0 && d->zoneout_hidden == 0 && !(both_ways && d->merge == SEQLSTM_KIND_MERGE_MUL);
 }
 
 static enum kind find_kind(const struct seqlstm_recurrent_desc *d)
 {
-    return d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM ? NORMED : is_plain(d) ? PLAIN : CELL;
+    return d->options & SEQLSTM_BIT_RECURRENT_LAYER_NORM ? NORMED : cg_small_is_plain(d) ? PLAIN : CELL;
 }
 
 seqlstm_status cg_small_open(struct seqlstm_op *op, int32_t multiprocessors, struct seqlstm_error *err)

@@ -292,16 +292,11 @@ struct alignas(16) float4 {
     float x, y, z, w;
 };
 
-/* Flags between blocks of a cooperative launch. */
+/* Counters of the blocks of a cooperative launch. */
 static inline unsigned gpu_load_acquire(const unsigned *at)
 {
     emulation::yield();
     return __atomic_load_n(at, __ATOMIC_ACQUIRE);
-}
-
-static inline void gpu_store_release(unsigned *at, unsigned value)
-{
-    __atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 
 static inline unsigned gpu_add_release(unsigned *at, unsigned value)

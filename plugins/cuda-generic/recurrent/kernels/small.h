@@ -4,7 +4,7 @@
  *
  * A block owns 1, 2 or 4 sequences of one direction. Layers of up to 32, 64 and 128 units have a shape each; units that
  * a layer lacks have weights of zero. With more than 64 units a cluster of two blocks owns the sequences, and each
- * block has half of the units (sm_90 and later).
+ * block has half of the units (sm_90 and later); then the cell has no options, for which registers are lacking.
  *
  *   forward    a unit belongs to 4 or 8 lanes, which divide the sum over h. A lane keeps its share of the weights of
  * all four gates, so one value of h that it loads serves four products backward   sixteen lanes divide the sum over the
@@ -53,12 +53,12 @@ typedef int cg_small_run_fn(void *stream, const struct cg_layer *layer, int64_t 
 cg_small_make_fn cg_small_lstm_forward_make, cg_small_lstm_backward_make;
 cg_small_run_fn cg_small_lstm_forward, cg_small_lstm_backward;
 
-/* Any cell with all options except LAYER_NORM and a GRU without RESET_AFTER. */
+/* Any cell of up to CG_SMALL_BLOCK_MOST units with all options except LAYER_NORM and a GRU without RESET_AFTER. */
 cg_small_make_fn cg_small_cell_forward_make, cg_small_cell_backward_make;
 cg_small_run_fn cg_small_cell_forward, cg_small_cell_backward;
 
-/* Any cell with LAYER_NORM. The inputs of all rows are normalised before, and their gradients are computed after the
- * steps (norm_inputs.h). */
+/* Any such cell with LAYER_NORM. The inputs of all rows are normalised before, and their gradients are computed after
+ * the steps (norm_inputs.h). */
 cg_small_make_fn cg_small_norm_forward_make, cg_small_norm_backward_make;
 cg_small_run_fn cg_small_norm_forward, cg_small_norm_backward;
 

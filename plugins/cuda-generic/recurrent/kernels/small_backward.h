@@ -9,7 +9,7 @@
  * In a cluster each block has the gradients of its own units' gates, so its sums are parts of all units' sums; those of
  * the other block's units are sent there.
  *
- * Shared memory: four barriers; two buffers of gradients [ROWS][4][UNITS], those of row r at index z ^ 8 r, which keeps
+ * Shared memory: two barriers; two buffers of gradients [ROWS][4][UNITS], those of row r at index z ^ 8 r, which keeps
  * rows in different banks; in a cluster two buffers of sums [ROWS][UNITS] from the other block; a ring of records
  * [RING][WORDS][THREADS]; room for the cell. */
 #ifndef CG_SMALL_BACKWARD_H
@@ -28,8 +28,8 @@ template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_bac
     static constexpr int RING = PLAIN ? 0 : 4,
                          WORDS = KIND == CG_SMALL_NORMED ? 16 : 8; /* or in the ring, or are loaded in their turn */
     static constexpr int LEAST_BLOCKS = !PLAIN ? 1 : WIDTH == 32 ? 4 : WIDTH == 64 && ROWS > 2 ? 2 : 1;
-    static constexpr int HEAD_FLOATS = 8, BYTES_IN = ROWS * UNITS * 4; /* of sums from the other block */
-    static constexpr int RING_FLOATS = RING * WORDS * THREADS, ROOM_FLOATS = PLAIN ? 0 : 4 * ROWS * (THREADS / 32 + 2);
+    static constexpr int HEAD_FLOATS = 4, BYTES_IN = ROWS * UNITS * 4; /* of sums from the other block */
+    static constexpr int RING_FLOATS = RING * WORDS * THREADS, ROOM_FLOATS = PLAIN ? 0 : 4 * ROWS * (THREADS / 32);
     static constexpr int SHARED_FLOATS =
         HEAD_FLOATS + 2 * ROWS * SUMS + (BLOCKS > 1 ? 2 * ROWS * UNITS : 0) + RING_FLOATS + ROOM_FLOATS;
 
@@ -88,11 +88,11 @@ static __device__ __forceinline__ float4 cg_small_load_units(const float *from, 
 
 /* All steps of a thread. CELL has the registers of a cell, and
  *   S                                the shape
- *   CELL(layer, place, walk, rooms, barriers)   before the first turn
+ *   CELL(layer, place, walk, rooms)   before the first turn
  *   has_weights(gate)                whether the gate has a row of W_h
  *   record, load, prepare            what it loads for a turn, loads it (`before`: the packed row of the next turn),
  * computes what needs no sum copy, prepare                    the same through the ring; words are THREADS apart
- *   run(sum, turn, runs, out)        a turn; `out` receives the gradients of the lane's gates
+ *   run(sum, runs, out)              a turn; `out` receives the gradients of the lane's gates
  *   keep(row, runs, out)             stores them
  *   end(is_end, sum)                 `is_end`: this is the turn after the last, and `sum` belongs to the initial state
  *   find_line(row, part, unit)       where part 0 … 5 of what it loads begins, for L2
@@ -107,8 +107,7 @@ template <class CELL> struct cg_small_backward_thread {
     float w[4][S::DEPTH];
 
     __device__ __forceinline__ cg_small_backward_thread(const struct cg_layer &y, float *shared)
-        : walk(y, place.b0, place.row, y.reverse == 0),
-          cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS, reinterpret_cast<uint64_t *>(shared) + 2)
+        : walk(y, place.b0, place.row, y.reverse == 0), cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS)
     {
         const int n = S::count_units(y);
         const bool whole = n % 4 == 0 && reinterpret_cast<uintptr_t>(y.w_h) % 16 == 0;
@@ -204,7 +203,7 @@ template <class CELL> struct cg_small_backward_thread {
             exchange(turn, &sum);
         if (place.own || S::KIND == CG_SMALL_NORMED) { /* all threads take part in sums over the units */
             cell.end(turn == walk.end, sum);
-            cell.run(sum, turn, walk.runs(turn), out);
+            cell.run(sum, walk.runs(turn), out);
         }
         if (place.own) {
             CG_UNROLL

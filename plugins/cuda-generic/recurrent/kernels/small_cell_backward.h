@@ -31,7 +31,7 @@ template <class S_> struct cg_small_cell_back {
     struct cg_small_rules rules;
     const float *z, *c_raw_of, *n_of, *before_of, *before0, *dy, *other_h, *moments_of, *v_of;
     float *pre_u, *pre_v, *dv, *peep, *gain_v, *gain_c_to, *bias_c_to;
-    struct cg_small_room room, room_c;
+    float *room, *room_c;
     int n, gh, gates, dy_stride, b, weights;
     bool there, lstm;
     float dy_scale, mask, direct, dc, dh_end, gain[S::GATES], gain_c, bias_c, count;
@@ -43,12 +43,12 @@ template <class S_> struct cg_small_cell_back {
     float of_u[S::GATES], of_v[S::GATES], of_peep[S::GATES], of_q;
 
     __device__ __forceinline__ cg_small_cell_back(const struct cg_layer &y, const cg_small_back_place<S> &p,
-                                                  const cg_small_walk<S::ROWS> &walk, float *rooms, uint64_t *barriers)
-        : place(p), rules(y, walk.b, p.unit, p.own && p.unit < (int)y.hidden && walk.there),
-          room(cg_small_find_room<S>(rooms, barriers, 0)), room_c(cg_small_find_room<S>(rooms, barriers, 1)),
-          n((int)y.hidden), gh((int)y.gh), gates((int)y.gates), dy_stride((int)y.dy_stride), b(walk.b), weights(0),
-          there(p.own && p.unit < (int)y.hidden && walk.there), lstm(y.cell == SEQLSTM_CELL_LSTM), dy_scale(y.dy_scale),
-          dh_end(0), gain_c(0), bias_c(0), normal_c(0), scale_c(0), by_output(0), of_q(0)
+                                                  const cg_small_walk<S::ROWS> &walk, float *rooms)
+        : place(p), rules(y, walk.b, p.unit, p.own && p.unit < (int)y.hidden && walk.there), room(rooms),
+          room_c(rooms + cg_small_room_floats<S>()), n((int)y.hidden), gh((int)y.gh), gates((int)y.gates),
+          dy_stride((int)y.dy_stride), b(walk.b), weights(0), there(p.own && p.unit < (int)y.hidden && walk.there),
+          lstm(y.cell == SEQLSTM_CELL_LSTM), dy_scale(y.dy_scale), dh_end(0), gain_c(0), bias_c(0), normal_c(0),
+          scale_c(0), by_output(0), of_q(0)
     {
         const int64_t at = (int64_t)b * n + p.unit;
         const float *first = lstm ? y.c0 : y.h0;
@@ -217,18 +217,18 @@ template <class S_> struct cg_small_cell_back {
     }
 
     /* From the gradient of q, the normalised c^, to that of c^. */
-    __device__ __forceinline__ float normalise_cell(float dh_new, int turn)
+    __device__ __forceinline__ float normalise_cell(float dh_new)
     {
         of_q = dh_new * by_output;
         const float by_gain = there ? of_q * gain_c : 0.0f;
         float sum = by_gain, product = by_gain * normal_c;
-        cg_small_sum_units<S>(&sum, &product, 3 | 16, place.copy == 0 && (threadIdx.x % 32 & 19) == 0, place.row, turn,
+        cg_small_sum_units<S>(&sum, &product, 3 | 16, place.copy == 0 && (threadIdx.x % 32 & 19) == 0, place.row,
                               room_c);
         return scale_c * (by_gain - (sum + normal_c * product) / (float)n);
     }
 
     /* From the gradients of the normalised products with W_h to those of the products. */
-    __device__ __forceinline__ void normalise(float (&out)[S::GATES], int turn)
+    __device__ __forceinline__ void normalise(float (&out)[S::GATES])
     {
         constexpr int COPIES = ((1 << S::COPY_BITS) - 1) << (2 + S::ROW_BITS), OVER = 3 | 16 | COPIES;
         float sum = 0, product = 0;
@@ -238,19 +238,19 @@ template <class S_> struct cg_small_cell_back {
             sum += out[q];
             product = fmaf(out[q], normal[q], product);
         }
-        cg_small_sum_units<S>(&sum, &product, OVER, (threadIdx.x % 32 & OVER) == 0, place.row, turn, room);
+        cg_small_sum_units<S>(&sum, &product, OVER, (threadIdx.x % 32 & OVER) == 0, place.row, room);
         CG_UNROLL
         for (int q = 0; q < S::GATES; q++)
             out[q] = there && has_weights(get_gate(q)) ? scale * (out[q] - (sum + normal[q] * product) / count) : 0.0f;
     }
 
-    __device__ __forceinline__ void run(float sum, int turn, bool runs, float (&out)[S::GATES])
+    __device__ __forceinline__ void run(float sum, bool runs, float (&out)[S::GATES])
     {
         const float dh = fmaf(sum, mask, d), dh_new = gpu_pick(keeps_h, 0.0f, dh);
         float dc_now = fmaf(dh_new, to_c, gpu_pick(keeps_c, 0.0f, dc));
         direct = gpu_pick(runs, gpu_pick(keeps_h, dh, 0.0f) + dh_new * to_direct, direct);
         if (NORMED && lstm)
-            dc_now += normalise_cell(dh_new, turn);
+            dc_now += normalise_cell(dh_new);
         dc = gpu_pick(runs, fmaf(dc_now, back_c, gpu_pick(keeps_c, dc, 0.0f)), dc);
         CG_UNROLL
         for (int q = 0; q < S::GATES; q++) {
@@ -260,7 +260,7 @@ template <class S_> struct cg_small_cell_back {
             of_v[q] = out[q] = base * factor_v[q];
         }
         if (NORMED)
-            normalise(out, turn);
+            normalise(out);
     }
 
     __device__ __forceinline__ void keep(int row, bool runs, const float (&out)[S::GATES]) const

@@ -15,7 +15,7 @@ template <class S_> struct cg_small_cell {
     cg_small_place<S> place;
     struct cg_small_rules rules;
     const float *u;
-    struct cg_small_room room, room_c;
+    float *room, *room_c;
     int n, gh, b, weights; /* weights: a bit for each of the four sums */
     bool there, records;
     int column[S::GATES];
@@ -27,11 +27,11 @@ template <class S_> struct cg_small_cell {
     float z[S::GATES], v[S::GATES], c_raw, moments[4], shift;
 
     __device__ __forceinline__ cg_small_cell(const struct cg_layer &y, const cg_small_place<S> &p,
-                                             const cg_small_walk<S::ROWS> &walk, float *rooms, uint64_t *barriers)
-        : place(p), rules(y, walk.b, p.unit, p.unit < (int)y.hidden && walk.there), u(NORMED ? y.z : y.u),
-          room(cg_small_find_room<S>(rooms, barriers, 0)), room_c(cg_small_find_room<S>(rooms, barriers, 1)),
-          n((int)y.hidden), gh((int)y.gh), b(walk.b), weights(0), there(p.unit < (int)y.hidden && walk.there),
-          records(y.training != 0), epsilon(y.epsilon), c_raw(0), moments{0, 0, 0, 0}, shift(0)
+                                             const cg_small_walk<S::ROWS> &walk, float *rooms)
+        : place(p), rules(y, walk.b, p.unit, p.unit < (int)y.hidden && walk.there), u(NORMED ? y.z : y.u), room(rooms),
+          room_c(rooms + cg_small_room_floats<S>()), n((int)y.hidden), gh((int)y.gh), b(walk.b), weights(0),
+          there(p.unit < (int)y.hidden && walk.there), records(y.training != 0), epsilon(y.epsilon),
+          c_raw(0), moments{0, 0, 0, 0}, shift(0)
     {
         const int64_t at = (int64_t)b * n + p.unit;
         h = there ? cg_or_zero(y.h0, at) : 0.0f;
@@ -78,7 +78,7 @@ template <class S_> struct cg_small_cell {
 
     /* Normalises the products of all units with W_h. The mean of the step before is a shift that keeps the sum of
      * squares exact. */
-    __device__ __forceinline__ void normalise(float (&sums)[S::GATES], int turn)
+    __device__ __forceinline__ void normalise(float (&sums)[S::GATES])
     {
         constexpr int UNIT_BITS = 31 & ~(S::LANES - 1), PARTS = (1 << S::PART_BITS) - 1;
         float sum = 0, squares = 0;
@@ -90,7 +90,7 @@ template <class S_> struct cg_small_cell {
             squares = fmaf(x, x, squares);
         }
         cg_small_sum_units<S>(&sum, &squares, UNIT_BITS | PARTS,
-                              place.copy == 0 && (threadIdx.x % 32 & (UNIT_BITS | PARTS)) == 0, place.row, turn, room);
+                              place.copy == 0 && (threadIdx.x % 32 & (UNIT_BITS | PARTS)) == 0, place.row, room);
         sum /= count;
         moments[0] = shift + sum;
         moments[1] = 1.0f / sqrtf(fmaxf(squares / count - sum * sum, 0.0f) + epsilon);
@@ -101,14 +101,14 @@ template <class S_> struct cg_small_cell {
     }
 
     /* The cell state as the output sees it. All lanes of a unit and sequence have the same. */
-    __device__ __forceinline__ float normalise_cell(float c_new, int turn)
+    __device__ __forceinline__ float normalise_cell(float c_new)
     {
         constexpr int UNIT_BITS = 31 & ~(S::LANES - 1);
         const float mean_before = moments[2], x = place.unit < n ? c_new - mean_before : 0.0f;
         float sum = x, squares = x * x;
         cg_small_sum_units<S>(&sum, &squares, UNIT_BITS,
                               place.part == 0 && place.copy == 0 && (threadIdx.x % 32 & UNIT_BITS) == 0, place.row,
-                              turn, room_c);
+                              room_c);
         sum /= (float)n;
         moments[2] = mean_before + sum;
         moments[3] = 1.0f / sqrtf(fmaxf(squares / (float)n - sum * sum, 0.0f) + epsilon);
@@ -126,7 +126,7 @@ template <class S_> struct cg_small_cell {
     }
 
     /* h^ of an LSTM. */
-    __device__ __forceinline__ float run_lstm(float (&x)[4], int turn, int t, bool runs)
+    __device__ __forceinline__ float run_lstm(float (&x)[4], int t, bool runs)
     {
         x[0] = fmaf(rules.peephole[0], c, x[0]);
         x[1] = rules.coupled ? 0.0f : fmaf(rules.peephole[1], c, x[1]);
@@ -134,7 +134,7 @@ template <class S_> struct cg_small_cell {
         c_raw = f * c + i * candidate(x[2]);
         const float c_new = cg_clip(c_raw, rules.cell_clip);
         x[3] = fmaf(rules.peephole[2], c_new, x[3]);
-        const float q = NORMED ? normalise_cell(c_new, turn) : c_new;
+        const float q = NORMED ? normalise_cell(c_new) : c_new;
         c = gpu_pick(runs, rules.carry(rules.cell_key, rules.zoneout_cell, t, c, c_new), c);
         return gate(x[3]) * cg_small_activate(rules.output, q);
     }
@@ -158,12 +158,12 @@ template <class S_> struct cg_small_cell {
         for (int q = 0; q < S::GATES; q++)
             own[q] = sums[q];
         if (NORMED)
-            normalise(own, turn);
+            normalise(own);
         CG_UNROLL
         for (int q = 0; q < S::GATES; q++)
             own[q] += inputs[q] + bias[q];
         cg_small_gather<S>(place, own, x);
-        const float h_new = rules.cell == SEQLSTM_CELL_LSTM  ? run_lstm(x, turn, t, runs)
+        const float h_new = rules.cell == SEQLSTM_CELL_LSTM  ? run_lstm(x, t, runs)
                             : rules.cell == SEQLSTM_CELL_GRU ? run_gru(x)
                                                              : candidate(x[0]);
         h = gpu_pick(runs, rules.carry(rules.hidden_key, rules.zoneout_hidden, t, h, h_new), h);

@@ -6,7 +6,7 @@
  * sums that a lane keeps always have index 0: its local gate q is gate q ^ gate0, its local row r is row r ^ row. So no
  * lane has to choose.
  *
- * Shared memory: four barriers; two buffers of masked h [ROWS][PITCH]; without AHEAD a ring of inputs
+ * Shared memory: two barriers; two buffers of masked h [ROWS][PITCH]; without AHEAD a ring of inputs
  * [RING][GATES][THREADS]; room for the cell. */
 #ifndef CG_SMALL_FORWARD_H
 #define CG_SMALL_FORWARD_H
@@ -25,8 +25,8 @@ template <int WIDTH_, int ROWS_, int KIND_ = CG_SMALL_PLAIN> struct cg_small_sha
     static constexpr int PITCH = WIDTH + (LANES == 4 && ROWS == 4 ? 8 : 0);
     static constexpr bool AHEAD = PLAIN && (ROWS <= 2 || WIDTH == 32); /* inputs wait in registers, not in the ring */
     static constexpr int RING = 4, LEAST_BLOCKS = !PLAIN ? 1 : WIDTH == 32 ? 4 : WIDTH == 64 ? 2 : 1;
-    static constexpr int ROOM_FLOATS = PLAIN ? 0 : 4 * ROWS * (THREADS / 32 + 2);
-    static constexpr int HEAD_FLOATS = 8, BYTES_IN = ROWS * UNITS * 4; /* of h from the other block */
+    static constexpr int ROOM_FLOATS = PLAIN ? 0 : 4 * ROWS * (THREADS / 32);
+    static constexpr int HEAD_FLOATS = 4, BYTES_IN = ROWS * UNITS * 4; /* of h from the other block */
     static constexpr int SHARED_FLOATS =
         HEAD_FLOATS + 2 * ROWS * PITCH + (AHEAD ? 0 : RING * THREADS * GATES) + ROOM_FLOATS;
 
@@ -154,7 +154,7 @@ static __device__ __forceinline__ void cg_small_gather(const cg_small_place<S> &
 
 /* All steps of a thread. CELL has the registers of a cell, and
  *   S                              the shape
- *   CELL(layer, place, walk, rooms, barriers)   before the first step
+ *   CELL(layer, place, walk, rooms)   before the first step
  *   has_weights(gate)              whether the gate has a row of W_h; it is row gate * hidden + unit
  *   has_input(q)                   whether local gate q adds an input, which this lane loads
  *   find_input(row, q)             where that of a packed row is
@@ -172,8 +172,7 @@ template <class CELL> struct cg_small_forward_thread {
     float w[4][S::DEPTH], published;
 
     __device__ __forceinline__ cg_small_forward_thread(const struct cg_layer &y, float *shared)
-        : walk(y, place.b0, place.row, y.reverse != 0),
-          cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS, reinterpret_cast<uint64_t *>(shared) + 2)
+        : walk(y, place.b0, place.row, y.reverse != 0), cell(y, place, walk, shared + S::SHARED_FLOATS - S::ROOM_FLOATS)
     {
         const int n = S::count_units(y);
         const bool whole = n % 4 == 0 && reinterpret_cast<uintptr_t>(y.w_h) % 16 == 0;

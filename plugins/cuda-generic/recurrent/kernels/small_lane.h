@@ -58,34 +58,19 @@ template <int ROWS> struct cg_small_walk {
     }
 };
 
-/* Shared memory for sums over all units. `warps`: [WARPS][ROWS][2]. In a cluster, `coming`: [2][ROWS][2], the sums of
- * the other block at even and odd turns, and `barrier`, which counts them. */
-struct cg_small_room {
-    float *warps, *coming;
-    uint64_t *barrier;
-};
-
+/* Shared memory for sums over all units: [warps][ROWS][2], twice. */
 template <class S> static __device__ __forceinline__ constexpr int cg_small_room_floats()
 {
-    return S::ROWS * 2 * (S::THREADS / 32 + 2);
+    return S::ROWS * 2 * (S::THREADS / 32);
 }
 
-/* Room `which` of a block's two. */
+/* The sums of a and b over lanes whose numbers differ in the bits `over`, and over all warps: for each sequence.
+ * `writes`: one of the lanes with the same sums. All threads of the block call, once per turn. */
 template <class S>
-static __device__ __forceinline__ struct cg_small_room cg_small_find_room(float *rooms, uint64_t *barriers, int which)
+static __device__ __forceinline__ void cg_small_sum_units(float *a, float *b, int over, bool writes, int row,
+                                                          float *room)
 {
-    float *const first = rooms + which * cg_small_room_floats<S>();
-    return {first, first + S::ROWS * 2 * (S::THREADS / 32), barriers + which};
-}
-
-/* The sums of a and b over lanes whose numbers differ in the bits `over`, over all warps, and over both blocks of a
- * cluster: for each sequence. `writes`: one of the lanes with the same sums. All threads of the block call, once per
- * turn. */
-template <class S>
-static __device__ __forceinline__ void cg_small_sum_units(float *a, float *b, int over, bool writes, int row, int turn,
-                                                          const struct cg_small_room &room)
-{
-    constexpr int WARPS = S::THREADS / 32, BYTES = S::ROWS * 2 * 4;
+    static_assert(S::BLOCKS == 1, "a block has all units");
     CG_UNROLL
     for (int bit = 1; bit < 32; bit *= 2) {
         if (!(over & bit))
@@ -95,37 +80,25 @@ static __device__ __forceinline__ void cg_small_sum_units(float *a, float *b, in
         *b += y;
     }
     if (writes) {
-        room.warps[((int)threadIdx.x / 32 * S::ROWS + row) * 2] = *a;
-        room.warps[((int)threadIdx.x / 32 * S::ROWS + row) * 2 + 1] = *b;
+        room[((int)threadIdx.x / 32 * S::ROWS + row) * 2] = *a;
+        room[((int)threadIdx.x / 32 * S::ROWS + row) * 2 + 1] = *b;
     }
     __syncthreads();
     *a = *b = 0.0f;
     CG_UNROLL
-    for (int w = 0; w < WARPS; w++) {
-        *a += room.warps[(w * S::ROWS + row) * 2];
-        *b += room.warps[(w * S::ROWS + row) * 2 + 1];
+    for (int w = 0; w < S::THREADS / 32; w++) {
+        *a += room[(w * S::ROWS + row) * 2];
+        *b += room[(w * S::ROWS + row) * 2 + 1];
     }
-    if (S::BLOCKS == 1)
-        return;
-    float *const at = room.coming + ((turn & 1) * S::ROWS + row) * 2;
-    if (writes && threadIdx.x / 32 == 0) { /* one lane per sequence */
-        gpu_store_async(at, *a, room.barrier, 1 - gpu_cluster_rank());
-        gpu_store_async(at + 1, *b, room.barrier, 1 - gpu_cluster_rank());
-    }
-    gpu_mbarrier_wait(room.barrier, turn & 1);
-    if (threadIdx.x == 0)
-        gpu_mbarrier_expect(room.barrier, BYTES);
-    *a += at[0]; /* in either order the sum of two is the same */
-    *b += at[1];
 }
 
 template <class S> static __device__ __forceinline__ void cg_small_begin_barriers(uint64_t *barriers)
 {
     if (S::BLOCKS > 1 && threadIdx.x == 0) {
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 2; k++) {
             gpu_mbarrier_init(barriers + k);
             gpu_mbarrier_fence();
-            gpu_mbarrier_expect(barriers + k, k < 2 ? S::BYTES_IN : S::ROWS * 2 * 4);
+            gpu_mbarrier_expect(barriers + k, S::BYTES_IN);
         }
     }
     if (S::BLOCKS > 1)

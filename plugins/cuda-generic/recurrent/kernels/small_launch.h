@@ -52,12 +52,18 @@ static int cg_small_ask_width(int32_t multiprocessors, struct cg_small *out_smal
     return one != 0 ? one : two != 0 ? two : four;
 }
 
+/* The widest kernels: cells with options have them for one block only. */
+template <template <int, int> class SHAPE> struct cg_small_widest {
+    enum { WIDTH = SHAPE<32, 1>::PLAIN ? CG_SMALL_MOST : CG_SMALL_BLOCK_MOST };
+};
+
 template <template <class> class STARTER, template <int, int> class SHAPE>
 static int cg_small_ask_all(int64_t hidden, int32_t multiprocessors, struct cg_small *out_small)
 {
-    return hidden <= 32   ? cg_small_ask_width<STARTER, SHAPE, 32>(multiprocessors, out_small)
-           : hidden <= 64 ? cg_small_ask_width<STARTER, SHAPE, 64>(multiprocessors, out_small)
-                          : cg_small_ask_width<STARTER, SHAPE, 128>(multiprocessors, out_small);
+    return hidden <= 32 ? cg_small_ask_width<STARTER, SHAPE, 32>(multiprocessors, out_small)
+           : hidden <= 64
+               ? cg_small_ask_width<STARTER, SHAPE, 64>(multiprocessors, out_small)
+               : cg_small_ask_width<STARTER, SHAPE, cg_small_widest<SHAPE>::WIDTH>(multiprocessors, out_small);
 }
 
 template <template <class> class STARTER, template <int, int> class SHAPE, int WIDTH>
@@ -76,7 +82,8 @@ static int cg_small_start(void *stream, const struct cg_layer *layer, int64_t di
     const int rows = cg_small_choose(small, directions, sequences);
     return hidden <= 32   ? cg_small_start_width<STARTER, SHAPE, 32>(stream, layer, directions, rows, sequences)
            : hidden <= 64 ? cg_small_start_width<STARTER, SHAPE, 64>(stream, layer, directions, rows, sequences)
-                          : cg_small_start_width<STARTER, SHAPE, 128>(stream, layer, directions, rows, sequences);
+                          : cg_small_start_width<STARTER, SHAPE, cg_small_widest<SHAPE>::WIDTH>(
+                                stream, layer, directions, rows, sequences);
 }
 
 #endif

@@ -22,7 +22,7 @@ template <class S_> struct cg_small_lstm_back {
         factor[S::GATES]; /* of the turn: dc += dh to_c; a gate's gradient is dc or dh times its factor */
 
     __device__ __forceinline__ cg_small_lstm_back(const struct cg_layer &y, const cg_small_back_place<S> &p,
-                                                  const cg_small_walk<S::ROWS> &walk, float *, uint64_t *)
+                                                  const cg_small_walk<S::ROWS> &walk, float *)
         : place(p), n(S::count_units(y)), dy_stride((int)y.dy_stride), b(walk.b),
           there(p.own && p.unit < S::count_units(y) && walk.there), dy_scale(y.dy_scale), dh_end(0), to_c(0), f(0), d(0)
     {
@@ -89,7 +89,7 @@ template <class S_> struct cg_small_lstm_back {
         c = x.before;
     }
 
-    __device__ __forceinline__ void run(float sum, int, bool runs, float (&out)[S::GATES])
+    __device__ __forceinline__ void run(float sum, bool runs, float (&out)[S::GATES])
     {
         const float dh = fmaf(sum, mask, d), dc_now = fmaf(dh, to_c, dc);
         direct = gpu_pick(runs, 0.0f, direct);

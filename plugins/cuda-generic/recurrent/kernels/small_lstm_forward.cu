@@ -16,7 +16,7 @@ template <class S_> struct cg_small_lstm {
     float bias[S::GATES], gates[S::GATES], c, h, mask;
 
     __device__ __forceinline__ cg_small_lstm(const struct cg_layer &y, const cg_small_place<S> &p,
-                                             const cg_small_walk<S::ROWS> &walk, float *, uint64_t *)
+                                             const cg_small_walk<S::ROWS> &walk, float *)
         : place(p), n(S::count_units(y)), b(walk.b), there(p.unit < S::count_units(y) && walk.there),
           records(y.training != 0)
     {
