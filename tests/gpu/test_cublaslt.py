@@ -126,6 +126,23 @@ def check_narrow(folder):
             raise AssertionError(f'{what}: {lines}')
 
 
+def check_narrow_recurrent(folder):
+    """A recurrent layer (16 units, input of 8) in bfloat16: its input and its gradients are converted once, and all
+    products of all rows read them. With two directions, both read the same input."""
+    rows = 7 * 6
+    both = '  - {type: lstm, units: 16, direction: bidirectional}\n'
+    for name, layer, products in (('one', '  - {type: lstm, units: 16}\n', 1), ('two', both, 2)):
+        log = folder / f'{name}.txt'
+        model = MODEL.replace('  - {type: lstm, units: 5}\n', '  - {type: dense, name: wide, units: 8}\n' + layer)
+        model = model.replace('size: 14', 'size: 7').replace('batch_size: 4', 'batch_size: 7').replace('epochs: 2', 'epochs: 1')
+        run(folder, 'run', f'narrow-{name}', generic(LIBRARY), model=f'{model}precision: bfloat16\n', FAKE_CUBLASLT_LOG=str(log))
+        lines = log.read_text().splitlines()
+        # u' = W_x x', dx' = W_x' du', dW_x' = x' du, dW_h' = h' dv
+        for what in (f'64 {rows} 8', f'8 {rows} 64', f'8 64 {rows}', f'16 64 {rows}'):
+            if lines.count(f'product16 {what}') != products or f'product {what}' in lines:
+                raise AssertionError(f'{name}, {what}: {lines}')
+
+
 LANGUAGE = """seqlstm: 1
 seed: 3
 data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batch_size: 4, batching: {{unit: stream, bptt: 3}}}}
@@ -148,7 +165,8 @@ def check_nodes(folder):
 
 TESTS = [('training', check_training), ('recurrent layers', check_recurrent), ('an epilogue that is refused', check_refused),
          ('absent, switched off or broken', check_absent), ('three float16 products', check_f16x3),
-         ('operands in 16 bits', check_narrow), ('nodes of an update', check_nodes)]
+         ('operands in 16 bits', check_narrow), ('a recurrent layer in 16 bits', check_narrow_recurrent),
+         ('nodes of an update', check_nodes)]
 
 
 if __name__ == '__main__':

@@ -77,20 +77,12 @@ static uint64_t count_parts_bytes(const union seqlstm_any_desc *d, int64_t outpu
                : 0;
 }
 
-/* Converting to 16 bits costs time, too: what large products alone gain. A value for tests. */
-#ifndef CG_NARROW_PRODUCTS
-#define CG_NARROW_PRODUCTS ((int64_t)1 << 33)
-#endif
-enum { NARROW_MULTIPLE = 8 }; /* of widths: rows are then aligned to 16 bytes */
-
 bool cg_dense_is_narrow(const union seqlstm_any_desc *d)
 {
     const bool dense = d->head.op == SEQLSTM_OP_DENSE;
     const int64_t input = dense ? d->dense.input : d->dense_loss.input;
     const int64_t output = dense ? d->dense.output : d->dense_loss.output;
-    return (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16 || d->head.dtype_compute == SEQLSTM_DTYPE_FLOAT16) &&
-           input % NARROW_MULTIPLE == 0 && output % NARROW_MULTIPLE == 0 &&
-           d->head.max_rows >= CG_NARROW_PRODUCTS / input / output;
+    return cg_product_is_narrow(d->head.dtype_compute, d->head.max_rows, input, output);
 }
 
 static uint64_t align_bytes(uint64_t bytes)

@@ -31,6 +31,7 @@ struct cg_lt_layer {
     struct cg_lt_handles *handles;
     uint32_t device;
     uint32_t alignment; /* of all buffers, in bytes */
+    bool narrow;
     struct product products[PRODUCTS];
 };
 
@@ -206,6 +207,7 @@ seqlstm_status cg_lt_layer_create(const struct seqlstm_op *op, const struct cg_l
     layer->handle = handle;
     layer->handles = op->instance->lt_handles;
     layer->device = op->device;
+    layer->narrow = shape->narrow;
     const seqlstm_status status = open_layer(layer, shape, err);
     if (status != SEQLSTM_OK) {
         cg_lt_layer_destroy(host, layer);
@@ -213,6 +215,11 @@ seqlstm_status cg_lt_layer_create(const struct seqlstm_op *op, const struct cg_l
     }
     *out_layer = layer;
     return SEQLSTM_OK;
+}
+
+bool cg_lt_layer_is_narrow(const struct cg_lt_layer *layer)
+{
+    return layer != NULL && layer->narrow;
 }
 
 void cg_lt_layer_destroy(const struct seqlstm_host *host, struct cg_lt_layer *layer)

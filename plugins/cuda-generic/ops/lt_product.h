@@ -33,6 +33,8 @@ struct cg_lt_shape {
  * [queue] */
 seqlstm_status cg_lt_layer_create(const struct seqlstm_op *op, const struct cg_lt_shape *shape,
                                   struct cg_lt_layer **out_layer, struct seqlstm_error *err);
+/* Does it read operands in 16 bits? Not without a layer. */
+bool cg_lt_layer_is_narrow(const struct cg_lt_layer *layer);
 void cg_lt_layer_destroy(const struct seqlstm_host *host, struct cg_lt_layer *layer); /* may be NULL */
 
 /* y = x W' (+ b), followed by the relu if the shape says so. [queue] */

@@ -7,6 +7,18 @@
 #include "cuda-generic/gemm/gemm.h"
 #include "cuda-generic/rows/rows.h"
 
+/* Converting to 16 bits costs time, too: what large products alone gain. A value for tests. */
+#ifndef CG_NARROW_PRODUCTS
+#define CG_NARROW_PRODUCTS ((int64_t)1 << 33)
+#endif
+enum { NARROW_MULTIPLE = 8 }; /* of widths: rows are then aligned to 16 bytes */
+
+bool cg_product_is_narrow(uint32_t compute, int64_t rows, int64_t input, int64_t output)
+{
+    return (compute == SEQLSTM_DTYPE_BFLOAT16 || compute == SEQLSTM_DTYPE_FLOAT16) && input % NARROW_MULTIPLE == 0 &&
+           output % NARROW_MULTIPLE == 0 && rows >= CG_NARROW_PRODUCTS / input / output;
+}
+
 static int64_t get_stride(const struct cg_product *p)
 {
     return p->stride > 0 ? p->stride : p->output;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The products of one matrix W [output, input] with all rows at once: those of dense layers, and those of recurrent
  * layers outside of their steps. cuBLASLt computes them where it is present and has an algorithm, otherwise our own
- * kernels do (gemm/gemm.h); so do these with the variant f16x3. */
+ * kernels do (gemm/gemm.h); so do these with the variant f16x3. For large ones in bfloat16 or float16, cuBLASLt gets
+ * operands in 16 bits. */
 #ifndef CG_OPS_PRODUCT_H
 #define CG_OPS_PRODUCT_H
 
@@ -17,6 +18,9 @@ struct cg_product {
     uint16_t *x16, *w16, *dz16;
     bool x_ready, w_ready;
 };
+
+/* Is it worth converting the operands of a product of so many rows? `compute`: the type of products. */
+bool cg_product_is_narrow(uint32_t compute, int64_t rows, int64_t input, int64_t output);
 
 /* y [rows, output] = x W' (+ b, if bias is not NULL). *out_lt: cuBLASLt has computed it, with its relu. [queue] */
 seqlstm_status cg_product_forward(const struct cg_call *call, const struct cg_product *product, const float *x,

@@ -81,14 +81,14 @@ static seqlstm_status find_dw_h(const struct cg_call *call, const struct cg_stac
              cg_step_h_rows(call->stream, call->binding->recurrent->device + call->binding->recurrent->count + n,
                             call->rows, s->out));
     struct cg_rows_product product = {s->late ? -1 : CG_LT_HIDDEN,  y->dv, s->gh, rows, y->h_rows, s->out, to, add,
-                                      cg_workspace(call, l->parts), NULL};
-    SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &product, err));
+                                      cg_workspace(call, l->parts), NULL,  n};
+    SEQLSTM_TRY(cg_recurrent_multiply_rows(call, s, l, &product, err));
     if (s->late) { /* the candidate's rows, with the states behind the reset gate */
         product.a += rows;
         product.m = s->hidden;
         product.b = y->reset_rows;
         product.dw += rows * s->out;
-        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &product, err));
+        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, s, l, &product, err));
     }
     if (!masked)
         return SEQLSTM_OK;
@@ -116,7 +116,8 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
                                         grad[SEQLSTM_PARAM_W_X],
                                         call->add,
                                         cg_workspace(call, l->parts),
-                                        summed ? bias : NULL};
+                                        summed ? bias : NULL,
+                                        n};
     const struct cg_rows_product projection = {CG_LT_PROJECTION,
                                                y->dh_new,
                                                s->out,
@@ -126,9 +127,10 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
                                                grad[SEQLSTM_PARAM_PROJECTION],
                                                call->add,
                                                cg_workspace(call, l->parts),
-                                               NULL};
+                                               NULL,
+                                               n};
     if (grad[SEQLSTM_PARAM_W_X])
-        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &w_x, err));
+        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, s, l, &w_x, err));
     if (grad[SEQLSTM_PARAM_W_H])
         SEQLSTM_TRY(find_dw_h(call, s, l, n, y, grad[SEQLSTM_PARAM_W_H], err));
     if (bias && !summed)
@@ -138,7 +140,7 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
     if (grad[SEQLSTM_PARAM_PEEPHOLE] && y->peep)
         SEQLSTM_TRY(sum_rows(call, y->peep, 3 * h, 3 * h, grad[SEQLSTM_PARAM_PEEPHOLE], err));
     if (grad[SEQLSTM_PARAM_PROJECTION] && y->w_p)
-        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, &projection, err));
+        SEQLSTM_TRY(cg_recurrent_multiply_rows(call, s, l, &projection, err));
     if (norm && s->normed) {
         SEQLSTM_TRY(sum_rows(call, y->gain_u, gh, gh, norm, err));
         SEQLSTM_TRY(sum_rows(call, y->gain_v, gh, gh, norm + gh, err));
@@ -159,7 +161,7 @@ static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack 
 {
     const bool masked = l->x_masked >= 0;
     float *to = masked ? cg_workspace(call, l->dx_masked) : dx;
-    SEQLSTM_TRY(cg_recurrent_multiply_back(call, s, n, y->du, to, add && !masked, err));
+    SEQLSTM_TRY(cg_recurrent_multiply_back(call, s, n, l, y->du, to, add && !masked, err));
     return masked ? cg_mask_rows(call, s, layer, n % s->directions, to, dx, add, err) : SEQLSTM_OK;
 }
 
@@ -263,6 +265,8 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     if (!cg_begins_itself(call->op->variant) && (run->dh0 || run->dc0))
         CG_START(call, "gradients of states",
                  cg_step_finish_back(call->stream, device, call->axis->sequences, s->hidden, s->out));
+    if (dx || (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS))
+        SEQLSTM_TRY(cg_recurrent_convert_gradients(call, s, n, l, y->du, y->dv, err));
     if (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)
         SEQLSTM_TRY(find_weights(call, s, l, layer, n, y, err));
     return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;

@@ -4,6 +4,7 @@
 
 #include "common/align.h"
 #include "cuda-generic/gemm/gemm.h"
+#include "cuda-generic/ops/product.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
@@ -16,6 +17,18 @@ static int64_t count_exchange_words(const struct seqlstm_op *op, bool training)
         most = words > most ? words : most;
     }
     return most;
+}
+
+/* Segments of few rows would convert W_x again and again. A folded projection needs both products with W_h. */
+static void choose_narrow(const struct seqlstm_op *op, struct cg_stack *s)
+{
+    const int64_t rows = s->desc->head.max_rows, gh = s->gh;
+    if (!op->lt || (s->desc->options & SEQLSTM_BIT_RECURRENT_STEPWISE))
+        return;
+    s->narrow[CG_LT_INPUT] = cg_product_is_narrow(s->compute, rows, s->desc->input, gh);
+    s->narrow[CG_LT_BETWEEN] = s->layers > 1 && cg_product_is_narrow(s->compute, rows, s->merged, gh);
+    s->narrow[CG_LT_HIDDEN] =
+        s->training && !s->late && !s->folded && cg_product_is_narrow(s->compute, rows, s->out, gh);
 }
 
 struct cg_stack cg_stack_make(const struct seqlstm_op *op)
@@ -42,6 +55,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     s.gh = s.gates * s.hidden;
     s.merged = s.directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
+    choose_narrow(op, &s);
     s.parts = s.directions;
     s.slots = s.training ? s.layers * s.directions : s.parts;
     s.exchange = count_exchange_words(op, s.training);
@@ -92,11 +106,20 @@ static int64_t count_parts_room(const struct cg_stack *s)
     return most;
 }
 
+/* The widest input of a layer that is converted to 16 bits; 0: none is. Widths are multiples of 8. */
+static int64_t get_narrow_width(const struct cg_stack *s)
+{
+    const int64_t first = s->narrow[CG_LT_INPUT] ? s->desc->input : 0;
+    const int64_t others = s->narrow[CG_LT_BETWEEN] ? s->merged : 0;
+    return first > others ? first : others;
+}
+
 struct cg_layout cg_layout_make(const struct cg_stack *s)
 {
     const struct seqlstm_recurrent_desc *d = s->desc;
     const int64_t r = d->head.max_rows, b = d->head.max_sequences, h = s->hidden, gh = s->gh, out = s->out;
     const int64_t widest = s->folded && h > out ? h : out; /* what kernels of all steps take for h */
+    const int64_t narrow = get_narrow_width(s);
     const bool projection = d->projection > 0, drops = s->training && d->dropout > 0;
     struct cg_layout l = {0};
     int64_t at = 0;
@@ -108,6 +131,8 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.u = take(&at, s->normed, r * gh);
     l.v = take(&at, s->normed, r * gh);
     l.moments = take(&at, s->normed, r * 4);
+    l.x16 = take(&at, narrow > 0, r * narrow / 2);
+    l.w16 = take(&at, narrow > 0, gh * narrow / 2);
     l.fold = take(&at, s->folded, gh * h);
     l.raw_rows = take(&at, s->folded, r * h);
     if (s->stepwise)
@@ -151,6 +176,9 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.dx_masked = take(&at, drops, r * s->widest);
     l.dw_masked = take(&at, s->training && d->weight_drop > 0, gh * out);
     l.parts = take(&at, s->training && count_parts_room(s) > 0, count_parts_room(s));
+    l.du16 = take(&at, s->training && (narrow > 0 || s->narrow[CG_LT_HIDDEN]), r * gh / 2);
+    l.dv16 = take(&at, s->narrow[CG_LT_HIDDEN] && (s->reset_after || s->normed), r * gh / 2);
+    l.h16 = take(&at, s->narrow[CG_LT_HIDDEN], r * out / 2);
     l.workspace = at;
     return l;
 }

@@ -70,7 +70,7 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
     SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
     const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
-    SEQLSTM_TRY(cg_recurrent_multiply_input(call, s, n, x, host->u, err));
+    SEQLSTM_TRY(cg_recurrent_multiply_input(call, s, n, l, x, host->u, err));
     if (s->folded)
         SEQLSTM_TRY(cg_fold_begin(call, s, n, err));
     if (call->op->variant != CG_STEP_GRAPH)

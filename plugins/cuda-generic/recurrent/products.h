@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The products of a recurrent stack that are not part of its steps (ops/product.h). */
+/* The products of a recurrent stack that are not part of its steps (ops/product.h).
+ *
+ * Where cuBLASLt gets operands in 16 bits (cg_stack.narrow), each is converted once: the input of a layer and W_x by
+ * forward, which keeps them for backward, the gradients of the gates before the products that read them. Directions
+ * share their input, unless each has a mask of its own. */
 #ifndef CG_RECURRENT_PRODUCTS_H
 #define CG_RECURRENT_PRODUCTS_H
 
@@ -8,12 +12,19 @@
 
 /* u [rows, gh] = x W_x' of layer and direction n. [queue] */
 seqlstm_status cg_recurrent_multiply_input(const struct cg_call *call, const struct cg_stack *stack, int64_t n,
-                                           const float *x, float *u, struct seqlstm_error *err);
+                                           const struct cg_layout *layout, const float *x, float *u,
+                                           struct seqlstm_error *err);
+
+/* Converts the gradients of the gates, as far as the products below read them in 16 bits. [queue] */
+seqlstm_status cg_recurrent_convert_gradients(const struct cg_call *call, const struct cg_stack *stack, int64_t n,
+                                              const struct cg_layout *layout, const float *du, const float *dv,
+                                              struct seqlstm_error *err);
 
 /* dx [rows, width] (+)= du W_x of layer and direction n. Where gates are coupled, columns of du are undefined, and
  * skipped. [queue] */
 seqlstm_status cg_recurrent_multiply_back(const struct cg_call *call, const struct cg_stack *stack, int64_t n,
-                                          const float *du, float *dx, bool add, struct seqlstm_error *err);
+                                          const struct cg_layout *layout, const float *du, float *dx, bool add,
+                                          struct seqlstm_error *err);
 
 /* dx (+)= dz w, where the rows of w belong to gates, likewise. [queue] */
 seqlstm_status cg_recurrent_multiply_gates(const struct cg_call *call, const struct cg_stack *stack,
@@ -32,8 +43,10 @@ struct cg_rows_product {
     bool add;
     float *parts; /* as in struct cg_gemm */
     float *sums;  /* [m] (+)= the sums of a over the rows; NULL: not wanted */
+    int64_t n;    /* layer and direction */
 };
-seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const struct cg_rows_product *product,
+seqlstm_status cg_recurrent_multiply_rows(const struct cg_call *call, const struct cg_stack *stack,
+                                          const struct cg_layout *layout, const struct cg_rows_product *product,
                                           struct seqlstm_error *err);
 
 #endif

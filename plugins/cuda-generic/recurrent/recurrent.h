@@ -38,13 +38,15 @@ struct cg_stack {
  * computed lie in the workspace, or with `stepwise` behind the records of their slot. */
 struct cg_layout {
     int64_t z, n, c_raw, c, h, u, v, moments, record; /* record: floats of one slot */
+    int64_t x16, w16;                                 /* the layer's input and W_x in 16 bits */
     int64_t fold, raw_rows; /* folded: W_h W_p; [rows, H] the outputs of cells before the projection */
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
     int64_t merged, merged_floats;         /* behind all records: the merged outputs of two directions */
     int64_t reserve;                       /* total floats */
     int64_t x_masked, exchange, inference; /* workspace */
     int64_t h_rows, below0, below1, dx_masked, dw_masked, parts; /* workspace, backward */
-    int64_t own, own_floats;                                     /* the part of each loop, which contains: */
+    int64_t du16, dv16, h16; /* likewise: gradients of gates and h_rows in 16 bits */
+    int64_t own, own_floats; /* the part of each loop, which contains: */
     int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
     int64_t direct, back, dc, dout, dreset; /* backward, also dh_new … peep above */
     int64_t dr; /* backward, folded: [rows, H] gradients of raw_rows without the steps' own */
