@@ -53,7 +53,7 @@ class State:
         self.lock = threading.Lock()
         self.seconds, self.reached, self.clean = {}, {}, {}
         self.passed, self.failed, self.noticed = set(), collections.Counter(), {}
-        path = self.folder / 'runs.jsonl'
+        path, self.file = self.folder / 'runs.jsonl', None
         for line in path.read_text().splitlines() if path.exists() else []:
             self.learn(json.loads(line))
         self.file = path.open('a')
@@ -70,7 +70,8 @@ class State:
             self.failed[test, bug] += 1
             if self.failed[test, bug] == 2 and bug not in self.noticed:
                 self.noticed[bug] = test
-                print(f'{bug:5} noticed by {test}', flush=True)
+                if self.file:
+                    print(f'{bug:5} noticed by {test}', flush=True)
 
     def note(self, **run):
         with self.lock:
@@ -89,8 +90,16 @@ def read_tests(build):
     return [test for test in tests if 'lint' not in test.suites]
 
 
+def read_times(path):
+    runs = [json.loads(line) for line in path.read_text().splitlines()]
+    return {run['name'].split(' / ')[-1]: run['duration'] for run in runs}
+
+
 def run_test(state, test, bugs, seconds):
     """Runs a test with these bugs in force, and notes the result. A process group of its own ends with it."""
+    if not os.access(test.command[0], os.X_OK):
+        state.note(test=test.name, bugs=bugs, result='failed: not built', seconds=0, reached=[])
+        return False
     reached = state.folder / f'{test.name}.{os.getpid()}.{threading.get_ident()}'
     reached.write_bytes(bytes(COUNT))
     reached.chmod(0o666)
@@ -146,7 +155,7 @@ def record(state, tests, options, late):
         if test.name not in state.clean and not late():
             if not run_test(state, test, [], 3 * test.limit):
                 print(f'{test.name} {state.clean[test.name]} without a bug, and is not used', flush=True)
-    each(sorted(tests, key=lambda test: test.limit), work, options.jobs)
+    each(tests, work, options.jobs)
     left = [test.name for test in tests if test.name not in state.clean]
     print(f'{len(tests) - len(left)} of {len(tests)} tests are recorded')
     return 1 if left else 0
@@ -154,7 +163,6 @@ def record(state, tests, options, late):
 
 def hunt(state, tests, options, late):
     usable = [test for test in tests if state.clean.get(test.name) == 'OK']
-    usable.sort(key=lambda test: state.seconds[test.name])
     each(usable, lambda test: None if late() else hunt_with(state, test, late), options.jobs)
     left = sum(len(state.pending(test.name)) > 0 for test in usable)
     print(f'{left} tests are left, {len(state.noticed)} bugs are noticed')
@@ -207,6 +215,7 @@ def main():
     parser.add_argument('-j', '--jobs', type=int, default=2)
     parser.add_argument('--seconds', type=float, default=float('inf'))
     parser.add_argument('--longest', type=float, default=float('inf'), help='tests that take longer are left out')
+    parser.add_argument('--times', type=pathlib.Path, help='testlog.json of an earlier `meson test`, until tests are recorded')
     parser.add_argument('--suite', action='append', default=[])
     parser.add_argument('--test', action='append', default=[])
     options = parser.parse_args()
@@ -217,10 +226,12 @@ def main():
         return setup(pathlib.Path(options.folders[0]).resolve(), pathlib.Path(options.folders[1]).resolve(), options)
     build = pathlib.Path(options.folders[0]).resolve()
     state = State(build)
+    earlier = read_times(options.times) if options.times else {}
     tests = [test for test in read_tests(build)
              if (not options.suite or set(test.suites) & set(options.suite))
              and (not options.test or test.name in options.test)
-             and state.seconds.get(test.name, 0) <= options.longest]
+             and state.seconds.get(test.name, earlier.get(test.name, 0)) <= options.longest]
+    tests.sort(key=lambda test: state.seconds.get(test.name, earlier.get(test.name, test.limit)))
     end = time.monotonic() + options.seconds
     if options.command == 'report':
         done = subprocess.run(['meson', 'introspect', build, '--buildsystem-files'], capture_output=True, text=True, check=True)

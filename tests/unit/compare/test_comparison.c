@@ -135,20 +135,53 @@ static void test_flops(void **state)
     assert_true(sl_flops_count(&node, 5, false, true) == 2 * 10 * 3 * 5);
     assert_true(sl_flops_count(&node, 5, true, true) == 3 * 2 * 10 * 3 * 5);
     assert_true(sl_flops_count(&node, 5, true, false) == 2 * 2 * 10 * 3 * 5);
-    memset(&node.desc, 0, sizeof node.desc);
-    node.desc.head.op = SEQLSTM_OP_RECURRENT;
-    node.desc.recurrent.cell = SEQLSTM_CELL_LSTM;
-    node.desc.recurrent.layers = 2;
-    node.desc.recurrent.input = 7;
-    node.desc.recurrent.hidden = 4;
-    /* layer 0: 16 x 7 and 16 x 4; layer 1: 16 x 4 twice */
-    assert_true(sl_flops_count(&node, 1, false, false) == 2 * (16 * 7 + 3 * 16 * 4));
-    node.desc.recurrent.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
-    node.desc.recurrent.merge = SEQLSTM_KIND_MERGE_CONCAT;
-    /* layer 1 reads both directions */
-    assert_true(sl_flops_count(&node, 1, false, false) == 2 * 2 * (16 * 7 + 16 * 4 + 16 * 8 + 16 * 4));
     node.desc.head.op = SEQLSTM_OP_DROPOUT;
     assert_true(sl_flops_count(&node, 5, true, true) == 0);
+}
+
+/* Each product of a recurrent layer by itself: rows of the matrix, columns, and whether it multiplies the input. */
+static double count_plainly(const struct seqlstm_recurrent_desc *d, bool backward, bool input_grad)
+{
+    static const int gates[] = {[SEQLSTM_CELL_LSTM] = 4, [SEQLSTM_CELL_GRU] = 3, [SEQLSTM_CELL_RNN] = 1};
+    const int directions = d->direction == SEQLSTM_DIRECTION_BIDIRECTIONAL ? 2 : 1;
+    const int64_t state = d->projection ? d->projection : d->hidden;
+    double flops = 0;
+    for (int64_t layer = 0; layer < d->layers; layer++)
+        for (int direction = 0; direction < directions; direction++) {
+            const bool joined = directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT;
+            const int64_t read = layer == 0 ? d->input : joined ? 2 * state : state;
+            const double of_input = 2.0 * gates[d->cell] * (double)(d->hidden * read);
+            const double of_state = 2.0 * gates[d->cell] * (double)(d->hidden * state);
+            const double of_projection = 2.0 * (double)(d->hidden * d->projection);
+            /* backward: for the weights and for what was multiplied if that is wanted, beside forward */
+            flops += of_input * (!backward ? 1 : layer == 0 && !input_grad ? 2 : 3);
+            flops += (of_state + of_projection) * (backward ? 3 : 1);
+        }
+    return flops;
+}
+
+static void test_flops_of_recurrent_layers(void **state)
+{
+    static const uint32_t cells[] = {SEQLSTM_CELL_LSTM, SEQLSTM_CELL_GRU, SEQLSTM_CELL_RNN};
+    (void)state;
+    for (int c = 0; c < 3 * 3 * 4 * 2 * 4; c++) {
+        const int cell = c % 3, layers = 1 + c / 3 % 3, way = c / 9 % 4, projection = c / 36 % 2 * 2, wish = c / 72;
+        struct sl_node node = {.name = "n"};
+        struct seqlstm_recurrent_desc *d = &node.desc.recurrent;
+        d->head.op = SEQLSTM_OP_RECURRENT;
+        d->cell = cells[cell];
+        d->layers = layers;
+        d->input = 7;
+        d->hidden = 4;
+        d->projection = projection;
+        d->direction = way < 2 ? (uint32_t)way : SEQLSTM_DIRECTION_BIDIRECTIONAL;
+        d->merge = way == 2 ? SEQLSTM_KIND_MERGE_CONCAT : SEQLSTM_KIND_MERGE_SUM;
+        const bool backward = wish & 1, input_grad = wish & 2;
+        const double got = sl_flops_count(&node, 5, backward, input_grad);
+        if (got != 5 * count_plainly(d, backward, input_grad))
+            fail_msg("cell %d, %d layers, way %d, projection %d, wish %d: %g", cell, layers, way, projection, wish,
+                     got);
+    }
 }
 
 /* ---- matches --------------------------------------------------------------------------------------------------- */
@@ -276,8 +309,13 @@ static void test_pairing_pins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contender), cmocka_unit_test(test_repeat),  cmocka_unit_test(test_interval_memory),
-        cmocka_unit_test(test_flops),     cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_pins),
+        cmocka_unit_test(test_contender),
+        cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_interval_memory),
+        cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_flops_of_recurrent_layers),
+        cmocka_unit_test(test_pairing),
+        cmocka_unit_test(test_pairing_pins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -452,10 +452,37 @@ static void test_unknown_has_its_line(void **state)
     forget();
 }
 
+/* Ids are of two bytes where they fit: up to 65,536 different words, `<unk>` included. */
+static void test_widths_of_ids(void **state)
+{
+    (void)state;
+    for (int words = 65534; words <= 65537; words++) {
+        struct sl_buf text = {0};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        for (int w = 0; w < words; w++)
+            sl_buf_printf(&text, w % 64 == 63 ? "w%d\n" : "w%d ", w);
+        sl_buf_append_text(&text, "w7\n");
+        name_paths();
+        data_write("text.txt", sl_buf_text(&text));
+        sl_buf_deinit(&text);
+        struct sl_model *model = data_model("type: text, train: {file: text.txt}, batching: {unit: stream}, "
+                                            "tokenizer: {type: whitespace, specials: [unk]}",
+                                            MODEL_LM, TOKENS_LM);
+        struct sl_token_file *file = open_cache(&model->data.tokenizer, true, 2, 0, &err, SEQLSTM_OK);
+        const struct sl_token_header *header = sl_token_file_get_header(file);
+        assert_int_equal(header->id_bytes, header->types <= 65536 ? 2 : 4);
+        compare(model, file);
+        sl_token_file_close(file);
+        sl_model_destroy(model);
+        forget();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_tokens),
+        cmocka_unit_test(test_widths_of_ids),
         cmocka_unit_test(test_errors_have_places),
         cmocka_unit_test(test_damage_is_mended),
         cmocka_unit_test(test_changes_are_noticed),
