@@ -263,7 +263,8 @@ def run(t, options):
         t.write(f'{name}.yaml', text)
         t.run('run', f'{name}.yaml', '-q')
     over = threading.Event()
-    with Server(t, 'steps', 'letters', 'sums', '--workers', '2', '--max-steps', '5000', '--token-file', 'tokens', *options.flag) as server:
+    workers = [] if '--workers' in options.flag else ['--workers', '2']
+    with Server(t, 'steps', 'letters', 'sums', *workers, '--max-steps', '5000', '--token-file', 'tokens', *options.flag) as server:
         load = Load(server.port, options)
         if options.follow:
             threading.Thread(target=write_weights, args=(t.folder, over)).start()
