@@ -35,7 +35,8 @@ def test_numbers(t):
     t.write('in.txt', '\n'.join(steps))
     expect(t.run('predict', 'r', '--stream', '-i', 'in.txt').text.splitlines() == answers, 'a file')
     t.refuse(4, 'predict', 'r', '--stream', stdin=b'1,x\n').says('standard input:1: field 2, "x", is no number')
-    t.refuse(4, 'predict', 'r', '--stream', stdin=b'3\n').says('standard input:1: the line has 1 fields, expected 2')
+    t.refuse(4, 'predict', 'r', '--stream', stdin=b'3\n').says('standard input:1: the line has 1 field, expected 2')
+    t.refuse(4, 'predict', 'r', '--stream', stdin=b'1,2,3\n').says('has 3 fields, expected 2', 'a first line that names them')
     t.refuse(2, 'predict', 'r', '--stream', '--format', 'npy', stdin=b'').says('--stream', 'npy')
     t.refuse(2, 'predict', 'r', '--stream', '--lengths', 'l.npy', stdin=b'').says('--lengths')
 

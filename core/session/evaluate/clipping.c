@@ -24,7 +24,7 @@ seqlstm_status sl_clipping_init(struct sl_clipping *clipping, const struct sl_qu
             continue;
         const double scale = (double)layer->scale, shift = (double)layer->shift;
         clipping->layers[clipping->count++] =
-            (struct sl_clipped_layer){.node = layer->node, .low = -shift / scale, .high = (255 - shift) / scale};
+            (struct sl_clipped_layer){.node = layer->node, .low = (0 - shift) / scale, .high = (255 - shift) / scale};
     }
     return SEQLSTM_OK;
 }

@@ -39,7 +39,7 @@ struct lines {
     void *write_context;
     float *x, *y;
     int64_t *columns; /* [inputs] the field of the line that holds an input */
-    int64_t fields;   /* of a line */
+    int64_t fields;   /* of a line; without a line of names the inputs and no other */
     int64_t steps;    /* most tokens of a text */
     int64_t written;
 };
@@ -169,7 +169,8 @@ static seqlstm_status read_names(struct lines *lines, const char *text, size_t b
     double value;
     find_field(text, bytes, delimiter, 0, &field, &field_bytes);
     *out_names = inputs.count > 0 && !sl_text_parse_float64(field, field_bytes, &value);
-    lines->fields = count_fields(text, bytes, delimiter);
+    lines->fields = *out_names ? count_fields(text, bytes, delimiter)
+                               : sl_data_state_get_facts(lines->reader.session->state)->input.features;
     for (size_t i = 0; *out_names && i < inputs.count; i++) {
         int64_t f = 0;
         while (find_field(text, bytes, delimiter, f, &field, &field_bytes) &&
@@ -189,10 +190,11 @@ static seqlstm_status read_row(struct lines *lines, const char *text, size_t byt
     const char delimiter = get_delimiter(lines), *field;
     const int64_t fields = count_fields(text, bytes, delimiter);
     size_t field_bytes;
-    if (fields != lines->fields || fields < inputs)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has %lld fields, expected %lld", lines->reader.name,
-                     (long long)lines->reader.line, (long long)fields,
-                     (long long)(lines->fields < inputs ? inputs : lines->fields));
+    if (fields != lines->fields)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has %lld field%s, expected %lld%s",
+                     lines->reader.name, (long long)lines->reader.line, (long long)fields, fields == 1 ? "" : "s",
+                     (long long)lines->fields,
+                     fields > inputs && lines->fields == inputs ? "; use a first line that names them" : "");
     for (int64_t i = 0; i < inputs; i++) {
         double value = 0;
         find_field(text, bytes, delimiter, lines->columns[i], &field, &field_bytes);

@@ -8,7 +8,13 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "base/value/buf.h"
+#include "ok.h"
 #include "session/evaluate/calibration.h"
+#include "session/evaluate/clipping.h"
+#include "session/record/session_record.h"
 
 #define ASSERT_NEAR(got, want, tolerance)                                                                              \
     do {                                                                                                               \
@@ -95,8 +101,72 @@ static void rules(void **state)
     free(h);
 }
 
+/* ---- values outside of a range ------------------------------------------------------------------------------ */
+
+static void write_log(void *context, enum sl_log_level level, const char *message)
+{
+    sl_buf_printf(context, "%s: %s\n", sl_log_level_name(level), message);
+}
+
+/* Ranges are those of int8 layers alone; sums are over all layers, and only those that clipped something are named. */
+static void clipped_values_are_told(void **state)
+{
+    struct sl_quantized_layer layers[] = {{.node = "a", .dtype = SEQLSTM_DTYPE_INT8, .scale = 51, .shift = 102},
+                                          {.node = "b", .dtype = SEQLSTM_DTYPE_BFLOAT16, .scale = 1},
+                                          {.node = "c", .dtype = SEQLSTM_DTYPE_INT8, .scale = 255, .shift = 0}};
+    const struct sl_quantization quantization = {.layers = layers, .count = 3};
+    struct sl_buf logged = {0};
+    const struct sl_log log = {.write = write_log, .context = &logged, .level = SL_LOG_TRACE};
+    char folder[] = "runs/m";
+    const struct sl_session session = {.folder = folder, .options = {.log = &log}};
+    struct sl_clipping clipping;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    ok(sl_clipping_init(&clipping, &quantization, &err), &err);
+    assert_int_equal(clipping.count, 2);
+    assert_true(clipping.layers[0].low == -2 && clipping.layers[0].high == 3);
+    assert_true(clipping.layers[1].low == 0 && clipping.layers[1].high == 1);
+    assert_string_equal(clipping.layers[1].node, "c");
+    clipping.layers[0].values = 100;
+    clipping.layers[1].values = 11;
+    clipping.layers[1].clipped = 3;
+    clipping.layers[1].lowest = -0.5;
+    clipping.layers[1].highest = 1.25;
+    const struct sl_clipped sum = sl_clipping_sum(&clipping);
+    assert_true(sum.clipped == 3 && sum.values == 111);
+    sl_clipping_warn(&clipping, &session);
+    assert_string_equal(
+        sl_buf_text(&logged),
+        "warning: int8 clipped 3 of 11 values of `c`: they reach from -0.5 to 1.25, its range is 0 to 1, so "
+        "results may be wrong; without runs/m/quantization.json the run computes in float32\n");
+    sl_buf_deinit(&logged);
+    sl_clipping_deinit(&clipping);
+    ok(sl_clipping_init(&clipping, NULL, &err), &err);
+    assert_true(clipping.count == 0 && sl_clipping_sum(&clipping).values == 0);
+    sl_clipping_deinit(&clipping);
+}
+
+/* What a layer gives is its states, unless it merges two directions by arithmetic, or gives the last step alone. */
+static void where_states_are_seen(void **state)
+{
+    static const uint32_t merges[] = {SEQLSTM_KIND_MERGE_CONCAT, SEQLSTM_KIND_MERGE_SUM, SEQLSTM_KIND_MERGE_MUL};
+    (void)state;
+    for (int both = 0; both < 2; both++)
+        for (int m = 0; m < 3; m++)
+            for (int gives = 0; gives < 2; gives++) {
+                int32_t slots[SEQLSTM_SLOT_RECURRENT_Y + 1] = {0};
+                slots[SEQLSTM_SLOT_RECURRENT_Y] = gives ? 5 : -1;
+                struct sl_node node = {.slots = slots};
+                node.desc.recurrent.direction = both ? SEQLSTM_DIRECTION_BIDIRECTIONAL : SEQLSTM_DIRECTION_FORWARD;
+                node.desc.recurrent.merge = merges[m];
+                assert_int_equal(sl_node_shows_states(&node), gives && (!both || m == 0));
+            }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quantiles), cmocka_unit_test(rules)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(clipped_values_are_told),
+                                       cmocka_unit_test(where_states_are_seen), cmocka_unit_test(quantiles),
+                                       cmocka_unit_test(rules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
