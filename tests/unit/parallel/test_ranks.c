@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ranks do together, on ranks that are processes: who shares layers and who shares batches, what all agree on, and
+ * sums of gradients in every way, against those of one process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <seqlstm/philox.h>
+
+#include "base/system/clock.h"
+#include "parallel/ranks.h"
+#include "registry/collectives/connection.h"
+
+const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
+
+enum { RANKS_MOST = 6, ELEMS = 257 };
+
+/* A check of a rank: says what is wrong and ends the process. */
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "rank %d of %d, %d stages: %s (line %d)\n", rank, count, stages, #condition, __LINE__);    \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static float get_grad(int rank, int64_t i)
+{
+    return (float)(seqlstm_mix64(7, (uint64_t)rank, (uint64_t)i) % 20001) / 64 - 150;
+}
+
+/* Rounded to bfloat16, to nearest even, by way of double: the neighbours of a float with the last 16 bits cut. */
+static float to_bfloat16(float value)
+{
+    int exponent;
+    const double fraction = frexp((double)value, &exponent);
+    return (float)ldexp(nearbyint(ldexp(fraction, 8)), exponent - 8);
+}
+
+static void check_layout(const struct sl_ranks *r, int rank, int count, int stages)
+{
+    const int replicas = count / stages;
+    CHECK(r->rank == rank && r->ranks == count && r->stages == stages);
+    CHECK(r->stage == rank % stages);
+    CHECK(r->replicas.ranks == replicas && r->replicas.rank == rank / stages);
+    CHECK(r->pipeline.ranks == stages && r->pipeline.rank == rank % stages);
+    CHECK((r->replicas.connection != NULL) == (replicas > 1));
+    CHECK((r->pipeline.connection != NULL) == (stages > 1));
+    CHECK(r->shards == replicas && !r->ordered);
+}
+
+/* The stop of the lowest rank that asks for one, any save, and the time of rank 0. */
+static void check_agreement(struct sl_ranks *r, int rank, int count, int stages)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int asking = -1; asking < count; asking++) {
+        atomic_store(&r->own->stop, asking >= 0 && rank >= asking ? 10 + rank : 0);
+        atomic_store(&r->own->save, rank == asking);
+        atomic_store(&r->agreed.save, 0);
+        const int64_t before = sl_clock_ns();
+        CHECK(sl_ranks_agree(r, &err) == SEQLSTM_OK);
+        CHECK(atomic_load(&r->agreed.stop) == (asking >= 0 ? 10 + asking : 0));
+        CHECK(atomic_load(&r->agreed.save) == (asking >= 0));
+        CHECK(atomic_load(&r->own->save) == 0);
+        int64_t times[RANKS_MOST];
+        CHECK(sl_ranks_gather(r, &r->now_ns, (int64_t)sizeof r->now_ns, times, &err) == SEQLSTM_OK);
+        for (int other = 0; other < count; other++)
+            CHECK(times[other] == r->now_ns);
+        CHECK(sl_ranks_read_clock(r) == r->now_ns);
+        CHECK(rank > 0 || (r->now_ns >= before && r->now_ns <= sl_clock_ns()));
+    }
+}
+
+static void check_bytes(const struct sl_ranks *r, int rank, int count, int stages)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char all[RANKS_MOST * 3], own[3] = {(char)('a' + rank), (char)('A' + rank), '!'};
+    CHECK(sl_ranks_gather(r, own, sizeof own, all, &err) == SEQLSTM_OK);
+    for (int other = 0; other < count; other++)
+        CHECK(all[3 * other] == 'a' + other && all[3 * other + 1] == 'A' + other && all[3 * other + 2] == '!');
+    for (int from = 0; from < count; from++) {
+        char bytes[5] = {(char)rank, 2, 3, 4, (char)(rank * rank)};
+        CHECK(sl_ranks_broadcast(r, from, bytes, sizeof bytes, &err) == SEQLSTM_OK);
+        CHECK(bytes[0] == from && bytes[3] == 4 && bytes[4] == from * from);
+    }
+}
+
+/* Down the stages of each pipeline and up again: each gets what its neighbour of the same pipeline has sent. */
+static void check_exchanges(struct sl_ranks *r, int rank, int count, int stages)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    float values[4] = {(float)rank, 0.5f, 0, -1}, got[4];
+    for (int up = 0; up < 2; up++) {
+        const int before = up ? rank + 1 : rank - 1;
+        const bool receives = up ? r->stage + 1 < stages : r->stage > 0,
+                   sends = up ? r->stage > 0 : r->stage + 1 < stages;
+        if (receives) {
+            CHECK(sl_ranks_exchange(r, up, false, got, 4, &err) == SEQLSTM_OK);
+            CHECK(got[0] == (float)before && got[1] == 0.5f && got[3] == -1);
+        }
+        if (sends)
+            CHECK(sl_ranks_exchange(r, !up, true, values, 4, &err) == SEQLSTM_OK);
+    }
+}
+
+static void check_sums(struct sl_ranks *r, const struct sl_reduce_config *reduce, int rank, int count, int stages)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    float grads[ELEMS], scratch[ELEMS];
+    const int replicas = count / stages;
+    for (int64_t i = 0; i < ELEMS; i++)
+        grads[i] = get_grad(rank, i);
+    CHECK(sl_ranks_add(r, grads, ELEMS, scratch, &err) == SEQLSTM_OK);
+    if (reduce->how == SL_REDUCE_CENTRAL && r->replicas.rank > 0)
+        return;
+    for (int64_t i = 0; i < ELEMS; i++) {
+        const bool narrow = reduce->dtype == SL_REDUCE_BFLOAT16 && replicas > 1;
+        double sum = 0, size = 0;
+        for (int k = 0; k < replicas; k++) {
+            const float value = get_grad(r->stage + k * stages, i);
+            sum += (double)(narrow ? to_bfloat16(value) : value);
+            size += fabs((double)value);
+        }
+        CHECK(fabs((double)grads[i] - sum) <= (narrow ? 0x1p-8 * replicas : 0x1p-23 * replicas) * size);
+        CHECK(!narrow || to_bfloat16(grads[i]) == grads[i]);
+    }
+}
+
+/* Ends the process: 0 if all is well. */
+static _Noreturn void be_rank(int rank, int count, int stages, const char *job, const struct sl_reduce_config *reduce)
+{
+    static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
+    const struct sl_connection_request joining = {.name = "comm-shm",
+                                                  .builtins = &builtin,
+                                                  .builtin_count = 1,
+                                                  .rank = rank,
+                                                  .ranks = count,
+                                                  .job = job,
+                                                  .timeout_ns = INT64_C(60000000000)};
+    const struct sl_parallel_config config = {.data = count / stages, .pipeline = stages, .reduce = *reduce};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    struct sl_interrupt own = {0};
+    struct sl_ranks ranks;
+    if (count > 1)
+        CHECK(sl_connection_open(&joining, &connection, &err) == SEQLSTM_OK);
+    CHECK(sl_ranks_init(&ranks, connection, &config, &own, &err) == SEQLSTM_OK);
+    check_layout(&ranks, rank, count, stages);
+    check_agreement(&ranks, rank, count, stages);
+    check_bytes(&ranks, rank, count, stages);
+    check_exchanges(&ranks, rank, count, stages);
+    check_sums(&ranks, reduce, rank, count, stages);
+    sl_connection_close(connection);
+    _exit(0);
+}
+
+static void run(int count, int stages, struct sl_reduce_config reduce)
+{
+    static int number;
+    char job[64];
+    pid_t pids[RANKS_MOST];
+    snprintf(job, sizeof job, "test-ranks-%d-%d", (int)getpid(), number++);
+    for (int r = 0; r < count; r++) {
+        pids[r] = fork();
+        assert_true(pids[r] >= 0);
+        if (pids[r] == 0)
+            be_rank(r, count, stages, job, &reduce);
+    }
+    int failed = 0;
+    for (int r = 0; r < count; r++) {
+        int status = 1;
+        assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
+        failed += status != 0;
+    }
+    if (failed)
+        fail_msg("%d of %d ranks in %d stages failed", failed, count, stages);
+}
+
+static void test_ranks_of_every_division(void **state)
+{
+    static const int divisions[][2] = {{1, 1}, {2, 1}, {2, 2}, {3, 1}, {3, 3}, {4, 2}, {6, 2}, {6, 3}};
+    (void)state;
+    for (size_t k = 0; k < sizeof divisions / sizeof *divisions; k++)
+        run(divisions[k][0], divisions[k][1], (struct sl_reduce_config){.how = SL_REDUCE_ALL});
+}
+
+static void test_other_sums(void **state)
+{
+    (void)state;
+    run(3, 1, (struct sl_reduce_config){.how = SL_REDUCE_CENTRAL});
+    run(4, 2, (struct sl_reduce_config){.how = SL_REDUCE_CENTRAL});
+    run(3, 1, (struct sl_reduce_config){.how = SL_REDUCE_ALL, .dtype = SL_REDUCE_BFLOAT16});
+    run(4, 2, (struct sl_reduce_config){.how = SL_REDUCE_ALL, .dtype = SL_REDUCE_BFLOAT16});
+}
+
+/* With shards a rank has its number of them, and the order of sums is that of the tree. */
+static void test_shards_of_one_rank(void **state)
+{
+    struct sl_ranks ranks;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_parallel_config config = {.data = 2, .pipeline = 1, .shards = 5};
+    (void)state;
+    assert_int_equal(sl_ranks_init(&ranks, NULL, &config, NULL, &err), SEQLSTM_OK);
+    assert_true(ranks.shards == 5 && ranks.ordered && ranks.ranks == 1 && ranks.replicas.ranks == 1);
+    float grads[2] = {1, 2};
+    assert_int_equal(sl_ranks_add(&ranks, grads, 2, NULL, &err), SEQLSTM_OK);
+    assert_true(grads[0] == 1 && grads[1] == 2);
+    assert_int_equal(sl_ranks_agree(&ranks, &err), SEQLSTM_OK);
+    assert_int_equal(ranks.agreed.stop, 0);
+    char byte = 7;
+    assert_int_equal(sl_ranks_broadcast(&ranks, 0, &byte, 1, &err), SEQLSTM_OK);
+    assert_int_equal(byte, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_of_every_division),
+        cmocka_unit_test(test_other_sums),
+        cmocka_unit_test(test_shards_of_one_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
