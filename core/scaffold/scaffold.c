@@ -78,11 +78,12 @@ static seqlstm_status write_template(const struct sl_template *t, const char *na
     return rc;
 }
 
-/* Removes the files that were written before `failed`, and the folder if it is new, so that the user can try again. */
-static void remove_set(const char *set, const char *folder, bool made, const struct sl_template *failed)
+/* Removes the files up to `last`, which may be there though it could not be written to the disk, and the folder if it
+ * is new, so that the user can try again. */
+static void remove_set(const char *set, const char *folder, bool made, const struct sl_template *last)
 {
     const size_t prefix = strlen(set);
-    for (const struct sl_template *t = sl_templates; t != failed; t++) {
+    for (const struct sl_template *t = sl_templates; t <= last; t++) {
         char *path = strncmp(t->name, set, prefix) == 0 ? sl_path_join(folder, t->name + prefix) : NULL;
         if (path)
             (void)remove(path);
