@@ -36,7 +36,8 @@ def _load() -> Any:
     if name.startswith(folder):
         fix = 'the package is damaged: install it again, `pip install --force-reinstall` with its wheel or its sources'
     try:
-        library = ffi.dlopen(name)
+        # never unmapped: what still lives when Python ends is closed in any order, also after `lib`
+        library = ffi.dlopen(name, ffi.RTLD_NOW | ffi.RTLD_NODELETE)
     except OSError as reason:
         raise ImportError(f'the library of seqlstm cannot be loaded: {reason}; {fix}') from None
     try:
@@ -67,8 +68,9 @@ class Handle:
     lock, numbers = RLock(), count()
 
     def __init__(self, pointer: Any, close: Any, parent: Handle | None = None, kept: Any = None) -> None:
-        self.pointer, self.key = pointer, next(self.numbers)
+        self.pointer = pointer
         with self.lock:
+            self.key = next(self.numbers)
             self.nodes[self.key] = [1, close, pointer, None if parent is None else parent.key, kept]
             if parent is not None:
                 self.nodes[parent.key][0] += 1

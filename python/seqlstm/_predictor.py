@@ -2,6 +2,7 @@
 """Predictions, prepared once and called many times from any thread. See include/seqlstm/predictor.h."""
 from __future__ import annotations
 
+import sys
 import threading
 from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _from_buffer, _empty, _array = ffi.from_buffer, np.empty, np.ndarray
 _predict = lib.seqlstm_predict
+_has_lock = getattr(sys, '_is_gil_enabled', lambda: True)  # Python without a global lock is that of 3.13 and later
 
 
 class _Context:
@@ -45,7 +47,7 @@ class Predictor:
                  rows: int = 0, streams: int = 0, stream_steps: int = 0, threads: int = 0) -> None:
         options = ffi.new('struct seqlstm_predictor_options *')
         options.struct_size = ffi.sizeof('struct seqlstm_predictor_options')
-        options.flags = flags | lib.SEQLSTM_PREDICTOR_SHARED_LOCK
+        options.flags = flags | (lib.SEQLSTM_PREDICTOR_SHARED_LOCK if _has_lock() else 0)
         for limit, value in (('sequences', sequences), ('steps', steps), ('rows', rows), ('streams', streams),
                              ('stream_steps', stream_steps), ('threads', threads)):
             setattr(options, limit, to_int(value, limit))

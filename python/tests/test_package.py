@@ -382,6 +382,12 @@ class Installed(unittest.TestCase):
         self.assertEqual((got.returncode, got.stderr), (0, ''))
         self.assertRegex(got.stdout, r'^\[-?\d.*\]\n.*cannot make the folder `runs`.*use another folder')
 
+    def test_the_library_stays_until_the_end(self):
+        """What Python frees last calls it, perhaps after it has let go of the library."""
+        program = 'from seqlstm._library import ffi, lib; ffi.dlclose(lib); print(open("/proc/self/maps").read())'
+        got = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True)
+        self.assertIn('/libseqlstm.so', got.stdout)
+
     def test_a_damaged_package(self):
         site, got = self.call(sys.executable, '-c', 'import seqlstm; print(seqlstm.__file__)')
         self.assertTrue(got.stdout.startswith(site), got)
