@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files become records, in which order: with the same folder under several spellings, the same id in two folders,
+ * the id of what is built in, files that are no plugins, entries by id and by file. The plugins are copies of the fake
+ * devices of tests/gpu.
+ */
+#include "model_fixture.h"
+#include "ok.h"
+#include "scratch.h"
+
+#include <sys/stat.h>
+
+#include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "registry/registry.h"
+#include "registry/search.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+
+/* A copy of one of the fake devices; NULL: a file that is no plugin. */
+static void place(const char *fake, const char *to)
+{
+    char from[512], *bytes;
+    size_t count;
+    if (fake == NULL) {
+        assert_int_equal(sl_file_write(scratch_path(to), "no plugin", 9, NULL), SEQLSTM_OK);
+        return;
+    }
+    snprintf(from, sizeof from, "%s/tests/gpu/libseqlstm_backend_%s.so", getenv("SEQLSTM_BUILD"), fake);
+    assert_int_equal(sl_file_read(from, 64 << 20, &bytes, &count, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_file_write(scratch_path(to), bytes, count, NULL), SEQLSTM_OK);
+    free(bytes);
+}
+
+static int make_folders(void **state)
+{
+    assert_int_equal(scratch_make(state), 0);
+    assert_int_equal(mkdir(scratch_path("one"), 0755), 0);
+    assert_int_equal(mkdir(scratch_path("two"), 0755), 0);
+    assert_int_equal(mkdir(scratch_path("none"), 0755), 0);
+    place("fake-a", "one/libseqlstm_backend_fake-a.so");
+    place("fake-a", "two/libseqlstm_backend_fake-a.so");
+    place("fake-b", "two/libseqlstm_backend_fake-b.so");
+    place("fake-b", "two/libseqlstm_backend_reference.so");
+    place(NULL, "one/libseqlstm_backend_junk.so");
+    place(NULL, "one/libseqlstm_collectives_other.so");
+    place(NULL, "one/seqlstm_backend_odd.so");
+    place(NULL, "one/notes.txt");
+    return 0;
+}
+
+/* "fake-a ok one; junk refused one", in the order of the records. */
+static void expect(const struct sl_registry_request *request, const char *expected)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_registry *registry;
+    struct sl_buf out = {0};
+    ok(sl_registry_create(request, &registry, &err), &err);
+    for (uint32_t k = 0; k < sl_registry_get_record_count(registry); k++) {
+        const struct sl_backend_record *r = sl_registry_get_record(registry, k);
+        const char *folder = r->file ? r->file + strlen(scratch_folder) + 1 : "built-in/";
+        if (r->status == SL_BACKEND_NOT_FOUND)
+            folder = "nowhere/";
+        sl_buf_printf(&out, "%s%s %s %.*s", k ? "; " : "", r->id, sl_backend_status_name(r->status),
+                      (int)strcspn(folder, "/"), folder);
+    }
+    assert_string_equal(sl_buf_text(&out), expected);
+    sl_buf_deinit(&out);
+    sl_registry_destroy(registry);
+}
+
+static struct sl_registry_request make_request(const char *const *folders, uint32_t count)
+{
+    return (struct sl_registry_request){.all_backends = true,
+                                        .trust = true,
+                                        .builtins = builtins,
+                                        .builtin_count = 1,
+                                        .folders = folders,
+                                        .folder_count = count,
+                                        .only_folders = true};
+}
+
+static void each_folder_counts_once(void **state)
+{
+    (void)state;
+    static char spellings[5][128];
+    static const char *const ends[] = {"one", "one/", "two///", "one//", "two"};
+    const char *folders[5];
+    for (int k = 0; k < 5; k++) {
+        snprintf(spellings[k], sizeof spellings[k], "%s", scratch_path(ends[k]));
+        folders[k] = spellings[k];
+    }
+    struct sl_registry_request request = make_request(folders, 1);
+    expect(&request, "fake-a ok one; junk refused one");
+    request.folder_count = 2;
+    expect(&request, "fake-a ok one; junk refused one");
+    for (request.folder_count = 3; request.folder_count <= 5; request.folder_count++)
+        expect(&request, "fake-a ok one; junk refused one; fake-a shadowed two; fake-b ok two");
+    request.folders = folders + 2; /* the other first */
+    request.folder_count = 2;
+    expect(&request, "fake-a ok two; fake-b ok two; fake-a shadowed one; junk refused one");
+    request.all_builtins = true;
+    request.folder_count = 1;
+    expect(&request, "fake-a ok two; fake-b ok two; reference ok built-in");
+}
+
+static void entries_come_first(void **state)
+{
+    (void)state;
+    static char one[128], two[128], file[128], renamed[128];
+    snprintf(one, sizeof one, "%s", scratch_path("one"));
+    snprintf(two, sizeof two, "%s", scratch_path("two"));
+    snprintf(file, sizeof file, "%s/libseqlstm_backend_fake-a.so", two);
+    snprintf(renamed, sizeof renamed, "%s/libseqlstm_backend_reference.so", two);
+    const char *folders[] = {one, two};
+    struct sl_registry_entry entries[] = {{.name = "fake-b"}, {.name = file}, {.name = "gone"}};
+    struct sl_registry_request request = make_request(folders, 2);
+    request.entries = entries;
+    request.entry_count = 3;
+    request.all_backends = false;
+    expect(&request, "fake-b ok two; fake-a ok two; gone not_found nowhere");
+    request.all_backends = true;
+    expect(&request, "fake-b ok two; fake-a ok two; gone not_found nowhere; fake-a shadowed one; junk refused one");
+    entries[1].name = "reference"; /* what is built in, not the file in a folder */
+    request.entry_count = 2;
+    request.all_backends = false;
+    expect(&request, "fake-b ok two; reference ok built-in");
+}
+
+static void folders_of_the_environment(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_search search;
+    struct sl_arena arena;
+    const char *asked[] = {"/asked/", "/last"};
+    setenv("SEQLSTM_BACKEND_PATH", "/x:/y/:/x/::/asked", 1);
+    setenv("XDG_DATA_HOME", "/data", 1);
+    sl_arena_init(&arena);
+    ok(sl_search_init(&search, &arena, asked, 2, false, &err), &err);
+    static const char *const expected[] = {"/asked", "/last", "/x", "/y", "/data/seqlstm/backends"};
+    assert_true(search.folder_count >= 5);
+    for (uint32_t k = 0; k < search.folder_count; k++) {
+        if (k < 5)
+            assert_string_equal(search.folders[k], expected[k]);
+        for (uint32_t i = 0; i < k; i++)
+            assert_string_not_equal(search.folders[k], search.folders[i]);
+    }
+    unsetenv("XDG_DATA_HOME");
+    setenv("HOME", "/home/someone", 1);
+    setenv("SEQLSTM_BACKEND_PATH", "/x", 1);
+    ok(sl_search_init(&search, &arena, NULL, 0, false, &err), &err);
+    assert_string_equal(search.folders[0], "/x");
+    assert_string_equal(search.folders[1], "/home/someone/.local/share/seqlstm/backends");
+    setenv("SEQLSTM_BACKEND_PATH", "/x:y", 1);
+    assert_int_equal(sl_search_init(&search, &arena, NULL, 0, false, &err), SEQLSTM_INVALID_CONFIG);
+    assert_non_null(strstr(err.message, "`y`"));
+    ok(sl_search_init(&search, &arena, asked, 1, true, &err), &err); /* the environment does not count */
+    assert_int_equal(search.folder_count, 1);
+    const char *relative = "here";
+    assert_int_equal(sl_search_init(&search, &arena, &relative, 1, true, &err), SEQLSTM_INVALID_ARGUMENT);
+    sl_arena_deinit(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_folder_counts_once),
+        cmocka_unit_test(entries_come_first),
+        cmocka_unit_test(folders_of_the_environment),
+    };
+    return cmocka_run_group_tests(tests, make_folders, scratch_remove);
+}
