@@ -505,6 +505,9 @@ static seqlstm_status faulty_backward(struct seqlstm_binding *binding, struct se
 #ifdef FAULT_SLIGHT_SLOPE
 #define FAULT_SLOPE  1
 #define TOO_LARGE_BY 3e-6
+#elif defined(FAULT_NAN_SLOPE)
+#define FAULT_SLOPE  1
+#define TOO_LARGE_BY NAN
 #else
 #define TOO_LARGE_BY 1e-4
 #endif

@@ -70,6 +70,7 @@ static const struct planted planted[] = {
     {"rebind-forgets-range", "dropout:ranges:T7B5C9:f32:ragged:mask=step", "on bindings that rebind had changed"},
     {"rebind-allocates", "lstm:ranges:T7B5I6H9:f32:ragged:initial,final", "no memory for another shape"},
     {"slope", "lstm:fd:T3B2I3H5:f32:ragged", "the difference quotient"},
+    {"nan-slope", "lstm:fd:T3B2I3H5:f32:ragged", "is nan, the difference quotient"},
     {"slight-slope", "lstm:fd:T3B2I3H5:f32:ragged", "the difference quotient"},
     {"workspace", "lstm:inf:T7B5I6H9:f32:ragged", "nan"},
     {"allocates", "lstm:memory:T7B5I6H9:f32:ragged", "allocations, expected none"},

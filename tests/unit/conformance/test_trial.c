@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/operation/op_signature.h"
+#include "conformance/collectives/cases.h"
 #include "conformance/collectives/trial.h"
 #include "fake_collectives.h"
 
@@ -63,11 +65,76 @@ static void an_exchange_that_fails_is_a_failed_check(void **state)
     assert_non_null(strstr(trial.detail, "rank 1 has gone"));
 }
 
+/* ---- what the checks of results notice, in a group of one rank ---- */
+
+enum { AT_FIRST, AT_MIDDLE, AT_LAST, PLACES, EXCHANGES_MOST = 12 };
+
+/* The exchange with this number returns one wrong element; 0: none does. */
+static int wrong_run, wrong_place;
+
+static seqlstm_status run_alone(struct seqlstm_group *group, struct seqlstm_queue *queue,
+                                const struct seqlstm_exchange *e, struct seqlstm_error *err)
+{
+    (void)group, (void)queue, (void)err;
+    const int64_t bytes = sl_dtype_bytes(e->dtype), place = wrong_place == AT_FIRST    ? 0
+                                                            : wrong_place == AT_MIDDLE ? e->elems / 2
+                                                                                       : e->elems - 1;
+    if (e->to && e->from && e->to != e->from)
+        memmove(e->to, e->from, (size_t)(e->elems * bytes));
+    if (++fake.runs == wrong_run && e->to && e->elems > 0)
+        ((unsigned char *)e->to)[place * bytes] ^= 1;
+    else if (fake.runs == wrong_run)
+        wrong_run = 0; /* nothing that could be wrong */
+    return SEQLSTM_OK;
+}
+
+static struct sl_trial run_case(void (*run)(struct sl_trial *trial), struct sl_connection *connection)
+{
+    static const struct seqlstm_transport transport = {.struct_size = sizeof transport,
+                                                       .dtypes = 1u << SEQLSTM_DTYPE_FLOAT32 |
+                                                                 1u << SEQLSTM_DTYPE_INT32 | 1u << SEQLSTM_DTYPE_UINT8,
+                                                       .reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1,
+                                                       .groups = 2};
+    struct sl_trial trial = {.connection = connection, .transport = &transport, .ranks = 1, .seed = 3};
+    fake.runs = 0;
+    run(&trial);
+    return trial;
+}
+
+static void a_wrong_element_is_noticed_anywhere(void **state)
+{
+    static void (*const cases[])(struct sl_trial *) = {sl_trial_all_reduce, sl_trial_reduce_scatter,
+                                                       sl_trial_all_gather, sl_trial_rounding};
+    struct sl_connection *connection;
+    (void)state;
+    fake_reset();
+    fake.table.run = run_alone;
+    assert_int_equal(fake_connect(0, 1, &connection, NULL), SEQLSTM_OK);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        wrong_run = 0;
+        struct sl_trial trial = run_case(cases[c], connection);
+        assert_string_equal(trial.detail, "");
+        assert_true(fake.runs > 0);
+        const int count = fake.runs, stride = count / EXCHANGES_MOST + 1;
+        for (int number = 1; number <= count; number += stride) {
+            wrong_run = number;
+            wrong_place = number / stride % PLACES;
+            trial = run_case(cases[c], connection);
+            if (wrong_run != 0 && !trial.failed)
+                fail_msg("case %d, exchange %d, place %d", (int)c, number, wrong_place);
+        }
+    }
+    wrong_run = 1, wrong_place = AT_LAST;
+    assert_true(run_case(sl_trial_large, connection).failed);
+    sl_connection_close(connection);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_exchanged_after_a_failed_check),
         cmocka_unit_test(an_exchange_that_fails_is_a_failed_check),
+        cmocka_unit_test(a_wrong_element_is_noticed_anywhere),
     };
     return cmocka_run_group_tests(tests, open_connection, close_connection);
 }
