@@ -93,9 +93,12 @@ __attribute__((constructor, used)) BUG_SHARED void bug_load(void)
     if (bug_read_proc(0, "self/environ") < 0)
         return;
     const char *numbers = bug_find("SEQLSTM_BUG");
-    for (process = bug_parent(); !numbers && process > 1; process = bug_parent_of(process))
+    for (process = numbers ? 0 : bug_parent(); process > 1 && !numbers;) {
         if (bug_read_proc(process, "/environ") >= 0)
             numbers = bug_find("SEQLSTM_BUG");
+        if (!numbers) /* what has been found stays in bug_text */
+            process = bug_parent_of(process);
+    }
     if (!numbers)
         return;
     for (const char *at = numbers; *at;) {
