@@ -193,7 +193,7 @@ seqlstm_status cg_dense_lt_open(struct seqlstm_binding *binding, struct seqlstm_
 /* ops/lt_product.c: destroys the products of any binding. */
 void cg_lt_close(struct seqlstm_binding *binding);
 
-/* recurrent/small.c: is it an LSTM whose cells compute with sigmoid and tanh, and nothing else? */
+/* recurrent/small_plain.c: is it an LSTM whose cells compute with sigmoid and tanh, and nothing else? */
 bool cg_small_is_plain(const struct seqlstm_recurrent_desc *desc);
 /* Asks the device how many blocks of the variant small it runs at the same time. UNSUPPORTED: none.
  */
