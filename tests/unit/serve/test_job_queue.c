@@ -184,6 +184,9 @@ static void test_sleepers(void **state)
     for (int k = 0; k < JOBS; k++)
         assert_true(sl_job_queue_add(&queue, &all[k]));
     sl_job_queue_announce(&queue);
+    while (sl_job_queue_count(&queue) > 0)
+        usleep(1000);
+    sl_job_queue_wake(&queue); /* those that got none */
     assert_int_equal(join(sleepers, SLEEPERS), JOBS);
     for (int k = 0; k < SLEEPERS; k++)
         assert_true(sleepers[k].goes_on && sleepers[k].taken == JOBS / SLEEPERS);
