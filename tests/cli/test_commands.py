@@ -321,6 +321,11 @@ def test_inspect_doctor(t):
     t.run('doctor', env=left).prints(f'OMP_NUM_THREADS=1 {own}\n', f'GOMP_SPINCOUNT=3000 {own}\n')
     text = t.run('doctor', env={**left, 'OMP_NUM_THREADS': '2', 'OMP_WAIT_POLICY': 'active'}).text
     expect('OMP_NUM_THREADS=2\n' in text and 'OMP_WAIT_POLICY=active\n' in text and 'GOMP' not in text, text)
+    said = {'OPENBLAS_CORETYPE': 'Haswell', 'MKL_NUM_THREADS': '7', 'SEQLSTM_THREADS': '2', 'OPENBLAS_NUM_THREADS': '3'}
+    text = t.run('doctor', env=said).prints('variable   OPENBLAS_CORETYPE=Haswell: makes OpenBLAS use the kernels for').text
+    expect(all(f'variable   {name}={value}\n' in text for name, value in list(said.items())[1:]), text)
+    expect(re.search(r'processor  \d+ usable cores? of \d+\n', text) and re.search(r'seqlstm    \d+\.\d+\.\d+', text), text)
+    expect(re.search(r'backend    cpu-blas: ok, \S', text) and 'PROBLEM' not in text, text)
 
 
 def test_documents(t):
