@@ -355,7 +355,9 @@ static void run_block(const struct backward_call *call, const struct blas_block 
             f.r.reverse = op->directions == 2 ? d == 1 : op->desc.direction == SEQLSTM_DIRECTION_BACKWARD;
             const struct blas_packed packed = blas_packed_own(op, &call->packed, f.r.n, share->region);
             f.r.packed = &packed;
-            f.x_back = l > 0 ? f.r.packed->x_back : call->x_in_place ? NULL : own_x_back(call, d, share->region);
+            f.x_back = blas_keeps_x_back(op, l) ? packed.x_back
+                       : call->x_in_place       ? NULL
+                                                : own_x_back(call, d, share->region);
             f.r.saved = &call->saved[f.r.n];
             f.gradients = call->gradients[f.r.n];
             blas_gradients_move(&f.gradients, share->region * call->gradients_stride);
@@ -430,7 +432,7 @@ static void backward_member(void *argument, int32_t member, int32_t members)
     const struct backward_call *call = argument;
     const struct blas_recurrent_binding *binding = call->binding;
     uint32_t saved = blas_flush_denormals_enter();
-    if (call->wants_dx && !call->x_in_place)
+    if (call->wants_dx && !call->x_in_place && !blas_keeps_x_back(binding->op, 0))
         pack_input(call, member, members);
     struct blas_tiles tiles = {0};
     struct block_share share = {0, 1, member, true, &tiles};
@@ -461,8 +463,10 @@ static void layout(const struct blas_recurrent *op, int64_t rows, int32_t region
     for (int i = 0; i < 2; i++) {
         call->between[i] = blas_region_take(region, op->layer_count > 1 + i ? rows * op->y_width : 0);
         call->apart[i] = blas_region_take(region, op->merge_apart ? rows * op->out : 0);
-        call->x_back[i] = blas_region_take(
-            region, i < op->directions ? call->x_back_copies * blas_x_back_floats(op, op->layers[0].input_pad) : 0);
+        call->x_back[i] =
+            blas_region_take(region, i < op->directions && !blas_keeps_x_back(op, 0)
+                                         ? call->x_back_copies * blas_x_back_floats(op, op->layers[0].input_pad)
+                                         : 0);
     }
     call->gradients_stride = blas_gradients_all(op, regions, op->stepwise ? kept : region, call->gradients);
     struct blas_region one = {0};

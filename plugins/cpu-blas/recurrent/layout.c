@@ -21,6 +21,11 @@ int64_t blas_bits_row(const struct blas_recurrent *op)
     return blas_round(units, PANEL) / GROUP;
 }
 
+bool blas_keeps_x_back(const struct blas_recurrent *op, int32_t layer)
+{
+    return layer > 0 || op->stepwise;
+}
+
 void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
                         struct blas_packed *out)
 {
@@ -37,8 +42,7 @@ void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct b
     }
     if (op->training) {
         out->h_back = blas_region_take(region, op->h_in_place ? 0 : blas_h_back_floats(op));
-        /* dx of layer 0 is often not wanted; backward packs the weights when it is */
-        out->x_back = blas_region_take(region, layer > 0 ? blas_x_back_floats(op, ip) : 0);
+        out->x_back = blas_region_take(region, blas_keeps_x_back(op, layer) ? blas_x_back_floats(op, ip) : 0);
     }
     if (op->projection) {
         out->projection = blas_region_take(region, up * op_);

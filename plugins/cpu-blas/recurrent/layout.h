@@ -52,6 +52,10 @@ struct blas_gradients {
     int64_t sums_count;
 };
 
+/* Is W_x packed for dx with the other weights? dx of layer 0 is often not wanted; backward then packs them when it is.
+ * A stepwise operation runs backward many times for one packing. */
+bool blas_keeps_x_back(const struct blas_recurrent *op, int32_t layer);
+
 void blas_packed_layout(const struct blas_recurrent *op, int32_t layer, struct blas_region *region,
                         struct blas_packed *out);
 
