@@ -130,7 +130,7 @@ seqlstm_status sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl
     if (!costs)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the stages");
     for (int32_t c = 0; c < plan->call_count; c++) {
-        costs[c] = times->weights[c];
+        costs[c] = times->packs[c] + times->weights[c];
         for (int32_t p = 0; p < times->pieces; p++)
             costs[c] += times->forward[c * times->pieces + p] + times->backward[c * times->pieces + p];
     }

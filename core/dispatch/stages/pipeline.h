@@ -36,13 +36,14 @@ seqlstm_status sl_pipeline_make(const struct sl_plan *plan, int32_t stages, int3
 seqlstm_status sl_pipeline_simulate(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t open,
                                     double *out_ns, struct seqlstm_error *err);
 
-/* Measured times of the calls of one batch, on one rank: of each piece forward and backward, and of the weight
- * gradients that follow the last piece. A call that runs on all steps at once has its times in piece 0. All in
- * nanoseconds. */
+/* Measured times of the calls of one batch, on one rank: of packing the weights before the first piece, of each piece
+ * forward and backward, and of the weight gradients that follow the last piece. A call that runs on all steps at once
+ * has its times in piece 0. All in nanoseconds. */
 struct sl_piece_times {
     int32_t calls, pieces;
     double *forward, *backward; /* [calls * pieces] */
-    double *weights;            /* [calls] */
+    double *packs, *weights;    /* [calls] */
+    int64_t count;              /* of all, from `forward` on */
 };
 
 /* Zeros. Errors: NO_MEMORY. */

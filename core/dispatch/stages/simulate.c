@@ -27,12 +27,13 @@ seqlstm_status sl_piece_times_init(struct sl_piece_times *times, int32_t calls, 
                                    struct seqlstm_error *err)
 {
     const size_t count = (size_t)calls * (size_t)pieces;
-    *times = (struct sl_piece_times){.calls = calls, .pieces = pieces};
-    times->forward = calloc(2 * count + (size_t)calls + 1, sizeof *times->forward);
+    *times = (struct sl_piece_times){.calls = calls, .pieces = pieces, .count = (int64_t)(2 * count) + 2 * calls};
+    times->forward = calloc((size_t)times->count + 1, sizeof *times->forward);
     if (!times->forward)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the times of pieces");
     times->backward = times->forward + count;
-    times->weights = times->backward + count;
+    times->packs = times->backward + count;
+    times->weights = times->packs + calls;
     return SEQLSTM_OK;
 }
 
@@ -45,10 +46,8 @@ void sl_piece_times_deinit(struct sl_piece_times *times)
 double sl_piece_times_sum(const struct sl_piece_times *times)
 {
     double sum = 0;
-    for (int32_t c = 0; c < times->calls; c++)
-        sum += times->weights[c];
-    for (int32_t k = 0; k < times->calls * times->pieces; k++)
-        sum += times->forward[k] + times->backward[k];
+    for (int64_t k = 0; k < times->count; k++)
+        sum += times->forward[k]; /* all others follow */
     return sum;
 }
 
@@ -96,19 +95,22 @@ static double sum_piece(const struct simulation *s, int32_t first, int32_t end, 
     return sum;
 }
 
-static double sum_weights(const struct simulation *s, int32_t first, int32_t end)
+/* Of calls [first, end): packing in the forward pass, weight gradients in the backward pass. */
+static double sum_once(const struct simulation *s, int32_t first, int32_t end, bool backward)
 {
     double sum = 0;
     for (int32_t c = first; c < end; c++)
-        sum += s->times->weights[c];
+        sum += backward ? s->times->weights[c] : s->times->packs[c];
     return sum;
 }
 
-/* A stage runs calls piece by piece, in turn forward or backward, and passes each piece on; and makes the weight
- * gradients at the end. */
+/* A stage packs its weights, runs calls piece by piece, in turn forward or backward, and passes each piece on; and
+ * makes the weight gradients at the end. */
 static void run(struct simulation *s, int32_t stage, int32_t first, int32_t end, bool passes, bool backward)
 {
     const int32_t count = s->times->pieces;
+    if (!backward)
+        s->done[stage] += sum_once(s, first, end, false);
     for (int32_t k = 0; k < count; k++) {
         const int32_t p = backward ? count - 1 - k : k;
         s->done[stage] = later(s->done[stage], s->pieces[p]) + sum_piece(s, first, end, p, backward);
@@ -117,7 +119,7 @@ static void run(struct simulation *s, int32_t stage, int32_t first, int32_t end,
         s->pieces[p] = s->done[stage];
     }
     if (backward)
-        s->done[stage] += sum_weights(s, first, end);
+        s->done[stage] += sum_once(s, first, end, true);
 }
 
 /* A stage runs calls on all steps. */
@@ -140,7 +142,7 @@ static void run_unit(struct simulation *s, const struct sl_unit *unit, int32_t s
     if (first < end && unit->pieced)
         run(s, stage, first, end, passes, backward);
     else if (first < end)
-        run_whole(s, stage, sum_piece(s, first, end, 0, backward) + (backward ? sum_weights(s, first, end) : 0));
+        run_whole(s, stage, sum_piece(s, first, end, 0, backward) + sum_once(s, first, end, backward));
 }
 
 static bool has_open(const struct simulation *s, const struct sl_unit *unit)

@@ -30,13 +30,14 @@ static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t c)
     return &get_place(exec, c)->domain->queue.queue;
 }
 
+/* Weights whose packed form is not that of the present ones. */
 static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
     struct sl_exec_call *own = &exec->calls[c];
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     uint64_t version = exec->params->version + 1; /* 0 means never */
-    if (exec->loop.step > 0 || exec->pieces.running > 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
+    if (exec->loop.step > 0 || exec->pieces.running >= 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
         (own->packed_version == version && !own->repacks && !exec->capturing)) /* a capture packs at every launch */
         return SEQLSTM_OK;
     char *packed = get_place(exec, c)->packed + call->packed_offset;
@@ -51,6 +52,16 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     if (status != SEQLSTM_OK)
         return sl_plan_blame(call, SL_FUNCTION_WEIGHTS_PACK, status, err);
     own->packed_version = version;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status sl_exec_pack_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    const int64_t begin = exec->piece_times ? sl_clock_ns() : 0;
+    SEQLSTM_TRY(sl_exec_place_slots(exec, c, err));
+    SEQLSTM_TRY(pack(exec, c, err));
+    if (exec->piece_times)
+        exec->piece_times->packs[c] += (double)(sl_clock_ns() - begin);
     return SEQLSTM_OK;
 }
 

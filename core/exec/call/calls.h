@@ -7,6 +7,8 @@
 
 /* Runs call c forward: on the running step of a loop, on the running piece, or on all rows. */
 seqlstm_status sl_exec_forward_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
+/* Before its pieces: packs the weights of call c if they have changed. */
+seqlstm_status sl_exec_pack_call(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 /* Outputs of call c on the sequences axis: rows of sequences without a step are their initial state, or zero. */
 seqlstm_status sl_exec_fill_empty(struct sl_exec *exec, int32_t c, struct seqlstm_error *err);
 

@@ -28,6 +28,8 @@ void sl_exec_close_pieces(struct sl_exec *exec)
 
 seqlstm_status sl_exec_pieces_forward(struct sl_exec *exec, int32_t first, int32_t end, struct seqlstm_error *err)
 {
+    for (int32_t c = first; c < end; c++) /* before the first piece comes from the stage before */
+        SEQLSTM_TRY(sl_exec_pack_call(exec, c, err));
     for (int32_t p = 0; p < exec->shape->piece_count; p++) {
         exec->pieces.running = p;
         SEQLSTM_TRY(sl_exec_receive_piece(exec, first, err));

@@ -46,8 +46,7 @@ static seqlstm_status open_exec(struct sl_session *session, int32_t pieces, stru
 /* Each call in its fastest round. */
 static void keep_fastest(struct sl_piece_times *best, const struct sl_piece_times *times)
 {
-    const int32_t count = 2 * times->calls * times->pieces + times->calls; /* they follow each other */
-    for (int32_t k = 0; k < count; k++)
+    for (int64_t k = 0; k < times->count; k++) /* they follow each other */
         best->forward[k] = times->forward[k] < best->forward[k] ? times->forward[k] : best->forward[k];
 }
 
@@ -63,8 +62,7 @@ static seqlstm_status time_rounds(struct sl_exec *exec, const struct sl_batch *b
         const seqlstm_status status = sl_exec_run(exec, batch, &step, &result, err);
         sl_exec_time_pieces(exec, NULL);
         if (round == 0)
-            memcpy(best->forward, times.forward,
-                   sizeof(double) * ((size_t)(2 * times.pieces + 1) * (size_t)times.calls));
+            memcpy(best->forward, times.forward, (size_t)times.count * sizeof *times.forward);
         else if (round > 0)
             keep_fastest(best, &times);
         sl_piece_times_deinit(&times);

@@ -155,17 +155,20 @@ static void measured_times_cut_and_add_up(void **state)
         for (int32_t p = 0; p < PIECES; p++)
             times.forward[c * PIECES + p] = times.backward[c * PIECES + p] = (c == 3 ? 3 : 1) * (p + 1);
     times.weights[0] = 5;
+    times.packs[0] = 2;
+    times.packs[3] = 4;
     assert_int_equal(sl_pipeline_cut_times(&l.plan, &times, &pipeline, &err), SEQLSTM_OK);
     assert_int_equal(pipeline.bounds[1], 3);
-    assert_close(pipeline.alone_ns, 36 + 5);
-    assert_close(pipeline.stage_ns[0], 18 + 5); /* of these times alone, not of the costs that cut it before, too */
-    assert_close(pipeline.stage_ns[1], 18);
-    /* forward 3 and 6 on the first stage, 3 and 6 on the second: ends at 15. Backward: the second 6 and 3; the first
-     * begins at 21, takes 6 and 3, and 5 for the weights */
-    assert_close(pipeline.step_ns, 35);
+    assert_close(pipeline.alone_ns, 36 + 5 + 6);
+    assert_close(pipeline.stage_ns[0], 18 + 5 + 2); /* of these times alone, not of the costs that cut it before, too */
+    assert_close(pipeline.stage_ns[1], 18 + 4);
+    /* forward 2, 3 and 6 on the first stage; the second packs for 4 before the first piece comes at 5, takes 3, waits
+     * for the other until 11, takes 6: ends at 17. Backward: the second 6 and 3; the first begins at 23, takes 6 and 3,
+     * and 5 for the weights */
+    assert_close(pipeline.step_ns, 37);
     double ns;
     assert_int_equal(sl_pipeline_simulate_times(&l.plan, &pipeline, &times, 1, &ns, &err), SEQLSTM_OK);
-    assert_close(ns, 38);
+    assert_close(ns, 40);
     sl_piece_times_deinit(&times);
 }
 
