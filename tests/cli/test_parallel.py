@@ -71,11 +71,14 @@ def pipeline(stages, pieces, **more):
     return ['--set', 'parallel=' + json.dumps({'pipeline': stages, 'pieces': pieces, **more})]
 
 
+TIED = (LAYERS.replace('embedding, dim: 4', 'embedding, name: emb, dim: 8').replace('output, ', 'output, tie: emb, ')
+        .replace('train:\n', 'train:\n  accumulate: 2\n'))
+
+
 def test_pipelines_give_the_same_bits(t):
     t.write('m.yaml', LAYERS)
     t.write('text.txt', TEXT)
-    tied = LAYERS.replace('embedding, dim: 4', 'embedding, name: emb, dim: 8').replace('output, ', 'output, tie: emb, ')
-    t.write('tied.yaml', tied.replace('train:\n', 'train:\n  accumulate: 2\n'))
+    t.write('tied.yaml', TIED)
     for model, groups in (('m.yaml', [[pipeline(n, 8) for n in (1, 2, 4)],
                                       [pipeline(1, 8, shards=4), pipeline(2, 8, shards=4, data=2)]]),
                           ('tied.yaml', [[pipeline(n, 5) for n in (1, 3)]])):
@@ -320,6 +323,10 @@ def test_plans_for_more_ranks_than_there_are(t):
     t.run('plan', 'm.yaml', *ORDER, *pipeline(2, 4), '--ranks', '1,2,8', *link, '--html', 'page.html').prints(
         'ranks  hosts', '2 stages, 4 pieces', 'Between hosts, as given: 5 us and 12.5 GB/s')
     expect('</svg>' in (t.folder / 'page.html').read_text(), 'a plot')
+    t.write('tied.yaml', TIED)  # on two cores each rank times some of the stages after others, alone
+    for flags in ((), ('--set', 'train.accumulate=1000')):
+        rows = json.loads(t.run('plan', 'tied.yaml', *ORDER, *pipeline(3, 5), *flags, '--ranks', '3,6', *link, '--json').out)['rows']
+        expect(all(row['stages'] == 3 and row['waiting_ns'] > 0 and row['compute_ns'] > 0 for row in rows), rows)
     for flags, text in ((('--ranks', '2,1'), 'ascending numbers'), (('--ranks', '4096'), 'give the link between hosts'),
                         (('--ranks', '2', '--link', '5us'), 'expected a rate and a latency'), (link, 'with `--ranks` only'),
                         ((*pipeline(2, 4), '--ranks', '3'), 'the number of ranks is a multiple of 2')):

@@ -68,12 +68,14 @@ static seqlstm_status open(struct sl_scaling_meter *m, struct sl_session_options
     SEQLSTM_TRY(sl_session_open_model(options, diagnostics, &m->session, err));
     SEQLSTM_TRY(sl_session_meet(m->session, &m->ranks_config, err));
     SEQLSTM_TRY(sl_session_prepare_training(m->session, err));
+    SEQLSTM_TRY(sl_scaling_open_stages(m, err));
     return m->session->connection ? open_reducer(m, err) : SEQLSTM_OK;
 }
 
 static void close(struct sl_scaling_meter *m)
 {
     sl_reducer_destroy(m->reducer);
+    sl_scaling_close_stages(m);
     free(m->errors);
     if (m->lends)
         sl_params_lend_grads(m->session->params, NULL);

@@ -5,6 +5,9 @@
 
 #include "session/scaling/costs.h"
 
+struct sl_batch;
+struct sl_exec;
+struct sl_exec_step;
 struct sl_session;
 
 /* Times that the slowest rank gives, in nanoseconds. */
@@ -18,8 +21,10 @@ struct sl_scaling_meter {
     struct sl_session *session;
     struct sl_reducer *reducer; /* NULL: alone, in a pipeline, or gradients stay on the device */
     bool direct;                /* they do */
-    float *errors;              /* of compressed gradients; NULL: none are */
-    bool lends;                 /* gradients lie in memory of the collectives */
+    struct sl_exec **stages;    /* [turns] of a pipeline: this rank's; NULL: it has none in this turn */
+    int32_t turns;
+    float *errors; /* of compressed gradients; NULL: none are */
+    bool lends;    /* gradients lie in memory of the collectives */
     struct sl_scaling_costs *costs;
     int64_t began_ns;
     int32_t noted; /* in the running step */
@@ -40,6 +45,20 @@ seqlstm_status sl_scaling_run_batches(struct sl_scaling_meter *m, int32_t *count
                                       struct seqlstm_error *err);
 /* Fills in the costs of steps and updates. */
 seqlstm_status sl_scaling_time_steps(struct sl_scaling_meter *m, struct seqlstm_error *err);
+
+/* ---- stages.c --------------------------------------------------------------------------------------------------- */
+
+/* Executors for the stages of this rank, if there is a pipeline. */
+seqlstm_status sl_scaling_open_stages(struct sl_scaling_meter *m, struct seqlstm_error *err);
+void sl_scaling_close_stages(struct sl_scaling_meter *m);
+/* Which slice of each batch this rank computes. */
+int64_t sl_scaling_find_slice(const struct sl_scaling_meter *m);
+/* All stages on one slice, with their updates or without: fills in `alone`, `stages` and `update`. */
+seqlstm_status sl_scaling_run_stages(struct sl_scaling_meter *m, const struct sl_batch *slice,
+                                     const struct sl_exec_step *step, bool updates, struct sl_scaling_times *out,
+                                     struct seqlstm_error *err);
+/* The update alone: *out_ns is that of this rank's slowest stage. */
+seqlstm_status sl_scaling_update_stages(struct sl_scaling_meter *m, double *out_ns, struct seqlstm_error *err);
 
 /* ---- exchanges.c ------------------------------------------------------------------------------------------------ */
 

@@ -54,32 +54,13 @@ static void mark(void *meter, int64_t offset, const int32_t *ids, int64_t count)
         sl_reducer_mark(m->reducer, offset, ids, count);
 }
 
-/* The pieces of this rank's slice: what the stages take for them. */
-static seqlstm_status run_in_pieces(struct sl_scaling_meter *m, const struct sl_batch *slice,
-                                    const struct sl_exec_step *step, struct sl_scaling_times *out,
-                                    struct seqlstm_error *err)
-{
-    const struct sl_pipeline *pipeline = &m->session->pipeline;
-    struct sl_piece_times times;
-    struct sl_exec_result result;
-    SEQLSTM_TRY(sl_piece_times_init(&times, m->session->train.plan->call_count, pipeline->pieces, err));
-    sl_exec_time_pieces(m->session->train.exec, &times);
-    seqlstm_status status = sl_exec_run(m->session->train.exec, slice, step, &result, err);
-    sl_exec_time_pieces(m->session->train.exec, NULL);
-    out->alone = sl_piece_times_sum(&times);
-    if (status == SEQLSTM_OK)
-        status = sl_pipeline_simulate_times(m->session->train.plan, pipeline, &times, m->piece_ns, &out->stages, err);
-    sl_piece_times_deinit(&times);
-    return status;
-}
-
 /* Adds the gradients of all ranks. */
 static seqlstm_status add(struct sl_scaling_meter *m, struct seqlstm_error *err)
 {
     struct sl_params *params = m->session->params;
     if (m->direct)
         return sl_exchanged_add_on_device(params, &m->session->ranks.replicas, err);
-    if (!m->reducer)
+    if (!m->reducer || (m->stages && m->setup->parallel.data == 1))
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_exchanged_finish(params, m->reducer, err));
     return sl_scaling_upload_grads(params, err);
@@ -87,52 +68,17 @@ static seqlstm_status add(struct sl_scaling_meter *m, struct seqlstm_error *err)
 
 /* ---- the update ------------------------------------------------------------------------------------------------- */
 
-static seqlstm_status update_all(struct sl_session *session, const struct sl_exec_update *update,
-                                 struct seqlstm_error *err)
-{
-    double squares;
-    SEQLSTM_TRY(sl_exec_update(session->train.exec, update, &squares, err));
-    return sl_scaling_finish_devices(session->params, err);
-}
-
-/* One stage after the other: *out_ns is of the slowest. `each`: [views] */
-static seqlstm_status update_stages(struct sl_session *session, const struct sl_exec_update *update, double *each,
-                                    bool *owned, double *out_ns, struct seqlstm_error *err)
-{
-    double squares;
-    *out_ns = 0;
-    for (int32_t s = 0; s < session->pipeline.stages; s++) {
-        for (int32_t v = 0; v < session->params->view_count; v++)
-            owned[v] = session->owners.params[v] == s;
-        const int64_t begin = sl_clock_ns();
-        SEQLSTM_TRY(sl_exec_begin_owned(session->train.exec, update, owned, each, err));
-        SEQLSTM_TRY(sl_exec_finish_owned(session->train.exec, owned, 0, &squares, err));
-        *out_ns = fmax(*out_ns, (double)(sl_clock_ns() - begin));
-    }
-    return SEQLSTM_OK;
-}
-
 /* An update that changes no weight: its learning rate is 0. */
 static seqlstm_status update(struct sl_scaling_meter *m, double *out_ns, struct seqlstm_error *err)
 {
-    struct sl_session *session = m->session;
     const struct sl_exec_update making = {.count = 1};
-    const size_t views = (size_t)session->params->view_count + 1;
     const int64_t begin = sl_clock_ns();
+    double squares;
     m->updates++;
-    if (session->pipeline.stages < 2) {
-        SEQLSTM_TRY(update_all(session, &making, err));
-        *out_ns = (double)(sl_clock_ns() - begin);
-        return SEQLSTM_OK;
-    }
-    double *each = calloc(views, sizeof *each);
-    bool *owned = calloc(views, sizeof *owned);
-    const seqlstm_status status = each && owned ? update_stages(session, &making, each, owned, out_ns, err)
-                                                : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
-                                                                    "no memory for the times of an update");
-    free(each);
-    free(owned);
-    return status;
+    SEQLSTM_TRY(sl_exec_update(m->session->train.exec, &making, &squares, err));
+    SEQLSTM_TRY(sl_scaling_finish_devices(m->session->params, err));
+    *out_ns = (double)(sl_clock_ns() - begin);
+    return SEQLSTM_OK;
 }
 
 /* ---- the steps -------------------------------------------------------------------------------------------------- */
@@ -151,20 +97,19 @@ static seqlstm_status run(struct sl_scaling_meter *m, const struct sl_batch *bat
                                 .weight_mask_step = (uint32_t)batch->ordinal};
     int64_t begin = sl_clock_ns();
     if (shards > 1) /* the first slices have most rows */
-        SEQLSTM_TRY(sl_batch_slice(batch, session->ranks.rank % batch->sequences, shards, &slice, err));
+        SEQLSTM_TRY(sl_batch_slice(batch, sl_scaling_find_slice(m) % batch->sequences, shards, &slice, err));
     out->prepare += (double)(sl_clock_ns() - begin);
     m->noted = 0;
     m->began_ns = begin = sl_clock_ns();
-    seqlstm_status status = session->pipeline.stages > 1
-                                ? run_in_pieces(m, slice ? slice : batch, &step, out, err)
-                                : sl_exec_run(session->train.exec, slice ? slice : batch, &step, &result, err);
+    seqlstm_status status = m->stages ? sl_scaling_run_stages(m, slice ? slice : batch, &step, updates, out, err)
+                                      : sl_exec_run(session->train.exec, slice ? slice : batch, &step, &result, err);
     if (status == SEQLSTM_OK)
         status = sl_scaling_finish_devices(session->params, err);
     out->step = (double)(sl_clock_ns() - begin);
     if (status == SEQLSTM_OK && m->trains)
         status = add(m, err);
     out->together = (double)(sl_clock_ns() - begin);
-    if (status == SEQLSTM_OK && updates)
+    if (status == SEQLSTM_OK && updates && !m->stages)
         status = update(m, &out->update, err);
     sl_batch_destroy(slice);
     return status;
@@ -235,7 +180,7 @@ static seqlstm_status time_update(struct sl_scaling_meter *m, struct sl_scaling_
 {
     if (m->updates > 0)
         return SEQLSTM_OK;
-    SEQLSTM_TRY(update(m, &sum->update, err));
+    SEQLSTM_TRY(m->stages ? sl_scaling_update_stages(m, &sum->update, err) : update(m, &sum->update, err));
     return sl_scaling_find_slowest(m, sum, err);
 }
 
