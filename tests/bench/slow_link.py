@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import sys
 import tempfile
 
@@ -95,6 +96,7 @@ def main():
     options = parser.parse_args()
     options.program = pathlib.Path(options.program).resolve()
     os.environ['SEQLSTM_DATA'] = str(pathlib.Path(options.data).resolve())
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number)) # so that the link goes, as after Ctrl-C
     print('| two hosts | ms an update | times as fast as one rank | times as fast as plain sums |\n| --- | --- | --- | --- |')
     try:
         lay_link(options.rate)
