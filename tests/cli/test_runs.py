@@ -504,4 +504,27 @@ def test_the_last_of_many_epochs_is_shown(t):
     expect(shown[:20] == [str(k) for k in range(1, 21)] and shown[-1] == '60', shown)
 
 
+def test_points_of_a_large_split_are_spread(t):
+    """Of more values than a plot shows, those that it shows are of the whole split."""
+    t.write('train.csv', 'x,y\n' + ''.join(f'{k},{k}\n' for k in range(20)))
+    t.write('test.csv', 'x,y\n' + ''.join(f'{k},{k}\n' for k in range(3000)))
+    t.write('m.yaml', """seqlstm: 1
+backends: [reference]
+dispatch: {policy: order}
+data: {type: csv, train: {file: train.csv}, test: {file: test.csv}, inputs: [x], targets: [y], batch_size: 50}
+model:
+  - {type: dense, units: from_target}
+train: {epochs: 1, loss: mse}
+""")
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    page = t.read('r/report.html').decode()
+    plot = re.search(r'Predicted \(upwards\) against actual values: (\d+) of 3000\..*?</svg>', page, re.S)
+    places = [float(x) for x in re.findall(r'<circle r="2.5" cx="([\d.]+)"', plot[0])]
+    expect(400 <= len(places) == int(plot[1]) <= 800, (len(places), plot[1]))
+    width = max(places) - min(places)
+    for quarter in range(4):
+        share = sum(quarter <= 4 * (x - min(places)) / width < quarter + 1 for x in places) / len(places)
+        expect(abs(share - 0.25) < 0.02, f'{share} of the points are of quarter {quarter}')
+
+
 harness.main(globals())

@@ -34,7 +34,7 @@ static const struct {
     const char *path, *text;
 } files[] = {
     {"all/010/config.yaml", first_config},
-    {"all/010/summary.json", "{\"end\": \"epochs\", \"updates\": 12, \"epochs\": 2, \"seconds\": 61.5, \"metrics\": "
+    {"all/010/summary.json", "{\"end\": \"epochs\", \"updates\": 1234567, \"epochs\": 2, \"seconds\": 61.5, \"metrics\": "
                              "{\"train\": {\"loss\": 0.5}, "
                              "\"test\": {\"loss\": 0.75, \"mae\": 1e-7}, \"valid\": {\"loss\": 123456.789}}}"},
     {"all/010/metrics.jsonl",
