@@ -34,9 +34,10 @@ static const struct {
     const char *path, *text;
 } files[] = {
     {"all/010/config.yaml", first_config},
-    {"all/010/summary.json", "{\"end\": \"epochs\", \"updates\": 1234567, \"epochs\": 2, \"seconds\": 61.5, \"metrics\": "
-                             "{\"train\": {\"loss\": 0.5}, "
-                             "\"test\": {\"loss\": 0.75, \"mae\": 1e-7}, \"valid\": {\"loss\": 123456.789}}}"},
+    {"all/010/summary.json",
+     "{\"end\": \"epochs\", \"updates\": 1234567, \"epochs\": 2, \"seconds\": 61.5, \"metrics\": "
+     "{\"train\": {\"loss\": 0.5}, "
+     "\"test\": {\"loss\": 0.75, \"mae\": 1e-7}, \"valid\": {\"loss\": 123456.789}}}"},
     {"all/010/metrics.jsonl",
      ROW("train", "report", "2", "3.5") ROW("train", "epoch", "6", "2.5") ROW("valid", "epoch", "6", "2.75")
          ROW("train", "report", "8", "9.5") ROW("valid", "update", "9", "2.25") ROW("train", "epoch", "12", "1.5")
