@@ -33,7 +33,7 @@ static void check_division(const struct cg_resident *r, int64_t hidden, int32_t 
     }
     assert_true(r->rows >= rows && r->rows == 16 * r->row_tiles * r->row_warps);
     assert_true(r->row_warps * r->column_warps * r->splits <= CG_RESIDENT_WARPS);
-    assert_true(r->columns <= cg_resident_columns(r->parts) * r->column_warps);
+    assert_true(r->columns <= cg_resident_columns(r) * r->column_warps);
     assert_true(r->segment % 8 == 0 && r->words == r->blocks * r->segment / 2);
     assert_true(r->chunk % (8 * r->splits) == 0 && (r->chunk & (r->chunk - 1)) == 0);
     assert_true(r->kept % r->chunk == 0 && r->kept >= 0 && r->kept <= cg_resident_depth(r));
@@ -43,7 +43,7 @@ static void check_division(const struct cg_resident *r, int64_t hidden, int32_t 
 static void divisions_hold_the_layer(void **state)
 {
     (void)state;
-    static const int32_t sizes[] = {65, 100, 256, 300, 511, 650, 1000};
+    static const int32_t sizes[] = {1, 20, 65, 100, 256, 300, 511, 650, 1000, 1536, 2048};
     static const int32_t batches[] = {1, 7, 32, 300, 1024};
     for (uint32_t cell = SEQLSTM_CELL_LSTM; cell <= SEQLSTM_CELL_RNN; cell++)
         for (size_t h = 0; h < sizeof sizes / sizeof *sizes; h++)
@@ -56,6 +56,7 @@ static void divisions_hold_the_layer(void **state)
                     assert_true(cg_resident_make(&d, back, DEVICE, ROOM, &r));
                     check_division(&r, sizes[h], (back ? 1 : gates) * r.units, DEVICE);
                     assert_true(r.groups <= batches[b]);
+                    assert_true(!back || r.row_tiles <= 1); /* there is no such kernel */
                 }
 }
 

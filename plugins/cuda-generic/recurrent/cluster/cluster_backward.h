@@ -23,6 +23,8 @@ struct cg_cluster_backward_shape : cg_cluster_block<PARTS, HIDDEN, BLOCKS, LINKE
     static constexpr int LINKS_AT = STATES_AT + 4 * SIZES.states * BLOCK::THREADS;
     static constexpr int RECORDS = BLOCKS * BLOCK::HALVES; /* of sums that are exchanged */
     static constexpr int WARP_SUMS_AT = 0;                 /* each warp sends its own */
+    /* The weights leave no registers for what a cell stores while it is multiplied: that is stored before. */
+    static constexpr bool STORES_FIRST = LINKED && BLOCKS == 16 && PARTS * HIDDEN == 512;
     static_assert(LINKS_AT + (LINKED ? RECEIVED : 0) == GROUP, "cg_cluster_size");
     static_assert(LOWER_AT + SIZES.lower_bytes == HEAD, "cg_cluster_size");
     static_assert(RECEIVED == BLOCKS * BLOCK::HALVES * 512, "every block sends the parts of all units");
@@ -353,13 +355,17 @@ static __device__ __forceinline__ void cg_cluster_differentiate(cg_cluster_backw
                                      c->dv, c->normal);
 }
 
-/* Stores the gradients, and those of the states before. */
+/* Stores the gradients, and those of the states before. `back`: what has come through W_h. */
 template <class S>
 static __device__ __forceinline__ void cg_cluster_keep(const struct cg_cluster_place &p,
-                                                       const struct cg_cluster_cell_back &c)
+                                                       const struct cg_cluster_cell_back &c, float back)
 {
     const struct cg_layer &y = *p.y;
     float *states = cg_cluster_states<S>(p, c.group);
+    if (!c.runs) {
+        states[CG_CLUSTER_BACK * S::THREADS] = back;
+        return;
+    }
     states[CG_CLUSTER_DC * S::THREADS] = c.s.from_kept + c.d * c.s.f;
     states[CG_CLUSTER_DIRECT * S::THREADS] = (c.s.stay_h > 0 ? c.dh : 0.0f) +
                                              (y.cell == SEQLSTM_CELL_GRU ? c.fresh * c.s.pass : 0.0f) +
@@ -397,12 +403,12 @@ static __device__ __forceinline__ void cg_cluster_backward_step(cg_cluster_backw
     const int ring = a.item++ & 1;
     cg_cluster_put_gradients<S>(p, ring, c.dv);
     __syncthreads();
+    if (S::STORES_FIRST)
+        cg_cluster_keep<S>(p, c, back);
     cg_cluster_spread<S>(p, a.columns, ring, (uint32_t)(S::HEAD + group * S::GROUP + (turn & 1) * S::RECEIVED),
                          cg_cluster_barrier_at(group, turn & 1));
-    if (c.runs)
-        cg_cluster_keep<S>(p, c);
-    else
-        states[CG_CLUSTER_BACK * S::THREADS] = back;
+    if (!S::STORES_FIRST)
+        cg_cluster_keep<S>(p, c, back);
 }
 
 /* ---- all steps ------------------------------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ static int start(const struct cg_resident_request &request)
     const struct cg_resident *r = request.resident;
     if (r->linked)
         return r->scatter ? cg_resident_scatter_linked(&request) : cg_resident_backward_linked(&request);
-    return r->scatter ? cg_resident_scatter(&request) : cg_resident_choose<cg_resident_backward_kernels>(request);
+    return r->scatter ? cg_resident_scatter(&request) : cg_resident_choose<cg_resident_backward_kernels, 1>(request);
 }
 
 extern "C" int cg_resident_backward(void *stream, const struct cg_layer *layer, const struct cg_resident *resident,

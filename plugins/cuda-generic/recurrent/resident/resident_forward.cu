@@ -65,7 +65,8 @@ static __global__ void __launch_bounds__(CG_RESIDENT_THREADS, 1)
             cg_resident_load_input(y, cg_resident_get_cell(p, call, from, count, p.thread), now, before, &next);
             if (from == 0)
                 cg_resident_wait(p, call.r);
-            cg_resident_product<PARTS, TILES> product(p, call, cg_resident_half(p, p.published));
+            cg_resident_product<PARTS, TILES, PARTS == 2 ? 4 : 8, false> product(p, call,
+                                                                                 cg_resident_half(p, p.published));
             product.run(from, count);
             for (int e = p.thread; e - p.lane < cells; e += CG_RESIDENT_THREADS) {
                 const struct cg_resident_cell cell = cg_resident_get_cell(p, call, from, count, e);
@@ -103,7 +104,7 @@ struct cg_resident_forward_kernels {
 static int start(const struct cg_resident_request &request)
 {
     return request.resident->linked ? cg_resident_forward_linked(&request)
-                                    : cg_resident_choose<cg_resident_forward_kernels>(request);
+                                    : cg_resident_choose<cg_resident_forward_kernels, 2>(request);
 }
 
 extern "C" int cg_resident_forward(void *stream, const struct cg_layer *layer, const struct cg_resident *resident,

@@ -28,7 +28,7 @@ static __device__ __forceinline__ void cg_resident_publish_gates(const struct cg
 }
 
 template <int PARTS, int TILES> struct cg_resident_gates_pass {
-    cg_resident_product<PARTS, TILES> product;
+    cg_resident_product<PARTS, TILES, PARTS == 2 ? 4 : 8, true> product;
 
     __device__ __forceinline__ cg_resident_gates_pass(const struct cg_resident_place &place,
                                                       const struct cg_resident_call &of)

@@ -41,13 +41,13 @@ int cg_resident_forward_linked(const struct cg_resident_request *request);
 int cg_resident_backward_linked(const struct cg_resident_request *request);
 }
 
-/* Calls KERNELS::run with the number of parts and tiles as template arguments. */
-template <typename KERNELS> static int cg_resident_choose(const struct cg_resident_request &request)
+/* Calls KERNELS::run with the number of parts and tiles as template arguments. MOST: tiles of a value with one part. */
+template <typename KERNELS, int MOST> static int cg_resident_choose(const struct cg_resident_request &request)
 {
     const struct cg_resident *r = request.resident;
     if (r->parts == 2)
         return r->row_tiles == 2 ? KERNELS::template run<2, 2>(request) : KERNELS::template run<2, 1>(request);
-    return r->row_tiles == 2 ? KERNELS::template run<1, 2>(request) : KERNELS::template run<1, 1>(request);
+    return r->row_tiles == MOST ? KERNELS::template run<1, MOST>(request) : KERNELS::template run<1, 1>(request);
 }
 
 /* Likewise for kernels that send parts of the gradient: with the number of parts of a value, and of steps of 16 gates.

@@ -27,6 +27,16 @@ static __device__ __forceinline__ float *cg_resident_get_link(const struct cg_re
     return p.links + 2 * ((int64_t)(kind * call.r.blocks + block) * call.columns + column);
 }
 
+/* Publishes the block's two numbers for a column. */
+static __device__ __forceinline__ void cg_resident_put_link(const struct cg_resident_place &p,
+                                                            const struct cg_resident_call &call, int kind, int column,
+                                                            float a, float b)
+{
+    float *to = cg_resident_get_link(p, call, kind, p.block, column);
+    to[0] = a;
+    to[1] = b;
+}
+
 /* The sum over the lanes of the same sequence: `units` neighbouring lanes. All of them receive the same. */
 static __device__ __forceinline__ float cg_resident_add_units(float value, int units)
 {
@@ -62,11 +72,8 @@ static __device__ __forceinline__ void cg_resident_put_moments(const struct cg_r
     for (int j = 0; j < 4; j++)
         squares += which >> j & 1 ? (x[j] - mean) * (x[j] - mean) : 0.0f;
     squares = cg_resident_add_units(squares, call.r.units);
-    if (!there || own != 0)
-        return;
-    float *to = cg_resident_get_link(p, call, kind, p.block, column);
-    to[0] = mean;
-    to[1] = squares;
+    if (there && own == 0)
+        cg_resident_put_link(p, call, kind, column, mean, squares);
 }
 
 /* The mean and 1 / deviation of what all units have of a sequence. Distances from the mean of the first block keep the
@@ -103,11 +110,8 @@ static __device__ __forceinline__ void cg_resident_put_sums(const struct cg_resi
 {
     a = cg_resident_add_units(a, call.r.units);
     b = cg_resident_add_units(b, call.r.units);
-    if (!there || own != 0)
-        return;
-    float *to = cg_resident_get_link(p, call, kind, p.block, column);
-    to[0] = a;
-    to[1] = b;
+    if (there && own == 0)
+        cg_resident_put_link(p, call, kind, column, a, b);
 }
 
 /* Their sums over all units. All lanes of the warp call. */

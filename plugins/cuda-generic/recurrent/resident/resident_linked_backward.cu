@@ -25,5 +25,5 @@ struct cg_resident_linked_backward_kernels {
 
 extern "C" int cg_resident_backward_linked(const struct cg_resident_request *request)
 {
-    return cg_resident_choose<cg_resident_linked_backward_kernels>(*request);
+    return cg_resident_choose<cg_resident_linked_backward_kernels, 1>(*request);
 }

@@ -27,7 +27,7 @@ struct cg_resident_late_sum {
 };
 
 template <int PARTS, int TILES> struct cg_resident_linked_forward {
-    typedef cg_resident_product<PARTS, TILES> product_type;
+    typedef cg_resident_product<PARTS, TILES, PARTS == 2 || TILES == 2 ? 4 : 8, false> product_type;
 
     struct cg_resident_place &p;
     const struct cg_resident_call &call;
@@ -301,5 +301,5 @@ struct cg_resident_linked_forward_kernels {
 
 extern "C" int cg_resident_forward_linked(const struct cg_resident_request *request)
 {
-    return cg_resident_choose<cg_resident_linked_forward_kernels>(*request);
+    return cg_resident_choose<cg_resident_linked_forward_kernels, 2>(*request);
 }

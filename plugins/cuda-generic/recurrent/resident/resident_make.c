@@ -100,7 +100,7 @@ static bool find_chunk(struct cg_resident *r, bool spills, int64_t room)
 /* Divides a product among the warps. Returns false if a block lacks shared memory. */
 static bool lay_out(struct cg_resident *r, int32_t columns, int64_t room)
 {
-    const int32_t rows = 16 * r->row_tiles * r->row_warps, tile = cg_resident_columns(r->parts);
+    const int32_t rows = 16 * r->row_tiles * r->row_warps, tile = cg_resident_columns(r);
     const int32_t left = get_power(CG_RESIDENT_WARPS / r->row_warps);
     if (r->column_warps > left)
         return false;
@@ -111,12 +111,13 @@ static bool lay_out(struct cg_resident *r, int32_t columns, int64_t room)
     return find_chunk(r, false, room) || find_chunk(r, true, room);
 }
 
-/* Tries every division of the warps for so many units per block. */
-static void try_units(const struct cg_resident *base, int32_t rows, int32_t sequences, int64_t room,
+/* Tries every division of the warps for so many units per block. Backward, where all sums have scales, a warp has no
+ * registers for two tiles of rows by 64 columns. */
+static void try_units(const struct cg_resident *base, bool back, int32_t rows, int32_t sequences, int64_t room,
                       struct cg_resident *best)
 {
     const int32_t columns = cg_resident_count_columns(sequences, base->groups);
-    for (int32_t tiles = 1; tiles <= 2; tiles++)
+    for (int32_t tiles = 1; tiles <= (back && base->parts == 1 ? 1 : 2); tiles++)
         for (int32_t warps = 1; warps <= CG_RESIDENT_WARPS; warps *= 2) {
             struct cg_resident r = *base;
             r.row_tiles = tiles;
@@ -192,13 +193,14 @@ bool cg_resident_divide(const struct seqlstm_recurrent_desc *d, enum cg_resident
                             .wild = cg_cluster_is_wild(d),
                             .linked = count_links(d),
                             .together = together};
+    const bool back = pass != CG_RESIDENT_FORWARD;
     memset(out, 0, sizeof *out);
     r.words = blocks * r.segment / 2;
     for (r.groups = 1; r.groups * blocks * together <= multiprocessors && r.groups <= sequences; r.groups++)
         if (r.scatter)
             try_scatter(&r, sequences, room, out);
         else
-            try_units(&r, pass == CG_RESIDENT_FORWARD ? gates * units : units, sequences, room, out);
+            try_units(&r, back, back ? units : gates * units, sequences, room, out);
     return out->blocks > 0;
 }
 

@@ -9,9 +9,9 @@
 
 #include "cuda-generic/recurrent/resident/resident_block.h"
 
-template <int PARTS, int TILES> struct cg_resident_product {
-    static constexpr int GROUPS = PARTS == 2 ? 4 : 8; /* of 8 columns */
-
+/* GROUPS: of 8 columns. AHEAD: scales are loaded before the products that they belong to, which takes registers;
+ * otherwise after them. */
+template <int PARTS, int TILES, int GROUPS, bool AHEAD> struct cg_resident_product {
     const struct cg_resident_place &p;
     const struct cg_resident_call &call;
     const struct cg_resident &r;
@@ -150,8 +150,11 @@ template <int PARTS, int TILES> struct cg_resident_product {
     {
         for (int s = first; s < end; s++)
             for (int k = 0; k < 2; k++) {
-                load_scales(2 * s + k);
+                if (AHEAD)
+                    load_scales(2 * s + k);
                 step(8 * s, slice, k == 0 ? ~0u : 0u, k == 0 ? 0u : ~0u);
+                if (!AHEAD)
+                    load_scales(2 * s + k);
                 fold(true);
             }
     }
@@ -168,16 +171,19 @@ template <int PARTS, int TILES> struct cg_resident_product {
             return;
         }
         int block = p.scaled ? first / most : 0, left = p.scaled ? most - first % most : INT32_MAX;
-        if (p.scaled)
+        if (AHEAD && p.scaled)
             load_scales(block);
         for (int s = first; s < end; s++) {
             step(8 * s, slice, ~0u, ~0u);
             if (--left > 0 && s + 1 < end)
                 continue;
+            if (!AHEAD && p.scaled)
+                load_scales(block);
             fold(p.scaled);
             left = p.scaled ? most : left;
-            if (p.scaled && s + 1 < end)
-                load_scales(++block);
+            block++;
+            if (AHEAD && p.scaled && s + 1 < end)
+                load_scales(block);
         }
     }
 

@@ -19,10 +19,10 @@ enum {
     CG_RESIDENT_SCALES_AT = CG_RESIDENT_CONSTANTS_AT + CG_RESIDENT_CONSTANTS * 4 * CG_RESIDENT_UNITS_MOST,
 };
 
-/* Columns of a warp's sums: as many as registers hold. */
-CG_HD int32_t cg_resident_columns(int32_t parts)
+/* Columns of a warp's sums: as many as registers hold beside those of linked cells. */
+CG_HD int32_t cg_resident_columns(const struct cg_resident *r)
 {
-    return parts == 2 ? 32 : 64;
+    return r->parts == 2 || (r->linked && r->row_tiles == 2) ? 32 : 64;
 }
 
 CG_HD int64_t cg_resident_weights_at(const struct cg_resident *r)
