@@ -325,6 +325,20 @@ def check_dispatch(folder, case):
             raise AssertionError(f'capture: {capture}, {node} ns a node: {layers}, expected {expected}')
 
 
+def check_compared(folder, case):
+    """`bench` and `ab` run captures where training does, with the options that the model gives a backend."""
+    (folder / 'x.npy').write_bytes(write_npy((4, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(16)]))
+    (folder / 'y.npy').write_bytes(write_npy((4, 1), [i / 4 for i in range(4)]))
+    for command in (('bench', '--batch', '4', '--threads', '1'), ('ab', '--a', 'cuda-generic', '--b', 'cpu-blas')):
+        for capture in ('true', 'false'):
+            (folder / 'm.yaml').write_text(CHOICE.format(folder=folder, capture=capture))
+            counts = folder / f'{command[0]}-{capture}'
+            run(command[0], folder / 'm.yaml', *command[1:], '--seconds', '1', SEQLSTM_EMULATED_COUNTS=str(counts))
+            graphs = sum(json.loads(line)['graphs'] for line in counts.read_text().splitlines())
+            if (graphs > 0) != (capture == 'true'):
+                raise AssertionError(f'{command}, capture: {capture}: {graphs} launches of captures')
+
+
 def check_memory(folder, case):
     """A device that is too small: exit status 6 with the need and a batch that fits; with that batch the run ends well.
     Where training fits and its validation does not, the batch that fits is smaller, too."""
@@ -393,7 +407,8 @@ def list_tests():
               ('resumed', check_resume, 'accumulated gradients, a weight mask'),
               ('the scale of a loss', check_scale, 'float16 with overflows'),
               ('planted: an old step block', check_stale, first), ('plan', check_plan, first),
-              ('dispatch', check_dispatch, first), ('memory', check_memory, first), ('predicted memory', check_predicted, first)]
+              ('dispatch', check_dispatch, first), ('ab and bench', check_compared, first),
+              ('memory', check_memory, first), ('predicted memory', check_predicted, first)]
     return [(name, functools.partial(test, case=case)) for name, test, case in tests]
 
 

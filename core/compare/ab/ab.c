@@ -330,7 +330,7 @@ seqlstm_status sl_ab_probe(const struct sl_ab_request *request, bool is_b, struc
     seqlstm_status status = sl_backend_spec_parse(&arena, is_b ? request->b : request->a, &spec, err);
     if (status == SEQLSTM_OK) {
         struct sl_registry_entry entry = sl_backend_spec_get_entry(&spec);
-        status = sl_session_open_registry(request->session, &entry, 1, false, &registry, err);
+        status = sl_session_open_registry(request->session, &entry, 1, true, &registry, err);
     }
     if (status == SEQLSTM_OK)
         status = sl_backend_spec_find(&spec, registry, &backend, err);

@@ -6,7 +6,7 @@
  *   cpu-blas                       an id, searched on the backend path
  *   ./libseqlstm_backend_mine.so   a file: any name with a slash
  *   cpu-blas:packed                only this variant
- *   cpu-blas,instructions=avx2     with options, as under `options:` in the model file
+ *   cpu-blas,instructions=avx2     with these options; without any, with those of the model file
  *   cuda-generic,device=1          on its second device (counted from 0); `device` is not an option of the backend */
 #ifndef SL_COMPARE_SAMPLE_BACKEND_SPEC_H
 #define SL_COMPARE_SAMPLE_BACKEND_SPEC_H

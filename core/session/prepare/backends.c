@@ -15,7 +15,7 @@
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
 /* `first`, then (with `listed`) the model's backends in the form that the registry needs, then `extra` (NULL: none);
- * each name once. */
+ * each name once. What comes first without options has those of the model. */
 static seqlstm_status list_entries(const struct sl_model *model, const struct sl_registry_entry *first, uint32_t count,
                                    bool listed, const char *extra, struct sl_arena *arena,
                                    struct sl_registry_entry **out_entries, uint32_t *out_count,
@@ -31,10 +31,10 @@ static seqlstm_status list_entries(const struct sl_model *model, const struct sl
     for (size_t b = 0; b < said + (extra != NULL); b++) {
         const struct sl_backend_entry *entry = b < said ? &model->backends[b] : &last;
         const char *name = entry->file ? entry->file : entry->id;
-        bool known = false;
-        for (uint32_t e = 0; e < count; e++)
-            known = known || strcmp(entries[e].name, name) == 0;
-        if (known)
+        uint32_t known = 0;
+        while (known < count && strcmp(entries[known].name, name) != 0)
+            known++;
+        if (known < count && (entries[known].setting_count > 0 || entry->option_count == 0))
             continue;
         struct seqlstm_setting *settings = SL_ARENA_ARRAY(arena, struct seqlstm_setting, entry->option_count + 1);
         if (settings == NULL)
@@ -43,6 +43,11 @@ static seqlstm_status list_entries(const struct sl_model *model, const struct sl
         sl_error_place_write(entry->place.file, entry->place.line, entry->place.column, where, sizeof where);
         for (size_t o = 0; o < entry->option_count; o++)
             settings[o] = (struct seqlstm_setting){entry->options[o].key, entry->options[o].value};
+        if (known < count) {
+            entries[known].settings = settings;
+            entries[known].setting_count = (uint32_t)entry->option_count;
+            continue;
+        }
         entries[count++] = (struct sl_registry_entry){
             .name = name,
             .origin = entry->place.line > 0 ? sl_arena_strdup(arena, where) : NULL,

@@ -15,8 +15,8 @@ struct sl_session;
 seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqlstm_error *err);
 
 /* A registry beside the session's own, with its folders, trust and log: `first`, then with `listed` those that the
- * model lists, then the reference. Entries of an id or file that came before are left out. The session must outlive
- * it. */
+ * model lists, then the reference. Entries of an id or file that came before are left out; one without options has
+ * those of the model. The session must outlive it. */
 seqlstm_status sl_session_open_registry(const struct sl_session *session, const struct sl_registry_entry *first,
                                         uint32_t first_count, bool listed, struct sl_registry **out_registry,
                                         struct seqlstm_error *err);
