@@ -7,6 +7,8 @@
 #include <ctime>
 #include <vector>
 
+#include "exchange.h"
+
 enum { ROUNDS = 1000, REPEATS = 5, COUNTER_BYTES = 4096 };
 
 static int failed;
@@ -31,6 +33,17 @@ static void print(const char *what, int size, int threads, double us)
 
 static __global__ void empty(float *out)
 {
+    if (out != nullptr && threadIdx.x == 9999)
+        *out = 1;
+}
+
+/* Starts before the kernel before it has ended, as far as it needs nothing of it. */
+static __global__ void empty_early(float *out)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
     if (out != nullptr && threadIdx.x == 9999)
         *out = 1;
 }
@@ -137,27 +150,46 @@ template <typename LAUNCH> static double measure(const char *what, LAUNCH launch
     return (double)times[REPEATS / 2] * 1e3 / ROUNDS;
 }
 
-static cudaGraphExec_t make_graph(cudaStream_t stream, int nodes, int blocks, int threads)
+static void start_node(cudaStream_t stream, int blocks, int threads, bool early)
+{
+    if (!early) {
+        empty<<<blocks, threads, 0, stream>>>(nullptr);
+        return;
+    }
+    cudaLaunchAttribute attribute[1];
+    cudaLaunchConfig_t config = {};
+    attribute[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute[0].val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = dim3((unsigned)threads);
+    config.stream = stream;
+    config.attrs = attribute;
+    config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, empty_early, (float *)nullptr);
+}
+
+static cudaGraphExec_t make_graph(cudaStream_t stream, int nodes, int blocks, int threads, bool early)
 {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t executable = nullptr;
     cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
     for (int k = 0; k < nodes; k++)
-        empty<<<blocks, threads, 0, stream>>>(nullptr);
+        start_node(stream, blocks, threads, early);
     if (works(cudaStreamEndCapture(stream, &graph), "capture"))
         works(cudaGraphInstantiate(&executable, graph, 0), "graph");
     cudaGraphDestroy(graph);
     return executable;
 }
 
-static void measure_nodes(cudaStream_t stream, int multiprocessors)
+static void measure_nodes(cudaStream_t stream, int multiprocessors, bool early)
 {
+    const char *what = early ? "graph node, programmatic launch" : "graph node";
     const int sizes[] = {1, multiprocessors};
     for (int blocks : sizes) {
-        const cudaGraphExec_t graph = make_graph(stream, ROUNDS, blocks, 256);
-        const double us = graph ? measure("graph node", [&] { return cudaGraphLaunch(graph, nullptr); }) : -1;
+        const cudaGraphExec_t graph = make_graph(stream, ROUNDS, blocks, 256, early);
+        const double us = graph ? measure(what, [&] { return cudaGraphLaunch(graph, nullptr); }) : -1;
         if (us >= 0)
-            print("graph node", blocks, 256, us);
+            print(what, blocks, 256, us);
         cudaGraphExecDestroy(graph);
     }
 }
@@ -174,7 +206,7 @@ static void measure_host(cudaStream_t stream, unsigned *device)
 {
     enum { UPDATES = 500 };
     unsigned *pinned = nullptr;
-    const cudaGraphExec_t graph = make_graph(stream, 10, 1, 32);
+    const cudaGraphExec_t graph = make_graph(stream, 10, 1, 32, false);
     if (graph == nullptr || !works(cudaMallocHost(&pinned, 64), "pinned memory"))
         return;
     for (int copies = 1; copies >= 0; copies--)
@@ -229,6 +261,39 @@ static void measure_clusters(void)
     }
 }
 
+/* Four clusters at once, as when sequences are divided among clusters. A name has the number of stores. */
+static void measure_exchange(unsigned *device)
+{
+    enum { CLUSTERS = 4 };
+    cudaFuncSetAttribute(exchange, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    for (int blocks = 4; blocks <= EXCHANGE_BLOCKS_MOST; blocks *= 2)
+        for (int stores = EXCHANGE_THREADS; stores <= 4 * EXCHANGE_THREADS; stores *= 2) {
+            char what[64];
+            unsigned wrong = 1;
+            cudaLaunchAttribute attribute[1];
+            cudaLaunchConfig_t config = {};
+            attribute[0].id = cudaLaunchAttributeClusterDimension;
+            attribute[0].val.clusterDim.x = (unsigned)blocks;
+            attribute[0].val.clusterDim.y = attribute[0].val.clusterDim.z = 1;
+            config.gridDim = dim3((unsigned)(CLUSTERS * blocks));
+            config.blockDim = dim3(EXCHANGE_THREADS);
+            config.dynamicSmemBytes = count_exchange_bytes(stores);
+            config.attrs = attribute;
+            config.numAttrs = 1;
+            snprintf(what, sizeof what, "exchange in a cluster, %d stores a block", stores);
+            cudaMemsetAsync(device, 0, sizeof *device);
+            const double us = measure(what, [&] {
+                return cudaLaunchKernelEx(&config, exchange, blocks, stores, (int)ROUNDS, (uint32_t *)device);
+            });
+            if (us < 0 || !works(cudaMemcpy(&wrong, device, sizeof wrong, cudaMemcpyDeviceToHost), what))
+                continue;
+            if (wrong == 0)
+                print(what, blocks, EXCHANGE_THREADS, us);
+            else
+                failed = fprintf(stderr, "%s: other values than those of the step\n", what) > 0;
+        }
+}
+
 static void measure_loads(unsigned *device, size_t bytes, const char *what)
 {
     const size_t words = bytes / sizeof(unsigned), stride = 1031 * 32;
@@ -255,15 +320,19 @@ int main()
         !works(cudaMalloc(&memory, LARGE + COUNTER_BYTES), "memory") ||
         !works(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream"))
         return 1;
-    measure_nodes(stream, device.multiProcessorCount);
+    measure_nodes(stream, device.multiProcessorCount, false);
+    if (device.major >= 9)
+        measure_nodes(stream, device.multiProcessorCount, true);
     measure_host(stream, memory);
     for (int blocks : {8, 32, device.multiProcessorCount}) {
         measure_grid("grid barrier, flags", barrier_flags, memory, blocks);
         measure_grid("grid barrier, counter", barrier_counter, memory, blocks);
         measure_grid("grid barrier, cooperative groups", barrier_groups, memory, blocks);
     }
-    if (device.major >= 9)
+    if (device.major >= 9) {
         measure_clusters();
+        measure_exchange(memory);
+    }
     for (int threads = 64; threads <= 1024; threads *= 2) {
         const double us = measure("store, block barrier, load, block barrier", [&] {
             barrier_block<<<1, threads>>>(ROUNDS, (float *)memory);
