@@ -16,9 +16,10 @@ ls "$build"/plugins/libseqlstm_backend_cuda-*.so >/dev/null 2>&1 ||
 mkdir -p "$root/bin" "$root/lib/seqlstm/backends" "$root/tests" "$root/configs"
 
 cp "$build/seqlstm" "$root/bin/"
+cp -L "$build/core/libseqlstm.so.0" "$root/lib/" # profile_update.py trains through it
 cp "$build"/plugins/libseqlstm_backend_*.so "$root/lib/seqlstm/backends/"
 cp "$source/tests/gpu/run.sh" "$root/"
-cp "$source"/tests/gpu/{tap,test_train,ptb,cases,timings,peers,crossover,layers,profile_update,recurrence,processors,bars,report}.py "$root/tests/"
+cp "$source"/tests/gpu/{tap,test_train,ptb,cases,sizes,timings,peers,crossover,layers,profile_update,recurrence,processors,bars,report}.py "$root/tests/"
 [ ! -x "$build/tests/gpu/latencies" ] || cp "$build/tests/gpu/latencies" "$root/bin/"
 cp "$source"/configs/{gpu-or-cpu,ptb-small,ptb-medium}.yaml "$root/configs/"
 if [ -d "${SEQLSTM_DATA:-}/ptb" ]; then
@@ -29,11 +30,12 @@ fi
 # The libraries of the program and the plugins, and OpenBLAS, which cpu-blas opens itself; without the C library and the
 # driver.
 collect() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }
+missing=$(ldd "$root/bin/seqlstm" "$root"/lib/*.so* "$root"/lib/seqlstm/backends/*.so | awk '/not found/ {print $1}' | sort -u | xargs)
+[ -z "$missing" ] || { echo "libraries are missing here: $missing" >&2; exit 1; }
 openblas=$(ldconfig -p | awk '/libopenblas\.so\.0 / {print $NF; exit}')
 for library in $(collect "$root/bin/seqlstm" "$root"/lib/seqlstm/backends/*.so ${openblas:+"$openblas"}) ${openblas:-}; do
     case $(basename "$library") in
     libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | ld-linux* | libcuda.so* | linux-vdso*) ;;
-    libseqlstm*) cp -L "$build/core/$(basename "$library")" "$root/lib/" 2>/dev/null || cp -L "$library" "$root/lib/" ;;
     *) cp -L "$library" "$root/lib/" ;;
     esac
 done

@@ -7,7 +7,9 @@ import cases
 import crossover as crossing
 import recurrence
 
-GRAPH, EAGER, CLIFF, CLIFF_NORM, LOOP, MIXED, OVERTAKES = 0.98, 3, 1.10, 1.3, 20, 1.15, 4
+GRAPH, EAGER, CLIFF, CLIFF_NORM, LOOP, MIXED, OVERTAKES = 0.97, 3, 1.10, 1.3, 20, 1.15, 4
+NODES, GAP_US, NODES_OF = 20, 5, (64, 32)  # of an update with so many units and sequences
+PTB, SPREAD, EPOCH = ('ptb-small', 'ptb-medium'), 2.0, 0.7  # of perplexity by the seed; an epoch, of PyTorch's in a graph
 
 
 def get_samples(side):
@@ -74,7 +76,31 @@ def write_steps(steps):
             for k, name in enumerate(recurrence.NAMES)]
 
 
-def write_bars(timed, crossover, steps):
+def write_launches(timed, profiled):
+    """The nodes of an update, and for how long the device waits between two."""
+    name = f'hidden {NODES_OF[0]}, batch {NODES_OF[1]}'
+
+    def get(rows, key):
+        found = next((t['seqlstm'] for t in rows if t['kind'] == 'plain' and (t['hidden'], t['batch'], t['steps']) == (*NODES_OF, 35)), {})
+        return math.nan if found.get(key) is None else found[key]
+    return [judge(f'nodes of an update, {name}: at most {NODES}', [(name, get(profiled, 'nodes'))], lambda x: x <= NODES, max),
+            judge(f'the device waits less than {GAP_US} us between updates, {name}', [(name, get(timed, 'idle_us'))],
+                  lambda x: x < GAP_US, max)]
+
+
+def write_ptb(trained):
+    """A row each, since the models are trained by different calls of run.sh."""
+    lines = []
+    for name in PTB:
+        found = next((t for t in trained if t['model'] == name), None)
+        away = abs(found['perplexity'] - found['published']) if found else math.nan
+        epoch = found['seqlstm']['s'] / found['torch_graph']['s'] if found and 's' in found['torch_graph'] else math.nan
+        lines += [judge(f'{name}: perplexity within {SPREAD} of the published one', [('difference', away)], lambda x: x <= SPREAD, max),
+                  judge(f'{name}: an epoch at most {EPOCH} of PyTorch in a CUDA graph', [('ratio', epoch)], lambda x: x <= EPOCH, max)]
+    return lines
+
+
+def write_bars(timed, crossover, steps, profiled, trained):
     plain = [t for t in timed if t['kind'] == 'plain']
     options = [t for t in timed if t['kind'] == 'option']
     normed = [t for t in options if 'layer_norm' in t['option']]
@@ -82,6 +108,7 @@ def write_bars(timed, crossover, steps):
     cliff = lambda t: find_ratio(t['seqlstm'], base.get((t['hidden'], t['batch']), {}))
     tokens = {t['option']: t['seqlstm'].get('us_per_token', math.nan) for t in timed if t['kind'] == 'lengths'}
     mixed = tokens.get('mixed', math.nan) / tokens.get('equal', math.nan)
+    padded = tokens.get('mixed', math.nan) / tokens.get('padded', math.nan)
     return ['', '| bar | |', '| --- | --- |', *write_graph(plain),
             judge(f'{EAGER} x eager PyTorch, batch up to 32 and hidden up to 256',
                   [(cases.name_case(t), find_ratio(t['torch'], t['seqlstm'])) for t in plain
@@ -93,4 +120,5 @@ def write_bars(timed, crossover, steps):
             judge(f'options: {LOOP} x a loop over cells in PyTorch',
                   [(cases.name_case(t), find_ratio(t['torch_loop'], t['seqlstm'])) for t in options], lambda x: x >= LOOP),
             judge(f'mixed lengths: at most {MIXED} of equal ones, a token', [('batch 64', mixed)], lambda x: x <= MIXED, max),
-            *write_steps(steps), *write_crossing(crossover)]
+            judge('mixed lengths: never slower than padding to the longest of the batch', [('batch 64', padded)], lambda x: x <= 1, max),
+            *write_launches(timed, profiled), *write_ptb(trained), *write_steps(steps), *write_crossing(crossover)]

@@ -6,6 +6,7 @@ Model: embedding of the hidden size, one LSTM, output over 1000 words, cross-ent
 import random
 
 import peers
+from sizes import POLICY, REHEARSAL, shrink
 
 STREAM = '''seqlstm: 1
 data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batch_size: {batch},
@@ -13,7 +14,7 @@ data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batc
 '''
 LINES = '''seqlstm: 1
 data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batch_size: {batch},
-       batching: {{unit: sequence, bucketing: pools}}}}
+       batching: {{unit: sequence, bucketing: pools, pad_to: {pad_to}}}}}
 '''
 # No checkpoint is written between the epochs, whose times are compared.
 MODEL = '''model: [{{type: embedding, dim: {hidden}}}, {{type: lstm, units: {hidden}, return_sequences: true{option}}},
@@ -21,13 +22,14 @@ MODEL = '''model: [{{type: embedding, dim: {hidden}}}, {{type: lstm, units: {hid
 train: {{epochs: {epochs}, optimizer: {{type: adam, learning_rate: 0.001}}, checkpoint: {{every: 1000e}}}}
 precision: {dtype}
 backends: [{backends}]
+dispatch: {{policy: {policy}}}
 '''
 DROPOUT, LEAKY, PEEPHOLE, ZONEOUT, NORM = OPTIONS = (
     ', recurrent_dropout: 0.2', ', activation: leaky_relu, cell_clip: 3', ', peephole: true',
     ', zoneout: {cell: 0.1, hidden: 0.1}', ', layer_norm: true')  # without the clip, a leaky ReLU diverges
 DTYPES = ('float32', 'tf32', 'bfloat16', 'float16')
-MEAN_LENGTH, LENGTHS_UPDATES = 21, 100
-UPDATES_MOST, UPDATES_LEAST, TOKENS_MOST = 600, 8, 1500000
+MEAN_LENGTH, LENGTHS_UPDATES = 21, shrink(100)
+UPDATES_MOST, UPDATES_LEAST, TOKENS_MOST = 12 if REHEARSAL else 600, 8, 1500000
 QUICK = 8
 PERIOD = 13 * peers.WORDS  # after so many tokens the text begins again
 
@@ -44,9 +46,8 @@ def list_full():
     return [plain(64, 1), plain(256, 32), plain(64, 32), plain(64, 1024), plain(650, 32), plain(256, 1),
             option(256, 32, NORM), plain(1024, 128, dtype='bfloat16'), plain(512, 32), option(64, 32, NORM),
             option(64, 32, DROPOUT), option(256, 32, DROPOUT), plain(256, 128), lengths('mixed'), lengths('equal'),
-            plain(128, 32), plain(650, 32, dtype='bfloat16'), plain(200, 20), option(256, 32, LEAKY),
-            option(64, 32, PEEPHOLE), option(256, 32, ZONEOUT), plain(256, 32, 140), plain(256, 32, dtype='tf32'),
-            plain(1024, 128, dtype='float16')]
+            lengths('padded'), plain(128, 32), plain(650, 32, dtype='bfloat16'), plain(200, 20), option(256, 32, LEAKY),
+            option(64, 32, PEEPHOLE), option(256, 32, ZONEOUT), plain(256, 32, 140), plain(256, 32, dtype='tf32')]
 
 
 def list_grid():
@@ -67,6 +68,10 @@ def name_case(case):
     return text + (f', {case["option"]} lengths' if case['kind'] == 'lengths' else case['option'])
 
 
+def shrink_case(case):
+    return {**case, **{size: shrink(case[size]) for size in ('hidden', 'batch', 'steps')}}
+
+
 def count_updates(case):
     """Of one epoch: enough that it lasts much longer than what happens between two epochs."""
     if case['kind'] == 'lengths':
@@ -85,16 +90,19 @@ def write_text(path, case, updates):
         return updates * case['batch'] * case['steps']
     draw = random.Random(1)
     count = case['batch'] * updates
-    lengths = [MEAN_LENGTH] * count if case['option'] == 'equal' else \
-        [max(1, min(80, round(draw.gammavariate(4, MEAN_LENGTH / 4)))) for _ in range(count)]
+    mean = case['steps']
+    lengths = [mean] * count if case['option'] == 'equal' else \
+        [max(1, min(80, round(draw.gammavariate(4, mean / 4)))) for _ in range(count)]
     path.write_text(''.join(' '.join(draw.choices(words, k=n)) + '\n' for n in lengths))
     return sum(lengths)
 
 
 def write_model(folder, case, backends, epochs, updates):
     """Writes the model file and its text into the folder. Returns the model's path and the tokens of an epoch."""
+    case = shrink_case(case)
     tokens = write_text(folder / 't.txt', case, updates)
     lengths = case['kind'] == 'lengths'
-    values = {**case, 'folder': folder, 'backends': backends, 'epochs': epochs, 'option': '' if lengths else case['option']}
+    values = {**case, 'folder': folder, 'backends': backends, 'epochs': epochs, 'option': '' if lengths else case['option'],
+              'pad_to': 'batch' if case['option'] == 'padded' else 'none', 'policy': POLICY}
     (folder / 'm.yaml').write_text(((LINES if lengths else STREAM) + MODEL).format(**values))
     return folder / 'm.yaml', tokens

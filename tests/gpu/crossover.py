@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+from sizes import POLICY, shrink
+
 BATCHES = (1, 4, 16, 64, 256, 1024)
 
 
@@ -29,10 +31,11 @@ def ask(command, seconds):
 
 def find_crossover(program, model, seconds):
     end = time.monotonic() + seconds
-    found = ask([program, 'bench', model, '--batch', ','.join(map(str, BATCHES)), '--seconds', str(seconds / 4), '--json'],
+    found = ask([program, 'bench', model, '--batch', ','.join(map(str, BATCHES)), '--seconds', str(shrink(seconds / 4)), '--json'],
                 seconds)
     for batch in BATCHES if 'rows' in found else ():
-        plan = ask([program, 'plan', model, '--json', '--set', f'data.batch_size={batch}'], end - time.monotonic())
+        plan = ask([program, 'plan', model, '--json', '--set', f'data.batch_size={batch}',
+                    '--set', f'dispatch.policy={POLICY}'], end - time.monotonic())
         used = sorted({layer['backend'] for layer in plan.get('layers', []) if layer['op'] == 'recurrent'})
         if used:
             found.setdefault('auto', {})[str(batch)] = used

@@ -16,6 +16,7 @@ import sys
 import time
 
 import crossover
+from sizes import REHEARSAL, shrink
 
 SHORT, LONG = 35, 140
 # The most telling first: --quick ends after some of them.
@@ -30,6 +31,7 @@ LAYERS = [('bwd', 'f32', 32, 512), ('bwd', 'f32-bf16', 1024, 512), ('bwd', 'f32'
 PRODUCTS = [('f32', 1120, 256, 1024), ('f32', 1120, 650, 2600), ('f32', 35840, 64, 256), ('f32', 4480, 1024, 4096),
             ('f32-bf16', 4480, 1024, 4096)]
 PRODUCT_SECONDS = 5  # kept for each
+REHEARSED = 4  # layers with --rehearse
 
 
 def get_slopes(short, long):
@@ -39,11 +41,16 @@ def get_slopes(short, long):
             for row in long.get('bench', []) if row['variant'] in at}
 
 
+def name_shape(steps, batch, hidden):
+    """The sizes of a recurrent layer in the name of a case of the conformance kit."""
+    return f'T{shrink(steps)}B{shrink(batch)}I{shrink(hidden)}H{shrink(hidden)}'
+
+
 def time_layer(program, plugin, layer, end):
     pass_name, dtype, batch, hidden = layer
     answers = []
     for steps in (SHORT, LONG):
-        name = f'lstm:{pass_name}:T{steps}B{batch}I{hidden}H{hidden}:{dtype}:uniform'
+        name = f'lstm:{pass_name}:{name_shape(steps, batch, hidden)}:{dtype}:uniform'
         answers.append(bench(program, plugin, name, end))
     common = {'plugin': plugin, 'pass': pass_name, 'dtype': dtype, 'batch': batch, 'hidden': hidden}
     why = next((answer['why'] for answer in answers if 'why' in answer), 'no variant passed')
@@ -60,7 +67,7 @@ def time_products(program, plugin, product, end):
     """A row for each variant, with the rate that three products reach."""
     dtype, rows, inputs, outputs = product
     common = {'plugin': plugin, 'dtype': dtype, 'rows': rows, 'input': inputs, 'output': outputs}
-    answer = bench(program, plugin, f'dense:bwd:R{rows}I{inputs}O{outputs}:{dtype}:flat', end)
+    answer = bench(program, plugin, f'dense:bwd:R{shrink(rows)}I{shrink(inputs)}O{shrink(outputs)}:{dtype}:flat', end)
     return [{**common, 'variant': row['variant'], 'us': row['median_ns'] / 1e3, 'spread': row['spread'],
              'tflops': 6 * rows * inputs * outputs / row['median_ns'] / 1e3} for row in answer.get('bench', [])] or \
         [{**common, 'why': answer.get('why', 'no variant passed')}]
@@ -77,7 +84,7 @@ def main():
     end, found = time.monotonic() + arguments.seconds, []
     generic = [plugin for plugin in arguments.plugin if plugin != 'cuda-cudnn' and not arguments.steps_only]
     steps_end = end - PRODUCT_SECONDS * len(PRODUCTS) * len(generic)
-    for layer in LAYERS:
+    for layer in LAYERS[:REHEARSED] if REHEARSAL else LAYERS:
         for plugin in arguments.plugin:
             if steps_end - time.monotonic() < 2:
                 break

@@ -4,7 +4,9 @@ and as a loop over LSTM cells written by hand, which is the alternative there to
 import statistics
 import time
 
-WORDS = 1000
+from sizes import shrink
+
+WORDS = shrink(1000)
 NARROW = ('bfloat16', 'float16')
 SAMPLES, SAMPLE_SECONDS, COUNT_MOST = 5, 0.1, 1000
 
@@ -46,7 +48,8 @@ def make_cell_layer(torch, hidden, option):
 def make_step(torch, case, loop):
     exact = case['dtype'] != 'tf32'
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = not exact
-    hidden, words, rate, device = case['hidden'], case.get('words', WORDS), case.get('dropout', 0), case.get('device', 'cuda')
+    hidden, rate, device = shrink(case['hidden']), case.get('dropout', 0), case.get('device', 'cuda')
+    words = shrink(case['words']) if 'words' in case else WORDS
     embedding = torch.nn.Embedding(words, hidden, device=device)
     lstm = (make_cell_layer(torch, hidden, case['option']) if loop
             else torch.nn.LSTM(hidden, hidden, case.get('layers', 1), dropout=rate)).to(device)
@@ -58,7 +61,7 @@ def make_step(torch, case, loop):
     parameters = [*embedding.parameters(), *lstm.parameters(), *output.parameters()]
     fast = {'capturable': True, 'fused': True} if device == 'cuda' else {}
     optimizer = torch.optim.SGD(parameters, lr=1e-3) if 'clip' in case else torch.optim.Adam(parameters, lr=1e-3, **fast)
-    x = torch.randint(words, (case['steps'], case['batch']), device=device)
+    x = torch.randint(words, (shrink(case['steps']), shrink(case['batch'])), device=device)
 
     def step():
         optimizer.zero_grad(set_to_none=True)

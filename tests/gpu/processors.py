@@ -18,6 +18,7 @@ import cases
 import layers
 import peers
 import timings
+from sizes import shrink
 
 SHAPES = [(256, 32), (64, 32), (650, 32), (64, 1)]  # hidden, batch
 CPU, STEPS, UPDATES = 'cpu-blas', 35, 20
@@ -26,7 +27,8 @@ SHARE = 0.3  # of the time that is left, for one measurement
 
 def infer_torch(torch, hidden, batch):
     """A layer over all steps on PyTorch's CPU."""
-    layer, x = torch.nn.LSTM(hidden, hidden), torch.randn(STEPS, batch, hidden)
+    steps, batch, hidden = map(shrink, (STEPS, batch, hidden))
+    layer, x = torch.nn.LSTM(hidden, hidden), torch.randn(steps, batch, hidden)
     each = []
     with torch.inference_mode():
         for _ in range(peers.SAMPLES + 2):
@@ -40,7 +42,7 @@ def infer_torch(torch, hidden, batch):
 def infer(program, plugins, hidden, batch, end):
     """The fastest variant of the plugins in inference."""
     rows = [row for plugin in plugins
-            for row in layers.bench(program, plugin, f'lstm:inf:T{STEPS}B{batch}I{hidden}H{hidden}:f32:uniform', end).get('bench', [])]
+            for row in layers.bench(program, plugin, f'lstm:inf:{layers.name_shape(STEPS, batch, hidden)}:f32:uniform', end).get('bench', [])]
     return {'ms': min(row['median_ns'] for row in rows) / 1e6} if rows else {'why': 'no variant passed'}
 
 

@@ -22,7 +22,7 @@ SHORT, LONG = 35, 140
 BARS = [(256, 32, 'float32', 1.2, 1.0), (64, 32, 'float32', 0.30, 0.34), (512, 32, 'float32', 2.5, 2.1),
         (650, 32, 'float32', 4.5, 5.0), (64, 1, 'float32', 0.30, 0.34), (64, 132, 'float32', 0.46, 0.51),
         (768, 16, 'bfloat16', 1.9, 3.0)]
-NAMES = {'forward': re.compile(r'(\w+_)?forward\b.*cg_layer'), 'backward': re.compile(r'(\w+_)?(backward|scatter)\b.*cg_layer')}
+NAMES = {'forward': re.compile(r'((\w+_)?forward|fused)\b.*cg_layer'), 'backward': re.compile(r'(\w+_)?(backward|scatter)\b.*cg_layer')}
 
 
 def sum_kernels(found):
@@ -68,7 +68,7 @@ def main():
         import torch
     except ImportError:
         print('PyTorch, whose profiler this needs, is not installed')
-        return 1
+        return profile_update.NOT_RUN
     library = profile_update.open_library(arguments.library)
     for bar in BARS[:arguments.count]:
         if end - time.monotonic() < 6:

@@ -10,6 +10,7 @@ import sys
 import cases
 import crossover as crossing
 from bars import find_low, write_bars
+from sizes import REHEARSAL
 
 # The limits of any kernel on an H200 (docs/cuda.md): products per second, bytes per second through L2, waits in
 # microseconds.
@@ -19,6 +20,10 @@ L2, MULTIPROCESSORS, WAIT_WITHIN, WAIT_ACROSS = 5.5e12, 132, 0.05, 0.45
 
 def show(side):
     return f'{side["ms"]:.3f}' if 'ms' in side else 'not measured'
+
+
+def show_idle(side):
+    return f'{side["idle_us"]:.1f}' if side.get('idle_us') is not None else '-'
 
 
 def divide(a, b):
@@ -34,11 +39,11 @@ def show_ratio(ratio):
 
 
 def write_plain(timed):
-    lines = ['', '| hidden | batch | T | precision | seqlstm ms | variant | PyTorch ms | / seqlstm | in a CUDA graph ms '
-             '| / seqlstm | at least |', '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |']
+    lines = ['', '| hidden | batch | T | precision | seqlstm ms | idle us | variant | PyTorch ms | / seqlstm | in a CUDA graph ms '
+             '| / seqlstm | at least |', '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |']
     for t in (t for t in timed if t['kind'] == 'plain'):
         lines.append(f'| {t["hidden"]} | {t["batch"]} | {t["steps"]} | {t["dtype"]} | {show(t["seqlstm"])} '
-                     f'| {name_variant(t["seqlstm"])} | {show(t["torch"])} | {divide(t["torch"], t["seqlstm"])} '
+                     f'| {show_idle(t["seqlstm"])} | {name_variant(t["seqlstm"])} | {show(t["torch"])} | {divide(t["torch"], t["seqlstm"])} '
                      f'| {show(t["torch_graph"])} | {divide(t["torch_graph"], t["seqlstm"])} '
                      f'| {show_ratio(find_low(t["torch_graph"], t["seqlstm"]))} |')
     return lines
@@ -57,10 +62,10 @@ def write_options(timed):
 
 
 def write_lengths(timed):
-    lines = ['', '| lengths (batch 64, mean 21) | us per token |', '| --- | --- |']
+    lines = ['', '| lengths (batch 64, mean 21) | us per token | idle us between updates |', '| --- | --- | --- |']
     for t in (t for t in timed if t['kind'] == 'lengths'):
         per_token = t['seqlstm'].get('us_per_token')
-        lines.append(f'| {t["option"]} | {f"{per_token:.3f}" if per_token else "not measured"} |')
+        lines.append(f'| {t["option"]} | {f"{per_token:.3f}" if per_token else "not measured"} | {show_idle(t["seqlstm"])} |')
     return lines
 
 
@@ -111,6 +116,17 @@ def write_recurrence(rows):
             if 'forward' in t else f'not measured: {t["why"]} | | | | '
         lines.append(f'| training | {t["batch"]} | {t["hidden"]} | {t["dtype"]} | {measured} |')
     return lines + ([] if rows else ['| not measured | | | | | | | | |'])
+
+
+def write_ptb(rows):
+    """Whole trainings."""
+    lines = ['', '| trained to the end | test perplexity | published | an epoch, s | PyTorch s | in a CUDA graph s |',
+             '| --- | --- | --- | --- | --- | --- |']
+    show_time = lambda side: f'{side["s"]:.1f}' if 's' in side else f'not measured ({side["why"]})'
+    for t in rows:
+        times = ' | '.join(show_time(t[side]) for side in ('seqlstm', 'torch', 'torch_graph'))
+        lines.append(f'| {t["model"]} | {t["perplexity"]:.2f} | {t["published"]} | {times} |')
+    return lines + ([] if rows else ['| not measured | | | | | |'])
 
 
 def write_processors(rows):
@@ -178,14 +194,17 @@ def main():
               'timings': read_json(logs / 'timings.json', {'cases': []}), 'profile': read_json(logs / 'profile.json', []),
               'latencies': read_latencies(logs / 'latencies.log'), 'layers': read_json(logs / 'layers.json', []),
               'recurrence': read_json(logs / 'recurrence.json', []), 'processors': read_json(logs / 'processors.json', []),
+              'ptb': [json.loads(path.read_text()) for path in sorted(logs.glob('ptb-*.json'))],
               'crossover': read_json(logs / 'crossover.json', {'why': 'not measured'})}
     (out / 'results.json').write_text(json.dumps(result, indent=1) + '\n')
-    lines = [f'Device: {result["device"] or "unknown"}', '', '| step | exit | s | |', '| --- | --- | --- | --- |']
+    lines = ['Rehearsal: all sizes are small, and no figure means anything.', ''] if REHEARSAL else []
+    lines += [f'Device: {result["device"] or "unknown"}', '', '| step | exit | s | |', '| --- | --- | --- | --- |']
     lines += [f'| {name} | {code} | {seconds} | {note} |' for name, code, seconds, note in steps]
     timed = result['timings']['cases']
-    lines += write_bars(timed, result['crossover'], result['recurrence']) + write_plain(timed) + write_options(timed) + write_lengths(timed)
+    lines += write_bars(timed, result['crossover'], result['recurrence'], result['profile'], result['ptb'])
+    lines += write_plain(timed) + write_options(timed) + write_lengths(timed)
     lines += write_profile(result['profile']) + write_latencies(result['latencies'])
-    lines += write_recurrence(result['recurrence']) + write_processors(result['processors'])
+    lines += write_recurrence(result['recurrence']) + write_ptb(result['ptb']) + write_processors(result['processors'])
     lines += write_crossover(result['crossover']) + write_layers(result['layers']) + write_products(result['layers'])
     (out / 'results.md').write_text('\n'.join(lines) + '\n')
     print('\n'.join(lines))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and timings on a machine with a GPU, from the bundle that tools/bundle.sh makes. Needs no network or compiler.
 #
-#   run.sh [--quick|--full|--grid|--ptb-medium] [--seconds S] [OUT]
+#   run.sh [--quick|--full|--grid|--ptb-medium] [--seconds S] [--rehearse] [OUT]
 #
 # OUT (default: ./gpu-quick and so on) gets results.json, results.md and logs/. Each result is printed as soon as it is there, and
 # the two files are renewed after each step. The script ends after S seconds; what did not fit is reported as not run.
@@ -13,24 +13,27 @@
 #                  GPU or CPU, the GPU beside the CPU, layers alone, compute-sanitizer
 #   --grid         every timing, 570 s at a time: with the same OUT the next call goes on where this one ended
 #   --ptb-medium   trains that model alone to its perplexity, without a limit
+#   --rehearse     the same steps with small sizes: shows quickly, on any device, whether all of them run; the figures mean
+#                  nothing
 #
 # Exit status: 0; 1 if a step failed; 2 for a wrong call; 3 without a GPU, where the report has every table, but nothing
 # measured.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-mode=quick seconds=''
+mode=quick seconds='' rehearsal=''
 while [ $# -gt 0 ]; do
     case $1 in
     --quick | --full | --grid | --ptb-medium) mode=${1#--} ;;
+    --rehearse) rehearsal=' (rehearsal)' && export SEQLSTM_GPU_REHEARSAL=1 ;;
     --seconds) seconds=${2:?--seconds needs a number} && shift ;;
-    -*) echo "run.sh: unknown flag $1: --quick, --full, --grid, --ptb-medium or --seconds S" >&2 && exit 2 ;;
+    -*) echo "run.sh: unknown flag $1: --quick, --full, --grid, --ptb-medium, --rehearse or --seconds S" >&2 && exit 2 ;;
     *) break ;;
     esac
     shift
 done
 declare -A budgets=([quick]=150 [full]=400 [grid]=570 [ptb-medium]=40000)
 seconds=${seconds:-${budgets[$mode]}}
-out=${1:-$PWD/gpu-$mode}
+out=${1:-$PWD/gpu-$mode${rehearsal:+-rehearsal}}
 logs=$out/logs
 mkdir -p "$logs"
 # cuDNN: that of PyTorch's wheels if Python has them, so that both run the same one; otherwise the system's.
@@ -50,7 +53,8 @@ left() { echo $((seconds - SECONDS - closing)); }
 within() {
     local rest
     rest=$(left)
-    echo $((($1 < rest ? $1 : rest) - 3))
+    [ -z "$rehearsal" ] && [ "$1" -le "$rest" ] && rest=$1
+    echo $((rest - 3))
 }
 
 report() { python3 "$tests/report.py" "$out" "$mode" >/dev/null || status=1; }
@@ -64,14 +68,15 @@ record() {
 not_run() { record "$1" "not run: $2" '' ''; }
 
 # step NAME LIMIT_S NEED_S COMMAND...: shows what the command prints, and keeps it as logs/NAME.log. It is not begun with less
-# than NEED_S seconds left, and ends with the script's time.
+# than NEED_S seconds left, and ends with the script's time. Exit status 77: what it needs is not there, as its last line says.
 step() {
     local name=$1 limit=$2 need=$3 start=$SECONDS code=0 rest note=
     shift 3
     rest=$(left)
     [ "$rest" -ge "$need" ] || { not_run "$name" 'the time was over'; return 0; }
-    [ "$limit" -le "$rest" ] || limit=$rest
+    [ -z "$rehearsal" ] && [ "$limit" -le "$rest" ] || limit=$rest
     timeout -k 2 "$limit" "$@" 2>&1 | tee "$logs/$name.log" || code=${PIPESTATUS[0]}
+    [ "$code" != 77 ] || { not_run "$name" "$(tail -1 "$logs/$name.log")"; return 0; }
     [ "$code" != 124 ] || note="stopped after $limit s"
     [ "$code" = 0 ] || status=1
     record "$name" "$code" $((SECONDS - start)) "$note"
@@ -82,8 +87,9 @@ step() {
 conformance() { # LIMIT_S FLAGS...
     local limit=$1 plugin code start=$SECONDS rest note
     shift
+    [ -z "$rehearsal" ] || set -- --level load --level contract
     rest=$(left)
-    [ "$rest" -le "$limit" ] || rest=$limit
+    [ -n "$rehearsal" ] || [ "$rest" -le "$limit" ] || rest=$limit
     if [ "$rest" -lt 20 ]; then
         for plugin in $plugins; do not_run "conformance-$plugin" 'the time was over'; done
         return 0
@@ -106,7 +112,8 @@ conformance() { # LIMIT_S FLAGS...
     report
 }
 
-nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader >"$logs/device.txt" 2>/dev/null || true
+nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader 2>/dev/null |
+    sed "s/\$/$rehearsal/" >"$logs/device.txt"
 "$program" backends >"$logs/backends.txt" 2>&1
 cat "$logs/backends.txt"
 plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$logs/backends.txt")
@@ -133,13 +140,18 @@ new_cases=(--case 'lstm:bwd:T3B4I3H70:f32:ragged:initial,final' --case 'gru:bwd:
 # In these, `resident` runs layers that clusters are too small for, and reads weights from L2 for which it has no room.
 large_cases=(--case 'lstm:bwd:T2B3I3H520:f32:ragged:layer_norm,initial' --case 'gru:bwd:T2B3I3H520:f32:ragged:initial'
     --case 'lstm:bwd:T2B2I3H1100:f32:ragged:initial')
+variants=() # all of them
+[ -z "$rehearsal" ] || { variants=(--variant step_graph) && large_cases=("${new_cases[@]:0:2}"); }
 
 new_kernels() {
-    step new-kernels 15 5 "$program" conformance "$generic" "${new_cases[@]}" "${large_cases[@]}"
+    step new-kernels 15 5 "$program" conformance "$generic" "${variants[@]}" "${new_cases[@]}" "${large_cases[@]}"
 }
 
 timings() { # LIMIT_S
-    step timings "$1" 10 python3 "$tests/timings.py" --program "$program" --mode "$mode" --out "$logs/timings.json" \
+    local flags=()
+    # so small models would run on the processor
+    [ -z "$rehearsal" ] || flags=(--backends "$(sed 's/ /, /g' <<<"${plugins//$'\n'/ }")")
+    step timings "$1" 10 python3 "$tests/timings.py" --program "$program" --mode "$mode" --out "$logs/timings.json" "${flags[@]}" \
         --seconds "$(within "$1")" --resume "$out/earlier.json" --device "$(cat "$logs/device.txt")"
 }
 
@@ -176,8 +188,9 @@ train() {
 
 ptb() { # NAME LIMIT_S NEED_S
     if [ -d "$here/data/ptb" ]; then
+        rm -rf "${out:?}/$1" # of an earlier call
         step "$1" "$2" "$3" python3 "$tests/ptb.py" --program "$program" --plugin "$generic" \
-            --config "$here/configs/$1.yaml" --data "$here/data" --out "$out/$1"
+            --config "$here/configs/$1.yaml" --data "$here/data" --out "$out/$1" --result "$logs/$1.json"
     else
         not_run "$1" 'the text is not in the bundle'
     fi
@@ -204,7 +217,7 @@ sanitize() {
             not_run "$tool" 'there is no compute-sanitizer'
         else
             step "$tool" 60 15 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" conformance "$generic" \
-                --in-process --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
+                --in-process "${variants[@]}" --case 'lstm:bwd:T7B5I6H9:f32:ragged' --case 'gru:bwd:T7B5I6H9:f32:ragged' \
                 --case 'lstm:bwd:T7B5I6H9L2:f32:ragged:initial,final' --case 'lstm:bwd:T7B5I6H9*:layer_norm*' \
                 "${new_cases[@]}" --case 'dense:bwd:*'
         fi
@@ -226,7 +239,7 @@ quick)
     layers 20 --steps-only
     conformance 45
     latencies
-    profile 30 2
+    profile 30 3
     train
     ;;
 full)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The report of run.sh: bars that are met, that one case misses, and that were not measured; the floors."""
+import functools
 import json
 import math
 import pathlib
@@ -16,17 +17,17 @@ import report
 import tap
 
 HERE = pathlib.Path(__file__).resolve().parent
-BARS = 13
+BARS = 20
 
 
 def make_results():
     """Every case of --full, with all bars met."""
     timed = []
     for case in cases.list_cases('full'):
-        side = lambda ms: {'ms': ms, 'all': [0.995 * ms, ms, 1.005 * ms], 'us_per_token': ms, 'variants': ['cuda-generic:grid']}
+        side = lambda ms: {'ms': ms, 'all': [0.995 * ms, ms, 1.005 * ms], 'us_per_token': ms, 'idle_us': 4.9, 'variants': ['cuda-generic:grid']}
         slow = 1.29 if 'layer_norm' in case['option'] else 1.09 if case['kind'] == 'option' else 1
         small = case['hidden'] <= 512 and case['dtype'] == 'float32' and case['batch'] <= 132
-        timed.append({**case, 'seqlstm': side(1.14 if case['option'] == 'mixed' else slow), 'torch': side(3.1),
+        timed.append({**case, 'seqlstm': side({'mixed': 1.14, 'padded': 1.2}.get(case['option'], slow)), 'torch': side(3.1),
                       'torch_graph': side(2.6 if small else 1.0), 'torch_loop': side(27)})
     rows = [{'batch': batch, 'backend': backend, 'step_ns': ns} for batch in crossing.BATCHES
             for backend, ns in (('cpu-blas', 300 * batch), ('cuda-generic', 1000))]
@@ -38,12 +39,19 @@ def make_results():
     steps = [{'hidden': hidden, 'batch': batch, 'dtype': dtype, 'bars': limits, 'forward': 0.99 * limits[0],
               'backward': 0.98 * limits[1], 'variants': ['cuda-generic:small']} for hidden, batch, dtype, *limits in recurrence.BARS]
     sides = {'gpu': {'ms': 0.1, 'all': [0.1, 0.125]}, 'cpu': {'ms': 5.0}, 'torch_cpu': {'ms': 10.0, 'all': [10.0]}}
-    return {'timings': {'cases': timed}, 'layers': layers, 'crossover': {'rows': rows, 'auto': auto}, 'recurrence': steps,
+    small = next(case for case in cases.list_full() if (case['hidden'], case['batch']) == (64, 32))
+    profiled = {**small, 'seqlstm': {
+        'us': 335.4, 'nodes': 20, 'busy_us': 261.2, 'idle_us': 76.2, 'widest_gap_us': 4.9, 'widest_gap_before': 'fill',
+        'kernels': [{'name': 'backward(cg_layer const*)', 'count': 1, 'us': 101.0, 'share': 0.301}]}}
+    trained = [{'model': name, 'perplexity': perplexity + 1.9, 'published': perplexity, 'seqlstm': {'s': 1.39},
+                'torch': {'why': 'late'}, 'torch_graph': {'s': 2.0}} for name, perplexity in (('ptb-small', 114.5), ('ptb-medium', 82.7))]
+    return {'profile': [profiled], 'ptb': trained, 'timings': {'cases': timed}, 'layers': layers, 'crossover': {'rows': rows, 'auto': auto}, 'recurrence': steps,
             'processors': [{'hidden': 64, 'batch': 32, 'training': sides, 'inference': {**sides, 'cpu': {'why': 'late'}}}]}
 
 
 def judge(results):
-    lines = bars.write_bars(results['timings']['cases'], results['crossover'], results['recurrence'])[3:]
+    lines = bars.write_bars(results['timings']['cases'], results['crossover'], results['recurrence'], results['profile'],
+                            results['ptb'])[3:]
     if len(lines) != BARS:
         raise AssertionError(f'{len(lines)} bars: {lines}')
     return lines
@@ -56,11 +64,11 @@ def check_met(folder):
 
 
 # What is spoilt, and the number of the bar that is then missed; of several cases, the last one.
-SPOILT = [(0, lambda t: t['hidden'] == 1024, 'torch_graph', 0.98), (1, lambda t: t['hidden'] == 128, 'torch_graph', 0.5),
+SPOILT = [(0, lambda t: t['hidden'] == 1024, 'torch_graph', 0.97), (1, lambda t: t['hidden'] == 128, 'torch_graph', 0.5),
           (2, lambda t: t['hidden'] == 512, 'torch_graph', 0.9), (3, lambda t: (t['hidden'], t['batch']) == (256, 128), 'torch_graph', 0.7),
           (4, lambda t: t['hidden'] == 200, 'torch', 0.9), (5, lambda t: 'peephole' in t['option'], 'seqlstm', 1.02),
           (6, lambda t: 'layer_norm' in t['option'], 'seqlstm', 1.02), (7, lambda t: 'zoneout' in t['option'], 'torch_loop', 0.8),
-          (8, lambda t: t['option'] == 'mixed', 'seqlstm', 1.02)]
+          (8, lambda t: t['option'] == 'mixed', 'seqlstm', 1.02), (9, lambda t: t['option'] == 'padded', 'seqlstm', 0.94)]
 
 
 def spoil(results, concerns, side, factor):
@@ -77,7 +85,15 @@ def check_missed(folder):
         lines = judge(results)
         if [k for k, line in enumerate(lines) if 'missed in 1 of' in line] != [number]:
             raise AssertionError(f'bar {number}: {lines}')
-    for number, name in ((9, 'forward'), (10, 'backward')):
+    for number, spoilt in ((10, ('profile', 0, 'seqlstm', 'nodes')), (11, ('timings', 'cases', 2, 'seqlstm', 'idle_us')),
+                           (12, ('ptb', 0, 'perplexity')), (13, ('ptb', 0, 'seqlstm', 's')), (15, ('ptb', 1, 'seqlstm', 's'))):
+        results = make_results()
+        *path, key = spoilt
+        functools.reduce(lambda value, part: value[part], path, results)[key] *= 1.05
+        lines = judge(results)
+        if [k for k, line in enumerate(lines) if 'missed in 1 of 1' in line] != [number]:
+            raise AssertionError(f'bar {number}: {lines}')
+    for number, name in ((16, 'forward'), (17, 'backward')):
         results = make_results()
         results['recurrence'][-1][name] *= 1.5
         if 'missed in 1 of 7, farthest by hidden 768, batch 16, bfloat16: 1.4' not in judge(results)[number]:
@@ -102,6 +118,7 @@ def check_not_measured(folder):
     for case in results['timings']['cases']:
         case['seqlstm'] = {'why': 'the time was over'}
     results['crossover'], results['recurrence'] = {'why': 'the time was over'}, [{**results['recurrence'][0]}]
+    results['profile'], results['ptb'] = [], []
     del results['recurrence'][0]['forward'], results['recurrence'][0]['backward']
     for line in judge(results):
         if 'not measured (0 of' not in line:
@@ -120,10 +137,7 @@ def check_floor(folder):
 def check_files(folder):
     results, logs = make_results(), folder / 'logs'
     logs.mkdir()
-    profiled = {**cases.list_full()[0], 'seqlstm': {
-        'us': 335.4, 'nodes': 38, 'busy_us': 261.2, 'idle_us': 76.2, 'widest_gap_us': 40.5, 'widest_gap_before': 'fill',
-        'kernels': [{'name': 'backward(cg_layer const*)', 'count': 1, 'us': 101.0, 'share': 0.301}]}}
-    for name, value in (*results.items(), ('profile', [profiled])):
+    for name, value in (*results.items(), *((trained['model'], trained) for trained in results['ptb'])):
         (logs / f'{name}.json').write_text(json.dumps(value))
     (logs / 'latencies.log').write_text('{"what": "graph node", "size": 1, "threads": 256, "us": 0.49}\n')
     (logs / 'steps.tsv').write_text('conformance\t0\t9\t411 passed\nlayers\tnot run: the time was over\t\t\n')
@@ -132,7 +146,8 @@ def check_files(folder):
     subprocess.run([sys.executable, HERE / 'report.py', folder, 'full'], check=True, capture_output=True)
     text = (folder / 'results.md').read_text()
     for part in ('Device: a device', '| conformance | 0 | 9 | 411 passed |', '| layers | not run: the time was over |  |  |',
-                 'cuda-generic:grid | 6.00 | 0.10 | 2.00 |', '| f32 | cuda-generic:f16x3 | 20.0 | 0.10 | 88 |', '| seqlstm | 335 | 38 | 261 | 76 | 40.5 | backward 101 us (30 %) |',
+                 'cuda-generic:grid | 6.00 | 0.10 | 2.00 |', '| f32 | cuda-generic:f16x3 | 20.0 | 0.10 | 88 |', '| seqlstm | 335 | 20 | 261 | 76 | 4.9 | backward 101 us (30 %) |',
+                 '| ptb-small | 116.40 | 114.5 | 1.4 | not measured (late) | 2.0 |', '| ptb-medium: perplexity within 2.0 of the published one | met |',
                  '| graph node | 1 | 256 | 0.490 |', '| training | 16 | 768 | bfloat16 | cuda-generic:small | 1.88 | 1.90 | 2.94 | 3.00 |',
                  '| training | 32 | 64 | 0.100 | 5.000 | 50.00 | 10.000 | 100.00 | 80.00 |',
                  '| inference | 32 | 64 | 0.100 | not measured | not measured | 10.000 | 100.00 | 80.00 |',

@@ -147,7 +147,7 @@ def check_leaky(folder):
         raise AssertionError(found)
 
 
-def make_events(lengths, marker='settle(cg_optimizer)'):
+def make_events(lengths, marker='optimize(cg_optimizer)'):
     """Updates of a marker of 2 us, a gap of 1, a kernel of 3 beside another that is 1 longer, then a gap up to the length."""
     events, at = [], 0
     for length in lengths:
@@ -162,7 +162,7 @@ def check_profile(folder):
     found = profile_update.summarize(update, span)
     expect({key: found[key] for key in ('us', 'nodes', 'busy_us', 'idle_us', 'widest_gap_us', 'widest_gap_before')},
            {'us': 12.0, 'nodes': 3, 'busy_us': 9.0, 'idle_us': 6.0, 'widest_gap_us': 5.0,
-            'widest_gap_before': 'settle(cg_optimizer)'}, 'the update')
+            'widest_gap_before': 'optimize(cg_optimizer)'}, 'the update')
     expect(found['kernels'][1], {'name': 'product(cg_gemm)', 'count': 1, 'us': 3.0, 'share': 0.25}, 'a kernel')
     expect(profile_update.find_update(make_events([9000]), profile_update.OURS), None, 'one update')
     expect(profile_update.find_update(make_events([9000] * 9, 'other'), profile_update.OURS), None, 'no marker')

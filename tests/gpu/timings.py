@@ -50,7 +50,9 @@ def time_seqlstm(program, case, backends, seconds=120, updates=None):
             return {'why': (done.stderr.strip().split('\n') or ['?'])[0]}
         rows = [json.loads(line) for line in (folder / 'out/metrics.jsonl').read_text().splitlines()]
         summary = json.loads((folder / 'out/summary.json').read_text())
+    idle = summary.get('idle') or {}
     return {**read_epochs(rows, tokens), 'graphs': summary.get('graphs'),
+            'idle_us': 1e6 * idle['seconds'] / idle['gaps'] if idle.get('gaps') else None,
             'variants': sorted({f'{layer["backend"]}:{layer["variant"]}' for layer in summary['layers']})}
 
 
@@ -90,6 +92,8 @@ def show(case):
     text = f'{cases.name_case(case)}: {1e3 * ours["ms"]:.0f} us (spread {100 * spread:.0f} %)'
     if case['kind'] == 'lengths':
         text += f', {ours["us_per_token"]:.3f} us a token'
+    if ours.get('idle_us') is not None:
+        text += f', idle {ours["idle_us"]:.1f} us between updates'
     text += f', {" ".join(v for v in ours["variants"] if v.startswith("cuda-")) or "no GPU backend"}'
     for name, what in (('torch_graph', 'PyTorch in a graph'), ('torch', 'PyTorch'), ('torch_loop', 'PyTorch, a loop')):
         if 'ms' in case[name]:

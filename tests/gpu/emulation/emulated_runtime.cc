@@ -200,6 +200,7 @@ typedef std::function<bool(char *failure, size_t capacity)> work;
 struct node {
     work job;
     std::string name;
+    int kind; /* for a profiler; 0: none of its kinds */
 };
 typedef std::shared_ptr<std::vector<node>> graph; /* a launch holds it until it has run */
 
@@ -239,16 +240,16 @@ double read_clock()
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Tells the observer of the job: at once by the model, or else when the job has run. */
-work observe(int kind, const char *name, work job)
+/* Tells the observer of the job: at once by the model, of which it takes cost_ns, or else when the job has run. */
+work observe(int kind, const char *name, double cost_ns, work job)
 {
     emulated_observer_fn *told = observer;
     if (!told || kind == 0)
         return job;
     if (model.known) {
         std::lock_guard<std::mutex> guard(clock_lock);
-        told(kind, name, device_ns, device_ns + model.launch);
-        device_ns += model.launch;
+        told(kind, name, device_ns, device_ns + cost_ns);
+        device_ns += cost_ns;
         return job;
     }
     return [told, kind, name = std::string(name), job = std::move(job)](char *failure, size_t capacity) {
@@ -320,18 +321,18 @@ struct stream {
     void give(const char *name, work job, long counts::*kind)
     {
         std::lock_guard<std::mutex> guard(lock);
+        const int observed = kind == &counts::kernels  ? 1
+                             : kind == &counts::copies ? 2
+                             : kind == &counts::fills  ? 3
+                                                       : 0;
         if (captured) {
-            captured->push_back({std::move(job), name});
+            captured->push_back({std::move(job), name, observed});
             started.captured++;
             return;
         }
         started.*kind += 1;
         spent += kind == &counts::events || kind == &counts::graphs ? 0 : model.launch;
-        queue.push_back(observe(kind == &counts::kernels  ? 1
-                                : kind == &counts::copies ? 2
-                                : kind == &counts::fills  ? 3
-                                                          : 0,
-                                name, std::move(job)));
+        queue.push_back(observe(observed, name, model.launch, std::move(job)));
         given++;
         changed.notify_all();
     }
@@ -736,11 +737,14 @@ seqlstm_status gpu_capture_launch(int32_t, void *native_graph, void *native, seq
     const graph list = *static_cast<graph *>(native_graph);
     static_cast<stream *>(native)->spent += model.node * (double)list->size();
     launched = true;
+    std::vector<work> jobs;
+    for (const node &one : *list)
+        jobs.push_back(observe(one.kind, one.name.c_str(), model.node, one.job));
     static_cast<stream *>(native)->give(
         "graph",
-        [list](char *failure, size_t capacity) {
-            for (const node &one : *list)
-                if (!one.job(failure, capacity))
+        [jobs](char *failure, size_t capacity) {
+            for (const work &job : jobs)
+                if (!job(failure, capacity))
                     return false;
             return true;
         },
