@@ -353,6 +353,8 @@ def test_what_is_wrong_is_said_once(t):
                             (ranks(2) + ['--set', 'data.type=nothing'], 2, '`type` has no value `nothing`')):
         said = t.run('run', 'm.yaml', '--out', 'r', *flags, rc=rc).says(text)
         expect(said.err.count('error[') == 1, said.err)
+    for flag, value in (('--collectives', 'comm-shm'), ('--stall-timeout', '9')):
+        t.run('run', 'm.yaml', '--out', 'r', flag, value, rc=2).says(f'`{flag}` has no effect', '`parallel: {data: 2}`')
     expect(not (t.folder / 'r').exists(), 'a folder was made')
     environment = {'OMPI_COMM_WORLD_RANK': '0', 'OMPI_COMM_WORLD_SIZE': '2', 'OMPI_COMM_WORLD_LOCAL_SIZE': '2'}
     t.run('run', 'm.yaml', *ranks(3), rc=2, env=environment).says('divides each batch among 3 ranks', 'there are 2')

@@ -152,6 +152,22 @@ static int train(struct cli_context *cli, struct sl_session *session)
     return code;
 }
 
+/* Flags for several ranks are refused where a training has one and no launcher has started it. */
+static bool check_rank_flags(struct cli_context *cli, const struct sl_model *model)
+{
+    static const char *const flags[] = {"collectives", "stall-timeout"};
+    if (cli->is_rank || sl_parallel_is_divided(&model->parallel))
+        return true;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (cli_get(cli, flags[i]) != NULL) {
+            cli_usage_error(cli, "`--%s` has no effect on a training by one rank; divide it, as in `parallel: {data: 2}`",
+                            flags[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Opens what is trained, with `open`; starts ranks if it is divided among several and this is not one of them. */
 static int train_or_launch(struct cli_context *cli,
                            int (*open)(struct cli_context *cli, const char *name, struct sl_session **out_session))
@@ -183,6 +199,10 @@ static int train_or_launch(struct cli_context *cli,
         return code;
     const struct sl_model *model = sl_session_get_model(session);
     const int32_t ranks = sl_parallel_count_ranks(&model->parallel);
+    if (!check_rank_flags(cli, model)) {
+        sl_session_close(session);
+        return CLI_USAGE;
+    }
     cli_begin_rank(cli, model);
     if ((ranks > 1 && !cli->is_rank) || (restarts > 0 && !own)) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
