@@ -160,7 +160,7 @@ static bool check_rank_flags(struct cli_context *cli, const struct sl_model *mod
         return true;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         if (cli_get(cli, flags[i]) != NULL) {
-            cli_usage_error(cli, "`--%s` has no effect on a training by one rank; divide it, as in `parallel: {data: 2}`",
+            cli_usage_error(cli, "`--%s` has no effect with one rank; divide the training, as in `parallel: {data: 2}`",
                             flags[i]);
             return false;
         }
