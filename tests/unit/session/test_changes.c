@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --set changes in a saved run is counted, or the comparison fails: without memory nothing counts as unchanged. */
+/* What --set changes in a saved run is told and counted, or the comparison fails: without memory nothing counts as
+ * unchanged. */
 #include "model_fixture.h"
 #include "oom.h"
 
@@ -50,6 +51,65 @@ static void changes_are_counted(void **state)
     assert_int_equal(review(MODEL("3", "1"), MODEL("3", "1") "device: cpu\n", SL_RUN_USE_EXPORT, &changes, &err),
                      SEQLSTM_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "`device` has no effect on an export"));
+}
+
+static void write_model(struct sl_buf *text, int layers, const char *units)
+{
+    sl_buf_append_text(text, "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], "
+                             "train: {size: 8}, batch_size: 4}\nmodel:\n  - {type: lstm, units: 3}\n");
+    for (int k = 0; k < layers; k++)
+        sl_buf_printf(text, "  - {type: dense, name: d%d, units: %s}\n", k, units);
+    sl_buf_append_text(text, "  - {type: dense, units: from_target}\ntrain: {loss: mse, epochs: 1}\n");
+}
+
+struct told {
+    int changes;
+    char rest[64];
+};
+
+static void hear(void *context, enum sl_log_level level, const char *message)
+{
+    struct told *told = context;
+    char expected[64];
+    assert_int_equal(level, SL_LOG_INFO);
+    snprintf(expected, sizeof expected, "changed model[%d].units: 2 -> 5", told->changes + 1);
+    assert_string_equal(told->rest, ""); /* which ends the list */
+    if (strncmp(message, "changed", 7) != 0)
+        snprintf(told->rest, sizeof told->rest, "%s", message);
+    else {
+        assert_string_equal(message, expected);
+        told->changes++;
+    }
+}
+
+/* Twenty are listed; those that are not are counted. */
+static void each_change_is_listed_or_counted(void **state)
+{
+    (void)state;
+    static const int counts[] = {0, 1, 19, 20, 21, 22, 33};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct sl_buf old = {0}, new = {0};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct told told = {0};
+        const struct sl_log log = {.write = hear, .context = &told, .level = SL_LOG_INFO};
+        const int listed = counts[i] < 20 ? counts[i] : 20;
+        char rest[64] = "";
+        size_t changes = 99;
+        write_model(&old, counts[i], "2");
+        write_model(&new, counts[i], "5");
+        struct loaded before = load_clean(sl_buf_text(&old)), after = load_clean(sl_buf_text(&new));
+        const struct sl_session session = {.model = after.model, .options = {.use = SL_RUN_USE_ALL, .log = &log}};
+        assert_int_equal(sl_session_review_changes(&session, before.model, &changes, &err), SEQLSTM_OK);
+        if (counts[i] > listed)
+            snprintf(rest, sizeof rest, "and %d more changes", counts[i] - listed);
+        assert_int_equal(changes, counts[i]);
+        assert_int_equal(told.changes, listed);
+        assert_string_equal(told.rest, rest);
+        unload(&before);
+        unload(&after);
+        sl_buf_deinit(&old);
+        sl_buf_deinit(&new);
+    }
 }
 
 /* Each use, with the keys that it reads. */
@@ -119,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_are_counted),
+        cmocka_unit_test(each_change_is_listed_or_counted),
         cmocka_unit_test(name_and_seed_are_refused_where_nothing_reads_them),
         cmocka_unit_test(without_memory_nothing_counts_as_unchanged),
     };

@@ -143,6 +143,28 @@ static void replicas_of_a_pipeline_add_at_the_end(void **state)
     assert_close(row.exchange_ns, bytes * 2 / 5 + 4 * 1.6 * 64);
 }
 
+/* A pipeline of which no replica has a sequence is idle with all its stages; ranks that no pipeline has are not
+ * counted. */
+static void ranks_without_a_sequence_are_idle(void **state)
+{
+    (void)state;
+    for (int32_t stages = 1; stages <= 4; stages++)
+        for (int32_t ranks = stages; ranks <= 24; ranks++)
+            for (int64_t sequences = 1; sequences <= 9; sequences++) {
+                const struct sl_scaling_place place = {
+                    .ranks = ranks, .hosts = ranks, .local = 1, .link = slow, .element_bytes = 4};
+                struct sl_scaling_costs costs = make_costs();
+                struct sl_scaling_row row = {0};
+                int32_t idle = 0;
+                costs.stages = stages;
+                costs.sequences = sequences;
+                for (int32_t rank = 0; rank < ranks / stages * stages; rank++)
+                    idle += rank / stages >= sequences;
+                sl_scaling_predict(&costs, &place, &row);
+                assert_int_equal(row.idle, idle);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +174,7 @@ int main(void)
         cmocka_unit_test(shards_are_added_as_a_tree),
         cmocka_unit_test(less_is_exchanged_of_embeddings_and_factors),
         cmocka_unit_test(replicas_of_a_pipeline_add_at_the_end),
+        cmocka_unit_test(ranks_without_a_sequence_are_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

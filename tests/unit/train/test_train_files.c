@@ -378,6 +378,68 @@ static void logs_for_tensorboard_do_not_meet(void **state)
     assert_int_equal(files, LOGS);
 }
 
+/* ---- old checkpoints ----------------------------------------------------------------------------------- */
+
+static void make_checkpoints(const char *folder)
+{
+    static const char *const names[] = {"update-9",  "update-10",  "update-20", "update-100", "update-30",
+                                        "update-40", ".update-40", "other-10",  "update-x"};
+    char name[128];
+    snprintf(name, sizeof name, "mkdir -p '%s'", folder);
+    assert_int_equal(system(name), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(name, sizeof name, "%s/%s.safetensors%s", folder, names[i], names[i][0] == '.' ? ".tmp-1-1" : "");
+        assert_int_equal(sl_file_write(name, "x", 1, NULL), SEQLSTM_OK);
+    }
+}
+
+/* The newest and the best ones stay, each once, and files with other names. */
+static void the_newest_and_the_best_stay(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t keep_last, updates, best[3]; /* until 0 */
+        const char *stay;
+    } rows[] = {
+        {1, 100, {0}, "100"},
+        {0, 100, {0}, "100"},
+        {3, 100, {0}, "30 40 100"},
+        {9, 100, {0}, "9 10 20 30 40 100"},
+        {1, 100, {10}, "10 100"},
+        {1, 100, {20, 9}, "9 20 100"},
+        {1, 100, {9, 10, 30}, "9 10 30 100"},
+        {2, 100, {100, 20}, "20 40 100"},
+        {2, 100, {40, 100}, "40 100"},
+        {1, 100, {15, 10}, "10 100"},
+        {2, 40, {9}, "9 30 40"}, /* 100 is from before a resume */
+    };
+    static const int updates[] = {9, 10, 20, 30, 40, 100};
+    char folder[128], path[192];
+    snprintf(folder, sizeof folder, "%s", scratch_path("old"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_train_state s = {.updates = rows[i].updates};
+        struct sl_buf stay = {0};
+        for (; s.best_count < 3 && rows[i].best[s.best_count]; s.best_count++)
+            s.best_entries[s.best_count].update = rows[i].best[s.best_count];
+        make_checkpoints(folder);
+        sl_checkpoint_prune(folder, rows[i].keep_last, &s, NULL);
+        for (size_t k = 0; k < sizeof updates / sizeof *updates; k++) {
+            snprintf(path, sizeof path, "%s/update-%d.safetensors", folder, updates[k]);
+            if (access(path, F_OK) == 0)
+                sl_buf_printf(&stay, "%s%d", stay.length_bytes ? " " : "", updates[k]);
+        }
+        if (strcmp(sl_buf_text(&stay), rows[i].stay) != 0)
+            fail_msg("row %d: %s stay, not %s", (int)i, sl_buf_text(&stay), rows[i].stay);
+        sl_buf_deinit(&stay);
+        snprintf(path, sizeof path, "%s/.update-40.safetensors.tmp-1-1", folder);
+        assert_int_not_equal(access(path, F_OK), 0);
+        snprintf(path, sizeof path, "%s/other-10.safetensors", folder);
+        assert_int_equal(access(path, F_OK), 0);
+        snprintf(path, sizeof path, "%s/update-x.safetensors", folder);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+}
+
 /* ---- checksums --------------------------------------------------------------------------------------- */
 
 static char said[1000];
@@ -435,6 +497,7 @@ int main(void)
         cmocka_unit_test(older_states_are_read),
         cmocka_unit_test(checkpoints_must_fit),
         cmocka_unit_test(averaged_weights_are_preferred),
+        cmocka_unit_test(the_newest_and_the_best_stay),
         cmocka_unit_test(rows_behind_the_checkpoint_go),
         cmocka_unit_test(logs_for_tensorboard_do_not_meet),
     };

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a report shows of a split, against a plain computation: the points of its plot for several lengths, and the
+ * words around each step that was tagged wrongly. */
+#include "data_fixture.h"
+
+#include <math.h>
+
+#include "session/report/examples.h"
+
+/* ---- points ------------------------------------------------------------------------------------------------- */
+
+/* Value i is 2 i of the file, and is predicted as -i: each point tells its place, and the last ones are the worst. Of
+ * the others, one in `holes` is no number, and one has no weight. */
+static void add_values(struct sl_examples *examples, const struct sl_dataset *dataset, int64_t values, int64_t holes)
+{
+    enum { MOST = 613 };
+    static const int64_t zeros[MOST];
+    float actual[MOST], predicted[MOST], weight[MOST];
+    struct sl_metric_rule rule = {0};
+    int64_t rows = 0;
+    for (int64_t i = 0, n = 0; i < values; n++) {
+        const bool is_hole = holes && n % holes == 1, is_nan = is_hole && n % (2 * holes) == 1;
+        actual[rows] = 2 * (float)i;
+        predicted[rows] = is_nan ? NAN : -(float)i;
+        weight[rows++] = is_hole && !is_nan ? 0 : 1;
+        i += !is_hole;
+        if (rows < MOST && i < values)
+            continue;
+        const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 1, .values = predicted};
+        const struct sl_batch batch = {.sequences = rows,
+                                       .target = {.kind = SL_FIELD_VALUES, .features = 1, .values = actual},
+                                       .weight = {.kind = SL_FIELD_VALUES, .features = 1, .values = weight},
+                                       .sample = zeros,
+                                       .sample_step = zeros};
+        sl_examples_add(examples, &rule, dataset, &batch, &output);
+        rows = 0;
+    }
+}
+
+static void check_points(const struct sl_examples *examples, int64_t values)
+{
+    int64_t stride = 1;
+    while ((values + stride - 1) / stride > SL_EXAMPLE_POINTS)
+        stride *= 2;
+    assert_int_equal(examples->values, values);
+    assert_int_equal(examples->point_count, (values + stride - 1) / stride);
+    for (int64_t k = 0; k < examples->point_count; k++)
+        if (examples->points[k][0] != 2 * (float)(k * stride) || examples->points[k][1] != -(float)(k * stride))
+            fail_msg("%lld values: point %lld is (%g, %g), not that of value %lld", (long long)values, (long long)k,
+                     examples->points[k][0], examples->points[k][1], (long long)(k * stride));
+    assert_int_equal(examples->worst_count, values < SL_EXAMPLE_WORST ? values : SL_EXAMPLE_WORST);
+    for (int64_t k = 0; k < examples->worst_count; k++)
+        assert_true(examples->worst[k].error == 3 * (double)(values - 1 - k));
+}
+
+static void points_are_spread_over_the_split(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 2, 9, 799, 800, 801, 802, 1599, 1600, 1601, 2400, 3199, 3200, 3201, 10000};
+    data_write("train.csv", "a,y\n1,2\n3,4\n");
+    struct data_open o = data_open_train(
+        "type: csv, train: {file: train.csv}, inputs: [a], targets: [y], batch_size: 4", MODEL_DENSE, "loss: mse");
+    struct sl_examples *examples = malloc(sizeof *examples);
+    assert_non_null(examples);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int64_t holes = 0; holes <= 5; holes += 5) {
+            sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+            assert_int_equal(examples->kind, SL_EXAMPLES_VALUES);
+            add_values(examples, o.train, lengths[i], holes);
+            check_points(examples, lengths[i]);
+        }
+    free(examples);
+    data_close(&o);
+}
+
+/* ---- words --------------------------------------------------------------------------------------------------- */
+
+enum { LONG = 20, AROUND = 6 };
+
+/* The words around that of the step, which is in brackets. */
+static void write_words(int64_t record, int64_t words, int64_t step, struct sl_buf *out)
+{
+    for (int64_t w = step > AROUND ? step - AROUND : 0; w < words && w <= step + AROUND; w++)
+        sl_buf_printf(out, "%s%sr%dw%d%s", out->length_bytes ? " " : "", w == step ? "[" : "", (int)record, (int)w,
+                      w == step ? "]" : "");
+}
+
+/* All steps are tagged rightly but this one. */
+static void check_words(const struct data_open *o, const struct sl_batch *batch, int64_t k, int64_t step,
+                        struct sl_examples *examples)
+{
+    const int64_t classes = sl_vocabulary_get_size(sl_data_state_find_classes(o->state));
+    float *values = calloc((size_t)(batch->axis.rows * classes), sizeof *values);
+    const struct sl_metric_rule rule = {.is_logits = true};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = classes, .values = values};
+    struct sl_buf expected = {0};
+    assert_non_null(values);
+    for (int64_t row = 0; row < batch->axis.rows; row++) {
+        const int32_t target = batch->target.ids[row];
+        const bool is_wrong = row == sl_batch_row(batch, k, step);
+        values[row * classes + (is_wrong ? (target + 1) % classes : target)] = 5;
+    }
+    sl_examples_init(examples, o->model, o->state, SL_SPLIT_TRAIN);
+    sl_examples_add(examples, &rule, o->train, batch, &output);
+    write_words(batch->sample[k], batch->axis.lengths[k], step, &expected);
+    assert_int_equal(examples->rows, batch->axis.rows);
+    assert_int_equal(examples->worst_count, 1);
+    assert_int_equal(examples->worst[0].record, batch->sample[k]);
+    assert_int_equal(examples->worst[0].step, step);
+    assert_string_equal(examples->worst[0].text, sl_buf_text(&expected));
+    sl_buf_deinit(&expected);
+    free(values);
+}
+
+static void words_on_both_sides_of_a_wrong_tag_are_shown(void **state)
+{
+    (void)state;
+    static const int words[] = {3, LONG, 7, 8, 1};
+    struct sl_buf text = {0};
+    for (int r = 0; r < 5; r++) {
+        for (int w = 0; w < words[r]; w++)
+            sl_buf_printf(&text, "r%dw%d\t%s\n", r, w, w % 3 == r % 3 ? "A" : "B");
+        sl_buf_append_char(&text, '\n');
+    }
+    data_write("train.txt", sl_buf_text(&text));
+    sl_buf_deinit(&text);
+    struct data_open o =
+        data_open_train("type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 8",
+                        MODEL_TAG, "task: tag");
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    struct sl_examples *examples = malloc(sizeof *examples);
+    assert_non_null(examples);
+    assert_int_equal(batch->axis.sequences, 5);
+    assert_int_equal(batch->axis.lengths[0], LONG);
+    for (int64_t k = 0; k < batch->axis.sequences; k++)
+        for (int64_t step = 0; step < batch->axis.lengths[k]; step++)
+            check_words(&o, batch, k, step, examples);
+    free(examples);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(points_are_spread_over_the_split),
+        cmocka_unit_test(words_on_both_sides_of_a_wrong_tag_are_shown),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
