@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "cli/cli.h"
+#include "cli/restart.h"
 #include "scratch.h"
 
 /* How often this rank was started before. */
@@ -119,6 +120,45 @@ static void test_restarts_are_counted_down(void **state)
     launch(2, 5, "ok o3", 3, AGAIN("1", "4 restarts are"));
 }
 
+/* The flags of the command in their order, without those of the environment and those that only a new run has. */
+static void test_a_resume_has_the_flags_that_it_takes(void **state)
+{
+    (void)state;
+    static const struct cli_flag set = {.name = "set"}, out = {.name = "out"}, quiet = {.name = "quiet"},
+                                 restarts = {.name = "restarts"}, threads = {.name = "threads"},
+                                 output = {.name = "output"};
+    static const struct {
+        struct cli_value values[6];
+        int count;
+        const char *expected;
+    } rows[] = {
+        {{{0}}, 0, "seqlstm resume runs/a b"},
+        {{{&out, "r", false}}, 1, "seqlstm resume runs/a b"},
+        {{{&restarts, "2", false}, {&out, "r", false}}, 2, "seqlstm resume runs/a b"},
+        {{{&set, "a=b c", false}, {&out, "r", false}, {&quiet, NULL, false}, {&set, "x=", false}},
+         4,
+         "seqlstm resume runs/a b|--set=a=b c|--quiet|--set=x="},
+        {{{&threads, "3", true}, {&restarts, "1", false}, {&threads, "2", false}, {&out, "", true}},
+         4,
+         "seqlstm resume runs/a b|--threads=2"},
+        {{{&output, "", false}, {&out, "out", false}, {&out, "again", false}, {&output, "restarts", false}},
+         4,
+         "seqlstm resume runs/a b|--output=|--output=restarts"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cli_context cli = {.command = &command, .values = {.count = rows[i].count}};
+        struct sl_buf text = {0};
+        memcpy(cli.values.items, rows[i].values, sizeof rows[i].values);
+        char **arguments = cli_make_resume(&cli, "runs/a b");
+        assert_non_null(arguments);
+        for (int k = 0; arguments[k]; k++)
+            sl_buf_printf(&text, "%s%s", k == 0 ? "" : k < 3 ? " " : "|", arguments[k]);
+        assert_string_equal(sl_buf_text(&text), rows[i].expected);
+        sl_buf_deinit(&text);
+        free(arguments);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +166,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_first_that_fails_says_how),
         cmocka_unit_test(test_a_killed_rank_is_named),
         cmocka_unit_test(test_restarts_are_counted_down),
+        cmocka_unit_test(test_a_resume_has_the_flags_that_it_takes),
     };
     (void)argc, (void)argv;
     if (getenv("SEQLSTM_RANK"))
