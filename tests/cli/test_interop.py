@@ -108,6 +108,24 @@ def test_renames_and_extras(t):
     expect(not (t.folder / 'none').exists(), 'a run folder was made for weights that do not fit')
 
 
+def test_names_of_keras_that_fit_twice(t):
+    """A name of Keras may have more parts. Of two tensors that fit, neither is taken."""
+    folder = copy_fixture(t, 'lstm')
+    into = ['--from', 'keras-names', '--into', folder / 'model.yaml']
+    tensors = {name: (shape, struct.unpack(f'<{len(raw) // 4}f', raw))
+               for name, (shape, raw) in read_tensors((folder / 'keras.safetensors').read_bytes()).items()}
+    kernel = tensors.pop('dense_1/kernel')
+    names = ['dense_1/dense_1/kernel', 'dense_1/dense_1/kernel:0']
+    for k, name in enumerate(names):
+        t.write('one.safetensors', write_tensors({**tensors, name: kernel}))
+        t.run('import', 'one.safetensors', *into, '--out', f'run{k}')
+        t.run('export', f'run{k}', '--file', 'again.safetensors', '--force')
+        expect(t.read('again.safetensors') == (folder / 'weights.safetensors').read_bytes(), f'{name}: other weights')
+    t.write('two.safetensors', write_tensors({**tensors, **dict.fromkeys(names, kernel)}))
+    t.refuse(4, 'import', 'two.safetensors', *into, '--out', 'none').says('`dense_1/kernel`')
+    expect(not (t.folder / 'none').exists(), 'a run folder was made')
+
+
 def test_what_cannot_be_said(t):
     t.write('model.yaml', TINY.replace('units: 4}', 'units: 4, cell_clip: 3.0}', 1).replace('epochs: 3', 'epochs: 1'))
     t.run('run', 'model.yaml', '--out', 'run')

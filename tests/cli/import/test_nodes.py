@@ -153,6 +153,25 @@ def test_other_spellings_of_the_same_network(t):
         refuse(t, name, o.finish(dense(o, y)), 'Mul')
 
 
+def test_axes_that_are_counted_from_the_end(t):
+    """A reduction over time, with its axis as an attribute or an input and counted from either end; no other axis."""
+    prepare(t, MODEL.replace('  - {type: dense', '  - {type: pool, mode: mean}\n  - {type: dense'))
+    results = []
+    for name, axis in (('begin', 1), ('end', -2), ('behind', 3), ('before', -4)):
+        for is_input in (False, True):
+            o = Onnx()
+            y = lstm(o, 'input')
+            pooled = o.node('ReduceMean', [y, o.tensor([1], [axis])], keepdims=0) if is_input else \
+                o.node('ReduceMean', [y], axes=[axis], keepdims=0)
+            data = o.finish(dense(o, pooled))
+            if axis in (1, -2):
+                t.write(f'{name}{is_input}.onnx', data)
+                results.append(weights(t, f'{name}{is_input}'))
+            else:
+                refuse(t, name, data, 'ReduceMean')
+    expect(len(results) == 4 and set(results) == {results[0]}, 'other weights')
+
+
 def test_branches_are_matched_by_edges(t):
     model = MODEL.replace('  - {type: lstm, units: 3, return_sequences: true}\n',
                           '  - {type: lstm, units: 3, name: one, return_sequences: true}\n'

@@ -52,6 +52,29 @@ static void test_ends_of_lines(void **state)
     data_expect_failure(TABLE, MODEL_DENSE, "loss: mse", SEQLSTM_CORRUPT_DATA, "train.txt:4: the row has 1 field");
 }
 
+static void expect_classes(const char *data, const char *layers, const char *train, const char *const classes[3])
+{
+    struct data_open o = data_open_train(data, layers, train);
+    const struct sl_vocabulary *found = sl_data_state_find_classes(o.state);
+    assert_int_equal(sl_vocabulary_get_size(found), 3);
+    for (int32_t k = 0; k < 3; k++)
+        assert_true(sl_vocabulary_find(found, classes[k], strlen(classes[k])) >= 0);
+    data_close(&o);
+}
+
+/* Delimiters of several bytes, at both ends of a line too, and characters that begin with the same byte. */
+static void test_wide_delimiters(void **state)
+{
+    (void)state;
+    data_write("train.txt", "dog§N\nr©n§V\nx§y§\n");
+    expect_classes(CONLL ", delimiter: \"§\"", MODEL_TAG, "task: tag", (const char *const[]){"N", "V", "y"});
+#define WIDE "type: lines, train: {file: train.txt}, delimiter: \"§\", tokenizer: {type: whitespace}, label: "
+    data_write("train.txt", "pos§good§film\na©b§ x\nneg§\n");
+    expect_classes(WIDE "first", MODEL_CLASSIFY, "task: classify", (const char *const[]){"pos", "a©b", "neg"});
+    data_write("train.txt", "good§film§pos\nx §a©b\n§neg\n");
+    expect_classes(WIDE "last", MODEL_CLASSIFY, "task: classify", (const char *const[]){"pos", "a©b", "neg"});
+}
+
 static void test_one_class_teaches_nothing(void **state)
 {
     (void)state;
@@ -131,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends_of_lines),
+        cmocka_unit_test(test_wide_delimiters),
         cmocka_unit_test(test_one_class_teaches_nothing),
         cmocka_unit_test(test_labels_that_train_lacks),
         cmocka_unit_test(test_answers_name_the_fix),

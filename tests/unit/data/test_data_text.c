@@ -2,6 +2,7 @@
 /* Sources of text: tokenizers, vocabularies, lines, column files, token ids, and files that are broken. */
 #include "data_fixture.h"
 
+#include "base/value/text.h"
 #include "data/text/tokenizer.h"
 
 #define TEXT_DATA(more) "type: text, train: {file: train.txt}, batch_size: 2, " more
@@ -41,6 +42,42 @@ static void test_lower(void **state)
     char text[] = "AZaz \xC3\x84\xC3\x97 \xCE\x91\xCE\xA9 \xD0\x90\xD0\xAF\xD0\x81 \xC4\x80 \xE2\x82\xAC";
     sl_text_lower(text, strlen(text));
     assert_string_equal(text, "azaz \xC3\xA4\xC3\x97 \xCE\xB1\xCF\x89 \xD0\xB0\xD1\x8F\xD1\x91 \xC4\x81 \xE2\x82\xAC");
+}
+
+/* Each of these letters has its partner, and no other character of one or two bytes has one. */
+static void test_lower_of_every_character(void **state)
+{
+    (void)state;
+    static const char UPPER[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖØÙÚÛÜÝÞ"
+                                "ĀĂĄĆĈĊČĎĐĒĔĖĘĚĜĞĠĢĤĦĨĪĬĮĲĴĶĹĻĽĿŁ"
+                                "ŃŅŇŊŌŎŐŒŔŖŘŚŜŞŠŢŤŦŨŪŬŮŰŲŴŶŹŻŽ"
+                                "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩ"
+                                "ЀЁЂЃЄЅІЇЈЉЊЋЌЍЎЏАБВГДЕЖЗИЙКЛМНОП"
+                                "РСТУФХЦЧШЩЪЫЬЭЮЯ";
+    static const char LOWER[] = "abcdefghijklmnopqrstuvwxyz"
+                                "àáâãäåæçèéêëìíîïðñòóôõöøùúûüýþ"
+                                "āăąćĉċčďđēĕėęěĝğġģĥħĩīĭįĳĵķĺļľŀł"
+                                "ńņňŋōŏőœŕŗřśŝşšţťŧũūŭůűųŵŷźżž"
+                                "αβγδεζηθικλμνξοπρστυφχψω"
+                                "ѐёђѓєѕіїјљњћќѝўџабвгдежзийклмноп"
+                                "рстуфхцчшщъыьэюя";
+    const char *upper = UPPER, *lower = LOWER;
+    for (uint32_t c = 1; c < 0x800; c++) {
+        char text[5] = {0}, expected[5] = {0};
+        uint32_t next, partner = c;
+        size_t upper_bytes = sl_text_utf8_decode(upper, strlen(upper), &next);
+        if (upper_bytes > 0 && next == c) {
+            upper += upper_bytes;
+            lower += sl_text_utf8_decode(lower, strlen(lower), &partner);
+        }
+        sl_text_utf8_encode(text, c);
+        sl_text_utf8_encode(expected, partner);
+        sl_text_lower(text, strlen(text));
+        assert_string_equal(text, expected);
+    }
+    assert_int_equal(*upper, 0);
+    assert_int_equal(*lower, 0);
 }
 
 /* Specials first, then by count, ties by bytes. */
@@ -458,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_unknown_tokens_and_empty_lines),
         cmocka_unit_test(test_tokenizers),
         cmocka_unit_test(test_lower),
+        cmocka_unit_test(test_lower_of_every_character),
         cmocka_unit_test(test_vocabulary_order),
         cmocka_unit_test(test_next_lines),
         cmocka_unit_test(test_vocabulary_limits),

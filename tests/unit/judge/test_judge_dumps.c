@@ -118,11 +118,34 @@ static void tolerances_are_limits(void **state)
     assert_false(c.failed);
 }
 
+/* The size of a tensor is that of its finite values: one infinity does not excuse the others. */
+static void infinities_excuse_nothing(void **state)
+{
+    (void)state;
+    const double infinite[3] = {(double)INFINITY, -(double)INFINITY, (double)NAN};
+    const struct sl_tolerance tolerance = {0.01, 0};
+    struct sl_comparison c;
+    for (int k = 0; k < 3; k++) {
+        const double expected[2] = {1, infinite[k]};
+        double got[2] = {1.009, infinite[k]};
+        sl_compare(got, expected, NULL, 2, tolerance, &c);
+        assert_false(c.failed);
+        got[0] = 2;
+        sl_compare(got, expected, NULL, 2, tolerance, &c);
+        assert_true(c.failed && c.index == 0 && isfinite(c.tolerance));
+        got[0] = 1;
+        got[1] = 1;
+        sl_compare(got, expected, NULL, 2, tolerance, &c);
+        assert_true(c.failed && c.index == 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_are_as_before),
         cmocka_unit_test(tolerances_are_limits),
+        cmocka_unit_test(infinities_excuse_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
