@@ -28,6 +28,7 @@ static const struct planted planted[] = {
     {"no-dw", "lstm:bwd:T7B5I6H9:f32:ragged", "dW alone"},
     {"no-dh0", "lstm:bwd:T7B5I6H9:f32:ragged:initial", "dh0 and dc0 alone"},
     {"forgets-range", "dropout:ranges:T7B5C9:f32:ragged:mask=step", "three segments against the whole"},
+    {"no-accumulate", "lstm:ranges:T7B5I6H9:f32:ragged:initial,final", "three segments against the whole"},
     {"rebind-forgets-range", "dropout:ranges:T7B5C9:f32:ragged:mask=step", "on bindings that rebind had changed"},
     {"rebind-allocates", "lstm:ranges:T7B5I6H9:f32:ragged:initial,final", "no memory for another shape"},
     {"slope", "lstm:fd:T3B2I3H5:f32:ragged", "the difference quotient"},

@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'cli'))
 import harness
-from harness import ENDLESS, TINY, expect, wait_for
+from harness import ENDLESS, LANGUAGE, TINY, expect, wait_for
 from paced import FOLDER, backends, find, plan, policy, sources, variant_of
 
 FAST, SLOW = {'call_us': 100}, {'call_us': 2000}
@@ -60,6 +60,17 @@ def test_variants_and_pins(t):
     expect('it has `slow`, `quick`' in err, err)
     made = plan(t, *two, '--backend', 'paced-b')
     expect(all(layer['backend'] == 'paced-b' for layer in made['layers']), 'forced')
+    for pin, expected in (('two', 'two:quick'), ('"two:slow"', 'two:slow'), ('paced-b', 'paced-b:loops')):
+        made = plan(t, *two, '--set', f'dispatch.pin={{lstm_1: {pin}}}', '--backend', 'paced-b')
+        expect(variant_of(made) == expected, (pin, variant_of(made)))
+        others = {layer['backend'] for layer in made['layers'] if layer['name'] != 'lstm_1'}
+        expect(others == {'paced-b'}, f'beside the pin to {pin}: {others}')
+    t.write('text.txt', 'abcdefgh' * 20)
+    t.write('letters.yaml', LANGUAGE)
+    pinned = ('--set', 'dispatch.pin={output_1: paced-a}', '--backend', 'paced-b')
+    pair = backends(('paced-a', {'estimate_us': 10}), ('paced-b', {'estimate_us': 100}))
+    last = t.run('plan', 'letters.yaml', '--json', *pair, *policy('estimate'), *pinned).json['layers'][-1]
+    expect((last['name'], last['backend']) == ('output_1+loss', 'paced-a'), f'a pinned layer with its loss: {last}')
     made = plan(t, *backends(('pairs', {}), 'paced-b'), '--backend', 'pairs')
     expect(variant_of(made) == 'paced-b:loops', 'what it does not run goes elsewhere')
 

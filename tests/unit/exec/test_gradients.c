@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every gradient of whole models against central differences of the loss, and their sums: accumulation, tied matrices,
- * the scale of the loss. */
+ * the scale of the loss, weights. */
 #include "exec_cases.h"
 #include "exec_gradients.h"
 
@@ -74,7 +74,8 @@ static void a_bias_beside_a_shared_matrix_is_overwritten(void **state)
     close_world(&w);
 }
 
-/* The scale of the loss, which float16 needs, changes no update: penalties and clip_value are scaled with it. */
+/* The scale of the loss, which float16 needs, changes no update: penalties and clip_value are scaled with it, and the
+ * norm that is reported is that without it. */
 static void an_update_does_not_depend_on_the_scale_of_the_loss(void **state)
 {
     (void)state;
@@ -84,6 +85,7 @@ static void an_update_does_not_depend_on_the_scale_of_the_loss(void **state)
     struct sl_data_facts facts = values_facts(3, true, 3);
     struct sl_batch *batch = make_batch(&facts);
     struct world worlds[3]; /* the third one skips its update */
+    double squares[3];
     for (int k = 0; k < 3; k++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         struct sl_exec_result result;
@@ -95,13 +97,52 @@ static void an_update_does_not_depend_on_the_scale_of_the_loss(void **state)
         ok(sl_exec_run(worlds[k].exec, batch, &step, &result, &err), &err);
         bool changed = memcmp(before, worlds[k].params->values, (size_t)worlds[k].params->elems * sizeof *before) != 0;
         assert_int_equal(changed, k < 2);
+        squares[k] = result.squares;
         free(before);
     }
+    assert_true(squares[0] > 0 && fabs(squares[1] - squares[0]) <= 1e-5 * squares[0]);
+    assert_true(fabs(squares[2] - squares[0]) <= 1e-5 * squares[0]);
     for (int64_t e = 0; e < worlds[0].params->elems; e++)
         assert_true(fabsf(worlds[0].params->values[e] - worlds[1].params->values[e]) <= 1e-6f);
     sl_batch_destroy(batch);
     for (int k = 0; k < 3; k++)
         close_world(&worlds[k]);
+}
+
+/* Where classes are values, a row weighs its own weight times that of its class: one of weight 0 does not count. */
+static void rows_of_weighted_classes(void **state)
+{
+    (void)state;
+    static const char layers[] = "model: [{type: dense, units: 1, activation: sigmoid}]\n"
+                                 "train: {loss: binary_cross_entropy, epochs: 1, class_weight: {b: 3}}";
+    static const float classes[] = {0.5f, 3};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_data_facts facts = values_facts(3, true, 1);
+    facts.has_weight = true;
+    facts.target.classes = 2;
+    struct world w;
+    open_world(&w, data_values, layers, &facts, true);
+    sl_exec_destroy(w.exec);
+    w.exec = NULL;
+    const struct sl_exec_request request = {.plan = w.plan, .params = w.params, .seed = 5, .class_weights = classes};
+    ok(sl_exec_create(&request, &w.exec, &err), &err);
+    struct sl_batch *batch = make_batch(&facts);
+    float *values = (float *)batch->target.values, *weights = (float *)batch->weight.values;
+    double sum = 0;
+    for (int r = 0; r < R; r++) {
+        values[r] = r % 3 == 0;
+        weights[r] = r % 2 ? 0 : 0.25f * (float)(r + 1);
+        sum += (double)weights[r] * (double)classes[r % 3 == 0];
+    }
+    assert_true(fabs(sl_exec_weigh(w.exec, batch) - sum) <= 1e-6 * sum);
+    const double loss = run(&w, batch, false);
+    for (int r = 1; r < R; r += 2)
+        values[r] = 1 - values[r];
+    assert_true(loss > 0 && run(&w, batch, false) == loss);
+    values[0] = 1 - values[0];
+    assert_true(run(&w, batch, false) != loss);
+    sl_batch_destroy(batch);
+    close_world(&w);
 }
 
 int main(void)
@@ -111,6 +152,7 @@ int main(void)
         cmocka_unit_test(accumulation_adds_gradients),
         cmocka_unit_test(a_bias_beside_a_shared_matrix_is_overwritten),
         cmocka_unit_test(an_update_does_not_depend_on_the_scale_of_the_loss),
+        cmocka_unit_test(rows_of_weighted_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ static inline struct sl_batch *make_batch(const struct sl_data_facts *facts)
                                    .lengths = lengths,
                                    .input_kind = facts->input.kind,
                                    .target_kind = facts->target.kind,
+                                   .has_weight = facts->has_weight,
                                    .input_features = facts->input.features,
                                    .target_features = facts->target.features,
                                    .input_on_steps = true,
