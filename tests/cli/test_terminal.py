@@ -108,7 +108,7 @@ def test_line_shows_validation_and_time(t):
 def test_narrow_line(t):
     """Where there is little room, the last and the best validation and the time of an epoch stay longest."""
     t.write('m.yaml', ENDLESS)
-    for columns, shown in ((90, r'  valid \S+  best \S+.*  \S+s/epoch  ETA'), (50, r'  loss \S+.*  ETA')):
+    for columns, shown in ((100, r'  valid \S+  best \S+.*  \S+s/epoch  ETA'), (50, r'  loss \S+.*  ETA')):
         _, screen = run_on_terminal(t, columns, 'run', 'm.yaml', '--out', f'r{columns}')
         lines = [LINE.sub(b'', part).decode() for part in screen.split(b'\r') if b'  ETA' in part]
         expect(lines and re.search(shown, lines[-1]) and not any('update' in line for line in lines[1:]), lines)
