@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -227,6 +228,53 @@ static void weights_are_views_of_what_predicts(void **state)
     seqlstm_close(session);
 }
 
+/* A backend that keeps its own form of the weights, if it was built. */
+static const char *choose_packing_backend(void)
+{
+    char path[512];
+    const char *folder = getenv("SEQLSTM_BACKEND_PATH");
+    snprintf(path, sizeof path, "%s/libseqlstm_backend_cpu-blas.so", folder ? folder : "");
+    return access(path, R_OK) == 0 ? "backends=[cpu-blas]" : "backends=[reference]";
+}
+
+/* A session that imports, predicts, and imports and predicts again: the second time for sequences of the same lengths.
+ */
+static void later_weights_predict(void **state)
+{
+    (void)state;
+    static struct memory m[2], other;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    char folder[160], path[400];
+    float y[2];
+    for (int k = 0; k < 2; k++) {
+        const char *const overrides[] = {choose_packing_backend(), k ? "seed=2" : "seed=1"};
+        fill(&m[k], k ? "from-1" : "from-0");
+        m[k].options.overrides = overrides;
+        m[k].options.override_count = 2;
+        ok(seqlstm_open_text("model", MODEL, strlen(MODEL), &m[k].options, &session, &err), &err);
+        ok(seqlstm_train(session, NULL, NULL, &err), &err);
+        y[k] = predict_first(session, &m[k]);
+        seqlstm_close(session);
+    }
+    assert_true(fabsf(y[0] - y[1]) > 1e-3f);
+    fill(&other, "imports");
+    snprintf(folder, sizeof folder, "output.dir=%s/imports-{run}", scratch_folder);
+    const char *const overrides[] = {choose_packing_backend(), folder};
+    other.options.out_dir = NULL;
+    other.options.overrides = overrides;
+    other.options.override_count = 2;
+    ok(seqlstm_open_text("model", MODEL, strlen(MODEL), &other.options, &session, &err), &err);
+    for (int k = 0; k < 4; k++) {
+        snprintf(path, sizeof path, "%s/final.safetensors", m[k % 2].folder);
+        ok(seqlstm_import(session, "auto", path, &err), &err);
+        const float got = predict_first(session, &other);
+        if (!(fabsf(got - y[k % 2]) <= 1e-5f))
+            fail_msg("import %d: %.9g, not %.9g", k, got, y[k % 2]);
+    }
+    seqlstm_close(session);
+}
+
 static void embeddings_are_the_output_of_the_layer(void **state)
 {
     (void)state;
@@ -393,6 +441,7 @@ int main(void)
         cmocka_unit_test(memory_trains_and_metrics_are_read),
         cmocka_unit_test(trained_folders_are_free),
         cmocka_unit_test(weights_are_views_of_what_predicts),
+        cmocka_unit_test(later_weights_predict),
         cmocka_unit_test(embeddings_are_the_output_of_the_layer),
         cmocka_unit_test(errors_have_code_place_and_reason),
         cmocka_unit_test(weights_name_their_layer),
