@@ -83,7 +83,7 @@ bool sl_token_cursor_next(struct sl_token_cursor *cursor, const char **out_token
     return true;
 }
 
-/* The lower-case partner among the characters of one or two bytes, or the character itself. */
+/* The lower-case partner, if it has as many bytes (that of İ has not), or the character itself. */
 static uint32_t lower(uint32_t c)
 {
     if (c >= 'A' && c <= 'Z')
@@ -92,11 +92,21 @@ static uint32_t lower(uint32_t c)
         return c;
     if (c <= 0xDE)
         return c == 0xD7 ? c : c + 32;
+    if (c == 0x178)
+        return 0xFF;
     if ((c >= 0x100 && c <= 0x12F) || (c >= 0x132 && c <= 0x137) || (c >= 0x14A && c <= 0x177))
         return c | 1;
     if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E))
         return c + (c & 1);
-    if (c >= 0x391 && c <= 0x3A9 && c != 0x3A2)
+    if (c == 0x386)
+        return 0x3AC;
+    if (c >= 0x388 && c <= 0x38A)
+        return c + 37;
+    if (c == 0x38C)
+        return 0x3CC;
+    if (c == 0x38E || c == 0x38F)
+        return c + 63;
+    if (c >= 0x391 && c <= 0x3AB && c != 0x3A2)
         return c + 32;
     if (c >= 0x400 && c <= 0x40F)
         return c + 80;

@@ -81,12 +81,21 @@ static void remove_files(const char *folder)
     }
 }
 
+/* Of the run that the session wrote before. */
+static void leave_folder(struct sl_session *session)
+{
+    sl_file_lock_release(session->lock);
+    session->lock = NULL;
+    free(session->made);
+    free(session->folder);
+}
+
 seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_paths(session, err));
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    seqlstm_status status =
-        sl_run_folder_make(session->model, session->options.out_dir, &session->made, &session->folder, &why);
+    char *made, *folder;
+    seqlstm_status status = sl_run_folder_make(session->model, session->options.out_dir, &made, &folder, &why);
     if (status == SEQLSTM_IO && why.native_code == EAGAIN)
         return sl_run_lock_refuse(session, session->options.out_dir, why.message, err);
     if (status != SEQLSTM_OK) {
@@ -94,6 +103,9 @@ seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_er
             *err = why;
         return status;
     }
+    leave_folder(session);
+    session->made = made;
+    session->folder = folder;
     status = sl_run_lock_take(session, err);
     if (status == SEQLSTM_OK && sl_run_folder_is_run(session->folder)) /* another process was faster, and is done */
         status = seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,

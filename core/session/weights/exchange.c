@@ -191,6 +191,7 @@ static seqlstm_status read_weights(struct sl_session *session, const struct sl_g
             : read_names(graph, request, format == SL_WEIGHTS_KERAS ? SL_CONVENTION_KERAS : SL_CONVENTION_PYTORCH,
                          values, notes, err);
     free(values);
+    sl_params_touch(session->params); /* also where only some were read */
     return status;
 }
 
