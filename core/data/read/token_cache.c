@@ -66,7 +66,7 @@ static seqlstm_status describe_source(const struct sl_token_cache_request *reque
     }
     const struct sl_tokenizer *t = request->tokenizer;
     out->options = sl_hash_combine(SL_TOKEN_VERSION, (uint64_t)t->type);
-    out->options = sl_hash_combine(out->options, t->lowercase ? 2 : 0); /* 1: when accented capitals of Greek stayed */
+    out->options = sl_hash_combine(out->options, t->lowercase ? 2 : 0); /* version 2 of sl_text_lower */
     out->options = sl_hash_combine(out->options, sl_tokenizer_has(t, SL_SPECIAL_BOS));
     out->options = sl_hash_combine(out->options, sl_tokenizer_has(t, SL_SPECIAL_EOS));
     out->options = sl_hash_combine(out->options, request->stream);
