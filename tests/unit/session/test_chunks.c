@@ -115,11 +115,12 @@ static void each_stream_has_what_it_has_alone(void **state)
         ok(sl_streams_advance(w->context, chunks, count, &err), &err);
         for (int k = 0; k < count; k++) {
             const int64_t steps = chunks[k].steps, rows = chunks[k].last ? 1 : steps;
+            const float *values = (const float *)got[k];
             ok(sl_stream_step(w->context, w->alone[which[k]], x[k], steps, want[0], &err), &err);
             if (chunks[k].y)
-                is_near(got[k][0], want[chunks[k].last ? steps - 1 : 0], rows * OUTPUTS);
+                is_near(values, want[chunks[k].last ? steps - 1 : 0], rows * OUTPUTS);
             for (int64_t e = chunks[k].y ? rows * OUTPUTS : 0; e < STEPS_MOST * OUTPUTS; e++)
-                assert_true(got[k][0][e] == 0); /* nothing behind */
+                assert_true(values[e] == 0); /* nothing behind */
             assert_int_equal(sl_stream_get_position(w->together[which[k]]), sl_stream_get_position(w->alone[which[k]]));
         }
     }
