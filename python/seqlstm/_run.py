@@ -270,8 +270,9 @@ def open(run: Any, *, threads: int = 0, backend: str | None = None, backend_fold
          trust: bool = False) -> Run:
     """Opens a trained run: its folder, or a name, which means the latest run of that name below runs/.
 
-    threads: how many compute, 0: all usable cores; backend: use this one for every layer that it accepts; trust: load
-    plugins and follow links that the run names without checking their owner.
+    threads: how many compute (in `predict` and streams: 1, see `Run.predictor`), 0: all usable cores; backend: use this
+    one for every layer that it accepts; trust: load plugins and follow links that the run names without checking their
+    owner.
     """
     options = _make_options(threads, backend, backend_folders, trust)
     return Run(_session.open_run(run, **options), options)
