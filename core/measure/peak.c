@@ -13,8 +13,6 @@
 #include "base/system/clock.h"
 
 enum { CHAINS = 12, TURNS = 100000, PASSES = 12 };
-/* Long enough for a processor that has just begun to use its widest vectors to reach its speed. */
-static const int64_t measured_ns = 50000000;
 
 struct work {
     _Atomic int64_t slowest_ns;
@@ -99,7 +97,7 @@ static void run_member(void *context, int32_t member, int32_t members)
 double sl_peak_measure(struct sl_pool *pool)
 {
     double best = 0;
-    const int64_t end_ns = sl_clock_ns() + measured_ns;
+    const int64_t end_ns = sl_clock_ns() + SL_PEAK_NS;
     for (int pass = 0; pass < PASSES || sl_clock_ns() < end_ns; pass++) {
         struct work work = {0};
         sl_pool_team(pool, run_member, &work);

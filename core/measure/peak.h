@@ -7,6 +7,10 @@
 
 #include "base/system/pool.h"
 
+/* How long a peak is looked for: long enough for a processor that has just begun to use its widest vectors to reach its
+ * speed. */
+#define SL_PEAK_NS INT64_C(50000000)
+
 /* Runs `turns`, a multiple of 4, times twelve independent multiply-adds with the widest vectors, on this thread.
  * *out_flops: the operations of all of them. The returned value only keeps them from being optimised away. [any
  * thread] */
@@ -16,11 +20,11 @@ float sl_peak_run_chain(int turns, double *out_flops);
  * best of a few passes, in about 0.1 s. Takes 96 MiB meanwhile. NO_MEMORY. [one thread at a time per pool] */
 seqlstm_status sl_peak_measure_bytes(struct sl_pool *pool, double *out_gbytes, struct seqlstm_error *err);
 
-/* GFLOP/s: the best of the passes of 50 ms. [one thread at a time per pool] */
+/* GFLOP/s: the best of the passes within SL_PEAK_NS. [one thread at a time per pool] */
 double sl_peak_measure(struct sl_pool *pool);
 
-/* GFLOP/s in bfloat16 on the tiles of AMX, on all members together; in 50 ms. 0: the processor has none, or
- * the system does not allow their use. [one thread at a time per pool] */
+/* The same in bfloat16 on the tiles of AMX. 0: the processor has none, or the system does not allow their use. [one
+ * thread at a time per pool] */
 double sl_peak_measure_tiles(struct sl_pool *pool);
 
 #endif

@@ -36,7 +36,6 @@ enum {
     PASSES = 12
 };
 
-static const int64_t measured_ns = 50000000; /* as in peak.c */
 static bool allowed;
 
 /* The system refuses where it does not save tiles. */
@@ -96,7 +95,7 @@ double sl_peak_measure_tiles(struct sl_pool *pool)
     const double flop = 2.0 * ROWS * ROWS * (ROW_BYTES / 2) * SUMS * TURNS * (double)sl_pool_get_members(pool);
     double best = 0;
     pthread_once(&once, ask);
-    const int64_t end_ns = sl_clock_ns() + measured_ns;
+    const int64_t end_ns = sl_clock_ns() + SL_PEAK_NS;
     for (int pass = 0; allowed && (pass < PASSES || sl_clock_ns() < end_ns); pass++) {
         _Atomic int64_t slowest = 0;
         sl_pool_team(pool, run_member, &slowest);

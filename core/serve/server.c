@@ -313,7 +313,7 @@ static seqlstm_status start_workers(struct sl_server *server, struct seqlstm_err
     for (int w = 0; w < made->workers; w++) {
         SEQLSTM_TRY(sl_worker_start(&server->workers[w], err));
         if (made->pins)
-            sl_pinning_keep(&server->pinning, w, server->workers[w].thread);
+            SEQLSTM_TRY(sl_pinning_keep(&server->pinning, w, server->workers[w].thread, err));
     }
     return SEQLSTM_OK;
 }

@@ -33,12 +33,15 @@ static void add(const struct sl_pinning *pinning, int32_t k, cpu_set_t *set)
     CPU_SET((size_t)pinning->processors[k], set);
 }
 
-void sl_pinning_keep(const struct sl_pinning *pinning, int32_t k, pthread_t thread)
+seqlstm_status sl_pinning_keep(const struct sl_pinning *pinning, int32_t k, pthread_t thread, struct seqlstm_error *err)
 {
     cpu_set_t own;
     CPU_ZERO(&own);
     add(pinning, k, &own);
-    pthread_setaffinity_np(thread, sizeof own, &own);
+    if (pthread_setaffinity_np(thread, sizeof own, &own) != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "workers cannot keep processors: the system does not let worker %d",
+                     (int)k);
+    return SEQLSTM_OK;
 }
 
 void sl_pinning_end(struct sl_pinning *pinning)

@@ -17,8 +17,9 @@ struct sl_pinning {
 /* Takes `count` of the processors that the calling thread may use from it, and so from the threads that it will start:
  * at least one is left. Errors: UNAVAILABLE, NO_MEMORY. */
 seqlstm_status sl_pinning_begin(struct sl_pinning *pinning, int32_t count, struct seqlstm_error *err);
-/* Thread k runs on processor k from now on. */
-void sl_pinning_keep(const struct sl_pinning *pinning, int32_t k, pthread_t thread);
+/* The thread runs on the k-th of them from now on. Errors: UNAVAILABLE. */
+seqlstm_status sl_pinning_keep(const struct sl_pinning *pinning, int32_t k, pthread_t thread,
+                               struct seqlstm_error *err);
 /* Gives them back to the calling thread. A zeroed struct is fine. */
 void sl_pinning_end(struct sl_pinning *pinning);
 

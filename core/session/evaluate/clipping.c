@@ -22,7 +22,7 @@ seqlstm_status sl_clipping_init(struct sl_clipping *clipping, const struct sl_qu
         const struct sl_quantized_layer *layer = &quantization->layers[l];
         if (layer->dtype != SEQLSTM_DTYPE_INT8)
             continue;
-        const double scale = (double)layer->scale, shift = (double)layer->shift;
+        const double scale = (double)layer->scale, shift = (double)layer->shift; /* of zero: a low of 0 and not -0 */
         clipping->layers[clipping->count++] =
             (struct sl_clipped_layer){.node = layer->node, .low = (0 - shift) / scale, .high = (255 - shift) / scale};
     }

@@ -25,8 +25,8 @@ struct sl_example {
     int64_t record, step; /* of the split, from 0 */
     int32_t target, answer;
     float actual, predicted; /* in the units of the file; of classes: the probability of the answer */
-    char
-        text[SL_EXAMPLE_TEXT_BYTES]; /* of the record; of a tagger: the words around that of the step, which is in [] */
+    /* of the record; of a tagger: the words around that of the step, which is in [] */
+    char text[SL_EXAMPLE_TEXT_BYTES];
 };
 
 struct sl_examples {

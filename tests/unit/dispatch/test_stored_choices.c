@@ -4,11 +4,10 @@
  */
 #include "model_fixture.h"
 #include "ok.h"
+#include "registry_fixture.h"
 
 #include "dispatch/plan/plan.h"
 #include "dispatch/planner.h"
-
-const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
 enum { PHASES = 2, NODES = 3, CHOICES = 2 * NODES };
 
@@ -23,22 +22,10 @@ struct world {
 
 static int open_world(void **state)
 {
-    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     static const struct sl_registry_entry entries[] = {{.name = "reference"}, {.name = "fake-a"}, {.name = "fake-b"}};
     static struct world w;
-    char folder[512];
-    const char *folders[] = {folder};
-    snprintf(folder, sizeof folder, "%s/tests/gpu", getenv("SEQLSTM_BUILD"));
-    struct sl_registry_request request = {.entries = entries,
-                                          .entry_count = 3,
-                                          .builtins = builtins,
-                                          .builtin_count = 1,
-                                          .folders = folders,
-                                          .folder_count = 1,
-                                          .only_folders = true,
-                                          .trust = true};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    ok(sl_registry_create(&request, &w.registry, &err), &err);
+    w.registry = registry_open(entries, sizeof entries / sizeof *entries);
     w.loaded = load("seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n"
                     "model:\n  - {type: lstm, name: a, units: 3, return_sequences: true}\n"
                     "  - {type: lstm, name: b, units: 4, return_sequences: true}\n"

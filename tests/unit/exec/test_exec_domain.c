@@ -16,6 +16,7 @@
 #include <seqlstm/philox.h>
 
 #include "ok.h"
+#include "registry_fixture.h"
 
 #include "base/value/buf.h"
 #include "dispatch/planner.h"
@@ -23,8 +24,6 @@
 #include "exec/exec.h"
 #include "exec/shape/shapes.h"
 #include "model/yaml/diagnostics.h"
-
-const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
 enum placement { ON_HOST, ON_DEVICE, SPREAD };
 enum { B = 5, R = 11, CHOICES = 32 };
@@ -48,25 +47,12 @@ static float number(uint64_t i)
     return 2.0f * seqlstm_uniform(99, i, 0, 0) - 1.0f;
 }
 
-static void open_registry(struct world *w, enum placement placement, struct seqlstm_error *err)
+static struct sl_registry *open_registry(enum placement placement)
 {
-    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
-    char folder[512];
-    const char *folders[] = {folder};
-    snprintf(folder, sizeof folder, "%s/tests/gpu", getenv("SEQLSTM_BUILD"));
     struct sl_registry_entry entries[3] = {{.name = "reference"}};
     for (int k = 0; placement != ON_HOST && k < 3; k++)
         entries[k] = (struct sl_registry_entry){.name = backends[k]};
-    struct sl_registry_request request = {.entries = entries,
-                                          .entry_count = placement == ON_HOST ? 1 : 3,
-                                          .builtins = builtins,
-                                          .builtin_count = 1,
-                                          .folders = folders,
-                                          .folder_count = 1,
-                                          .only_folders = true,
-                                          .trust = true};
-    ok(sl_registry_create(&request, &w->registry, err), err);
-    assert_int_equal(sl_registry_get_backend_count(w->registry), request.entry_count);
+    return registry_open(entries, placement == ON_HOST ? 1 : 3);
 }
 
 /* A plan on one device; with SPREAD made again from stored choices that go round the backends. */
@@ -186,7 +172,7 @@ static void open_world(struct world *w, const struct domain_case *c, enum placem
     struct sl_graph_request graph = {
         .model = w->model, .facts = &w->facts, .phase = SL_PHASE_TRAIN, .need_output = c->need_output};
     ok(sl_graph_create(&graph, &w->graph, &err), &err);
-    open_registry(w, placement, &err);
+    w->registry = open_registry(placement);
     open_plan(w, placement, &err);
     ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
     ok(sl_params_init(w->params, w->graph, 7, NULL, &err), &err);

@@ -6,9 +6,9 @@
  * a layer lacks have weights of zero. With more than 64 units a cluster of two blocks owns the sequences, and each
  * block has half of the units (sm_90 and later); then the cell has no options, for which registers are lacking.
  *
- *   forward    a unit belongs to 4 or 8 lanes, which divide the sum over h. A lane keeps its share of the weights of
- * all four gates, so one value of h that it loads serves four products backward   sixteen lanes divide the sum over the
- * gradients of the gates, for four units
+ * Forward, a unit belongs to 4 or 8 lanes, which divide the sum over h. A lane keeps its share of the weights of all
+ * four gates, so one value of h that it loads serves four products. Backward, sixteen lanes divide the sum over the
+ * gradients of the gates, for four units.
  *
  * The sums of lanes are added by shuffles, each of which halves what a lane still has. In the end a lane has the gates
  * of one unit and one sequence, and computes its cell. Contributions of the input and records are loaded some steps

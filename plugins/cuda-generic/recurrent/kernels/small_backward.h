@@ -88,10 +88,12 @@ static __device__ __forceinline__ float4 cg_small_load_units(const float *from, 
 
 /* All steps of a thread. CELL has the registers of a cell, and
  *   S                                the shape
- *   CELL(layer, place, walk, rooms)   before the first turn
+ *   CELL(layer, place, walk, rooms)  before the first turn
  *   has_weights(gate)                whether the gate has a row of W_h
- *   record, load, prepare            what it loads for a turn, loads it (`before`: the packed row of the next turn),
- * computes what needs no sum copy, prepare                    the same through the ring; words are THREADS apart
+ *   record                           what it loads for a turn
+ *   load                             loads it (`before`: the packed row of the next turn)
+ *   prepare                          computes what needs no sum
+ *   copy, prepare                    the same through the ring; words are THREADS apart
  *   run(sum, runs, out)              a turn; `out` receives the gradients of the lane's gates
  *   keep(row, runs, out)             stores them
  *   end(is_end, sum)                 `is_end`: this is the turn after the last, and `sum` belongs to the initial state
