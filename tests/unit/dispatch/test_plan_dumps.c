@@ -11,6 +11,8 @@
 #include "model_fixture.h"
 
 #include "base/operation/op_signature.h"
+#include "dispatch/explain/explain.h"
+#include "dispatch/explain/explain_stages.h"
 #include "dispatch/plan/plan.h"
 #include "dispatch/planner.h"
 #include "exec/params/params.h"
@@ -132,52 +134,238 @@ static void add_params(struct sl_buf *out, const struct sl_graph *graph)
     sl_params_destroy(params);
 }
 
-static void add_plan(struct sl_buf *out, const struct sl_model *model, const struct sl_data_facts *facts,
-                     enum sl_phase phase, int32_t pieces)
+/* A plan with all that it needs. */
+struct planned {
+    struct sl_registry *registry;
+    struct sl_graph *graph;
+    struct sl_plan *plan;
+};
+
+static const char *const phase_names[] = {
+    [SL_PHASE_TRAIN] = "train", [SL_PHASE_EVALUATE] = "evaluate", [SL_PHASE_PREDICT] = "predict"};
+
+static struct planned make_plan(const struct sl_model *model, const struct sl_data_facts *facts, enum sl_phase phase,
+                                int32_t pieces)
 {
     static const struct sl_backend_builtin builtins[] = {{"reference", query}};
     static const struct sl_registry_entry entries[] = {{.name = "reference"}};
-    static const char *const names[] = {
-        [SL_PHASE_TRAIN] = "train", [SL_PHASE_EVALUATE] = "evaluate", [SL_PHASE_PREDICT] = "predict"};
     struct sl_graph_request request = {.model = model, .facts = facts, .phase = phase, .pieces = pieces};
     struct sl_registry_request wanted = {
         .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_registry *registry = NULL;
-    struct sl_graph *graph = NULL;
-    struct sl_plan *plan = NULL;
+    struct planned made = {0};
     request.carry_state = phase == SL_PHASE_PREDICT && facts->source.kind == SL_FIELD_NONE;
     request.need_output = phase == SL_PHASE_EVALUATE;
-    assert_int_equal(sl_registry_create(&wanted, &registry, &err), SEQLSTM_OK);
-    if (sl_graph_create(&request, &graph, &err) != SEQLSTM_OK)
+    assert_int_equal(sl_registry_create(&wanted, &made.registry, &err), SEQLSTM_OK);
+    if (sl_graph_create(&request, &made.graph, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
-    struct sl_plan_request made = {.graph = graph, .registry = registry, .optimizer_states = 2, .threads = 1};
-    if (sl_plan_create(&made, &plan, &err) != SEQLSTM_OK)
+    struct sl_plan_request plan = {.graph = made.graph, .registry = made.registry, .optimizer_states = 2, .threads = 1};
+    if (sl_plan_create(&plan, &made.plan, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
-    sl_buf_printf(out, "-- %s\n", names[phase]);
-    add_calls(out, plan);
-    add_memory(out, plan);
+    return made;
+}
+
+static void drop_plan(struct planned *made)
+{
+    sl_plan_destroy(made->plan);
+    sl_graph_destroy(made->graph);
+    sl_registry_destroy(made->registry);
+}
+
+static void add_plan(struct sl_buf *out, const struct sl_model *model, const struct sl_data_facts *facts,
+                     enum sl_phase phase, int32_t pieces)
+{
+    struct planned made = make_plan(model, facts, phase, pieces);
+    sl_buf_printf(out, "-- %s\n", phase_names[phase]);
+    add_calls(out, made.plan);
+    add_memory(out, made.plan);
     if (phase == SL_PHASE_TRAIN)
-        add_params(out, graph);
-    sl_plan_destroy(plan);
-    sl_graph_destroy(graph);
-    sl_registry_destroy(registry);
+        add_params(out, made.graph);
+    drop_plan(&made);
+}
+
+static int32_t find_pieces(const char *title)
+{
+    const char *pieces = strstr(title, "pieces ");
+    return pieces ? atoi(pieces + strlen("pieces ")) : 0;
 }
 
 static void add_model(struct sl_buf *out, const char *title, const char *text)
 {
     struct loaded l = load(text);
     const struct sl_data_facts facts = find_facts(title);
-    const char *pieces = strstr(title, "pieces ");
+    const int32_t pieces = find_pieces(title);
     if (l.model == NULL)
         sl_buf_append_text(out, sl_buf_text(&l.text));
     else
-        add_plan(out, l.model, &facts, SL_PHASE_TRAIN, pieces ? atoi(pieces + strlen("pieces ")) : 0);
-    if (l.model && !pieces) {
+        add_plan(out, l.model, &facts, SL_PHASE_TRAIN, pieces);
+    if (l.model && pieces == 0) {
         add_plan(out, l.model, &facts, SL_PHASE_EVALUATE, 0);
         add_plan(out, l.model, &facts, SL_PHASE_PREDICT, 0);
     }
     unload(&l);
+}
+
+/* ---- explained -------------------------------------------------------------------------------------- */
+
+static const struct sl_refusal refusals[] = {
+    {"cpu-one",
+     1,
+     SEQLSTM_BIT_REFUSED_OPTION,
+     0,
+     "peephole",
+     "true",
+     "it has no peepholes.",
+     "leave it out",
+     {"m.yaml", 12, 5, 3},
+     "peephole",
+     1.84},
+    {"cpu-two",
+     2,
+     SEQLSTM_BIT_REFUSED_OPTION,
+     0,
+     "cell_clip",
+     "",
+     "no clipping",
+     "",
+     {"m.yaml", 0, 0, 0},
+     "cell_clip",
+     0.99},
+    {"cpu-three",
+     3,
+     SEQLSTM_BIT_REFUSED_OPERATION,
+     0,
+     "",
+     "",
+     "the operation is unknown",
+     "",
+     {"m.yaml", 7, 1, 4},
+     NULL,
+     0},
+};
+static const struct sl_rival rivals[] = {
+    {.backend = "cpu-one", .variant = "fast", .cost = {SL_COST_MEASURED, 4400, 0}},
+    {.backend = "cpu-two", .variant = "slow", .cost = {SL_COST_BOUND, 16000, 17000}},
+    {.backend = "cpu-two", .variant = "odd", .cost = {SL_COST_GUESS, 1, 1}},
+};
+static const struct sl_plan_choice other[] = {{.node = "first", .backend = "cpu-one", .variant = "fast"},
+                                              {.node = "second", .backend = "cpu-two", .variant = "slow"}};
+
+/* Costs of every source and size, refusals and rivals of other backends, and memory that does not depend on the
+ * process. */
+static void dress(struct sl_plan *plan, int kind)
+{
+    static const double forward[] = {8.04, 99.6, 1234, 99960, 1.5e6, 2.345e9};
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        struct sl_call *call = (struct sl_call *)&plan->calls[c];
+        call->cost = (struct sl_cost){kind == 0 && c == 1 ? SL_COST_GUESS
+                                                          : (enum sl_cost_source)(SL_COST_ESTIMATE + (c + kind) % 4),
+                                      forward[(c + kind) % 6], kind == 2 ? 0 : 2 * forward[(c + kind) % 6]};
+        call->refusals = refusals + c % 2;
+        call->refusal_count = c < 2 ? 3 - c : 0;
+        call->rivals = rivals;
+        call->rival_count = c == 0 ? 3 : 0;
+    }
+    plan->memory.peak_bytes += 12345678 - plan->memory.process_bytes;
+    plan->memory.process_bytes = 12345678;
+    plan->memory.reached_bytes = kind == 1 ? 999499999 : 12000000;
+    plan->memory.backends_bytes = kind == 2 ? 0 : 9950;
+    plan->memory.batches_bytes = kind == 0 ? 0 : 2000;
+    plan->policy = (enum sl_dispatch_policy)(SL_POLICY_MEASURED + kind % 3);
+    plan->replayed = kind == 2;
+    if (kind > 0)
+        plan->whole_steps = (struct sl_whole_steps){.source = SL_COST_MEASURED,
+                                                    .chosen_ns = 2.3149e6,
+                                                    .other_ns = 99960,
+                                                    .other = other,
+                                                    .other_count = kind,
+                                                    .overturned = kind == 1};
+    for (int32_t d = 0; d < plan->device_count; d++)
+        ((struct sl_plan_device *)plan->devices)[d].name = "a processor";
+}
+
+/* An object on each line, without indentation. */
+static void add_json(struct sl_buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\n') {
+            text += strspn(text, "\n ") - 1;
+            continue;
+        }
+        if (*text == '{')
+            sl_buf_append_char(out, '\n');
+        sl_buf_append_char(out, *text);
+    }
+    sl_buf_append_char(out, '\n');
+}
+
+static void add_pipeline(struct sl_buf *out, const struct sl_plan *plan, int32_t stages)
+{
+    struct sl_pipeline pipeline;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    sl_buf_printf(out, "-- %d stages\n", stages);
+    if (sl_pipeline_make(plan, stages, stages == 1 ? 2 : 0, &pipeline, &err) != SEQLSTM_OK) {
+        sl_buf_printf(out, "refused %d: %s\n", (int)err.code, err.message);
+        return;
+    }
+    sl_pipeline_write_table(plan, &pipeline, out);
+    json_t *json = sl_pipeline_write_json(plan, &pipeline);
+    char *text = json_dumps(json, JSON_REAL_PRECISION(6));
+    add_json(out, text);
+    free(text);
+    json_decref(json);
+}
+
+/* Alone, and beside the plans of evaluation and of decoders. */
+static void add_explained(struct sl_buf *out, const char *title, const char *text)
+{
+    struct loaded l = load(text);
+    const struct sl_data_facts facts = find_facts(title);
+    const int32_t pieces = find_pieces(title);
+    if (l.model == NULL)
+        fail_msg("%s", sl_buf_text(&l.text));
+    struct planned train = make_plan(l.model, &facts, SL_PHASE_TRAIN, pieces),
+                   evaluate = make_plan(l.model, &facts, SL_PHASE_EVALUATE, 0),
+                   predict = make_plan(l.model, &facts, SL_PHASE_PREDICT, 0);
+    dress(train.plan, 0);
+    dress(evaluate.plan, 1);
+    dress(predict.plan, 2);
+    struct sl_plan_beside beside = {.evaluate = evaluate.plan};
+    const struct sl_plan_pair pair = {predict.plan, evaluate.plan, 777};
+    for (int k = 0; k < 5; k++) {
+        const struct sl_plan *plan = k == 1 ? evaluate.plan : k == 2 ? predict.plan : train.plan;
+        const struct sl_plan_beside none = {0};
+        if (k >= 3)
+            beside.decoding = pair;
+        if (k == 4) {
+            beside.sampling = (struct sl_plan_pair){evaluate.plan, predict.plan, 11};
+            beside.test = predict.plan;
+            beside.test_decoding = pair;
+        }
+        sl_buf_printf(out, "-- %d\n", k);
+        sl_plan_write_table(plan, k == 1 || k == 2 ? &none : &beside, false, out);
+        if (k < 3) {
+            sl_buf_append_text(out, "-- brief\n");
+            sl_plan_write_table(plan, &none, true, out);
+        }
+        struct sl_buf json = {0};
+        assert_int_equal(sl_plan_write_json(plan, k == 1 || k == 2 ? &none : &beside, &json, NULL), SEQLSTM_OK);
+        if (k != 3)
+            add_json(out, sl_buf_text(&json));
+        sl_buf_deinit(&json);
+    }
+    for (int32_t stages = 1; pieces > 0 && stages < 4; stages++)
+        add_pipeline(out, train.plan, stages);
+    drop_plan(&train);
+    drop_plan(&evaluate);
+    drop_plan(&predict);
+    unload(&l);
+}
+
+static void explanations_are_as_before(void **state)
+{
+    (void)state;
+    compare_dumps("explained", add_explained);
 }
 
 static void plans_are_as_before(void **state)
@@ -190,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_are_as_before),
+        cmocka_unit_test(explanations_are_as_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
