@@ -278,20 +278,19 @@ def main(names):
     parser = argparse.ArgumentParser()
     parser.add_argument('program')
     parser.add_argument('--sanitized', action='store_true', help='skip what is measured or limits memory')
-    parser.add_argument('--only', help='a test whose name contains this')
+    parser.add_argument('--only', help='the test of this name, or those whose names contain it')
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     failed = 0
     # `nohup`, and shells for what runs in the background, ignore signals, which the program would go on to ignore.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for name, test in list(names.items()):
-        if not name.startswith('test_') or (options.only and options.only not in name):
-            continue
+    wanted = [name for name in names if name.startswith('test_') and (options.only or '') in name]
+    for name in [options.only] if options.only in wanted else wanted:
         folder = pathlib.Path(tempfile.mkdtemp(prefix='seqlstm-cli-'))
         begin = time.monotonic()
         try:
-            verdict = test(Bench(program, folder, options.sanitized)) or ''
+            verdict = names[name](Bench(program, folder, options.sanitized)) or ''
             print(f'{"skip" if verdict else "ok  "} {name} {verdict} ({time.monotonic() - begin:.2f} s)', flush=True)
         except Fail as reason:
             print(f'FAIL {name}: {reason}', flush=True)

@@ -37,10 +37,12 @@ ENOUGH = ('OK', 'skipped')
 
 
 class Test:
-    def __init__(self, described):
-        self.name = described['name']
+    """A test of Meson, or one case of a file of tests/cli/harness.py, so that a slow file is not run for one of its cases."""
+
+    def __init__(self, described, name, case=None):
+        self.whole, self.name = name, f'{name}:{case}' if case else name
         self.suites = [suite.split(':')[-1] for suite in described['suite']]
-        self.command, self.variables = described['cmd'], described['env']
+        self.command, self.variables = described['cmd'] + (['--only', case] if case else []), described['env']
         self.folder, self.limit, self.tap = described['workdir'], described['timeout'], described['protocol'] == 'tap'
 
 
@@ -86,8 +88,24 @@ class State:
 
 def read_tests(build):
     done = subprocess.run(['meson', 'introspect', build, '--tests'], capture_output=True, text=True, check=True)
-    tests = [Test(described) for described in json.loads(done.stdout)]
+    found = json.loads(done.stdout)
+    times = collections.Counter(described['name'] for described in found)
+    tests = []
+    for described in found:
+        name = described['name']
+        if times[name] > 1:
+            name = f'{described["suite"][0].split(":")[-1]}/{name}'
+        tests += [Test(described, name, case) for case in read_cases(described['cmd']) or [None]]
     return [test for test in tests if 'lint' not in test.suites]
+
+
+def read_cases(command):
+    """The cases of a file of tests/cli/harness.py; [] of any other test."""
+    for path in (pathlib.Path(word) for word in command if word.endswith('.py')):
+        text = path.read_text() if path.is_file() else ''
+        if 'harness.main(globals())' in text:
+            return re.findall(r'^def (test_\w+)\(t\)', text, re.MULTILINE)
+    return []
 
 
 def read_times(path):
@@ -100,14 +118,15 @@ def run_test(state, test, bugs, seconds):
     if not os.access(test.command[0], os.X_OK):
         state.note(test=test.name, bugs=bugs, result='failed: not built', seconds=0, reached=[])
         return False
-    reached = state.folder / f'{test.name}.{os.getpid()}.{threading.get_ident()}'
+    log_path = state.folder / f'{test.name.replace("/", ".")}.log'
+    reached = log_path.with_suffix(f'.{os.getpid()}.{threading.get_ident()}')
     reached.write_bytes(bytes(COUNT))
     reached.chmod(0o666)
     variables = {**os.environ, 'MALLOC_PERTURB_': '165', **test.variables, 'SEQLSTM_BUG': ','.join(map(str, bugs)),
                  'SEQLSTM_BUG_REACHED': str(reached)}
     variables['PYTHONPATH'] = os.pathsep.join(filter(None, [str(HERE / 'python'), variables.get('PYTHONPATH')]))
     start = time.monotonic()
-    with (state.folder / f'{test.name}.log').open('wb') as log:
+    with log_path.open('wb') as log:
         process = subprocess.Popen(test.command, cwd=test.folder or state.build, env=variables, stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -120,7 +139,7 @@ def run_test(state, test, bugs, seconds):
             pass
         process.wait()
     took = time.monotonic() - start
-    text = (state.folder / f'{test.name}.log').read_bytes()
+    text = log_path.read_bytes()
     result = {0: 'OK', 77: 'skipped'}.get(status, f'failed: {status}')
     if test.tap and re.search(rb'^(not ok\b|Bail out!)', text, re.MULTILINE):
         result = 'failed: not ok'
@@ -229,9 +248,9 @@ def main():
     earlier = read_times(options.times) if options.times else {}
     tests = [test for test in read_tests(build)
              if (not options.suite or set(test.suites) & set(options.suite))
-             and (not options.test or test.name in options.test)
-             and state.seconds.get(test.name, earlier.get(test.name, 0)) <= options.longest]
-    tests.sort(key=lambda test: state.seconds.get(test.name, earlier.get(test.name, test.limit)))
+             and (not options.test or test.name in options.test or test.whole in options.test)
+             and state.seconds.get(test.name, earlier.get(test.whole, 0)) <= options.longest]
+    tests.sort(key=lambda test: state.seconds.get(test.name, earlier.get(test.whole, test.limit)))
     end = time.monotonic() + options.seconds
     if options.command == 'report':
         done = subprocess.run(['meson', 'introspect', build, '--buildsystem-files'], capture_output=True, text=True, check=True)
