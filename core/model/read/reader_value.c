@@ -43,14 +43,16 @@ static bool has_limits(const struct sl_option *option)
     return option->min != 0 || option->max != 0;
 }
 
-/* "at least 1", "above 0 and below 1", "from 0 to 1". */
-static const char *describe_limits(struct sl_reader *reader, const struct sl_option *o)
+/* "at least 1", "above 0 and below 1", "from 0 to 1". A limit that only a type has is named where it is passed. */
+static const char *describe_limits(struct sl_reader *reader, const struct sl_option *o, double value)
 {
     char low[SL_TEXT_NUMBER_BYTES], high[SL_TEXT_NUMBER_BYTES];
     sl_text_print_float64(low, o->min);
     sl_text_print_float64(high, o->max);
     const char *above = o->flags & SL_OPTION_ABOVE ? "above" : "at least";
     const char *below = o->flags & SL_OPTION_BELOW ? "below" : "at most";
+    if (o->max >= INT32_MAX && isfinite(value) && value > o->max)
+        return sl_reader_printf(reader, "%s %.0f", below, o->max);
     if (o->max >= INT32_MAX)
         return sl_reader_printf(reader, "%s %s", above, low);
     if (o->min == -SL_NO_LIMIT)
@@ -67,7 +69,7 @@ static bool check_limits(struct sl_reader *reader, const struct sl_option *optio
     if (inside)
         return true;
     sl_reader_report(reader, "E0103", node->place, NULL, NULL, "`%s` must be %s, not %s", option->key,
-                     isfinite(value) || has_limits(option) ? describe_limits(reader, option) : "a finite number",
+                     isfinite(value) || has_limits(option) ? describe_limits(reader, option, value) : "a finite number",
                      node->text);
     return false;
 }
@@ -79,7 +81,10 @@ static bool read_int(struct sl_reader *reader, const struct sl_option *option, c
     if (node->kind != SL_NODE_SCALAR || node->quoted || !sl_text_parse_int64(node->text, strlen(node->text), &value)) {
         bool is_number = node->kind == SL_NODE_SCALAR && !node->quoted &&
                          sl_text_parse_float64(node->text, strlen(node->text), &number);
-        sl_reader_report_type(reader, option, node, is_number ? "an integer, written with digits only" : "an integer");
+        bool beyond = is_number && has_limits(option) && node->text[strspn(node->text, "-0123456789")] == 0;
+        if (!beyond || check_limits(reader, option, node, number)) /* 2^63 and more is beyond every limit */
+            sl_reader_report_type(reader, option, node,
+                                  is_number ? "an integer, written with digits only" : "an integer");
         return false;
     }
     if (!check_limits(reader, option, node, (double)value))
