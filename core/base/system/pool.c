@@ -55,9 +55,9 @@
 #define POOL_CROWD_NS         100000
 #define POOL_CROWDED_LEAST_NS 500000
 #define POOL_CROWDED_MOST_NS  20000000
-/* A worker that the kernel woke on its caller's processor moves to another one, at most this often. Where both sleep
- * and wake each other in turn, the kernel would leave them there. With more processors than a cpu_set_t holds, the
- * worker stays. */
+/* A worker that the kernel put on its caller's processor moves to another one, at most this often. Where both sleep and
+ * wake each other in turn, the kernel would leave them there. With more processors than a cpu_set_t holds, the worker
+ * stays. */
 #define POOL_MOVE_NS 1000000
 
 /* One word on its own pair of lines. */
@@ -119,21 +119,45 @@ static void futex_wake_all(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+/* The processors of the running thread before and while it stays away from one. */
+struct absence {
+    cpu_set_t before, others;
+};
+
+/* Keeps the running thread away from the processor, and moves it if it runs there. False: there is no other processor
+ * that it may use, or nobody knows which ones it may. */
+static bool stay_away(int processor, struct absence *absence)
+{
+    static _Thread_local bool unknown;
+    if (processor < 0 || unknown)
+        return false;
+    unknown = sched_getaffinity(0, sizeof absence->before, &absence->before) != 0;
+    if (unknown)
+        return false;
+    absence->others = absence->before;
+    CPU_CLR((size_t)processor, &absence->others);
+    return CPU_COUNT(&absence->others) > 0 && sched_setaffinity(0, sizeof absence->others, &absence->others) == 0;
+}
+
+/* Lets the thread use the processor again, unless somebody changed its processors in between. */
+static void end_absence(const struct absence *absence)
+{
+    cpu_set_t now;
+    if (sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &absence->others))
+        sched_setaffinity(0, sizeof absence->before, &absence->before);
+}
+
 /* Moves the running thread to another processor, if it may run on one. */
 static void leave_processor(int processor)
 {
     static _Thread_local int64_t moved_ns;
-    cpu_set_t allowed, others;
+    struct absence absence;
     const int64_t now_ns = sl_clock_ns();
-    if (processor < 0 || now_ns - moved_ns < POOL_MOVE_NS)
+    if (now_ns - moved_ns < POOL_MOVE_NS)
         return;
     moved_ns = now_ns;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-    others = allowed;
-    CPU_CLR((size_t)processor, &others);
-    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-        sched_setaffinity(0, sizeof allowed, &allowed);
+    if (stay_away(processor, &absence))
+        end_absence(&absence);
 }
 
 /* Lets another thread run; the time afterwards. */
@@ -151,8 +175,10 @@ static int64_t offer_processor(int64_t now_ns)
     return back_ns;
 }
 
-/* Waits until the word differs from `old`, and returns it. */
-static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t old, struct word *sleepers)
+/* Waits until the word differs from `old`, and returns it. `waker` is the processor of the thread that will wake this
+ * one, -1 if that is not known: a thread that sleeps stays away from it, since the kernel may wake it there, where it
+ * would not run before its waker waits. */
+static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t old, struct word *sleepers, int waker)
 {
     uint32_t now;
     for (int looks = 0; looks < POOL_SPIN_FEW; looks++) {
@@ -176,10 +202,14 @@ static uint32_t await_change(struct sl_pool *pool, struct word *word, uint32_t o
             yield_ns = now_ns + POOL_YIELD_NS;
         }
     }
+    struct absence absence;
+    const bool away = pool->spin_ns > 0 && stay_away(waker, &absence);
     atomic_fetch_add(&sleepers->value, 1);
     while ((now = atomic_load(&word->value)) == old)
         futex_wait(&word->value, old);
     atomic_fetch_sub(&sleepers->value, 1);
+    if (away)
+        end_absence(&absence);
     return now;
 }
 
@@ -222,9 +252,10 @@ static void *worker_main(void *argument)
     struct sl_pool *pool = worker->pool;
     fesetenv(&pool->modes);
     uint32_t generation = 0;
+    struct job job = {.processor = -1};
     for (;;) {
-        generation = await_change(pool, &pool->generation, generation, &pool->sleepers);
-        struct job job = pool->job;
+        generation = await_change(pool, &pool->generation, generation, &pool->sleepers, job.processor);
+        job = pool->job;
         if (!job.team && !job.range)
             return NULL;
         if (pool->spin_ns > 0 && sched_getcpu() == job.processor)
@@ -251,7 +282,7 @@ static void run_on_all(struct sl_pool *pool, const struct job *job)
     run_job(pool, job, 0);
     uint32_t remaining;
     while ((remaining = atomic_load_explicit(&pool->remaining.value, memory_order_acquire)) != 0)
-        await_change(pool, &pool->remaining, remaining, &pool->caller_sleeps);
+        await_change(pool, &pool->remaining, remaining, &pool->caller_sleeps, -1);
 }
 
 void sl_pool_team(struct sl_pool *pool, sl_pool_team_fn *fn, void *context)
@@ -303,7 +334,7 @@ void sl_pool_barrier(struct sl_pool *pool)
         uint32_t seen = atomic_load_explicit(&theirs->value, memory_order_acquire);
         /* The other may be one barrier ahead, never more. */
         while ((int32_t)(seen - phase) < 0)
-            seen = await_change(pool, theirs, seen, &pool->barrier_sleepers);
+            seen = await_change(pool, theirs, seen, &pool->barrier_sleepers, -1);
     }
 }
 
