@@ -125,7 +125,7 @@ struct absence {
 };
 
 /* Keeps the running thread away from the processor, and moves it if it runs there. False: there is no other processor
- * that it may use, or nobody knows which ones it may. */
+ * that it may use, or the kernel does not say which ones it may. */
 static bool stay_away(int processor, struct absence *absence)
 {
     static _Thread_local bool unknown;
@@ -139,7 +139,7 @@ static bool stay_away(int processor, struct absence *absence)
     return CPU_COUNT(&absence->others) > 0 && sched_setaffinity(0, sizeof absence->others, &absence->others) == 0;
 }
 
-/* Lets the thread use the processor again, unless somebody changed its processors in between. */
+/* Lets the thread use the processor again, unless its processors were changed in between. */
 static void end_absence(const struct absence *absence)
 {
     cpu_set_t now;

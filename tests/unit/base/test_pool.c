@@ -334,7 +334,7 @@ static void expect_processors(pid_t thread, const cpu_set_t *want)
     fail_msg("thread %d may run on %d processors, not on %d", (int)thread, CPU_COUNT(&now), CPU_COUNT(want));
 }
 
-/* So that the kernel does not wake a worker on the processor of its caller. Who limits it meanwhile is obeyed. */
+/* So that the kernel does not wake a worker on the processor of its caller. Limits that it got meanwhile stay. */
 static void workers_sleep_away_from_their_caller(void **state)
 {
     (void)state;
