@@ -2,6 +2,7 @@
 /* See infer_read.h. */
 #include "serve/body/infer_read.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,12 +99,14 @@ static seqlstm_status read_tensor(json_t *input, struct binary *binary, struct t
 
 /* ---- numbers ----------------------------------------------------------------------------------------------- */
 
-/* Where numbers go: floats, or integers within [0, limit). */
+/* Where numbers go: floats, or integers within [0, limit). `beyond`: the next number does not fit into a float.
+ */
 struct sink {
     float *floats;
     int32_t *ids;
     int64_t *integers;
     int64_t limit, count, most;
+    bool beyond;
 };
 
 static bool put(struct sink *sink, double value)
@@ -111,8 +114,10 @@ static bool put(struct sink *sink, double value)
     if (sink->count == sink->most)
         return false;
     if (sink->floats) {
-        sink->floats[sink->count++] = (float)value;
-        return true;
+        sink->beyond = isfinite(value) && fabs(value) > FLT_MAX;
+        if (!sink->beyond)
+            sink->floats[sink->count++] = (float)value;
+        return !sink->beyond;
     }
     if (!(value >= 0) || value >= (double)sink->limit || value != floor(value))
         return false;
@@ -170,6 +175,9 @@ static seqlstm_status read_numbers(const struct tensor *tensor, struct sink *sin
         (tensor->binary || tensor->data == NULL ? put_binary(sink, tensor) : put_json(sink, tensor->data, DEPTH_MOST));
     if (fine && sink->count == sink->most)
         return SEQLSTM_OK;
+    if (sink->beyond)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "number %lld of `%.60s` does not fit into float32",
+                     (long long)sink->count + 1, tensor->name);
     if (sink->floats)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `%.60s` are not %lld numbers, as its shape says",
                      tensor->name, (long long)sink->most);

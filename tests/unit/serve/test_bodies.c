@@ -267,6 +267,7 @@ static const struct {
     {DECODER, MORE(TEXT("[2]", "[\"a\",\"b\"]"), "\"outputs\":[{\"name\":\"score\"}]")},
     {DECODER, MORE(TEXT("[2]", "[\"a\",\"b\"]"), "\"outputs\":[{\"name\":\"y\"}]")},
     /* parameters */
+    {VALUES, INPUTS(X("FP32", "[1,2]", "[1,-1e39]"))},
     {VALUES, MORE(ONE, "\"parameters\":[]")},
     {VALUES, MORE(ONE, "\"parameters\":{\"timeout\":1}")},
     {VALUES, MORE(ONE, "\"parameters\":{\"sequence_id\":7,\"sequence_start\":true}")},
@@ -285,12 +286,14 @@ static const struct {
 static void add_binaries(struct sl_buf *out)
 {
     const float floats[] = {1, -2.5f};
-    const double doubles[] = {0.1, 1e300};
+    const double doubles[] = {INFINITY, 0.1, 3.4e38, -3.5e38};
     const int32_t small[] = {4, 0}, low[] = {-1, 0};
     const int64_t large[] = {3, 1};
     const char text[] = "\x03\0\0\0a b\x00\0\0\0";
     add_infer(out, VALUES, INPUTS(BINARY("x", "FP32", "[1,2]", "8")), floats, 8);
     add_infer(out, VALUES, INPUTS(BINARY("x", "FP64", "[1,2]", "16")), doubles, 16);
+    add_infer(out, VALUES, INPUTS(BINARY("x", "FP64", "[1,2]", "16")), doubles + 1, 16);
+    add_infer(out, VALUES, INPUTS(BINARY("x", "FP64", "[1,2]", "16")), doubles + 2, 16);
     add_infer(out, VALUES, INPUTS(BINARY("x", "INT32", "[1,2]", "8")), low, 8);
     add_infer(out, VALUES, INPUTS(BINARY("x", "FP32", "[1,2]", "4")), floats, 8);
     add_infer(out, VALUES, INPUTS(BINARY("x", "FP32", "[1,2]", "-8")), floats, 8);
