@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scratch of the reducer between guards, and what each exchange names, for every share of used rows. The other
+ * rank is an echo: it has the same gradients, so that each sum is twice this rank's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fake_collectives.h"
+#include "parallel/reducer.h"
+
+enum { GUARD = 4096, ELEMS_MOST = 400 };
+
+static struct {
+    unsigned char *block; /* a guard, the scratch, a guard */
+    size_t bytes;
+    float *grads;
+    int64_t elems, exchanged; /* floats of sums */
+} scratch;
+
+static seqlstm_status describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
+{
+    transport->dtypes = ~UINT32_C(0);
+    transport->reductions = ~UINT32_C(0);
+    return fake_describe(transport, err);
+}
+
+static seqlstm_status lend(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns, void **out_memory,
+                           struct seqlstm_error *err)
+{
+    (void)connection, (void)timeout_ns, (void)err;
+    assert_null(scratch.block);
+    assert_int_equal(posix_memalign((void **)&scratch.block, GUARD, (size_t)bytes + 2 * GUARD), 0);
+    memset(scratch.block, 0xA5, (size_t)bytes + 2 * GUARD);
+    scratch.bytes = (size_t)bytes;
+    *out_memory = scratch.block + GUARD;
+    return SEQLSTM_OK;
+}
+
+/* Do the bytes lie in the scratch or in the gradients? */
+static bool is_inside(const void *at, int64_t bytes)
+{
+    const unsigned char *from = at, *begin = scratch.block + GUARD, *grads = (const unsigned char *)scratch.grads;
+    return (from >= begin && from + bytes <= begin + scratch.bytes) ||
+           (from >= grads && from + bytes <= grads + scratch.elems * (int64_t)sizeof(float));
+}
+
+static void double_bfloat16(uint16_t *values, int64_t elems)
+{
+    for (int64_t i = 0; i < elems; i++) {
+        uint32_t bits = (uint32_t)values[i] << 16;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        value *= 2;
+        memcpy(&bits, &value, sizeof bits);
+        values[i] = (uint16_t)(bits >> 16);
+    }
+}
+
+/* Sums are twice the values; what the other rank sends is what was last offered to it: the packed or whole gradients. */
+static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *queue,
+                           const struct seqlstm_exchange *e, struct seqlstm_error *err)
+{
+    (void)group, (void)queue, (void)err;
+    if (e->dtype == SEQLSTM_DTYPE_UINT8)
+        return SEQLSTM_OK;
+    const int64_t bytes = e->elems * (e->dtype == SEQLSTM_DTYPE_BFLOAT16 ? 2 : 4);
+    if (!is_inside(e->to, bytes) || !is_inside(e->from, bytes))
+        return seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__, "an exchange of memory of others");
+    scratch.exchanged += e->elems;
+    if (e->dtype == SEQLSTM_DTYPE_BFLOAT16)
+        double_bfloat16(e->to, e->elems);
+    else if (e->kind == SEQLSTM_COLLECTIVE_RECEIVE) /* into the rest of the scratch, and not over what is to be added */
+        memcpy(e->to, e->from, (size_t)bytes);
+    else
+        for (int64_t i = 0; i < e->elems; i++)
+            ((float *)e->to)[i] *= 2;
+    return SEQLSTM_OK;
+}
+
+static void check_guards(void)
+{
+    for (size_t k = 0; k < GUARD; k++) {
+        assert_int_equal(scratch.block[k], 0xA5);
+        assert_int_equal(scratch.block[GUARD + scratch.bytes + k], 0xA5);
+    }
+}
+
+/* Two updates with `used` rows of a matrix of `rows` rows, which begins at `offset`. Small whole numbers, which bfloat16
+ * has exactly. */
+static void add(const struct sl_parallel_config *config, const struct sl_reducer_matrix *matrix, int64_t elems,
+                int64_t used, bool marks)
+{
+    struct sl_connection *connection = NULL;
+    struct sl_reducer *reducer = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_ranks ranks;
+    float grads[ELEMS_MOST], given[ELEMS_MOST];
+    int32_t ids[ELEMS_MOST];
+    fake_reset();
+    fake.table.describe = describe;
+    fake.table.allocate = lend;
+    fake.table.run = echo;
+    memset(grads, 0, sizeof grads);
+    memset(&scratch, 0, sizeof scratch);
+    scratch.grads = grads;
+    scratch.elems = elems;
+    assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+    assert_int_equal(sl_ranks_init(&ranks, connection, config, NULL, &err), SEQLSTM_OK);
+    const struct sl_reducer_request request = {
+        .ranks = &ranks, .grads = grads, .elems = elems, .matrices = matrix, .matrix_count = 1, .marks = marks};
+    assert_int_equal(sl_reducer_create(&request, &reducer, &err), SEQLSTM_OK);
+    assert_int_equal(scratch.bytes, (elems + 1) * (int64_t)sizeof(float));
+    const int64_t end = matrix->offset + matrix->rows * matrix->columns;
+    for (int update = 0; update < 2; update++) {
+        for (int64_t i = 0; i < elems; i++) {
+            const int64_t row = (i - matrix->offset) / matrix->columns;
+            const bool other = i >= matrix->offset && i < end && (row + update) % matrix->rows >= used;
+            given[i] = grads[i] = other ? 0 : (float)(i % 7 + 1 + update);
+        }
+        int32_t count = 0;
+        for (int64_t row = 0; row < matrix->rows; row++)
+            if ((row + update) % matrix->rows < used)
+                ids[count++] = (int32_t)row;
+        scratch.exchanged = 0;
+        if (marks)
+            sl_reducer_mark(reducer, matrix->offset, ids, count);
+        if (sl_reducer_finish(reducer, &err) != SEQLSTM_OK)
+            fail_msg("%lld of %lld rows: %s", (long long)used, (long long)matrix->rows, err.message);
+        for (int64_t i = 0; i < elems; i++)
+            assert_true(grads[i] == 2 * given[i]);
+        const int64_t packed = used * matrix->columns, whole = matrix->rows * matrix->columns;
+        assert_int_equal(scratch.exchanged, elems - whole + (2 * packed > whole ? whole : packed));
+        check_guards();
+    }
+    sl_reducer_destroy(reducer);
+    sl_connection_close(connection);
+    free(scratch.block);
+}
+
+/* A matrix that is all there is, one with neighbours on both sides, and one row. */
+static void all_stays_in_the_scratch(void **state)
+{
+    static const struct {
+        struct sl_reducer_matrix matrix;
+        int64_t elems;
+    } cases[] = {{{0, 10, 3, false}, 30},  {{0, 11, 4, false}, 44},  {{5, 10, 3, false}, 40},
+                 {{0, 8, 16, false}, 130}, {{7, 9, 8, false}, 79}, {{0, 1, 5, false}, 5}};
+    static const struct sl_reduce_config ways[] = {{SL_REDUCE_ALL, SL_REDUCE_FLOAT32},
+                                                   {SL_REDUCE_ALL, SL_REDUCE_BFLOAT16},
+                                                   {SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}};
+    (void)state;
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+            for (int64_t used = 0; used <= cases[c].matrix.rows; used++)
+                for (int marks = 0; marks < 2; marks++) {
+                    const struct sl_parallel_config config = {.data = 2, .reduce = ways[w]};
+                    add(&config, &cases[c].matrix, cases[c].elems, used, marks);
+                }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_stays_in_the_scratch)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
